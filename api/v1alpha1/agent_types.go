@@ -1,0 +1,278 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Agent declares who works: its instructions, its model, the tools it may be
+// offered, the policies that judge its calls, and the limits it ends at.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ag
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.modelRef.name`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Agent struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   AgentSpec   `json:"spec"`
+	Status AgentStatus `json:"status,omitempty"`
+}
+
+// AgentMode says where an agent may be used.
+// +kubebuilder:validation:Enum=Primary;Subagent;All
+type AgentMode string
+
+// The modes of an Agent.
+const (
+	ModePrimary  AgentMode = "Primary"
+	ModeSubagent AgentMode = "Subagent"
+	ModeAll      AgentMode = "All"
+)
+
+// AgentSpec is the wanted behaviour of an agent.
+type AgentSpec struct {
+	// Description says in one sentence what the agent is for. Other agents
+	// read it when they choose a subagent. Optional.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+	// Mode says whether the agent is started by a run (Primary), by another
+	// agent (Subagent), or both (All).
+	// +kubebuilder:default=All
+	// +optional
+	Mode AgentMode `json:"mode,omitempty"`
+	// ModelRef names the Model that answers. Required.
+	ModelRef Reference `json:"modelRef"`
+	// Instructions are the system prompt. Optional.
+	// +kubebuilder:validation:MaxLength=262144
+	// +optional
+	Instructions string `json:"instructions,omitempty"`
+	// ContextFiles are names of files whose text is added to the system prompt
+	// as untrusted project context. The nearest file wins; each is cut at 32 KiB.
+	// Example: ["AGENTS.md"].
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	ContextFiles []string `json:"contextFiles,omitempty"`
+	// Tools the model may be offered. The name of a built-in tool (read, grep,
+	// glob, list, edit, write, bash) needs no Tool manifest.
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Tools []AgentTool `json:"tools,omitempty"`
+	// PolicyRefs name policies that judge this agent's calls, besides every
+	// Policy whose appliesTo selects the agent.
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	PolicyRefs []Reference `json:"policyRefs,omitempty"`
+	// Skills the agent may load.
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Skills []Reference `json:"skills,omitempty"`
+	// Subagents this agent may start with the task tool.
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Subagents []Reference `json:"subagents,omitempty"`
+	// Limits end a run that would otherwise go on.
+	// +kubebuilder:default={}
+	// +optional
+	Limits Limits `json:"limits,omitempty"`
+	// LoopGuard stops a model that repeats itself.
+	// +kubebuilder:default={}
+	// +optional
+	LoopGuard LoopGuard `json:"loopGuard,omitempty"`
+	// Context says what happens when the conversation grows too long for the model.
+	// +kubebuilder:default={}
+	// +optional
+	Context ContextPolicy `json:"context,omitempty"`
+	// Inputs describe the data a run hands to the agent; instructions and
+	// prompts read it as ${inputs.name}.
+	// +optional
+	Inputs *InputContract `json:"inputs,omitempty"`
+	// Output describes the shape of the final answer.
+	// +optional
+	Output *OutputContract `json:"output,omitempty"`
+	// Approvals say what happens to a question that nobody answers.
+	// +kubebuilder:default={}
+	// +optional
+	Approvals ApprovalPolicy `json:"approvals,omitempty"`
+}
+
+// AgentTool is one entry of an agent's tool list.
+type AgentTool struct {
+	// Name of a Tool, or of a built-in tool. Required.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// Include keeps only the functions that match one of these globs, for a
+	// Tool that provides several. Default: all.
+	// +optional
+	Include []string `json:"include,omitempty"`
+	// Exclude drops the functions that match one of these globs.
+	// +optional
+	Exclude []string `json:"exclude,omitempty"`
+}
+
+// Limits are hard: they are checked before the step they would forbid. A Run
+// may only narrow those of its Agent.
+type Limits struct {
+	// MaxSteps bounds the model calls of one run. The run then ends with reason
+	// MaxSteps and exit code 5.
+	// +kubebuilder:default=50
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	MaxSteps int32 `json:"maxSteps,omitempty"`
+	// MaxTokens bounds input (cache reads included) plus output tokens of the
+	// whole run. No default. Reason BudgetExceeded, exit code 5.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+	// MaxCost bounds the money one run may spend, in US dollars. No default.
+	// Needs a Model with pricing. Reason BudgetExceeded, exit code 5.
+	// +optional
+	MaxCost Money `json:"maxCost,omitempty"`
+	// Timeout bounds the wall time of one run. Reason DeadlineExceeded, exit code 5.
+	// +kubebuilder:default="15m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+	// MaxParallelTools bounds the tool calls that run at the same time.
+	// +kubebuilder:default=8
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +optional
+	MaxParallelTools int32 `json:"maxParallelTools,omitempty"`
+	// MaxDepth bounds how deep subagents may start subagents.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	// +optional
+	MaxDepth *int32 `json:"maxDepth,omitempty"`
+}
+
+// LoopAction is what happens to a call that repeats.
+// +kubebuilder:validation:Enum=Ask;Stop;Nudge
+type LoopAction string
+
+// The answers to a repeated call.
+const (
+	LoopAsk   LoopAction = "Ask"
+	LoopStop  LoopAction = "Stop"
+	LoopNudge LoopAction = "Nudge"
+)
+
+// LoopGuard stops a model that asks for the same call again and again.
+type LoopGuard struct {
+	// IdenticalCalls is the number of equal consecutive calls that is one too
+	// many: the third does not run when it is 3.
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	IdenticalCalls int32 `json:"identicalCalls,omitempty"`
+	// Cycles is the number of rounds of a repeating sequence of two to four
+	// calls that is one too many.
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Cycles int32 `json:"cycles,omitempty"`
+	// OnDetect says what happens: Stop ends the run with reason LoopDetected
+	// (exit code 5), Nudge tells the model once and then stops, Ask asks a person.
+	// +kubebuilder:default=Stop
+	// +optional
+	OnDetect LoopAction `json:"onDetect,omitempty"`
+}
+
+// ContextPolicy says how a long conversation is shortened.
+type ContextPolicy struct {
+	// CompactAtPercent is the share of the model's context window, in percent,
+	// at which the conversation is shortened.
+	// +kubebuilder:default=80
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	CompactAtPercent int32 `json:"compactAtPercent,omitempty"`
+	// KeepRecentTokens is how much of the newest conversation is kept word for word.
+	// +kubebuilder:default=15000
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	KeepRecentTokens *int64 `json:"keepRecentTokens,omitempty"`
+	// PruneToolOutput drops old tool output before anything is summarised.
+	// +kubebuilder:default=true
+	// +optional
+	PruneToolOutput *bool `json:"pruneToolOutput,omitempty"`
+}
+
+// InputContract is the shape of Run.spec.inputs.
+type InputContract struct {
+	// Schema is a JSON Schema (2020-12) of type object. Required.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Schema JSON `json:"schema"`
+}
+
+// OutputContract is the shape of the final answer.
+type OutputContract struct {
+	// Schema is a JSON Schema (2020-12) that the final answer, parsed as JSON,
+	// must satisfy. Required.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Schema JSON `json:"schema"`
+	// Retries is how often the model is shown its mistakes before the run ends
+	// with reason OutputInvalid and exit code 6.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +optional
+	Retries *int32 `json:"retries,omitempty"`
+}
+
+// OnAsk is what becomes of a question that nobody answers.
+// +kubebuilder:validation:Enum=Deny;Wait;Suspend
+type OnAsk string
+
+// The headless answers to a question.
+const (
+	OnAskDeny    OnAsk = "Deny"
+	OnAskWait    OnAsk = "Wait"
+	OnAskSuspend OnAsk = "Suspend"
+)
+
+// ApprovalPolicy keeps a run without a person from waiting for ever.
+type ApprovalPolicy struct {
+	// OnAsk is the answer when no person can be asked: Deny makes the call an
+	// error the model reads and the run goes on; Wait waits until timeout and
+	// then denies; Suspend stops the run, to be resumed later (exit code 3).
+	// +kubebuilder:default=Deny
+	// +optional
+	OnAsk OnAsk `json:"onAsk,omitempty"`
+	// Timeout bounds how long a question stays open.
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+}
+
+// AgentStatus is what the controller found out about an agent.
+type AgentStatus struct {
+	// ObservedGeneration is the generation the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions hold Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AgentList is a list of agents.
+// +kubebuilder:object:root=true
+type AgentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Agent `json:"items"`
+}

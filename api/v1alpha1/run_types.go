@@ -1,0 +1,214 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Run is one conversation of an agent: a prompt, its inputs, a workspace, and
+// in status how it went.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.spec.agentRef.name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.steps`
+// +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.cost`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Run struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   RunSpec   `json:"spec"`
+	Status RunStatus `json:"status,omitempty"`
+}
+
+// RunSpec is what is to be done.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.workspaceRef) && has(self.workspace))",message="give workspaceRef or workspace, not both",fieldPath=".workspace",reason="FieldValueForbidden"
+type RunSpec struct {
+	// AgentRef names the agent. Required.
+	AgentRef Reference `json:"agentRef"`
+	// Prompt is the first user message. Optional for an agent whose
+	// instructions say it all.
+	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
+	Prompt string `json:"prompt,omitempty"`
+	// Inputs are data for the agent's inputs schema.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Inputs *JSON `json:"inputs,omitempty"`
+	// WorkspaceRef names a Workspace.
+	// +optional
+	WorkspaceRef *Reference `json:"workspaceRef,omitempty"`
+	// Workspace written in place, instead of workspaceRef. Default: a copy of
+	// the current folder.
+	// +optional
+	Workspace *WorkspaceSpec `json:"workspace,omitempty"`
+	// Limits of this run; they may only narrow those of the agent.
+	// +optional
+	Limits *RunLimits `json:"limits,omitempty"`
+	// Cancel asks a run that goes on to stop.
+	// +optional
+	Cancel bool `json:"cancel,omitempty"`
+	// TTLAfterFinished deletes the object this long after its end. Default: kept.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	TTLAfterFinished *metav1.Duration `json:"ttlAfterFinished,omitempty"`
+}
+
+// RunLimits narrow the limits of an agent; a field that is not given leaves
+// the agent's.
+type RunLimits struct {
+	// MaxSteps bounds the model calls of the run.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	MaxSteps int32 `json:"maxSteps,omitempty"`
+	// MaxTokens bounds input plus output tokens of the run.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+	// MaxCost bounds the money of the run, in US dollars.
+	// +optional
+	MaxCost Money `json:"maxCost,omitempty"`
+	// Timeout bounds the wall time of the run.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// MaxParallelTools bounds the tool calls that run at the same time.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	// +optional
+	MaxParallelTools int32 `json:"maxParallelTools,omitempty"`
+}
+
+// WorkspaceStrategy is how a run gets its files.
+// +kubebuilder:validation:Enum=Copy;Worktree;InPlace;Empty
+type WorkspaceStrategy string
+
+// The workspace strategies.
+const (
+	// StrategyCopy works on a private copy of the source folder.
+	StrategyCopy WorkspaceStrategy = "Copy"
+	// StrategyWorktree works on a git worktree of the source.
+	StrategyWorktree WorkspaceStrategy = "Worktree"
+	// StrategyInPlace works on the source folder itself.
+	StrategyInPlace WorkspaceStrategy = "InPlace"
+	// StrategyEmpty starts with an empty folder.
+	StrategyEmpty WorkspaceStrategy = "Empty"
+)
+
+// WorkspaceSpec says which files a run works on.
+type WorkspaceSpec struct {
+	// Source of the files. Default: the current folder.
+	// +optional
+	Source *WorkspaceSource `json:"source,omitempty"`
+	// Strategy: Copy never touches the source, InPlace works on it directly,
+	// Empty starts with nothing.
+	// +kubebuilder:default=Copy
+	// +optional
+	Strategy WorkspaceStrategy `json:"strategy,omitempty"`
+	// Exclude lists glob patterns of paths that are not copied, for example node_modules.
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Exclude []string `json:"exclude,omitempty"`
+	// SizeLimit of the copy, as Kubernetes writes it.
+	// +kubebuilder:default="2Gi"
+	// +optional
+	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
+}
+
+// WorkspaceSource is exactly one place files come from.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type WorkspaceSource struct {
+	// Path of a folder, relative to the manifest.
+	// +kubebuilder:validation:MinLength=1
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Git repository.
+	// +optional
+	Git *GitSource `json:"git,omitempty"`
+}
+
+// GitSource is a git repository at a revision.
+type GitSource struct {
+	// URL of the repository. Required.
+	URL string `json:"url"`
+	// Ref is a branch, tag or commit. Default: the repository's default branch.
+	// +optional
+	Ref string `json:"ref,omitempty"`
+}
+
+// RunStatus is how a run goes or went.
+type RunStatus struct {
+	// ObservedGeneration is the generation the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Phase is a one-word summary for printing.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+	// Conditions hold Succeeded.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Steps are the model calls made.
+	// +optional
+	Steps int32 `json:"steps,omitempty"`
+	// Tokens used so far.
+	// +optional
+	Tokens *TokenCount `json:"tokens,omitempty"`
+	// Cost in US dollars; absent when a price is unknown.
+	// +optional
+	Cost Money `json:"cost,omitempty"`
+	// Output is the final answer, cut at 1 KiB; the whole stands in the journal.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Output string `json:"output,omitempty"`
+	// ChangedFiles in the workspace.
+	// +optional
+	ChangedFiles int32 `json:"changedFiles,omitempty"`
+	// PendingApprovals are questions that wait for a person.
+	// +optional
+	PendingApprovals int32 `json:"pendingApprovals,omitempty"`
+	// Journal is where everything is written down.
+	// +optional
+	Journal *JournalStatus `json:"journal,omitempty"`
+}
+
+// TokenCount counts tokens by kind.
+type TokenCount struct {
+	// Input tokens that were not read from the provider's cache.
+	Input int64 `json:"input"`
+	// Output tokens, reasoning included.
+	Output int64 `json:"output"`
+	// Reasoning tokens, a part of output.
+	Reasoning int64 `json:"reasoning"`
+	// CacheRead tokens.
+	CacheRead int64 `json:"cacheRead"`
+	// CacheWrite tokens.
+	CacheWrite int64 `json:"cacheWrite"`
+}
+
+// JournalStatus is the head of a run's journal.
+type JournalStatus struct {
+	// Path of the journal's folder.
+	Path string `json:"path,omitempty"`
+	// LastSeq is the number of the last event.
+	LastSeq int64 `json:"lastSeq,omitempty"`
+	// HeadHash is the hash of the last event: sha256:...
+	HeadHash string `json:"headHash,omitempty"`
+}
+
+// RunList is a list of runs.
+// +kubebuilder:object:root=true
+type RunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Run `json:"items"`
+}

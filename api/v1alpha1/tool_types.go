@@ -1,0 +1,419 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Tool declares something a model may call: where its program comes from, what
+// it takes, what it can do to the world, and how tightly it is contained.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Risk",type=string,JSONPath=`.spec.risk`
+// +kubebuilder:printcolumn:name="Isolation",type=string,JSONPath=`.spec.isolation.minimum`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Tool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ToolSpec   `json:"spec"`
+	Status ToolStatus `json:"status,omitempty"`
+}
+
+// Risk is how much harm a call can do.
+// +kubebuilder:validation:Enum=R0;R1;R2;R3
+type Risk string
+
+// The risk classes.
+const (
+	// RiskR0 reads.
+	RiskR0 Risk = "R0"
+	// RiskR1 writes in the workspace.
+	RiskR1 Risk = "R1"
+	// RiskR2 runs programs or reaches outside.
+	RiskR2 Risk = "R2"
+	// RiskR3 cannot be undone.
+	RiskR3 Risk = "R3"
+)
+
+// Effect is one way in which a call touches the world.
+// +kubebuilder:validation:Enum=Read;Write;Execute;Network;Message;Money
+type Effect string
+
+// The effects.
+const (
+	EffectRead    Effect = "Read"
+	EffectWrite   Effect = "Write"
+	EffectExecute Effect = "Execute"
+	EffectNetwork Effect = "Network"
+	EffectMessage Effect = "Message"
+	EffectMoney   Effect = "Money"
+)
+
+// Category is a coarse kind of tool, as editors show it.
+// +kubebuilder:validation:Enum=Read;Edit;Delete;Move;Search;Execute;Think;Fetch;Other
+type Category string
+
+// The categories, those of the Agent Client Protocol.
+const (
+	CategoryRead    Category = "Read"
+	CategoryEdit    Category = "Edit"
+	CategoryDelete  Category = "Delete"
+	CategoryMove    Category = "Move"
+	CategorySearch  Category = "Search"
+	CategoryExecute Category = "Execute"
+	CategoryThink   Category = "Think"
+	CategoryFetch   Category = "Fetch"
+	CategoryOther   Category = "Other"
+)
+
+// Concurrency says whether calls of a tool may overlap with other calls.
+// +kubebuilder:validation:Enum=Shared;Exclusive
+type Concurrency string
+
+// The concurrency classes.
+const (
+	ConcurrencyShared    Concurrency = "Shared"
+	ConcurrencyExclusive Concurrency = "Exclusive"
+)
+
+// RetryClass says what a resumed run may do with a call whose result was lost.
+// +kubebuilder:validation:Enum=Idempotent;Keyed;Never
+type RetryClass string
+
+// The retry classes.
+const (
+	// RetryIdempotent calls may run again.
+	RetryIdempotent RetryClass = "Idempotent"
+	// RetryKeyed calls may run again with the same idempotency key.
+	RetryKeyed RetryClass = "Keyed"
+	// RetryNever calls must not be repeated without a person's consent.
+	RetryNever RetryClass = "Never"
+)
+
+// IsolationLevel is how tightly a tool's process is contained. The levels are ordered.
+// +kubebuilder:validation:Enum=None;Sandbox;Container
+type IsolationLevel string
+
+// The isolation levels.
+const (
+	IsolationNone      IsolationLevel = "None"
+	IsolationSandbox   IsolationLevel = "Sandbox"
+	IsolationContainer IsolationLevel = "Container"
+)
+
+// NetworkMode is the network a tool's process sees.
+// +kubebuilder:validation:Enum=None;Proxy;Host
+type NetworkMode string
+
+// The network modes.
+const (
+	NetworkNone  NetworkMode = "None"
+	NetworkProxy NetworkMode = "Proxy"
+	NetworkHost  NetworkMode = "Host"
+)
+
+// WorkspaceAccess is what a tool may do with the run's workspace.
+// +kubebuilder:validation:Enum=None;ReadOnly;ReadWrite
+type WorkspaceAccess string
+
+// The kinds of workspace access.
+const (
+	AccessNone      WorkspaceAccess = "None"
+	AccessReadOnly  WorkspaceAccess = "ReadOnly"
+	AccessReadWrite WorkspaceAccess = "ReadWrite"
+)
+
+// ToolSpec is a tool's contract and its source.
+type ToolSpec struct {
+	// CallName is what models, rules and audit lines call the tool. Default:
+	// metadata.name.
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
+	// +optional
+	CallName string `json:"callName,omitempty"`
+	// Description tells the model what the tool does. Default: the program's own.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Description string `json:"description,omitempty"`
+	// Parameters are the arguments as a JSON Schema (2020-12) of type object.
+	// Default: the program's own. Required for exec.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Parameters *JSON `json:"parameters,omitempty"`
+	// Risk: R0 reads, R1 writes in the workspace, R2 runs programs or reaches
+	// outside, R3 cannot be undone. Default R2; a built-in tool has its own, which
+	// a manifest can only raise.
+	// +optional
+	Risk Risk `json:"risk,omitempty"`
+	// Effects on the world. A built-in tool has its own, to which a manifest can only add.
+	// +listType=set
+	// +optional
+	Effects []Effect `json:"effects,omitempty"`
+	// Category is a coarse kind of tool. Default Other.
+	// +optional
+	Category Category `json:"category,omitempty"`
+	// Concurrency: Shared calls may overlap, an Exclusive one runs alone. Default Shared.
+	// +optional
+	Concurrency Concurrency `json:"concurrency,omitempty"`
+	// Retry says what a resume may repeat. Default Never.
+	// +optional
+	Retry RetryClass `json:"retry,omitempty"`
+	// Flow declares the labels of what the tool returns and which arguments are sensitive.
+	// +optional
+	Flow *Flow `json:"flow,omitempty"`
+	// Limits of one call.
+	// +kubebuilder:default={}
+	// +optional
+	Limits ToolLimits `json:"limits,omitempty"`
+	// Isolation of the tool's process.
+	// +kubebuilder:default={}
+	// +optional
+	Isolation Isolation `json:"isolation,omitempty"`
+	// Network of the tool's process.
+	// +kubebuilder:default={}
+	// +optional
+	Network Network `json:"network,omitempty"`
+	// WorkspaceAccess of the tool's process. Default ReadOnly; the built-in
+	// tools bash, edit and write have ReadWrite.
+	// +optional
+	WorkspaceAccess WorkspaceAccess `json:"workspaceAccess,omitempty"`
+	// Env are the only environment variables the process gets, besides PATH,
+	// HOME, LANG, TZ and TMPDIR.
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []EnvVar `json:"env,omitempty"`
+	// Source is the program behind the tool: exactly one of builtin, plugin,
+	// container, mcp, agent, exec. Required.
+	Source ToolSource `json:"source"`
+}
+
+// Flow declares labels. Integrity and confidentiality are those of what the
+// tool returns.
+type Flow struct {
+	// Integrity of the result. Default Untrusted.
+	// +kubebuilder:validation:Enum=Trusted;Untrusted
+	// +optional
+	Integrity string `json:"integrity,omitempty"`
+	// Confidentiality of the result. Default Internal.
+	// +kubebuilder:validation:Enum=Public;Internal;Secret
+	// +optional
+	Confidentiality string `json:"confidentiality,omitempty"`
+	// TrustedFields of the result were written by the system, not by outsiders.
+	// +optional
+	TrustedFields []string `json:"trustedFields,omitempty"`
+	// Arguments that are sensitive, by name, and why.
+	// +optional
+	Arguments map[string]FlowArgument `json:"arguments,omitempty"`
+}
+
+// FlowArgument says why an argument is sensitive.
+// +kubebuilder:validation:Enum=Destination;Amount;Code;Path
+type FlowArgument string
+
+// ToolLimits bound one call.
+type ToolLimits struct {
+	// Timeout of one call.
+	// +kubebuilder:default="2m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+	// OutputBytes the model is shown; the full text is kept as a blob of the run.
+	// +kubebuilder:default=51200
+	// +kubebuilder:validation:Minimum=256
+	// +kubebuilder:validation:Maximum=1048576
+	// +optional
+	OutputBytes int64 `json:"outputBytes,omitempty"`
+	// OutputLines the model is shown.
+	// +kubebuilder:default=2000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	OutputLines int64 `json:"outputLines,omitempty"`
+	// Memory of the process tree, as Kubernetes writes it, for example 512Mi.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+	// CPU cores of the process tree, as Kubernetes writes it, for example "1" or 500m.
+	// +optional
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// Pids bounds the processes of the tree.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Pids int64 `json:"pids,omitempty"`
+}
+
+// Isolation is the least containment a tool accepts to run under.
+type Isolation struct {
+	// Minimum level. A host that cannot give it ends the run with reason
+	// IsolationUnavailable and exit code 8 before anything runs.
+	// +kubebuilder:default=Sandbox
+	// +optional
+	Minimum IsolationLevel `json:"minimum,omitempty"`
+	// Fresh starts a new sandbox or container for each call.
+	// +optional
+	Fresh bool `json:"fresh,omitempty"`
+}
+
+// Network is what a tool's process can reach.
+type Network struct {
+	// Mode: None reaches nothing, Proxy reaches what allow lists, Host is the
+	// host's own network.
+	// +kubebuilder:default=None
+	// +optional
+	Mode NetworkMode `json:"mode,omitempty"`
+	// Allow lists host:port patterns for mode Proxy, for example api.github.com:443.
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Allow []string `json:"allow,omitempty"`
+}
+
+// ToolSource is exactly one kind of program.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type ToolSource struct {
+	// Builtin is a tool shipped with agentctl.
+	// +optional
+	Builtin *BuiltinSource `json:"builtin,omitempty"`
+	// Plugin is a program that speaks the tool protocol (hashicorp/go-plugin, gRPC).
+	// +optional
+	Plugin *PluginSource `json:"plugin,omitempty"`
+	// Container is a program in an OCI image.
+	// +optional
+	Container *ContainerSource `json:"container,omitempty"`
+	// MCP is a Model Context Protocol server; its tools become callName_tool.
+	// +optional
+	MCP *MCPSource `json:"mcp,omitempty"`
+	// Agent makes a call a child run of another agent.
+	// +optional
+	Agent *Reference `json:"agent,omitempty"`
+	// Exec is any program: arguments as JSON on standard input, the result on
+	// standard output, an exit code other than 0 is an error result.
+	// +optional
+	Exec *ExecSource `json:"exec,omitempty"`
+}
+
+// BuiltinSource is a tool shipped with agentctl.
+type BuiltinSource struct {
+	// Name of the built-in tool. Required.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// PluginSource is a program that speaks the tool protocol.
+type PluginSource struct {
+	// Command and its arguments; a first element with a slash is relative to
+	// the manifest. Required.
+	// +kubebuilder:validation:MinItems=1
+	Command []string `json:"command"`
+	// SHA256 of the program, in hex. A program that differs is not started. Optional.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	// +optional
+	SHA256 string `json:"sha256,omitempty"`
+	// Tool is the name of the function inside the program. Default: callName.
+	// +optional
+	Tool string `json:"tool,omitempty"`
+}
+
+// ContainerProtocol is how a program in a container is called.
+// +kubebuilder:validation:Enum=Plugin;Exec
+type ContainerProtocol string
+
+// The container protocols.
+const (
+	ProtocolPlugin ContainerProtocol = "Plugin"
+	ProtocolExec   ContainerProtocol = "Exec"
+)
+
+// ContainerSource is a program in an OCI image.
+type ContainerSource struct {
+	// Image with its digest: registry/name@sha256:... A tag alone is refused. Required.
+	// +kubebuilder:validation:Pattern=`^[^@\s]+@sha256:[0-9a-f]{64}$`
+	Image string `json:"image"`
+	// Command and its arguments. Default: the image's own.
+	// +optional
+	Command []string `json:"command,omitempty"`
+	// Protocol: Plugin keeps one server and calls it by gRPC, Exec starts a
+	// program per call.
+	// +kubebuilder:default=Plugin
+	// +optional
+	Protocol ContainerProtocol `json:"protocol,omitempty"`
+	// Tool is the name of the function inside the program. Default: callName.
+	// +optional
+	Tool string `json:"tool,omitempty"`
+	// RuntimeClass selects another containerd runtime. Default: runc.
+	// +optional
+	RuntimeClass string `json:"runtimeClass,omitempty"`
+}
+
+// MCPSource is an MCP server: exactly one of stdio and http.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type MCPSource struct {
+	// Stdio starts the server as a child process.
+	// +optional
+	Stdio *MCPStdio `json:"stdio,omitempty"`
+	// HTTP reaches the server over streamable HTTP.
+	// +optional
+	HTTP *MCPHTTP `json:"http,omitempty"`
+}
+
+// MCPStdio is an MCP server on standard input and output.
+type MCPStdio struct {
+	// Command and its arguments. Required.
+	// +kubebuilder:validation:MinItems=1
+	Command []string `json:"command"`
+}
+
+// MCPHTTP is an MCP server over streamable HTTP.
+type MCPHTTP struct {
+	// URL of the server. Required.
+	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	URL string `json:"url"`
+	// Headers sent with each request.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Headers []Header `json:"headers,omitempty"`
+}
+
+// Header is an HTTP header whose value is a reference.
+type Header struct {
+	// Name of the header. Required.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// ValueFrom is the source of the value. Required: a literal value is refused.
+	ValueFrom ValueFrom `json:"valueFrom"`
+}
+
+// ExecSource is any program.
+type ExecSource struct {
+	// Command and its arguments; a first element with a slash is relative to
+	// the manifest. Required.
+	// +kubebuilder:validation:MinItems=1
+	Command []string `json:"command"`
+}
+
+// ToolStatus is what the controller found out about a tool.
+type ToolStatus struct {
+	// ObservedGeneration is the generation the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions hold Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ToolList is a list of tools.
+// +kubebuilder:object:root=true
+type ToolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Tool `json:"items"`
+}
