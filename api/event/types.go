@@ -1,0 +1,315 @@
+package event
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Type names what an event tells.
+type Type string
+
+// The types of events, in the order a run meets them.
+const (
+	TypeRunStarted        Type = "run.started"
+	TypeRunFinished       Type = "run.finished"
+	TypeStepStart         Type = "step.start"
+	TypeStepFinish        Type = "step.finish"
+	TypeModelRequest      Type = "model.request"
+	TypeModelResponse     Type = "model.response"
+	TypeModelRetry        Type = "model.retry"
+	TypeTextStart         Type = "text.start"
+	TypeTextDelta         Type = "text.delta"
+	TypeTextEnd           Type = "text.end"
+	TypeReasoningStart    Type = "reasoning.start"
+	TypeReasoningDelta    Type = "reasoning.delta"
+	TypeReasoningEnd      Type = "reasoning.end"
+	TypeToolInputStart    Type = "tool.input-start"
+	TypeToolInputDelta    Type = "tool.input-delta"
+	TypeToolInputEnd      Type = "tool.input-end"
+	TypePolicyDecision    Type = "policy.decision"
+	TypeApprovalRequested Type = "approval.requested"
+	TypeApprovalDecided   Type = "approval.decided"
+	TypeToolCall          Type = "tool.call"
+	TypeToolProgress      Type = "tool.progress"
+	TypeToolResult        Type = "tool.result"
+	TypeToolError         Type = "tool.error"
+	TypeWorkspaceSnapshot Type = "workspace.snapshot"
+	TypeWorkspacePatch    Type = "workspace.patch"
+	TypeWarning           Type = "warning"
+)
+
+// RunStarted opens a run. It is durable before anything else happens.
+type RunStarted struct {
+	// Agent and Model by name.
+	Agent string           `json:"agent"`
+	Model message.ModelRef `json:"model"`
+	// Prompt is the first user message.
+	Prompt string          `json:"prompt"`
+	Inputs json.RawMessage `json:"inputs,omitempty"`
+	// Workspace the run works on.
+	Workspace Workspace `json:"workspace"`
+	// Plan is the blob that holds the resolved manifests.
+	Plan string `json:"plan,omitempty"`
+	// Isolation the host gives: None, Sandbox or Container.
+	Isolation string `json:"isolation"`
+	// OuterIsolation is what AGENTCTL_OUTER_ISOLATION declared, or "".
+	OuterIsolation string `json:"outerIsolation,omitempty"`
+	// Version of agentctl.
+	Version string `json:"version"`
+}
+
+// Workspace says which files a run works on.
+type Workspace struct {
+	// Source is the folder the files come from, "" for an empty workspace.
+	Source string `json:"source"`
+	// Dir is the folder the tools see.
+	Dir string `json:"dir"`
+	// Strategy is Copy, Worktree, InPlace or Empty.
+	Strategy string `json:"strategy"`
+}
+
+// RunFinished closes a run. It is durable before the program exits.
+type RunFinished struct {
+	// Phase is Succeeded, Failed, Cancelled or Suspended.
+	Phase string `json:"phase"`
+	// Reason is a word of package reason.
+	Reason string `json:"reason"`
+	// ExitCode of the command line.
+	ExitCode int `json:"exitCode"`
+	// Message says why, for people; "" when the run completed.
+	Message string `json:"message,omitempty"`
+	// Hint is the next step for people.
+	Hint string `json:"hint,omitempty"`
+	// Output is the final answer, or the partial one of a run that failed.
+	Output string `json:"output"`
+	Steps  int    `json:"steps"`
+	// Tokens of the whole run.
+	Tokens message.Usage `json:"tokens"`
+	// Cost in US dollars as a decimal; nil when a price is unknown.
+	Cost       *string `json:"cost"`
+	DurationMs int64   `json:"durationMs"`
+}
+
+// StepStart opens a step: one model call and the tool calls it asks for.
+type StepStart struct {
+	// Step counts from 1.
+	Step int `json:"step"`
+}
+
+// StepFinish closes a step.
+type StepFinish struct {
+	Step   int            `json:"step"`
+	Finish message.Finish `json:"finish"`
+	Tokens message.Usage  `json:"tokens"`
+	Cost   *string        `json:"cost,omitempty"`
+}
+
+// ModelRequest is a request that is about to be sent.
+type ModelRequest struct {
+	Step int `json:"step"`
+	// Messages in the conversation.
+	Messages int `json:"messages"`
+	// NoTools is set on a closing request.
+	NoTools bool `json:"noTools,omitempty"`
+}
+
+// ModelResponse is a complete answer. What was streamed before it counts only now.
+type ModelResponse struct {
+	Model      message.ModelRef `json:"model"`
+	Finish     message.Finish   `json:"finish"`
+	Tokens     message.Usage    `json:"tokens"`
+	DurationMs int64            `json:"durationMs"`
+	// FirstByteMs is the time to the first piece of the answer.
+	FirstByteMs int64 `json:"firstByteMs,omitempty"`
+}
+
+// ModelRetry is a request that failed and is sent again; what the attempt has
+// streamed is void.
+type ModelRetry struct{ message.Retry }
+
+// TextStart opens a text part.
+type TextStart struct{}
+
+// TextDelta is a piece of a text part.
+type TextDelta struct {
+	Text string `json:"text"`
+}
+
+// TextEnd closes a text part and holds the whole of it.
+type TextEnd struct {
+	Text string `json:"text"`
+}
+
+// ReasoningStart opens a reasoning part.
+type ReasoningStart struct{}
+
+// ReasoningDelta is a piece of a reasoning part.
+type ReasoningDelta struct {
+	Text string `json:"text"`
+}
+
+// ReasoningEnd closes a reasoning part and holds the whole of it.
+type ReasoningEnd struct {
+	Text string `json:"text"`
+}
+
+// ToolInputStart opens a tool call: the model has begun to write it.
+type ToolInputStart struct {
+	// Tool as the model wrote it.
+	Tool string `json:"tool"`
+}
+
+// ToolInputDelta is a piece of a call's arguments.
+type ToolInputDelta struct {
+	Text string `json:"text"`
+}
+
+// ToolInputEnd is the complete call, pending.
+type ToolInputEnd struct {
+	// Tool is the call name after repair.
+	Tool string `json:"tool"`
+	// Raw is what the model wrote as arguments.
+	Raw string `json:"raw"`
+	// Input is Raw as checked arguments; absent when it is none.
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// PolicyDecision is the policy's answer to a call.
+type PolicyDecision struct{ message.Decision }
+
+// ApprovalRequested is a question to a person.
+type ApprovalRequested struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+	Rule string          `json:"rule"`
+	Risk string          `json:"risk,omitempty"`
+	// Message says why the rule asks.
+	Message string `json:"message,omitempty"`
+	// Hash binds an answer to exactly this call.
+	Hash string `json:"hash,omitempty"`
+	// ExpiresAt in milliseconds since 1970; 0 is never.
+	ExpiresAt int64 `json:"expiresAt,omitempty"`
+}
+
+// ApprovalDecided is the answer. It is durable before the call runs.
+type ApprovalDecided struct{ message.Answer }
+
+// ToolCall is the intent to run a call. It is durable before the tool is asked.
+type ToolCall struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+	// Key is the idempotency key, the same on every attempt.
+	Key string `json:"key,omitempty"`
+}
+
+// ToolProgress is the newest output of a call that still runs, at most 4 KB.
+type ToolProgress struct {
+	Text string `json:"text"`
+}
+
+// ToolResult is the result of a call that completed. It is durable before the
+// next intent.
+type ToolResult struct{ message.ToolResult }
+
+// ToolError is the result of a call that failed; its code says how.
+type ToolError struct{ message.ToolResult }
+
+// WorkspaceSnapshot records the state of the files before a run.
+type WorkspaceSnapshot struct {
+	// Snapshot is the blob that lists path, mode and hash of every file.
+	Snapshot string `json:"snapshot"`
+	Files    int    `json:"files"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// WorkspacePatch records what a run changed.
+type WorkspacePatch struct {
+	Files []FileChange `json:"files"`
+	// Diff is the blob that holds the unified diff.
+	Diff string `json:"diff,omitempty"`
+	// Change is the blob from which exactly this change can be applied.
+	Change string `json:"change,omitempty"`
+}
+
+// FileChange is one changed file.
+type FileChange struct {
+	// Path relative to the source folder, with slashes.
+	Path string `json:"path"`
+	// Change is added, modified or deleted.
+	Change string `json:"change"`
+}
+
+// Warning is something a person should know that did not stop the run.
+type Warning struct {
+	Message string `json:"message"`
+}
+
+// Unknown is a payload of a type this version does not know.
+type Unknown struct {
+	Of  Type
+	Raw json.RawMessage
+}
+
+// The type of each payload.
+func (RunStarted) Type() Type        { return TypeRunStarted }
+func (RunFinished) Type() Type       { return TypeRunFinished }
+func (StepStart) Type() Type         { return TypeStepStart }
+func (StepFinish) Type() Type        { return TypeStepFinish }
+func (ModelRequest) Type() Type      { return TypeModelRequest }
+func (ModelResponse) Type() Type     { return TypeModelResponse }
+func (ModelRetry) Type() Type        { return TypeModelRetry }
+func (TextStart) Type() Type         { return TypeTextStart }
+func (TextDelta) Type() Type         { return TypeTextDelta }
+func (TextEnd) Type() Type           { return TypeTextEnd }
+func (ReasoningStart) Type() Type    { return TypeReasoningStart }
+func (ReasoningDelta) Type() Type    { return TypeReasoningDelta }
+func (ReasoningEnd) Type() Type      { return TypeReasoningEnd }
+func (ToolInputStart) Type() Type    { return TypeToolInputStart }
+func (ToolInputDelta) Type() Type    { return TypeToolInputDelta }
+func (ToolInputEnd) Type() Type      { return TypeToolInputEnd }
+func (PolicyDecision) Type() Type    { return TypePolicyDecision }
+func (ApprovalRequested) Type() Type { return TypeApprovalRequested }
+func (ApprovalDecided) Type() Type   { return TypeApprovalDecided }
+func (ToolCall) Type() Type          { return TypeToolCall }
+func (ToolProgress) Type() Type      { return TypeToolProgress }
+func (ToolResult) Type() Type        { return TypeToolResult }
+func (ToolError) Type() Type         { return TypeToolError }
+func (WorkspaceSnapshot) Type() Type { return TypeWorkspaceSnapshot }
+func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
+func (Warning) Type() Type           { return TypeWarning }
+func (u Unknown) Type() Type         { return u.Of }
+
+// Payloads returns an empty payload of every known type, in the order of the
+// constants: for decoding, schemas and tests.
+func Payloads() []Payload {
+	return []Payload{
+		RunStarted{}, RunFinished{}, StepStart{}, StepFinish{}, ModelRequest{}, ModelResponse{}, ModelRetry{},
+		TextStart{}, TextDelta{}, TextEnd{}, ReasoningStart{}, ReasoningDelta{}, ReasoningEnd{},
+		ToolInputStart{}, ToolInputDelta{}, ToolInputEnd{}, PolicyDecision{}, ApprovalRequested{}, ApprovalDecided{},
+		ToolCall{}, ToolProgress{}, ToolResult{}, ToolError{}, WorkspaceSnapshot{}, WorkspacePatch{}, Warning{},
+	}
+}
+
+var payloadTypes = func() map[Type]reflect.Type {
+	m := map[Type]reflect.Type{}
+	for _, p := range Payloads() {
+		m[p.Type()] = reflect.TypeOf(p)
+	}
+	return m
+}()
+
+func decode(t Type, data json.RawMessage) (Payload, error) {
+	rt, ok := payloadTypes[t]
+	if !ok {
+		return Unknown{t, append(json.RawMessage(nil), data...)}, nil
+	}
+	v := reflect.New(rt)
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, v.Interface()); err != nil {
+			return nil, err
+		}
+	}
+	return v.Elem().Interface().(Payload), nil
+}

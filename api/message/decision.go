@@ -1,0 +1,63 @@
+package message
+
+import "encoding/json"
+
+// Action is what the policy says about a call.
+type Action string
+
+// The actions. The zero value is none of them and counts as deny.
+const (
+	Allow  Action = "allow"
+	Ask    Action = "ask"
+	Deny   Action = "deny"
+	Redact Action = "redact"
+)
+
+// Decision is the policy's answer to one call. It is a pure function of the
+// policies, the call and the recorded context, so it can be repeated.
+type Decision struct {
+	Action Action `json:"action"`
+	// Rule that decided, as policy/rule; "default/byRisk" when none did.
+	Rule string `json:"rule"`
+	// Message for the model and for people, in one or two sentences.
+	Message string `json:"message,omitempty"`
+	// Risk of the tool: R0 to R3.
+	Risk string `json:"risk,omitempty"`
+	// Args replace the call's arguments after a redaction; nil leaves them.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Warnings of policies that do not enforce.
+	Warnings []string `json:"warnings,omitempty"`
+	// Facts about the call that a person who is asked should see.
+	Facts json.RawMessage `json:"facts,omitempty"`
+	// Hash binds an approval to exactly this call: sha256 over the tool's digest
+	// and the canonical arguments.
+	Hash string `json:"hash,omitempty"`
+}
+
+// ApprovalState is how a question to a person ended.
+type ApprovalState string
+
+// The ends of a question. "" means that nobody was asked.
+const (
+	Approved   ApprovalState = "approved"
+	Rejected   ApprovalState = "rejected"
+	Expired    ApprovalState = "expired"
+	Unanswered ApprovalState = "unanswered"
+)
+
+// Question is a call that a person is asked about.
+type Question struct {
+	Call     ToolCall `json:"call"`
+	Decision Decision `json:"decision"`
+}
+
+// Answer is a person's, or a declaration's, answer to a question.
+type Answer struct {
+	State ApprovalState `json:"state"`
+	// By says who answered, for example "terminal", "--approve all", "onAsk: Deny".
+	By string `json:"by"`
+	// Reason the model is told; may be empty.
+	Reason string `json:"reason,omitempty"`
+	// Suspend asks the run to stop here and wait to be resumed.
+	Suspend bool `json:"suspend,omitempty"`
+}

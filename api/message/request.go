@@ -1,0 +1,72 @@
+package message
+
+// Prompt is the part of a model request that stays the same for a whole run:
+// what changes least comes first, so that a provider's cache can keep it.
+type Prompt struct {
+	System string
+	Tools  []ToolSpec
+}
+
+// Request asks for one answer to the conversation so far.
+type Request struct {
+	// ID names the request in the journal.
+	ID string
+	// NoTools leaves the tools out: a closing request, or a summary.
+	NoTools bool
+}
+
+// DeltaKind says what a delta belongs to.
+type DeltaKind string
+
+// The kinds of streamed pieces.
+const (
+	DeltaText      DeltaKind = "text"
+	DeltaReasoning DeltaKind = "reasoning"
+	// DeltaTool is a piece of a tool call's arguments, Index says of which.
+	DeltaTool DeltaKind = "tool"
+	// DeltaRetry says that the request failed and is sent again: everything
+	// streamed before belongs to a void attempt.
+	DeltaRetry DeltaKind = "retry"
+)
+
+// Delta is a piece of an answer while it is streamed. It is for watchers: an
+// answer is complete only when the model has returned it.
+type Delta struct {
+	Kind DeltaKind
+	Text string
+	// Index and Tool of a DeltaTool: the position of the call and its name.
+	Index int
+	Tool  string
+	// Retry describes a DeltaRetry.
+	Retry *Retry
+}
+
+// Retry is a failed request that is sent again.
+type Retry struct {
+	// Attempt that failed, counted from 1, of Attempts.
+	Attempt  int `json:"attempt"`
+	Attempts int `json:"attempts"`
+	// Class of the error, for example "429", "connection", "stream".
+	Class string `json:"class"`
+	Error string `json:"error"`
+	// WaitMillis until the next attempt.
+	WaitMillis int64 `json:"waitMillis"`
+}
+
+// Output is a complete answer of a model.
+type Output struct {
+	Text      string
+	Reasoning string
+	Calls     []CallRequest
+	Finish    Finish
+	Usage     Usage
+	// Model that answered.
+	Model ModelRef
+}
+
+// CallRequest is a tool call as the model wrote it, unchecked.
+type CallRequest struct {
+	ID   string
+	Tool string
+	Args string
+}

@@ -1,0 +1,127 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ToolState is where a tool call stands. A call that waits for an approval is
+// pending; one that was denied, cancelled or timed out is error with that code.
+type ToolState string
+
+// The states of a tool call.
+const (
+	StatePending   ToolState = "pending"
+	StateRunning   ToolState = "running"
+	StateCompleted ToolState = "completed"
+	StateError     ToolState = "error"
+)
+
+// moves is the table of legal moves; every other one is refused.
+var moves = map[ToolState][]ToolState{
+	StatePending: {StateRunning, StateError},
+	StateRunning: {StateCompleted, StateError},
+}
+
+// CanMove says whether a call may go from one state to another.
+func CanMove(from, to ToolState) bool {
+	for _, s := range moves[from] {
+		if s == to {
+			return true
+		}
+	}
+	return false
+}
+
+// ErrorCode says why a call failed. The list is closed.
+type ErrorCode string
+
+// The error codes of a tool call.
+const (
+	CodeUnknownTool ErrorCode = "unknown_tool"
+	CodeBadJSON     ErrorCode = "bad_json"
+	CodeSchema      ErrorCode = "schema"
+	CodeDenied      ErrorCode = "denied"
+	CodeRejected    ErrorCode = "rejected"
+	CodeLoop        ErrorCode = "loop"
+	CodeTimeout     ErrorCode = "timeout"
+	CodeCancelled   ErrorCode = "cancelled"
+	CodeUnknown     ErrorCode = "unknown"
+	CodeIsolation   ErrorCode = "isolation"
+	CodeTool        ErrorCode = "tool"
+	CodeOutputLimit ErrorCode = "output_limit"
+)
+
+// ToolPart is a tool call and its result.
+type ToolPart struct {
+	// CallID as the model wrote it, made unique within the run.
+	CallID string `json:"callID"`
+	// Tool is the call name, after repair.
+	Tool string `json:"tool"`
+	// Raw is what the model wrote as arguments, whatever it was.
+	Raw   string    `json:"raw"`
+	State ToolState `json:"state"`
+	// Input is Raw as a checked JSON object; nil when it is none.
+	Input    json.RawMessage `json:"input,omitempty"`
+	Decision *Decision       `json:"decision,omitempty"`
+	Approval ApprovalState   `json:"approval,omitempty"`
+	Result   *ToolResult     `json:"result,omitempty"`
+	// Start and End of the run of the tool, in milliseconds since 1970.
+	Start int64 `json:"start,omitempty"`
+	End   int64 `json:"end,omitempty"`
+}
+
+// Move changes the state, or says that the table forbids it.
+func (t *ToolPart) Move(to ToolState) error {
+	if !CanMove(t.State, to) {
+		return fmt.Errorf("tool call %s: no move from %s to %s", t.CallID, t.State, to)
+	}
+	t.State = to
+	return nil
+}
+
+// ToolCall is a call on its way to a decision and a tool.
+type ToolCall struct {
+	// ID is the call's id within the run.
+	ID string `json:"id"`
+	// Tool is the call name of a known tool.
+	Tool string `json:"tool"`
+	// Args are checked arguments: a JSON object that satisfies the tool's schema.
+	Args json.RawMessage `json:"args"`
+	// Step is the model call that asked, counted from 1.
+	Step int `json:"step"`
+	// Repeats counts the equal calls directly before this one.
+	Repeats int `json:"repeats,omitempty"`
+}
+
+// ToolResult is what a call came to.
+type ToolResult struct {
+	// Text is what the model reads: output, then our footer.
+	Text string `json:"text"`
+	// Output is what the tool wrote, redacted and cut, without our footer.
+	Output string `json:"output,omitempty"`
+	// ExitCode of the program behind the call, where there is one.
+	ExitCode *int `json:"exitCode,omitempty"`
+	// Code says why the call failed; "" means it did not.
+	Code ErrorCode `json:"code,omitempty"`
+	// Blob is the id of the full text when Text had to be cut.
+	Blob string `json:"blob,omitempty"`
+	// Title is a short line for people, for example the path that was read.
+	Title string `json:"title,omitempty"`
+	// Metadata is for people and programs, never for the model.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Duration of the tool itself, in microseconds.
+	DurationMicros int64 `json:"durationMicros,omitempty"`
+	// Writes says that the call may have changed files.
+	Writes bool `json:"writes,omitempty"`
+}
+
+// Failed says whether the result is an error result.
+func (r *ToolResult) Failed() bool { return r.Code != "" }
+
+// ToolSpec is what a model is told about a tool.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}

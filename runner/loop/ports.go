@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Model is a conversation with a model. It belongs to one run and is used by
+// one goroutine. It keeps the encoded form of everything appended, so that a
+// turn encodes only what is new.
+type Model interface {
+	// Append adds a complete message to the conversation: the user's, or the
+	// model's own with every tool part completed or error.
+	Append(m *message.Message) error
+	// Next asks for the answer to everything appended so far. Pieces go to emit
+	// while they arrive; emit returning an error stops the stream. Retries are
+	// the model's business: emit sees a DeltaRetry, and what was streamed before
+	// it is void. An error carries a reason (package reason).
+	Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error)
+}
+
+// Gate decides whether a call may run. It does not block on people: an Ask is
+// returned as such and the loop consults the Approver.
+//
+//	Action        error   the loop then
+//	Allow         nil     writes the intent and runs the tool
+//	Redact        nil     does the same with Decision.Args
+//	Deny          nil     returns an error part to the model
+//	Ask           nil     asks; without an answer acts as declared
+//	zero value    any     denies: an unknown decision is a refusal
+//	any           non-nil denies and records the error; the run goes on
+type Gate interface {
+	Decide(ctx context.Context, call message.ToolCall) (message.Decision, error)
+	// Review judges a result before the model sees it and returns what may be
+	// shown; an error withholds the result.
+	Review(ctx context.Context, call message.ToolCall, result *message.ToolResult) (*message.ToolResult, error)
+}
+
+// Approver asks a person, or whoever stands for one. It returns within the
+// deadline it was built with; it never returns an empty state without an error.
+type Approver interface {
+	Ask(ctx context.Context, q message.Question) (message.Answer, error)
+}
+
+// Toolbox checks and runs calls.
+type Toolbox interface {
+	// Check turns what the model wrote into a call that can be judged: it
+	// repairs the name, parses the arguments and holds them against the schema.
+	// A *CallError is for the model to read.
+	Check(req message.CallRequest) (Checked, error)
+	// Run executes a call that was allowed. Failures of the tool are results;
+	// an error means that the tool could not be asked at all and ends the run.
+	Run(ctx context.Context, call message.ToolCall, progress func(text string)) (*message.ToolResult, error)
+}
+
+// Checked is a call that may be judged.
+type Checked struct {
+	Tool string
+	Args []byte
+	// Signature identifies equal calls: a hash over the name and the canonical
+	// arguments without free-text fields.
+	Signature string
+	// Exclusive calls run alone.
+	Exclusive bool
+	// Repaired says that the name was not written as the tool is called.
+	Repaired bool
+}
+
+// CallError says what is wrong with a call, in words that help the model mend it.
+type CallError struct {
+	Code message.ErrorCode
+	Text string
+}
+
+func (e *CallError) Error() string { return string(e.Code) + ": " + e.Text }
+
+// Journal is the memory of the run. Append is quick; Sync returns when every
+// event appended before it was called will survive a crash.
+type Journal interface {
+	Append(e event.Event) (event.Event, error)
+	Sync() error
+}
