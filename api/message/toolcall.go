@@ -125,3 +125,24 @@ type ToolSpec struct {
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
+
+// Checked is a call that may be judged.
+type Checked struct {
+	Tool string
+	Args json.RawMessage
+	// Signature identifies equal calls: a hash over the name and the canonical
+	// arguments without free-text fields.
+	Signature string
+	// Exclusive calls run alone.
+	Exclusive bool
+	// Repaired says that the name was not written as the tool is called.
+	Repaired bool
+}
+
+// CallError says what is wrong with a call, in words that help the model mend it.
+type CallError struct {
+	Code ErrorCode
+	Text string
+}
+
+func (e *CallError) Error() string { return string(e.Code) + ": " + e.Text }

@@ -48,33 +48,12 @@ type Approver interface {
 type Toolbox interface {
 	// Check turns what the model wrote into a call that can be judged: it
 	// repairs the name, parses the arguments and holds them against the schema.
-	// A *CallError is for the model to read.
-	Check(req message.CallRequest) (Checked, error)
+	// A *message.CallError is for the model to read.
+	Check(req message.CallRequest) (message.Checked, error)
 	// Run executes a call that was allowed. Failures of the tool are results;
 	// an error means that the tool could not be asked at all and ends the run.
 	Run(ctx context.Context, call message.ToolCall, progress func(text string)) (*message.ToolResult, error)
 }
-
-// Checked is a call that may be judged.
-type Checked struct {
-	Tool string
-	Args []byte
-	// Signature identifies equal calls: a hash over the name and the canonical
-	// arguments without free-text fields.
-	Signature string
-	// Exclusive calls run alone.
-	Exclusive bool
-	// Repaired says that the name was not written as the tool is called.
-	Repaired bool
-}
-
-// CallError says what is wrong with a call, in words that help the model mend it.
-type CallError struct {
-	Code message.ErrorCode
-	Text string
-}
-
-func (e *CallError) Error() string { return string(e.Code) + ": " + e.Text }
 
 // Journal is the memory of the run. Append is quick; Sync returns when every
 // event appended before it was called will survive a crash.
