@@ -1,0 +1,91 @@
+// Package builtin is the table of the shipped tools: what they take, and the least risk they carry.
+package builtin
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Tool is a shipped tool as the runner knows it without starting its program.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+
+	// Risk and Effects are floors: a manifest may only raise them.
+	Risk    v1alpha1.Risk
+	Effects []v1alpha1.Effect
+
+	Category    v1alpha1.Category
+	Concurrency v1alpha1.Concurrency
+	Retry       v1alpha1.RetryClass
+	Access      v1alpha1.WorkspaceAccess
+	// KeepHead says which end of a long output matters more: the head, or the tail.
+	KeepHead bool
+	// FreeText arguments say nothing about what a call does; two calls that
+	// differ only there are equal to the loop guard.
+	FreeText []string
+	// Paths are the arguments that name files.
+	Paths []string
+}
+
+// The risks are the runner's own judgement, never a program's claim.
+var table = []Tool{
+	{Name: "bash", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute}, Category: v1alpha1.CategoryExecute, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadWrite, FreeText: []string{"description"}, Paths: []string{"workdir"}},
+	{Name: "edit", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite}, Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadWrite, Paths: []string{"path"}},
+	{Name: "glob", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
+	{Name: "grep", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
+	{Name: "list", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
+	{Name: "read", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
+	{Name: "write", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectWrite}, Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadWrite, Paths: []string{"path"}},
+}
+
+// Program is the file name of the program that serves the shipped tools.
+const Program = "agentctl-tools"
+
+// described is written by "agentctl-tools --describe"; make generate renews it.
+//
+//go:embed builtins.json
+var described []byte
+
+var tools = sync.OnceValue(func() map[string]Tool {
+	var list []struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	if err := json.Unmarshal(described, &list); err != nil {
+		panic(fmt.Sprintf("builtins.json is compiled in and does not parse: %v", err))
+	}
+	m := make(map[string]Tool, len(table))
+	for _, t := range table {
+		for _, d := range list {
+			if d.Name == t.Name {
+				t.Description, t.Parameters = d.Description, d.Parameters
+				m[t.Name] = t
+			}
+		}
+	}
+	return m
+})
+
+// Lookup returns the shipped tool of that name.
+func Lookup(name string) (Tool, bool) {
+	t, ok := tools()[name]
+	return t, ok
+}
+
+// Names returns the names of all shipped tools, sorted.
+func Names() []string {
+	names := make([]string, 0, len(table))
+	for _, t := range table {
+		names = append(names, t.Name)
+	}
+	slices.Sort(names)
+	return names
+}
