@@ -1,0 +1,115 @@
+package view
+
+import (
+	"encoding/json"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Result is what "agentctl run -o json" prints: one object at the end of a run,
+// with every key always present. Its JSON Schema is published beside this file.
+type Result struct {
+	// Run is the id of the run, as it stands in each event.
+	Run   string `json:"run"`
+	Agent string `json:"agent"`
+	// Phase is Succeeded, Failed, Cancelled or Suspended.
+	Phase string `json:"phase"`
+	// Reason is a word of the closed list ("agentctl help exit-codes").
+	Reason string `json:"reason"`
+	// ExitCode of the program.
+	ExitCode int `json:"exitCode"`
+	// Message says why a run did not complete; "" when it did.
+	Message string `json:"message"`
+	// Output is the final answer.
+	Output string `json:"output"`
+	// Steps are the model calls made.
+	Steps     int          `json:"steps"`
+	ToolCalls []CallResult `json:"toolCalls"`
+	Tokens    Tokens       `json:"tokens"`
+	// Cost in US dollars as a decimal; null when a price is unknown.
+	Cost         *string            `json:"cost"`
+	DurationMs   int64              `json:"durationMs"`
+	ChangedFiles []event.FileChange `json:"changedFiles"`
+	Warnings     []string           `json:"warnings"`
+	// Journal is the folder in which everything is written down.
+	Journal string `json:"journal"`
+}
+
+// Tokens counts tokens by kind.
+type Tokens struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	Reasoning  int64 `json:"reasoning"`
+	CacheRead  int64 `json:"cacheRead"`
+	CacheWrite int64 `json:"cacheWrite"`
+}
+
+// CallResult is one tool call in a Result.
+type CallResult struct {
+	ID   string `json:"id"`
+	Tool string `json:"tool"`
+	// Args as they were judged; the model's own text, as a string, when it was
+	// no valid JSON object.
+	Args json.RawMessage `json:"args"`
+	// Decision of the policy: allow, ask, deny or redact; null when the call
+	// never reached it.
+	Decision *string `json:"decision"`
+	// Rule that decided, as policy/rule.
+	Rule *string `json:"rule"`
+	// Approval is approved, rejected, expired or unanswered; null when nobody was asked.
+	Approval *string `json:"approval"`
+	// State is pending, running, completed or error.
+	State    string `json:"state"`
+	ExitCode *int   `json:"exitCode"`
+	// Error is a code of the closed list; null when there was none.
+	Error      *string `json:"error"`
+	DurationMs int64   `json:"durationMs"`
+}
+
+// Result returns the summary of the run. journal is the folder the run's
+// events stand in.
+func (r *Run) Result(journal string) Result {
+	res := Result{
+		Run: r.ID, Agent: r.Started.Agent, Phase: r.Phase, Steps: r.Steps,
+		ToolCalls: []CallResult{}, ChangedFiles: []event.FileChange{}, Warnings: []string{},
+		Tokens:  Tokens(r.Tokens),
+		Journal: journal,
+	}
+	if f := r.Finished; f != nil {
+		res.Reason, res.ExitCode, res.Message = f.Reason, f.ExitCode, f.Message
+		res.Output, res.Cost, res.DurationMs = f.Output, f.Cost, f.DurationMs
+	}
+	res.ChangedFiles = append(res.ChangedFiles, r.Changes.Files...)
+	res.Warnings = append(res.Warnings, r.Warnings...)
+	for _, m := range r.Messages {
+		for _, c := range m.Calls() {
+			res.ToolCalls = append(res.ToolCalls, callResult(c))
+		}
+	}
+	return res
+}
+
+func callResult(c *message.ToolPart) CallResult {
+	out := CallResult{ID: c.CallID, Tool: c.Tool, Args: c.Input, State: string(c.State)}
+	if len(out.Args) == 0 {
+		raw, _ := json.Marshal(c.Raw) // a string always marshals
+		out.Args = raw
+	}
+	if d := c.Decision; d != nil {
+		out.Decision, out.Rule = optional(string(d.Action)), optional(d.Rule)
+	}
+	out.Approval = optional(string(c.Approval))
+	if c.Result != nil {
+		out.ExitCode, out.Error = c.Result.ExitCode, optional(string(c.Result.Code))
+		out.DurationMs = (c.Result.DurationMicros + 500) / 1000
+	}
+	return out
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
