@@ -1,0 +1,18 @@
+// Package runner is the front door: it wires the stages of a run together and holds no logic of its own.
+//
+// START HERE. This is one "agentctl run -f manifests/hello", in the order the data flows:
+//
+//   - manifest reads the files: YAML documents that know where each field stands.
+//   - admission decides whether they may enter: schema, references, CEL; all mistakes at once. What
+//     is admitted is resolved into one plan: agent, model, tools, policies.
+//   - journal opens the memory of the run; from here on everything is an event (api/event), and
+//     everybody who looks at the run reads it through one fold (api/view).
+//   - workspace begins to copy the source folder, sandbox and tool start the programs behind the
+//     tools; both are hidden behind the first model request.
+//   - loop lives the run. It asks a model (model/openai, model/scripted), a policy (policy, over
+//     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
+//   - secret keeps credentials out of everything that is written, shown or sent.
+//   - at the end workspace says which files changed, and the journal is closed.
+//
+// cmd/agentctl uses nothing of ours but this package and api.
+package runner

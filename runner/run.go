@@ -1,0 +1,76 @@
+package runner
+
+import (
+	"io"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// RunOptions say what to run and how. Paths is required.
+type RunOptions struct {
+	// Paths are files, folders or "-" (Stdin) with manifests.
+	Paths []string
+	Stdin io.Reader
+
+	// Agent and Model choose by name where the manifests hold several; Model
+	// replaces the agent's own.
+	Agent, Model string
+	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
+	Prompt string
+	// Inputs are data for the agent; they replace single inputs of the Run object.
+	Inputs map[string]string
+
+	// Workspace is the folder to work on; "" is the Run object's, else the
+	// current folder. InPlace works on the folder itself instead of a copy.
+	Workspace string
+	InPlace   bool
+
+	// State is the folder that holds runs; see StateDir.
+	State string
+	// Approve answers questions: never, prompt, all, "all,R3", or a file of call
+	// hashes. "" is prompt where Terminal is set, else never.
+	Approve string
+	// Terminal is where a person can be asked; nil where nobody is.
+	Terminal *Terminal
+
+	// Timeout narrows the agent's limits.timeout; 0 leaves it.
+	Timeout time.Duration
+	// AllowUnsandboxed runs tools that ask for a sandbox without one.
+	AllowUnsandboxed bool
+	// FailOnDenied ends a run in which a call was refused with exit code 3.
+	FailOnDenied bool
+
+	// Version of the program, for the journal.
+	Version string
+	// Events is told every event in order, as soon as it is in the journal. It
+	// must not block for long.
+	Events func(event.Event)
+	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
+	Kill <-chan struct{}
+}
+
+// Terminal is a place to ask a person.
+type Terminal struct {
+	In  io.Reader
+	Out io.Writer
+}
+
+// Outcome is a run that has ended, whatever the end.
+type Outcome struct {
+	Run *view.Run
+	// Journal is the folder of the run: events, blobs, workspace.
+	Journal string
+}
+
+// Result is the outcome as one object for programs.
+func (o *Outcome) Result() view.Result { return o.Run.Result(o.Journal) }
+
+// ExitCode is the exit code of the command line.
+func (o *Outcome) ExitCode() int {
+	if o.Run.Finished == nil {
+		return 1
+	}
+	return o.Run.Finished.ExitCode
+}
