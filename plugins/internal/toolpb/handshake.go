@@ -1,0 +1,27 @@
+package toolpb
+
+// The handshake. The cookie is no secret: it only keeps a person from starting
+// a plugin program by hand and wondering.
+const (
+	// CookieKey is the environment variable that holds the cookie.
+	CookieKey = "AGENTCTL_PLUGIN"
+	// CookieValue is what it holds.
+	CookieValue = "tool-6c1f0a52"
+	// Version of the protocol in this package.
+	Version = 1
+	// PluginName is the name under which the service is registered.
+	PluginName = "tool"
+)
+
+// Bounds of the wire, the same on both ends.
+const (
+	// MaxMessage is the largest message either end accepts. gRPC's own default
+	// of 4 MiB is less than a large file in an argument.
+	MaxMessage = 64 << 20
+	// MaxChunk is the most an output event carries.
+	MaxChunk = 32 << 10
+	// MaxProgress is the most a progress event carries.
+	MaxProgress = 4 << 10
+	// MaxMetadata is the most a result's metadata may take.
+	MaxMetadata = 1 << 20
+)

@@ -1,0 +1,65 @@
+package sdk
+
+import (
+	"io"
+	"time"
+)
+
+// Call is one call of a tool: who asks, and where to write. Its deadline is the
+// context's. The zero value works in tests: Progress goes nowhere and Output
+// is kept for Result.
+type Call struct {
+	// ID of the call, unique within the run.
+	ID string
+	// Run, Agent, Session and Message say who asks.
+	Run, Agent, Session, Message string
+	// Workspace is the absolute root of the run's files; the process starts there.
+	Workspace string
+	// Key is the same for every attempt at this call, also after a crash: an
+	// idempotency key for services that know such a thing.
+	Key string
+	// MaxOutput is how many bytes of text the caller keeps; 0 means the SDK's
+	// bound of 10 MiB. What a tool writes beyond it is counted and dropped.
+	MaxOutput int64
+
+	out      output
+	progress progress
+}
+
+// Progress shows watchers the newest output. Calls come through at most ten
+// times a second, the latest wins, and only the last 4 KB are shown.
+func (c *Call) Progress(text string) { c.progress.set(text) }
+
+// Output streams text of the result, in chunks as they are written. It is safe
+// for use by several goroutines and never fails: a tool should go on draining
+// its program even if nobody keeps the text.
+func (c *Call) Output() io.Writer { return outputWriter{c} }
+
+// Written returns what was written to Output in a Call made by a test.
+func (c *Call) Written() string {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return string(c.out.buf)
+}
+
+type outputWriter struct{ c *Call }
+
+func (w outputWriter) Write(p []byte) (int, error) {
+	w.c.out.write(p, w.c.limit())
+	return len(p), nil
+}
+
+// limit is the number of text bytes that are kept.
+func (c *Call) limit() int64 {
+	if c.MaxOutput > 0 && c.MaxOutput < hardLimit {
+		return c.MaxOutput
+	}
+	return hardLimit
+}
+
+const (
+	// hardLimit bounds the text of a call whatever the caller asks for.
+	hardLimit = 10 << 20
+	// progressEvery is the least time between two progress events.
+	progressEvery = 100 * time.Millisecond
+)

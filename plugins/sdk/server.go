@@ -1,0 +1,167 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"agentctl.dev/agentctl/plugins/internal/toolpb"
+)
+
+// deafGrace is how long a function may go on after its deadline before the
+// output so far is sent without it.
+const deafGrace = 500 * time.Millisecond
+
+// server answers for the tools of a program.
+type server struct {
+	toolpb.UnimplementedToolServer
+	tools    map[string]*Tool
+	describe *toolpb.DescribeResponse
+}
+
+func newServer(tools []Tool) (*server, error) {
+	m, err := index(tools)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{tools: m, describe: &toolpb.DescribeResponse{}}
+	for _, t := range tools {
+		s.describe.Tools = append(s.describe.Tools, &toolpb.ToolInfo{Name: t.name, Description: t.description, ParametersJson: t.parameters})
+	}
+	return s, nil
+}
+
+// Describe implements the service.
+func (s *server) Describe(context.Context, *toolpb.DescribeRequest) (*toolpb.DescribeResponse, error) {
+	return s.describe, nil
+}
+
+// Call implements the service.
+func (s *server) Call(req *toolpb.CallRequest, stream grpc.ServerStreamingServer[toolpb.CallEvent]) error {
+	sink := &sender{stream: stream}
+	t := s.tools[req.GetTool()]
+	if t == nil {
+		return sink.result(&Result{Text: fmt.Sprintf("this program serves no tool %q", req.GetTool()), IsError: true, Code: CodeUnknownTool}, 0)
+	}
+	ctx := stream.Context()
+	if ms := req.GetDeadlineMs(); ms > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
+		defer cancel()
+	}
+	call := newCall(req)
+	call.out.sink, call.progress.sink = sink.output, sink.progress
+	res, err := s.await(ctx, t, call, req.GetArgsJson())
+	call.progress.close()
+	if err != nil {
+		call.out.close()
+		return status.Errorf(codes.Internal, "tool %q: %v", t.name, err)
+	}
+	if len(res.Text) > toolpb.MaxChunk || call.out.dropped > 0 {
+		call.out.write([]byte(res.Text), call.limit())
+		res.Text = ""
+	}
+	return sink.result(res, call.out.close())
+}
+
+func newCall(req *toolpb.CallRequest) *Call {
+	return &Call{
+		ID: req.GetCallId(), Run: req.GetRun(), Agent: req.GetAgent(), Session: req.GetSession(), Message: req.GetMessage(),
+		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(),
+	}
+}
+
+// await runs the tool and waits for it, but not much longer than its context
+// lives: a function that does not listen must not hold back the output so far.
+// Such a function goes on in its goroutine; the caller kills the program if it
+// does not end either.
+func (s *server) await(ctx context.Context, t *Tool, call *Call, args json.RawMessage) (*Result, error) {
+	type outcome struct {
+		res *Result
+		err error
+	}
+	done := make(chan outcome, 1)
+	start := time.Now()
+	go func() {
+		res, err := t.run(ctx, call, args)
+		done <- outcome{res, err}
+	}()
+	select {
+	case o := <-done:
+		return o.res, o.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(deafGrace)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.res, o.err
+	case <-late.C:
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &Result{Text: fmt.Sprintf("timed out after %s", time.Since(start).Round(time.Millisecond)), IsError: true, Code: CodeTimeout}, nil
+	}
+	return &Result{Text: "cancelled", IsError: true, Code: CodeCancelled}, nil
+}
+
+// sender writes events of one call, one at a time: a gRPC stream has one writer.
+type sender struct {
+	mu     sync.Mutex
+	stream grpc.ServerStreamingServer[toolpb.CallEvent]
+}
+
+// send ignores errors: the only one is that the caller left, which the context says too.
+func (s *sender) send(e *toolpb.CallEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream.Send(e)
+}
+
+func (s *sender) output(chunk []byte) {
+	_ = s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Output{Output: &toolpb.Output{Chunk: chunk}}})
+}
+
+func (s *sender) progress(text string) {
+	_ = s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: text}}})
+}
+
+func (s *sender) result(r *Result, dropped int64) error {
+	p := &toolpb.Result{
+		Text: valid(r.Text), IsError: r.IsError, Code: valid(r.Code), Signal: valid(r.Signal), Title: valid(r.Title),
+		MetadataJson: metadata(r.Metadata), Writes: r.Writes, DroppedBytes: dropped,
+	}
+	if r.ExitCode != nil {
+		code := int32(*r.ExitCode) //nolint:gosec // an exit code of the kernel has 8 bits
+		p.ExitCode = &code
+	}
+	return s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Result{Result: p}})
+}
+
+// valid makes s acceptable to a proto3 string.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// metadata encodes v. Losing it must not lose the result, so a mistake is only logged.
+func metadata(v any) []byte {
+	if v == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		slog.Error("metadata of a result dropped", "error", err)
+		return nil
+	}
+	if len(b) > toolpb.MaxMetadata {
+		slog.Error("metadata of a result dropped", "bytes", len(b), "limit", toolpb.MaxMetadata)
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package sdk
+
+import "os"
+
+// shield only remembers stderr: agents run on Linux, other systems build tools.
+func (g *guest) shield() { g.stderr = os.Stderr }

@@ -1,0 +1,147 @@
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// names are the names a model can be offered.
+var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Tool is a function with a name, a description and a schema. New makes one.
+type Tool struct {
+	name        string
+	description string
+	parameters  json.RawMessage
+	schema      *jsonschema.Resolved
+	fn          func(ctx context.Context, call *Call, args json.RawMessage) (*Result, error)
+	err         error
+}
+
+// Option changes how New makes a tool.
+type Option func(*Tool)
+
+// Schema replaces the schema made from the type of the arguments: JSON Schema
+// 2020-12 whose type is object.
+func Schema(schema json.RawMessage) Option {
+	return func(t *Tool) { t.parameters = schema }
+}
+
+// New makes a tool of a function. The schema of the arguments comes from the
+// struct tags of In: `json:"path"` names a field, `jsonschema:"..."` describes
+// it. A field without omitempty is required; unknown fields are refused.
+//
+// Mistakes in a tool are reported by Serve and Describe, so that a list of tools
+// can be written as one expression.
+func New[In any](name, description string, fn func(ctx context.Context, call *Call, in In) (*Result, error), opts ...Option) Tool {
+	t := Tool{name: name, description: description}
+	t.fn = func(ctx context.Context, call *Call, args json.RawMessage) (*Result, error) {
+		var in In
+		if err := decode(args, &in); err != nil {
+			return nil, err
+		}
+		return fn(ctx, call, in)
+	}
+	for _, o := range opts {
+		o(&t)
+	}
+	if t.parameters == nil {
+		s, err := jsonschema.For[In](nil)
+		if err == nil {
+			t.parameters, err = json.Marshal(s)
+		}
+		if err != nil {
+			t.err = fmt.Errorf("schema of the arguments: %w", err)
+			return t
+		}
+	}
+	t.err = t.check()
+	return t
+}
+
+// Name returns the tool's name.
+func (t Tool) Name() string { return t.name }
+
+// Description returns what the model is told about the tool.
+func (t Tool) Description() string { return t.description }
+
+// Parameters returns the JSON Schema of the arguments.
+func (t Tool) Parameters() json.RawMessage { return t.parameters }
+
+// check refuses what could not be offered to a model and keeps the compiled schema.
+func (t *Tool) check() error {
+	if !names.MatchString(t.name) {
+		return fmt.Errorf("the name is not one of [A-Za-z0-9_-]{1,64}")
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(t.parameters, &s); err != nil {
+		return fmt.Errorf("schema of the arguments: %w", err)
+	}
+	if s.Type != "object" {
+		return fmt.Errorf("schema of the arguments: its type is %q, not \"object\"", s.Type)
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("schema of the arguments: %w", err)
+	}
+	t.schema = r
+	return nil
+}
+
+// Run calls the tool within this process, as a test of the tool would. It never
+// panics and never returns nil: whatever the function does becomes a result. A
+// non-nil error is one that Errorf did not make; over the wire it ends the run.
+func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (*Result, error) {
+	if t.err != nil {
+		return nil, fmt.Errorf("tool %q: %w", t.name, t.err)
+	}
+	if call == nil {
+		call = &Call{}
+	}
+	return t.run(ctx, call, args)
+}
+
+func (t *Tool) run(ctx context.Context, call *Call, args json.RawMessage) (*Result, error) {
+	if err := t.validate(args); err != nil {
+		return &Result{Text: err.Error(), IsError: true, Code: CodeSchema}, nil
+	}
+	return t.guard(ctx, call, args)
+}
+
+// validate holds the arguments against the schema. The caller did so too; a
+// plugin cannot know which caller it has.
+func (t *Tool) validate(args json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(args, &v); err != nil {
+		return fmt.Errorf("arguments of %s: %w", t.name, err)
+	}
+	if err := t.schema.Validate(v); err != nil {
+		return fmt.Errorf("arguments of %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// decode reads exactly one JSON value with known fields only.
+func decode(args json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return &argError{fmt.Errorf("arguments: %w", err)}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return &argError{errors.New("arguments: more than one JSON value")}
+	}
+	return nil
+}
+
+// argError is a mistake in the arguments.
+type argError struct{ error }
+
+func (e *argError) Unwrap() error { return e.error }
