@@ -14,6 +14,7 @@ type Type string
 const (
 	TypeRunStarted        Type = "run.started"
 	TypeRunFinished       Type = "run.finished"
+	TypeUserMessage       Type = "user.message"
 	TypeStepStart         Type = "step.start"
 	TypeStepFinish        Type = "step.finish"
 	TypeModelRequest      Type = "model.request"
@@ -90,6 +91,14 @@ type RunFinished struct {
 	// Cost in US dollars as a decimal; nil when a price is unknown.
 	Cost       *string `json:"cost"`
 	DurationMs int64   `json:"durationMs"`
+}
+
+// UserMessage is a message to the model after the first prompt.
+type UserMessage struct {
+	Text string `json:"text"`
+	// Synthetic text was written by the runner, for example to say what is
+	// wrong with an answer.
+	Synthetic bool `json:"synthetic,omitempty"`
 }
 
 // StepStart opens a step: one model call and the tool calls it asks for.
@@ -255,6 +264,7 @@ type Unknown struct {
 // The type of each payload.
 func (RunStarted) Type() Type        { return TypeRunStarted }
 func (RunFinished) Type() Type       { return TypeRunFinished }
+func (UserMessage) Type() Type       { return TypeUserMessage }
 func (StepStart) Type() Type         { return TypeStepStart }
 func (StepFinish) Type() Type        { return TypeStepFinish }
 func (ModelRequest) Type() Type      { return TypeModelRequest }
@@ -285,7 +295,7 @@ func (u Unknown) Type() Type         { return u.Of }
 // constants: for decoding, schemas and tests.
 func Payloads() []Payload {
 	return []Payload{
-		RunStarted{}, RunFinished{}, StepStart{}, StepFinish{}, ModelRequest{}, ModelResponse{}, ModelRetry{},
+		RunStarted{}, RunFinished{}, UserMessage{}, StepStart{}, StepFinish{}, ModelRequest{}, ModelResponse{}, ModelRetry{},
 		TextStart{}, TextDelta{}, TextEnd{}, ReasoningStart{}, ReasoningDelta{}, ReasoningEnd{},
 		ToolInputStart{}, ToolInputDelta{}, ToolInputEnd{}, PolicyDecision{}, ApprovalRequested{}, ApprovalDecided{},
 		ToolCall{}, ToolProgress{}, ToolResult{}, ToolError{}, WorkspaceSnapshot{}, WorkspacePatch{}, Warning{},

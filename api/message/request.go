@@ -34,9 +34,11 @@ const (
 type Delta struct {
 	Kind DeltaKind
 	Text string
-	// Index and Tool of a DeltaTool: the position of the call and its name.
+	// Index, Tool and Call of a DeltaTool: the position of the call, its name and
+	// its id as the model wrote them; the first piece of a call carries both.
 	Index int
 	Tool  string
+	Call  string
 	// Retry describes a DeltaRetry.
 	Retry *Retry
 }

@@ -77,6 +77,8 @@ func (r *Run) apply(e event.Event) error {
 	case event.RunFinished:
 		r.Finished, r.Phase, r.EndTime = &d, d.Phase, e.Time
 		r.PendingApprovals = nil
+	case event.UserMessage:
+		r.user(e, d.Text, d.Synthetic)
 	case event.StepStart:
 		r.Steps = d.Step
 	case event.StepFinish:
@@ -117,10 +119,15 @@ func (r *Run) apply(e event.Event) error {
 
 func (r *Run) start(e event.Event, d event.RunStarted) {
 	r.ID, r.Phase, r.Started, r.StartTime = e.Run, Running, d, e.Time
+	r.user(e, d.Prompt, false)
+}
+
+func (r *Run) user(e event.Event, text string, synthetic bool) {
+	now, model := e.Time.UnixMilli(), r.Started.Model
 	r.Messages = append(r.Messages, &message.Message{
-		ID: e.Message, Role: message.RoleUser, Agent: d.Agent, Model: &d.Model,
-		Parts: []message.Part{{ID: e.Part, Type: message.PartText, Text: d.Prompt, Start: e.Time.UnixMilli(), End: e.Time.UnixMilli()}},
-		Time:  message.Time{Created: e.Time.UnixMilli(), Completed: e.Time.UnixMilli()},
+		ID: e.Message, Role: message.RoleUser, Agent: r.Started.Agent, Model: &model,
+		Parts: []message.Part{{ID: e.Part, Type: message.PartText, Text: text, Synthetic: synthetic, Start: now, End: now}},
+		Time:  message.Time{Created: now, Completed: now},
 	})
 }
 
