@@ -1,0 +1,50 @@
+package crds
+
+import "strings"
+
+// Suggest returns the known name that a user most likely meant, or "" when none
+// is near: at most one mistake for each three letters, capitals not counted.
+func Suggest(name string, known []string) string {
+	name = strings.ToLower(name)
+	best, bestDistance := "", len(name)/3+1
+	if len(name) > maxSuggest {
+		return ""
+	}
+	for _, k := range known {
+		if len(k) > maxSuggest {
+			continue
+		}
+		if d := distance(name, strings.ToLower(k)); d < bestDistance || (d == bestDistance && best == "") {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// maxSuggest bounds the work on a name that is no name.
+const maxSuggest = 128
+
+// distance counts the letters to insert, delete, replace or swap.
+func distance(a, b string) int {
+	var before []int
+	prev := make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur := make([]int, len(b)+1)
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			cur[j] = min(cur[j-1]+1, prev[j]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], before[j-2]+1)
+			}
+		}
+		before, prev = prev, cur
+	}
+	return prev[len(b)]
+}
