@@ -1,0 +1,108 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// Answer is what the final answer must be.
+type Answer struct {
+	// Check returns what is wrong with an answer, "" when nothing is; nil
+	// accepts every answer.
+	Check func(text string) string
+	// Retries is how often the model is told what is wrong.
+	Retries int
+	// FailOnDenied ends a completed run as Denied when a call was refused.
+	FailOnDenied bool
+}
+
+func sentence(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// answered is the exit test of an answer without calls. A nil End asks the
+// model once more.
+func (l *loop) answered(out *message.Output) (*End, error) {
+	switch {
+	case out.Finish == message.FinishLength:
+		return &End{
+			Reason: reason.OutputTruncated, Message: "the answer was cut at the model's output limit",
+			Hint: "raise spec.parameters.maxOutputTokens of the Model",
+		}, nil
+	case out.Finish == message.FinishContentFilter:
+		return &End{Reason: reason.ContentFiltered, Message: "the provider's content filter stopped the answer"}, nil
+	case strings.TrimSpace(out.Text) == "":
+		return l.noAnswer(), nil
+	}
+	l.emptyBefore = false
+	if l.Answer.Check != nil {
+		if wrong := l.Answer.Check(out.Text); wrong != "" {
+			return l.correct(wrong)
+		}
+	}
+	if l.Answer.FailOnDenied && (l.refused || l.unanswered) {
+		end := l.refusedEnd("a call was refused and --fail-on-denied is set")
+		end.Output = out.Text
+		return end, nil
+	}
+	return &End{Reason: reason.Completed, Output: out.Text}, nil
+}
+
+// noAnswer ends the run after the second empty answer in a row; the first may
+// be a hiccup of the endpoint.
+func (l *loop) noAnswer() *End {
+	if !l.emptyBefore && (l.Limits.MaxSteps == 0 || l.View.Steps < l.Limits.MaxSteps) {
+		l.emptyBefore = true
+		return nil
+	}
+	if l.refused || l.unanswered {
+		return l.refusedEnd("the model gave no final answer after a call was refused")
+	}
+	return &End{
+		Reason: reason.NoFinalAnswer, Message: "the model stopped without a final answer",
+		Hint: "tell the agent in spec.instructions to end with an answer",
+	}
+}
+
+func (l *loop) refusedEnd(message string) *End {
+	if l.unanswered {
+		return &End{
+			Reason: reason.ApprovalRequired, Message: message,
+			Hint: "add an allow rule for the call, or answer with --approve",
+		}
+	}
+	return &End{Reason: reason.Denied, Message: message, Hint: "see the rule that refused the call"}
+}
+
+// correct tells the model what is wrong with its answer, or gives up.
+func (l *loop) correct(wrong string) (*End, error) {
+	if l.corrections >= l.Answer.Retries {
+		return &End{
+			Reason: reason.OutputInvalid, Message: "the final answer does not satisfy output.schema: " + wrong,
+			Hint: "raise spec.output.retries of the agent, or ask for less in spec.output.schema",
+		}, nil
+	}
+	l.corrections++
+	if err := l.Model.Append(l.View.Message()); err != nil {
+		return nil, err
+	}
+	text := "The answer does not satisfy the required schema:\n" + wrong + "\nAnswer again with the corrected JSON only."
+	if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.UserMessage{Text: text, Synthetic: true}}); err != nil {
+		return nil, err
+	}
+	l.estimate.add(l.View.Message())
+	return nil, l.Model.Append(l.View.Message())
+}
+
+// outOfSteps ends a run whose steps are used up; whatever the closing request
+// brought is a partial output, never a completed run.
+func (l *loop) outOfSteps(out *message.Output) End {
+	return End{
+		Reason:  reason.MaxSteps,
+		Message: sentence("limits.maxSteps is %d and the model still asked for tools", l.Limits.MaxSteps),
+		Hint:    "raise spec.limits.maxSteps of the agent, or give it a smaller task",
+		Output:  out.Text,
+	}
+}

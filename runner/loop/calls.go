@@ -1,0 +1,337 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// call is one tool call of a step on its way to a result.
+type call struct {
+	message.ToolCall
+	decision  message.Decision
+	exclusive bool
+	looping   string // what the guard says, when it wants a person asked
+	seen      int    // its place in the guard's memory
+	done      bool   // it has its result already
+}
+
+// act takes the calls of one answer to their results. The End is set when the
+// run is over after this step.
+func (l *loop) act(ctx context.Context, m *message.Message, requests []message.CallRequest) (*End, error) {
+	calls := make([]*call, 0, len(requests))
+	var stop *End
+	for _, req := range requests {
+		c, end, err := l.judge(ctx, m.ID, req)
+		if err != nil {
+			return nil, err
+		}
+		if end != nil {
+			stop = end
+		}
+		calls = append(calls, c)
+	}
+	if stop != nil {
+		return stop, l.abandon(calls, message.CodeLoop, "not run: the run ends because the model repeats itself")
+	}
+	end, err := l.performAll(ctx, calls)
+	if err != nil {
+		// Whatever stopped the run, every call gets an end that can be told.
+		_ = l.abandon(calls, message.CodeCancelled, "cancelled before it ran")
+		return nil, err
+	}
+	l.syncBehind()
+	return end, nil
+}
+
+// judge checks one call, holds it against the guard, and has it decided.
+func (l *loop) judge(ctx context.Context, msg string, req message.CallRequest) (*call, *End, error) {
+	c := &call{ToolCall: message.ToolCall{ID: req.ID, Tool: req.Tool, Step: l.View.Steps}}
+	checked, err := l.Toolbox.Check(req)
+	if err != nil {
+		return c, l.tooManyInvalid(), l.invalid(c, req, err)
+	}
+	c.Tool, c.Args, c.exclusive = checked.Tool, checked.Args, checked.Exclusive
+	if err := l.tell(c, event.ToolInputEnd{Tool: c.Tool, Raw: req.Args, Input: c.Args}); err != nil {
+		return c, nil, err
+	}
+	if checked.Repaired {
+		if err := l.record(event.Event{Call: c.ID, Data: event.Warning{Message: sentence("the model called %q; the tool's name is %q", req.Tool, c.Tool)}}); err != nil {
+			return c, nil, err
+		}
+	}
+	repeats, wrong := l.guard.before(checked.Signature)
+	c.Repeats = repeats
+	c.seen = l.guard.made(checked.Signature)
+	if wrong != "" {
+		if end, err := l.looping(c, checked.Signature, wrong); c.done || end != nil || err != nil {
+			return c, end, err
+		}
+	}
+	return c, nil, l.decide(ctx, c)
+}
+
+// invalid gives the model words that help it mend a call that is none.
+func (l *loop) invalid(c *call, req message.CallRequest, err error) error {
+	wrong, ok := errors.AsType[*message.CallError](err)
+	if !ok {
+		return err
+	}
+	if err := l.tell(c, event.ToolInputEnd{Tool: req.Tool, Raw: req.Args}); err != nil {
+		return err
+	}
+	l.guard.invalid++
+	return l.fail(c, wrong.Code, wrong.Text)
+}
+
+func (l *loop) tooManyInvalid() *End {
+	if l.guard.invalid+1 < invalidLimit {
+		return nil
+	}
+	return &End{
+		Reason: reason.LoopDetected, Message: sentence("%d calls in a row were invalid", invalidLimit),
+		Hint: "the model may not be able to call tools; choose another in spec.modelRef",
+	}
+}
+
+// looping does what the agent declares about a call that repeats.
+func (l *loop) looping(c *call, signature, wrong string) (*End, error) {
+	switch {
+	case l.guard.Act == GuardAsk:
+		c.looping = wrong
+		return nil, nil
+	case l.guard.Act == GuardNudge && !l.guard.nudged[signature]:
+		if l.guard.nudged == nil {
+			l.guard.nudged = map[string]bool{}
+		}
+		l.guard.nudged[signature] = true
+		return nil, l.fail(c, message.CodeLoop, "not run: "+wrong+". The result would be the same; do something else, or give the final answer.")
+	}
+	end := &End{
+		Reason: reason.LoopDetected, Message: sentence("%s: %s", c.Tool, wrong),
+		Hint: "raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect",
+	}
+	return end, l.fail(c, message.CodeLoop, "not run: "+wrong)
+}
+
+// decide asks the policy. Everything but a clear yes keeps the call from running.
+func (l *loop) decide(ctx context.Context, c *call) error {
+	d, err := l.Gate.Decide(ctx, c.ToolCall)
+	if err != nil {
+		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
+	}
+	switch d.Action {
+	case message.Allow, message.Ask, message.Redact, message.Deny:
+	default:
+		d.Action, d.Message = message.Deny, "the policy gave no decision"
+	}
+	if c.looping != "" && d.Action != message.Deny {
+		d.Action, d.Message = message.Ask, c.looping
+	}
+	c.decision = d
+	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
+		return err
+	}
+	for _, w := range d.Warnings {
+		if err := l.record(event.Event{Call: c.ID, Data: event.Warning{Message: w}}); err != nil {
+			return err
+		}
+	}
+	if len(d.Args) > 0 {
+		c.Args = d.Args
+	}
+	if d.Action == message.Deny {
+		l.refused = true
+		return l.fail(c, message.CodeDenied, denied(d))
+	}
+	return nil
+}
+
+func denied(d message.Decision) string {
+	text := "denied by rule " + d.Rule
+	if d.Rule == "" {
+		text = "denied"
+	}
+	if d.Message != "" {
+		text += ": " + d.Message
+	}
+	return text
+}
+
+// performAll runs what is left in call order: neighbours that may overlap run
+// together, an exclusive call runs alone.
+func (l *loop) performAll(ctx context.Context, calls []*call) (*End, error) {
+	slots := make(chan struct{}, max(1, l.Limits.MaxParallel))
+	for len(calls) > 0 {
+		n := 1
+		for !calls[0].exclusive && n < len(calls) && !calls[n].exclusive {
+			n++
+		}
+		end, err := l.performBatch(ctx, calls[:n], slots)
+		if err != nil || end != nil {
+			return end, errors.Join(err, l.abandonIf(end, calls[n:]))
+		}
+		calls = calls[n:]
+	}
+	return nil, nil
+}
+
+func (l *loop) abandonIf(end *End, calls []*call) error {
+	if end == nil || end.Suspended {
+		return nil
+	}
+	return l.abandon(calls, message.CodeCancelled, "not run: the run ended before")
+}
+
+func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struct{}) (*End, error) {
+	l.settle()
+	if l.broken != nil {
+		return nil, l.broken
+	}
+	ends, errs := make([]*End, len(calls)), make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		if c.done {
+			continue
+		}
+		wg.Go(func() { ends[i], errs[i] = l.perform(ctx, c, slots) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for _, end := range ends {
+		if end != nil {
+			return end, nil
+		}
+	}
+	return nil, nil
+}
+
+// perform asks where the policy says so, makes the intent durable, and runs.
+func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End, error) {
+	if c.decision.Action == message.Ask {
+		end, err := l.approve(ctx, c)
+		if c.done || end != nil || err != nil {
+			return end, err
+		}
+	}
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID}); err != nil {
+		return nil, err
+	}
+	if err := l.durable(); err != nil {
+		return nil, err
+	}
+	result, err := l.Toolbox.Run(ctx, c.ToolCall, func(text string) {
+		_ = l.tell(c, event.ToolProgress{Text: text}) // a failed write is kept in l.broken
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.fail(c, message.CodeTool, err.Error()))
+	}
+	return nil, l.end(ctx, c, result)
+}
+
+// approve asks a person, or whoever stands for one.
+func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
+	d := c.decision
+	if err := l.tell(c, event.ApprovalRequested{
+		Tool: c.Tool, Args: c.Args, Rule: d.Rule, Risk: d.Risk, Message: d.Message, Hash: d.Hash,
+	}); err != nil {
+		return nil, err
+	}
+	a, err := l.Approver.Ask(ctx, message.Question{Call: c.ToolCall, Decision: d})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		a = message.Answer{State: message.Unanswered, By: "error", Reason: err.Error()}
+	}
+	if a.Suspend {
+		return &End{
+			Reason: reason.ApprovalRequired, Suspended: true,
+			Message: sentence("%s waits for an approval (rule %s)", c.Tool, d.Rule),
+			Hint:    "answer with --approve, or set spec.approvals.onAsk of the agent",
+		}, nil
+	}
+	if err := l.tell(c, event.ApprovalDecided{Answer: a}); err != nil {
+		return nil, err
+	}
+	switch a.State {
+	case message.Approved:
+		return nil, nil // the intent's fsync makes the answer durable before the call runs
+	case message.Rejected:
+		return l.rejected(c, a)
+	case message.Expired, message.Unanswered:
+	}
+	l.mu.Lock()
+	l.unanswered = true
+	l.mu.Unlock()
+	text := sentence("not run: rule %s asks for an approval and nobody answered", d.Rule)
+	if d.Message != "" {
+		text += " (" + d.Message + ")"
+	}
+	return nil, l.fail(c, message.CodeDenied, text)
+}
+
+// rejected ends the run when the person gave no reason: there is nothing the
+// model could do better.
+func (l *loop) rejected(c *call, a message.Answer) (*End, error) {
+	if a.Reason != "" {
+		return nil, l.fail(c, message.CodeRejected, "rejected by a person: "+a.Reason)
+	}
+	return &End{
+		Reason: reason.Denied, Message: sentence("a person rejected the call of %s", c.Tool),
+		Hint: "reject with a reason to let the agent go on",
+	}, l.fail(c, message.CodeRejected, "rejected by a person")
+}
+
+// end records the result of a call that ran, after the policy has seen it.
+func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) error {
+	shown, err := l.Gate.Review(ctx, c.ToolCall, result)
+	if err != nil {
+		shown = &message.ToolResult{
+			Code: message.CodeDenied, Text: "the result is withheld: " + err.Error(),
+			ExitCode: result.ExitCode, DurationMicros: result.DurationMicros, Writes: result.Writes,
+		}
+	}
+	l.mu.Lock()
+	l.guard.result(c.seen, shown)
+	l.mu.Unlock()
+	if shown.Failed() {
+		return l.tell(c, event.ToolError{ToolResult: *shown})
+	}
+	return l.tell(c, event.ToolResult{ToolResult: *shown})
+}
+
+// fail ends a call that did not run, or could not.
+func (l *loop) fail(c *call, code message.ErrorCode, text string) error {
+	c.done = true
+	return l.tell(c, event.ToolError{ToolResult: message.ToolResult{Code: code, Text: text}})
+}
+
+// abandon ends the calls that have no result yet.
+func (l *loop) abandon(calls []*call, code message.ErrorCode, text string) error {
+	for _, c := range calls {
+		if p := l.View.Call(c.ID); p == nil || p.State == message.StateCompleted || p.State == message.StateError {
+			continue
+		}
+		if err := l.fail(c, code, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loop) tell(c *call, p event.Payload) error {
+	return l.record(event.Event{Message: l.View.Message().ID, Call: c.ID, Data: p})
+}

@@ -1,0 +1,228 @@
+// Package loop is the agent's life: ask the model, judge and run the calls it asks for, tell the journal, until there is an answer or a limit.
+//
+// It imports nothing of ours but api: the model, the policy, the person, the
+// tools and the journal are small interfaces (ports.go), time and ids come from
+// outside. One iteration, in this order:
+//
+//	budget left?     limits.go   before the call, with the worst case reserved
+//	ask the model    stream.go   deltas become events; nothing runs while they come
+//	an answer?       answer.go   the exit test, the output contract
+//	the calls        calls.go    check, guard, decide, ask, intent, run, result
+//
+// Results go back to the model in call order, not in the order in which the
+// calls ended: equal runs give equal requests, which replay and prompt caches need.
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// Config is everything a run lives on. All interfaces, View, Now and NewID are required.
+type Config struct {
+	Model    Model
+	Gate     Gate
+	Approver Approver
+	Toolbox  Toolbox
+	Journal  Journal
+
+	// View is the run so far: run.started has been applied to it. The loop
+	// applies to it whatever it appends to the journal.
+	View *view.Run
+
+	Limits Limits
+	Guard  Guard
+	Answer Answer
+
+	Now func() time.Time
+	// NewID returns an id that is unique in the run and begins with kind.
+	NewID func(kind string) string
+}
+
+// End is how a run ended.
+type End struct {
+	Reason reason.Reason
+	// Message says why, Hint how to go on; both empty when the run completed.
+	Message string
+	Hint    string
+	// Output is the final answer, or the newest text of a run that has none.
+	Output string
+	// Suspended runs wait for an approval and can be resumed.
+	Suspended bool
+}
+
+// Run lives until there is an answer, a limit, or ctx ends. A cause of ctx that
+// carries a reason becomes the reason of the end. The error is set only when
+// the journal failed, after which nothing that happened can be told.
+func Run(ctx context.Context, cfg Config) (End, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l := &loop{Config: cfg, cancel: cancel, guard: guard{Guard: cfg.Guard}}
+	end, err := l.live(ctx)
+	l.settle()
+	if l.broken != nil {
+		return End{}, l.broken
+	}
+	if err != nil {
+		end = l.failed(ctx, err)
+	}
+	if end.Output == "" {
+		end.Output = l.lastText
+	}
+	return end, nil
+}
+
+type loop struct {
+	Config
+	cancel context.CancelCauseFunc
+
+	// mu guards the view and the order of events while calls run in parallel.
+	mu sync.Mutex
+	// broken is the journal's first error; nothing may happen after it.
+	broken error
+	// synced is the fsync that overlaps the model request; nil when none runs.
+	synced chan error
+
+	guard    guard
+	estimate estimate
+	cost     int64 // picodollars
+	unpriced bool
+
+	lastText    string
+	emptyBefore bool // the answer before this one was empty
+	corrections int  // of answers that broke the output contract
+	refused     bool // some call was denied
+	unanswered  bool // some question was not answered
+}
+
+func (l *loop) live(ctx context.Context) (End, error) {
+	if err := l.Model.Append(l.View.Message()); err != nil {
+		return End{}, err
+	}
+	l.estimate.add(l.View.Message())
+	for {
+		if end := l.overLimit(); end != nil {
+			return *end, nil
+		}
+		closing := l.Limits.MaxSteps > 0 && l.View.Steps >= l.Limits.MaxSteps
+		out, m, err := l.ask(ctx, closing)
+		if err != nil {
+			return End{}, err
+		}
+		if closing {
+			l.finishStep(out)
+			return l.outOfSteps(out), nil
+		}
+		if len(out.Calls) == 0 {
+			l.finishStep(out)
+			end, err := l.answered(out)
+			if end != nil || err != nil {
+				return deref(end), err
+			}
+			continue
+		}
+		end, err := l.act(ctx, m, out.Calls)
+		if err != nil {
+			return End{}, err
+		}
+		l.finishStep(out)
+		if end != nil {
+			return *end, nil
+		}
+		if err := l.Model.Append(m); err != nil {
+			return End{}, err
+		}
+		l.estimate.add(m)
+	}
+}
+
+// record appends one event to the journal and folds it into the view. After a
+// failed write the run is over: what cannot be told must not happen.
+func (l *loop) record(e event.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return l.broken
+	}
+	e.Time = l.Now()
+	e, err := l.Journal.Append(e)
+	if err == nil {
+		err = l.View.Apply(e)
+	}
+	if err != nil {
+		l.breakdown(reason.New(reason.Internal, "write the journal: %w", err))
+	}
+	return l.broken
+}
+
+// breakdown stops everything that runs. The caller holds mu.
+func (l *loop) breakdown(err error) {
+	if l.broken == nil {
+		l.broken = err
+		l.cancel(err)
+	}
+}
+
+// syncBehind makes what was recorded durable while the model is asked.
+func (l *loop) syncBehind() {
+	done := make(chan error, 1)
+	l.synced = done
+	go func() { done <- l.Journal.Sync() }()
+}
+
+// settle waits for the fsync behind: no new effect starts before it is done.
+func (l *loop) settle() {
+	if l.synced == nil {
+		return
+	}
+	err := <-l.synced
+	l.synced = nil
+	if err != nil {
+		l.mu.Lock()
+		l.breakdown(reason.New(reason.Internal, "write the journal: %w", err))
+		l.mu.Unlock()
+	}
+}
+
+// durable returns when everything recorded so far will survive a crash.
+func (l *loop) durable() error {
+	if err := l.Journal.Sync(); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.breakdown(reason.New(reason.Internal, "write the journal: %w", err))
+	}
+	return l.broken
+}
+
+func (l *loop) finishStep(out *message.Output) {
+	// A failed write is kept in l.broken and ends the run there.
+	_ = l.record(event.Event{Data: event.StepFinish{
+		Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage, Cost: l.Limits.money(l.stepCost(out.Usage)),
+	}})
+}
+
+// failed turns an error into an end. The cause of a cancelled context says more
+// than the error that it led to.
+func (l *loop) failed(ctx context.Context, err error) End {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if errors.Is(err, context.Canceled) {
+		err = reason.New(reason.Cancelled, "the run was cancelled")
+	}
+	return End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
+}
+
+func deref(e *End) End {
+	if e == nil {
+		return End{}
+	}
+	return *e
+}

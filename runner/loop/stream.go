@@ -1,0 +1,188 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Pieces of an answer are gathered for this long, or until there is this much
+// of them, before they become an event: a person cannot see more, and a journal
+// line a token would cost more than the answer.
+const (
+	gatherTime  = 30 * time.Millisecond
+	gatherBytes = 2048
+)
+
+// stream turns the deltas of one answer into events. The first piece of a part
+// is told at once.
+type stream struct {
+	loop    *loop
+	message string
+	started time.Time
+	first   time.Time // when the first piece came
+
+	text, reasoning *openPart
+	calls           []*openPart
+}
+
+// openPart is a part that is still being written.
+type openPart struct {
+	part, call, tool string
+	pending          strings.Builder
+	told             time.Time
+}
+
+// ask sends one request and records the answer as a message of the view.
+func (l *loop) ask(ctx context.Context, closing bool) (*message.Output, *message.Message, error) {
+	s := &stream{loop: l, message: l.NewID("msg"), started: l.Now()}
+	if err := l.record(event.Event{Data: event.StepStart{Step: l.View.Steps + 1}}); err != nil {
+		return nil, nil, err
+	}
+	if err := l.record(event.Event{Message: s.message, Data: event.ModelRequest{
+		Step: l.View.Steps, Messages: len(l.View.Messages), NoTools: closing,
+	}}); err != nil {
+		return nil, nil, err
+	}
+	out, err := l.Model.Next(ctx, message.Request{ID: s.message, NoTools: closing}, s.emit)
+	l.settle()
+	if err != nil {
+		return nil, nil, err
+	}
+	if closing {
+		out.Calls = nil
+	}
+	if err := s.finish(out); err != nil {
+		return nil, nil, err
+	}
+	l.spend(out.Usage)
+	l.estimate.saw(out.Usage)
+	if text := strings.TrimSpace(out.Text); text != "" {
+		l.lastText = out.Text
+	}
+	return out, l.View.Message(), l.broken
+}
+
+func (s *stream) emit(d message.Delta) error {
+	if s.first.IsZero() {
+		s.first = s.loop.Now()
+	}
+	switch d.Kind {
+	case message.DeltaText:
+		return s.piece(&s.text, "text", d.Text, event.TextStart{})
+	case message.DeltaReasoning:
+		return s.piece(&s.reasoning, "reasoning", d.Text, event.ReasoningStart{})
+	case message.DeltaTool:
+		return s.callPiece(d)
+	case message.DeltaRetry:
+		s.text, s.reasoning, s.calls, s.first = nil, nil, nil, time.Time{}
+		return s.tell("", "", event.ModelRetry{Retry: *d.Retry})
+	}
+	return fmt.Errorf("unknown piece of an answer: %q", d.Kind)
+}
+
+func (s *stream) tell(part, call string, p event.Payload) error {
+	return s.loop.record(event.Event{Message: s.message, Part: part, Call: call, Data: p})
+}
+
+// piece adds to a text or reasoning part, which it opens when there is none.
+func (s *stream) piece(p **openPart, kind, text string, start event.Payload) error {
+	if *p == nil {
+		*p = &openPart{part: s.loop.NewID("part")}
+		if err := s.tell((*p).part, "", start); err != nil {
+			return err
+		}
+	}
+	return s.gather(*p, text, func(text string) event.Payload {
+		if kind == "text" {
+			return event.TextDelta{Text: text}
+		}
+		return event.ReasoningDelta{Text: text}
+	})
+}
+
+func (s *stream) callPiece(d message.Delta) error {
+	if d.Index < 0 || d.Index > len(s.calls) {
+		return fmt.Errorf("tool call %d of the answer comes before call %d", d.Index, len(s.calls))
+	}
+	if d.Index == len(s.calls) {
+		if _, err := s.openCall(d.Call, d.Tool); err != nil {
+			return err
+		}
+	}
+	return s.gather(s.calls[d.Index], d.Text, func(text string) event.Payload { return event.ToolInputDelta{Text: text} })
+}
+
+// openCall begins a tool call. An id that the run has seen is replaced: the
+// model's ids need not be unique, ours are.
+func (s *stream) openCall(id, tool string) (*openPart, error) {
+	taken := slices.ContainsFunc(s.calls, func(c *openPart) bool { return c.call == id })
+	if id == "" || taken || s.loop.View.Call(id) != nil {
+		id = s.loop.NewID("call")
+	}
+	p := &openPart{part: s.loop.NewID("part"), call: id, tool: tool}
+	s.calls = append(s.calls, p)
+	return p, s.tell(p.part, id, event.ToolInputStart{Tool: tool})
+}
+
+func (s *stream) gather(p *openPart, text string, payload func(string) event.Payload) error {
+	if text == "" {
+		return nil
+	}
+	p.pending.WriteString(text)
+	now := s.loop.Now()
+	if now.Sub(p.told) < gatherTime && p.pending.Len() < gatherBytes {
+		return nil
+	}
+	text = p.pending.String()
+	p.pending.Reset()
+	p.told = now
+	return s.tell(p.part, p.call, payload(text))
+}
+
+// finish closes the parts with the whole of what the model returned: the
+// pieces were for watchers, the answer is what counts.
+func (s *stream) finish(out *message.Output) error {
+	if out.Reasoning != "" {
+		if err := s.whole(&s.reasoning, event.ReasoningStart{}, event.ReasoningEnd{Text: out.Reasoning}); err != nil {
+			return err
+		}
+	}
+	if out.Text != "" {
+		if err := s.whole(&s.text, event.TextStart{}, event.TextEnd{Text: out.Text}); err != nil {
+			return err
+		}
+	}
+	for i := range out.Calls {
+		c := &out.Calls[i]
+		if i >= len(s.calls) {
+			if _, err := s.openCall(c.ID, c.Tool); err != nil {
+				return err
+			}
+		}
+		c.ID = s.calls[i].call
+	}
+	answer := event.ModelResponse{
+		Model: out.Model, Finish: out.Finish, Tokens: out.Usage,
+		DurationMs: s.loop.Now().Sub(s.started).Milliseconds(),
+	}
+	if !s.first.IsZero() {
+		answer.FirstByteMs = s.first.Sub(s.started).Milliseconds()
+	}
+	return s.tell("", "", answer)
+}
+
+func (s *stream) whole(p **openPart, start, end event.Payload) error {
+	if *p == nil {
+		*p = &openPart{part: s.loop.NewID("part")}
+		if err := s.tell((*p).part, "", start); err != nil {
+			return err
+		}
+	}
+	return s.tell((*p).part, "", end)
+}
