@@ -1,0 +1,157 @@
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+)
+
+// Error says what is wrong with an expression and where.
+type Error struct {
+	// Line and Col in the expression, counted from 1.
+	Line, Col int
+	Message   string
+	// Suggestion is what the author may have meant: a name, or a short advice.
+	Suggestion string
+	// Field and Object are set when a field is missing: the field's name and
+	// the path it was looked up on, for example "call.args".
+	Field, Object string
+}
+
+// Error returns the message with its suggestion.
+func (e *Error) Error() string {
+	if e.Suggestion == "" {
+		return e.Message
+	}
+	return e.Message + "; " + e.Suggestion
+}
+
+var (
+	undefinedField  = regexp.MustCompile(`^undefined field '(.*)'$`)
+	undeclaredName  = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	noOverload      = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	operatorSpelled = strings.NewReplacer("_==_", "==", "_!=_", "!=", "_&&_", "&&", "_||_", "||", "!_", "!",
+		"_<_", "<", "_<=_", "<=", "_>_", ">", "_>=_", ">=", "_+_", "+", "_-_", "-", "_*_", "*", "_/_", "/", "_%_", "%", "@in", "in", "_[_]", "[]", "_?_:_", "?:")
+)
+
+// problem turns the first issue into an Error in our words.
+func (e *Env) problem(tree *ast.AST, iss *cel.Issues) error {
+	errs := iss.Errors()
+	if len(errs) == 0 {
+		return &Error{Line: 1, Col: 1, Message: iss.Err().Error()}
+	}
+	first := errs[0]
+	p := &Error{Line: first.Location.Line(), Col: first.Location.Column() + 1, Message: strings.TrimPrefix(first.Message, "Syntax error: ")}
+	if p.Line < 1 {
+		p.Line, p.Col = 1, 1
+	}
+	if m := undefinedField.FindStringSubmatch(first.Message); m != nil {
+		e.explainField(p, tree, first.ExprID, m[1])
+	} else if m := undeclaredName.FindStringSubmatch(first.Message); m != nil {
+		p.Message = fmt.Sprintf("there is no variable or function %s", m[1])
+		p.Suggestion = Nearest(m[1], e.names())
+	} else if m := noOverload.FindStringSubmatch(first.Message); m != nil {
+		p.Message = fmt.Sprintf("%s does not work on %s", operatorSpelled.Replace(m[1]), m[2])
+	} else if tree == nil {
+		p.Message = "syntax error: " + p.Message
+	}
+	return p
+}
+
+func (e *Env) explainField(p *Error, tree *ast.AST, id int64, field string) {
+	p.Field = field
+	p.Message = fmt.Sprintf("there is no field %s", field)
+	var operand ast.Expr
+	if tree != nil {
+		ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
+			if x.ID() != id {
+				return
+			}
+			if x.Kind() == ast.SelectKind {
+				operand = x.AsSelect().Operand()
+			} else if x.Kind() == ast.CallKind && len(x.AsCall().Args()) > 0 {
+				operand = x.AsCall().Args()[0]
+			}
+		}))
+	}
+	if operand != nil {
+		if path := pathOf(operand); path != "" {
+			p.Object = path
+			p.Message = fmt.Sprintf("%s has no field %s", path, field)
+		}
+		if t, ok := e.typeOf(operand); ok && t.object != nil {
+			p.Suggestion = Nearest(field, t.Fields())
+			if p.Suggestion == "" && len(t.Fields()) > 0 {
+				p.Suggestion = "it has " + strings.Join(t.Fields(), ", ")
+			}
+			return
+		}
+	}
+	p.Suggestion = Nearest(field, e.fieldNames())
+}
+
+// pathOf writes idents and selects as a.b.c; "" for anything else.
+func pathOf(x ast.Expr) string {
+	switch x.Kind() {
+	case ast.IdentKind:
+		return x.AsIdent()
+	case ast.SelectKind:
+		if p := pathOf(x.AsSelect().Operand()); p != "" {
+			return p + "." + x.AsSelect().FieldName()
+		}
+	}
+	return ""
+}
+
+// Nearest returns "did you mean x?" for the closest name, or "" when none is close.
+func Nearest(name string, names []string) string {
+	// About a third of a name may be wrong; more is another name.
+	best, at := "", min(len(name)/3, 3)+1
+	if len(name) < 3 {
+		at = 1
+	}
+	for _, n := range names {
+		if strings.EqualFold(n, name) {
+			return "did you mean " + n + "?"
+		}
+		if d := distance(name, n); d < at {
+			best, at = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// distance is the edit distance with transpositions counted as one.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	x, y := []rune(a), []rune(b)
+	d := make([][]int, len(x)+1)
+	for i := range d {
+		d[i] = make([]int, len(y)+1)
+		d[i][0] = i
+	}
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		for j := 1; j <= len(y); j++ {
+			cost := 1
+			if x[i-1] == y[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(x)][len(y)]
+}
