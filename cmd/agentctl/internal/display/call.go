@@ -1,0 +1,140 @@
+package display
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// maxTitle and maxWhy bound, in cells, what a call may say for itself: its
+// arguments are written by a model.
+const (
+	maxTitle = 160
+	maxWhy   = 400
+)
+
+// callLine is the one line that stays of a call: tool, risk, decision, state,
+// duration, what it was about, and why it went another way than it wanted.
+func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
+	risk, decision := "-", "-"
+	if d := c.Decision; d != nil {
+		decision = string(d.Action)
+		if d.Risk != "" {
+			risk = d.Risk
+		}
+	}
+	took := "-"
+	if c.Result != nil && c.Start > 0 {
+		took = duration(time.Duration(c.Result.DurationMicros) * time.Microsecond)
+	}
+	line := "  " + s.paint(bold, pad(cut(Line(c.Tool), 24), 8)) + "  " + pad(risk, 2) +
+		"  " + s.paint(decisionStyle(c), pad(decision, 6)) + "  " + s.paint(stateStyle(c), pad(string(c.State), 9)) +
+		"  " + fmt.Sprintf("%7s", took) + "  "
+	about, why := title(c), cut(why(c, answer), maxWhy)
+	if width := s.width(); width > 0 && why != "" {
+		// The rule that decided matters more than the rest of a long command.
+		room := width - ansi.StringWidth(line) - ansi.StringWidth(why) - 3
+		about = cut(about, max(room, 16))
+	}
+	switch {
+	case about == "":
+		line += why
+	case why == "":
+		line += about
+	default:
+		line += about + s.paint(dim, " · ") + why
+	}
+	return cut(strings.TrimRight(line, " "), s.width()) + "\n"
+}
+
+// why says what stood in the way of a call.
+func why(c *message.ToolPart, answer message.Answer) string {
+	var says []string
+	if d := c.Decision; d != nil {
+		rule := Line(d.Rule)
+		switch d.Action {
+		case message.Allow:
+		case message.Deny:
+			says = append(says, "denied by "+rule+because(d.Message))
+		case message.Ask:
+			says = append(says, "asked by "+rule+because(d.Message))
+		case message.Redact:
+			says = append(says, "redacted by "+rule)
+		}
+	}
+	if c.Approval != "" {
+		text := string(c.Approval)
+		if answer.By != "" {
+			text += " by " + Line(answer.By)
+		}
+		says = append(says, text+because(answer.Reason))
+	}
+	if r := c.Result; r != nil {
+		switch {
+		case r.Code == "" && r.ExitCode != nil && *r.ExitCode != 0:
+			says = append(says, fmt.Sprintf("exit %d", *r.ExitCode))
+		case r.Code != "" && r.Code != message.CodeDenied && r.Code != message.CodeRejected:
+			says = append(says, string(r.Code)+because(r.Text))
+		}
+	}
+	return strings.Join(says, ", ")
+}
+
+func because(text string) string {
+	if text = Line(text); text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// subjects are the arguments that say best what a call is about.
+var subjects = []string{"command", "path", "pattern", "url", "query", "name"}
+
+// title is what a call was about: the tool's own words, else its arguments.
+func title(c *message.ToolPart) string {
+	if c.Result != nil && c.Result.Title != "" {
+		return cut(Line(c.Result.Title), maxTitle)
+	}
+	var args map[string]json.RawMessage
+	if json.Unmarshal(c.Input, &args) == nil {
+		for _, name := range subjects {
+			var text string
+			if json.Unmarshal(args[name], &text) == nil && text != "" {
+				return cut(Line(text), maxTitle)
+			}
+		}
+		var b bytes.Buffer
+		if len(args) > 0 && json.Compact(&b, c.Input) == nil {
+			return cut(Line(b.String()), maxTitle)
+		}
+		return ""
+	}
+	return cut(Line(c.Raw), maxTitle)
+}
+
+func decisionStyle(c *message.ToolPart) style {
+	if c.Decision == nil {
+		return dim
+	}
+	switch c.Decision.Action {
+	case message.Deny:
+		return red
+	case message.Ask, message.Redact:
+		return yellow
+	case message.Allow:
+	}
+	return green
+}
+
+func stateStyle(c *message.ToolPart) style {
+	if c.State == message.StateError {
+		return red
+	}
+	return ""
+}

@@ -1,0 +1,86 @@
+package display
+
+import (
+	"sync"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// quietRun is what the renderers for programs have in common: stderr tells
+// warnings and why a run did not complete, nothing else.
+type quietRun struct {
+	mu             sync.Mutex
+	stdout, stderr *Screen
+}
+
+// Event shows warnings.
+func (q *quietRun) Event(e event.Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.warn(e)
+}
+
+func (q *quietRun) warn(e event.Event) {
+	if w, ok := e.Data.(event.Warning); ok {
+		q.stderr.print(q.stderr.paint(yellow, "warning:") + " " + Line(w.Message) + "\n")
+	}
+}
+
+// Notice shows a line on stderr.
+func (q *quietRun) Notice(text string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stderr.print(Line(text) + "\n")
+}
+
+func (q *quietRun) fail(run *view.Run) {
+	if f := run.Finished; f != nil && f.ExitCode != 0 {
+		q.stderr.print(failure(q.stderr, f))
+	}
+}
+
+// objectRun writes the result as one JSON object.
+type objectRun struct{ quietRun }
+
+// Finish writes the object.
+func (o *objectRun) Finish(run *view.Run, journal string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail(run)
+	return writeJSON(o.stdout, run.Result(journal))
+}
+
+// linesRun writes each event as it stands in the journal.
+type linesRun struct {
+	quietRun
+	broken func(error)
+	line   []byte
+}
+
+// Event writes the line of the event.
+func (l *linesRun) Event(e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.warn(e)
+	if l.stdout.Err() != nil {
+		return
+	}
+	line, err := e.AppendJSON(l.line[:0])
+	if err == nil {
+		l.line = append(line, '\n')
+		_, err = l.stdout.Write(l.line)
+	}
+	if err != nil && l.broken != nil {
+		l.broken(err)
+		l.broken = nil
+	}
+}
+
+// Finish says why the run did not complete.
+func (l *linesRun) Finish(run *view.Run, _ string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail(run)
+	return l.stdout.Err()
+}

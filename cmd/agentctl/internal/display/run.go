@@ -1,0 +1,60 @@
+// Package display shows people and programs what the engine tells: runs, changes, findings and lists.
+//
+// A run is shown by a Renderer, which is told every event and, at the end, the
+// run as the fold of package view has it. Verbs hand over values; how they look
+// is decided here.
+package display
+
+import (
+	"encoding/json"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// Renderer shows one run. Its methods may be called by several goroutines.
+type Renderer interface {
+	// Event shows an event.
+	Event(e event.Event)
+	// Notice shows a line that is no event.
+	Notice(text string)
+	// Finish shows the end of the run and returns the first error of a write.
+	Finish(run *view.Run, journal string) error
+}
+
+// The formats of "run -o".
+const (
+	FormatText  = "text"
+	FormatJSON  = "json"
+	FormatJSONL = "jsonl"
+)
+
+// RunOptions say how a run is shown.
+type RunOptions struct {
+	// Asks says that a person is asked on the same terminal: between a question
+	// and its answer nothing else is written.
+	Asks bool
+	// State is the --state flag, which a command that follows has to repeat.
+	State string
+	// Broken is called once when stdout takes no more; it may be nil.
+	Broken func(error)
+}
+
+// NewRun returns the renderer of a format.
+func NewRun(format string, stdout, stderr *Screen, o RunOptions) Renderer {
+	switch format {
+	case FormatJSON:
+		return &objectRun{quietRun{stdout: stdout, stderr: stderr}}
+	case FormatJSONL:
+		return &linesRun{quietRun: quietRun{stdout: stdout, stderr: stderr}, broken: o.Broken}
+	}
+	return newTextRun(stdout, stderr, o)
+}
+
+// writeJSON writes a value as indented JSON and leaves <, > and & as they are.
+func writeJSON(s *Screen, v any) error {
+	enc := json.NewEncoder(s)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

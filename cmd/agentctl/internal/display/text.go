@@ -1,0 +1,231 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// textRun tells a run to a person: the story on stderr, the answer on stdout.
+type textRun struct {
+	mu             sync.Mutex
+	stdout, stderr *Screen
+	o              RunOptions
+
+	run     view.Run
+	answers map[string]message.Answer // by call
+	running []string                  // calls, in the order they began
+
+	stream stream
+	// asking counts open questions; what comes up meanwhile is held back.
+	asking int
+	held   strings.Builder
+	// drawn says that the last line of the terminal is the status line.
+	drawn bool
+}
+
+func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
+	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}}
+	t.stream.start(&t.mu, t.flow)
+	return t
+}
+
+// Event shows an event.
+func (t *textRun) Event(e event.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.run.Apply(e); err != nil {
+		t.warn(err.Error())
+		return
+	}
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		t.say(header(t.stderr, e.Run, d))
+	case event.TextDelta:
+		t.piece(e, d.Text, "")
+	case event.TextEnd:
+		t.whole(e, d.Text, "")
+	case event.ReasoningDelta:
+		t.piece(e, d.Text, dim)
+	case event.ReasoningEnd:
+		t.whole(e, d.Text, dim)
+	case event.ModelRetry:
+		t.stream.forget()
+		t.warn(retry(d.Retry))
+	case event.Warning:
+		t.warn(d.Message)
+	default:
+		t.callEvent(e)
+	}
+}
+
+func (t *textRun) callEvent(e event.Event) {
+	switch d := e.Data.(type) {
+	case event.PolicyDecision:
+		for _, w := range d.Warnings {
+			t.warn(w)
+		}
+	case event.ApprovalRequested:
+		if t.o.Asks {
+			t.endLine()
+			t.clear()
+			t.asking++
+		}
+	case event.ApprovalDecided:
+		t.answers[e.Call] = d.Answer
+		if t.asking > 0 {
+			t.asking--
+			t.release()
+		}
+	case event.ToolCall:
+		t.running = append(t.running, e.Call)
+		t.endLine()
+		t.draw()
+	case event.ToolResult, event.ToolError:
+		t.running = remove(t.running, e.Call)
+		c := t.run.Call(e.Call)
+		t.say(callLine(t.stderr, c, t.answers[e.Call]))
+		delete(t.answers, e.Call)
+	}
+}
+
+// Notice shows a line that is no event, even while a person is asked.
+func (t *textRun) Notice(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endLine()
+	t.clear()
+	t.stderr.print(Line(text) + "\n")
+}
+
+// Finish shows the answer and the footer. An answer that the terminal shows
+// already, because it was streamed there, is not repeated.
+func (t *textRun) Finish(run *view.Run, journal string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stream.stop()
+	t.asking, t.running = 0, nil
+	t.release()
+	t.say("")
+	if f := run.Finished; f != nil && f.Output != "" {
+		t.answer(f)
+	}
+	t.say(footer(t.stderr, run, journal, t.o.State))
+	return t.stdout.Err()
+}
+
+func (t *textRun) answer(f *event.RunFinished) {
+	seen := t.stream.seen() == Clean(f.Output)
+	switch {
+	case f.Phase != view.Succeeded:
+		// stdout holds the answer of a run that succeeded, and nothing else.
+		if !seen {
+			t.say("the answer so far:\n" + Clean(endLine(f.Output)))
+		}
+	case t.stdout.TTY && seen:
+	case t.stdout.TTY:
+		t.stdout.print(Clean(endLine(f.Output)))
+	default:
+		t.stdout.print(endLine(f.Output))
+	}
+}
+
+// warn shows a warning as a line.
+func (t *textRun) warn(text string) {
+	t.say(cut(t.stderr.paint(yellow, "warning:")+" "+Line(text), 0) + "\n")
+}
+
+// say shows whole lines, above the status line.
+func (t *textRun) say(text string) {
+	t.endLine()
+	if t.asking > 0 {
+		t.held.WriteString(text)
+		return
+	}
+	t.clear()
+	t.stderr.print(text)
+	t.draw()
+}
+
+// release shows what was held back while a person was asked.
+func (t *textRun) release() {
+	if t.asking > 0 || t.held.Len() == 0 {
+		return
+	}
+	text := t.held.String()
+	t.held.Reset()
+	t.say(text)
+}
+
+// piece shows a part of a text while the model writes it.
+func (t *textRun) piece(e event.Event, text string, st style) {
+	if t.stderr.TTY {
+		t.stream.add(e, text, st)
+	}
+}
+
+// whole ends a text; what no piece has brought is shown now.
+func (t *textRun) whole(e event.Event, text string, st style) {
+	if !t.stderr.TTY {
+		return
+	}
+	if !t.stream.has(e.Part) {
+		t.stream.add(e, text, st)
+	}
+	t.endLine()
+}
+
+// flow is called by the stream when a piece is due.
+func (t *textRun) flow(text string, st style) {
+	if t.asking > 0 {
+		t.held.WriteString(t.stderr.paint(st, text))
+		return
+	}
+	t.clear()
+	t.stderr.print(t.stderr.paint(st, text))
+}
+
+func (t *textRun) endLine() { t.stream.endLine() }
+
+// draw shows what is running, on a line that the next output takes back.
+func (t *textRun) draw() {
+	if !t.stderr.Live || t.asking > 0 || len(t.running) == 0 {
+		return
+	}
+	t.clear()
+	text := fmt.Sprintf("  %d calls running", len(t.running))
+	if len(t.running) == 1 {
+		c := t.run.Call(t.running[0])
+		text = "  " + Line(c.Tool) + " running  " + title(c)
+	}
+	t.stderr.print(t.stderr.paint(dim, cut(text, t.stderr.width()-1)))
+	t.drawn = true
+}
+
+func (t *textRun) clear() {
+	if t.drawn {
+		t.stderr.print("\r\x1b[K")
+		t.drawn = false
+	}
+}
+
+func remove(list []string, s string) []string {
+	kept := list[:0]
+	for _, e := range list {
+		if e != s {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func endLine(s string) string {
+	if strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
