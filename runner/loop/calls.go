@@ -198,7 +198,11 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 		if c.done {
 			continue
 		}
-		wg.Go(func() { ends[i], errs[i] = l.perform(ctx, c, slots) })
+		wg.Go(func() {
+			if ends[i], errs[i] = l.perform(ctx, c, slots); errs[i] != nil {
+				l.cancel(errs[i]) // what ends the run ends its other calls too
+			}
+		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {

@@ -104,9 +104,13 @@ type estimate struct {
 	bytes   int64
 }
 
+// add counts what the provider has not counted: an assistant's own text was a
+// part of its answer's usage.
 func (e *estimate) add(m *message.Message) {
 	for _, p := range m.Parts {
-		e.bytes += int64(len(p.Text))
+		if m.Role == message.RoleUser {
+			e.bytes += int64(len(p.Text))
+		}
 		if p.Tool != nil && p.Tool.Result != nil {
 			e.bytes += int64(len(p.Tool.Result.Text))
 		}

@@ -1,0 +1,68 @@
+package prompt
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// open begins a reference to an input; "$${" is a literal "${".
+const open = "${inputs."
+
+// Fill replaces ${inputs.name} by the run's data. The text is read once: what
+// was filled in is data and is never looked at again.
+func Fill(text string, inputs map[string]json.RawMessage) (string, error) {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, open)
+		if i < 0 {
+			b.WriteString(text)
+			return b.String(), nil
+		}
+		if i > 0 && text[i-1] == '$' {
+			b.WriteString(text[:i-1] + open)
+			text = text[i+len(open):]
+			continue
+		}
+		end := strings.IndexByte(text[i:], '}')
+		if end < 0 {
+			return "", fmt.Errorf("%q has no closing brace", cut(text[i:]))
+		}
+		name := text[i+len(open) : i+end]
+		value, ok := inputs[name]
+		if !ok {
+			return "", fmt.Errorf("input %q is not given%s", name, known(inputs))
+		}
+		b.WriteString(text[:i] + plain(value))
+		text = text[i+end+1:]
+	}
+}
+
+// plain writes a string without its quotes and anything else as JSON.
+func plain(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil {
+		return s
+	}
+	return string(value)
+}
+
+func known(inputs map[string]json.RawMessage) string {
+	if len(inputs) == 0 {
+		return "; give it with --input NAME=VALUE or in spec.inputs of a Run"
+	}
+	names := make([]string, 0, len(inputs))
+	for name := range inputs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return "; given are: " + strings.Join(names, ", ")
+}
+
+func cut(s string) string {
+	if len(s) > 40 {
+		return strings.ToValidUTF8(s[:40], "") + "..."
+	}
+	return s
+}
