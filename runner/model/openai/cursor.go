@@ -1,0 +1,390 @@
+package openai
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxDepth bounds how deep a server may nest what we do not even read.
+const maxDepth = 100
+
+// cursor reads one JSON value in a single pass, without reflection. A stream is
+// thousands of small values of one known shape; encoding/json passes over each
+// twice and costs ten times as much.
+//
+// The first mistake is kept in err; every method is a no-op after it.
+type cursor struct {
+	b       []byte
+	i       int
+	depth   int
+	key     []byte
+	scratch []byte
+	err     error
+}
+
+// reset begins another value and keeps the scratch space.
+func (c *cursor) reset(b []byte) {
+	c.b, c.i, c.depth, c.key, c.err = b, 0, 0, nil, nil
+}
+
+func (c *cursor) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("byte %d: %s", c.i, fmt.Sprintf(format, args...))
+	}
+}
+
+// next returns the next byte that is no space, without reading it; 0 at the end.
+func (c *cursor) next() byte {
+	if c.err != nil {
+		return 0
+	}
+	for c.i < len(c.b) {
+		switch b := c.b[c.i]; b {
+		case ' ', '\t', '\n', '\r':
+			c.i++
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+func (c *cursor) take(want byte) bool {
+	if c.next() != want || c.err != nil {
+		return false
+	}
+	c.i++
+	return true
+}
+
+// end says that nothing may follow.
+func (c *cursor) end() {
+	if c.next(); c.err == nil && c.i < len(c.b) {
+		c.fail("text after the value")
+	}
+}
+
+// object calls member for each member of an object; member reads the value. A
+// null is an object without members.
+func (c *cursor) object(member func(key []byte)) {
+	if c.null() {
+		return
+	}
+	if !c.open('{', "an object") {
+		return
+	}
+	defer func() { c.depth-- }()
+	if c.take('}') {
+		return
+	}
+	for c.err == nil {
+		if c.next() != '"' {
+			c.fail("want a member's name, got %s", c.kind())
+			return
+		}
+		start := c.i
+		key := c.text()
+		if c.err == nil {
+			c.key = c.b[start:c.i]
+		}
+		if !c.take(':') {
+			c.fail("want ':', got %s", c.kind())
+			return
+		}
+		member(key)
+		if !c.more('}') {
+			return
+		}
+	}
+}
+
+// array calls item for each item of an array; item reads it. A null is an empty
+// array.
+func (c *cursor) array(item func()) {
+	if c.null() {
+		return
+	}
+	if !c.open('[', "an array") {
+		return
+	}
+	defer func() { c.depth-- }()
+	if c.take(']') {
+		return
+	}
+	for c.err == nil {
+		item()
+		if !c.more(']') {
+			return
+		}
+	}
+}
+
+func (c *cursor) open(b byte, what string) bool {
+	c.depth++
+	if c.depth > maxDepth {
+		c.fail("nested deeper than %d", maxDepth)
+	}
+	if !c.take(b) {
+		c.want(what)
+		c.depth--
+		return false
+	}
+	return true
+}
+
+// more reads a comma, or the closing byte and says that there is no more.
+func (c *cursor) more(closing byte) bool {
+	if c.take(',') {
+		return true
+	}
+	if !c.take(closing) {
+		c.fail("want ',' or '%c', got %s", closing, c.kind())
+	}
+	return false
+}
+
+func (c *cursor) want(what string) {
+	if len(c.key) > 0 {
+		c.fail("%s: want %s, got %s", c.key, what, c.kind())
+		return
+	}
+	c.fail("want %s, got %s", what, c.kind())
+}
+
+// kind names what stands at the cursor.
+func (c *cursor) kind() string {
+	switch b := c.next(); {
+	case c.i >= len(c.b):
+		return "the end"
+	case b == '"':
+		return "a string"
+	case b == '{':
+		return "an object"
+	case b == '[':
+		return "an array"
+	case b == 't' || b == 'f':
+		return "a boolean"
+	case b == 'n':
+		return "null"
+	case b == '-' || (b >= '0' && b <= '9'):
+		return "a number"
+	default:
+		return strconv.QuoteRuneToASCII(rune(b))
+	}
+}
+
+// null reads a null if there is one.
+func (c *cursor) null() bool {
+	if c.next() != 'n' {
+		return false
+	}
+	c.literal("null")
+	return c.err == nil
+}
+
+func (c *cursor) literal(word string) {
+	if !bytes.HasPrefix(c.b[c.i:], []byte(word)) {
+		c.fail("want %s", word)
+		return
+	}
+	c.i += len(word)
+}
+
+// text reads a string or a null. The bytes are valid until the next call and
+// may be invalid UTF-8: a server that cuts inside a character sends its halves
+// in two pieces, and only the joined text is valid again.
+func (c *cursor) text() []byte {
+	if c.null() {
+		return nil
+	}
+	if !c.take('"') {
+		c.want("a string")
+		return nil
+	}
+	start := c.i
+	for c.i < len(c.b) {
+		switch b := c.b[c.i]; {
+		case b == '"':
+			s := c.b[start:c.i]
+			c.i++
+			return s
+		case b == '\\':
+			return c.escaped(start)
+		case b < ' ':
+			c.fail("control character in a string")
+			return nil
+		}
+		c.i++
+	}
+	c.fail("string without an end")
+	return nil
+}
+
+// escaped reads the rest of a string that has an escape at the cursor.
+func (c *cursor) escaped(start int) []byte {
+	out := append(c.scratch[:0], c.b[start:c.i]...)
+	for c.i < len(c.b) {
+		switch b := c.b[c.i]; {
+		case b == '"':
+			c.i++
+			c.scratch = out
+			return out
+		case b == '\\':
+			out = c.escape(out)
+			if c.err != nil {
+				return nil
+			}
+		case b < ' ':
+			c.fail("control character in a string")
+			return nil
+		default:
+			out = append(out, b)
+			c.i++
+		}
+	}
+	c.fail("string without an end")
+	return nil
+}
+
+func (c *cursor) escape(out []byte) []byte {
+	if c.i+1 >= len(c.b) {
+		c.fail("string without an end")
+		return out
+	}
+	b := c.b[c.i+1]
+	if b == 'u' {
+		r := c.unicode()
+		if utf16.IsSurrogate(r) {
+			low := rune(utf8.RuneError)
+			if c.i+1 < len(c.b) && c.b[c.i] == '\\' && c.b[c.i+1] == 'u' {
+				at := c.i
+				if low = c.unicode(); utf16.DecodeRune(r, low) == utf8.RuneError {
+					c.i = at
+				}
+			}
+			r = utf16.DecodeRune(r, low)
+		}
+		return utf8.AppendRune(out, r)
+	}
+	at := bytes.IndexByte([]byte(`"\/bfnrt`), b)
+	if at < 0 {
+		c.fail("unknown escape")
+		return out
+	}
+	c.i += 2
+	return append(out, "\"\\/\b\f\n\r\t"[at])
+}
+
+// unicode reads \uXXXX.
+func (c *cursor) unicode() rune {
+	if c.i+6 > len(c.b) {
+		c.fail("short escape")
+		return 0
+	}
+	var r rune
+	for _, b := range c.b[c.i+2 : c.i+6] {
+		switch {
+		case b >= '0' && b <= '9':
+			r = r<<4 | rune(b-'0')
+		case b|0x20 >= 'a' && b|0x20 <= 'f':
+			r = r<<4 | rune(b|0x20-'a'+10)
+		default:
+			c.fail("unknown escape")
+			return 0
+		}
+	}
+	c.i += 6
+	return r
+}
+
+// integer reads a whole number or a null, which is 0. "12" is an error: a
+// server that sends numbers as strings is not the one it claims to be.
+func (c *cursor) integer() int64 {
+	if c.null() || c.err != nil {
+		return 0
+	}
+	if b := c.next(); b != '-' && (b < '0' || b > '9') {
+		c.want("a number")
+		return 0
+	}
+	raw := c.number()
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		c.fail("%s: want a whole number, got %s", c.key, raw)
+		return 0
+	}
+	return int64(f)
+}
+
+func (c *cursor) digits() {
+	at := c.i
+	for c.i < len(c.b) && c.b[c.i] >= '0' && c.b[c.i] <= '9' {
+		c.i++
+	}
+	if c.i == at {
+		c.fail("malformed number")
+	}
+}
+
+// number reads a number as JSON writes it.
+func (c *cursor) number() []byte {
+	start := c.i
+	c.take('-')
+	if c.i < len(c.b) && c.b[c.i] == '0' {
+		c.i++
+	} else {
+		c.digits()
+	}
+	if c.i < len(c.b) && c.b[c.i] == '.' {
+		c.i++
+		c.digits()
+	}
+	if c.i < len(c.b) && c.b[c.i]|0x20 == 'e' {
+		c.i++
+		if c.i < len(c.b) && (c.b[c.i] == '+' || c.b[c.i] == '-') {
+			c.i++
+		}
+		c.digits()
+	}
+	return c.b[start:c.i]
+}
+
+// raw reads any value and returns it as it is written.
+func (c *cursor) raw() []byte {
+	c.next()
+	start := c.i
+	c.skip()
+	if c.err != nil {
+		return nil
+	}
+	return c.b[start:c.i]
+}
+
+// skip reads any value.
+func (c *cursor) skip() {
+	switch b := c.next(); {
+	case b == '"':
+		c.text()
+	case b == '{':
+		c.object(func([]byte) { c.skip() })
+	case b == '[':
+		c.array(c.skip)
+	case b == 't':
+		c.literal("true")
+	case b == 'f':
+		c.literal("false")
+	case b == 'n':
+		c.literal("null")
+	case b == '-' || (b >= '0' && b <= '9'):
+		c.number()
+	default:
+		c.want("a value")
+	}
+}
