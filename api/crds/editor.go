@@ -11,7 +11,7 @@ const draft07 = "http://json-schema.org/draft-07/schema#"
 
 // EditorSchema returns a JSON Schema (draft-07, which editors know best) of
 // manifests of one kind. It is stricter than the CRD where that helps while
-// typing: a misspelt field is marked.
+// typing: a misspelled field is marked.
 func EditorSchema(kind string) ([]byte, error) {
 	k, ok := Kind(kind)
 	if !ok {

@@ -44,7 +44,7 @@ func TestEditorSchemaMarksMistakes(t *testing.T) {
 	}{
 		"agent":     {"a whole Agent is fine", "Agent", goodAgent, ""},
 		"tool":      {"quantities may be numbers, free JSON is free, a status is let through", "Tool", goodTool, ""},
-		"spelling":  {"a misspelt field is marked where the CRD would drop it", "Agent", strings.Replace(goodAgent, "limits:", "limts:", 1), "limts"},
+		"spelling":  {"a misspelled field is marked where the CRD would drop it", "Agent", strings.Replace(goodAgent, "limits:", "limts:", 1), "limts"},
 		"deep":      {"inside a list too", "Agent", strings.Replace(goodAgent, "{name: read}", "{nam: read}", 1), "nam"},
 		"enum":      {"a value outside the list", "Tool", strings.Replace(goodTool, "Write", "Scribble", 1), "effects"},
 		"set":       {"a set holds a value once", "Tool", strings.Replace(goodTool, "Write", "Read", 1), "effects"},
@@ -103,7 +103,7 @@ func TestEditorSchemaOfEveryKindIsDraft07(t *testing.T) {
 		}
 	}
 	if _, err := EditorSchema("Agnet"); err == nil || !strings.Contains(err.Error(), `did you mean "Agent"?`) {
-		t.Errorf("EditorSchema of a misspelt kind = %v", err)
+		t.Errorf("EditorSchema of a misspelled kind = %v", err)
 	}
 }
 

@@ -1,5 +1,7 @@
 package crds
 
+import "maps"
+
 // metadata is the part of metav1.ObjectMeta that people write. A CRD says only
 // "object" about it; servers fill in the rest.
 func metadata() map[string]any {
@@ -32,9 +34,7 @@ func metadata() map[string]any {
 // metadata spelled out.
 func (k *KindSchema) whole() map[string]any {
 	properties := map[string]any{}
-	for name, p := range object(k.Schema["properties"]) {
-		properties[name] = p
-	}
+	maps.Copy(properties, object(k.Schema["properties"]))
 	properties["apiVersion"] = map[string]any{
 		"type": "string", "enum": []any{GroupVersion},
 		"description": "APIVersion is the group and version of the kind: " + GroupVersion + ". Required.",
@@ -44,10 +44,7 @@ func (k *KindSchema) whole() map[string]any {
 		"description": "Kind of the object: " + k.Kind + ". Required.",
 	}
 	properties["metadata"] = metadata()
-	schema := map[string]any{}
-	for key, v := range k.Schema {
-		schema[key] = v
-	}
+	schema := maps.Clone(k.Schema)
 	schema["properties"] = properties
 	schema["required"] = append([]any{"apiVersion", "kind", "metadata"}, list(schema["required"])...)
 	return schema

@@ -85,7 +85,7 @@ func tree(b *strings.Builder, fields []Field, indent string) {
 
 func wrap(b *strings.Builder, text, indent string) {
 	column := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case column == 0:
 			b.WriteString(indent)

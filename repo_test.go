@@ -1,0 +1,242 @@
+package agentctl_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// topLevel are the folders of the tree; a new one is a design note first.
+var topLevel = []string{".ci", "api", "cmd", "docs", "manifests", "plugins", "policies", "runner"}
+
+func TestTopLevelFoldersAreTheListedOnes(t *testing.T) {
+	for _, f := range files(t) {
+		top, _, below := strings.Cut(filepath.ToSlash(f), "/")
+		if below && !slices.Contains(topLevel, top) {
+			t.Errorf("%s: %s is not one of the top-level folders %v", f, top, topLevel)
+		}
+	}
+}
+
+func TestNoDrawers(t *testing.T) {
+	drawers := []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "constants", "base"}
+	for _, f := range goFiles(t) {
+		for part := range strings.SplitSeq(filepath.ToSlash(strings.TrimSuffix(f, ".go")), "/") {
+			if slices.Contains(drawers, strings.TrimSuffix(part, "_test")) && !strings.HasPrefix(f, "api/event/") {
+				t.Errorf("%s: a name that says nothing collects everything; name it by its noun", f)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	docs := map[string][]string{}
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || file == "deps.go" {
+			continue
+		}
+		f := parse(t, file, parser.ParseComments|parser.PackageClauseOnly)
+		dir := filepath.Dir(file)
+		if docs[dir] == nil {
+			docs[dir] = []string{}
+		}
+		text := f.Doc.Text()
+		if text == "" {
+			continue
+		}
+		docs[dir] = append(docs[dir], file)
+		want := "Package " + f.Name.Name + " "
+		if f.Name.Name == "main" {
+			want = "Command " + filepath.Base(dir) + " "
+		}
+		first, _, _ := strings.Cut(text, "\n")
+		if !strings.HasPrefix(first, want) {
+			t.Errorf("%s: the package comment begins with %q, not with %q", file, first, want)
+		}
+		if paragraph, _, _ := strings.Cut(text, "\n\n"); !strings.ContainsAny(paragraph, ".:") {
+			t.Errorf("%s: the package comment begins with no sentence", file)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(docs)) {
+		if n := len(docs[dir]); n != 1 {
+			t.Errorf("%s: %d package comments %v, want exactly one", dir, n, docs[dir])
+		}
+	}
+}
+
+func TestMainFilesAreShort(t *testing.T) {
+	const most = 40
+	for _, file := range goFiles(t) {
+		if filepath.Base(file) == "main.go" {
+			if n := bytes.Count(read(t, file), []byte("\n")); n >= most {
+				t.Errorf("%s has %d lines, want < %d: signal context, run, exit code", file, n, most)
+			}
+		}
+	}
+}
+
+func TestGeneratedFilesSaySo(t *testing.T) {
+	generated := regexp.MustCompile(`(^|/)(zz_generated[^/]*|[^/]*\.pb)\.go$|^api/crds/[^/]*\.yaml$`)
+	mark := regexp.MustCompile(`^(//|#) Code generated .* DO NOT EDIT\.$`)
+	found := 0
+	for _, file := range files(t) {
+		if !generated.MatchString(filepath.ToSlash(file)) {
+			continue
+		}
+		found++
+		// Build constraints and, from protoc, the comment of the source may stand
+		// before the mark; nothing of Go may.
+		head, _, _ := strings.Cut(string(read(t, file)), "\npackage ")
+		if !slices.ContainsFunc(strings.Split(head, "\n"), mark.MatchString) {
+			t.Errorf("%s does not say at its top that it is generated", file)
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d generated files found: the pattern of this test is stale", found)
+	}
+}
+
+func TestNoPathsOfAMachine(t *testing.T) {
+	// Written in parts, so that this file does not contain them.
+	machine := regexp.MustCompile(`(^|[^A-Za-z0-9_.~$}-])(/wo` + `rk/|/ro` + `ot/(go|\.cache|\.config|\.local|src)(/|$)|/ho` + `me/[a-z]+/(go|src)/)`)
+	for _, file := range everyFile(t) {
+		for i, line := range strings.Split(string(read(t, file)), "\n") {
+			if found := machine.FindString(line); found != "" {
+				t.Errorf("%s:%d: %q is a path of somebody's machine", file, i+1, strings.TrimSpace(found))
+			}
+		}
+	}
+}
+
+// TestLibrariesLeaveTheTerminalAlone finds what forbidigo finds, without a linter.
+func TestLibrariesLeaveTheTerminalAlone(t *testing.T) {
+	forbidden := map[string]string{
+		"os.Exit": "only a main ends the process", "log.Fatal": "only a main ends the process",
+		"fmt.Print": "libraries do not own the terminal", "fmt.Println": "libraries do not own the terminal", "fmt.Printf": "libraries do not own the terminal",
+	}
+	for _, file := range goFiles(t) {
+		slash := filepath.ToSlash(file)
+		if strings.HasSuffix(file, "_test.go") || (!strings.HasPrefix(slash, "runner/") && !strings.HasPrefix(slash, "plugins/sdk/")) {
+			continue
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if d, ok := n.(*ast.FuncDecl); ok && d.Name.Name == "init" && d.Recv == nil {
+				t.Errorf("%s: init: importing a package has no side effect", fset.Position(d.Pos()))
+			}
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if pkg, ok := sel.X.(*ast.Ident); ok && f.Name.Name != "main" {
+					if reason := forbidden[pkg.Name+"."+sel.Sel.Name]; reason != "" {
+						t.Errorf("%s: %s.%s: %s", fset.Position(n.Pos()), pkg.Name, sel.Sel.Name, reason)
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestLinterKnowsTheDoors: the layers are kept twice, by this test and in the
+// editor by depguard; the second must not fall behind.
+func TestLinterKnowsTheDoors(t *testing.T) {
+	config := string(read(t, ".golangci.yml"))
+	for _, door := range []string{
+		"github.com/openai/openai-go", "github.com/google/cel-go", "github.com/hashicorp/go-plugin", "github.com/spf13/cobra",
+		"github.com/containerd", "sigs.k8s.io/controller-runtime", module + "/runner/control", module + "/plugins",
+	} {
+		if !strings.Contains(config, door) {
+			t.Errorf(".golangci.yml has no rule about %s, layering_test.go has", door)
+		}
+	}
+}
+
+// yamlBlock is one fenced block of a document.
+type yamlBlock struct {
+	file string
+	line int
+	text string
+}
+
+func (b yamlBlock) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
+
+// yamlBlocks returns the blocks of README.md and docs/ fenced as yaml that are
+// whole manifests. A block that shows a fragment is fenced as "yaml fragment".
+func yamlBlocks(t *testing.T) []yamlBlock {
+	t.Helper()
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []yamlBlock
+	for _, file := range append([]string{"README.md", "CONTRIBUTING.md"}, docs...) {
+		text, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, fenced(file, string(text))...)
+	}
+	return blocks
+}
+
+// fenced finds the blocks of one document; the line is that of the first line
+// of the block.
+func fenced(file, text string) []yamlBlock {
+	var blocks []yamlBlock
+	var block []string
+	start, indent := 0, ""
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimLeft(line, " ")
+		switch {
+		case start == 0 && strings.TrimRight(trimmed, " \r") == "```yaml":
+			start, indent, block = i+2, line[:len(line)-len(trimmed)], nil
+		case start > 0 && strings.HasPrefix(trimmed, "```"):
+			blocks = append(blocks, yamlBlock{file, start, strings.Join(block, "\n") + "\n"})
+			start = 0
+		case start > 0:
+			block = append(block, strings.TrimPrefix(line, indent))
+		}
+	}
+	return blocks
+}
+
+func TestFencedFindsWholeManifestsOnly(t *testing.T) {
+	text := "a\n```yaml\nkind: Agent\n```\n```yaml fragment\nlimits: {}\n```\n```sh\nls\n```\n- x\n  ```yaml\n  kind: Tool\n    deep: 1\n  ```\n```yaml\nopen"
+	want := []yamlBlock{{"f", 3, "kind: Agent\n"}, {"f", 13, "kind: Tool\n  deep: 1\n"}}
+	if got := fenced("f", text); !slices.Equal(got, want) {
+		t.Errorf("fenced = %q, want %q", got, want)
+	}
+}
+
+func parse(t *testing.T, file string, mode parser.Mode) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
