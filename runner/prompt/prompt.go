@@ -54,24 +54,33 @@ func (s System) Text() string {
 	return b.String()
 }
 
-// contextFile finds the file in the folder or the nearest folder above it that
-// has one. It stops at the root of a git repository: what lies above belongs to
-// another project.
+// contextFile finds the file in the folder or, inside a git repository, in the
+// nearest folder above it up to the repository's root: what lies above belongs
+// to somebody else.
 func contextFile(dir, name string) (path, text string, ok bool) {
 	if dir == "" || !filepath.IsLocal(name) {
 		return "", "", false
 	}
+	root := repository(dir)
 	for {
 		path = filepath.Join(dir, name)
-		if text, ok = readRegular(path); ok {
-			return path, text, true
+		if text, ok = readRegular(path); ok || dir == root {
+			return path, text, ok
 		}
-		_, err := os.Lstat(filepath.Join(dir, ".git"))
-		if parent := filepath.Dir(dir); err != nil && parent != dir {
-			dir = parent
-			continue
+		dir = filepath.Dir(dir)
+	}
+}
+
+// repository returns the root of the git repository that holds the folder, or
+// the folder itself.
+func repository(dir string) string {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
 		}
-		return "", "", false
+		if d == filepath.Dir(d) {
+			return dir
+		}
 	}
 }
 

@@ -23,6 +23,11 @@ func TestNearestContextFileWinsAndIsMarkedUntrusted(t *testing.T) {
 	write(t, filepath.Join(root, "AGENTS.md"), "outside")
 	write(t, filepath.Join(root, "repo", "AGENTS.md"), "repository")
 	write(t, filepath.Join(root, "repo", ".git", "HEAD"), "ref")
+	loose := filepath.Join(root, "loose")
+	write(t, filepath.Join(loose, "x"), "")
+	if text := (System{Source: loose, ContextFiles: []string{"AGENTS.md"}}).Text(); strings.Contains(text, "outside") {
+		t.Errorf("without a repository, a file from above was read:\n%s", text)
+	}
 	write(t, filepath.Join(inner, "x.go"), "package x")
 
 	text := System{Source: inner, ContextFiles: []string{"AGENTS.md"}}.Text()
