@@ -1,0 +1,141 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxBlob bounds one blob.
+const MaxBlob = 64 << 20
+
+const (
+	blobFolder = "blobs"
+	hashPrefix = "sha256:"
+)
+
+// PutBlob stores b under its hash, sha256:<hex>, and returns it. The same
+// content is stored once. The blob is durable when the next Sync returns.
+func (w *Writer) PutBlob(b []byte) (id string, err error) {
+	if len(b) > MaxBlob {
+		return "", fmt.Errorf("run %q: store blob: %d bytes, at most %d", w.opts.Run, len(b), MaxBlob)
+	}
+	id = hashLine(b)
+	w.mu.Lock()
+	known, poisoned := w.blobs[id], w.err
+	w.mu.Unlock()
+	if known || poisoned != nil {
+		return id, poisoned
+	}
+	path, err := blobPath(w.opts.Dir, id)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Dir(path)
+	if err := storeBlob(path, b); err != nil {
+		return "", fmt.Errorf("run %q: store blob: %w", w.opts.Run, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.blobs[id] = true
+	w.commit.touchFile(path)
+	w.commit.touchFolder(folder)
+	w.commit.touchFolder(w.opts.Dir)
+	return id, w.err
+}
+
+// storeBlob trusts a file that is there already only if it holds b: one that a
+// crash left empty is replaced.
+func storeBlob(path string, b []byte) error {
+	if old, err := readCapped(path, MaxBlob); err == nil && bytes.Equal(old, b) {
+		return nil
+	}
+	folder := filepath.Dir(path)
+	f, err := os.CreateTemp(folder, ".blob-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		f, err = os.CreateTemp(folder, ".blob-*")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// GetBlob returns the content stored under id; see ReadBlob.
+func (w *Writer) GetBlob(id string) ([]byte, error) { return ReadBlob(w.opts.Dir, id) }
+
+// ReadBlob returns the content stored under id, sha256:<hex>, in the run's
+// folder dir. Content that does not have that hash is an error.
+func ReadBlob(dir, id string) ([]byte, error) {
+	path, err := blobPath(dir, id)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readCapped(path, MaxBlob)
+	if err != nil {
+		return nil, fmt.Errorf("read blob %s: %w", id, err)
+	}
+	if hashLine(b) != id {
+		return nil, fmt.Errorf("read blob %s: %w", id, &CorruptError{File: filepath.Join(blobFolder, filepath.Base(path)), Problem: "its content has another hash"})
+	}
+	return b, nil
+}
+
+// blobPath takes the whole id and nothing else: no short form, no path.
+func blobPath(dir, id string) (string, error) {
+	name, ok := strings.CutPrefix(id, hashPrefix)
+	if raw, err := hex.DecodeString(name); !ok || err != nil || len(raw) != 32 || name != strings.ToLower(name) {
+		return "", fmt.Errorf("blob id %q: want sha256: and 64 hexadecimal digits", id)
+	}
+	return filepath.Join(dir, blobFolder, name), nil
+}
+
+// readCapped reads a regular file of at most limit bytes. It does not wait for
+// the writer of a FIFO that somebody put there.
+func readCapped(path string, limit int64) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s: %d bytes, at most %d", filepath.Base(path), info.Size(), limit)
+	}
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := buf.ReadFrom(io.LimitReader(f, limit)); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", filepath.Base(path))
+	}
+	return os.Open(path)
+}

@@ -1,0 +1,188 @@
+package journal
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+// Latest is the reference to the run that was started last.
+const Latest = "@latest"
+
+var runName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,200}$`)
+
+func validRun(id string) bool { return runName.MatchString(id) }
+
+// NotFoundError says that a reference names no run, or more than one.
+type NotFoundError struct {
+	Ref     string
+	Problem string
+	// Near are runs the writer may have meant.
+	Near []string
+}
+
+func (e *NotFoundError) Error() string {
+	msg := fmt.Sprintf("run %q: %s", e.Ref, e.Problem)
+	if len(e.Near) > 0 {
+		msg += ": " + strings.Join(e.Near, ", ")
+	}
+	return msg
+}
+
+// Found is a run that has a journal.
+type Found struct {
+	ID  string
+	Dir string
+	// Started is the time of the first event.
+	Started time.Time
+}
+
+// Dir returns the folder of a run.
+func Dir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
+
+// List returns the runs of a state folder, the newest first.
+func List(stateDir string) ([]Found, error) {
+	ids, err := runIDs(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	var found []Found
+	for _, id := range ids {
+		if f, ok := look(stateDir, id); ok {
+			found = append(found, f)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Found) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(b.ID, a.ID))
+	})
+	return found, nil
+}
+
+func runIDs(stateDir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(stateDir, "runs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if e.IsDir() && validRun(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+// look reads no more than the first event: a list of runs costs one small read each.
+func look(stateDir, id string) (Found, bool) {
+	dir := Dir(stateDir, id)
+	files, err := dayFiles(dir)
+	if err != nil || len(files) == 0 {
+		return Found{}, false
+	}
+	f := Found{ID: id, Dir: dir}
+	in, err := openRegular(filepath.Join(dir, files[0]))
+	if err != nil {
+		return Found{}, false
+	}
+	defer in.Close() //nolint:errcheck // nothing was written
+	var e event.Event
+	var buf []byte
+	if line, err := readLine(bufio.NewReader(in), &buf); err == nil && e.UnmarshalJSON(line) == nil {
+		f.Started = e.Time
+	} else if info, err := in.Stat(); err == nil {
+		f.Started = info.ModTime()
+	}
+	return f, true
+}
+
+// FindRun returns the run that ref names: its id, run/ and its id, the
+// beginning of exactly one id, or @latest.
+func FindRun(stateDir, ref string) (Found, error) {
+	name := strings.TrimPrefix(ref, "run/")
+	if name != Latest && !validRun(name) {
+		return Found{}, &NotFoundError{Ref: ref, Problem: "no run can have this name"}
+	}
+	if name == Latest {
+		all, err := List(stateDir)
+		if err != nil || len(all) > 0 {
+			return first(all), err
+		}
+		return Found{}, noRuns(stateDir, ref)
+	}
+	if f, ok := look(stateDir, name); ok {
+		return f, nil
+	}
+	ids, err := runIDs(stateDir)
+	if err != nil {
+		return Found{}, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { _, ok := look(stateDir, id); return !ok })
+	var match []string
+	for _, id := range ids {
+		if strings.HasPrefix(id, name) {
+			match = append(match, id)
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return Found{}, noRuns(stateDir, ref)
+	case len(match) == 1:
+		f, _ := look(stateDir, match[0])
+		return f, nil
+	case len(match) > 1:
+		return Found{}, &NotFoundError{Ref: ref, Problem: fmt.Sprintf("%d runs begin like this", len(match)), Near: match[:min(len(match), 5)]}
+	}
+	return Found{}, &NotFoundError{Ref: ref, Problem: "there is no such run; the nearest are", Near: nearest(ids, name)}
+}
+
+func first(all []Found) Found {
+	if len(all) == 0 {
+		return Found{}
+	}
+	return all[0]
+}
+
+func noRuns(stateDir, ref string) error {
+	return &NotFoundError{Ref: ref, Problem: "there are no runs in " + filepath.Join(stateDir, "runs")}
+}
+
+// nearest returns the three ids that differ least from name.
+func nearest(ids []string, name string) []string {
+	far := make(map[string]int, len(ids))
+	for _, id := range ids {
+		far[id] = distance(id, name)
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(far[a], far[b]) })
+	return ids[:min(len(ids), 3)]
+}
+
+// distance counts the edits between two short words (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

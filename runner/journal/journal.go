@@ -1,0 +1,357 @@
+// Package journal is the memory of a run: an append-only, hash-chained file of events and a store of blobs.
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+// MaxLine bounds one event as it stands in the file. Larger values belong into a blob.
+const MaxLine = 16 << 20
+
+// ErrClosed is what a closed Writer answers.
+var ErrClosed = errors.New("journal is closed")
+
+// Options say where a journal lies and whose it is.
+type Options struct {
+	// Dir is the run's folder, <state>/runs/<run>. Required.
+	Dir string
+	// Run is the id written into every event. Required.
+	Run string
+	// Clock gives the time of events that have none. Default time.Now.
+	Clock func() time.Time
+	// Redact takes secrets out of an encoded payload before it is hashed and
+	// written. It may return its argument. What it returns must still be JSON:
+	// an event whose payload it breaks is refused, never written. Optional.
+	// Blobs are not redacted: a file's content must come back as it was.
+	Redact func(payload []byte) []byte
+}
+
+// Writer appends events to a journal. There is one per run at a time, the
+// holder of the lock. It is safe for concurrent use.
+//
+// Every event is written to the system as soon as it is appended: a follower
+// sees it, and a kill of this process loses nothing. Only Sync makes events
+// survive a crash of the machine. The first failed write or sync poisons the
+// writer, so that a half-written line is never followed by another.
+type Writer struct {
+	opts Options
+	lock *lock
+
+	mu   sync.Mutex
+	file *os.File
+	day  string
+	line []byte
+	text bytes.Buffer
+	seq  int64
+	head string
+	err  error
+
+	commit  commit
+	blobs   map[string]bool
+	closing sync.Once
+	closed  error
+}
+
+// Create starts the journal of a new run. The folder may exist, but not hold events.
+func Create(ctx context.Context, opts Options) (*Writer, error) {
+	w, state, err := acquire(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if len(state.Files) > 0 {
+		return nil, errors.Join(fmt.Errorf("run %q: a journal exists already in %s", opts.Run, opts.Dir), w.lock.release())
+	}
+	return w, nil
+}
+
+// Open continues the journal of a run, after a crash or for a resume. A torn
+// last line is cut off; a journal that is damaged otherwise is refused.
+func Open(ctx context.Context, opts Options) (*Writer, error) {
+	if _, err := os.Stat(opts.Dir); err != nil {
+		return nil, fmt.Errorf("run %q: open journal: %w", opts.Run, err)
+	}
+	w, state, err := acquire(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.resume(state); err != nil {
+		return nil, errors.Join(fmt.Errorf("run %q: %w", opts.Run, err), w.lock.release())
+	}
+	return w, nil
+}
+
+// acquire takes the lock first and looks afterwards: what it finds cannot change.
+func acquire(ctx context.Context, opts Options) (*Writer, Report, error) {
+	if !validRun(opts.Run) {
+		return nil, Report{}, fmt.Errorf("run id %q: want lower-case letters, digits, '.' and '-'", opts.Run)
+	}
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, Report{}, fmt.Errorf("run %q: make folder: %w", opts.Run, err)
+	}
+	l, err := acquireLock(opts.Dir, opts.Run)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	report, err := inspect(ctx, opts.Dir)
+	if err != nil {
+		return nil, Report{}, errors.Join(fmt.Errorf("run %q: %w", opts.Run, err), l.release())
+	}
+	w := &Writer{opts: opts, lock: l, blobs: map[string]bool{}}
+	w.commit.init(&w.mu)
+	w.commit.touchFolder(opts.Dir)
+	w.commit.touchFolder(filepath.Dir(opts.Dir))
+	return w, report, nil
+}
+
+func (w *Writer) resume(state Report) error {
+	if state.Run != "" && state.Run != w.opts.Run {
+		return fmt.Errorf("the journal in %s belongs to run %q", w.opts.Dir, state.Run)
+	}
+	w.seq, w.head = state.Events, state.Head
+	if len(state.Files) == 0 {
+		return nil
+	}
+	last := state.Files[len(state.Files)-1]
+	f, err := os.OpenFile(filepath.Join(w.opts.Dir, last), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	if state.Torn != nil {
+		if err := errors.Join(f.Truncate(state.Torn.Offset), f.Sync()); err != nil {
+			return errors.Join(fmt.Errorf("cut the torn last line of %s: %w", last, err), f.Close())
+		}
+	}
+	w.file, w.day = f, dayOf(last)
+	// What an earlier process wrote may still be in the system's memory only.
+	w.commit.touch()
+	return nil
+}
+
+// Append writes one event and returns it as readers will see it: numbered,
+// timed, chained and redacted. The caller fills in the ids and the payload.
+func (w *Writer) Append(e event.Event) (event.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return event.Event{}, w.err
+	}
+	if e.Time.IsZero() {
+		e.Time = w.opts.Clock()
+	}
+	e.Time = e.Time.UTC().Truncate(time.Millisecond)
+	if y := e.Time.Year(); y < 1 || y > 9999 {
+		return event.Event{}, fmt.Errorf("append event: year %d", y)
+	}
+	// First of all, for it may wait and let another caller append.
+	if err := w.rotate(e.Time); err != nil {
+		return event.Event{}, w.poison(err)
+	}
+	e.Seq, e.Run, e.Prev = w.seq+1, w.opts.Run, w.head
+	e, err := w.encode(e)
+	if err != nil {
+		return event.Event{}, err
+	}
+	w.head = hashLine(w.line)
+	w.line = append(w.line, '\n')
+	if _, err := w.file.Write(w.line); err != nil {
+		return event.Event{}, w.poison(fmt.Errorf("run %q: write event %d: %w", w.opts.Run, e.Seq, err))
+	}
+	w.seq = e.Seq
+	w.commit.touch()
+	return e, nil
+}
+
+// encode leaves the line in w.line. An event that cannot be written is an error
+// of this event alone: nothing has reached the file.
+func (w *Writer) encode(e event.Event) (event.Event, error) {
+	if e.Data == nil || e.Type() == "" {
+		return e, errors.New("append event: it has no payload")
+	}
+	written, changed, err := w.redact(e)
+	if err != nil {
+		return e, err
+	}
+	if w.line, err = written.AppendJSON(w.line[:0]); err != nil {
+		return e, fmt.Errorf("append event: %w", err)
+	}
+	if len(w.line) > MaxLine {
+		return e, fmt.Errorf("append %s: %d bytes, at most %d: large values belong into a blob", e.Type(), len(w.line), MaxLine)
+	}
+	_, foreign := e.Data.(event.Unknown)
+	if foreign && (!json.Valid(w.line) || bytes.IndexByte(w.line, '\n') >= 0) {
+		return e, fmt.Errorf("append %q: the payload is not one line of JSON", e.Type())
+	}
+	if changed {
+		if err := e.UnmarshalJSON(w.line); err != nil {
+			return e, fmt.Errorf("append %s: redaction broke the payload", e.Type())
+		}
+	}
+	return e, nil
+}
+
+// redact encodes the payload alone, so that a secret like "1" cannot hurt the
+// envelope, and hands it on already encoded.
+func (w *Writer) redact(e event.Event) (out event.Event, changed bool, err error) {
+	if w.opts.Redact == nil {
+		return e, false, nil
+	}
+	raw, err := w.payload(e.Data)
+	if err != nil {
+		return e, false, fmt.Errorf("append %s: %w", e.Type(), err)
+	}
+	clean := w.opts.Redact(bytes.Clone(raw))
+	if changed = !bytes.Equal(clean, raw); changed {
+		if !json.Valid(clean) || bytes.IndexByte(clean, '\n') >= 0 {
+			return e, true, fmt.Errorf("append %s: redaction broke the payload", e.Type())
+		}
+	}
+	e.Data = event.Unknown{Of: e.Type(), Raw: clean}
+	return e, changed, nil
+}
+
+func (w *Writer) payload(p event.Payload) ([]byte, error) {
+	if u, ok := p.(event.Unknown); ok {
+		return u.Raw, nil
+	}
+	w.text.Reset()
+	enc := json.NewEncoder(&w.text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(w.text.Bytes(), []byte{'\n'}), nil
+}
+
+// rotate opens the file of the event's day. Days never go back, whatever the
+// clock does: the order of the files is the order of the chain.
+func (w *Writer) rotate(t time.Time) error {
+	day := t.Format(dayLayout)
+	for w.file != nil && day > w.day && w.commit.running {
+		w.commit.idle.Wait()
+	}
+	if w.err != nil || (w.file != nil && day <= w.day) {
+		return w.err
+	}
+	if w.file != nil {
+		// The old day must be on the disk before the new one can be: a crash
+		// could otherwise leave a hole in the middle of the chain.
+		if err := errors.Join(w.file.Sync(), w.file.Close()); err != nil {
+			return fmt.Errorf("run %q: close journal of %s: %w", w.opts.Run, w.day, err)
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(w.opts.Dir, fileOf(day)), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("run %q: open journal: %w", w.opts.Run, err)
+	}
+	w.file, w.day = f, day
+	w.commit.touchFolder(w.opts.Dir)
+	return nil
+}
+
+// poison makes err the answer to every later call.
+func (w *Writer) poison(err error) error {
+	if w.err == nil {
+		w.err = err
+	}
+	return w.err
+}
+
+// Head returns the number and the hash of the last event; 0 and "" before the first.
+func (w *Writer) Head() (seq int64, hash string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seq, w.head
+}
+
+// Close syncs, anchors the head and gives the lock back. It may be called more
+// than once.
+func (w *Writer) Close() error {
+	w.closing.Do(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for w.commit.running {
+			w.commit.idle.Wait()
+		}
+		err := w.err
+		if err == nil {
+			err = syncAll(w.file, w.commit.files, w.commit.folders)
+		}
+		if err == nil && w.seq > 0 {
+			err = writeAnchor(w.opts.Dir, anchor{w.seq, w.head})
+		}
+		if w.file != nil {
+			err = errors.Join(err, w.file.Close())
+		}
+		w.err = ErrClosed
+		w.closed = errors.Join(err, w.lock.release())
+	})
+	return w.closed
+}
+
+// anchor is the head of a journal that was closed in order. Without it nothing
+// would vouch for the last line, which no later line chains.
+type anchor struct {
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"`
+}
+
+const anchorFile = "head.json"
+
+func writeAnchor(dir string, a anchor) error {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encode head: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".head-*")
+	if err != nil {
+		return fmt.Errorf("write head: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, anchorFile))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write head: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func readAnchor(dir string) (anchor, error) {
+	b, err := readCapped(filepath.Join(dir, anchorFile), 4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return anchor{}, nil
+	}
+	if err != nil {
+		return anchor{}, fmt.Errorf("read head: %w", err)
+	}
+	var a anchor
+	if err := json.Unmarshal(b, &a); err != nil || a.Seq < 1 {
+		return anchor{}, &CorruptError{File: anchorFile, Line: 1, Problem: "it does not name a head"}
+	}
+	return a, nil
+}
+
+func hashLine(line []byte) string {
+	sum := sha256.Sum256(line)
+	var text [len(hashPrefix) + 2*sha256.Size]byte
+	copy(text[:], hashPrefix)
+	hex.Encode(text[len(hashPrefix):], sum[:])
+	return string(text[:])
+}

@@ -1,0 +1,65 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+const lockFile = "lock"
+
+// HeldError says that another process writes the journal.
+type HeldError struct {
+	Run string
+	// Holder is the program and its process id, or "another process".
+	Holder string
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("run %q: its journal is being written by %s", e.Run, e.Holder)
+}
+
+// lock is <run>/lock. Only the lock itself counts; the text in the file is for
+// people and may be that of a holder long gone.
+type lock struct{ flock *flock.Flock }
+
+func acquireLock(dir, run string) (*lock, error) {
+	path := filepath.Join(dir, lockFile)
+	f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	ok, err := f.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("run %q: lock journal: %w", run, err)
+	}
+	if !ok {
+		return nil, &HeldError{Run: run, Holder: readHolder(path)}
+	}
+	text := strconv.Itoa(os.Getpid()) + " " + strconv.QuoteToASCII(filepath.Base(os.Args[0])) + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		_ = f.Unlock()
+		return nil, fmt.Errorf("run %q: lock journal: %w", run, err)
+	}
+	return &lock{f}, nil
+}
+
+func readHolder(path string) string {
+	b, err := readCapped(path, 4096)
+	if err != nil {
+		return "another process"
+	}
+	pid, quoted, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		return "another process"
+	}
+	program, err := strconv.Unquote(quoted)
+	if err != nil {
+		return fmt.Sprintf("process %d", n)
+	}
+	return fmt.Sprintf("%s (process %d)", program, n)
+}
+
+func (l *lock) release() error { return l.flock.Unlock() }
