@@ -1,0 +1,259 @@
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Server runs calls: a plugin process, or whatever starts a program per call.
+type Server interface {
+	// Call runs one call to its end. A failure of the tool is a Reply; an error
+	// means that the tool could not be asked.
+	Call(ctx context.Context, req Request, progress func(string)) (Reply, error)
+}
+
+// Request is one call for a server.
+type Request struct {
+	// Tool is the name of the function inside the program.
+	Tool string
+	Args json.RawMessage
+	// Call, Run and Agent are ids for the program's own records.
+	Call, Run, Agent string
+	// Workspace is the root of the run's files.
+	Workspace string
+	// Key is the same on every attempt of the call.
+	Key string
+}
+
+// Reply is what a program answered.
+type Reply struct {
+	// Output is text for the model.
+	Output   string
+	ExitCode *int
+	Signal   string
+	Title    string
+	Metadata json.RawMessage
+	Writes   bool
+	// Failed replies carry a code of the closed list.
+	Failed bool
+	Code   message.ErrorCode
+	// Dropped bytes of the output that nobody kept.
+	Dropped int64
+}
+
+// Blobs keep the full text of outputs that had to be cut.
+type Blobs interface {
+	PutBlob(b []byte) (string, error)
+	GetBlob(id string) ([]byte, error)
+}
+
+// Options are what a Registry needs.
+type Options struct {
+	// Tools of the run; call names are unique.
+	Tools []Definition
+	// Serve returns the server behind a tool. It is called from the goroutine of
+	// the call and may wait until the program is ready.
+	Serve func(ctx context.Context, d *Definition) (Server, error)
+	// Workspace returns the root of the run's files once they are all there.
+	Workspace func(ctx context.Context) (string, error)
+	Blobs     Blobs
+	// Redact removes secrets from text; nil removes nothing.
+	Redact func(string) string
+	// Run and Agent are ids handed to the programs.
+	Run, Agent string
+	Now        func() time.Time
+}
+
+// Registry is the toolbox of one run.
+type Registry struct {
+	Options
+	byName  map[string]*Definition
+	names   []string
+	schemas map[string]func() (*Schema, error)
+}
+
+// NewRegistry returns a toolbox. Schemas are compiled at the first call of a tool.
+func NewRegistry(o Options) (*Registry, error) {
+	r := &Registry{Options: o, byName: map[string]*Definition{}, schemas: map[string]func() (*Schema, error){}}
+	if r.Redact == nil {
+		r.Redact = func(s string) string { return s }
+	}
+	for i := range o.Tools {
+		d := &o.Tools[i]
+		if r.byName[d.Name] != nil {
+			return nil, fmt.Errorf("two tools are called %q", d.Name)
+		}
+		r.byName[d.Name] = d
+		r.names = append(r.names, d.Name)
+		r.schemas[d.Name] = sync.OnceValues(func() (*Schema, error) { return NewSchema(d.Parameters) })
+	}
+	slices.Sort(r.names)
+	return r, nil
+}
+
+// Specs returns what the model is told, sorted by name, without the hidden ones.
+func (r *Registry) Specs(hidden []string) []message.ToolSpec {
+	specs := make([]message.ToolSpec, 0, len(r.names))
+	for _, name := range r.names {
+		if !slices.Contains(hidden, name) {
+			specs = append(specs, r.byName[name].For())
+		}
+	}
+	return specs
+}
+
+// Check turns what the model wrote into a call that can be judged.
+func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
+	d, repaired, err := r.find(req.Tool)
+	if err != nil {
+		return message.Checked{}, err
+	}
+	schema, err := r.schemas[d.Name]()
+	if err != nil {
+		return message.Checked{}, reason.New(reason.ToolError, "tool %q: %w", d.Name, err)
+	}
+	args, err := schema.Check(req.Args)
+	if err != nil {
+		return message.Checked{}, err
+	}
+	canonical, err := Canonical(args, d.freeText...)
+	if err != nil {
+		return message.Checked{}, badJSON("%v", err)
+	}
+	sum := sha256.Sum256(append([]byte(d.Name+"\x00"), canonical...))
+	return message.Checked{
+		Tool: d.Name, Args: args, Repaired: repaired,
+		Signature: hex.EncodeToString(sum[:]),
+		Exclusive: d.Spec.Concurrency == v1alpha1.ConcurrencyExclusive,
+	}, nil
+}
+
+func (r *Registry) find(name string) (d *Definition, repaired bool, err error) {
+	if d := r.byName[name]; d != nil {
+		return d, false, nil
+	}
+	if d := r.byName[repair(name, r.names)]; d != nil {
+		return d, true, nil
+	}
+	text := fmt.Sprintf("there is no tool %q", name)
+	if len(r.names) > 0 {
+		text += "; the tools are: " + strings.Join(byDistance(name, r.names), ", ")
+	}
+	return nil, false, &message.CallError{Code: message.CodeUnknownTool, Text: text}
+}
+
+// Run executes a call that was allowed.
+func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func(string)) (*message.ToolResult, error) {
+	d := r.byName[call.Tool]
+	if d == nil {
+		return nil, reason.New(reason.Internal, "run call %s: no tool %q", call.ID, call.Tool)
+	}
+	if result, ok := r.readBlob(d, call); ok {
+		return result, nil
+	}
+	server, err := r.Serve(ctx, d)
+	if err != nil {
+		return r.stopped(ctx, err)
+	}
+	workspace, err := r.Workspace(ctx)
+	if err != nil {
+		return r.stopped(ctx, err)
+	}
+	timeout := d.Spec.Limits.Timeout.Duration
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	start := r.Now()
+	reply, err := server.Call(limited, Request{
+		Tool: d.function(), Args: call.Args, Call: call.ID, Run: r.Options.Run, Agent: r.Agent,
+		Workspace: workspace, Key: r.Options.Run + "/" + call.ID,
+	}, func(text string) { progress(r.Redact(text)) })
+	took := r.Now().Sub(start)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return r.stopped(ctx, err)
+		case limited.Err() != nil:
+			reply.Failed, reply.Code = true, message.CodeTimeout
+			reply.Output += fmt.Sprintf("\nno answer within %s (spec.limits.timeout of the tool)", timeout)
+		default:
+			return nil, fmt.Errorf("tool %q: %w", d.Name, err)
+		}
+	}
+	return r.result(d, reply, took)
+}
+
+// stopped tells a call that the run was cancelled under it from one whose
+// program could not be asked.
+func (r *Registry) stopped(ctx context.Context, err error) (*message.ToolResult, error) {
+	if ctx.Err() == nil {
+		return nil, err
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) {
+		cause = errors.New("the run was cancelled")
+	}
+	return &message.ToolResult{Code: message.CodeCancelled, Text: "cancelled: " + cause.Error() + "; what the call did until then may or may not have happened"}, nil
+}
+
+// result is what the model reads: the output, cut to the tool's window, and
+// below it the facts that a person would see at a prompt.
+func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*message.ToolResult, error) {
+	output := r.Redact(strings.ToValidUTF8(reply.Output, "\uFFFD"))
+	shown, lines, bytes := d.window().Cut(output)
+	result := &message.ToolResult{
+		Output: shown, ExitCode: reply.ExitCode, Title: r.Redact(reply.Title), Writes: reply.Writes,
+		DurationMicros: took.Microseconds(),
+	}
+	if len(reply.Metadata) > 0 {
+		if safe := r.Redact(string(reply.Metadata)); json.Valid([]byte(safe)) {
+			result.Metadata = json.RawMessage(safe)
+		}
+	}
+	if bytes > 0 {
+		id, err := r.Blobs.PutBlob([]byte(output))
+		if err != nil {
+			return nil, reason.New(reason.Internal, "keep the full output of tool %q: %w", d.Name, err)
+		}
+		result.Blob = id
+	}
+	if reply.Failed {
+		result.Code = reply.Code
+		if result.Code == "" {
+			result.Code = message.CodeTool
+		}
+	}
+	result.Text = strings.TrimRight(shown, "\n")
+	note := footer(reply.ExitCode, reply.Signal, took, result.Code == message.CodeTimeout, lines, bytes+int(reply.Dropped), result.Blob)
+	switch {
+	case result.Text == "" && note == "":
+		result.Text = "(no output)"
+	case result.Text == "":
+		result.Text = "(no output)\n" + note
+	case note != "":
+		result.Text += "\n" + note
+	}
+	return result, nil
+}
+
+// function is the name of the tool inside its program.
+func (d *Definition) function() string {
+	switch s := d.Spec.Source; {
+	case s.Builtin != nil:
+		return s.Builtin.Name
+	case s.Plugin != nil && s.Plugin.Tool != "":
+		return s.Plugin.Tool
+	}
+	return d.Name
+}

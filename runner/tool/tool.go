@@ -1,0 +1,108 @@
+// Package tool is what a model may call: it checks calls, runs them where they belong, and cuts what comes back.
+//
+// A call's program is a shipped tool, a plugin or any executable; the programs
+// are started through the one launch seam (runner/sandbox), several tools of
+// one program and profile sharing a process.
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+)
+
+// Definition is a tool as a run uses it: the manifest with the floors and the
+// texts of the shipped tool filled in.
+type Definition struct {
+	// Name is the call name.
+	Name        string
+	Description string
+	// Parameters is the JSON Schema of the arguments; nil when only the plugin
+	// itself can tell.
+	Parameters json.RawMessage
+	Spec       v1alpha1.ToolSpec
+
+	keepHead bool
+	freeText []string
+}
+
+// Define completes a manifest. What a manifest leaves out comes from the
+// shipped tool behind it, or from the defaults of the kind.
+func Define(t *v1alpha1.Tool) (Definition, error) {
+	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy()}
+	if d.Name == "" {
+		d.Name = t.Name
+	}
+	if t.Spec.Parameters != nil {
+		d.Parameters = t.Spec.Parameters.Raw
+	}
+	s := &d.Spec
+	if s.Source.Builtin != nil {
+		b, ok := builtin.Lookup(s.Source.Builtin.Name)
+		if !ok {
+			return Definition{}, fmt.Errorf("tool %q: no shipped tool is named %q", t.Name, s.Source.Builtin.Name)
+		}
+		d.keepHead, d.freeText = b.KeepHead, b.FreeText
+		d.Parameters = b.Parameters
+		setDefault(&d.Description, b.Description)
+		s.Risk = max(s.Risk, b.Risk) // R0 < R1 < R2 < R3 as text, too
+		for _, e := range b.Effects {
+			if !slices.Contains(s.Effects, e) {
+				s.Effects = append(s.Effects, e)
+			}
+		}
+		setDefault(&s.Category, b.Category)
+		setDefault(&s.Concurrency, b.Concurrency)
+		setDefault(&s.Retry, b.Retry)
+		setDefault(&s.WorkspaceAccess, b.Access)
+	}
+	setDefault(&s.Risk, v1alpha1.RiskR2)
+	setDefault(&s.Category, v1alpha1.CategoryOther)
+	setDefault(&s.Concurrency, v1alpha1.ConcurrencyShared)
+	setDefault(&s.Retry, v1alpha1.RetryNever)
+	setDefault(&s.WorkspaceAccess, v1alpha1.AccessReadOnly)
+	setDefault(&s.Isolation.Minimum, v1alpha1.IsolationSandbox)
+	setDefault(&s.Network.Mode, v1alpha1.NetworkNone)
+	setDefault(&s.Limits.Timeout.Duration, 2*time.Minute)
+	setDefault(&s.Limits.OutputBytes, 51200)
+	setDefault(&s.Limits.OutputLines, 2000)
+	return d, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Digest identifies what an approval is bound to: the name, the schema, the
+// program as declared, and what it may do.
+func (d *Definition) Digest() string {
+	b, err := json.Marshal(struct {
+		Name       string
+		Parameters json.RawMessage
+		Spec       v1alpha1.ToolSpec
+	}{d.Name, d.Parameters, d.Spec})
+	if err != nil {
+		return "" // an empty digest never equals an approved one
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// For returns what a model is told about the tool.
+func (d *Definition) For() message.ToolSpec {
+	return message.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
+}
+
+func (d *Definition) window() Window {
+	return Window{Bytes: int(d.Spec.Limits.OutputBytes), Lines: int(d.Spec.Limits.OutputLines), KeepHead: d.keepHead}
+}
