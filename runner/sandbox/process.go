@@ -1,0 +1,273 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Spec is a program to start.
+type Spec struct {
+	// Argv is the program and its arguments. A name without a slash is looked
+	// up in the PATH of Env, a relative path starts at Dir.
+	Argv []string
+	// Env is the whole environment, as NAME=value; nothing is inherited.
+	Env []string
+	// Dir is the working folder: an absolute path. Required.
+	Dir string
+	// Stdin is copied to the program; nil is an empty one.
+	Stdin io.Reader
+	// Stdout and Stderr receive what the program writes; nil drops it. Each is
+	// called by one goroutine. An error drops the rest; the program never blocks.
+	Stdout, Stderr io.Writer
+	// Sha256 of the program's file in hex; "" checks nothing. A checked program
+	// is started through the file that was read, not by its name.
+	Sha256 string
+}
+
+// ExitInfo says how a program ended.
+type ExitInfo struct {
+	// Code is the exit code, -1 when a signal ended the program.
+	Code int
+	// Signal is its name, for example "killed", or "".
+	Signal string
+}
+
+// String returns "exit code 3" or "signal killed".
+func (e ExitInfo) String() string {
+	if e.Signal != "" {
+		return "signal " + e.Signal
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
+}
+
+// defaultPath is searched when a program's environment has no PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// drainWait bounds the wait for the last output once the whole tree is gone:
+// only a process that escaped the tree can still hold the pipe.
+const drainWait = time.Second
+
+// Process is a program that was started.
+type Process struct {
+	proc  *os.Process
+	tag   uint64
+	pipes []*os.File
+	copy  sync.WaitGroup
+	stdin *os.File
+
+	// dead is closed when the program itself has ended, done when its tree is
+	// gone too and its output has been copied.
+	dead chan struct{}
+	done chan struct{}
+	exit ExitInfo
+}
+
+// Start starts a program. The context bounds the start only; end the program by
+// Kill. Start undoes everything when it returns an error.
+func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	path, err := spec.program()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{dead: make(chan struct{}), done: make(chan struct{})}
+	if err := p.start(ctx, l, spec, path); err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	return p, nil
+}
+
+func (s *Spec) check() error {
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return errors.New("start a program: the command is empty")
+	}
+	for _, a := range append(append([]string{s.Dir}, s.Argv...), s.Env...) {
+		if strings.IndexByte(a, 0) >= 0 {
+			return fmt.Errorf("start %q: a NUL byte in its arguments, environment or folder", s.Argv[0])
+		}
+	}
+	if !filepath.IsAbs(s.Dir) {
+		return fmt.Errorf("start %s: the working folder %q is not absolute", s.Argv[0], s.Dir)
+	}
+	if fi, err := os.Stat(s.Dir); err != nil {
+		return fmt.Errorf("start %s: working folder: %w", s.Argv[0], err)
+	} else if !fi.IsDir() {
+		return fmt.Errorf("start %s: the working folder %s is not a folder", s.Argv[0], s.Dir)
+	}
+	return nil
+}
+
+// program returns the absolute path of the program and says what is wrong with
+// it in better words than execve has.
+func (s *Spec) program() (string, error) {
+	name := s.Argv[0]
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(s.Dir, name)
+		}
+		return name, executable(name)
+	}
+	path := defaultPath
+	for _, kv := range s.Env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue // a relative entry would run whatever lies in the workspace
+		}
+		if p := filepath.Join(dir, name); executable(p) == nil {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("start %s: no such program in %s", name, path)
+}
+
+func executable(path string) error {
+	fi, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("start %s: no such file", path)
+	case err != nil:
+		return fmt.Errorf("start %s: %w", path, err)
+	case fi.IsDir():
+		return fmt.Errorf("start %s: it is a folder, not a program", path)
+	case !fi.Mode().IsRegular():
+		return fmt.Errorf("start %s: it is not a regular file", path)
+	case fi.Mode()&0o111 == 0:
+		return fmt.Errorf("start %s: it is not executable (mode %v); try chmod +x", path, fi.Mode().Perm())
+	}
+	return nil
+}
+
+// PID returns the program's process id.
+func (p *Process) PID() int { return p.proc.Pid }
+
+// Done is closed when Wait would return.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait returns when the program has ended, what it left behind has been killed,
+// and its output has been handed over.
+func (p *Process) Wait() ExitInfo {
+	<-p.done
+	return p.exit
+}
+
+// output connects w to a file descriptor of the program.
+func (p *Process) output(w io.Writer) (*os.File, error) {
+	if w == nil {
+		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	}
+	r, child, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.pipes = append(p.pipes, r)
+	p.copy.Go(func() {
+		_, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, 32<<10))
+		if err != nil {
+			_, _ = io.Copy(io.Discard, struct{ io.Reader }{r}) // the program must not block on a reader that gave up
+		}
+	})
+	return child, nil
+}
+
+// input connects r to the program's stdin.
+func (p *Process) input(r io.Reader) (*os.File, error) {
+	if r == nil {
+		return os.Open(os.DevNull)
+	}
+	child, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdin = w
+	return child, nil
+}
+
+// feed copies the caller's reader until it ends or the program stops reading.
+// The reader may block for ever, so nobody waits for the goroutine: it ends at
+// the reader's next byte after the program's end.
+func (p *Process) feed(r io.Reader) {
+	if p.stdin == nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(p.stdin, r)
+		_ = p.stdin.Close()
+	}()
+}
+
+// abandon closes everything of a start that did not come about.
+func (p *Process) abandon() {
+	for _, f := range p.pipes {
+		_ = f.Close()
+	}
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+	}
+	p.copy.Wait()
+}
+
+// finish waits for the program, kills what it left, and collects the output.
+func (p *Process) finish(l *Launcher) {
+	p.exit = p.reap()
+	close(p.dead)
+	p.sweep(time.Now().Add(sweepTime))
+	drained := make(chan struct{})
+	go func() { p.copy.Wait(); close(drained) }()
+	late := time.NewTimer(drainWait)
+	defer late.Stop()
+	select {
+	case <-drained:
+	case <-late.C:
+	}
+	for _, f := range p.pipes {
+		_ = f.Close() // ends a copy that still reads
+	}
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+	}
+	l.mu.Lock()
+	delete(l.live, p)
+	l.mu.Unlock()
+	close(p.done)
+}
+
+// Kill ends the program and all it started: SIGTERM first when grace is not 0,
+// SIGKILL to whatever is left after it. It returns when the tree is gone, at
+// most sweepTime after the grace; to kill twice is harmless.
+func (p *Process) Kill(grace time.Duration) {
+	if grace > 0 {
+		p.terminate()
+		t := time.NewTimer(grace)
+		select {
+		case <-p.dead:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+	p.sweep(time.Now().Add(sweepTime))
+	t := time.NewTimer(sweepTime + drainWait)
+	defer t.Stop()
+	select {
+	case <-p.done:
+	case <-t.C:
+	}
+}
+
+// sweepTime bounds a tree kill. 300 ms is the goal; only a fork bomb needs more.
+const sweepTime = 2 * time.Second

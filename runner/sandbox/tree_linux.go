@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A tree is found in three ways at once, because each alone loses somebody:
+//
+//	the chain of parents   loses a daemon whose parent has ended
+//	the session            loses whoever called setsid
+//	the mark               loses whoever lowered its own rlimit
+//
+// The mark is a number of ours in the realtime CPU limit, which fork and exec
+// hand down, which nobody without realtime scheduling notices, and which can be
+// lowered but never raised again. A subreaper would find daemons too, but it is
+// an attribute of the whole runner process, which would then have to wait for
+// strangers it cannot tell from its embedder's children.
+
+const (
+	leastMark = uint64(1) << 40 // microseconds: 12 days of realtime CPU
+	mostMark  = uint64(1) << 62
+)
+
+// mark gives the tree below pid its number; 0 means that this host refused.
+func mark(pid int) uint64 {
+	var cur unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &cur); err != nil {
+		return 0
+	}
+	most := min(cur.Max, mostMark) // below another runner's mark when one runs inside another's tool
+	if most <= leastMark {
+		return 0
+	}
+	m := leastMark + rand.Uint64N(most-leastMark)
+	if err := unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: m, Max: m}, nil); err != nil {
+		return 0
+	}
+	return m
+}
+
+// sweep kills until nobody of the tree is left or the deadline passes.
+func (p *Process) sweep(deadline time.Time) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		left := p.members()
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return
+		}
+		time.Sleep(wait) // the killed need a moment; new ones are found in the next round
+	}
+}
+
+// members lists the living processes of the tree.
+func (p *Process) members() []int {
+	procs := processes()
+	root := p.proc.Pid
+	in := map[int]bool{}
+	select {
+	case <-p.dead: // its number may be a stranger's by now, its session's is not while members live
+	default:
+		in[root] = true
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, q := range procs {
+			if !in[q.pid] && (in[q.parent] || p.marked(q) || p.sameSession(q)) {
+				in[q.pid], grown = true, true
+			}
+		}
+	}
+	var out []int
+	for _, q := range procs {
+		if in[q.pid] && q.state != 'Z' && q.state != 'X' {
+			out = append(out, q.pid)
+		}
+	}
+	return out
+}
+
+func (p *Process) marked(q process) bool {
+	if p.tag == 0 {
+		return false
+	}
+	var lim unix.Rlimit
+	return unix.Prlimit(q.pid, unix.RLIMIT_RTTIME, nil, &lim) == nil && lim.Max == p.tag
+}
+
+// sameSession trusts the session number only where marks do not work: the
+// kernel may hand a session's number out again once it is empty.
+func (p *Process) sameSession(q process) bool {
+	return p.tag == 0 && q.session == p.proc.Pid
+}
+
+type process struct {
+	pid, parent, session int
+	state                byte
+}
+
+// processes reads /proc once.
+func processes() []process {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = d.Close() }()
+	names, _ := d.Readdirnames(-1)
+	out := make([]process, 0, len(names))
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + n + "/stat")
+		if err != nil {
+			continue
+		}
+		if q, ok := parseStat(b); ok {
+			q.pid = pid
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// parseStat reads state, parent and session. The name before them is in
+// parentheses and may itself hold spaces and parentheses.
+func parseStat(b []byte) (q process, ok bool) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return q, false
+	}
+	f := bytes.Fields(b[i+1:])
+	if len(f) < 4 || len(f[0]) != 1 {
+		return q, false
+	}
+	q.state = f[0][0]
+	var err1, err2 error
+	q.parent, err1 = strconv.Atoi(string(f[1]))
+	q.session, err2 = strconv.Atoi(string(f[3]))
+	return q, err1 == nil && err2 == nil
+}
