@@ -44,8 +44,12 @@ var rules = []rule{
 		reason: "api is what others build on: it stands below everything of ours",
 	},
 	{
-		from: []string{"./api/..."}, to: []string{"foreign"}, notTo: []string{"k8s.io/apimachinery/...", "sigs.k8s.io/yaml"},
+		from: []string{"./api/..."}, notFrom: []string{"./api/internal/..."}, to: []string{"foreign"}, notTo: []string{"k8s.io/apimachinery/...", "sigs.k8s.io/yaml"},
 		reason: "a kind drags apimachinery along and nothing else",
+	},
+	{
+		from: []string{"ours"}, notFrom: []string{"./api/internal/..."}, to: []string{"./api/internal/..."},
+		reason: "api/internal serves generators and tests; a program must not carry it",
 	},
 	{
 		from: []string{"./plugins/..."}, to: []string{"./runner/...", "./api/...", "./cmd/..."},
@@ -235,6 +239,8 @@ func TestRulesBite(t *testing.T) {
 		{"./api/crds", "./runner/expr", "api is what others build on"},
 		{"./api/v1alpha1", "k8s.io/apimachinery/pkg/apis/meta/v1", no},
 		{"./api/v1alpha1", "github.com/openai/openai-go/v3", "apimachinery along and nothing else"},
+		{"./api/event", "./api/internal/schema", "readers of events"},
+		{"./api/v1alpha1", "./api/internal/schema", "generators and tests"},
 		{"./plugins/shell", "./api/event", "first-party tools"},
 		{"./plugins/shell", "./plugins/files", "what a foreign tool can use"},
 		{"./plugins/shell", "./plugins/sdk", no},

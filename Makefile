@@ -1,0 +1,46 @@
+# Targets only; what they do stands in .ci/.
+.DEFAULT_GOAL := help
+.PHONY: help build test test-race cover fuzz lint fmt generate verify tools bench demo
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+build: ## build every program into bin/
+	.ci/build
+
+test: ## run every test
+	.ci/prepare git
+	go test ./...
+
+test-race: ## run every test with the race detector
+	.ci/race
+
+cover: ## print test coverage per package
+	.ci/prepare git
+	.ci/cover
+
+fuzz: ## run each fuzz target for FUZZTIME (default 20s)
+	.ci/fuzz
+
+lint: ## check format, go vet, golangci-lint
+	.ci/lint
+
+fmt: ## format every Go file
+	.ci/tool run gofumpt -w .
+
+generate: ## write generated files anew
+	.ci/prepare protoc
+	.ci/generate
+
+verify: ## check that generated files are fresh
+	.ci/prepare protoc
+	.ci/verify
+
+tools: ## build the pinned tools
+	.ci/tool path
+
+bench: build ## measure agentctl beside a floor, interleaved
+	go run ./cmd/agentctl/internal/bench $(BENCHFLAGS)
+
+demo: build ## run the hello manifests on a copy of this repository
+	bin/agentctl run -f manifests/hello --workspace . --allow-unsandboxed
