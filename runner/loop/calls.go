@@ -16,9 +16,13 @@ type call struct {
 	decision  message.Decision
 	exclusive bool
 	looping   string // what the guard says, when it wants a person asked
-	seen      int    // its place in the guard's memory
+	seen      int    // its place in the guard's memory, or unseen
 	done      bool   // it has its result already
 }
+
+// unseen is the place of a call that the guard held up: it neither breaks a row
+// of equal calls nor makes it longer.
+const unseen = -1
 
 // act takes the calls of one answer to their results. The End is set when the
 // run is over after this step.
@@ -50,7 +54,7 @@ func (l *loop) act(ctx context.Context, m *message.Message, requests []message.C
 
 // judge checks one call, holds it against the guard, and has it decided.
 func (l *loop) judge(ctx context.Context, msg string, req message.CallRequest) (*call, *End, error) {
-	c := &call{ToolCall: message.ToolCall{ID: req.ID, Tool: req.Tool, Step: l.View.Steps}}
+	c := &call{ToolCall: message.ToolCall{ID: req.ID, Tool: req.Tool, Step: l.View.Steps}, seen: unseen}
 	checked, err := l.Toolbox.Check(req)
 	if err != nil {
 		return c, l.tooManyInvalid(), l.invalid(c, req, err)
@@ -66,11 +70,10 @@ func (l *loop) judge(ctx context.Context, msg string, req message.CallRequest) (
 	}
 	repeats, wrong := l.guard.before(checked.Signature)
 	c.Repeats = repeats
-	c.seen = l.guard.made(checked.Signature)
-	if wrong != "" {
-		if end, err := l.looping(c, checked.Signature, wrong); c.done || end != nil || err != nil {
-			return c, end, err
-		}
+	if wrong == "" {
+		c.seen = l.guard.made(checked.Signature)
+	} else if end, err := l.looping(c, checked.Signature, wrong); c.done || end != nil || err != nil {
+		return c, end, err
 	}
 	return c, nil, l.decide(ctx, c)
 }

@@ -128,7 +128,7 @@ func (g *guard) made(call string) int {
 }
 
 func (g *guard) result(i int, r *message.ToolResult) {
-	if i < len(g.calls) {
+	if i != unseen && i < len(g.calls) {
 		g.calls[i].result = resultSignature(r)
 	}
 }

@@ -136,7 +136,7 @@ func (s *stream) gather(p *openPart, text string, payload func(string) event.Pay
 	}
 	p.pending.WriteString(text)
 	now := s.loop.Now()
-	if now.Sub(p.told) < gatherTime && p.pending.Len() < gatherBytes {
+	if !p.told.IsZero() && now.Sub(p.told) < gatherTime && p.pending.Len() < gatherBytes {
 		return nil
 	}
 	text = p.pending.String()

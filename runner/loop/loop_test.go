@@ -1,0 +1,492 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func (w *world) types() []string {
+	var types []string
+	for _, e := range w.events {
+		name := string(e.Type())
+		if e.Call != "" {
+			name += " " + e.Call
+		}
+		types = append(types, name)
+	}
+	return types
+}
+
+func (w *world) result(call string) message.ToolResult {
+	for _, e := range w.events {
+		if e.Call != call {
+			continue
+		}
+		switch d := e.Data.(type) {
+		case event.ToolResult:
+			return d.ToolResult
+		case event.ToolError:
+			return d.ToolResult
+		}
+	}
+	w.t.Fatalf("call %s has no result", call)
+	return message.ToolResult{}
+}
+
+func (w *world) ran() (ids []string) {
+	for _, l := range w.log {
+		if id, ok := strings.CutPrefix(l, "run "); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func TestTurnIsToldInOrder(t *testing.T) {
+	w := newWorld(t, calls(`Read {"path":"x"}`), say("done"))
+	w.answers[0].out.Text = "let me look"
+	w.answers[0].emit = []message.Delta{
+		{Kind: message.DeltaText, Text: "let me "}, {Kind: message.DeltaText, Text: "look"},
+		{Kind: message.DeltaTool, Index: 0, Tool: "Read", Call: "c0-Read", Text: `{"path":`},
+		{Kind: message.DeltaTool, Index: 0, Text: `"x"}`},
+	}
+	end := w.start(t.Context())
+	if end.Reason != reason.Completed || end.Output != "done" {
+		t.Fatalf("got %+v, want Completed with the answer", end)
+	}
+	want := []string{
+		"run.started", "step.start", "model.request", "text.start", "text.delta",
+		"tool.input-start c0-Read", "tool.input-delta c0-Read", "text.end", "model.response",
+		"tool.input-end c0-Read", "warning c0-Read", "policy.decision c0-Read", "tool.call c0-Read", "tool.result c0-Read", "step.finish",
+		"step.start", "model.request", "text.start", "text.end", "model.response", "step.finish",
+	}
+	if diff := cmp.Diff(want, w.types()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestIntentIsDurableBeforeTheToolRuns(t *testing.T) {
+	w := newWorld(t, calls(`a {}`), calls(`b {}`), say("done"))
+	w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		last := w.events[w.synced-1]
+		if last.Type() != event.TypeToolCall || last.Call != c.ID {
+			t.Errorf("call %s ran when the last durable event was %s %s", c.ID, last.Type(), last.Call)
+		}
+		return &message.ToolResult{Text: "ok"}, nil
+	}
+	w.start(t.Context())
+	syncs := 0
+	for _, l := range w.log {
+		if l == "sync" {
+			syncs++
+		}
+	}
+	if syncs > 4 {
+		t.Errorf("%d fsyncs for two sequential turns, want at most two a turn: %v", syncs, w.log)
+	}
+}
+
+func TestResultsReturnInCallOrder(t *testing.T) {
+	w := newWorld(t, calls(`a {}`, `b {}`, `c {}`), say("done"))
+	var first, second sync.WaitGroup
+	first.Add(1)
+	second.Add(1)
+	w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
+		switch c.Tool { // c ends before b, b before a
+		case "a":
+			second.Wait()
+		case "b":
+			first.Wait()
+			defer second.Done()
+		case "c":
+			defer first.Done()
+		}
+		return &message.ToolResult{Text: c.Tool}, nil
+	}
+	w.start(t.Context())
+	var got []string
+	for _, c := range w.appended[1].Calls() {
+		got = append(got, c.Result.Text)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+}
+
+func TestExclusiveCallRunsAlone(t *testing.T) {
+	w := newWorld(t, calls(`a {}`, `b {}`, `alone {}`, `c {}`), say("done"))
+	var mu sync.Mutex
+	running := map[string]bool{}
+	w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
+		mu.Lock()
+		if c.Tool == "alone" && len(running) > 0 || running["alone"] {
+			t.Errorf("%s runs beside %v", c.Tool, running)
+		}
+		running[c.Tool] = true
+		mu.Unlock()
+		mu.Lock()
+		delete(running, c.Tool)
+		mu.Unlock()
+		return &message.ToolResult{Text: "ok"}, nil
+	}
+	w.start(t.Context())
+	if got := w.ran(); len(got) != 4 {
+		t.Errorf("ran %v, want all four", got)
+	}
+}
+
+func TestParallelCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, calls(`a {}`, `b {}`, `c {}`, `d {}`, `e {}`), say("done"))
+		var mu sync.Mutex
+		running, most := 0, 0
+		w.run = func(context.Context, message.ToolCall) (*message.ToolResult, error) {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Second) // fake time: all that may overlap does
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return &message.ToolResult{Text: "ok"}, nil
+		}
+		w.start(t.Context(), func(c *Config) { c.Limits.MaxParallel = 2 })
+		if most != 2 {
+			t.Errorf("at most %d calls ran at once, want 2", most)
+		}
+	})
+}
+
+func TestDecisions(t *testing.T) {
+	unanswered := message.Answer{State: message.Unanswered}
+	for name, c := range map[string]struct {
+		reason   string
+		decision message.Decision
+		err      error
+		answer   message.Answer
+		askErr   error
+		then     answer
+		ran      bool
+		code     message.ErrorCode
+		end      reason.Reason
+	}{
+		"allow":           {reason: "an allowed call runs", decision: message.Decision{Action: message.Allow}, then: say("done"), ran: true, end: reason.Completed},
+		"deny":            {reason: "a denied call is a result the model reads", decision: message.Decision{Action: message.Deny, Rule: "p/r"}, then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"deny, no answer": {reason: "without a final answer the refusal is the reason", decision: message.Decision{Action: message.Deny}, then: say(""), code: message.CodeDenied, end: reason.Denied},
+		"zero":            {reason: "an unknown decision is a refusal", then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"error":           {reason: "an error is a refusal, whatever the action", decision: message.Decision{Action: message.Allow}, err: errors.New("x"), then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"approved":        {reason: "an approved call runs", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Approved}, then: say("done"), ran: true, end: reason.Completed},
+		"unanswered":      {reason: "the model reads that nobody answered", decision: message.Decision{Action: message.Ask}, answer: unanswered, then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"unanswered, none": {
+			reason: "without a final answer the open question is the reason", decision: message.Decision{Action: message.Ask},
+			answer: unanswered, then: say(""), code: message.CodeDenied, end: reason.ApprovalRequired,
+		},
+		"ask fails":       {reason: "a broken approver answers nothing", decision: message.Decision{Action: message.Ask}, askErr: errors.New("no tty"), then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"rejected":        {reason: "a rejection without a reason ends the run", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected}, then: say("done"), code: message.CodeRejected, end: reason.Denied},
+		"rejected, why":   {reason: "a rejection with a reason is for the model", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected, Reason: "use the API"}, then: say("done"), code: message.CodeRejected, end: reason.Completed},
+		"redact":          {reason: "a redacted call runs with other arguments", decision: message.Decision{Action: message.Redact, Args: []byte(`{"x":"***"}`)}, then: say("done"), ran: true, end: reason.Completed},
+		"suspend":         {reason: "a suspended run waits with its call open", decision: message.Decision{Action: message.Ask}, answer: message.Answer{Suspend: true}, end: reason.ApprovalRequired},
+		"fail on denied":  {reason: "a stricter run is not completed after a refusal", decision: message.Decision{Action: message.Deny, Rule: "strict"}, then: say("done"), code: message.CodeDenied, end: reason.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, calls(`a {"x":"secret"}`), c.then, say(""))
+			w.decide = func(message.ToolCall) (message.Decision, error) { return c.decision, c.err }
+			w.ask = func(context.Context, message.Question) (message.Answer, error) { return c.answer, c.askErr }
+			w.run = func(_ context.Context, call message.ToolCall) (*message.ToolResult, error) {
+				if len(c.decision.Args) > 0 && string(call.Args) != string(c.decision.Args) {
+					t.Errorf("ran with %s, want the redacted arguments", call.Args)
+				}
+				return &message.ToolResult{Text: "ok"}, nil
+			}
+			end := w.start(t.Context(), func(cfg *Config) { cfg.Answer.FailOnDenied = c.decision.Rule == "strict" })
+			if end.Reason != c.end {
+				t.Errorf("%s: ended %s (%s), want %s", c.reason, end.Reason, end.Message, c.end)
+			}
+			if got := len(w.ran()) > 0; got != c.ran {
+				t.Errorf("%s: ran = %v, want %v", c.reason, got, c.ran)
+			}
+			if c.answer.Suspend {
+				if !end.Suspended || slices.Contains(w.types(), "tool.error c0-a") {
+					t.Errorf("%s: %+v, events %v", c.reason, end, w.types())
+				}
+			} else if got := w.result("c0-a"); got.Code != c.code {
+				t.Errorf("%s: code %q, want %q (%s)", c.reason, got.Code, c.code, got.Text)
+			}
+		})
+	}
+}
+
+func TestAskDoesNotHoldUpAllowedSiblings(t *testing.T) {
+	w := newWorld(t, calls(`asked {}`, `b {}`), say("done"))
+	ranB := make(chan struct{})
+	w.decide = func(c message.ToolCall) (message.Decision, error) {
+		if c.Tool == "asked" {
+			return message.Decision{Action: message.Ask}, nil
+		}
+		return message.Decision{Action: message.Allow}, nil
+	}
+	w.ask = func(context.Context, message.Question) (message.Answer, error) {
+		<-ranB
+		return message.Answer{State: message.Approved}, nil
+	}
+	w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
+		if c.Tool == "b" {
+			close(ranB)
+		}
+		return &message.ToolResult{Text: "ok"}, nil
+	}
+	w.start(t.Context(), func(c *Config) { c.Limits.MaxParallel = 1 })
+	if diff := cmp.Diff([]string{"c1-b", "c0-asked"}, w.ran()); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestResultIsReviewedBeforeTheModelSeesIt(t *testing.T) {
+	w := newWorld(t, calls(`a {}`, `b {}`), say("done"))
+	w.review = func(c message.ToolCall, r *message.ToolResult) (*message.ToolResult, error) {
+		if c.Tool == "a" {
+			return nil, errors.New("rule p/secret")
+		}
+		return &message.ToolResult{Text: "***"}, nil
+	}
+	w.start(t.Context())
+	if a := w.result("c0-a"); a.Code != message.CodeDenied || strings.Contains(a.Text, "ran") {
+		t.Errorf("a withheld result reads %+v", a)
+	}
+	if b := w.result("c1-b"); b.Text != "***" {
+		t.Errorf("a redacted result reads %q", b.Text)
+	}
+}
+
+func TestWrongCallsAreToldAndNeverRun(t *testing.T) {
+	w := newWorld(t, calls(`none {}`, `a {"x":`, `READ {}`), say("done"))
+	end := w.start(t.Context())
+	if end.Reason != reason.Completed {
+		t.Fatalf("ended %s", end.Reason)
+	}
+	if got := w.result("c0-none").Code; got != message.CodeUnknownTool {
+		t.Errorf("unknown tool: %q", got)
+	}
+	if got := w.result("c1-a").Code; got != message.CodeBadJSON {
+		t.Errorf("bad JSON: %q", got)
+	}
+	if diff := cmp.Diff([]string{"c2-READ"}, w.ran()); diff != "" {
+		t.Errorf("ran (-want +got):\n%s", diff)
+	}
+}
+
+func TestFiveInvalidCallsInARowEndTheRun(t *testing.T) {
+	w := newWorld(t, calls(`none {}`), calls(`none {}`), calls(`none {}`), calls(`none {}`), calls(`none {}`), say("done"))
+	if end := w.start(t.Context()); end.Reason != reason.LoopDetected {
+		t.Errorf("ended %s, want LoopDetected", end.Reason)
+	}
+}
+
+func TestDuplicateCallIDsAreMadeUnique(t *testing.T) {
+	a := calls(`a {}`, `b {}`)
+	a.out.Calls[0].ID, a.out.Calls[1].ID = "same", "same"
+	b := calls(`c {}`)
+	b.out.Calls[0].ID = "same"
+	w := newWorld(t, a, b, say("done"))
+	w.start(t.Context())
+	ran := w.ran()
+	slices.Sort(ran)
+	if len(slices.Compact(ran)) != 3 {
+		t.Errorf("ran %v, want three different ids", ran)
+	}
+}
+
+func TestVoidAttemptLeavesNothing(t *testing.T) {
+	a := say("whole")
+	a.emit = []message.Delta{
+		{Kind: message.DeltaText, Text: "ha"},
+		{Kind: message.DeltaTool, Index: 0, Tool: "a", Call: "void", Text: "{"},
+		{Kind: message.DeltaRetry, Retry: &message.Retry{Attempt: 1, Attempts: 5, Class: "stream"}},
+		{Kind: message.DeltaText, Text: "whole"},
+	}
+	w := newWorld(t, a)
+	var cfg Config
+	end := w.start(t.Context(), func(c *Config) { cfg = *c })
+	if end.Output != "whole" || len(w.ran()) > 0 {
+		t.Errorf("output %q, ran %v", end.Output, w.ran())
+	}
+	if m := cfg.View.Message(); len(m.Parts) != 1 || m.Text() != "whole" || cfg.View.Call("void") != nil {
+		t.Errorf("the void attempt left %+v", m.Parts)
+	}
+}
+
+func TestStepLimitIsExact(t *testing.T) {
+	w := newWorld(t, calls(`a {"n":1}`), calls(`a {"n":2}`), calls(`a {"n":3}`))
+	w.answers[2].out.Text = "so far"
+	end := w.start(t.Context(), func(c *Config) { c.Limits.MaxSteps = 2 })
+	if end.Reason != reason.MaxSteps || end.Output != "so far" {
+		t.Errorf("ended %+v, want MaxSteps with the partial text", end)
+	}
+	var noTools []bool
+	for _, r := range w.requests {
+		noTools = append(noTools, r.NoTools)
+	}
+	if diff := cmp.Diff([]bool{false, false, true}, noTools); diff != "" {
+		t.Errorf("requests without tools (-want +got):\n%s", diff)
+	}
+	if len(w.ran()) != 2 {
+		t.Errorf("ran %v, want the calls of two steps", w.ran())
+	}
+}
+
+func TestBudgetIsCheckedBeforeTheRequest(t *testing.T) {
+	used := calls(`a {}`)
+	used.out.Usage = message.Usage{Input: 60, CacheRead: 40, Output: 20}
+	price := func(u message.Usage) (int64, bool) { return u.Total() * 1000, true }
+	money := func(pico int64) string { return fmt.Sprint(pico) }
+	for name, c := range map[string]struct {
+		reason string
+		limits Limits
+		want   reason.Reason
+		asked  int
+	}{
+		"room":         {"both requests fit", Limits{MaxTokens: 1000}, reason.Completed, 2},
+		"tokens":       {"used 120, the next needs at least 120 more", Limits{MaxTokens: 200}, reason.BudgetExceeded, 1},
+		"reserve":      {"the worst case of the answer is reserved", Limits{MaxTokens: 1000, ReserveOutput: 2000}, reason.BudgetExceeded, 0},
+		"cost":         {"spent 120,000, the next costs as much", Limits{MaxCost: 200_000, Price: price, Money: money}, reason.BudgetExceeded, 1},
+		"cost fits":    {"the money is enough", Limits{MaxCost: 900_000, Price: price, Money: money}, reason.Completed, 2},
+		"unknown cost": {"a limit on money needs a price", Limits{MaxCost: 1}, reason.BudgetExceeded, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, used, say("done"))
+			end := w.start(t.Context(), func(cfg *Config) { cfg.Limits = c.limits })
+			if end.Reason != c.want || len(w.requests) != c.asked {
+				t.Errorf("%s: ended %s (%s) after %d requests, want %s after %d", c.reason, end.Reason, end.Message, len(w.requests), c.want, c.asked)
+			}
+		})
+	}
+}
+
+func TestEndsOfAnAnswer(t *testing.T) {
+	finish := func(text string, f message.Finish) answer {
+		return answer{out: message.Output{Text: text, Finish: f}}
+	}
+	for name, c := range map[string]struct {
+		reason  string
+		answers []answer
+		want    reason.Reason
+		asked   int
+	}{
+		"empty once":  {"an empty answer may be a hiccup", []answer{say(" \n"), say("done")}, reason.Completed, 2},
+		"empty twice": {"a second one is no hiccup", []answer{say(""), say("")}, reason.NoFinalAnswer, 2},
+		"cut":         {"half an answer is none", []answer{finish("half", message.FinishLength)}, reason.OutputTruncated, 1},
+		"filtered":    {"a filter is not the model's answer", []answer{finish("", message.FinishContentFilter)}, reason.ContentFiltered, 1},
+		"stop, calls": {"the calls decide, not the finish reason", []answer{{out: message.Output{Finish: message.FinishStop, Calls: []message.CallRequest{{ID: "1", Tool: "a"}}}}, say("done")}, reason.Completed, 2},
+		"error":       {"an error's reason is the run's", []answer{{err: reason.New(reason.CredentialRejected, "401")}}, reason.CredentialRejected, 1},
+		"bare error":  {"an error without a reason is our own fault", []answer{{err: errors.New("x")}}, reason.Internal, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.answers...)
+			end := w.start(t.Context())
+			if end.Reason != c.want || len(w.requests) != c.asked {
+				t.Errorf("%s: ended %s after %d requests, want %s after %d", c.reason, end.Reason, len(w.requests), c.want, c.asked)
+			}
+		})
+	}
+}
+
+func TestOutputContract(t *testing.T) {
+	check := func(text string) string {
+		if text == "42" {
+			return ""
+		}
+		return "want a number"
+	}
+	w := newWorld(t, say("forty-two"), say("42"))
+	end := w.start(t.Context(), func(c *Config) { c.Answer = Answer{Check: check, Retries: 2} })
+	if end.Reason != reason.Completed || end.Output != "42" {
+		t.Errorf("ended %+v, want the corrected answer", end)
+	}
+	if last := w.appended[len(w.appended)-1]; last.Role != message.RoleUser || !strings.Contains(last.Text(), "want a number") {
+		t.Errorf("the model was told %+v", last)
+	}
+	w = newWorld(t, say("a"), say("b"), say("c"), say("d"))
+	end = w.start(t.Context(), func(c *Config) { c.Answer = Answer{Check: check, Retries: 2} })
+	if end.Reason != reason.OutputInvalid || len(w.requests) != 3 {
+		t.Errorf("ended %s after %d requests, want OutputInvalid after 3", end.Reason, len(w.requests))
+	}
+}
+
+func TestBrokenJournalStopsEverything(t *testing.T) {
+	w := newWorld(t, calls(`a {}`), say("done"))
+	cfg := w.config()
+	w.decide = func(message.ToolCall) (message.Decision, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.failing = errDisk
+		return message.Decision{Action: message.Allow}, nil
+	}
+	if _, err := Run(t.Context(), cfg); !errors.Is(err, errDisk) {
+		t.Errorf("got error %v, want the journal's", err)
+	}
+	if len(w.ran()) > 0 {
+		t.Errorf("ran %v although the intent could not be told", w.ran())
+	}
+}
+
+func TestCancelWhileTheModelAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answer{block: true})
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, reason.New(reason.DeadlineExceeded, "limits.timeout of 1m passed"))
+		defer cancel()
+		end := w.start(ctx)
+		if end.Reason != reason.DeadlineExceeded {
+			t.Errorf("ended %s (%s), want DeadlineExceeded", end.Reason, end.Message)
+		}
+	})
+}
+
+func TestCancelWhileToolsRun(t *testing.T) {
+	w := newWorld(t, calls(`a {}`, `b {}`, `alone {}`))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var once sync.Once
+	w.run = func(ctx context.Context, _ message.ToolCall) (*message.ToolResult, error) {
+		once.Do(func() { cancel(reason.New(reason.Cancelled, "stopped by SIGINT")) })
+		<-ctx.Done()
+		return &message.ToolResult{Code: message.CodeCancelled, Text: "cancelled"}, nil
+	}
+	end := w.start(ctx)
+	if end.Reason != reason.Cancelled || end.Message != "stopped by SIGINT" {
+		t.Errorf("ended %+v", end)
+	}
+	for _, id := range []string{"c0-a", "c1-b", "c2-alone"} {
+		if got := w.result(id); got.Code != message.CodeCancelled {
+			t.Errorf("call %s ended %q, want cancelled", id, got.Code)
+		}
+	}
+}
+
+func TestToolThatCannotBeAskedEndsTheRun(t *testing.T) {
+	w := newWorld(t, calls(`a {}`), say("done"))
+	w.run = func(context.Context, message.ToolCall) (*message.ToolResult, error) {
+		return nil, reason.New(reason.ToolError, "plugin x: not a plugin").WithHint("run it by hand")
+	}
+	end := w.start(t.Context())
+	if end.Reason != reason.ToolError || end.Hint != "run it by hand" {
+		t.Errorf("ended %+v, want ToolError with its hint", end)
+	}
+}
