@@ -231,6 +231,8 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID}); err != nil {

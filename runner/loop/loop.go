@@ -108,6 +108,9 @@ func (l *loop) live(ctx context.Context) (End, error) {
 	}
 	l.estimate.add(l.View.Message())
 	for {
+		if ctx.Err() != nil {
+			return End{}, context.Cause(ctx)
+		}
 		if end := l.overLimit(); end != nil {
 			return *end, nil
 		}
