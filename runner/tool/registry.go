@@ -35,6 +35,9 @@ type Request struct {
 	Workspace string
 	// Key is the same on every attempt of the call.
 	Key string
+	// Timeout of the call. When it passes the reply has code timeout and holds
+	// the output so far.
+	Timeout time.Duration
 }
 
 // Reply is what a program answered.
@@ -154,6 +157,10 @@ func (r *Registry) find(name string) (d *Definition, repaired bool, err error) {
 	return nil, false, &message.CallError{Code: message.CodeUnknownTool, Text: text}
 }
 
+// timeoutSlack is the time a program has to answer after its call's timeout
+// with what it has; then the call ends without it.
+const timeoutSlack = 5 * time.Second
+
 // Run executes a call that was allowed.
 func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func(string)) (*message.ToolResult, error) {
 	d := r.byName[call.Tool]
@@ -172,12 +179,12 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		return r.stopped(ctx, err)
 	}
 	timeout := d.Spec.Limits.Timeout.Duration
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout+timeoutSlack)
 	defer cancel()
 	start := r.Now()
 	reply, err := server.Call(limited, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Run: r.Options.Run, Agent: r.Agent,
-		Workspace: workspace, Key: r.Options.Run + "/" + call.ID,
+		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
 	}, func(text string) { progress(r.Redact(text)) })
 	took := r.Now().Sub(start)
 	if err != nil {

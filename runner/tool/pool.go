@@ -1,0 +1,297 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+)
+
+// PoolOptions are what a Pool needs.
+type PoolOptions struct {
+	Launcher *sandbox.Launcher
+	// Dir is the working folder of the programs: the root of the run's files.
+	// It exists before the files are all there.
+	Dir string
+	// Env resolves the declared variables of a tool to NAME=value.
+	Env func(ctx context.Context, vars []v1alpha1.EnvVar) ([]string, error)
+}
+
+// Pool holds the processes behind the tools of one run. Tools of the same
+// program with the same environment share a process; it is started once, in
+// the background, and started again after a crash.
+type Pool struct {
+	PoolOptions
+	mu       sync.Mutex
+	programs map[string]*program
+	starting sync.WaitGroup
+}
+
+// NewPool returns a pool without processes. Close it.
+func NewPool(o PoolOptions) *Pool { return &Pool{PoolOptions: o, programs: map[string]*program{}} }
+
+// maxStarts is the first start and two more after crashes.
+const maxStarts = 3
+
+// program is one plugin program and its process.
+type program struct {
+	pool *Pool
+	spec sandbox.Spec
+	// tools of the program in this run, for messages.
+	tools []string
+
+	mu      sync.Mutex
+	current *started
+	starts  int
+}
+
+// started is one process, or the error with which it did not start.
+type started struct {
+	ready  chan struct{}
+	plugin *host.Plugin
+	err    error
+}
+
+// Start begins to start the programs of the plugins among the tools. It does
+// not wait for them.
+func (p *Pool) Start(ctx context.Context, tools []Definition) {
+	for i := range tools {
+		d := &tools[i]
+		if d.Spec.Source.Builtin == nil && d.Spec.Source.Plugin == nil {
+			continue
+		}
+		if prog, err := p.program(ctx, d); err == nil {
+			prog.start(ctx) // an error is told to the call that needs the program
+		}
+	}
+}
+
+// Serve returns the server behind a tool and waits until it is ready.
+func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
+	switch s := d.Spec.Source; {
+	case s.Exec != nil:
+		env, err := p.Env(ctx, d.Spec.Env)
+		if err != nil {
+			return nil, err
+		}
+		return &execServer{p.Launcher, sandbox.Spec{Argv: s.Exec.Command, Env: Environment(env)}}, nil
+	case s.Builtin != nil, s.Plugin != nil:
+		prog, err := p.program(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		run, err := prog.wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &pluginServer{prog, run}, nil
+	}
+	return nil, Unsupported(d)
+}
+
+// Unsupported is the error for a source this version cannot start; nil for
+// those it can.
+func Unsupported(d *Definition) error {
+	var source string
+	switch s := d.Spec.Source; {
+	case s.Container != nil:
+		source = "container"
+	case s.MCP != nil:
+		source = "mcp"
+	case s.Agent != nil:
+		source = "agent"
+	default:
+		return nil
+	}
+	return reason.New(reason.IsolationUnavailable, "tool %q: this version starts no tools with source.%s", d.Name, source).
+		WithHint("use source.plugin, source.exec or source.builtin, or take the tool out of the agent's spec.tools")
+}
+
+// Describe asks a plugin what a tool takes, for a manifest that does not say.
+func (p *Pool) Describe(ctx context.Context, d *Definition) error {
+	prog, err := p.program(ctx, d)
+	if err != nil {
+		return err
+	}
+	run, err := prog.wait(ctx)
+	if err != nil {
+		return err
+	}
+	infos, err := run.plugin.Describe(ctx)
+	if err != nil {
+		return reason.New(reason.ToolError, "tool %q: ask the plugin what it takes: %w", d.Name, err)
+	}
+	var names []string
+	for _, info := range infos {
+		if info.Name == d.function() {
+			d.Parameters = info.Parameters
+			setDefault(&d.Description, info.Description)
+			return nil
+		}
+		names = append(names, info.Name)
+	}
+	return reason.New(reason.ToolError, "tool %q: the plugin has no function %q; it has: %s", d.Name, d.function(), strings.Join(names, ", ")).
+		WithHint("set spec.source.plugin.tool of the Tool")
+}
+
+// program returns the program behind a tool. Its key is all that makes two
+// processes differ.
+func (p *Pool) program(ctx context.Context, d *Definition) (*program, error) {
+	spec := sandbox.Spec{Dir: p.Dir}
+	if s := d.Spec.Source.Plugin; s != nil {
+		spec.Argv, spec.Sha256 = s.Command, s.SHA256
+	} else {
+		path, err := FindProgram(builtin.Program)
+		if err != nil {
+			return nil, err
+		}
+		spec.Argv = []string{path}
+	}
+	env, err := p.Env(ctx, d.Spec.Env)
+	if err != nil {
+		return nil, err
+	}
+	spec.Env = Environment(env)
+	key := strings.Join(slices.Concat(spec.Argv, []string{"", spec.Sha256, ""}, spec.Env), "\x00")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	prog := p.programs[key]
+	if prog == nil {
+		prog = &program{pool: p, spec: spec}
+		p.programs[key] = prog
+	}
+	if !slices.Contains(prog.tools, d.Name) {
+		prog.tools = append(prog.tools, d.Name)
+	}
+	return prog, nil
+}
+
+// start starts the program unless it runs; after too many crashes it does not.
+func (g *program) start(ctx context.Context) *started {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.current != nil {
+		return g.current
+	}
+	run := &started{ready: make(chan struct{})}
+	g.current = run
+	g.starts++
+	g.pool.starting.Go(func() {
+		defer close(run.ready)
+		run.plugin, run.err = host.Start(ctx, host.Options{Name: g.spec.Argv[0], Launch: g.pool.Launcher.PluginRunner(g.spec)})
+		if run.err != nil {
+			run.err = reason.New(reason.ToolError, "start plugin %s (tools: %s): %w", g.spec.Argv[0], strings.Join(g.tools, ", "), run.err).
+				WithHint("run the program by hand to see what it says; a tool plugin is made with the SDK in plugins/sdk")
+		}
+	})
+	return run
+}
+
+func (g *program) wait(ctx context.Context) (*started, error) {
+	run := g.start(ctx)
+	select {
+	case <-run.ready:
+		return run, run.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// crashed forgets a process that died, so that the next call starts another.
+func (g *program) crashed(run *started) (again bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.starts >= maxStarts {
+		return false
+	}
+	if g.current == run {
+		g.current = nil
+	}
+	return true
+}
+
+// pluginServer asks a running plugin.
+type pluginServer struct {
+	program *program
+	run     *started
+}
+
+// Call implements Server. A plugin that dies under a call makes it an error
+// result: what the call did is unknown and is never repeated unasked.
+func (s *pluginServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
+	result, err := s.run.plugin.Call(ctx, host.CallRequest{
+		Tool: req.Tool, Args: req.Args, ID: req.Call, Run: req.Run, Agent: req.Agent,
+		Workspace: req.Workspace, Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
+	}, func(e host.Event) {
+		if e.Progress != "" {
+			progress(e.Progress)
+		}
+	})
+	switch {
+	case err == nil:
+		return reply(result), nil
+	case ctx.Err() != nil:
+		return Reply{}, err
+	case !s.program.crashed(s.run):
+		return Reply{}, reason.New(reason.ToolError, "plugin %s died %d times: %w", s.program.spec.Argv[0], maxStarts, err)
+	}
+	return Reply{Output: fmt.Sprintf("the tool's program died during the call: %v; what the call did until then may or may not have happened", err), Failed: true, Code: message.CodeTool, Writes: true}, nil
+}
+
+func reply(r *host.CallResult) Reply {
+	out := Reply{
+		Output: r.Text, ExitCode: r.ExitCode, Signal: r.Signal, Title: r.Title, Metadata: r.Metadata,
+		Writes: r.Writes, Failed: r.IsError, Dropped: r.Dropped,
+	}
+	if r.IsError {
+		out.Code = errorCode(r.Code)
+	}
+	return out
+}
+
+// errorCode takes only those codes from a program that speak of its own doing:
+// a program cannot claim that the policy denied a call.
+func errorCode(code string) message.ErrorCode {
+	switch c := message.ErrorCode(code); c {
+	case message.CodeTimeout, message.CodeCancelled, message.CodeSchema, message.CodeOutputLimit:
+		return c
+	}
+	return message.CodeTool
+}
+
+// closeTime bounds the end of all processes together.
+const closeTime = 3 * time.Second
+
+// Close ends every process and waits for it.
+func (p *Pool) Close() error {
+	p.starting.Wait() // each start has its own deadline and ends with its context
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var wg sync.WaitGroup
+	errs := make(chan error, len(p.programs))
+	for _, g := range p.programs {
+		if g.current == nil || g.current.plugin == nil {
+			continue
+		}
+		wg.Go(func() { errs <- g.current.plugin.Close(ctx) })
+	}
+	wg.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
