@@ -1,0 +1,48 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// StateDir returns the absolute path of the folder that holds runs: the flag,
+// else AGENTCTL_STATE, else agentctl below the user's state folder
+// (XDG_STATE_HOME, ~/.local/state).
+func StateDir(flag string) (string, error) {
+	dir := flag
+	if dir == "" {
+		dir = os.Getenv("AGENTCTL_STATE")
+	}
+	if dir == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(base) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", usage("find the state folder: %w", err).hint("set HOME, AGENTCTL_STATE or --state")
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(base, "agentctl")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("state folder %s: %w", dir, err)
+	}
+	return abs, nil
+}
+
+// Runs returns the ids of the runs of a state folder, the newest first.
+func Runs(state string) ([]string, error) {
+	found, err := journal.List(state)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.ID
+	}
+	return ids, nil
+}
