@@ -1,0 +1,340 @@
+package shell
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
+	var env []string
+	for _, as := range c.Assigns {
+		a.assign(as, sc)
+		if as.Name != nil {
+			env = append(env, as.Name.Value)
+		}
+	}
+	if len(c.Args) == 0 {
+		return
+	}
+	var args []word
+	for _, w := range c.Args {
+		args = append(args, a.values(w)...)
+	}
+	a.run(args, env, sc)
+	for _, w := range c.Args {
+		a.visit(w, sc)
+	}
+}
+
+// run judges a command whose words are known as far as they can be.
+func (a *analyser) run(args []word, env []string, sc *scope) {
+	if len(args) == 0 {
+		a.opaque(sc, "a command without a word")
+		return
+	}
+	argv := make([]string, len(args))
+	for i, w := range args {
+		argv[i] = w.shown()
+	}
+	first := args[0]
+	if !first.known || first.glob || first.split || first.text == "" || first.text == Unknown {
+		argv[0] = Unknown
+		a.add(Command{Name: Unknown, Argv: argv, Env: env, Wrappers: sc.wrappers})
+		a.dynamic("the program's name is not known")
+		return
+	}
+	name := path.Base(first.text)
+	a.add(Command{Name: name, Argv: argv, Env: env, Wrappers: sc.wrappers})
+	if strings.Contains(first.text, "/") && isKnown(name) && !slices.Contains(systemFolders, path.Dir(first.text)) {
+		a.dynamic(first.text + " has the name of a known program")
+	}
+	if moves, ok := a.funcs[name]; ok {
+		if moves {
+			sc.known = false
+		}
+		return
+	}
+	if strings.HasPrefix(first.text, "~") || strings.Contains(first.text, "/../") {
+		a.operand(first.text, sc)
+	}
+	if h, ok := special(name); ok {
+		h(a, name, args[1:], sc)
+		return
+	}
+	if p, ok := programs[name]; ok {
+		a.generic(p, args[1:], sc)
+		return
+	}
+	a.foreign(args[1:], sc)
+}
+
+var systemFolders = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
+
+// foreign judges the arguments of a program that we do not know.
+func (a *analyser) foreign(args []word, sc *scope) {
+	for _, w := range args {
+		if !w.known {
+			if !w.number {
+				a.dynamic("an argument of an unknown program")
+			}
+			continue
+		}
+		text := w.text
+		if _, v, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
+			text = v
+		}
+		a.operand(text, sc)
+		a.hostOf(text)
+	}
+}
+
+// operand notes an argument that looks like a path outside the folder.
+func (a *analyser) operand(text string, sc *scope) {
+	if strings.Contains(text, "://") {
+		return
+	}
+	outside := strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~") || text == ".." ||
+		strings.HasPrefix(text, "../") || strings.Contains(text, "/../") || strings.HasSuffix(text, "/..")
+	if outside || sc.cwd != "" && strings.Contains(text, "/") && sc.known {
+		a.facts.Operands = appendNew(a.facts.Operands, a.path(text, sc))
+	}
+}
+
+// hostOf notes the host of a URL.
+func (a *analyser) hostOf(text string) {
+	if !strings.Contains(text, "://") {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		a.dynamic("a URL that cannot be read")
+		return
+	}
+	a.host(u.Hostname())
+}
+
+// generic judges a program by its entry in the table.
+func (a *analyser) generic(p program, args []word, sc *scope) {
+	if p.net {
+		a.facts.Network = true
+	}
+	operands, hits := a.options(p.flags, args, sc)
+	if p.inert {
+		return
+	}
+	mode := p.ops
+	if hits["W"] {
+		mode = "rw"
+	}
+	a.operands(mode, operands, sc)
+	if p.writes != "" {
+		a.write(p.writes, sc)
+	}
+}
+
+// operands records what a program does with the arguments that are no options.
+func (a *analyser) operands(mode string, ops []word, sc *scope) {
+	switch mode {
+	case "": // no paths, but what is not known may be an option
+		for _, w := range ops {
+			if !w.known && !w.number {
+				a.dynamic("an argument is not known")
+			}
+		}
+		return
+	case "url":
+		for _, w := range ops {
+			a.url(w)
+		}
+		return
+	case "pr": // a pattern, then files
+		if len(ops) > 0 {
+			if !ops[0].known && ops[0].split {
+				a.dynamic("an argument is not known")
+			}
+			ops = ops[1:]
+		}
+		mode = "r"
+	case "pw": // a mode or an owner, then files
+		if len(ops) > 0 {
+			ops = ops[1:]
+		}
+		mode = "w"
+	case "ro": // an input and an output
+		if len(ops) > 1 {
+			a.touchWord(ops[1], "w", sc)
+			ops = ops[:1]
+		}
+		mode = "r"
+	case "cp", "mv":
+		a.copies(mode, ops, sc)
+		return
+	}
+	for _, w := range ops {
+		a.touchWord(w, mode, sc)
+	}
+}
+
+func (a *analyser) copies(mode string, ops []word, sc *scope) {
+	for i, w := range ops {
+		switch {
+		case i == len(ops)-1:
+			a.touchWord(w, "w", sc)
+		case mode == "mv":
+			a.touchWord(w, "w", sc)
+		default:
+			a.touchWord(w, "r", sc)
+		}
+	}
+}
+
+func (a *analyser) touchWord(w word, mode string, sc *scope) {
+	if w.proc {
+		return
+	}
+	for _, m := range mode {
+		switch {
+		case !w.known:
+			a.unknownPath(m == 'w')
+		case m == 'w':
+			a.write(w.text, sc)
+		default:
+			a.read(w.text, sc)
+		}
+	}
+}
+
+func (a *analyser) url(w word) {
+	if !w.known {
+		a.dynamic("an address is not known")
+		return
+	}
+	if strings.Contains(w.text, "://") {
+		a.hostOf(w.text)
+		return
+	}
+	h, _, _ := strings.Cut(w.text, "/")
+	if _, after, ok := strings.Cut(h, "@"); ok {
+		h = after
+	}
+	h, _, _ = strings.Cut(h, ":")
+	a.host(h)
+}
+
+// options splits arguments into options and operands by a table such as
+// "o=w output=w d=d". An option that is not in the table takes no value. The
+// actions of a value: v nothing, r read, w written, d data with @file, u an
+// address, x it names a program, s it is a script, W the operands are written;
+// a ? behind it: the value must be attached.
+func (a *analyser) options(table string, args []word, sc *scope) (operands []word, hits map[string]bool) {
+	actions := map[string]string{}
+	for _, f := range strings.Fields(table) {
+		name, action, _ := strings.Cut(f, "=")
+		actions[name] = action
+	}
+	hits = map[string]bool{}
+	for i := 0; i < len(args); i++ {
+		w := args[i]
+		if !w.known || len(w.text) < 2 || w.text[0] != '-' {
+			operands = append(operands, w)
+			continue
+		}
+		if w.text == "--" {
+			return append(operands, args[i+1:]...), hits
+		}
+		name, value, attached := strings.TrimPrefix(w.text, "--"), "", false
+		if strings.HasPrefix(w.text, "--") {
+			name, value, attached = strings.Cut(name, "=")
+			name = abbreviated(name, actions)
+		} else {
+			name, value, attached = short(w.text[1:], actions, hits)
+		}
+		hits[name] = true
+		action, ok := actions[name]
+		if !ok {
+			continue
+		}
+		v := word{text: value, known: true, glob: w.glob}
+		if action == "W" {
+			hits["W"] = true
+			continue
+		}
+		if !attached && !strings.HasSuffix(action, "?") {
+			i++
+			if i >= len(args) {
+				continue
+			}
+			v = args[i]
+		}
+		a.option(strings.TrimSuffix(action, "?"), v, sc)
+	}
+	return operands, hits
+}
+
+// abbreviated resolves a long option cut short, as getopt accepts it.
+func abbreviated(name string, actions map[string]string) string {
+	if _, ok := actions[name]; ok || len(name) < 3 {
+		return name
+	}
+	for full := range actions {
+		if len(full) > 2 && strings.HasPrefix(full, name) {
+			return full
+		}
+	}
+	return name
+}
+
+// short finds the first letter of a cluster that takes a value.
+func short(cluster string, actions map[string]string, hits map[string]bool) (name, value string, attached bool) {
+	if _, ok := actions[cluster]; ok && len(cluster) > 1 {
+		return cluster, "", false // -exec, -name: a single dash and a word
+	}
+	for i := range len(cluster) {
+		letter := cluster[i : i+1]
+		if action, ok := actions[letter]; ok && action != "W" {
+			return letter, strings.TrimPrefix(cluster[i+1:], "="), i+1 < len(cluster)
+		}
+		hits[letter] = true
+		if actions[letter] == "W" {
+			return letter, cluster[i+1:], true
+		}
+	}
+	return cluster, "", false
+}
+
+func (a *analyser) option(action string, v word, sc *scope) {
+	switch action {
+	case "r", "w":
+		a.touchWord(v, action, sc)
+	case "u":
+		a.url(v)
+	case "d":
+		if !v.known {
+			a.dynamic("what is sent is not known")
+			return
+		}
+		at := strings.IndexByte(v.text, '@')
+		if at < 0 {
+			return
+		}
+		if f := strings.SplitN(v.text[at+1:], ";", 2)[0]; f != "" {
+			a.read(f, sc)
+		}
+	case "x":
+		a.opaque(sc, "an option names a program")
+	case "s":
+		if !v.known {
+			a.opaque(sc, "an option names a program")
+			return
+		}
+		a.script(v.text, sc.copy())
+	default:
+		if !v.known && v.split {
+			a.dynamic("the value of an option is not known")
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package shell
+
+// program says what a known program does with its arguments.
+type program struct {
+	// ops says what the operands are: "" no paths, r read, w written, rw both,
+	// pr a pattern and then read, pw a mode and then written, cp, mv, ro, url.
+	ops string
+	// flags that take a value, see options.
+	flags string
+	net   bool
+	// inert programs touch nothing, whatever their arguments are.
+	inert bool
+	// writes is a path the program always writes.
+	writes string
+}
+
+// programs are those whose arguments we understand. A program that is not here
+// and not in the table of special ones is foreign: its arguments that look like
+// paths outside are operands, and what is not known makes the script dynamic.
+var programs = map[string]program{
+	"echo": {inert: true}, "true": {inert: true}, "false": {inert: true}, ":": {inert: true}, "pwd": {inert: true},
+	"exit": {inert: true}, "return": {inert: true}, "break": {inert: true}, "continue": {inert: true}, "shift": {inert: true},
+	"sleep": {inert: true}, "whoami": {inert: true}, "id": {inert: true}, "uname": {inert: true}, "hostname": {inert: true},
+	"seq": {inert: true}, "expr": {inert: true}, "basename": {inert: true}, "dirname": {inert: true}, "nproc": {inert: true},
+	"yes": {inert: true}, "wait": {inert: true}, "jobs": {inert: true}, "umask": {inert: true}, "type": {inert: true},
+	"which": {inert: true}, "tty": {inert: true}, "arch": {inert: true}, "groups": {inert: true}, "times": {inert: true},
+	"getconf": {inert: true}, "uptime": {inert: true}, "cal": {inert: true}, "factor": {inert: true}, "ulimit": {inert: true},
+	"date": {flags: "d=v date=v f=r file=r r=r reference=r s=v set=v"}, "ps": {flags: "o=v p=v u=v"}, "kill": {flags: "s=v n=v"},
+	"printenv": {}, "locale": {}, "free": {}, "tr": {}, "cut": {ops: "r", flags: "d=v f=v c=v b=v delimiter=v fields=v"},
+	"ls": {ops: "r", flags: "I=v ignore=v w=v"}, "cat": {ops: "r"}, "tac": {ops: "r"}, "rev": {ops: "r"}, "nl": {ops: "r"},
+	"head": {ops: "r", flags: "n=v c=v lines=v bytes=v"}, "tail": {ops: "r", flags: "n=v c=v lines=v bytes=v s=v pid=v"},
+	"wc": {ops: "r", flags: "files0-from=r"}, "od": {ops: "r", flags: "A=v j=v N=v t=v"}, "hexdump": {ops: "r", flags: "n=v s=v e=v f=r"},
+	"strings": {ops: "r", flags: "n=v t=v e=v"}, "file": {ops: "r", flags: "m=r f=r"}, "stat": {ops: "r", flags: "c=v format=v printf=v"},
+	"md5sum": {ops: "r"}, "sha1sum": {ops: "r"}, "sha256sum": {ops: "r"}, "sha512sum": {ops: "r"}, "cksum": {ops: "r"}, "b2sum": {ops: "r"},
+	"diff": {ops: "r", flags: "U=v C=v I=v x=v label=v"}, "cmp": {ops: "r", flags: "n=v i=v"}, "comm": {ops: "r"}, "join": {ops: "r", flags: "t=v 1=v 2=v o=v"},
+	"paste": {ops: "r", flags: "d=v"}, "fold": {ops: "r", flags: "w=v"}, "fmt": {ops: "r", flags: "w=v"}, "column": {ops: "r", flags: "s=v c=v"},
+	"base64": {ops: "r", flags: "w=v wrap=v"}, "du": {ops: "r", flags: "d=v max-depth=v exclude=v"}, "df": {ops: "r"}, "tree": {ops: "r", flags: "L=v I=v P=v o=w"},
+	"readlink": {ops: "r"}, "realpath": {ops: "r", flags: "relative-to=v"}, "uniq": {ops: "ro", flags: "f=v s=v w=v"}, "xxd": {ops: "ro", flags: "l=v s=v c=v g=v"},
+	"sort":  {ops: "r", flags: "o=w output=w k=v key=v t=v S=v T=w compress-program=x files0-from=r parallel=v"},
+	"grep":  {ops: "pr", flags: "e=v f=r m=v A=v B=v C=v include=v exclude=v exclude-dir=v d=v"},
+	"egrep": {ops: "pr", flags: "e=v f=r m=v A=v B=v C=v"}, "fgrep": {ops: "pr", flags: "e=v f=r m=v A=v B=v C=v"},
+	"rg": {ops: "pr", flags: "pre=s e=v f=r g=v t=v T=v m=v A=v B=v C=v glob=v type=v hostname-bin=x pre-glob=v"},
+	"jq": {ops: "pr", flags: "f=r from-file=r L=r indent=v"},
+	"rm": {ops: "w"}, "rmdir": {ops: "w"}, "unlink": {ops: "w"}, "mkdir": {ops: "w", flags: "m=v mode=v"}, "mkfifo": {ops: "w", flags: "m=v"},
+	"touch": {ops: "w", flags: "t=v d=v r=r date=v reference=r"}, "truncate": {ops: "w", flags: "s=v size=v r=r"}, "shred": {ops: "w", flags: "n=v s=v"},
+	"tee": {ops: "w"}, "chmod": {ops: "pw", flags: "reference=r"}, "chown": {ops: "pw", flags: "reference=r"}, "chgrp": {ops: "pw"},
+	"cp": {ops: "cp", flags: "t=w target-directory=w S=v"}, "mv": {ops: "mv", flags: "t=w target-directory=w S=v"},
+	"ln": {ops: "cp", flags: "t=w S=v"}, "install": {ops: "cp", flags: "m=v o=v g=v t=w strip-program=x"},
+	"gzip": {ops: "rw", flags: "S=v"}, "gunzip": {ops: "rw"}, "bzip2": {ops: "rw"}, "xz": {ops: "rw", flags: "T=v"}, "zstd": {ops: "rw", flags: "o=w T=v"}, "zcat": {ops: "r"},
+	"patch": {ops: "w", flags: "i=r input=r o=w p=v d=w r=w", writes: "."},
+	"unzip": {ops: "r", flags: "d=w x=v", writes: "."}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
+	"curl": {ops: "url", net: true, flags: "o=w output=w d=d data=d data-binary=d data-urlencode=d F=d form=d T=r upload-file=r K=x config=x H=v header=v X=v request=v u=v user=v A=v e=v b=r cookie=r c=w cookie-jar=w D=w dump-header=w x=v proxy=v m=v max-time=v connect-timeout=v w=v retry=v E=r cacert=r cert=r key=r output-dir=w trace=w trace-ascii=w stderr=w url=u resolve=v json=d data-raw=v"},
+	"wget": {ops: "url", net: true, writes: ".", flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
+	"scp":  {ops: "cp", net: true, flags: "S=x o=v F=r i=r P=v l=v c=v J=v"}, "sftp": {ops: "url", net: true, flags: "S=x b=x o=v i=r P=v"},
+	"ping": {ops: "url", net: true, flags: "c=v i=v W=v w=v s=v I=v t=v"}, "dig": {ops: "url", net: true, flags: "f=r k=r p=v t=v x=v"},
+	"nslookup": {ops: "url", net: true}, "host": {ops: "url", net: true, flags: "t=v W=v"}, "traceroute": {ops: "url", net: true}, "whois": {ops: "url", net: true, flags: "h=u p=v"},
+	"nc": {ops: "url", net: true, flags: "e=x c=x p=v w=v s=v"}, "ncat": {ops: "url", net: true, flags: "e=x c=x p=v exec=x sh-exec=x lua-exec=x"}, "netcat": {ops: "url", net: true, flags: "e=x c=x p=v w=v"},
+	"telnet": {ops: "url", net: true}, "ftp": {ops: "url", net: true},
+	"gcc": {ops: "r", flags: "o=w I=v L=v D=v wrapper=x B=x"}, "rustc": {ops: "r", flags: "o=w"},
+}
+
+// selectors are variables that decide which program or library runs, or how the
+// shell reads words.
+var selectors = map[string]bool{
+	"PATH": true, "BASH_ENV": true, "ENV": true, "IFS": true, "PROMPT_COMMAND": true, "PS0": true, "PS1": true, "PS2": true, "PS4": true,
+	"EDITOR": true, "VISUAL": true, "PAGER": true, "BROWSER": true, "SHELL": true, "SHELLOPTS": true, "BASHOPTS": true, "HOME": true,
+	"CDPATH": true, "PWD": true, "OLDPWD": true, "GLOBIGNORE": true, "FIGNORE": true, "EXECIGNORE": true, "TMPDIR": true, "HISTFILE": true,
+	"NODE_OPTIONS": true, "NODE_PATH": true, "PYTHONPATH": true, "PYTHONSTARTUP": true, "PYTHONHOME": true, "PYTHONWARNINGS": true, "PYTHONBREAKPOINT": true,
+	"PERL5OPT": true, "PERL5LIB": true, "PERL5DB": true, "RUBYOPT": true, "RUBYLIB": true, "JAVA_TOOL_OPTIONS": true, "_JAVA_OPTIONS": true, "JDK_JAVA_OPTIONS": true,
+	"CLASSPATH": true, "GOFLAGS": true, "CC": true, "CXX": true, "LD": true, "RUSTC": true, "RUSTC_WRAPPER": true, "RUSTFLAGS": true, "CARGO_HOME": true,
+	"MAKEFLAGS": true, "MAKEFILES": true, "GCONV_PATH": true, "LESSOPEN": true, "LESSCLOSE": true, "LESS": true, "TAR_OPTIONS": true, "TAPE": true, "RSYNC_RSH": true,
+	"CURL_HOME": true, "WGETRC": true, "RIPGREP_CONFIG_PATH": true, "GREP_OPTIONS": true, "ZDOTDIR": true, "INPUTRC": true, "TERMINFO": true, "MANPAGER": true, "MANOPT": true,
+	"DOCKER_HOST": true, "KUBECONFIG": true, "SSH_ASKPASS": true, "SUDO_ASKPASS": true, "LUA_INIT": true, "LUA_PATH": true, "PHPRC": true, "AWKPATH": true, "AWKLIBPATH": true,
+	"http_proxy": true, "https_proxy": true, "HTTP_PROXY": true, "HTTPS_PROXY": true, "ALL_PROXY": true, "all_proxy": true,
+}

@@ -1,0 +1,195 @@
+// Package shell says what a shell script would do, from its text alone.
+//
+// It accounts for every part of the syntax tree. What it does not understand
+// makes the script dynamic: then neither the list of commands nor the list of
+// paths can be relied on, and a policy treats them as unknown. So the lists may
+// hold too much, never too little, unless Dynamic is set.
+package shell
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Unknown stands for a command or a path that only the run can tell.
+const Unknown = "?"
+
+// Limits of a script. A longer or deeper one is dynamic.
+const (
+	sizeLimit  = 128 << 10
+	depthLimit = 12
+	nestLimit  = 500
+)
+
+// Command is a simple command that can run.
+type Command struct {
+	// Name is the last element of the program's path, after quote removal.
+	Name string `json:"name"`
+	// Argv is the command as written, after quote removal; an argument that
+	// only the run can tell is "?".
+	Argv []string `json:"argv"`
+	// Env names the variables set for this command alone.
+	Env []string `json:"env,omitempty"`
+	// Wrappers are the programs that start this one, outermost first.
+	Wrappers []string `json:"wrappers,omitempty"`
+}
+
+// Redirect is a file that the shell itself opens.
+type Redirect struct {
+	Path  string `json:"path"`
+	Write bool   `json:"write"`
+}
+
+// Facts are what a script does.
+type Facts struct {
+	Commands []Command `json:"commands"`
+	// Writes and Reads are paths as written: ~ and $HOME both as ~, relative
+	// ones joined to a literal cd before them, globs kept.
+	Writes []string `json:"writes"`
+	Reads  []string `json:"reads"`
+	// Operands are arguments of unknown programs that look like paths outside
+	// the current folder: they may be read or written.
+	Operands []string `json:"operands,omitempty"`
+	// Redirects are those of Writes and Reads that the shell opens, not a command.
+	Redirects []Redirect `json:"redirects,omitempty"`
+	// Hosts that are named in arguments.
+	Hosts []string `json:"hosts,omitempty"`
+	// Network says that a command can open a connection.
+	Network bool `json:"network"`
+	// Dynamic says that something decides only at run time what runs or which
+	// path is touched.
+	Dynamic bool `json:"dynamic"`
+	// Reasons why it is dynamic.
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Parse analyses a script that starts in the folder cwd; "" leaves relative
+// paths as they are.
+func Parse(script, cwd string) (facts Facts) {
+	a := &analyser{facts: &facts, funcs: map[string]bool{}, tainted: map[string]bool{}, computed: map[string]bool{}}
+	defer func() {
+		// A panic of the parser or of ours must not look like an empty script.
+		if r := recover(); r != nil {
+			a.dynamic(fmt.Sprintf("the analysis broke off: %v", r))
+		}
+	}()
+	a.script(script, &scope{cwd: cwd, known: true})
+	a.evaluated()
+	if len(facts.Commands) == 0 && strings.TrimSpace(script) != "" && len(facts.Redirects) == 0 && !a.understood {
+		a.dynamic("no command was found")
+	}
+	return facts
+}
+
+// scope is what a command inherits from what ran before it.
+type scope struct {
+	// cwd that literal cd commands lead to; known is false when one was not literal.
+	cwd      string
+	known    bool
+	wrappers []string
+}
+
+func (s *scope) copy() *scope {
+	c := *s
+	return &c
+}
+
+func (s *scope) wrapped(name string) *scope {
+	c := *s
+	c.wrappers = append(slices.Clone(s.wrappers), name)
+	return &c
+}
+
+type analyser struct {
+	facts *Facts
+	depth int
+	// funcs declared so far, and whether they change the folder.
+	funcs map[string]bool
+	// tainted variables hold text that is no number; computed ones are read in
+	// arithmetic, which evaluates their text again and can so run commands.
+	tainted, computed map[string]bool
+	// understood is set by statements that are no command: assignments, tests.
+	understood bool
+}
+
+func (a *analyser) dynamic(reason string) {
+	a.facts.Dynamic = true
+	if len(a.facts.Reasons) < 20 && !slices.Contains(a.facts.Reasons, reason) {
+		a.facts.Reasons = append(a.facts.Reasons, reason)
+	}
+}
+
+// opaque records a command that cannot be resolved.
+func (a *analyser) opaque(sc *scope, reason string) {
+	a.add(Command{Name: Unknown, Argv: []string{Unknown}, Wrappers: sc.wrappers})
+	a.dynamic(reason)
+}
+
+func (a *analyser) add(c Command) { a.facts.Commands = append(a.facts.Commands, c) }
+
+// script parses text and walks it.
+func (a *analyser) script(text string, sc *scope) {
+	a.depth++
+	defer func() { a.depth-- }()
+	switch {
+	case a.depth > depthLimit:
+		a.dynamic("scripts are nested too deeply")
+		return
+	case len(text) > sizeLimit:
+		a.dynamic("the script is too long")
+		return
+	case strings.ContainsAny(text, "\x00\r"):
+		a.dynamic("the script holds a NUL or a carriage return")
+		return
+	case nesting(text) > nestLimit:
+		a.dynamic("the script is nested too deeply")
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		a.dynamic("the script does not parse: " + err.Error())
+		// What the parser has understood so far may still run: bash executes
+		// line by line.
+		if file == nil {
+			return
+		}
+	}
+	if len(file.Stmts) == 0 {
+		a.understood = true
+	}
+	a.stmts(file.Stmts, sc)
+}
+
+// nesting is an upper bound of how deep the parser can recurse.
+func nesting(text string) int {
+	n := strings.Count(text, "(") + strings.Count(text, "{") + strings.Count(text, "`") + strings.Count(text, "[")
+	if n <= nestLimit {
+		n = 0
+	} else {
+		// Many brackets are fine as long as they are closed again soon.
+		n = openBrackets(text)
+	}
+	for _, word := range []string{"if", "while", "until", "case", "for", "select", "time", "coproc", "function", "!"} {
+		if c := strings.Count(text, word) - strings.Count(text, "fi") - strings.Count(text, "done") - strings.Count(text, "esac"); c > nestLimit {
+			n = max(n, c)
+		}
+	}
+	return n
+}
+
+func openBrackets(text string) int {
+	open, most := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{', '[':
+			open++
+			most = max(most, open)
+		case ')', '}', ']':
+			open = max(open-1, 0)
+		}
+	}
+	return max(most, strings.Count(text, "`\\"))
+}

@@ -1,0 +1,358 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// word is what is known about a word of the script after quote removal.
+type word struct {
+	text string
+	// known is false when an expansion decides the text.
+	known bool
+	// glob says that the shell expands the text to names of files.
+	glob bool
+	// split says that the text may become several words, or none.
+	split bool
+	// proc says that the word is a process substitution.
+	proc bool
+	// number says that what is unknown is only the value of an arithmetic expansion.
+	number bool
+}
+
+func (w word) shown() string {
+	if !w.known {
+		return Unknown
+	}
+	return w.text
+}
+
+// value returns what a word stands for, as one text.
+func (a *analyser) value(w *syntax.Word) word {
+	if w == nil {
+		return word{}
+	}
+	v := word{known: true}
+	var b strings.Builder
+	for i, part := range w.Parts {
+		a.part(&v, &b, part, i == 0)
+	}
+	v.text = b.String()
+	return v
+}
+
+func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first bool) {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		text, glob := unescape(p.Value)
+		if first && strings.HasPrefix(p.Value, "~") && (strings.HasPrefix(text, "~+") || strings.HasPrefix(text, "~-")) {
+			v.known = false
+		}
+		if first && strings.HasPrefix(p.Value, `\~`) {
+			b.WriteString("./")
+		}
+		v.glob = v.glob || glob
+		b.WriteString(text)
+	case *syntax.SglQuoted:
+		text, ok := p.Value, true
+		if p.Dollar {
+			text, ok = ansiC(p.Value)
+		}
+		v.known = v.known && ok
+		if first && strings.HasPrefix(text, "~") {
+			b.WriteString("./")
+		}
+		b.WriteString(text)
+	case *syntax.DblQuoted:
+		if p.Dollar {
+			v.known = false
+		}
+		for j, q := range p.Parts {
+			if lit, ok := q.(*syntax.Lit); ok {
+				text := unescapeDouble(lit.Value)
+				if first && j == 0 && strings.HasPrefix(text, "~") {
+					b.WriteString("./")
+				}
+				b.WriteString(text)
+				continue
+			}
+			split := v.split
+			a.part(v, b, q, first && j == 0)
+			v.split = split
+		}
+	case *syntax.ParamExp:
+		if first && isHome(p) {
+			b.WriteString("~")
+			return
+		}
+		v.known, v.split = false, true
+	case *syntax.ArithmExp:
+		v.known, v.number = false, true
+	case *syntax.ProcSubst:
+		v.known, v.proc = false, true
+	default:
+		v.known, v.split = false, true
+	}
+}
+
+func isHome(p *syntax.ParamExp) bool {
+	return p.Param != nil && p.Param.Value == "HOME" && !p.Excl && !p.Length && !p.Width && !p.IsSet &&
+		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil && len(p.Modifiers) == 0
+}
+
+func procSubst(w *syntax.Word) bool {
+	if w == nil || len(w.Parts) != 1 {
+		return false
+	}
+	_, ok := w.Parts[0].(*syntax.ProcSubst)
+	return ok
+}
+
+// values returns the words that brace expansion makes of a word.
+func (a *analyser) values(w *syntax.Word) []word {
+	braces := false
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.Contains(lit.Value, "{") {
+			braces = true
+		}
+	}
+	if !braces {
+		return []word{a.value(w)}
+	}
+	// SplitBraces rewrites the word in place, and the walker panics on what it
+	// leaves behind: work on a copy.
+	c := &syntax.Word{Parts: slices.Clone(w.Parts)}
+	if !syntax.SplitBraces(c) {
+		return []word{a.value(w)}
+	}
+	var out []word
+	for x, err := range expand.BracesSeq(nil, c) {
+		if err != nil || len(out) >= 256 {
+			return []word{{split: true}}
+		}
+		if v := a.value(x); v.text != "" || !v.known || len(x.Parts) > 1 {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// visit walks the commands inside a word.
+func (a *analyser) visit(w *syntax.Word, sc *scope) {
+	if w == nil {
+		return
+	}
+	for _, p := range w.Parts {
+		a.visitPart(p, sc)
+	}
+}
+
+func (a *analyser) visitPart(part syntax.WordPart, sc *scope) {
+	switch p := part.(type) {
+	case *syntax.Lit, *syntax.SglQuoted:
+	case *syntax.DblQuoted:
+		for _, q := range p.Parts {
+			a.visitPart(q, sc)
+		}
+	case *syntax.CmdSubst:
+		a.understood = true
+		inner := sc.copy()
+		a.stmts(p.Stmts, inner)
+		if (p.TempFile || p.ReplyVar) && inner.cwd != sc.cwd {
+			sc.known = false
+		}
+	case *syntax.ProcSubst:
+		a.stmts(p.Stmts, sc.copy())
+	case *syntax.ArithmExp:
+		a.arithm(p.X, sc)
+	case *syntax.ParamExp:
+		a.visitParam(p, sc)
+	case *syntax.ExtGlob:
+		if strings.ContainsAny(p.Pattern.Value, "$`") {
+			a.dynamic("a pattern with an expansion")
+		}
+	default:
+		a.dynamic("a word that is not understood")
+	}
+}
+
+func (a *analyser) visitParam(p *syntax.ParamExp, sc *scope) {
+	if p.Excl && p.Names == 0 {
+		a.dynamic("an indirect expansion")
+	}
+	if p.NestedParam != nil || p.Flags != nil || len(p.Modifiers) > 0 {
+		a.dynamic("an expansion that is not understood")
+	}
+	if p.Index != nil {
+		if w, ok := p.Index.(*syntax.Word); !ok || w.Lit() != "@" && w.Lit() != "*" {
+			a.arithm(p.Index, sc)
+		}
+	}
+	if p.Slice != nil {
+		a.arithm(p.Slice.Offset, sc)
+		a.arithm(p.Slice.Length, sc)
+	}
+	if p.Repl != nil {
+		a.visit(p.Repl.Orig, sc)
+		a.visit(p.Repl.With, sc)
+	}
+	if p.Exp != nil {
+		if p.Exp.Op == syntax.OtherParamOps {
+			a.dynamic("an expansion that evaluates its value")
+		}
+		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+			if p.Param == nil || selects(p.Param.Value) {
+				a.dynamic("an expansion that assigns a variable that decides what runs")
+			} else {
+				a.taint(p.Param.Value)
+			}
+		}
+		a.visit(p.Exp.Word, sc)
+	}
+}
+
+// unescape removes backslashes and says whether the text is a pattern.
+func unescape(s string) (text string, glob bool) {
+	if !strings.ContainsAny(s, `\*?[`) {
+		return s, false
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+			if i < len(s) && s[i] != '\n' {
+				b.WriteByte(s[i])
+			}
+		case '*', '?', '[':
+			glob = true
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String(), glob
+}
+
+func unescapeDouble(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
+			i++
+			if s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// ansiC decodes $'...'; false when a NUL or an escape that is not known makes
+// the text end where we do not see it.
+func ansiC(s string) (string, bool) {
+	simple := map[byte]byte{
+		'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': '\\', '\'': '\'', '"': '"', '?': '?',
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if c, ok := simple[s[i]]; ok {
+			b.WriteByte(c)
+			continue
+		}
+		start, digits, base := i+1, 2, 16
+		switch c := s[i]; {
+		case c == 'x':
+		case c == 'u':
+			digits = 4
+		case c == 'U':
+			digits = 8
+		case c >= '0' && c <= '7':
+			start, digits, base = i, 3, 8
+		default:
+			return b.String(), false
+		}
+		end := start
+		for end < len(s) && end < start+digits && isDigit(s[end], base) {
+			end++
+		}
+		n, err := strconv.ParseUint(s[start:end], base, 32)
+		if err != nil || n == 0 {
+			return b.String(), false
+		}
+		if s[i] == 'u' || s[i] == 'U' {
+			b.WriteRune(rune(n))
+		} else {
+			b.WriteByte(byte(n))
+		}
+		i = end - 1
+	}
+	return b.String(), true
+}
+
+func isDigit(c byte, base int) bool {
+	_, err := strconv.ParseUint(string(c), base, 8)
+	return err == nil
+}
+
+// path joins a path as written to the folder that cd led to.
+func (a *analyser) path(p string, sc *scope) string {
+	if p == "" || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") {
+		return p
+	}
+	if !sc.known {
+		a.dynamic("the current folder is not known")
+		return Unknown
+	}
+	if sc.cwd == "" {
+		return p
+	}
+	return path.Join(sc.cwd, p)
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+func (a *analyser) read(p string, sc *scope) { a.facts.Reads = a.touch(a.facts.Reads, p, sc) }
+
+func (a *analyser) write(p string, sc *scope) { a.facts.Writes = a.touch(a.facts.Writes, p, sc) }
+
+func (a *analyser) touch(list []string, p string, sc *scope) []string {
+	if p == "" || p == "-" || p == "/dev/null" {
+		return list
+	}
+	return appendNew(list, a.path(p, sc))
+}
+
+// unknownPath records that some path is touched.
+func (a *analyser) unknownPath(write bool) {
+	a.dynamic("a path that is not known")
+	if write {
+		a.facts.Writes = appendNew(a.facts.Writes, Unknown)
+	} else {
+		a.facts.Reads = appendNew(a.facts.Reads, Unknown)
+	}
+}
+
+func (a *analyser) host(h string) {
+	if h != "" {
+		a.facts.Hosts = appendNew(a.facts.Hosts, strings.ToLower(h))
+	}
+}
