@@ -36,7 +36,7 @@ type Fault struct {
 // {"detail": ...}. Anything else is a Fault whose message quotes the body.
 func ParseFault(body []byte) Fault {
 	var outer struct {
-		Error                      json.RawMessage
+		Error                       json.RawMessage
 		Message, Detail, Code, Type any
 	}
 	if json.Unmarshal(body, &outer) != nil {

@@ -46,7 +46,7 @@ func (r *Reader) Next() (Event, error) {
 	for {
 		line, err := r.readLine()
 		// A last line without its end counts: servers forget the final blank line.
-		if len(line) > 0 {
+		if len(line) > 0 && !(err == io.EOF && begun(line)) {
 			if err := r.field(&e, line, &some); err != nil {
 				return Event{}, err
 			}
@@ -64,6 +64,16 @@ func (r *Reader) Next() (Event, error) {
 			e.Name = ""
 		}
 	}
+}
+
+// begun says that a line may be the beginning of a field that was cut.
+func begun(line []byte) bool {
+	for _, name := range []string{"data:", "event:", "id:", "retry:"} {
+		if len(line) < len(name) && name[:len(line)] == string(line) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Reader) field(e *Event, line []byte, some *bool) error {

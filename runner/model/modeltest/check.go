@@ -1,0 +1,105 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+type wireRequest struct {
+	Model    string        `json:"model"`
+	Stream   bool          `json:"stream"`
+	Messages []wireMessage `json:"messages"`
+	Tools    []struct {
+		Type     string   `json:"type"`
+		Function wireTool `json:"function"`
+	} `json:"tools"`
+	ParallelToolCalls *bool `json:"parallel_tool_calls"`
+}
+
+type wireTool struct {
+	Name       string          `json:"name"`
+	Parameters json.RawMessage `json:"parameters"`
+}
+
+type wireMessage struct {
+	Role       string  `json:"role"`
+	Content    *string `json:"content"`
+	ToolCallID string  `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+var callName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// CheckRequest says why the real API would refuse a request: it is stricter
+// than any one of the servers that imitate it.
+func CheckRequest(body []byte) error {
+	var r wireRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return fmt.Errorf("the request is no JSON: %w", err)
+	}
+	switch {
+	case r.Model == "":
+		return fmt.Errorf("model is missing")
+	case !r.Stream:
+		return fmt.Errorf("stream is not true")
+	case len(r.Messages) == 0:
+		return fmt.Errorf("messages is empty")
+	case r.ParallelToolCalls != nil && len(r.Tools) == 0:
+		return fmt.Errorf("parallel_tool_calls is only allowed with tools")
+	}
+	for i, t := range r.Tools {
+		if t.Type != "function" || !callName.MatchString(t.Function.Name) || len(t.Function.Parameters) == 0 {
+			return fmt.Errorf("tools[%d] is no function", i)
+		}
+	}
+	return checkMessages(r.Messages)
+}
+
+func checkMessages(messages []wireMessage) error {
+	var open []string
+	for i, m := range messages {
+		if len(open) > 0 && m.Role != "tool" {
+			return fmt.Errorf("messages[%d]: calls %q have no result", i, open)
+		}
+		switch m.Role {
+		case "system", "user":
+			if m.Content == nil || *m.Content == "" {
+				return fmt.Errorf("messages[%d]: content is empty", i)
+			}
+		case "assistant":
+			if m.Content == nil && len(m.ToolCalls) == 0 {
+				return fmt.Errorf("messages[%d]: neither content nor calls", i)
+			}
+			for _, c := range m.ToolCalls {
+				var args map[string]any
+				if c.ID == "" || c.Type != "function" || !callName.MatchString(c.Function.Name) || json.Unmarshal([]byte(c.Function.Arguments), &args) != nil {
+					return fmt.Errorf("messages[%d]: malformed call %+v", i, c)
+				}
+				if slices.Contains(open, c.ID) {
+					return fmt.Errorf("messages[%d]: call id %q twice", i, c.ID)
+				}
+				open = append(open, c.ID)
+			}
+		case "tool":
+			if len(open) == 0 || open[0] != m.ToolCallID || m.Content == nil {
+				return fmt.Errorf("messages[%d]: result of %q where %q is due", i, m.ToolCallID, open)
+			}
+			open = open[1:]
+		default:
+			return fmt.Errorf("messages[%d]: unknown role %q", i, m.Role)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("calls %q have no result", open)
+	}
+	return nil
+}

@@ -1,0 +1,493 @@
+// Package modeltest holds what every provider must do, as tests to run against it, and a local server that speaks the chat completions wire format with all its faults.
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model"
+)
+
+// Setup is what a provider is opened with.
+type Setup struct {
+	BaseURL, APIKey string
+	Prompt          message.Prompt
+	Retry           model.Retry
+	FirstByte, Idle time.Duration
+}
+
+// Open opens a conversation of the provider under test.
+type Open func(t testing.TB, s Setup) model.Conversation
+
+// patience ends a case that hangs.
+const patience = 20 * time.Second
+
+// Key is the key the suite gives to the provider.
+const Key = "sk-test-0123456789abcdef"
+
+// Run holds a provider against the contract of model.Conversation.
+func Run(t *testing.T, open Open) {
+	t.Helper()
+	s := suite{open}
+	t.Run("Answer", s.answer)
+	t.Run("ArgumentsSplitAtEveryByte", s.everySplit)
+	t.Run("HistoryOnlyGrows", s.history)
+	t.Run("ClosingRequestHasNoTools", s.closing)
+	t.Run("FaultsEndInTheirReason", s.faults)
+	t.Run("CutAtEveryByte", s.everyCut)
+	t.Run("StallIsRetried", s.stall)
+	t.Run("RetryAfterIsWaited", s.retryAfter)
+	t.Run("CancelEndsTheStream", s.cancel)
+	t.Run("EmitErrorEndsTheStream", s.emitError)
+}
+
+type suite struct{ open Open }
+
+// talk is one conversation with a server of its own.
+type talk struct {
+	*Server
+	model.Conversation
+	deltas []message.Delta
+	waits  []time.Duration
+}
+
+func (s suite) talk(t *testing.T, steps ...Step) *talk {
+	t.Helper()
+	server, err := NewServer(steps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	k := &talk{Server: server}
+	k.Conversation = s.open(t, Setup{
+		BaseURL: server.URL, APIKey: Key,
+		Prompt: message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{
+			{Name: "bash", Description: "Runs a command.", Parameters: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
+			{Name: "read", Description: "Reads a file.", Parameters: []byte(`{"type":"object"}`)},
+		}},
+		Retry: model.Retry{
+			Attempts: 3, MaxDelay: time.Minute,
+			Rand: func() float64 { return 0 },
+			Sleep: func(ctx context.Context, d time.Duration) error {
+				k.waits = append(k.waits, d)
+				return ctx.Err()
+			},
+		},
+		FirstByte: 250 * time.Millisecond, Idle: 250 * time.Millisecond,
+	})
+	k.say(t, user("What is in the folder?"))
+	return k
+}
+
+func user(text string) *message.Message {
+	return &message.Message{ID: "m1", Role: message.RoleUser, Parts: []message.Part{{Type: message.PartText, Text: text}}}
+}
+
+func (k *talk) say(t *testing.T, m *message.Message) {
+	t.Helper()
+	if err := k.Append(m); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+}
+
+// next asks and checks what holds for every answer.
+func (k *talk) next(t *testing.T, ctx context.Context, req message.Request) (*message.Output, error) { //nolint:revive // t comes first in a test helper
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := k.Next(ctx, req, func(d message.Delta) error {
+		k.deltas = append(k.deltas, d)
+		return nil
+	})
+	if (out == nil) == (err == nil) {
+		t.Fatalf("Next returned output %v and error %v: exactly one is due", out, err)
+	}
+	if ctx.Err() == context.DeadlineExceeded {
+		t.Fatalf("Next took longer than %s: %v", patience, err)
+	}
+	if out != nil {
+		k.checkDeltas(t, out)
+	}
+	return out, err
+}
+
+// checkDeltas holds what was streamed since the last retry against the answer.
+func (k *talk) checkDeltas(t *testing.T, out *message.Output) {
+	t.Helper()
+	var text, thought strings.Builder
+	args := map[int]string{}
+	for _, d := range k.deltas {
+		switch d.Kind {
+		case message.DeltaRetry:
+			text.Reset()
+			thought.Reset()
+			clear(args)
+		case message.DeltaText:
+			text.WriteString(d.Text)
+		case message.DeltaReasoning:
+			thought.WriteString(d.Text)
+		case message.DeltaTool:
+			args[d.Index] += d.Text
+		}
+	}
+	k.deltas = nil
+	if text.String() != out.Text || thought.String() != out.Reasoning {
+		t.Errorf("streamed %q and %q, answered %q and %q", text.String(), thought.String(), out.Text, out.Reasoning)
+	}
+	for i, c := range out.Calls {
+		if args[i] != c.Args {
+			t.Errorf("call %d: streamed arguments %q, answered %q", i, args[i], c.Args)
+		}
+	}
+}
+
+var full = Answer{
+	Text: "I look: ☃ \"quoted\" \\ and\nlines.", Reasoning: "The user wants a list.",
+	Calls: []Call{
+		{ID: "call_a", Tool: "bash", Args: `{"command": "ls -la \"ü\" | head\n"}`},
+		{ID: "call_b", Tool: "read", Args: `{"path":"a.txt"}`},
+	},
+	Usage: &Usage{Prompt: 100, Completion: 20, Cached: 40, Reasoning: 5},
+}
+
+func wantFull() *message.Output {
+	return &message.Output{
+		Text: full.Text, Reasoning: full.Reasoning, Finish: message.FinishToolCalls,
+		Calls: []message.CallRequest{
+			{ID: "call_a", Tool: "bash", Args: full.Calls[0].Args},
+			{ID: "call_b", Tool: "read", Args: full.Calls[1].Args},
+		},
+		Usage: message.Usage{Input: 60, Output: 20, Reasoning: 5, CacheRead: 40},
+	}
+}
+
+func (k *talk) wants(t *testing.T, want *message.Output) {
+	t.Helper()
+	got, err := k.next(t, t.Context(), message.Request{ID: "r1"})
+	if err != nil {
+		t.Fatalf("Next: %v", err)
+	}
+	got.Model = message.ModelRef{}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("answer (-want +got):\n%s", d)
+	}
+}
+
+func (s suite) answer(t *testing.T) {
+	k := s.talk(t, full.Step())
+	k.wants(t, wantFull())
+	r := k.Requests()[0]
+	if got := r.Header.Get("Authorization"); got != "Bearer "+Key {
+		t.Errorf("Authorization = %q", got)
+	}
+	if r.Header.Get("Content-Length") == "" && len(r.Body) == 0 {
+		t.Errorf("the request has no body")
+	}
+}
+
+func (s suite) everySplit(t *testing.T) {
+	longest := len(full.Calls[0].Args)
+	var steps []Step
+	for n := 1; n <= longest; n++ {
+		a := full
+		a.ArgsSize, a.TextSize = n, n
+		steps = append(steps, a.Step())
+	}
+	// The network splits as well, inside characters and lines.
+	for n := 1; n <= 7; n++ {
+		steps = append(steps, full.Step().Pieces(n*13))
+	}
+	k := s.talk(t, steps...)
+	for range steps {
+		k.wants(t, wantFull())
+	}
+}
+
+// ToMessage is an answer with a result for every call.
+func ToMessage(out *message.Output, id string, results ...*message.ToolResult) *message.Message {
+	m := &message.Message{ID: id, Role: message.RoleAssistant, Finish: out.Finish}
+	if out.Text != "" {
+		m.Parts = append(m.Parts, message.Part{Type: message.PartText, Text: out.Text})
+	}
+	for i, c := range out.Calls {
+		p := &message.ToolPart{CallID: c.ID, Tool: c.Tool, Raw: c.Args, State: message.StateCompleted}
+		if i < len(results) {
+			p.Result = results[i]
+		}
+		m.Parts = append(m.Parts, message.Part{Type: message.PartTool, Tool: p})
+	}
+	return m
+}
+
+func (s suite) history(t *testing.T) {
+	bad := Answer{Calls: []Call{{ID: "call_c", Tool: "no.such tool", Args: `{"cut": `}}}
+	k := s.talk(t, full.Step(), bad.Step(), Answer{Text: "done"}.Step())
+	out, err := k.next(t, t.Context(), message.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit := 1
+	k.say(t, ToMessage(out, "m2", &message.ToolResult{Text: "a.txt"}, &message.ToolResult{Text: "no such file", Code: message.CodeTool, ExitCode: &exit}))
+	out, err = k.next(t, t.Context(), message.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Calls[0].Args != `{"cut": ` {
+		t.Errorf("broken arguments came as %q, they must stay as they are", out.Calls[0].Args)
+	}
+	k.say(t, ToMessage(out, "m3", &message.ToolResult{Text: "not JSON", Code: message.CodeBadJSON}))
+	if out, err = k.next(t, t.Context(), message.Request{}); err != nil || out.Text != "done" {
+		t.Fatalf("third answer: %+v, %v", out, err)
+	}
+	sent := k.Requests()
+	for i := 1; i < len(sent); i++ {
+		common := 0
+		for common < len(sent[i-1].Body) && sent[i-1].Body[common] == sent[i].Body[common] {
+			common++
+		}
+		if !strings.Contains(string(sent[i-1].Body[common:]), "]") || len(sent[i].Body) <= len(sent[i-1].Body) {
+			t.Errorf("request %d does not extend the one before", i+1)
+		}
+	}
+	for _, want := range []string{"a.txt", "tool: no such file", "bad_json: not JSON"} {
+		if !strings.Contains(string(sent[2].Body), want) {
+			t.Errorf("the last request does not hold %q", want)
+		}
+	}
+}
+
+func (s suite) closing(t *testing.T) {
+	k := s.talk(t, full.Step(), Answer{Text: "x"}.Step())
+	out, err := k.next(t, t.Context(), message.Request{NoTools: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Calls) > 0 || out.Finish != message.FinishStop {
+		t.Errorf("a closing answer holds %d calls and finish %s", len(out.Calls), out.Finish)
+	}
+	if _, err := k.next(t, t.Context(), message.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	sent := k.Requests()
+	if strings.Contains(string(sent[0].Body), `"tools"`) || !strings.Contains(string(sent[1].Body), `"tools"`) {
+		t.Errorf("tools: the closing request must leave them out, the next must have them\n%s\n%s", sent[0].Body, sent[1].Body)
+	}
+}
+
+// fault is one way to fail.
+type fault struct {
+	step     Step
+	want     reason.Reason
+	requests int
+	// says is part of the error or its hint.
+	says string
+}
+
+func errorBody(message, code string) string {
+	return fmt.Sprintf(`{"error":{"message":%q,"type":"error","code":%q}}`, message, code)
+}
+
+// faults is every way to fail that the suite knows, by name.
+func faults() map[string]fault {
+	head := func(k, v string) http.Header { return http.Header{k: {v}} }
+	begun := "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n"
+	return map[string]fault{
+		"401":                   {Refuse(401, nil, errorBody("bad key", "invalid_api_key")), reason.CredentialRejected, 1, "key"},
+		"403":                   {Refuse(403, nil, "forbidden"), reason.CredentialRejected, 1, "forbidden"},
+		"401 asking for more":   {Refuse(401, head("X-Should-Retry", "true"), "{}"), reason.CredentialRejected, 1, ""},
+		"400":                   {Refuse(400, nil, errorBody("no such parameter", "unknown_parameter")), reason.ModelError, 1, "no such parameter"},
+		"400 overloaded":        {Refuse(400, nil, errorBody("the text says overloaded", "")), reason.ModelError, 1, ""},
+		"404":                   {Refuse(404, nil, "<html>nothing here</html>"), reason.ModelError, 1, "/v1"},
+		"422":                   {Refuse(422, nil, `{"detail":"wrong"}`), reason.ModelError, 1, "wrong"},
+		"redirect":              {Refuse(302, head("Location", "https://elsewhere.example/"), ""), reason.ModelError, 1, "elsewhere.example"},
+		"413":                   {Refuse(413, nil, "too large"), reason.ContextExhausted, 1, ""},
+		"overflow":              {Refuse(400, nil, errorBody("This model's maximum context length is 8192 tokens", "context_length_exceeded")), reason.ContextExhausted, 1, ""},
+		"content filter":        {Refuse(400, nil, errorBody("filtered", "content_filter")), reason.ContentFiltered, 1, ""},
+		"408":                   {Refuse(408, nil, ""), reason.ProviderUnavailable, 3, ""},
+		"409":                   {Refuse(409, nil, errorBody("conflict", "")), reason.ModelError, 1, ""},
+		"409 that may pass":     {Refuse(409, head("X-Should-Retry", "true"), ""), reason.ProviderUnavailable, 3, ""},
+		"429":                   {Refuse(429, nil, errorBody("slow down", "rate_limit_exceeded")), reason.ProviderUnavailable, 3, "slow down"},
+		"429 that will not":     {Refuse(429, head("X-Should-Retry", "false"), ""), reason.ProviderUnavailable, 1, ""},
+		"429 far away":          {Refuse(429, head("Retry-After", "3600"), ""), reason.ProviderUnavailable, 1, "maxDelay"},
+		"quota":                 {Refuse(429, nil, errorBody("You exceeded your current quota", "insufficient_quota")), reason.ProviderUnavailable, 1, "billing"},
+		"500":                   {Refuse(500, nil, "oops"), reason.ProviderUnavailable, 3, "oops"},
+		"502":                   {Refuse(502, nil, "<html>bad gateway</html>"), reason.ProviderUnavailable, 3, ""},
+		"503":                   {Refuse(503, nil, ""), reason.ProviderUnavailable, 3, ""},
+		"504":                   {Refuse(504, nil, ""), reason.ProviderUnavailable, 3, ""},
+		"524":                   {Refuse(524, nil, ""), reason.ProviderUnavailable, 3, ""},
+		"529":                   {Refuse(529, nil, ""), reason.ProviderUnavailable, 3, ""},
+		"501":                   {Refuse(501, nil, ""), reason.ProviderUnavailable, 1, ""},
+		"200 with a page":       {Page(), reason.ModelError, 1, "/v1"},
+		"200 with JSON error":   {Refuse(200, nil, errorBody("no such model", "model_not_found")), reason.ModelError, 1, "no such model"},
+		"200 with busy error":   {Refuse(200, nil, errorBody("overloaded, try again", "")), reason.ProviderUnavailable, 3, "overloaded"},
+		"200 with JSON":         {Refuse(200, nil, `{"hello":"world"}`), reason.ModelError, 1, "hello"},
+		"200 with broken JSON":  {Refuse(200, nil, `{"choices":[{"mess`), reason.ModelError, 1, ""},
+		"200 with text":         {Events("hello, I am no model\n"), reason.ModelError, 1, "no model"},
+		"200 with nothing":      {Refuse(200, nil, ""), reason.ModelError, 1, "empty"},
+		"empty stream":          {Events("").EndAt(0), reason.ProviderUnavailable, 3, "ended"},
+		"only comments":         {Events(": hello\n\n: hello\n\n"), reason.ProviderUnavailable, 3, "ended"},
+		"garbage event":         {Events("data: not json at all\n\n"), reason.ModelError, 1, "not json"},
+		"NUL bytes":             {Events("data: {\"choices\":[{\"delta\":{\"content\":\"a\x00b\"}}]}\n\n"), reason.ModelError, 1, "control character"},
+		"truncated event":       {Events("data: {\"choices\":[{\"del\n\n"), reason.ModelError, 1, ""},
+		"numbers as strings":    {Events("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":\"12\"}}\n\n"), reason.ModelError, 1, "prompt_tokens"},
+		"deep nesting":          {Events("data: {\"choices\":" + strings.Repeat("[", 100000) + "\n\n"), reason.ModelError, 1, ""},
+		"10 MB line":            {LongLine(10 << 20), reason.ModelError, 1, "longer than"},
+		"10 MB without an end":  {Events("data: " + strings.Repeat("x", 10<<20)), reason.ModelError, 1, "longer than"},
+		"error in the stream":   {Events(begun + "data: {\"error\":{\"message\":\"it broke\",\"code\":\"odd\"}}\n\n"), reason.ModelError, 1, "it broke"},
+		"busy in the stream":    {Events(begun + "data: {\"error\":{\"message\":\"The server is overloaded\"}}\n\n"), reason.ProviderUnavailable, 3, "overloaded"},
+		"502 in the stream":     {Events(begun + "data: {\"error\":{\"message\":\"upstream\",\"code\":502}}\n\n"), reason.ProviderUnavailable, 3, "upstream"},
+		"error event":           {Events(begun + "event: error\ndata: {\"message\":\"it broke\"}\n\n"), reason.ModelError, 1, "it broke"},
+		"stream without finish": {Events(begun), reason.ProviderUnavailable, 3, "ended"},
+		"done without answer":   {Events("data: [DONE]\n\n"), reason.ModelError, 1, "without an answer"},
+		"server repeats key":    {Refuse(400, nil, errorBody("key "+Key+" may not", "")), reason.ModelError, 1, "***"},
+	}
+}
+
+func (s suite) faults(t *testing.T) {
+	for name, f := range faults() {
+		t.Run(name, func(t *testing.T) {
+			k := s.talk(t, slices.Repeat([]Step{f.step}, f.requests+1)...)
+			_, err := k.next(t, t.Context(), message.Request{})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := reason.Of(err); got != f.want {
+				t.Errorf("reason %s, want %s: %v", got, f.want, err)
+			}
+			if got := len(k.Requests()); got != f.requests {
+				t.Errorf("%d requests, want %d: %v", got, f.requests, err)
+			}
+			retries := 0
+			for _, d := range k.deltas {
+				if d.Kind == message.DeltaRetry {
+					retries++
+				}
+			}
+			if retries != f.requests-1 {
+				t.Errorf("%d retries were told, want %d", retries, f.requests-1)
+			}
+			all := err.Error() + " " + reason.Hint(err)
+			if !strings.Contains(all, f.says) {
+				t.Errorf("the error does not say %q: %s", f.says, all)
+			}
+			if strings.Contains(all, Key) {
+				t.Errorf("the error shows the key: %s", all)
+			}
+			if len(all) > 2000 || strings.ContainsAny(all, "\x00\n") {
+				t.Errorf("the error is not one short line: %q", all)
+			}
+			// The failure is no part of the conversation: it can go on.
+			k.mu.Lock()
+			k.steps = []Step{Answer{Text: "fine again"}.Step()}
+			k.mu.Unlock()
+			k.deltas = nil
+			if out, err := k.next(t, t.Context(), message.Request{}); err != nil || out.Text != "fine again" {
+				t.Errorf("after the fault: %+v, %v", out, err)
+			}
+		})
+	}
+}
+
+// everyCut breaks a stream behind every byte: the answer is whole or the
+// request is sent again, and nothing is ever half.
+func (s suite) everyCut(t *testing.T) {
+	a := Answer{Text: "ok", Calls: []Call{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}}, NoDone: true}
+	want := &message.Output{
+		Text: "ok", Finish: message.FinishToolCalls,
+		Calls: []message.CallRequest{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}},
+	}
+	size := len(a.Stream())
+	for i, cut := range []func(Step, int) Step{Step.CutAt, Step.EndAt} {
+		k := s.talk(t)
+		for n := range size {
+			k.mu.Lock()
+			k.steps = []Step{cut(a.Step(), n), a.Step()}
+			k.mu.Unlock()
+			k.wants(t, want)
+			if t.Failed() {
+				t.Fatalf("kind %d, cut at byte %d of %d", i, n, size)
+			}
+		}
+	}
+}
+
+func (s suite) stall(t *testing.T) {
+	for _, at := range []int{0, 1, 400} {
+		k := s.talk(t, full.Step().StallAt(at), full.Step())
+		k.wants(t, wantFull())
+		if len(k.waits) != 1 || len(k.Requests()) != 2 {
+			t.Errorf("stalled at %d: %d waits, %d requests", at, len(k.waits), len(k.Requests()))
+		}
+	}
+	// A server that has said everything and does not hang up is no stall.
+	body := Answer{Text: "ok", Usage: full.Usage}.Stream()
+	k := s.talk(t, Events(string(body)).StallAt(len(body)))
+	out, err := k.next(t, t.Context(), message.Request{})
+	if err != nil || out.Text != "ok" {
+		t.Errorf("a stream that stays open behind [DONE]: %+v, %v", out, err)
+	}
+}
+
+func (s suite) retryAfter(t *testing.T) {
+	date := func() string { return time.Now().Add(3 * time.Second).UTC().Format(http.TimeFormat) }
+	cases := map[string]struct {
+		header    http.Header
+		low, high time.Duration
+	}{
+		"milliseconds first": {http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		"seconds":            {http.Header{"Retry-After": {"2"}}, 2 * time.Second, 2 * time.Second},
+		"fractions":          {http.Header{"Retry-After": {"0.5"}}, 500 * time.Millisecond, 500 * time.Millisecond},
+		"date":               {http.Header{"Retry-After": {date()}}, time.Second, 3 * time.Second},
+		"nonsense":           {http.Header{"Retry-After": {"soon"}}, 900 * time.Millisecond, 900 * time.Millisecond},
+		"negative":           {http.Header{"Retry-After": {"-5"}}, 900 * time.Millisecond, 900 * time.Millisecond},
+		"none":               {nil, 900 * time.Millisecond, 900 * time.Millisecond},
+	}
+	for name, c := range cases {
+		for _, status := range []int{429, 503} {
+			k := s.talk(t, Refuse(status, c.header, "{}"), full.Step())
+			k.wants(t, wantFull())
+			if len(k.waits) != 1 || k.waits[0] < c.low || k.waits[0] > c.high {
+				t.Errorf("%s, %d: waited %v, want %s to %s", name, status, k.waits, c.low, c.high)
+			}
+		}
+	}
+}
+
+func (s suite) cancel(t *testing.T) {
+	k := s.talk(t, full.Step().StallAt(400))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := k.Next(ctx, message.Request{}, func(message.Delta) error { cancel(); return nil })
+	if got := reason.Of(err); got != reason.Cancelled || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: reason %s, error %v", got, err)
+	}
+	k = s.talk(t, full.Step().StallAt(400))
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = k.Next(ctx, message.Request{}, func(message.Delta) error { return nil })
+	if got := reason.Of(err); got != reason.DeadlineExceeded {
+		t.Errorf("deadline: reason %s, error %v", got, err)
+	}
+	if n := len(k.Requests()); n != 1 {
+		t.Errorf("%d requests after the deadline", n)
+	}
+}
+
+func (s suite) emitError(t *testing.T) {
+	enough := errors.New("seen enough")
+	k := s.talk(t, full.Step(), full.Step())
+	_, err := k.Next(t.Context(), message.Request{}, func(message.Delta) error { return enough })
+	if !errors.Is(err, enough) || len(k.Requests()) != 1 {
+		t.Errorf("emit's error: %v after %d requests", err, len(k.Requests()))
+	}
+}

@@ -1,0 +1,247 @@
+package modeltest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxRequest bounds what the server reads of one request.
+const maxRequest = 256 << 20
+
+// Request is a request the server was sent.
+type Request struct {
+	// N counts the requests from 1.
+	N int
+	// Path, Header and Body as they came.
+	Path   string
+	Header http.Header
+	Body   []byte
+	// Remote is the client's address: one for each connection.
+	Remote string
+	// Time at which the whole request was there.
+	Time time.Time
+}
+
+// Options change how a server behaves.
+type Options struct {
+	// Respond answers instead of the steps.
+	Respond func(Request) Step
+	// Unchecked leaves out the check that the request is one the real API would
+	// take, which reads the whole history: for measurements.
+	Unchecked bool
+	// Forget keeps no requests: for long measurements.
+	Forget bool
+	// Address to listen on. Default: a free port of the loopback.
+	Address string
+}
+
+// Server speaks the chat completions wire format on a local port. Each request
+// uses up one step; a request without a step is answered 400, which no client
+// repeats.
+type Server struct {
+	// URL is the base URL with /v1.
+	URL string
+
+	opts   Options
+	http   *http.Server
+	served chan struct{}
+
+	mu       sync.Mutex
+	steps    []Step
+	requests []Request
+	count    int
+}
+
+// NewServer starts a server that gives the steps in order. Close must be called.
+func NewServer(steps ...Step) (*Server, error) { return Options{}.Serve(steps...) }
+
+// Serve starts a server with options.
+func (o Options) Serve(steps ...Step) (*Server, error) {
+	if o.Address == "" {
+		o.Address = "127.0.0.1:0"
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("start the model server: %w", err)
+	}
+	s := &Server{URL: "http://" + l.Addr().String() + "/v1", opts: o, steps: steps, served: make(chan struct{})}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(l) // ends with ErrServerClosed
+	}()
+	return s, nil
+}
+
+// Close ends every connection, stalled ones too, and waits.
+func (s *Server) Close() {
+	_ = s.http.Close() // nothing is left to be done about a listener
+	<-s.served
+}
+
+// Add adds steps behind those that are left.
+func (s *Server) Add(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, steps...)
+}
+
+// Requests returns what was sent so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+// Left returns how many steps were not used.
+func (s *Server) Left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.steps)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		return // the client left, or sent more than anybody may
+	}
+	req := Request{Path: r.URL.Path, Header: r.Header, Body: body, Remote: r.RemoteAddr, Time: time.Now()}
+	step := s.take(&req)
+	switch {
+	case r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/chat/completions"):
+		step = Refuse(http.StatusNotFound, nil, `{"error":{"message":"no such route"}}`)
+	case !s.opts.Unchecked:
+		if err := CheckRequest(body); err != nil {
+			step = Refuse(http.StatusBadRequest, nil, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error"}}`, err))
+		}
+	}
+	step.write(w, r)
+}
+
+func (s *Server) take(req *Request) Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	req.N = s.count
+	if !s.opts.Forget {
+		s.requests = append(s.requests, *req)
+	}
+	if s.opts.Respond != nil {
+		return s.opts.Respond(*req)
+	}
+	if len(s.steps) == 0 {
+		return Refuse(http.StatusBadRequest, nil, `{"error":{"message":"the server has no step left"}}`)
+	}
+	step := s.steps[0]
+	s.steps = s.steps[1:]
+	return step
+}
+
+// Step is how the server answers one request. The zero value is an empty 200.
+type Step struct {
+	Status int
+	Header http.Header
+	Body   []byte
+
+	end    end
+	at     int
+	pieces int
+}
+
+type end int
+
+const (
+	whole end = iota
+	aborted
+	ended
+	stalled
+)
+
+// CutAt breaks the connection behind n bytes of the body.
+func (s Step) CutAt(n int) Step { s.end, s.at = aborted, n; return s }
+
+// EndAt ends the body behind n bytes as if that were all.
+func (s Step) EndAt(n int) Step { s.end, s.at = ended, n; return s }
+
+// StallAt sends n bytes of the body and then nothing until the client leaves.
+// With 0 not even the header is sent.
+func (s Step) StallAt(n int) Step { s.end, s.at = stalled, n; return s }
+
+// Pieces flushes after every n bytes, so that the client reads them apart.
+func (s Step) Pieces(n int) Step { s.pieces = n; return s }
+
+func (s Step) write(w http.ResponseWriter, r *http.Request) {
+	body := s.Body
+	if s.end != whole {
+		body = body[:min(s.at, len(body))]
+	}
+	if s.end == stalled && s.at == 0 {
+		<-r.Context().Done()
+		return
+	}
+	for k, v := range s.Header {
+		w.Header()[k] = v
+	}
+	if s.Status != 0 {
+		w.WriteHeader(s.Status)
+	}
+	flush := http.NewResponseController(w).Flush
+	n := len(body)
+	if s.pieces > 0 {
+		n = s.pieces
+	}
+	for len(body) > 0 {
+		k := min(n, len(body))
+		if _, err := w.Write(body[:k]); err != nil {
+			return
+		}
+		body = body[k:]
+		if len(body) > 0 || s.end != whole {
+			_ = flush() // a client that left is noticed by the next write
+		}
+	}
+	switch s.end {
+	case aborted:
+		_ = flush() // as above
+		panic(http.ErrAbortHandler)
+	case stalled:
+		<-r.Context().Done()
+	case whole, ended:
+	}
+}
+
+// Refuse is an answer with a status and a body.
+func Refuse(status int, header http.Header, body string) Step {
+	h := http.Header{"Content-Type": {"application/json"}}
+	for k, v := range header {
+		h[http.CanonicalHeaderKey(k)] = v
+	}
+	return Step{Status: status, Header: h, Body: []byte(body)}
+}
+
+// Page is a 200 with HTML, as a login page or a wrong address gives.
+func Page() Step {
+	return Step{Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<!DOCTYPE html><html><title>Sign in</title></html>")}
+}
+
+// Events is a 200 with a body of events as given.
+func Events(body string) Step {
+	return Step{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: []byte(body)}
+}
+
+// LongLine is a stream whose one event has n bytes.
+func LongLine(n int) Step {
+	var b bytes.Buffer
+	b.WriteString(`data: {"choices":[{"index":0,"delta":{"content":"`)
+	b.Write(bytes.Repeat([]byte("x"), n))
+	b.WriteString("\"}}]}\n\n")
+	return Events(b.String())
+}
