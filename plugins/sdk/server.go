@@ -26,6 +26,15 @@ type server struct {
 	toolpb.UnimplementedToolServer
 	tools    map[string]*Tool
 	describe *toolpb.DescribeResponse
+
+	mu      sync.Mutex
+	running map[uint64]*flight
+}
+
+// flight is a call that a tool has not let go of.
+type flight struct {
+	cancel context.CancelFunc
+	over   chan struct{}
 }
 
 func newServer(tools []Tool) (*server, error) {
@@ -33,7 +42,7 @@ func newServer(tools []Tool) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{tools: m, describe: &toolpb.DescribeResponse{}}
+	s := &server{tools: m, describe: &toolpb.DescribeResponse{}, running: map[uint64]*flight{}}
 	for _, t := range tools {
 		s.describe.Tools = append(s.describe.Tools, &toolpb.ToolInfo{Name: t.name, Description: t.description, ParametersJson: t.parameters})
 	}
@@ -43,6 +52,43 @@ func newServer(tools []Tool) (*server, error) {
 // Describe implements the service.
 func (s *server) Describe(context.Context, *toolpb.DescribeRequest) (*toolpb.DescribeResponse, error) {
 	return s.describe, nil
+}
+
+// Cancel implements the service.
+func (s *server) Cancel(ctx context.Context, req *toolpb.CancelRequest) (*toolpb.CancelResponse, error) {
+	s.mu.Lock()
+	f := s.running[req.GetTicket()]
+	s.mu.Unlock()
+	if f == nil {
+		return &toolpb.CancelResponse{}, nil
+	}
+	f.cancel()
+	select {
+	case <-f.over:
+		return &toolpb.CancelResponse{}, nil
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// takeOff registers a call under its ticket; land ends it.
+func (s *server) takeOff(ctx context.Context, ticket uint64) (inner context.Context, land func()) {
+	inner, cancel := context.WithCancel(ctx)
+	f := &flight{cancel: cancel, over: make(chan struct{})}
+	if ticket != 0 {
+		s.mu.Lock()
+		s.running[ticket] = f
+		s.mu.Unlock()
+	}
+	return inner, func() {
+		cancel()
+		close(f.over)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.running[ticket] == f {
+			delete(s.running, ticket)
+		}
+	}
 }
 
 // Call implements the service.
@@ -60,7 +106,7 @@ func (s *server) Call(req *toolpb.CallRequest, stream grpc.ServerStreamingServer
 	}
 	call := newCall(req)
 	call.out.sink, call.progress.sink = sink.output, sink.progress
-	res, err := s.await(ctx, t, call, req.GetArgsJson())
+	res, err := s.await(ctx, t, call, req)
 	call.progress.close()
 	if err != nil {
 		call.out.close()
@@ -84,15 +130,17 @@ func newCall(req *toolpb.CallRequest) *Call {
 // lives: a function that does not listen must not hold back the output so far.
 // Such a function goes on in its goroutine; the caller kills the program if it
 // does not end either.
-func (s *server) await(ctx context.Context, t *Tool, call *Call, args json.RawMessage) (*Result, error) {
+func (s *server) await(ctx context.Context, t *Tool, call *Call, req *toolpb.CallRequest) (*Result, error) {
 	type outcome struct {
 		res *Result
 		err error
 	}
 	done := make(chan outcome, 1)
 	start := time.Now()
+	ctx, land := s.takeOff(ctx, req.GetTicket())
 	go func() {
-		res, err := t.run(ctx, call, args)
+		defer land()
+		res, err := t.run(ctx, call, req.GetArgsJson())
 		done <- outcome{res, err}
 	}()
 	select {

@@ -187,8 +187,10 @@ type CallRequest struct {
 	MaxOutputBytes int64 `protobuf:"varint,10,opt,name=max_output_bytes,json=maxOutputBytes,proto3" json:"max_output_bytes,omitempty"`
 	// The same for every attempt at one call, also after a crash.
 	IdempotencyKey string `protobuf:"bytes,11,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Names the call for Cancel; unique on the connection, never 0.
+	Ticket        uint64 `protobuf:"varint,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallRequest) Reset() {
@@ -298,6 +300,93 @@ func (x *CallRequest) GetIdempotencyKey() string {
 	return ""
 }
 
+func (x *CallRequest) GetTicket() uint64 {
+	if x != nil {
+		return x.Ticket
+	}
+	return 0
+}
+
+type CancelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ticket        uint64                 `protobuf:"varint,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelRequest) Reset() {
+	*x = CancelRequest{}
+	mi := &file_tool_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelRequest) ProtoMessage() {}
+
+func (x *CancelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
+func (*CancelRequest) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CancelRequest) GetTicket() uint64 {
+	if x != nil {
+		return x.Ticket
+	}
+	return 0
+}
+
+type CancelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelResponse) Reset() {
+	*x = CancelResponse{}
+	mi := &file_tool_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelResponse) ProtoMessage() {}
+
+func (x *CancelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
+func (*CancelResponse) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{5}
+}
+
 type CallEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Event:
@@ -312,7 +401,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +413,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +426,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{4}
+	return file_tool_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -407,7 +496,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -419,7 +508,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -432,7 +521,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{5}
+	return file_tool_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Progress) GetText() string {
@@ -453,7 +542,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +554,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +567,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{6}
+	return file_tool_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Output) GetChunk() []byte {
@@ -514,7 +603,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +615,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +628,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{7}
+	return file_tool_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Result) GetText() string {
@@ -617,7 +706,7 @@ const file_tool_proto_rawDesc = "" +
 	"\bToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12'\n" +
-	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xc5\x02\n" +
+	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xdd\x02\n" +
 	"\vCallRequest\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1b\n" +
 	"\targs_json\x18\x02 \x01(\fR\bargsJson\x12\x17\n" +
@@ -631,7 +720,11 @@ const file_tool_proto_rawDesc = "" +
 	"deadlineMs\x12(\n" +
 	"\x10max_output_bytes\x18\n" +
 	" \x01(\x03R\x0emaxOutputBytes\x12'\n" +
-	"\x0fidempotency_key\x18\v \x01(\tR\x0eidempotencyKey\"\xb6\x01\n" +
+	"\x0fidempotency_key\x18\v \x01(\tR\x0eidempotencyKey\x12\x16\n" +
+	"\x06ticket\x18\f \x01(\x04R\x06ticket\"'\n" +
+	"\rCancelRequest\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\x04R\x06ticket\"\x10\n" +
+	"\x0eCancelResponse\"\xb6\x01\n" +
 	"\tCallEvent\x128\n" +
 	"\bprogress\x18\x01 \x01(\v2\x1a.agentctl.tool.v1.ProgressH\x00R\bprogress\x122\n" +
 	"\x06output\x18\x02 \x01(\v2\x18.agentctl.tool.v1.OutputH\x00R\x06output\x122\n" +
@@ -652,10 +745,11 @@ const file_tool_proto_rawDesc = "" +
 	"\x06writes\x18\b \x01(\bR\x06writes\x12#\n" +
 	"\rdropped_bytes\x18\t \x01(\x03R\fdroppedBytesB\f\n" +
 	"\n" +
-	"_exit_code2\x9f\x01\n" +
+	"_exit_code2\xec\x01\n" +
 	"\x04Tool\x12Q\n" +
 	"\bDescribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12D\n" +
-	"\x04Call\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01B6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
+	"\x04Call\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n" +
+	"\x06Cancel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
 
 var (
 	file_tool_proto_rawDescOnce sync.Once
@@ -669,28 +763,32 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
 	(*ToolInfo)(nil),         // 2: agentctl.tool.v1.ToolInfo
 	(*CallRequest)(nil),      // 3: agentctl.tool.v1.CallRequest
-	(*CallEvent)(nil),        // 4: agentctl.tool.v1.CallEvent
-	(*Progress)(nil),         // 5: agentctl.tool.v1.Progress
-	(*Output)(nil),           // 6: agentctl.tool.v1.Output
-	(*Result)(nil),           // 7: agentctl.tool.v1.Result
+	(*CancelRequest)(nil),    // 4: agentctl.tool.v1.CancelRequest
+	(*CancelResponse)(nil),   // 5: agentctl.tool.v1.CancelResponse
+	(*CallEvent)(nil),        // 6: agentctl.tool.v1.CallEvent
+	(*Progress)(nil),         // 7: agentctl.tool.v1.Progress
+	(*Output)(nil),           // 8: agentctl.tool.v1.Output
+	(*Result)(nil),           // 9: agentctl.tool.v1.Result
 }
 var file_tool_proto_depIdxs = []int32{
 	2, // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
-	5, // 1: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
-	6, // 2: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
-	7, // 3: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
+	7, // 1: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
+	8, // 2: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
+	9, // 3: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
 	0, // 4: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
 	3, // 5: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	1, // 6: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	4, // 7: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	6, // [6:8] is the sub-list for method output_type
-	4, // [4:6] is the sub-list for method input_type
+	4, // 6: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	1, // 7: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	6, // 8: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	5, // 9: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	7, // [7:10] is the sub-list for method output_type
+	4, // [4:7] is the sub-list for method input_type
 	4, // [4:4] is the sub-list for extension type_name
 	4, // [4:4] is the sub-list for extension extendee
 	0, // [0:4] is the sub-list for field type_name
@@ -701,19 +799,19 @@ func file_tool_proto_init() {
 	if File_tool_proto != nil {
 		return
 	}
-	file_tool_proto_msgTypes[4].OneofWrappers = []any{
+	file_tool_proto_msgTypes[6].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Output)(nil),
 		(*CallEvent_Result)(nil),
 	}
-	file_tool_proto_msgTypes[7].OneofWrappers = []any{}
+	file_tool_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

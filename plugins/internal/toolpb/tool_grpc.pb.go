@@ -24,6 +24,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Tool_Describe_FullMethodName = "/agentctl.tool.v1.Tool/Describe"
 	Tool_Call_FullMethodName     = "/agentctl.tool.v1.Tool/Call"
+	Tool_Cancel_FullMethodName   = "/agentctl.tool.v1.Tool/Cancel"
 )
 
 // ToolClient is the client API for Tool service.
@@ -39,6 +40,10 @@ type ToolClient interface {
 	// ResourceExhausted (a limit), FailedPrecondition (configuration), Internal.
 	// Resetting the stream cancels the call.
 	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallEvent], error)
+	// Cancel ends a call and returns when the tool has let go of it: a stream
+	// reset alone never tells. A ticket that is not known is a call that is over.
+	// Programs may leave it unimplemented.
+	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
 }
 
 type toolClient struct {
@@ -78,6 +83,16 @@ func (c *toolClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.Cal
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Tool_CallClient = grpc.ServerStreamingClient[CallEvent]
 
+func (c *toolClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelResponse)
+	err := c.cc.Invoke(ctx, Tool_Cancel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolServer is the server API for Tool service.
 // All implementations must embed UnimplementedToolServer
 // for forward compatibility.
@@ -91,6 +106,10 @@ type ToolServer interface {
 	// ResourceExhausted (a limit), FailedPrecondition (configuration), Internal.
 	// Resetting the stream cancels the call.
 	Call(*CallRequest, grpc.ServerStreamingServer[CallEvent]) error
+	// Cancel ends a call and returns when the tool has let go of it: a stream
+	// reset alone never tells. A ticket that is not known is a call that is over.
+	// Programs may leave it unimplemented.
+	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
 	mustEmbedUnimplementedToolServer()
 }
 
@@ -106,6 +125,9 @@ func (UnimplementedToolServer) Describe(context.Context, *DescribeRequest) (*Des
 }
 func (UnimplementedToolServer) Call(*CallRequest, grpc.ServerStreamingServer[CallEvent]) error {
 	return status.Error(codes.Unimplemented, "method Call not implemented")
+}
+func (UnimplementedToolServer) Cancel(context.Context, *CancelRequest) (*CancelResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
 }
 func (UnimplementedToolServer) mustEmbedUnimplementedToolServer() {}
 func (UnimplementedToolServer) testEmbeddedByValue()              {}
@@ -157,6 +179,24 @@ func _Tool_Call_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Tool_CallServer = grpc.ServerStreamingServer[CallEvent]
 
+func _Tool_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServer).Cancel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tool_Cancel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServer).Cancel(ctx, req.(*CancelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tool_ServiceDesc is the grpc.ServiceDesc for Tool service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -167,6 +207,10 @@ var Tool_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Describe",
 			Handler:    _Tool_Describe_Handler,
+		},
+		{
+			MethodName: "Cancel",
+			Handler:    _Tool_Cancel_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,302 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"agentctl.dev/agentctl/plugins/internal/toolpb"
+)
+
+// CallRequest is one call of a tool.
+type CallRequest struct {
+	Tool string
+	// Args is a JSON object that satisfies the tool's schema.
+	Args json.RawMessage
+	// ID of the call; Run, Agent, Session and Message say who asks.
+	ID, Run, Agent, Session, Message string
+	// Workspace is the root of the run's files as the program sees them.
+	Workspace string
+	// Key is the idempotency key.
+	Key string
+	// Timeout of the call; 0 is none of its own. When it passes, the call is an
+	// error result with code timeout and the output so far.
+	Timeout time.Duration
+	// MaxOutput bounds the text; 0 and more than 10 MiB are 10 MiB.
+	MaxOutput int64
+}
+
+// Event is something a call shows before its result: exactly one of the two.
+type Event struct {
+	// Progress is the newest output, for watchers.
+	Progress string
+	// Output is a piece of the result's text. It may end inside a character and
+	// belongs to the callback only while it runs.
+	Output []byte
+}
+
+// CallResult is what a call came to.
+type CallResult struct {
+	// Text is what the tool wrote and then said, at most MaxOutput bytes.
+	Text string
+	// ExitCode and Signal of the program behind the call, where there is one.
+	ExitCode *int
+	Signal   string
+	// Title is a short line for people; it is not cleaned for a terminal.
+	Title string
+	// Metadata is JSON for programs, or nil.
+	Metadata json.RawMessage
+	// Writes says that the call may have changed files.
+	Writes bool
+	// IsError says that the call failed in a way the model should read, Code why.
+	IsError bool
+	Code    string
+	// Dropped counts the bytes of text above MaxOutput.
+	Dropped int64
+}
+
+const (
+	// hardOutput bounds a call's text whatever the caller allows.
+	hardOutput = 10 << 20
+	// lateAnswer is how long after its timeout a call may still answer: the SDK
+	// needs half a second for a function that does not listen.
+	lateAnswer = 3 * time.Second
+	maxTitle   = 1 << 10
+)
+
+// Codes that the host itself gives.
+const (
+	codeTool      = "tool"
+	codeTimeout   = "timeout"
+	codeCancelled = "cancelled"
+)
+
+// Call runs a tool and hands its events to on, one at a time, before it returns.
+//
+//	result   error       when
+//	non-nil  nil         the tool answered, well or badly, or its time ran out
+//	nil      ctx's       the context ended: at once; the tool has 2 s to let go
+//	nil      *Error      the tool could not be asked, or its program broke
+func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*CallResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// The RPC lives apart from the caller's context: when that ends we return at
+	// once, but the tool is first asked to let go and then cut off.
+	rpc, cut := context.WithCancel(context.WithoutCancel(ctx))
+	ticket, f, ok := p.calls.open(cut)
+	if !ok {
+		cut()
+		return nil, &Error{Kind: KindClosed, Plugin: p.name, Err: errClosed}
+	}
+	r := newReception(req, on)
+	go func() { // sending, too, may block on a program that does not read
+		defer close(f.over)
+		stream, err := p.client.Call(rpc, req.wire(ticket))
+		if err != nil {
+			r.err = err
+			return
+		}
+		r.receive(stream)
+	}()
+	var late <-chan time.Time
+	if req.Timeout > 0 {
+		t := time.NewTimer(req.Timeout + lateAnswer)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-f.over:
+		return p.landed(r, req, ticket)
+	case <-late:
+		r.mute()
+		p.calls.letGo(ticket, p)
+		return r.timedOut(req.Timeout), nil
+	case <-ctx.Done():
+		r.mute()
+		p.calls.letGo(ticket, p)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// landed settles a call whose stream has ended.
+func (p *Plugin) landed(r *reception, req CallRequest, ticket uint64) (*CallResult, error) {
+	if r.err != nil {
+		p.calls.close(ticket)
+		if p.calls.isRefused() {
+			return nil, &Error{Kind: KindClosed, Plugin: p.name, Err: errClosed}
+		}
+		if e, ok := errors.AsType[*Error](r.err); ok { // it broke the rules; what else it does is unknown
+			e.Plugin, e.Stderr = p.name, p.stderr.lines()
+			p.guard.kill("it broke the protocol")
+			return nil, e
+		}
+		e := p.callError(req.Tool, r.err)
+		if e.Kind == KindCrashed {
+			p.guard.kill("its connection was lost") // whatever is left of it
+		}
+		return nil, e
+	}
+	if r.res.Code == codeTimeout || r.res.Code == codeCancelled {
+		p.calls.letGo(ticket, p) // the answer came, but the function may still run
+	} else {
+		p.calls.close(ticket)
+	}
+	return r.res, nil
+}
+
+func (r CallRequest) wire(ticket uint64) *toolpb.CallRequest {
+	return &toolpb.CallRequest{
+		Tool: r.Tool, ArgsJson: r.Args, CallId: r.ID, Run: r.Run, Agent: r.Agent, Session: r.Session, Message: r.Message,
+		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket,
+	}
+}
+
+// millis rounds up: a timeout below a millisecond must not become none.
+func millis(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return (d + time.Millisecond - 1).Milliseconds()
+}
+
+func (r CallRequest) limit() int64 {
+	if r.MaxOutput > 0 && r.MaxOutput < hardOutput {
+		return r.MaxOutput
+	}
+	return hardOutput
+}
+
+// reception collects what a call sends.
+type reception struct {
+	limit int64
+
+	mu      sync.Mutex
+	on      func(Event)
+	text    []byte
+	dropped int64
+
+	res *CallResult
+	err error
+}
+
+func newReception(req CallRequest, on func(Event)) *reception {
+	if on == nil {
+		on = func(Event) {}
+	}
+	return &reception{limit: req.limit(), on: on}
+}
+
+// receive reads to the end of the stream: any number of events, one result,
+// nothing after it.
+func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent]) {
+	for {
+		e, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && r.res == nil:
+			r.err = broken("the call ended without a result")
+			return
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			r.res, r.err = nil, err
+			return
+		case r.res != nil:
+			r.res, r.err = nil, broken("it sent more after the result of a call")
+			return
+		}
+		switch e := e.GetEvent().(type) {
+		case *toolpb.CallEvent_Progress:
+			r.show(Event{Progress: tail(e.Progress.GetText(), toolpb.MaxProgress)})
+		case *toolpb.CallEvent_Output:
+			r.add(e.Output.GetChunk())
+		case *toolpb.CallEvent_Result:
+			r.add([]byte(e.Result.GetText()))
+			r.res = r.result(e.Result)
+		}
+	}
+}
+
+// add keeps as much of a chunk as the limit allows and counts the rest.
+func (r *reception) add(chunk []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if room := r.limit - int64(len(r.text)); int64(len(chunk)) > room {
+		r.dropped += int64(len(chunk)) - room
+		chunk = chunk[:room]
+	}
+	if len(chunk) == 0 {
+		return
+	}
+	r.text = append(r.text, chunk...)
+	if r.on != nil {
+		r.on(Event{Output: chunk})
+	}
+}
+
+func (r *reception) show(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.on != nil {
+		r.on(e)
+	}
+}
+
+// mute ends the callbacks: the caller has returned or is about to.
+func (r *reception) mute() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.on = nil
+}
+
+func (r *reception) result(w *toolpb.Result) *CallResult {
+	res := &CallResult{
+		Text: strings.ToValidUTF8(string(r.text), "\uFFFD"), Signal: excerpt(w.GetSignal()), Title: head(w.GetTitle(), maxTitle),
+		Writes: w.GetWrites(), IsError: w.GetIsError(), Code: excerpt(w.GetCode()), Dropped: r.dropped + max(w.GetDroppedBytes(), 0),
+	}
+	if res.IsError && res.Code == "" {
+		res.Code = codeTool
+	}
+	if w.ExitCode != nil {
+		code := int(w.GetExitCode())
+		res.ExitCode = &code
+	}
+	if m := w.GetMetadataJson(); len(m) > 0 && len(m) <= toolpb.MaxMetadata && json.Valid(m) {
+		res.Metadata = m
+	}
+	return res
+}
+
+// timedOut makes the result of a call that did not even answer that its time is up.
+func (r *reception) timedOut(after time.Duration) *CallResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := strings.ToValidUTF8(string(r.text), "\uFFFD")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return &CallResult{Text: text + fmt.Sprintf("timed out after %s", after), IsError: true, Code: codeTimeout, Dropped: r.dropped}
+}
+
+// tail returns the last n bytes of s, from the start of a character on.
+func tail(s string, n int) string {
+	if len(s) > n {
+		s = s[len(s)-n:]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// head returns the first n bytes of s, to the end of a character.
+func head(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
+	}
+	return strings.ToValidUTF8(s, "")
+}
