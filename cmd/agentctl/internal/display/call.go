@@ -13,9 +13,11 @@ import (
 )
 
 // maxTitle and maxWhy bound, in cells, what a call may say for itself: its
-// arguments are written by a model.
+// arguments are written by a model. With less room than minTitle the reason
+// gets a line of its own.
 const (
 	maxTitle = 160
+	minTitle = 16
 	maxWhy   = 400
 )
 
@@ -37,20 +39,18 @@ func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 		"  " + s.paint(decisionStyle(c), pad(decision, 6)) + "  " + s.paint(stateStyle(c), pad(string(c.State), 9)) +
 		"  " + fmt.Sprintf("%7s", took) + "  "
 	about, why := title(c), cut(why(c, answer), maxWhy)
-	if width := s.width(); width > 0 && why != "" {
-		// The rule that decided matters more than the rest of a long command.
-		room := width - ansi.StringWidth(line) - ansi.StringWidth(why) - 3
-		about = cut(about, max(room, 16))
-	}
+	width, taken := s.width(), ansi.StringWidth(line)
 	switch {
-	case about == "":
-		line += why
-	case why == "":
-		line += about
+	case about == "" || why == "":
+		return cut(strings.TrimRight(line+about+why, " "), width) + "\n"
+	case width == 0:
+	case width-taken-ansi.StringWidth(why)-3 >= minTitle:
+		// The rule that decided matters more than the rest of a long command.
+		about = cut(about, width-taken-ansi.StringWidth(why)-3)
 	default:
-		line += about + s.paint(dim, " · ") + why
+		return cut(line+about, width) + "\n" + cut("            "+why, width) + "\n"
 	}
-	return cut(strings.TrimRight(line, " "), s.width()) + "\n"
+	return line + about + s.paint(dim, " · ") + why + "\n"
 }
 
 // why says what stood in the way of a call.
@@ -70,8 +70,12 @@ func why(c *message.ToolPart, answer message.Answer) string {
 	}
 	if c.Approval != "" {
 		text := string(c.Approval)
-		if answer.By != "" {
-			text += " by " + Line(answer.By)
+		switch by := Line(answer.By); {
+		case by == "":
+		case c.Approval == message.Approved || c.Approval == message.Rejected:
+			text += " by " + by
+		default:
+			text += " (" + by + ")"
 		}
 		says = append(says, text+because(answer.Reason))
 	}

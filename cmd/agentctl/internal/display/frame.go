@@ -128,14 +128,18 @@ func follow(run *view.Run, state string) []string {
 func fileList(s *Screen, files []event.FileChange) string {
 	var b strings.Builder
 	for _, f := range files {
-		letter, st := "M", yellow
-		switch f.Change {
-		case "added":
-			letter, st = "A", green
-		case "deleted":
-			letter, st = "D", red
-		}
+		letter, st := changeLetter(f.Change)
 		b.WriteString("  " + s.paint(st, letter) + " " + Line(f.Path) + "\n")
 	}
 	return b.String()
+}
+
+func changeLetter(change string) (string, style) {
+	switch change {
+	case "added":
+		return "A", green
+	case "deleted":
+		return "D", red
+	}
+	return "M", yellow
 }

@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// duration is a length of time as people read it: 0.4ms, 12ms, 1.2s, 2m03s.
+// duration is a length of time as people read it: <0.1ms, 0.4ms, 12ms, 1.2s, 2m03s.
 func duration(d time.Duration) string {
 	switch {
+	case d < 50*time.Microsecond:
+		return "<0.1ms"
 	case d < 10*time.Millisecond:
 		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
 	case d < time.Second:

@@ -28,6 +28,8 @@ type Screen struct {
 
 	w   io.Writer
 	err error
+	// columns is the number of cells of a line; nil or 0 is no limit.
+	columns func() int
 }
 
 // NewScreen looks at where w leads. mode is one of the colour modes; getenv is
@@ -38,6 +40,15 @@ func NewScreen(w io.Writer, mode string, getenv func(string) string) *Screen {
 	dumb := getenv("TERM") == "dumb"
 	s.Live = s.TTY && !dumb
 	s.Color = useColor(mode, s.Live, getenv)
+	if s.TTY {
+		s.columns = func() int {
+			w, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || w < 20 {
+				return 0
+			}
+			return w
+		}
+	}
 	return s
 }
 
@@ -72,17 +83,12 @@ func (s *Screen) print(text string) { _, _ = io.WriteString(s, text) } // the er
 // Err returns the first error of a write.
 func (s *Screen) Err() error { return s.err }
 
-// width is the number of cells of a line; 0 is no limit.
+// width is asked anew for each line: a terminal may be resized.
 func (s *Screen) width() int {
-	f, ok := s.w.(*os.File)
-	if !ok || !s.TTY {
+	if s.columns == nil {
 		return 0
 	}
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || w < 20 {
-		return 0
-	}
-	return w
+	return s.columns()
 }
 
 // style is a colour or weight of text.
@@ -98,7 +104,7 @@ const (
 )
 
 func (s *Screen) paint(st style, text string) string {
-	if !s.Color || text == "" {
+	if !s.Color || st == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + string(st) + "m" + text + "\x1b[0m"

@@ -1,0 +1,171 @@
+package display
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+// Change is what a run changed.
+type Change struct {
+	Run   string
+	Files []event.FileChange
+	// Diff is the unified diff as git writes it.
+	Diff []byte
+}
+
+// WriteDiff writes the diff: as it is where a program reads it, cleaned and
+// coloured where a person does.
+func (c Change) WriteDiff(s *Screen) error {
+	if !s.TTY && !s.Color {
+		_, err := s.Write(c.Diff)
+		return err
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(c.Diff)) {
+		line = Clean(strings.TrimRight(line, "\r\n"))
+		b.WriteString(s.paint(diffStyle(line), strings.ReplaceAll(line, "\n", "␊")) + "\n")
+	}
+	s.print(b.String())
+	return s.Err()
+}
+
+func diffStyle(line string) style {
+	switch {
+	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
+		return bold
+	case strings.HasPrefix(line, "@@"):
+		return cyan
+	case strings.HasPrefix(line, "+"):
+		return green
+	case strings.HasPrefix(line, "-"):
+		return red
+	}
+	return ""
+}
+
+// changeJSON is the object of "diff -o json".
+type changeJSON struct {
+	Run   string             `json:"run"`
+	Files []event.FileChange `json:"files"`
+	Diff  string             `json:"diff"`
+}
+
+// WriteJSON writes the change as an object.
+func (c Change) WriteJSON(s *Screen) error {
+	return writeJSON(s, changeJSON{c.Run, append([]event.FileChange{}, c.Files...), string(c.Diff)})
+}
+
+// WriteStat writes each file with the lines added and removed.
+func (c Change) WriteStat(s *Screen) error {
+	counts := countLines(c.Diff)
+	var rows [][]string
+	for _, f := range c.Files {
+		letter, st := changeLetter(f.Change)
+		row := []string{s.paint(st, letter) + " " + Line(f.Path)}
+		if n, ok := counts[f.Path]; ok {
+			row = append(row, s.paint(green, "+"+strconv.Itoa(n.added))+" "+s.paint(red, "-"+strconv.Itoa(n.removed)))
+		}
+		rows = append(rows, row)
+	}
+	s.print(table(rows))
+	return s.Err()
+}
+
+type lineCount struct{ added, removed int }
+
+// countLines counts by hunks: a line of a file may itself look like a header.
+func countLines(diff []byte) map[string]lineCount {
+	counts := map[string]lineCount{}
+	var path string
+	var before, after int // lines of the hunk still to come
+	for raw := range bytes.Lines(diff) {
+		line := strings.TrimRight(string(raw), "\r\n")
+		if before > 0 || after > 0 {
+			n := counts[path]
+			switch {
+			case strings.HasPrefix(line, "+"):
+				n.added++
+				after--
+			case strings.HasPrefix(line, "-"):
+				n.removed++
+				before--
+			case strings.HasPrefix(line, `\`):
+			default:
+				before--
+				after--
+			}
+			counts[path] = n
+			continue
+		}
+		if name, ok := headerName(line); ok {
+			path = name
+		} else if strings.HasPrefix(line, "@@ ") {
+			before, after = hunkSize(line)
+		}
+	}
+	return counts
+}
+
+// headerName reads the path of a "--- a/x" or "+++ b/x" line.
+func headerName(line string) (string, bool) {
+	for _, prefix := range []string{"--- ", "+++ "} {
+		name, ok := strings.CutPrefix(line, prefix)
+		if !ok {
+			continue
+		}
+		name, _, _ = strings.Cut(name, "\t")
+		if unquoted, err := strconv.Unquote(name); err == nil {
+			name = unquoted
+		}
+		if name == "/dev/null" {
+			return "", false
+		}
+		if rest, ok := strings.CutPrefix(name, "a/"); ok {
+			return rest, true
+		}
+		return strings.TrimPrefix(name, "b/"), true
+	}
+	return "", false
+}
+
+// hunkSize reads the numbers of lines from "@@ -1,2 +3,4 @@".
+func hunkSize(line string) (before, after int) {
+	size := func(field string) int {
+		_, n, ok := strings.Cut(field, ",")
+		if !ok {
+			return 1
+		}
+		v, _ := strconv.Atoi(n) // no number is no line
+		return v
+	}
+	fields := strings.Fields(line)
+	if len(fields) < 3 {
+		return 0, 0
+	}
+	return size(fields[1]), size(fields[2])
+}
+
+// Applied is a change that now stands in its folder.
+type Applied struct {
+	Run string `json:"run"`
+	// Source is the folder.
+	Source string             `json:"source"`
+	Files  []event.FileChange `json:"files"`
+}
+
+// WriteText lists the files.
+func (a Applied) WriteText(s *Screen) error {
+	if len(a.Files) == 0 {
+		return Text(s, "run/"+Line(a.Run)+" changed nothing")
+	}
+	return Text(s, "applied "+plural(int64(len(a.Files)), "changed file")+" to "+Line(a.Source)+"\n"+fileList(s, a.Files))
+}
+
+// WriteJSON writes the list as an object.
+func (a Applied) WriteJSON(s *Screen) error {
+	a.Files = append([]event.FileChange{}, a.Files...)
+	return writeJSON(s, a)
+}

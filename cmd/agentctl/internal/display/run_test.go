@@ -1,0 +1,140 @@
+package display
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+// TestRunIsShown plays the events of each archive to a renderer. The comment of
+// an archive says why it is there, then "format:" and "screen:".
+func TestRunIsShown(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { playArchive(t, path) })
+		})
+	}
+}
+
+func playArchive(t *testing.T, path string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	out, errs := &Screen{w: &stdout}, &Screen{w: &stderr}
+	format, asks := FormatText, false
+	for line := range strings.Lines(string(archive.Comment)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "format":
+			format = value
+		case "stdout":
+			out.TTY = value == "tty"
+		case "stderr":
+			for _, word := range strings.Fields(value) {
+				switch word {
+				case "tty":
+					errs.TTY, errs.Live = true, true
+				case "color":
+					errs.Color = true
+				case "asks":
+					asks = true
+				case "narrow":
+					errs.columns = func() int { return 60 }
+				}
+			}
+		}
+	}
+	shown := NewRun(format, out, errs, RunOptions{Asks: asks, State: ""})
+	run := &view.Run{}
+	for _, e := range readEvents(t, section(archive, "events.jsonl")) {
+		if err := run.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+		shown.Event(e)
+		if e.Type() == event.TypeTextDelta || e.Type() == event.TypeReasoningDelta {
+			time.Sleep(every) // the clock of the bubble, not of the wall
+		}
+	}
+	if err := shown.Finish(run, "/state/runs/r1"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, path, archive, map[string]string{"stdout": stdout.String(), "stderr": visible(stderr.String())})
+}
+
+// visible shows what a terminal obeys: only our own sequences may be there.
+func visible(s string) string {
+	return strings.NewReplacer("\x1b[", "<", "\r", "<CR>").Replace(s)
+}
+
+func readEvents(t *testing.T, lines string) []event.Event {
+	t.Helper()
+	var events []event.Event
+	for line := range strings.Lines(lines) {
+		var e event.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		e.Seq, e.Run = int64(len(events)+1), "r1"
+		e.Time = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(e.Seq) * time.Second)
+		events = append(events, e)
+	}
+	return events
+}
+
+func section(a *txtar.Archive, name string) string {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
+
+func expect(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
+	t.Helper()
+	if *update {
+		kept := a.Files[:0]
+		for _, f := range a.Files {
+			if _, ok := got[f.Name]; !ok {
+				kept = append(kept, f)
+			}
+		}
+		a.Files = kept
+		for _, name := range []string{"stdout", "stderr"} {
+			a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(got[name])})
+		}
+		if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for name, text := range got {
+		if text != "" {
+			text = endLine(text) // an archive has whole lines
+		}
+		if diff := cmp.Diff(section(a, name), text); diff != "" {
+			t.Errorf("%s of %s (-want +got):\n%s", name, path, diff)
+		}
+	}
+}
