@@ -1,0 +1,126 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+)
+
+// maxScan is the largest file grep looks into.
+const maxScan = 10 << 20
+
+// errSkipped says why a file is not searched.
+var errSkipped = errors.New("binary, or larger than 10 MiB: not searched")
+
+// scan returns the matching lines of a file.
+func (q *query) scan(ctx context.Context, f *os.File) ([]hit, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxScan {
+		return nil, errSkipped
+	}
+	buf := q.buffers.Get().(*bytes.Buffer) //nolint:forcetypeassert // the pool holds nothing else
+	defer q.buffers.Put(buf)
+	buf.Reset()
+	src := &ctxReader{ctx, f}
+	// The first bytes decide before the rest is read.
+	if _, err := io.CopyN(buf, src, sniffLen); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if binary(buf.Bytes()) {
+		return nil, errSkipped
+	}
+	if _, err := buf.ReadFrom(io.LimitReader(src, maxScan)); err != nil {
+		return nil, err
+	}
+	return q.hits(bytes.TrimPrefix(buf.Bytes(), bom)), nil
+}
+
+// job is a file to search; done is closed when hits is set.
+type job struct {
+	rel  string
+	hits []hit
+	done chan struct{}
+}
+
+// search looks into the files beneath base, several at once, and adds what it
+// finds in the order of their paths. It ends as soon as there is no more room.
+func search(ctx context.Context, w *workspace, base string, q *query, out *found) error {
+	ctx, stop := context.WithCancel(ctx)
+	workers := min(runtime.GOMAXPROCS(0), 8)
+	todo := make(chan *job, workers)
+	order := make(chan *job, 8*workers)
+	var wg sync.WaitGroup
+	var walkErr error
+	wg.Go(func() {
+		defer close(order)
+		defer close(todo)
+		walkErr = feed(ctx, w, base, q, todo, order)
+	})
+	for range workers {
+		wg.Go(func() {
+			for j := range todo {
+				j.hits = w.scanNamed(ctx, j.rel, q)
+				close(j.done)
+			}
+		})
+	}
+	full := collect(order, out, stop)
+	wg.Wait()
+	stop()
+	if full {
+		return nil
+	}
+	return walkErr
+}
+
+// feed walks and hands every file to a worker and, in order, to the collector.
+func feed(ctx context.Context, w *workspace, base string, q *query, todo, order chan<- *job) error {
+	k := &walker{w: w, ignore: true, visit: func(rel string, e entry) error {
+		if !e.mode.IsRegular() || !q.wants(base, rel) {
+			return nil
+		}
+		j := &job{rel: rel, done: make(chan struct{})}
+		select {
+		case todo <- j:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		order <- j // the collector drains it to the end
+		return nil
+	}}
+	return k.walk(ctx, base)
+}
+
+// collect adds hits in order; when there is no more room it calls stop and only drains.
+func collect(order <-chan *job, out *found, stop func()) (full bool) {
+	for j := range order {
+		<-j.done
+		if !full && errors.Is(out.add(j.rel, j.hits), fs.SkipAll) {
+			full = true
+			stop()
+		}
+	}
+	return full
+}
+
+// scanNamed opens and scans a file; one that cannot be read has no hits.
+func (w *workspace) scanNamed(ctx context.Context, rel string, q *query) []hit {
+	f, _, err := openRegular(w.root, rel)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	hits, err := q.scan(ctx, f)
+	if err != nil {
+		return nil
+	}
+	return hits
+}
