@@ -1,0 +1,163 @@
+package shell
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// forest knows which process belongs to which command.
+//
+// Parents tell nothing once a daemon has forked twice, process groups and
+// sessions nothing after setsid, and an environment can be cleared. Limits are
+// inherited by every child and can be read of every process of the same user,
+// so each command bears a number of its own as its limit of real-time CPU time
+// (RLIMIT_RTTIME), which no ordinary process ever reaches. The hard limit is set
+// too: it can only be lowered, which makes the process a stray.
+//
+// Orphans come to this process (PR_SET_CHILD_SUBREAPER): as long as it has no
+// children, no command has left anything behind, and there is nothing to search.
+type forest struct {
+	mu sync.Mutex
+	// own is the limit of this process and of everything that is no command's.
+	own  unix.Rlimit
+	base uint64
+	last uint64
+	live map[uint64]*tree
+}
+
+func newForest() *forest {
+	f := &forest{live: map[uint64]*tree{}}
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &f.own) != nil || f.own.Max != unix.RLIM_INFINITY {
+		return f // base stays 0: only process groups are known
+	}
+	// A second program of this kind may run beside us: numbers must differ.
+	var r [8]byte
+	_, _ = rand.Read(r[:]) // it never fails
+	f.base = 1<<62 | binary.LittleEndian.Uint64(r[:])>>3&^(1<<24-1)
+	return f
+}
+
+// plant starts a command that bears a new mark.
+func (f *forest) plant(cmd *exec.Cmd) (*tree, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var mark uint64
+	if f.base != 0 {
+		f.last = (f.last + 1) % (1 << 24)
+		mark = f.base + f.last
+		// The child must bear the mark before its first instruction. Only the
+		// soft limit is changed here: it can be set back.
+		if unix.Prlimit(0, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: f.own.Max}, nil) != nil {
+			mark = 0
+		}
+		defer func() { _ = unix.Prlimit(0, unix.RLIMIT_RTTIME, &f.own, nil) }()
+	}
+	t, err := sown(f, cmd, mark)
+	if err != nil {
+		return nil, err
+	}
+	if mark != 0 {
+		_ = unix.Prlimit(t.root, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark}, nil)
+		f.live[mark] = t
+	}
+	return t, nil
+}
+
+func (f *forest) forget(t *tree) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.live, t.mark)
+}
+
+// bare says that this process has no children at all, ended ones included.
+func (f *forest) bare() bool {
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return errors.Is(err, unix.ECHILD)
+}
+
+// living returns the processes of the tree and collects those that have ended.
+// The command itself is left to its own Wait until that has returned.
+func (t *tree) living(exited bool) []int {
+	if t.mark == 0 {
+		return t.group()
+	}
+	names, err := processes()
+	if err != nil {
+		return t.group()
+	}
+	var pids []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || !t.owns(pid) || pid == t.root && exited {
+			continue
+		}
+		if pid != t.root {
+			if got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err == nil && got == pid {
+				continue
+			}
+		}
+		if _, state := parentage(pid); state != 'Z' && state != 'X' && state != 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// owns says whether a process bears the tree's mark. A child of ours with a
+// limit that nobody gave it has thrown its mark away; it is ours if no other
+// command runs.
+func (t *tree) owns(pid int) bool {
+	var has unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &has) != nil {
+		return false
+	}
+	f := t.forest
+	if has.Cur == t.mark || has.Max == t.mark {
+		return true
+	}
+	if has == f.own {
+		return false
+	}
+	f.mu.Lock()
+	alone := len(f.live) == 1
+	f.mu.Unlock()
+	if !alone {
+		return false
+	}
+	parent, _ := parentage(pid)
+	return parent == os.Getpid()
+}
+
+// processes lists the names in /proc.
+func processes() ([]string, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+// parentage reads the parent and the state of a process; 0 if it is gone.
+func parentage(pid int) (parent int, state byte) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0
+	}
+	// The name before it is in parentheses and may hold anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0
+	}
+	parent, _ = strconv.Atoi(string(fields[1]))
+	return parent, fields[0][0]
+}
