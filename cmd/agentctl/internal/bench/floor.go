@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+)
+
+// floorVerb makes this program the floor itself, in a process of its own.
+const floorVerb = "floor"
+
+// The floor's idea of the wire format: only what the conversation needs.
+type (
+	floorMessage struct {
+		Role       string      `json:"role"`
+		Content    string      `json:"content"`
+		ToolCalls  []floorCall `json:"tool_calls,omitempty"`
+		ToolCallID string      `json:"tool_call_id,omitempty"`
+	}
+	floorCall struct {
+		Index    int    `json:"index"`
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	}
+)
+
+// floorTool describes the one tool, so that both sides send about the same.
+const floorTool = `[{"type":"function","function":{"name":"bash","description":"Run a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}]`
+
+// runFloor has the whole conversation: no journal, no policy, no isolation. It
+// encodes the history anew for each request, as a plain program does.
+func runFloor(ctx context.Context, args []string, stdout io.Writer) error {
+	if len(args) != 2 {
+		return errors.New("usage: bench floor URL FOLDER")
+	}
+	history := []floorMessage{{Role: "user", Content: benchPrompt}}
+	for {
+		answer, err := floorAsk(ctx, args[0], history)
+		if err != nil {
+			return err
+		}
+		history = append(history, answer)
+		if len(answer.ToolCalls) == 0 {
+			_, err := fmt.Fprintln(stdout, answer.Content)
+			return err
+		}
+		for _, call := range answer.ToolCalls {
+			var in struct {
+				Command string `json:"command"`
+			}
+			if err := json.Unmarshal([]byte(call.Function.Arguments), &in); err != nil {
+				return fmt.Errorf("arguments of %s: %w", call.ID, err)
+			}
+			cmd := exec.CommandContext(ctx, "sh", "-c", in.Command)
+			cmd.Dir = args[1]
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%s: %w", in.Command, err)
+			}
+			history = append(history, floorMessage{Role: "tool", ToolCallID: call.ID, Content: string(out)})
+		}
+	}
+}
+
+func floorAsk(ctx context.Context, url string, history []floorMessage) (floorMessage, error) {
+	answer := floorMessage{Role: "assistant"}
+	body, err := json.Marshal(map[string]any{
+		"model": "bench", "stream": true, "messages": history, "tools": json.RawMessage(floorTool),
+	})
+	if err != nil {
+		return answer, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return answer, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer, err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok || data == "[DONE]" {
+			continue
+		}
+		if err := answer.add([]byte(data)); err != nil {
+			return answer, err
+		}
+	}
+	return answer, lines.Err()
+}
+
+// add folds one chunk into the answer.
+func (m *floorMessage) add(data []byte) error {
+	var chunk struct {
+		Choices []struct {
+			Delta floorMessage `json:"delta"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &chunk); err != nil {
+		return fmt.Errorf("chunk: %w", err)
+	}
+	for _, c := range chunk.Choices {
+		m.Content += c.Delta.Content
+		for _, d := range c.Delta.ToolCalls {
+			if d.ID != "" {
+				m.ToolCalls = append(m.ToolCalls, d)
+			} else if n := len(m.ToolCalls); n > 0 {
+				m.ToolCalls[n-1].Function.Arguments += d.Function.Arguments
+			}
+		}
+	}
+	return nil
+}
