@@ -119,7 +119,7 @@ const modelSchema = `{"description":"Model declares who answers: a provider, the
 	`"type":"object"},` +
 	`"maxItems":1000,"type":"array"}},` +
 	`"required":["steps"],"type":"object"}},` +
-	`"required":["provider"],"type":"object","x-kubernetes-validations":[{"fieldPath":".model","message":"model is required: it is never guessed","reason":"FieldValueRequired","rule":"self.provider in ['scripted', 'cassette'] || (has(self.model) \u0026\u0026 self.model != ”)"},` +
+	`"required":["provider"],"type":"object","x-kubernetes-validations":[{"fieldPath":".model","message":"model is required: it is never guessed","reason":"FieldValueRequired","rule":"self.provider in ['scripted', 'cassette'] || (has(self.model) \u0026\u0026 size(self.model) \u003e 0)"},` +
 	`{"fieldPath":".scripted","message":"provider scripted needs scripted.steps","reason":"FieldValueRequired","rule":"self.provider != 'scripted' || has(self.scripted)"},` +
 	`{"fieldPath":".cassette","message":"provider cassette needs cassette.path","reason":"FieldValueRequired","rule":"self.provider != 'cassette' || has(self.cassette)"}]},` +
 	`"status":{"description":"ModelStatus is what the controller found out about a model.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +

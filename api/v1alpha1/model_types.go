@@ -47,7 +47,7 @@ const (
 
 // ModelSpec is how a model is reached.
 //
-// +kubebuilder:validation:XValidation:rule="self.provider in ['scripted', 'cassette'] || (has(self.model) && self.model != ”)",message="model is required: it is never guessed",fieldPath=".model",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="self.provider in ['scripted', 'cassette'] || (has(self.model) && size(self.model) > 0)",message="model is required: it is never guessed",fieldPath=".model",reason="FieldValueRequired"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'scripted' || has(self.scripted)",message="provider scripted needs scripted.steps",fieldPath=".scripted",reason="FieldValueRequired"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'cassette' || has(self.cassette)",message="provider cassette needs cassette.path",fieldPath=".cassette",reason="FieldValueRequired"
 type ModelSpec struct {
