@@ -1,0 +1,79 @@
+// Package admission decides whether a manifest may enter.
+//
+// It finds every mistake of a set of manifests at once, as a compiler does, and
+// resolves what it admits into the immutable plan of one run.
+package admission
+
+import (
+	"slices"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// Options say how much is checked.
+type Options struct {
+	// SkipExpressions leaves out what has to be compiled as CEL: policies, the
+	// conditions of scripts and the CEL rules of the schemas. A caller that only
+	// lists or converts manifests saves the time.
+	SkipExpressions bool
+}
+
+// Admit judges a set. The catalog holds every object that could be read, also
+// the wrong ones: it may be used for a run only when the findings hold no error.
+func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
+	a := &admitter{opts: opts, catalog: newCatalog()}
+	for _, d := range set.Documents {
+		a.enter(d)
+	}
+	a.namespaces(set.Documents)
+	for _, d := range set.Documents {
+		a.document(d)
+	}
+	a.cycles()
+	if !opts.SkipExpressions {
+		a.expressions(set.Documents)
+	}
+	a.found.Sort()
+	return a.catalog, a.found
+}
+
+// admitter is one admission.
+type admitter struct {
+	opts    Options
+	catalog *Catalog
+	found   manifest.Findings
+}
+
+func (a *admitter) add(f manifest.Finding) { a.found = append(a.found, f) }
+
+func (a *admitter) document(d *manifest.Document) {
+	a.envelope(d)
+	switch obj := d.Object.(type) {
+	case *v1alpha1.Agent:
+		a.agent(d, obj)
+	case *v1alpha1.Model:
+		a.model(d, obj)
+	case *v1alpha1.Tool:
+		a.tool(d, obj)
+	case *v1alpha1.Policy:
+		a.policy(d, obj)
+	case *v1alpha1.Run:
+		a.run(d, obj)
+	}
+	a.pending(d)
+}
+
+// reference reports a name that leads nowhere. An empty one has been reported
+// as missing already.
+func (a *admitter) reference(d *manifest.Document, path, kind, name string, known []string) bool {
+	if name == "" || slices.Contains(known, name) {
+		return true
+	}
+	f := d.Errorf(path, "%s %q not found", kind, name).With(manifest.Suggest(name, known))
+	if f.Suggestion == "" {
+		f.Suggestion = listed(kind, known)
+	}
+	a.add(f)
+	return false
+}

@@ -1,0 +1,97 @@
+package admission
+
+import (
+	"path"
+	"time"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+)
+
+func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
+	a.reference(d, "spec.modelRef.name", v1alpha1.KindModel, ag.Spec.ModelRef.Name, names(a.catalog.Models))
+	a.agentTools(d, ag)
+	policies := names(a.catalog.Policies)
+	for i, ref := range ag.Spec.PolicyRefs {
+		at := manifest.Index("spec.policyRefs", i)
+		a.reference(d, at+".name", v1alpha1.KindPolicy, ref.Name, policies)
+		for j := range i {
+			if ref.Name != "" && ag.Spec.PolicyRefs[j].Name == ref.Name {
+				a.add(d.Warnf(at+".name", "policy %q is listed twice", ref.Name))
+				break
+			}
+		}
+	}
+	agents := names(a.catalog.Agents)
+	for i, ref := range ag.Spec.Subagents {
+		at := manifest.Index("spec.subagents", i) + ".name"
+		if !a.reference(d, at, v1alpha1.KindAgent, ref.Name, agents) {
+			continue
+		}
+		if sub, ok := a.catalog.Agents[ref.Name]; ok && sub.Object.Spec.Mode == v1alpha1.ModePrimary {
+			a.add(d.Errorf(at, "agent %q has mode Primary: it is started by runs only", ref.Name))
+		}
+	}
+	if ag.Spec.Inputs != nil {
+		a.schema(d, "spec.inputs.schema", ag.Spec.Inputs.Schema.Raw, true)
+	}
+	if ag.Spec.Output != nil {
+		a.schema(d, "spec.output.schema", ag.Spec.Output.Schema.Raw, false)
+	}
+	a.positive(d, "spec.limits.timeout", ag.Spec.Limits.Timeout.Duration)
+	a.positive(d, "spec.approvals.timeout", ag.Spec.Approvals.Timeout.Duration)
+	a.costs(d, ag)
+}
+
+// agentTools resolves the names of an agent's tools and looks for two tools
+// that a model would call by one name.
+func (a *admitter) agentTools(d *manifest.Document, ag *v1alpha1.Agent) {
+	known := append(names(a.catalog.Tools), builtin.Names()...)
+	calls := map[string]string{}
+	for i, t := range ag.Spec.Tools {
+		at := manifest.Index("spec.tools", i)
+		a.globs(d, at+".include", t.Include)
+		a.globs(d, at+".exclude", t.Exclude)
+		if !a.reference(d, at+".name", v1alpha1.KindTool, t.Name, known) || t.Name == "" {
+			continue
+		}
+		call := t.Name
+		if e, ok := a.catalog.Tools[t.Name]; ok {
+			call = CallName(e.Object)
+		}
+		if other, taken := calls[call]; taken && other != t.Name {
+			a.add(d.Errorf(at+".name", "tools %q and %q have one call name, %q", other, t.Name, call).
+				With("give one of them another spec.callName"))
+		}
+		calls[call] = t.Name
+	}
+}
+
+// globs checks patterns over call names.
+func (a *admitter) globs(d *manifest.Document, at string, patterns []string) {
+	for i, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			a.add(d.Errorf(manifest.Index(at, i), "%q is not a glob: %v", clip(p), err))
+		}
+	}
+}
+
+// costs warns about a cap that cannot be watched.
+func (a *admitter) costs(d *manifest.Document, ag *v1alpha1.Agent) {
+	if ag.Spec.Limits.MaxCost == "" {
+		return
+	}
+	m, ok := a.catalog.Models[ag.Spec.ModelRef.Name]
+	if ok && m.Object.Spec.Pricing == nil && m.Object.Spec.Provider != v1alpha1.ProviderScripted {
+		a.add(d.Warnf("spec.limits.maxCost", "model %q has no pricing, so its cost is unknown: a run ends at once with BudgetExceeded", m.Object.Name).
+			With("write spec.pricing in the Model"))
+	}
+}
+
+// positive refuses a duration of nothing. The pattern of durations lets "0s" pass.
+func (a *admitter) positive(d *manifest.Document, at string, v time.Duration) {
+	if v <= 0 && !d.Faulty(at) {
+		a.add(d.Errorf(at, "%s is not more than 0", v))
+	}
+}

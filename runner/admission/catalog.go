@@ -1,0 +1,66 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// Entry is an object and the document it stands in.
+type Entry[T any] struct {
+	Object *T
+	Doc    *manifest.Document
+}
+
+// Catalog holds the objects of a set by kind and name. It is not changed after
+// admission.
+type Catalog struct {
+	Agents   map[string]Entry[v1alpha1.Agent]
+	Models   map[string]Entry[v1alpha1.Model]
+	Tools    map[string]Entry[v1alpha1.Tool]
+	Policies map[string]Entry[v1alpha1.Policy]
+	Runs     map[string]Entry[v1alpha1.Run]
+
+	// unnamed are runs that only have a generateName.
+	unnamed []Entry[v1alpha1.Run]
+}
+
+func newCatalog() *Catalog {
+	return &Catalog{
+		Agents:   map[string]Entry[v1alpha1.Agent]{},
+		Models:   map[string]Entry[v1alpha1.Model]{},
+		Tools:    map[string]Entry[v1alpha1.Tool]{},
+		Policies: map[string]Entry[v1alpha1.Policy]{},
+		Runs:     map[string]Entry[v1alpha1.Run]{},
+	}
+}
+
+// put adds an object; it returns the document that has the name already.
+func (c *Catalog) put(d *manifest.Document) *manifest.Document {
+	switch obj := d.Object.(type) {
+	case *v1alpha1.Agent:
+		return enter(c.Agents, obj, d)
+	case *v1alpha1.Model:
+		return enter(c.Models, obj, d)
+	case *v1alpha1.Tool:
+		return enter(c.Tools, obj, d)
+	case *v1alpha1.Policy:
+		return enter(c.Policies, obj, d)
+	case *v1alpha1.Run:
+		return enter(c.Runs, obj, d)
+	}
+	return nil
+}
+
+func enter[T any](m map[string]Entry[T], obj *T, d *manifest.Document) *manifest.Document {
+	if before, ok := m[d.Name]; ok {
+		return before.Doc
+	}
+	m[d.Name] = Entry[T]{obj, d}
+	return nil
+}
+
+// names returns the names of a kind, sorted.
+func names[T any](m map[string]Entry[T]) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,304 @@
+package admission
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// ResolveOptions choose among several objects.
+type ResolveOptions struct {
+	// Agent and Run are names; at most one of them need be given, and none when
+	// there is only one Run, or no Run and only one Agent to start.
+	Agent, Run string
+	// Model replaces the agent's own.
+	Model string
+}
+
+// Plan is everything a run is made of. It can be written as JSON and read
+// again, so a resumed run needs no manifests. It must not be changed.
+type Plan struct {
+	Agent    *v1alpha1.Agent    `json:"agent"`
+	Model    *v1alpha1.Model    `json:"model"`
+	Tools    []PlannedTool      `json:"tools"`
+	Policies []*v1alpha1.Policy `json:"policies"`
+	// Run is nil when the run was started without a Run object.
+	Run *v1alpha1.Run `json:"run,omitempty"`
+	// Limits are those of the agent, narrowed by the run.
+	Limits v1alpha1.Limits `json:"limits"`
+	// Sources tell where each object was declared, as kind/name → file:line:col;
+	// a rule is policy/name/rule. What is built in is not listed.
+	Sources map[string]string `json:"sources,omitempty"`
+}
+
+// PlannedTool is one entry of the agent's tool list: the Tool with all defaults
+// written out, and the entry's own choice of functions.
+type PlannedTool struct {
+	Tool    *v1alpha1.Tool `json:"tool"`
+	Include []string       `json:"include,omitempty"`
+	Exclude []string       `json:"exclude,omitempty"`
+}
+
+// CallName is what the model calls the tool.
+func (t PlannedTool) CallName() string { return CallName(t.Tool) }
+
+// Resolve picks one agent or run and follows its references. Relative paths
+// become absolute, from the folder of the manifest they stand in. An error is
+// the user's: what to run is not clear, or does not exist.
+func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
+	agent, run, err := c.choose(opts)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Agent: agent.Object.DeepCopy(), Limits: *agent.Object.Spec.Limits.DeepCopy(), Sources: map[string]string{}}
+	p.declare(agent.Doc)
+	model, err := c.chooseModel(opts.Model, p.Agent)
+	if err != nil {
+		return nil, err
+	}
+	p.Model = model.Object.DeepCopy()
+	absoluteModel(p.Model, model.Doc.Dir)
+	p.declare(model.Doc)
+	if err := c.planTools(p); err != nil {
+		return nil, err
+	}
+	c.planPolicies(p)
+	if run != nil {
+		p.Run = run.Object.DeepCopy()
+		p.declare(run.Doc)
+		if w := p.Run.Spec.Workspace; w != nil && w.Source != nil && w.Source.Path != "" {
+			w.Source.Path = absolute(run.Doc.Dir, w.Source.Path)
+		}
+		narrow(&p.Limits, p.Run.Spec.Limits)
+	}
+	return p, nil
+}
+
+func (p *Plan) declare(d *manifest.Document) {
+	p.Sources[d.String()] = manifest.Position{File: d.File, Line: d.Line, Col: 1}.String()
+}
+
+// choose finds what is to be run.
+func (c *Catalog) choose(opts ResolveOptions) (Entry[v1alpha1.Agent], *Entry[v1alpha1.Run], error) {
+	var none Entry[v1alpha1.Agent]
+	run, err := c.chooseRun(opts)
+	if err != nil {
+		return none, nil, err
+	}
+	name := opts.Agent
+	if run != nil {
+		if name != "" && name != run.Object.Spec.AgentRef.Name {
+			return none, nil, fmt.Errorf("run %q is of agent %q, not %q", run.Object.Name, run.Object.Spec.AgentRef.Name, name)
+		}
+		name = run.Object.Spec.AgentRef.Name
+	}
+	if name == "" {
+		if name, err = c.onlyAgent(); err != nil {
+			return none, nil, err
+		}
+	}
+	agent, ok := c.Agents[name]
+	switch {
+	case !ok:
+		return none, nil, missing(v1alpha1.KindAgent, name, names(c.Agents))
+	case agent.Object.Spec.Mode == v1alpha1.ModeSubagent:
+		return none, nil, fmt.Errorf("agent %q has mode Subagent: only other agents start it", name)
+	}
+	return agent, run, nil
+}
+
+func (c *Catalog) chooseRun(opts ResolveOptions) (*Entry[v1alpha1.Run], error) {
+	if opts.Run != "" {
+		r, ok := c.Runs[opts.Run]
+		if !ok {
+			return nil, missing(v1alpha1.KindRun, opts.Run, names(c.Runs))
+		}
+		return &r, nil
+	}
+	all := slices.Clone(c.unnamed)
+	for _, n := range names(c.Runs) {
+		all = append(all, c.Runs[n])
+	}
+	if opts.Agent != "" {
+		all = slices.DeleteFunc(all, func(e Entry[v1alpha1.Run]) bool { return e.Object.Spec.AgentRef.Name != opts.Agent })
+	}
+	switch len(all) {
+	case 0:
+		return nil, nil //nolint:nilnil // no Run object is a valid answer
+	case 1:
+		return &all[0], nil
+	}
+	if opts.Agent != "" {
+		return nil, fmt.Errorf("agent %q has %d runs: name one of %s", opts.Agent, len(all), strings.Join(names(c.Runs), ", "))
+	}
+	return nil, fmt.Errorf("the manifests hold %d runs: name one of %s", len(all), strings.Join(names(c.Runs), ", "))
+}
+
+func (c *Catalog) onlyAgent() (string, error) {
+	var can []string
+	for _, n := range names(c.Agents) {
+		if c.Agents[n].Object.Spec.Mode != v1alpha1.ModeSubagent {
+			can = append(can, n)
+		}
+	}
+	switch len(can) {
+	case 0:
+		return "", fmt.Errorf("the manifests hold no Agent that a run can start")
+	case 1:
+		return can[0], nil
+	}
+	return "", fmt.Errorf("the manifests hold %d agents: name one with --agent: %s", len(can), strings.Join(can, ", "))
+}
+
+func (c *Catalog) chooseModel(name string, agent *v1alpha1.Agent) (Entry[v1alpha1.Model], error) {
+	if name == "" {
+		name = agent.Spec.ModelRef.Name
+	}
+	m, ok := c.Models[name]
+	if !ok {
+		return m, missing(v1alpha1.KindModel, name, names(c.Models))
+	}
+	return m, nil
+}
+
+func missing(kind, name string, known []string) error {
+	hint := manifest.Suggest(name, known)
+	if hint == "" {
+		hint = listed(kind, known)
+	}
+	return fmt.Errorf("%s %q not found; %s", strings.ToLower(kind), name, hint)
+}
+
+// planTools keeps the order of the agent: the model is shown the tools in it.
+func (c *Catalog) planTools(p *Plan) error {
+	for _, entry := range p.Agent.Spec.Tools {
+		var t *v1alpha1.Tool
+		if e, ok := c.Tools[entry.Name]; ok {
+			t = e.Object.DeepCopy()
+			absoluteTool(t, e.Doc.Dir)
+			p.declare(e.Doc)
+		} else {
+			var err error
+			if t, err = shipped(entry.Name); err != nil {
+				return err
+			}
+		}
+		materialise(t)
+		p.Tools = append(p.Tools, PlannedTool{Tool: t, Include: entry.Include, Exclude: entry.Exclude})
+	}
+	return nil
+}
+
+// planPolicies takes the policies that the agent names, and those that select it.
+func (c *Catalog) planPolicies(p *Plan) {
+	for _, name := range names(c.Policies) {
+		e := c.Policies[name]
+		if !Concerns(e.Object, p.Agent) {
+			continue
+		}
+		p.Policies = append(p.Policies, e.Object.DeepCopy())
+		p.declare(e.Doc)
+	}
+}
+
+// Concerns reports whether a policy judges the calls of an agent: the agent
+// names it, or its selector matches.
+func Concerns(p *v1alpha1.Policy, agent *v1alpha1.Agent) bool {
+	if slices.ContainsFunc(agent.Spec.PolicyRefs, func(r v1alpha1.Reference) bool { return r.Name == p.Name }) {
+		return true
+	}
+	if p.Spec.AppliesTo == nil || p.Spec.AppliesTo.AgentSelector == nil {
+		return false
+	}
+	s, err := metav1.LabelSelectorAsSelector(p.Spec.AppliesTo.AgentSelector)
+	// A selector that cannot be read was an error of admission; it must not
+	// take a policy out of force.
+	return err != nil || s.Matches(labels.Set(agent.Labels))
+}
+
+// narrow applies the limits of a run. Admission has refused wider ones; the
+// smaller of the two holds in any case.
+func narrow(l *v1alpha1.Limits, run *v1alpha1.RunLimits) {
+	if run == nil {
+		return
+	}
+	l.MaxSteps = smaller(l.MaxSteps, run.MaxSteps)
+	l.MaxTokens = smaller(l.MaxTokens, run.MaxTokens)
+	l.MaxParallelTools = smaller(l.MaxParallelTools, run.MaxParallelTools)
+	if run.Timeout != nil {
+		l.Timeout.Duration = smaller(l.Timeout.Duration, run.Timeout.Duration)
+	}
+	own, err := run.MaxCost.Micros()
+	most, _ := l.MaxCost.Micros()
+	if run.MaxCost != "" && err == nil && (l.MaxCost == "" || own < most) {
+		l.MaxCost = run.MaxCost
+	}
+}
+
+// smaller of two limits, where 0 is none.
+func smaller[T ~int32 | ~int64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func absoluteModel(m *v1alpha1.Model, dir string) {
+	if m.Spec.APIKey != nil {
+		absoluteValue(&m.Spec.APIKey.ValueFrom, dir)
+	}
+	if m.Spec.Cassette != nil {
+		m.Spec.Cassette.Path = absolute(dir, m.Spec.Cassette.Path)
+	}
+}
+
+func absoluteTool(t *v1alpha1.Tool, dir string) {
+	src := &t.Spec.Source
+	if src.Plugin != nil {
+		absoluteCommand(src.Plugin.Command, dir)
+	}
+	if src.Exec != nil {
+		absoluteCommand(src.Exec.Command, dir)
+	}
+	if src.MCP != nil && src.MCP.Stdio != nil {
+		absoluteCommand(src.MCP.Stdio.Command, dir)
+	}
+	if src.MCP != nil && src.MCP.HTTP != nil {
+		for i := range src.MCP.HTTP.Headers {
+			absoluteValue(&src.MCP.HTTP.Headers[i].ValueFrom, dir)
+		}
+	}
+	for i := range t.Spec.Env {
+		if v := t.Spec.Env[i].ValueFrom; v != nil {
+			absoluteValue(v, dir)
+		}
+	}
+}
+
+func absoluteValue(v *v1alpha1.ValueFrom, dir string) {
+	if v.File != "" {
+		v.File = absolute(dir, v.File)
+	}
+	absoluteCommand(v.Exec, dir)
+}
+
+// absoluteCommand leaves a bare program name to the search path.
+func absoluteCommand(command []string, dir string) {
+	if len(command) > 0 && strings.Contains(command[0], "/") {
+		command[0] = absolute(dir, command[0])
+	}
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}

@@ -1,0 +1,120 @@
+package admission
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+func (a *admitter) run(d *manifest.Document, r *v1alpha1.Run) {
+	if a.reference(d, "spec.agentRef.name", v1alpha1.KindAgent, r.Spec.AgentRef.Name, names(a.catalog.Agents)) {
+		if e, ok := a.catalog.Agents[r.Spec.AgentRef.Name]; ok {
+			a.runOf(d, r, e)
+		}
+	}
+	if ref := r.Spec.WorkspaceRef; ref != nil {
+		a.reference(d, "spec.workspaceRef.name", "Workspace", ref.Name, nil)
+	}
+	if ttl := r.Spec.TTLAfterFinished; ttl != nil && ttl.Duration < 0 {
+		a.add(d.Errorf("spec.ttlAfterFinished", "%s is less than 0", ttl.Duration))
+	}
+	if w := r.Spec.Workspace; w != nil {
+		a.workspace(d, w)
+	}
+}
+
+func (a *admitter) workspace(d *manifest.Document, w *v1alpha1.WorkspaceSpec) {
+	for i, p := range w.Exclude {
+		if !doublestar.ValidatePattern(filepath.ToSlash(p)) {
+			a.add(d.Errorf(manifest.Index("spec.workspace.exclude", i), "%q is not a glob", clip(p)))
+		}
+	}
+	if w.Strategy == v1alpha1.StrategyEmpty && w.Source != nil {
+		a.add(d.Warnf("spec.workspace.source", "has no effect: strategy Empty starts with nothing"))
+	}
+	a.quantity(d, "spec.workspace.sizeLimit", w.SizeLimit)
+}
+
+// runOf holds a run against its agent.
+func (a *admitter) runOf(d *manifest.Document, r *v1alpha1.Run, agent Entry[v1alpha1.Agent]) {
+	if agent.Object.Spec.Mode == v1alpha1.ModeSubagent {
+		a.add(d.Errorf("spec.agentRef.name", "agent %q has mode Subagent: only other agents start it", agent.Object.Name))
+	}
+	if l := r.Spec.Limits; l != nil {
+		a.narrower(d, l, &agent.Object.Spec.Limits)
+	}
+	var given []byte
+	if r.Spec.Inputs != nil {
+		given = r.Spec.Inputs.Raw
+	}
+	if agent.Object.Spec.Inputs == nil {
+		if len(given) > 0 && string(given) != "{}" && !agent.Doc.Faulty("spec.inputs") {
+			a.add(d.KeyErrorf("spec.inputs", "agent %q takes no inputs", agent.Object.Name).With("write spec.inputs.schema in the Agent"))
+		}
+		return
+	}
+	if len(given) == 0 {
+		given = []byte("{}")
+	}
+	a.inputs(d, agent.Object.Spec.Inputs.Schema.Raw, given)
+}
+
+// narrower reports limits that a run would widen: an agent's limits are a promise.
+func (a *admitter) narrower(d *manifest.Document, run *v1alpha1.RunLimits, agent *v1alpha1.Limits) {
+	wider := func(field string, run, agent any) {
+		a.add(d.Errorf("spec.limits."+field, "%v is wider than the agent's %v: a run may only narrow", run, agent))
+	}
+	if run.MaxSteps > agent.MaxSteps {
+		wider("maxSteps", run.MaxSteps, agent.MaxSteps)
+	}
+	if agent.MaxTokens > 0 && run.MaxTokens > agent.MaxTokens {
+		wider("maxTokens", run.MaxTokens, agent.MaxTokens)
+	}
+	if run.MaxParallelTools > agent.MaxParallelTools {
+		wider("maxParallelTools", run.MaxParallelTools, agent.MaxParallelTools)
+	}
+	if run.Timeout != nil {
+		a.positive(d, "spec.limits.timeout", run.Timeout.Duration)
+		if agent.Timeout.Duration > 0 && run.Timeout.Duration > agent.Timeout.Duration {
+			wider("timeout", brief(run.Timeout.Duration), brief(agent.Timeout.Duration))
+		}
+	}
+	own, err1 := run.MaxCost.Micros()
+	most, err2 := agent.MaxCost.Micros()
+	if err1 == nil && err2 == nil && agent.MaxCost != "" && own > most {
+		wider("maxCost", run.MaxCost, agent.MaxCost)
+	}
+}
+
+// brief writes 15m, not 15m0s.
+func brief(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if len(s) > len(zero) && s[len(s)-len(zero):] == zero {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
+
+// inputs holds a run's inputs against the schema of its agent.
+func (a *admitter) inputs(d *manifest.Document, schema, given json.RawMessage) {
+	compiled, err := compile(schema)
+	if err != nil {
+		return // reported at the agent
+	}
+	for _, p := range check(compiled, given) {
+		path := "spec.inputs" + p.path
+		f := d.Errorf(path, "%s", p.message)
+		if d.Value != nil && lookup(d.Value, "spec.inputs") == nil {
+			f = d.KeyErrorf("spec", "%s", p.message).At(path)
+		}
+		f.See = "agentctl explain run.spec.inputs"
+		a.add(f)
+	}
+}

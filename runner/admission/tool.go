@@ -1,0 +1,228 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+)
+
+func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
+	a.source(d, t)
+	a.callName(d, t)
+	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 {
+		a.schema(d, "spec.parameters", t.Spec.Parameters.Raw, true)
+	}
+	for i := range t.Spec.Env {
+		a.env(d, manifest.Index("spec.env", i), &t.Spec.Env[i])
+	}
+	if http := t.Spec.Source.MCP; http != nil && http.HTTP != nil {
+		for i := range http.HTTP.Headers {
+			a.valueFrom(d, manifest.Index("spec.source.mcp.http.headers", i)+".valueFrom", &http.HTTP.Headers[i].ValueFrom)
+		}
+	}
+	a.network(d, t)
+	a.positive(d, "spec.limits.timeout", t.Spec.Limits.Timeout.Duration)
+	a.quantity(d, "spec.limits.memory", t.Spec.Limits.Memory)
+	a.quantity(d, "spec.limits.cpu", t.Spec.Limits.CPU)
+}
+
+func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool) {
+	src := t.Spec.Source
+	typed := t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0
+	switch {
+	case src.Builtin != nil:
+		a.builtin(d, t, src.Builtin.Name)
+	case src.Agent != nil:
+		a.reference(d, "spec.source.agent.name", v1alpha1.KindAgent, src.Agent.Name, names(a.catalog.Agents))
+	case src.Exec != nil:
+		a.command(d, "spec.source.exec.command", src.Exec.Command)
+		if !typed && !d.Faulty("spec.parameters") {
+			a.add(d.KeyErrorf("spec", `field "parameters" is missing: a program behind exec cannot tell its own`).At("spec.parameters").
+				With("write parameters: {type: object, properties: {...}}"))
+		}
+	case src.Plugin != nil:
+		a.command(d, "spec.source.plugin.command", src.Plugin.Command)
+		if !typed && !d.Faulty("spec.parameters") {
+			a.add(d.Warnf("spec.source.plugin", "args untyped: without parameters no rule can be checked against this tool's arguments").
+				With("write the program's JSON Schema as spec.parameters"))
+		}
+	}
+}
+
+func (a *admitter) command(d *manifest.Document, path string, command []string) {
+	if len(command) > 0 && strings.TrimSpace(command[0]) == "" && !d.Faulty(path) {
+		a.add(d.Errorf(manifest.Index(path, 0), "the program's name is empty"))
+	}
+	for i, arg := range command {
+		if strings.ContainsRune(arg, 0) {
+			a.add(d.Errorf(manifest.Index(path, i), "an argument must not hold a NUL character"))
+		}
+	}
+}
+
+// builtin holds a manifest to the floors of a shipped tool.
+func (a *admitter) builtin(d *manifest.Document, t *v1alpha1.Tool, name string) {
+	b, ok := builtin.Lookup(name)
+	if !ok {
+		if name != "" {
+			a.reference(d, "spec.source.builtin.name", "built-in tool", name, builtin.Names())
+		}
+		return
+	}
+	if t.Spec.Risk != "" && t.Spec.Risk < b.Risk {
+		a.add(d.Errorf("spec.risk", "%s is below %s, the risk of the built-in tool %s: a manifest can only raise it", t.Spec.Risk, b.Risk, name))
+	}
+	if t.Spec.Category != "" && t.Spec.Category != b.Category {
+		a.add(d.Errorf("spec.category", "the built-in tool %s is of category %s: rules rely on it", name, b.Category))
+	}
+	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 {
+		a.add(d.KeyErrorf("spec.parameters", "the parameters of the built-in tool %s are compiled in", name))
+	}
+}
+
+// callName keeps the name of a shipped tool for that tool: a rule or a
+// permission about bash must mean the shell.
+func (a *admitter) callName(d *manifest.Document, t *v1alpha1.Tool) {
+	name := CallName(t)
+	if _, ok := builtin.Lookup(name); !ok {
+		if len(name) > 64 || strings.ContainsRune(name, '.') {
+			a.add(d.Errorf("metadata.name", "%q cannot be the name by which a model calls the tool: 1 to 64 of A-Z a-z 0-9 _ -", clip(name)).
+				With("write spec.callName"))
+		}
+		return
+	}
+	if t.Spec.Source.Builtin != nil && t.Spec.Source.Builtin.Name == name || d.Faulty("spec.source") {
+		return
+	}
+	path := "spec.callName"
+	if t.Spec.CallName == "" {
+		path = "metadata.name"
+	}
+	a.add(d.Errorf(path, "the call name %q belongs to a built-in tool: rules about it would judge another program", name).
+		With("choose another spec.callName"))
+}
+
+// CallName is what models and rules call a tool.
+func CallName(t *v1alpha1.Tool) string {
+	if t.Spec.CallName != "" {
+		return t.Spec.CallName
+	}
+	return t.Name
+}
+
+func (a *admitter) env(d *manifest.Document, path string, e *v1alpha1.EnvVar) {
+	switch {
+	case e.Value != nil && e.ValueFrom != nil:
+		a.add(d.Errorf(path, "needs exactly one of value, valueFrom; both are given"))
+	case e.Value == nil && e.ValueFrom == nil && !d.Faulty(path):
+		a.add(d.Errorf(path, "needs exactly one of value, valueFrom; none is given"))
+	}
+	if e.ValueFrom != nil {
+		a.valueFrom(d, path+".valueFrom", e.ValueFrom)
+	}
+}
+
+// valueFrom warns about places that only a cluster has.
+func (a *admitter) valueFrom(d *manifest.Document, path string, v *v1alpha1.ValueFrom) {
+	if v.SecretKeyRef != nil {
+		a.add(d.Warnf(path+".secretKeyRef", "works on a cluster only: a run elsewhere ends with exit code 4"))
+	}
+}
+
+func (a *admitter) network(d *manifest.Document, t *v1alpha1.Tool) {
+	n := t.Spec.Network
+	for i, entry := range n.Allow {
+		if entry == "" {
+			continue
+		}
+		if message := wrongHost(entry); message != "" {
+			a.add(d.Errorf(manifest.Index("spec.network.allow", i), "%q %s", clip(entry), message))
+		}
+	}
+	if len(n.Allow) > 0 && n.Mode != v1alpha1.NetworkProxy {
+		a.add(d.Warnf("spec.network.allow", "has no effect: it counts for mode Proxy only, and the mode is %s", n.Mode))
+	}
+}
+
+func wrongHost(entry string) string {
+	host, port, err := net.SplitHostPort(entry)
+	if err != nil || host == "" || strings.ContainsAny(host, "/ \t") {
+		return "is not host:port such as api.github.com:443"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Sprintf("has no port between 1 and 65535: %s", port)
+	}
+	return ""
+}
+
+func (a *admitter) quantity(d *manifest.Document, path string, q *resource.Quantity) {
+	if q != nil && q.Sign() <= 0 {
+		a.add(d.Errorf(path, "%s is not more than 0", q))
+	}
+}
+
+// shipped returns a built-in tool as the object it would be in a manifest.
+func shipped(name string) (*v1alpha1.Tool, error) {
+	obj := map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTool,
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"source": map[string]any{"builtin": map[string]any{"name": name}}},
+	}
+	crds.ApplyDefaults(v1alpha1.KindTool, obj)
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("built-in tool %q: %w", name, err)
+	}
+	t := &v1alpha1.Tool{}
+	if err := json.Unmarshal(raw, t); err != nil {
+		return nil, fmt.Errorf("built-in tool %q: %w", name, err)
+	}
+	return t, nil
+}
+
+// materialise fills in what a Tool leaves to its source: a shipped tool's own
+// values, and the documented defaults for the others.
+func materialise(t *v1alpha1.Tool) {
+	s := &t.Spec
+	s.CallName = CallName(t)
+	b := builtin.Tool{
+		Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
+		Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadOnly,
+	}
+	if s.Source.Builtin != nil {
+		if found, ok := builtin.Lookup(s.Source.Builtin.Name); ok {
+			b = found
+			s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(b.Parameters)}
+			s.Risk = max(s.Risk, b.Risk)
+		}
+	}
+	if s.Description == "" {
+		s.Description = b.Description
+	}
+	fill(&s.Risk, b.Risk)
+	for _, e := range b.Effects {
+		if !slices.Contains(s.Effects, e) {
+			s.Effects = append(s.Effects, e)
+		}
+	}
+	fill(&s.Category, b.Category)
+	fill(&s.Concurrency, b.Concurrency)
+	fill(&s.Retry, b.Retry)
+	fill(&s.WorkspaceAccess, b.Access)
+}
+
+func fill[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}

@@ -1,0 +1,220 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	kjson "sigs.k8s.io/json"
+)
+
+// Document is one object of a manifest.
+type Document struct {
+	// File and Line tell where the document begins.
+	File string
+	Line int
+	// Dir is the absolute folder that relative paths of the document start from.
+	Dir string
+
+	APIVersion, Kind, Name, Namespace string
+
+	// JSON is the object with its defaults, without what could not be used;
+	// Value is the same, decoded.
+	JSON  []byte
+	Value map[string]any
+	// Object is a *v1alpha1.Agent, Model, Tool, Policy or Run; nil when the kind
+	// is none of them.
+	Object any
+	// Broken is set when some of the document was left out because of an error.
+	Broken bool
+	// Validations are the CEL rules of the kind's schema, with the values to
+	// hold against them.
+	Validations []Validation
+
+	text *text
+	// faults are the paths of the errors found so far; secrets are values that
+	// must not be shown.
+	faults  []string
+	secrets []string
+}
+
+// Validation is one x-kubernetes-validations rule and the value it is about.
+type Validation struct {
+	// Path of the value, and of the field the rule blames.
+	Path, Field string
+	// Rule in CEL over self; Message says what is wrong when it is false.
+	Rule, Message string
+	Self          any
+}
+
+// newDocument decodes one document. It returns nil for one that holds no object.
+func newDocument(src source, c chunk, p patterns) (*Document, Findings) {
+	d := &Document{File: src.name, Line: c.line, Dir: src.dir, text: newText(src.name, c)}
+	value, errs := decode(d.text)
+	if value == nil {
+		return nil, errs
+	}
+	obj, ok := value.(map[string]any)
+	if !ok {
+		return nil, append(errs, d.errorAt("", "a manifest is a mapping, not %s", describe(value)))
+	}
+	d.Value = obj
+	d.Broken = errs.HasErrors()
+	d.APIVersion, _ = obj["apiVersion"].(string)
+	d.Kind, _ = obj["kind"].(string)
+	errs = append(errs, d.shape(obj, p)...)
+	if meta, ok := obj["metadata"].(map[string]any); ok {
+		d.Name, _ = meta["name"].(string)
+		d.Namespace, _ = meta["namespace"].(string)
+	}
+	if err := d.object(obj); err != nil {
+		errs = append(errs, d.Errorf("", "%v", err))
+		d.Broken = true
+	}
+	return d, errs
+}
+
+// shape holds the object against the schema of its kind, takes out what does
+// not fit, and fills in the defaults.
+func (d *Document) shape(obj map[string]any, p patterns) Findings {
+	kind, known := crds.Kind(d.Kind)
+	if !known {
+		return nil
+	}
+	s := &shape{doc: d, patterns: p}
+	delete(obj, "status") // written by whoever runs the object, never by its author
+	s.object("", wholeSchema(kind.Schema), obj)
+	for i, f := range s.found {
+		if f.Severity == Error {
+			d.faults, d.Broken = append(d.faults, f.Path), true
+		}
+		if len(d.secrets) > 0 { // one that stood before the secret was found
+			s.found[i] = d.at(f, f.Position)
+		}
+	}
+	crds.ApplyDefaults(d.Kind, obj)
+	return s.found
+}
+
+// object makes the typed object out of what is left.
+func (d *Document) object(obj map[string]any) error {
+	target := newObject(d.Kind)
+	if target == nil {
+		return nil
+	}
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encode the object: %w", err)
+	}
+	strict, err := kjson.UnmarshalStrict(raw, target)
+	d.JSON, d.Object = raw, target
+	if err == nil && len(strict) > 0 && !d.Broken {
+		// The schema has let through what the Go type does not know: the two differ.
+		err = strict[0]
+	}
+	if err != nil {
+		return fmt.Errorf("decode the object: %w", err)
+	}
+	return nil
+}
+
+func newObject(kind string) any {
+	switch kind {
+	case v1alpha1.KindAgent:
+		return &v1alpha1.Agent{}
+	case v1alpha1.KindModel:
+		return &v1alpha1.Model{}
+	case v1alpha1.KindTool:
+		return &v1alpha1.Tool{}
+	case v1alpha1.KindPolicy:
+		return &v1alpha1.Policy{}
+	case v1alpha1.KindRun:
+		return &v1alpha1.Run{}
+	}
+	return nil
+}
+
+// String names the document as kind/name.
+func (d *Document) String() string { return strings.ToLower(d.Kind) + "/" + d.Name }
+
+// Locate returns the place of a field's value, for example of
+// spec.tools[1].name. A field that is not there stands where its parent's key is.
+func (d *Document) Locate(path string) Position {
+	at := d.text.find(path)
+	if at.key != nil && (!at.exact || at.value.Line != at.key.Line) {
+		return d.text.position(at.key)
+	}
+	return d.text.position(at.value)
+}
+
+// LocateKey returns the place of a field's name.
+func (d *Document) LocateKey(path string) Position {
+	at := d.text.find(path)
+	if at.key != nil {
+		return d.text.position(at.key)
+	}
+	return d.text.position(at.value)
+}
+
+// Errorf returns an error about the value at a path.
+func (d *Document) Errorf(path, format string, args ...any) Finding {
+	f := d.errorAt(path, format, args...)
+	if d.Kind != "" && newObject(d.Kind) != nil {
+		f.See = "agentctl explain " + fieldPath(d.Kind, path)
+	}
+	return f
+}
+
+// Warnf returns a warning about the value at a path.
+func (d *Document) Warnf(path, format string, args ...any) Finding {
+	f := d.Errorf(path, format, args...)
+	f.Severity = Warning
+	return f
+}
+
+// KeyErrorf returns an error about the name of a field.
+func (d *Document) KeyErrorf(path, format string, args ...any) Finding {
+	f := d.Errorf(path, format, args...)
+	return d.at(f, d.LocateKey(path))
+}
+
+func (d *Document) errorAt(path, format string, args ...any) Finding {
+	f := Finding{Severity: Error, Path: path, Message: fmt.Sprintf(format, args...)}
+	return d.at(f, d.Locate(path))
+}
+
+func (d *Document) at(f Finding, p Position) Finding {
+	f.Position = p
+	before, rest := cut(d.text.lineAt(p.Line), p.Col)
+	for _, secret := range d.secrets {
+		before, rest = strings.ReplaceAll(before, secret, hiddenText), strings.ReplaceAll(rest, secret, hiddenText)
+	}
+	f.Snippet, f.caret = snippet(credential.ReplaceAllString(before, "${1}"+hiddenText), credential.ReplaceAllString(rest, "${1}"+hiddenText))
+	return f
+}
+
+// hiddenText stands where a credential stood.
+const hiddenText = "***"
+
+// credential finds what looks like one in a line that could not be understood.
+var credential = regexp.MustCompile(`(?i)((?:api_?key|token|secret|password|authorization)["']?\s*:\s*)[^\s{\[#&*][^,}\]]*`)
+
+// Faulty reports whether an error was found at a field or inside it.
+func (d *Document) Faulty(path string) bool {
+	return slices.ContainsFunc(d.faults, func(f string) bool {
+		rest, ok := strings.CutPrefix(f, path)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// hide keeps a value out of every snippet: a literal credential must not travel
+// into a terminal or a CI log.
+func (d *Document) hide(v any) {
+	if s := fmt.Sprint(v); len(s) > 1 {
+		d.secrets = append(d.secrets, s)
+	}
+}

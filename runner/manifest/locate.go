@@ -1,0 +1,154 @@
+package manifest
+
+import (
+	"bytes"
+	"strconv"
+	"sync"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// text is the source of a document. It is parsed into nodes only when somebody
+// asks where a field stands, because a manifest without mistakes is never asked.
+type text struct {
+	file string
+	data []byte
+	line int
+	root func() *yaml.Node
+}
+
+func newText(file string, c chunk) *text {
+	return &text{file: file, data: c.data, line: c.line, root: sync.OnceValue(func() *yaml.Node {
+		var n yaml.Node
+		if err := yaml.Unmarshal(c.data, &n); err != nil || len(n.Content) == 0 {
+			return nil
+		}
+		return n.Content[0]
+	})}
+}
+
+// found is what a path leads to. key is nil for items of a list, and both are
+// those of the nearest parent when the path leads nowhere.
+type found struct {
+	key, value *yaml.Node
+	exact      bool
+}
+
+func (t *text) find(path string) found {
+	n := t.root()
+	if n == nil {
+		return found{}
+	}
+	at := found{value: n, exact: true}
+	for _, s := range parsePath(path) {
+		key, value := child(at.value, s)
+		if value == nil {
+			at.exact = false
+			return at
+		}
+		at = found{key: key, value: value, exact: true}
+	}
+	return at
+}
+
+func child(n *yaml.Node, s step) (key, value *yaml.Node) {
+	n = deref(n)
+	switch {
+	case s.list && n.Kind == yaml.SequenceNode:
+		if s.index >= 0 && s.index < len(n.Content) {
+			return nil, n.Content[s.index]
+		}
+	case !s.list && n.Kind == yaml.MappingNode:
+		return member(n, s.key, 0)
+	}
+	return nil, nil
+}
+
+// member finds a key in a mapping, and then in what "<<" merges into it.
+func member(n *yaml.Node, name string, depth int) (key, value *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := n.Content[i]; k.Kind == yaml.ScalarNode && (k.Value == name || boolKey(k, name)) {
+			return k, n.Content[i+1]
+		}
+	}
+	for i := 0; i+1 < len(n.Content) && depth < MaxDepth; i += 2 {
+		if n.Content[i].Tag != "!!merge" {
+			continue
+		}
+		merged := deref(n.Content[i+1])
+		sources := []*yaml.Node{merged}
+		if merged.Kind == yaml.SequenceNode {
+			sources = merged.Content
+		}
+		for _, src := range sources {
+			if src = deref(src); src.Kind == yaml.MappingNode {
+				if k, v := member(src, name, depth+1); v != nil {
+					return k, v
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// boolKey reports whether a plain key such as on was read as name, "true".
+func boolKey(k *yaml.Node, name string) bool {
+	return (name == "true" || name == "false") && k.Style == 0 && strconv.FormatBool(truth(k.Value)) == name && boolWord(k.Value)
+}
+
+func deref(n *yaml.Node) *yaml.Node {
+	for range MaxDepth {
+		if n.Kind != yaml.AliasNode || n.Alias == nil {
+			break
+		}
+		n = n.Alias
+	}
+	return n
+}
+
+// position turns a node's place in the document into one in the file.
+func (t *text) position(n *yaml.Node) Position {
+	if n == nil {
+		return Position{File: t.file, Line: t.first(), Col: 1}
+	}
+	return Position{File: t.file, Line: t.line + n.Line - 1, Col: n.Column}
+}
+
+// first is the line on which the document's content begins.
+func (t *text) first() int {
+	line := t.line
+	for l := range bytes.Lines(t.data) {
+		l = bytes.TrimRight(l, "\r\n")
+		if content(l) && !border(l, "---") {
+			return line
+		}
+		line++
+	}
+	return t.line
+}
+
+// lineAt returns a line of the file.
+func (t *text) lineAt(line int) string {
+	n := t.line
+	for l := range bytes.Lines(t.data) {
+		if n == line {
+			return string(bytes.TrimRight(l, "\r\n"))
+		}
+		n++
+	}
+	return ""
+}
+
+// boolWord reports whether YAML 1.1 reads a plain word as a boolean that
+// people write as a word: these are the surprises, true and false are none.
+func boolWord(s string) bool {
+	switch s {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return true
+	}
+	return false
+}
+
+func truth(s string) bool {
+	return s != "" && (s[0] == 'y' || s[0] == 'Y' || s == "on" || s == "On" || s == "ON")
+}
