@@ -1,0 +1,79 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"strings"
+)
+
+// forms returns a secret in the forms in which programs print it.
+func forms(v string) []string {
+	if len(v) < MinLength {
+		return nil
+	}
+	all := []string{v, quoted(v, false), quoted(v, true), html.EscapeString(v), strings.ReplaceAll(v, "'", `'\''`)}
+	for _, escaped := range []string{url.QueryEscape(v), url.PathEscape(v)} {
+		all = append(all, escaped, lowerEscapes(escaped))
+	}
+	all = append(all, hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))))
+	all = append(all, base64Forms(v)...)
+	return append(all, lineForms(v)...)
+}
+
+// lineForms are the lines of a key that has several: tools indent them, number
+// them and end them with CRLF.
+func lineForms(v string) []string {
+	// A shorter line, or one that frames a key, stands in other texts too.
+	const enough = 24
+	if !strings.Contains(v, "\n") {
+		return nil
+	}
+	var all []string
+	for line := range strings.Lines(v) {
+		line = strings.TrimSpace(line)
+		if len(line) >= enough && !strings.HasPrefix(line, "-----") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// quoted is the value inside a JSON string; some encoders escape < > & as well.
+func quoted(v string, forHTML bool) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(forHTML)
+	if e.Encode(v) != nil {
+		return ""
+	}
+	s := strings.TrimSuffix(b.String(), "\n")
+	return s[1 : len(s)-1]
+}
+
+func lowerEscapes(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i:], strings.ToLower(string(b[i:i+3])))
+		}
+	}
+	return string(b)
+}
+
+// base64Forms are the characters that depend on the value alone, for each of
+// the three positions at which it can stand in a longer text.
+func base64Forms(v string) []string {
+	var all []string
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			s := enc.EncodeToString([]byte(strings.Repeat("\x00", before) + v))
+			from := (before*8 + 5) / 6
+			to := (before + len(v)) * 8 / 6
+			all = append(all, s[from:to])
+		}
+	}
+	return all
+}

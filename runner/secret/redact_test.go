@@ -1,0 +1,180 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+const key = "sk-Ab3?d/E+f=ghIJ&<1>"
+
+func TestRedactForms(t *testing.T) {
+	r := NewRedactor(NewValue(key), NewValue("short"), NewValue("line one of a private key\nand line two of that very key\n"))
+	quote := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	cases := map[string]struct{ in, want string }{
+		"plain":         {"a " + key + " b", "a *** b"},
+		"twice":         {key + key + "," + key, "***,***"},
+		"only":          {key, "***"},
+		"json":          {`{"k":` + quote(key) + `}`, `{"k":"***"}`},
+		"query":         {"?k=" + url.QueryEscape(key) + "&x", "?k=***&x"},
+		"path":          {"/" + url.PathEscape(key) + "/", "/***/"},
+		"lower escapes": {strings.ToLower("?") + lowerEscapes(url.QueryEscape(key)), "?***"},
+		"hex":           {hex.EncodeToString([]byte("a" + key + "b")), "61***62"},
+		"HEX":           {strings.ToUpper(hex.EncodeToString([]byte(key))), "***"},
+		"too short":     {"a short text", "a short text"},
+		"part":          {key[:len(key)-1] + "x", key[:len(key)-1] + "x"},
+		"line":          {"  and line two of that very key\r\n", "  ***\r\n"},
+		"clean":         {strings.Repeat("nothing to see. ", 100), strings.Repeat("nothing to see. ", 100)},
+		"empty":         {"", ""},
+	}
+	for name, c := range cases {
+		if got := r.String(c.in); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestRedactBase64AtEveryPosition(t *testing.T) {
+	r := NewRedactor(NewValue(key))
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+		for before := range 7 {
+			for after := range 4 {
+				text := strings.Repeat("x", before) + key + strings.Repeat("y", after)
+				got := r.String(enc.EncodeToString([]byte(text)))
+				// What is left may tell a few bits of the first and last byte.
+				if !strings.Contains(got, mask) || len(got) > len(mask)+(before+after+2)*4/3+6 {
+					t.Errorf("%d before, %d after: %s", before, after, got)
+				}
+			}
+		}
+	}
+}
+
+func TestRedactOverlapsAsOne(t *testing.T) {
+	r := NewRedactor(NewValue("abcdefgh"), NewValue("efghijkl"), NewValue("abcdefghij"))
+	for in, want := range map[string]string{
+		"-abcdefghijkl-": "-***-", "-abcdefgh-": "-***-", "-abcdefghij-": "-***-", "abcdefghabcdefgh": "***", "xabcdefgx": "xabcdefgx",
+	} {
+		if got := r.String(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestRedactorWithoutSecrets(t *testing.T) {
+	r := NewRedactor(NewValue("short"), Value{})
+	s := r.NewStream()
+	if r != nil || r.String("short") != "short" || string(r.Bytes([]byte("x"))) != "x" || s.Push("short")+s.Flush() != "short" {
+		t.Error("a redactor without secrets must leave everything as it is")
+	}
+}
+
+func TestBytesLeavesItsInput(t *testing.T) {
+	r := NewRedactor(NewValue(key))
+	in := []byte("x" + key + "y")
+	keep := bytes.Clone(in)
+	if got := r.Bytes(in); string(got) != "x***y" || !bytes.Equal(in, keep) {
+		t.Errorf("got %q, input now %q", got, in)
+	}
+	clean := []byte("clean text")
+	if got := r.Bytes(clean); &got[0] != &clean[0] {
+		t.Error("clean text is copied")
+	}
+}
+
+func TestStreamHoldsBackOnlyWhatMayBeASecret(t *testing.T) {
+	s := NewRedactor(NewValue("abcdefgh")).NewStream()
+	steps := []struct{ in, want string }{{"hello ", "hello "}, {"xab", "x"}, {"cde", ""}, {"fgh", "***"}, {" abc", " "}, {"x", "abcx"}, {"abcd", ""}}
+	for _, c := range steps {
+		if got := s.Push(c.in); got != c.want {
+			t.Errorf("Push(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+	if got := s.Flush(); got != "abcd" {
+		t.Errorf("Flush = %q", got)
+	}
+}
+
+// reference hides the union of all places where a form stands.
+func reference(forms []string, s string) string {
+	hide := make([]bool, len(s))
+	for i := range len(s) {
+		for _, f := range forms {
+			if strings.HasPrefix(s[i:], f) {
+				for k := range f {
+					hide[i+k] = true
+				}
+			}
+		}
+	}
+	var out strings.Builder
+	for i := range len(s) {
+		switch {
+		case !hide[i]:
+			out.WriteByte(s[i])
+		case i == 0 || !hide[i-1]:
+			out.WriteString(mask)
+		}
+	}
+	return out.String()
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("abcdef", "cdefgh", "abcdefgh abcde", uint8(3))
+	f.Add("aaaaaa", "aaaaaaaa", "aaaaaaaaaaaaaaaaaaaaa", uint8(1))
+	f.Add(key, "x\ny'z\"<>", "k="+url.QueryEscape(key)+base64.StdEncoding.EncodeToString([]byte("1"+key)), uint8(7))
+	f.Add("\xff\xfe\x00\x01\x02\x03", "short", "\xff\xfe\x00\x01\x02\x03\xff", uint8(2))
+	f.Fuzz(func(t *testing.T, a, b, text string, size uint8) {
+		r := NewRedactor(NewValue(a), NewValue(b))
+		if r == nil {
+			return
+		}
+		var all []string
+		for _, form := range r.forms {
+			all = append(all, string(form))
+		}
+		for _, in := range []string{text, text + a + text + b, a + b, a[:len(a)/2] + b + a} {
+			want := reference(all, in)
+			if got := r.String(in); got != want {
+				t.Fatalf("String(%q) = %q, want %q", in, got, want)
+			}
+			s, n := r.NewStream(), int(size%17)+1
+			var got strings.Builder
+			for rest := in; rest != ""; {
+				k := min(n, len(rest))
+				got.WriteString(s.Push(rest[:k]))
+				rest = rest[k:]
+			}
+			got.WriteString(s.Flush())
+			if got.String() != want {
+				t.Fatalf("in pieces of %d: %q, want %q", n, got.String(), want)
+			}
+		}
+	})
+}
+
+func BenchmarkRedactClean50KB(b *testing.B) {
+	r := NewRedactor(NewValue("sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCD"), NewValue("ghp_0123456789abcdefghijklmnopqrstuvwxyz"))
+	line := "drwxr-xr-x 2 root root 4096 Nov 21 01:09 runner/model/openai/answer.go: func (a *answer) chunk(data []byte) error {\n"
+	text := []byte(strings.Repeat(line, 51200/len(line)))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if len(r.Bytes(text)) != len(text) {
+			b.Fatal("redacted clean text")
+		}
+	}
+}
+
+func BenchmarkRedactStream(b *testing.B) {
+	r := NewRedactor(NewValue("sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCD"))
+	piece := strings.Repeat("some text of the model, ", 4)
+	s := r.NewStream()
+	b.SetBytes(int64(len(piece)))
+	for b.Loop() {
+		s.Push(piece)
+	}
+}

@@ -1,0 +1,146 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+const (
+	// maxSize bounds a value.
+	maxSize = 64 << 10
+	// execTimeout bounds a command that prints a value.
+	execTimeout = 10 * time.Second
+)
+
+// Resolver turns references into values.
+type Resolver struct {
+	// LookupEnv stands for the environment. Default: os.LookupEnv.
+	LookupEnv func(name string) (string, bool)
+	// Exec starts a program and returns its standard output. Programs are
+	// started in one place, which gives them a minimal environment, bounds their
+	// output and ends them with their children when ctx ends. Without it exec
+	// references are refused.
+	Exec func(ctx context.Context, argv []string) ([]byte, error)
+}
+
+// Resolve returns the value that from names. Field is what the errors call it,
+// for example `model "fast": spec.apiKey`. No error holds any part of a value.
+//
+//	the place                                  Resolve returns
+//	holds a value                              it, without one final line break
+//	is not there, is empty or not private      reason CredentialMissing
+//	is a Secret of a cluster                   reason CredentialMissing
+//	answers after the end of ctx               reason CredentialMissing, wrapping ctx's error
+func (r Resolver) Resolve(ctx context.Context, field string, from v1alpha1.ValueFrom) (Value, error) {
+	var v Value
+	var err error
+	switch {
+	case from.Env != "":
+		v, err = r.env(from.Env)
+	case from.File != "":
+		v, err = file(from.File)
+	case len(from.Exec) > 0:
+		v, err = r.exec(ctx, from.Exec)
+	case from.SecretKeyRef != nil:
+		err = missing("a Kubernetes Secret can be read on a cluster only").WithHint("use env, file or exec here")
+	default:
+		err = missing("valueFrom names no place").WithHint("name one of env, file, exec, secretKeyRef")
+	}
+	if err != nil {
+		return Value{}, fmt.Errorf("%s: %w", field, err)
+	}
+	return v, nil
+}
+
+func missing(format string, args ...any) *reason.Error {
+	return reason.New(reason.CredentialMissing, format, args...)
+}
+
+func (r Resolver) env(name string) (Value, error) {
+	lookup := r.LookupEnv
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	text, ok := lookup(name)
+	switch {
+	case !ok:
+		return Value{}, missing("environment variable %s is not set", name).WithHint("export %s=...", name)
+	case text == "":
+		return Value{}, missing("environment variable %s is empty", name).WithHint("export %s=...", name)
+	}
+	return check([]byte(text), "environment variable "+name)
+}
+
+// file reads a private file. It is opened without waiting and judged by what
+// was opened: a pipe must not block, and a name can be changed after a look.
+func file(path string) (Value, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Value{}, missing("file %s does not exist", path)
+	}
+	if err != nil {
+		return Value{}, missing("open the file of a secret: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return Value{}, missing("look at the file of a secret: %w", err)
+	case !info.Mode().IsRegular():
+		return Value{}, missing("%s is no regular file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return Value{}, missing("file %s has mode %04o: others may read or change it", path, info.Mode().Perm()).WithHint("chmod 600 %s", path)
+	case info.Size() > maxSize+2:
+		return Value{}, missing("file %s is longer than %d bytes", path, maxSize)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxSize+3))
+	if err != nil {
+		return Value{}, missing("read the file of a secret: %w", err)
+	}
+	return check(trim(b), "file "+path)
+}
+
+func (r Resolver) exec(ctx context.Context, argv []string) (Value, error) {
+	source := "command " + argv[0]
+	if r.Exec == nil {
+		return Value{}, missing("%s: programs cannot be started here", source)
+	}
+	ctx, cancel := context.WithTimeout(ctx, execTimeout)
+	defer cancel()
+	out, err := r.Exec(ctx, argv)
+	switch {
+	case ctx.Err() != nil:
+		return Value{}, missing("%s did not answer within %s: %w", source, execTimeout, ctx.Err())
+	case err != nil:
+		// What the command printed may hold the value: only its failure is told.
+		return Value{}, missing("%s: %w", source, err).WithHint("run the command by hand and look at its exit status")
+	}
+	return check(trim(out), source)
+}
+
+func trim(b []byte) []byte {
+	s := strings.TrimSuffix(string(b), "\n")
+	return []byte(strings.TrimSuffix(s, "\r"))
+}
+
+func check(b []byte, source string) (Value, error) {
+	switch {
+	case len(b) == 0:
+		return Value{}, missing("%s gives an empty value", source)
+	case len(b) > maxSize:
+		return Value{}, missing("%s gives a value longer than %d bytes", source, maxSize)
+	case strings.IndexByte(string(b), 0) >= 0:
+		return Value{}, missing("%s gives a value with a NUL byte", source)
+	}
+	return NewValue(string(b)), nil
+}

@@ -1,0 +1,50 @@
+// Package secret resolves references to secrets and removes their values from everything that leaves the runner.
+package secret
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// mask stands where a value was.
+const mask = "***"
+
+// Value is a secret. However it is printed, formatted, logged or encoded, it
+// shows as ***; only Reveal returns it.
+type Value struct {
+	// A pointer, because fmt prints the unexported fields of a struct without
+	// asking their methods: it shows an address then.
+	text *string
+}
+
+// NewValue wraps a secret.
+func NewValue(text string) Value { return Value{&text} }
+
+// Reveal returns the secret itself.
+func (v Value) Reveal() string {
+	if v.text == nil {
+		return ""
+	}
+	return *v.text
+}
+
+// IsZero says whether there is no secret.
+func (v Value) IsZero() bool { return v.Reveal() == "" }
+
+// String returns ***.
+func (v Value) String() string { return mask }
+
+// GoString returns ***.
+func (v Value) GoString() string { return mask }
+
+// Format prints *** for every verb, %x and %q included.
+func (v Value) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(mask)) }
+
+// MarshalText encodes ***.
+func (v Value) MarshalText() ([]byte, error) { return []byte(mask), nil }
+
+// MarshalJSON encodes "***".
+func (v Value) MarshalJSON() ([]byte, error) { return []byte(`"` + mask + `"`), nil }
+
+// LogValue logs ***.
+func (v Value) LogValue() slog.Value { return slog.StringValue(mask) }
