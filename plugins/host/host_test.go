@@ -1,0 +1,479 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+)
+
+// shortDir is a temporary folder whose path leaves room for a socket's.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "ht-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func exe(t testing.TB) string {
+	t.Helper()
+	p, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// options start a command whose socket folder is sockets.
+func options(t testing.TB, sockets string, command ...string) host.Options {
+	t.Helper()
+	return host.Options{
+		Name: "test", TempDir: sockets, StartTimeout: 20 * time.Second,
+		Launch: sdktest.Launch(command, []string{"PATH=/usr/bin:/bin"}, "/"),
+	}
+}
+
+func start(t testing.TB, command ...string) *host.Plugin {
+	t.Helper()
+	p, err := host.Start(context.Background(), options(t, shortDir(t), command...))
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	t.Cleanup(func() { closeNow(t, p) })
+	return p
+}
+
+func closeNow(t testing.TB, p *host.Plugin) {
+	t.Helper()
+	if err := p.Close(context.Background()); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		script  string
+		timeout time.Duration
+		kind    host.Kind
+		want    []string
+	}{
+		"says something else": {
+			reason: "the line is quoted without what it does to a terminal",
+			script: `printf 'hello \033[31mworld\n'; sleep 60`, kind: host.KindNotPlugin, want: []string{"no plugin program", `"hello world"`},
+		},
+		"exits at once": {
+			reason: "exit code and stderr say more than the silence",
+			script: `echo 'cannot open /etc/x' >&2; exit 3`, kind: host.KindNotPlugin, want: []string{"ended without a word", "exit code 3", "cannot open /etc/x"},
+		},
+		"prints its usage and exits": {
+			reason: "both are told",
+			script: `echo usage: x; exit 64`, kind: host.KindNotPlugin, want: []string{"usage: x", "exit code 64"},
+		},
+		"killed before a word": {
+			reason: "a signal is named",
+			script: `kill -SEGV $$`, kind: host.KindNotPlugin, want: []string{"signal"},
+		},
+		"prints for ever": {
+			reason: "endless output is drained and does not fill memory",
+			script: `exec yes`, kind: host.KindNotPlugin, want: []string{`"y"`},
+		},
+		"one endless line": {
+			reason: "a line over 64 KiB would stop go-plugin's scanner",
+			script: `exec tr '\0' x </dev/zero`, kind: host.KindNotPlugin, want: []string{"a line over 4096 bytes"},
+		},
+		"says nothing": {
+			reason: "the deadline ends it", timeout: 300 * time.Millisecond,
+			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"no handshake within 300ms", "starting"},
+		},
+		"half a line and silence": {
+			reason: "the deadline ends it", timeout: 300 * time.Millisecond,
+			script: `printf '1|1|un'; exec sleep 60`, kind: host.KindTimeout, want: []string{"no handshake within 300ms"},
+		},
+		"dies in the handshake": {
+			reason: "half a line is no handshake",
+			script: `printf '1|1|un'; exit 1`, kind: host.KindNotPlugin, want: []string{`"1|1|un"`, "exit code 1"},
+		},
+		"older go-plugin": {
+			reason: "the core version is another",
+			script: `echo '2|1|unix|/x|grpc'; sleep 60`, kind: host.KindVersion, want: []string{"version 2 of go-plugin's handshake", "rebuild"},
+		},
+		"newer protocol": {
+			reason: "both versions are named",
+			script: `echo '1|9|unix|/x|grpc'; sleep 60`, kind: host.KindVersion, want: []string{"version 9 of the tool protocol, this agentctl 1"},
+		},
+		"listens on TCP": {
+			reason: "anybody on the machine could answer there",
+			script: `echo '1|1|tcp|127.0.0.1:1234|grpc'; sleep 60`, kind: host.KindHandshake, want: []string{`network "tcp"`},
+		},
+		"speaks net/rpc": {
+			reason: "only gRPC is allowed",
+			script: `echo '1|1|unix|/x|netrpc'; sleep 60`, kind: host.KindHandshake, want: []string{`"netrpc"`},
+		},
+		"no protocol": {
+			reason: "go-plugin would take it for net/rpc",
+			script: `echo '1|1|unix|/x'; sleep 60`, kind: host.KindNotPlugin, want: []string{"no plugin program"},
+		},
+		"a socket elsewhere": {
+			reason: "the address is held against the folder it was given",
+			script: `echo '1|1|unix|/run/docker.sock|grpc'; sleep 60`, kind: host.KindHandshake, want: []string{"/run/docker.sock"},
+		},
+		"a certificate": {
+			reason: "go-plugin panics on one it did not ask for; ours never sees it",
+			script: `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/none|grpc|MIIBkTCB+wIJAKHBfpegPjEOMA0GCSqGSIb3DQEBCwUAMA0xCzAJBgNVBAYTAlVT"; sleep 60`,
+			kind:   host.KindCrashed, want: []string{"connection to it was lost"},
+		},
+		"nobody listens": {
+			reason: "the socket does not exist",
+			script: `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/none|grpc"; sleep 60`, kind: host.KindCrashed, want: []string{"connection to it was lost"},
+		},
+		"dies after the handshake": {
+			reason: "the exit code is named",
+			script: `echo "1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/none|grpc"; exit 4`, kind: host.KindCrashed, want: []string{"exit code 4"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			opts := options(t, dir, "/bin/sh", "-c", c.script)
+			if c.timeout > 0 {
+				opts.StartTimeout = c.timeout
+			}
+			p, err := host.Start(t.Context(), opts)
+			if err == nil {
+				closeNow(t, p)
+				t.Fatalf("started; %s", c.reason)
+			}
+			e, ok := errors.AsType[*host.Error](err)
+			if !ok || e.Kind != c.kind {
+				t.Errorf("error = %v (%+v), want kind %s: %s", err, e, c.kind, c.reason)
+			}
+			for _, w := range append(c.want, "plugin test: ") {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("error = %q, want %q in it: %s", err, w, c.reason)
+				}
+			}
+			if strings.ContainsRune(err.Error(), '\x1b') {
+				t.Errorf("error holds an escape sequence: %q", err)
+			}
+			if left, _ := os.ReadDir(dir); len(left) > 0 {
+				t.Errorf("socket folder left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestBrokenDescriptionsAreRefused(t *testing.T) {
+	for how, want := range map[string]string{
+		"no tools":         "describes 0 tools",
+		"too many tools":   "describes 300 tools",
+		"bad name":         `named "../x"`,
+		"same name":        "two tools",
+		"long description": "description",
+		"long schema":      "schema is over",
+		"schema is a list": "not a JSON object",
+		"schema is null":   "not a JSON object",
+		"no service":       "does not speak the tool protocol",
+		"silent describe":  "no handshake within",
+		"huge describe":    "too large",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			opts := options(t, shortDir(t), exe(t), "serve-rogue", how)
+			if how == "silent describe" {
+				opts.StartTimeout = time.Second
+			}
+			p, err := host.Start(t.Context(), opts)
+			if err == nil {
+				closeNow(t, p)
+				t.Fatal("accepted")
+			}
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error = %v, want %q in it", err, want)
+			}
+		})
+	}
+}
+
+func TestCallsThatBreakTheProtocol(t *testing.T) {
+	for how, c := range map[string]struct {
+		kind host.Kind
+		want string
+		dead bool
+	}{
+		"no result":               {host.KindProtocol, "without a result", true},
+		"two results":             {host.KindProtocol, "after the result", true},
+		"output after the result": {host.KindProtocol, "after the result", true},
+		"huge result":             {host.KindProtocol, "too large", false},
+		"status":                  {host.KindTool, "set TOKEN", false},
+		"odd status":              {host.KindProtocol, "PermissionDenied", false},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, exe(t), "serve-rogue", how)
+			res, err := p.Call(t.Context(), host.CallRequest{Tool: "t", Args: []byte(`{}`)}, nil)
+			e, ok := errors.AsType[*host.Error](err)
+			if !ok || e.Kind != c.kind || !strings.Contains(err.Error(), c.want) || e.Plugin != "test" {
+				t.Errorf("result %+v, error %v (kind %v), want kind %s with %q", res, err, e, c.kind, c.want)
+			}
+			if !c.dead {
+				return
+			}
+			select {
+			case <-p.Exited():
+			case <-time.After(5 * time.Second):
+				t.Error("the program lives on after it broke the protocol")
+			}
+		})
+	}
+}
+
+func TestOddResultsAreTakenWithCare(t *testing.T) {
+	p := start(t, exe(t), "serve-rogue", "empty events")
+	res, err := p.Call(t.Context(), host.CallRequest{Tool: "t"}, nil)
+	if err != nil || res.IsError || res.Text != "" {
+		t.Errorf("empty events: %+v, %v", res, err)
+	}
+	p = start(t, exe(t), "serve-rogue", "hostile result")
+	res, err = p.Call(t.Context(), host.CallRequest{Tool: "t", MaxOutput: 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Text != "éé\uFFFD" || res.Code != "tool" || len(res.Title) != 1024 || res.Metadata != nil || res.Dropped != 16<<20-5 || res.Signal != "x" {
+		t.Errorf("result = %q code %q title %d metadata %q dropped %d signal %q", res.Text, res.Code, len(res.Title), res.Metadata, res.Dropped, res.Signal)
+	}
+}
+
+func TestTimeoutOfADeafProgramIsAResultAndItsEnd(t *testing.T) {
+	p := start(t, exe(t), "serve-rogue", "endless output")
+	began := time.Now()
+	res, err := p.Call(t.Context(), host.CallRequest{Tool: "t", Timeout: time.Millisecond, MaxOutput: 100}, nil)
+	if err != nil || res.Code != "timeout" || !res.IsError || len(res.Text) < 100 || !strings.Contains(res.Text, "timed out after 1ms") || res.Dropped == 0 {
+		t.Fatalf("result = %+v, %v, want a timeout with the output so far", res, err)
+	}
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
+	for _, how := range []string{"never", "never, no cancel"} {
+		p := start(t, exe(t), "serve-rogue", how)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := p.Call(ctx, host.CallRequest{Tool: "t"}, nil)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
+			t.Errorf("%s: %v after %v", how, err, time.Since(began))
+		}
+		if how != "never" {
+			continue // a program without Cancel cannot tell; it gets the reset and lives on
+		}
+		select {
+		case <-p.Exited():
+		case <-time.After(5 * time.Second):
+			t.Error("the program lives on")
+		}
+	}
+}
+
+func TestAFrozenProgramHangsNobody(t *testing.T) {
+	p := start(t, exe(t), "serve-fixtures")
+	pid := pidOf(t, p)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	large := []byte(`{"text":"` + strings.Repeat("x", 1<<20) + `"}`) // more than flow control lets through
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.Call(ctx, host.CallRequest{Tool: "echo", Args: large}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("call = %v, want the deadline", err)
+	}
+	began := time.Now()
+	closeNow(t, p)
+	if d := time.Since(began); d > 4*time.Second {
+		t.Errorf("Close took %v", d)
+	}
+}
+
+// pidOf finds the program: the fixture environ cannot tell, but the kernel can.
+func pidOf(t *testing.T, p *host.Plugin) int {
+	t.Helper()
+	res, err := p.Call(t.Context(), host.CallRequest{Tool: "daemon", Args: []byte(`{}`)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon, err := strconv.Atoi(res.Text)
+	if err != nil {
+		t.Fatalf("daemon = %+v", res)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(daemon, syscall.SIGKILL) }) // sdktest's launcher does not find it
+	children, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
+	all := strings.Fields(string(children))
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		all = append(all, strings.Fields(string(b))...)
+	}
+	for _, c := range all {
+		b, _ := os.ReadFile("/proc/" + c + "/cmdline")
+		if strings.Contains(string(b), "serve-fixtures") {
+			pid, _ := strconv.Atoi(c)
+			return pid
+		}
+	}
+	t.Fatalf("the program is not among the children %v (%v)", all, err)
+	return 0
+}
+
+func TestStartCanBeCancelled(t *testing.T) {
+	dir := shortDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	began := time.Now()
+	_, err := host.Start(ctx, options(t, dir, "/bin/sleep", "60"))
+	e, ok := errors.AsType[*host.Error](err)
+	if !ok || e.Kind != host.KindCancelled || !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want kind Cancelled", err)
+	}
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("took %v", d)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("socket folder left behind: %v", left)
+	}
+}
+
+func TestStartNeedsAProgramThatStarts(t *testing.T) {
+	notExecutable := filepath.Join(shortDir(t), "x")
+	if err := os.WriteFile(notExecutable, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/no/such/program", notExecutable, "/"} {
+		_, err := host.Start(t.Context(), options(t, shortDir(t), path))
+		if e, ok := errors.AsType[*host.Error](err); !ok || e.Kind != host.KindStart {
+			t.Errorf("%s: %v, want kind Start", path, err)
+		}
+	}
+	if _, err := host.Start(t.Context(), host.Options{Name: "x"}); err == nil {
+		t.Error("started without a way to launch")
+	}
+	opts := options(t, filepath.Join("/tmp", strings.Repeat("d", 90)), "/bin/true")
+	if _, err := host.Start(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "too long for a unix socket") {
+		t.Errorf("long socket folder: %v", err)
+	}
+	opts.TempDir = "/no/such/folder"
+	if _, err := host.Start(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("missing socket folder: %v", err)
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	dir := shortDir(t)
+	p, err := host.Start(t.Context(), options(t, dir, exe(t), "serve-fixtures"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, _ := filepath.Glob(dir + "/*/*/*")
+	if len(sockets) > 0 {
+		t.Errorf("the socket can still be found: %v", sockets)
+	}
+	if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm()&0o077 != 0 {
+		t.Errorf("socket folder: %v, %v, want it closed to others", fi.Mode(), err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { closeNow(t, p) })
+	}
+	wg.Wait()
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	_, err = p.Call(t.Context(), host.CallRequest{Tool: "echo"}, nil)
+	if e, ok := errors.AsType[*host.Error](err); !ok || e.Kind != host.KindClosed {
+		t.Errorf("call after Close: %v", err)
+	}
+	if _, err := p.Describe(t.Context()); err == nil {
+		t.Error("Describe after Close succeeded")
+	}
+}
+
+func TestDescribeTellsWhatStartLearned(t *testing.T) {
+	p := start(t, exe(t), "serve-fixtures")
+	got, err := p.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(got, p.Tools(), func(a, b host.ToolInfo) bool { return a.Name == b.Name }) || len(got) != len(sdktest.Fixtures()) {
+		t.Errorf("describe = %v, tools = %v", got, p.Tools())
+	}
+}
+
+// TestAProgramEndsWithItsHost starts a host in another process, kills that and
+// looks whether the program went with it although its launcher set no signal.
+func TestAProgramEndsWithItsHost(t *testing.T) {
+	p := start(t, exe(t), "serve-fixtures")
+	pid := pidOf(t, p)
+	p.DropConnection()
+	select {
+	case <-p.Exited():
+	case <-time.After(10 * time.Second):
+		t.Errorf("program %d outlives its caller", pid)
+	}
+}
+
+func BenchmarkColdStart(b *testing.B) {
+	dir := shortDir(b)
+	for b.Loop() {
+		p, err := host.Start(context.Background(), options(b, dir, exe(b), "serve-fixtures"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		closeNow(b, p)
+		b.StartTimer()
+	}
+}
+
+func BenchmarkWarmCall1KB(b *testing.B) {
+	p := start(b, exe(b), "serve-fixtures")
+	args := []byte(`{"text":"` + strings.Repeat("x", 1000) + `"}`)
+	var times []time.Duration
+	for b.Loop() {
+		t := time.Now()
+		if _, err := p.Call(context.Background(), host.CallRequest{Tool: "echo", Args: args, Timeout: time.Minute}, nil); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, time.Since(t))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
+}
+
+func BenchmarkClose(b *testing.B) {
+	dir := shortDir(b)
+	for b.Loop() {
+		b.StopTimer()
+		p, err := host.Start(context.Background(), options(b, dir, exe(b), "serve-fixtures"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		closeNow(b, p)
+	}
+}
