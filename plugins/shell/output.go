@@ -72,12 +72,16 @@ func (o *output) written() int64 {
 func (o *output) recent() string {
 	o.mu.Lock()
 	last := make([]byte, 0, maxRecent)
-	for _, part := range [][]byte{o.head, o.tail[o.at:], o.tail[:o.at]} {
+	parts := [][]byte{o.head, o.tail[o.at:], o.tail[:o.at]}
+	if o.total > int64(len(o.head)+len(o.tail)) {
+		parts = parts[1:] // the tail does not follow the head
+	}
+	for _, part := range parts {
 		last = append(last, part[max(0, len(part)-maxRecent):]...)
 		last = last[max(0, len(last)-maxRecent):]
 	}
 	o.mu.Unlock()
-	last = whole(last)
+	last = whole(begun(last))
 	if isBinary(last) {
 		return "(binary output)"
 	}
@@ -110,10 +114,7 @@ func (o *output) pieces() [][]byte {
 	}
 	rest := tail[bytes.IndexByte(tail, '\n')+1:]
 	if len(rest) == 0 {
-		rest = tail
-		for len(rest) > 0 && !utf8.RuneStart(rest[0]) {
-			rest = rest[1:]
-		}
+		rest = begun(tail)
 	}
 	gap = o.total - int64(len(head)) - int64(len(rest))
 	room := o.headCap + o.tailCap
@@ -134,9 +135,15 @@ func cut(b []byte, n int, last bool) []byte {
 	if !last {
 		return whole(b[:n])
 	}
-	b = b[len(b)-n:]
-	for len(b) > 0 && !utf8.RuneStart(b[0]) {
-		b = b[1:]
+	return begun(b[len(b)-n:])
+}
+
+// begun cuts the end of a character off the beginning.
+func begun(b []byte) []byte {
+	for i := range min(utf8.UTFMax, len(b)) {
+		if utf8.RuneStart(b[i]) {
+			return b[i:]
+		}
 	}
 	return b
 }
