@@ -61,8 +61,13 @@ var rules = []rule{
 		reason: "a shipped tool uses of ours what a foreign tool can use: plugins/sdk",
 	},
 	{
-		from: []string{"./plugins/sdk/..."}, to: []string{"ours"}, notTo: []string{"./plugins/sdk/...", "./plugins/internal/toolpb"},
+		from: []string{"./plugins/sdk/..."}, notFrom: []string{"./plugins/sdk/sdktest"},
+		to: []string{"ours"}, notTo: []string{"./plugins/sdk/...", "./plugins/internal/toolpb"},
 		reason: "an outsider who writes a tool gets the SDK and nothing beside it",
+	},
+	{
+		from: []string{"./plugins/sdk"}, to: []string{"./plugins/sdk/sdktest"},
+		reason: "the conformance kit starts real programs from the host's end; a tool must not carry it",
 	},
 	{
 		from: []string{"./runner/loop/..."}, to: []string{"ours"}, notTo: []string{"./api/...", "./runner/loop/..."},
@@ -247,6 +252,8 @@ func TestRulesBite(t *testing.T) {
 		{"./plugins/shell", "mvdan.cc/sh/v3/syntax", no},
 		{"./plugins/files", "./plugins/files/internal/glob", no},
 		{"./plugins/sdk", "./plugins/host", "nothing beside it"},
+		{"./plugins/sdk", "./plugins/sdk/sdktest", "must not carry it"},
+		{"./plugins/sdk/sdktest", "./plugins/host", no},
 		{"./plugins/host", "./plugins/internal/toolpb", no},
 		{"./runner/loop", "./runner/policy", "four func adapters"},
 		{"./runner/loop", "./api/message", no},
@@ -384,19 +391,19 @@ func local(pkg string) string {
 // goFiles lists the Go files of the module.
 func goFiles(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(files(t), func(f string) bool { return filepath.Ext(f) != ".go" })
+	return slices.DeleteFunc(treeFiles(t), func(f string) bool { return filepath.Ext(f) != ".go" })
 }
 
-// files lists what belongs to the tree: no built programs, no hidden folders
+// treeFiles lists what belongs to the tree: no built programs, no hidden folders
 // but .ci, no data of tests.
-func files(t *testing.T) []string {
+func treeFiles(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(everyFile(t), func(f string) bool {
 		return slices.Contains(strings.Split(filepath.ToSlash(f), "/"), "testdata")
 	})
 }
 
-// everyFile is files with the data of tests.
+// everyFile is treeFiles with the data of tests.
 func everyFile(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -408,7 +415,8 @@ func everyFile(t *testing.T) []string {
 		if d.IsDir() && p != "." && (p == "bin" || (strings.HasPrefix(name, ".") && p != ".ci")) {
 			return filepath.SkipDir
 		}
-		if d.Type().IsRegular() {
+		// What the go command leaves behind is ignored by git too.
+		if d.Type().IsRegular() && filepath.Ext(p) != ".test" && filepath.Ext(p) != ".out" {
 			list = append(list, p)
 		}
 		return nil

@@ -2,7 +2,6 @@ package agentctl_test
 
 import (
 	"bytes"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,13 +12,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"agentctl.dev/agentctl/plugins/files"
+	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/shell"
+	"github.com/google/go-cmp/cmp"
 )
 
 // topLevel are the folders of the tree; a new one is a design note first.
 var topLevel = []string{".ci", "api", "cmd", "docs", "manifests", "plugins", "policies", "runner"}
 
 func TestTopLevelFoldersAreTheListedOnes(t *testing.T) {
-	for _, f := range files(t) {
+	for _, f := range treeFiles(t) {
 		top, _, below := strings.Cut(filepath.ToSlash(f), "/")
 		if below && !slices.Contains(topLevel, top) {
 			t.Errorf("%s: %s is not one of the top-level folders %v", f, top, topLevel)
@@ -88,7 +92,7 @@ func TestGeneratedFilesSaySo(t *testing.T) {
 	generated := regexp.MustCompile(`(^|/)(zz_generated[^/]*|[^/]*\.pb)\.go$|^api/crds/[^/]*\.yaml$`)
 	mark := regexp.MustCompile(`^(//|#) Code generated .* DO NOT EDIT\.$`)
 	found := 0
-	for _, file := range files(t) {
+	for _, file := range treeFiles(t) {
 		if !generated.MatchString(filepath.ToSlash(file)) {
 			continue
 		}
@@ -102,6 +106,19 @@ func TestGeneratedFilesSaySo(t *testing.T) {
 	}
 	if found < 5 {
 		t.Errorf("only %d generated files found: the pattern of this test is stale", found)
+	}
+}
+
+// TestTableOfBuiltinsIsFresh: the runner knows the shipped tools without
+// starting their program, from a table that the program wrote.
+func TestTableOfBuiltinsIsFresh(t *testing.T) {
+	want, err := sdk.Describe(slices.Concat(files.Tools(), shell.Tools())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, "runner/tool/builtin/builtins.json")
+	if diff := cmp.Diff(strings.TrimSpace(string(want)), strings.TrimSpace(string(got))); diff != "" {
+		t.Errorf("builtins.json is stale; run make generate (-want +got):\n%s", diff)
 	}
 }
 
@@ -160,66 +177,6 @@ func TestLinterKnowsTheDoors(t *testing.T) {
 		if !strings.Contains(config, door) {
 			t.Errorf(".golangci.yml has no rule about %s, layering_test.go has", door)
 		}
-	}
-}
-
-// yamlBlock is one fenced block of a document.
-type yamlBlock struct {
-	file string
-	line int
-	text string
-}
-
-func (b yamlBlock) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
-
-// yamlBlocks returns the blocks of README.md and docs/ fenced as yaml that are
-// whole manifests. A block that shows a fragment is fenced as "yaml fragment".
-func yamlBlocks(t *testing.T) []yamlBlock {
-	t.Helper()
-	docs, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var blocks []yamlBlock
-	for _, file := range append([]string{"README.md", "CONTRIBUTING.md"}, docs...) {
-		text, err := os.ReadFile(file)
-		if os.IsNotExist(err) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks = append(blocks, fenced(file, string(text))...)
-	}
-	return blocks
-}
-
-// fenced finds the blocks of one document; the line is that of the first line
-// of the block.
-func fenced(file, text string) []yamlBlock {
-	var blocks []yamlBlock
-	var block []string
-	start, indent := 0, ""
-	for i, line := range strings.Split(text, "\n") {
-		trimmed := strings.TrimLeft(line, " ")
-		switch {
-		case start == 0 && strings.TrimRight(trimmed, " \r") == "```yaml":
-			start, indent, block = i+2, line[:len(line)-len(trimmed)], nil
-		case start > 0 && strings.HasPrefix(trimmed, "```"):
-			blocks = append(blocks, yamlBlock{file, start, strings.Join(block, "\n") + "\n"})
-			start = 0
-		case start > 0:
-			block = append(block, strings.TrimPrefix(line, indent))
-		}
-	}
-	return blocks
-}
-
-func TestFencedFindsWholeManifestsOnly(t *testing.T) {
-	text := "a\n```yaml\nkind: Agent\n```\n```yaml fragment\nlimits: {}\n```\n```sh\nls\n```\n- x\n  ```yaml\n  kind: Tool\n    deep: 1\n  ```\n```yaml\nopen"
-	want := []yamlBlock{{"f", 3, "kind: Agent\n"}, {"f", 13, "kind: Tool\n  deep: 1\n"}}
-	if got := fenced("f", text); !slices.Equal(got, want) {
-		t.Errorf("fenced = %q, want %q", got, want)
 	}
 }
 
