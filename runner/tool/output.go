@@ -18,18 +18,24 @@ type Window struct {
 // Cut returns the part of text that fits, and what was left out. It cuts at
 // lines, and inside a line only where that line alone is too long.
 func (w Window) Cut(text string) (shown string, lines, bytes int) {
-	total := strings.Count(text, "\n") + 1
+	total := strings.Count(text, "\n")
+	if !strings.HasSuffix(text, "\n") {
+		total++
+	}
 	if len(text) <= w.Bytes && total <= w.Lines {
 		return text, 0, 0
 	}
 	if w.KeepHead {
 		shown = head(text, w.Bytes, w.Lines)
-		return shown, total - strings.Count(shown, "\n") - 1, len(text) - len(shown)
+		return shown, max(0, total-strings.Count(shown, "\n")-1), len(text) - len(shown)
 	}
 	first := head(text, w.Bytes/4, max(1, w.Lines/4))
 	last := tail(text[len(first):], w.Bytes-len(first), max(1, w.Lines-w.Lines/4))
 	kept := strings.Count(first, "\n") + strings.Count(last, "\n") + 2
 	lines, bytes = max(0, total-kept), len(text)-len(first)-len(last)
+	if bytes == 0 { // the two ends meet
+		return text, 0, 0
+	}
 	return first + fmt.Sprintf("\n[... %d lines, %d bytes left out ...]\n", lines, bytes) + last, lines, bytes
 }
 

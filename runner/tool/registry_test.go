@@ -1,0 +1,263 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+func shipped(t *testing.T, name string) Definition {
+	t.Helper()
+	d, err := Define(&v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+type serverFunc func(context.Context, Request, func(string)) (Reply, error)
+
+func (f serverFunc) Call(ctx context.Context, r Request, p func(string)) (Reply, error) {
+	return f(ctx, r, p)
+}
+
+type memory map[string][]byte
+
+func (m memory) PutBlob(b []byte) (string, error) {
+	m["sha256:1"] = b
+	return "sha256:1", nil
+}
+
+func (m memory) GetBlob(id string) ([]byte, error) {
+	if b, ok := m[id]; ok {
+		return b, nil
+	}
+	return nil, errors.New("no blob " + id)
+}
+
+func registry(t *testing.T, serve serverFunc, tools ...Definition) *Registry {
+	t.Helper()
+	r, err := NewRegistry(Options{
+		Tools:     tools,
+		Serve:     func(context.Context, *Definition) (Server, error) { return serve, nil },
+		Workspace: func(context.Context) (string, error) { return "/w", nil },
+		Blobs:     memory{}, Run: "r", Agent: "a", Now: time.Now,
+		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestDefineOnlyRaisesAShippedTool(t *testing.T) {
+	d, err := Define(&v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "safe"}, Spec: v1alpha1.ToolSpec{
+		Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectNetwork}, Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "bash"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Spec.Risk != v1alpha1.RiskR2 || len(d.Spec.Effects) != 4 || d.Spec.WorkspaceAccess != v1alpha1.AccessReadWrite || d.Name != "safe" {
+		t.Errorf("got %+v", d.Spec)
+	}
+	if raised, _ := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Risk: v1alpha1.RiskR3, Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "bash"}}}}); raised.Spec.Risk != v1alpha1.RiskR3 {
+		t.Errorf("a raised risk became %s", raised.Spec.Risk)
+	}
+	if _, err := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "nope"}}}}); err == nil {
+		t.Error("an unknown shipped tool was defined")
+	}
+	if d, _ := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"x"}}}}}); d.Spec.Risk != v1alpha1.RiskR2 || d.Spec.Isolation.Minimum != v1alpha1.IsolationSandbox || d.Spec.Network.Mode != v1alpha1.NetworkNone || d.Spec.Retry != v1alpha1.RetryNever {
+		t.Errorf("the defaults of an unknown program are not the strict ones: %+v", d.Spec)
+	}
+}
+
+func TestDigestChangesWithTheProgram(t *testing.T) {
+	a, b := shipped(t, "bash"), shipped(t, "bash")
+	if a.Digest() == "" || a.Digest() != b.Digest() {
+		t.Error("equal tools have different digests")
+	}
+	b.Spec.Source.Builtin.Name = "sh"
+	if a.Digest() == b.Digest() {
+		t.Error("another program has the same digest")
+	}
+}
+
+func TestNamesAreRepairedOnlyWhenUnique(t *testing.T) {
+	r := registry(t, nil, shipped(t, "bash"), shipped(t, "read"))
+	got, err := r.Check(message.CallRequest{Tool: "Re-ad", Args: `{"path":"x"}`})
+	if err != nil || got.Tool != "read" || !got.Repaired {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = r.Check(message.CallRequest{Tool: "reed", Args: `{}`})
+	wrong, ok := errors.AsType[*message.CallError](err)
+	if !ok || wrong.Code != message.CodeUnknownTool || !strings.Contains(wrong.Text, "read, bash") {
+		t.Errorf("got %v; want the names, nearest first", err)
+	}
+	if got := repair("A_b", []string{"ab", "a-b", "c"}); got != "" {
+		t.Errorf("an ambiguous name was repaired to %q", got)
+	}
+}
+
+func TestSignatureLeavesOutFreeText(t *testing.T) {
+	r := registry(t, nil, shipped(t, "bash"))
+	sign := func(args string) string {
+		c, err := r.Check(message.CallRequest{Tool: "bash", Args: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Signature
+	}
+	if sign(`{"command":"ls","description":"look"}`) != sign(`{ "description":"look again", "command":"ls" }`) {
+		t.Error("a description makes two calls differ")
+	}
+	if sign(`{"command":"ls"}`) == sign(`{"command":"ls -l"}`) {
+		t.Error("two commands have the same signature")
+	}
+}
+
+func TestRunCutsRedactsAndTellsTheFacts(t *testing.T) {
+	two := 2
+	d := shipped(t, "bash")
+	d.Spec.Limits.OutputLines = 4
+	r := registry(t, func(_ context.Context, req Request, progress func(string)) (Reply, error) {
+		progress("token hunter2")
+		if req.Workspace != "/w" || req.Key != "r/c1" || req.Tool != "bash" || req.Timeout != 2*time.Minute {
+			t.Errorf("asked with %+v", req)
+		}
+		return Reply{Output: numbered(100) + "password hunter2\xff\n", ExitCode: &two, Failed: true, Title: "hunter2", Metadata: json.RawMessage(`{"k":"hunter2"}`), Writes: true}, nil
+	}, d)
+	var live []string
+	result, err := r.Run(t.Context(), message.ToolCall{ID: "c1", Tool: "bash", Args: []byte(`{"command":"x"}`)}, func(s string) { live = append(live, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Code != message.CodeTool || *result.ExitCode != 2 || result.Blob == "" || !result.Writes {
+		t.Errorf("got %+v", result)
+	}
+	for _, want := range []string{"line 1\n", "password ***\uFFFD\n", "exit code 2", "left out", `"blob:sha256:1"`} {
+		if !strings.Contains(result.Text, want) {
+			t.Errorf("the model is not told %q:\n%s", want, result.Text)
+		}
+	}
+	all, _ := json.Marshal(result)
+	if blob := r.Blobs.(memory)["sha256:1"]; strings.Contains(string(all)+string(blob)+strings.Join(live, ""), "hunter2") {
+		t.Errorf("a secret got out: %s %q", all, live)
+	}
+}
+
+func TestBlobIsReadWithoutAProgram(t *testing.T) {
+	r := registry(t, func(context.Context, Request, func(string)) (Reply, error) {
+		t.Error("a program was asked")
+		return Reply{}, nil
+	}, shipped(t, "read"))
+	r.Blobs.(memory)["sha256:2"] = []byte("a\nb\nc\nd")
+	read := func(args string) *message.ToolResult {
+		result, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "read", Args: []byte(args)}, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	if diff := cmp.Diff("2: b\n3: c", read(`{"path":"blob:sha256:2","offset":2,"limit":2}`).Text); diff != "" {
+		t.Errorf("a part of a blob (-want +got):\n%s", diff)
+	}
+	if got := read(`{"path":"blob:sha256:2","offset":9}`); got.Code != message.CodeTool || !strings.Contains(got.Text, "4 lines") {
+		t.Errorf("past the end: %+v", got)
+	}
+	if got := read(`{"path":"blob:../../etc/passwd"}`); got.Code != message.CodeTool {
+		t.Errorf("an unknown blob: %+v", got)
+	}
+}
+
+func TestLongBlobSaysHowToGoOn(t *testing.T) {
+	r := registry(t, nil, shipped(t, "read"))
+	r.Blobs.(memory)["sha256:2"] = []byte(numbered(5000))
+	result, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "read", Args: []byte(`{"path":"blob:sha256:2"}`)}, func(string) {})
+	if err != nil || !strings.HasSuffix(result.Text, "[go on with offset 2001; there are 5001 lines]") {
+		t.Errorf("got ...%s, %v", result.Text[max(0, len(result.Text)-80):], err)
+	}
+}
+
+func TestCancelledCallIsAResult(t *testing.T) {
+	r := registry(t, func(ctx context.Context, _ Request, _ func(string)) (Reply, error) {
+		<-ctx.Done()
+		return Reply{}, ctx.Err()
+	}, shipped(t, "bash"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason.New(reason.Cancelled, "stopped by SIGINT"))
+	result, err := r.Run(ctx, message.ToolCall{ID: "c", Tool: "bash"}, func(string) {})
+	if err != nil || result.Code != message.CodeCancelled || !strings.Contains(result.Text, "SIGINT") {
+		t.Errorf("got %+v, %v", result, err)
+	}
+}
+
+func TestServerThatNeverAnswersEndsAsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, func(ctx context.Context, _ Request, _ func(string)) (Reply, error) {
+			<-ctx.Done()
+			return Reply{}, ctx.Err()
+		}, shipped(t, "bash"))
+		result, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash"}, func(string) {})
+		if err != nil || result.Code != message.CodeTimeout || !strings.Contains(result.Text, "no answer within 2m0s") {
+			t.Errorf("got %+v, %v", result, err)
+		}
+	})
+}
+
+func TestServerErrorEndsTheRun(t *testing.T) {
+	broken := reason.New(reason.ToolError, "not a plugin")
+	r := registry(t, nil, shipped(t, "bash"))
+	r.Serve = func(context.Context, *Definition) (Server, error) { return nil, broken }
+	if _, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash"}, nil); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	r.Workspace = func(context.Context) (string, error) { return "", broken }
+	r.Serve = func(context.Context, *Definition) (Server, error) { return nil, nil }
+	if _, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash"}, nil); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSpecsAreSortedAndLeaveOutHiddenTools(t *testing.T) {
+	r := registry(t, nil, shipped(t, "read"), shipped(t, "bash"), shipped(t, "edit"))
+	var names []string
+	for _, s := range r.Specs([]string{"edit"}) {
+		names = append(names, s.Name)
+	}
+	if diff := cmp.Diff([]string{"bash", "read"}, names); diff != "" {
+		t.Errorf("specs (-want +got):\n%s", diff)
+	}
+	if _, err := NewRegistry(Options{Tools: []Definition{shipped(t, "read"), shipped(t, "read")}}); err == nil {
+		t.Error("two tools of one name were taken")
+	}
+}
+
+func TestEmptyOutputIsSaid(t *testing.T) {
+	zero := 0
+	for _, c := range []struct {
+		reply Reply
+		want  string
+	}{
+		{Reply{}, "(no output)"},
+		{Reply{ExitCode: &zero}, "(no output)\n[exit code 0 · 0s]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := registry(t, func(context.Context, Request, func(string)) (Reply, error) { return c.reply, nil }, shipped(t, "bash"))
+			result, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash"}, func(string) {})
+			if err != nil || result.Text != c.want {
+				t.Errorf("got %q, %v; want %q", result.Text, err, c.want)
+			}
+		})
+	}
+}
