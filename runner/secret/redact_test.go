@@ -105,7 +105,7 @@ func reference(forms []string, s string) string {
 	for i := range len(s) {
 		for _, f := range forms {
 			if strings.HasPrefix(s[i:], f) {
-				for k := range f {
+				for k := range len(f) {
 					hide[i+k] = true
 				}
 			}
