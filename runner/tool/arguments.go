@@ -94,6 +94,29 @@ func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	return json.RawMessage(raw), nil
 }
 
+// CheckOutput holds a final answer against the schema. It returns what is wrong,
+// in words for the model, or "". A fence around the JSON is read over: models
+// add one however they are asked.
+func (s *Schema) CheckOutput(text string) string {
+	text = strings.TrimSpace(text)
+	if body, ok := strings.CutPrefix(text, "```"); ok {
+		body = strings.TrimPrefix(body, "json")
+		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "```"))
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return "the answer is no JSON: " + err.Error()
+	}
+	err = s.compiled.Validate(value)
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return s.mistakes(invalid)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 func badJSON(format string, args ...any) error {
 	return &msg.CallError{Code: msg.CodeBadJSON, Text: "the arguments are no valid JSON object: " + fmt.Sprintf(format, args...) + ". Nothing was run; write the whole call again."}
 }
@@ -202,8 +225,17 @@ func (s *Schema) coerce(value any) bool {
 	return changed
 }
 
-// explain lists every mistake with the place, what is wanted and what came.
+// explain says what is wrong with arguments and what the tool takes.
 func (s *Schema) explain(err *jsonschema.ValidationError) string {
+	text := "the arguments do not satisfy the tool's schema:\n" + s.mistakes(err)
+	if len(s.properties) > 0 {
+		text += "\nThe tool takes: " + strings.Join(s.properties, ", ") + "."
+	}
+	return text
+}
+
+// mistakes lists every mistake with the place, what is wanted and what came.
+func (s *Schema) mistakes(err *jsonschema.ValidationError) string {
 	printer := message.NewPrinter(language.English)
 	var lines []string
 	var walk func(*jsonschema.ValidationError)
@@ -226,12 +258,7 @@ func (s *Schema) explain(err *jsonschema.ValidationError) string {
 	}
 	walk(err)
 	slices.Sort(lines)
-	lines = slices.Compact(lines)
-	text := "the arguments do not satisfy the tool's schema:\n" + strings.Join(lines, "\n")
-	if len(s.properties) > 0 {
-		text += "\nThe tool takes: " + strings.Join(s.properties, ", ") + "."
-	}
-	return text
+	return strings.Join(slices.Compact(lines), "\n")
 }
 
 // Canonical writes JSON with sorted keys and without white space, so that equal

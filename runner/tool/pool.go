@@ -11,7 +11,6 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/tool/builtin"
@@ -23,8 +22,8 @@ type PoolOptions struct {
 	// Dir is the working folder of the programs: the root of the run's files.
 	// It exists before the files are all there.
 	Dir string
-	// Env resolves the declared variables of a tool to NAME=value.
-	Env func(ctx context.Context, vars []v1alpha1.EnvVar) ([]string, error)
+	// Env holds the declared variables of each tool as NAME=value, by call name.
+	Env map[string][]string
 }
 
 // Pool holds the processes behind the tools of one run. Tools of the same
@@ -70,7 +69,7 @@ func (p *Pool) Start(ctx context.Context, tools []Definition) {
 		if d.Spec.Source.Builtin == nil && d.Spec.Source.Plugin == nil {
 			continue
 		}
-		if prog, err := p.program(ctx, d); err == nil {
+		if prog, err := p.program(d); err == nil {
 			prog.start(ctx) // an error is told to the call that needs the program
 		}
 	}
@@ -80,13 +79,9 @@ func (p *Pool) Start(ctx context.Context, tools []Definition) {
 func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
 	switch s := d.Spec.Source; {
 	case s.Exec != nil:
-		env, err := p.Env(ctx, d.Spec.Env)
-		if err != nil {
-			return nil, err
-		}
-		return &execServer{p.Launcher, sandbox.Spec{Argv: s.Exec.Command, Env: Environment(env)}}, nil
+		return &execServer{p.Launcher, sandbox.Spec{Argv: s.Exec.Command, Env: Environment(p.Env[d.Name])}}, nil
 	case s.Builtin != nil, s.Plugin != nil:
-		prog, err := p.program(ctx, d)
+		prog, err := p.program(d)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +114,7 @@ func Unsupported(d *Definition) error {
 
 // Describe asks a plugin what a tool takes, for a manifest that does not say.
 func (p *Pool) Describe(ctx context.Context, d *Definition) error {
-	prog, err := p.program(ctx, d)
+	prog, err := p.program(d)
 	if err != nil {
 		return err
 	}
@@ -146,7 +141,7 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 
 // program returns the program behind a tool. Its key is all that makes two
 // processes differ.
-func (p *Pool) program(ctx context.Context, d *Definition) (*program, error) {
+func (p *Pool) program(d *Definition) (*program, error) {
 	spec := sandbox.Spec{Dir: p.Dir}
 	if s := d.Spec.Source.Plugin; s != nil {
 		spec.Argv, spec.Sha256 = s.Command, s.SHA256
@@ -157,11 +152,7 @@ func (p *Pool) program(ctx context.Context, d *Definition) (*program, error) {
 		}
 		spec.Argv = []string{path}
 	}
-	env, err := p.Env(ctx, d.Spec.Env)
-	if err != nil {
-		return nil, err
-	}
-	spec.Env = Environment(env)
+	spec.Env = Environment(p.Env[d.Name])
 	key := strings.Join(slices.Concat(spec.Argv, []string{"", spec.Sha256, ""}, spec.Env), "\x00")
 	p.mu.Lock()
 	defer p.mu.Unlock()
