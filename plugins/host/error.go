@@ -119,7 +119,7 @@ func (p *Plugin) callError(tool string, err error) *Error {
 }
 
 // crashWait is how long the end of a process may lag behind its connection's.
-const crashWait = time.Second
+const crashWait = 500 * time.Millisecond
 
 // rpcError translates a gRPC status.
 func (p *Plugin) rpcError(err error) (Kind, error) {

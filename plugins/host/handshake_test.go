@@ -47,7 +47,7 @@ func FuzzHandshakeLine(f *testing.F) {
 
 // FuzzHandshakeWhole feeds it to everything: guard, go-plugin, connection.
 func FuzzHandshakeWhole(f *testing.F) {
-	for _, s := range handshakes {
+	for _, s := range []string{handshakes[1], handshakes[17], "hello\nworld\n", ""} { // each takes a while
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

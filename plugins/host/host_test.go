@@ -243,6 +243,7 @@ func TestCallsThatBreakTheProtocol(t *testing.T) {
 }
 
 func TestOddResultsAreTakenWithCare(t *testing.T) {
+	t.Parallel()
 	p := start(t, exe(t), "serve-rogue", "empty events")
 	res, err := p.Call(t.Context(), host.CallRequest{Tool: "t"}, nil)
 	if err != nil || res.IsError || res.Text != "" {
@@ -259,6 +260,7 @@ func TestOddResultsAreTakenWithCare(t *testing.T) {
 }
 
 func TestTimeoutOfADeafProgramIsAResultAndItsEnd(t *testing.T) {
+	t.Parallel()
 	p := start(t, exe(t), "serve-rogue", "endless output")
 	began := time.Now()
 	res, err := p.Call(t.Context(), host.CallRequest{Tool: "t", Timeout: time.Millisecond, MaxOutput: 100}, nil)
@@ -271,6 +273,7 @@ func TestTimeoutOfADeafProgramIsAResultAndItsEnd(t *testing.T) {
 }
 
 func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"never", "never, no cancel"} {
 		p := start(t, exe(t), "serve-rogue", how)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -292,8 +295,9 @@ func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
 }
 
 func TestAFrozenProgramHangsNobody(t *testing.T) {
-	p := start(t, exe(t), "serve-fixtures")
-	pid := pidOf(t, p)
+	t.Parallel()
+	p := start(t, exe(t), "serve-fixtures", t.Name())
+	pid := pidOf(t, t.Name())
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -310,37 +314,26 @@ func TestAFrozenProgramHangsNobody(t *testing.T) {
 	}
 }
 
-// pidOf finds the program: the fixture environ cannot tell, but the kernel can.
-func pidOf(t *testing.T, p *host.Plugin) int {
+// pidOf finds the child with this argument.
+func pidOf(t *testing.T, arg string) int {
 	t.Helper()
-	res, err := p.Call(t.Context(), host.CallRequest{Tool: "daemon", Args: []byte(`{}`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	daemon, err := strconv.Atoi(res.Text)
-	if err != nil {
-		t.Fatalf("daemon = %+v", res)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(daemon, syscall.SIGKILL) }) // sdktest's launcher does not find it
-	children, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
-	all := strings.Fields(string(children))
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, f := range tasks {
 		b, _ := os.ReadFile(f)
-		all = append(all, strings.Fields(string(b))...)
-	}
-	for _, c := range all {
-		b, _ := os.ReadFile("/proc/" + c + "/cmdline")
-		if strings.Contains(string(b), "serve-fixtures") {
-			pid, _ := strconv.Atoi(c)
-			return pid
+		for _, c := range strings.Fields(string(b)) {
+			cmd, _ := os.ReadFile("/proc/" + c + "/cmdline")
+			if strings.Contains(string(cmd), "\x00"+arg+"\x00") {
+				pid, _ := strconv.Atoi(c)
+				return pid
+			}
 		}
 	}
-	t.Fatalf("the program is not among the children %v (%v)", all, err)
+	t.Fatalf("no child has the argument %s", arg)
 	return 0
 }
 
 func TestStartCanBeCancelled(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -383,6 +376,7 @@ func TestStartNeedsAProgramThatStarts(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	p, err := host.Start(t.Context(), options(t, dir, exe(t), "serve-fixtures"))
 	if err != nil {
@@ -423,16 +417,14 @@ func TestDescribeTellsWhatStartLearned(t *testing.T) {
 	}
 }
 
-// TestAProgramEndsWithItsHost starts a host in another process, kills that and
-// looks whether the program went with it although its launcher set no signal.
-func TestAProgramEndsWithItsHost(t *testing.T) {
+func TestAProgramEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
 	p := start(t, exe(t), "serve-fixtures")
-	pid := pidOf(t, p)
 	p.DropConnection()
 	select {
 	case <-p.Exited():
 	case <-time.After(10 * time.Second):
-		t.Errorf("program %d outlives its caller", pid)
+		t.Error("the program outlives its caller")
 	}
 }
 
