@@ -55,7 +55,7 @@ type Validation struct {
 func newDocument(src source, c chunk, p patterns) (*Document, Findings) {
 	d := &Document{File: src.name, Line: c.line, Dir: src.dir, text: newText(src.name, c)}
 	value, errs := decode(d.text)
-	if value == nil {
+	if value == nil && len(errs) > 0 {
 		return nil, errs
 	}
 	obj, ok := value.(map[string]any)
@@ -71,7 +71,9 @@ func newDocument(src source, c chunk, p patterns) (*Document, Findings) {
 		d.Name, _ = meta["name"].(string)
 		d.Namespace, _ = meta["namespace"].(string)
 	}
-	if err := d.object(obj); err != nil {
+	if err := d.object(obj); err != nil && len(errs) >= MaxFindings {
+		return d, errs // some of what is wrong is still in the object
+	} else if err != nil {
 		errs = append(errs, d.Errorf("", "%v", err))
 		d.Broken = true
 	}

@@ -15,16 +15,21 @@ type text struct {
 	data []byte
 	line int
 	root func() *yaml.Node
+	// lines are made when the first finding shows one.
+	lines func() [][]byte
 }
 
 func newText(file string, c chunk) *text {
-	return &text{file: file, data: c.data, line: c.line, root: sync.OnceValue(func() *yaml.Node {
+	t := &text{file: file, data: c.data, line: c.line}
+	t.root = sync.OnceValue(func() *yaml.Node {
 		var n yaml.Node
 		if err := yaml.Unmarshal(c.data, &n); err != nil || len(n.Content) == 0 {
 			return nil
 		}
 		return n.Content[0]
-	})}
+	})
+	t.lines = sync.OnceValue(func() [][]byte { return bytes.Split(c.data, []byte("\n")) })
+	return t
 }
 
 // found is what a path leads to. key is nil for items of a list, and both are
@@ -116,25 +121,20 @@ func (t *text) position(n *yaml.Node) Position {
 
 // first is the line on which the document's content begins.
 func (t *text) first() int {
-	line := t.line
-	for l := range bytes.Lines(t.data) {
-		l = bytes.TrimRight(l, "\r\n")
+	for i, l := range t.lines() {
+		l = bytes.TrimRight(l, "\r")
 		if content(l) && !border(l, "---") {
-			return line
+			return t.line + i
 		}
-		line++
 	}
 	return t.line
 }
 
 // lineAt returns a line of the file.
 func (t *text) lineAt(line int) string {
-	n := t.line
-	for l := range bytes.Lines(t.data) {
-		if n == line {
-			return string(bytes.TrimRight(l, "\r\n"))
-		}
-		n++
+	lines := t.lines()
+	if i := line - t.line; i >= 0 && i < len(lines) {
+		return string(bytes.TrimRight(lines[i], "\r"))
 	}
 	return ""
 }

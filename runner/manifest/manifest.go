@@ -4,6 +4,8 @@ package manifest
 import (
 	"context"
 	"io"
+	"sync"
+	"sync/atomic"
 )
 
 // The limits of what is read. A manifest is foreign input: it may come from a
@@ -20,14 +22,15 @@ const (
 	// MaxExpanded is the size of one document in bytes once its aliases are
 	// replaced by what they stand for.
 	MaxExpanded = 4 << 20
+	// MaxFindings is the number of mistakes told about one document; what has
+	// more is no manifest, and telling each costs a search.
+	MaxFindings = 100
 )
 
 // Set is everything one Load has read, in the order of the paths, the names in
 // a folder, and the places in a file.
 type Set struct {
 	Documents []*Document
-
-	patterns patterns
 }
 
 // Load reads manifests from files, folders and, for "-", standard input. A
@@ -36,43 +39,70 @@ type Set struct {
 // reported; a document that has some is still in the set, without the fields
 // that cannot be used, so that a later stage finds its mistakes too.
 func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings) {
-	set := &Set{patterns: patterns{}}
 	var found Findings
+	var pieces []*piece
 	for _, path := range paths {
 		sources, errs := open(ctx, path, stdin)
 		found = append(found, errs...)
 		for _, src := range sources {
-			if err := ctx.Err(); err != nil {
-				return set, append(found, fileError(src.name, "reading stopped: %v", err))
+			chunks := split(src.data)
+			if len(chunks) == 0 {
+				found = append(found, fileError(src.name, "holds no document").
+					With("a manifest begins with apiVersion: agentctl.dev/v1alpha1 and kind: Agent"))
 			}
-			found = append(found, set.add(src)...)
-			if len(set.Documents) >= MaxDocuments {
-				return set, found
+			for _, c := range chunks {
+				if len(pieces) == MaxDocuments {
+					f := fileError(src.name, "more than %d documents", MaxDocuments)
+					f.Position.Line, f.Position.Col = c.line, 1
+					return read(ctx, pieces, append(found, f))
+				}
+				pieces = append(pieces, &piece{source: src, chunk: c})
 			}
 		}
 	}
-	return set, found
+	return read(ctx, pieces, found)
 }
 
-// add splits a source into documents and keeps those that hold something.
-func (s *Set) add(src source) Findings {
-	chunks := split(src.data)
-	if len(chunks) == 0 {
-		return Findings{fileError(src.name, "holds no document").
-			With("a manifest begins with apiVersion: agentctl.dev/v1alpha1 and kind: Agent")}
-	}
-	var found Findings
-	for _, c := range chunks {
-		if len(s.Documents) >= MaxDocuments {
-			f := fileError(src.name, "more than %d documents", MaxDocuments)
-			f.Position.Line, f.Position.Col = c.line, 1
-			return append(found, f)
+// piece is a document on its way.
+type piece struct {
+	source source
+	chunk  chunk
+	doc    *Document
+	found  Findings
+}
+
+// maxReaders is how many documents are read at the same time. A kind's schema
+// is decoded when it is first met, so even five small documents gain.
+const maxReaders = 4
+
+// read decodes the pieces, several at a time, and keeps their order.
+func read(ctx context.Context, pieces []*piece, found Findings) (*Set, Findings) {
+	var next atomic.Int64
+	work := func() {
+		p := patterns{}
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(pieces) || ctx.Err() != nil {
+				return
+			}
+			pieces[i].doc, pieces[i].found = newDocument(pieces[i].source, pieces[i].chunk, p)
 		}
-		doc, errs := newDocument(src, c, s.patterns)
-		found = append(found, errs...)
-		if doc != nil {
-			s.Documents = append(s.Documents, doc)
+	}
+	var readers sync.WaitGroup
+	for range min(maxReaders, len(pieces)) - 1 {
+		readers.Go(work)
+	}
+	work()
+	readers.Wait()
+	set := &Set{}
+	for _, p := range pieces {
+		found = append(found, p.found...)
+		if p.doc != nil {
+			set.Documents = append(set.Documents, p.doc)
 		}
 	}
-	return found
+	if err := ctx.Err(); err != nil {
+		found = append(found, Finding{Severity: Error, Message: "reading stopped: " + err.Error()})
+	}
+	return set, found
 }

@@ -56,7 +56,10 @@ func (f Findings) shown(limit int) Findings {
 }
 
 func (f Finding) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s: ", f.Severity, Sanitize(f.Position.String()))
+	fmt.Fprintf(b, "%s: ", f.Severity)
+	if f.Position.File != "" {
+		fmt.Fprintf(b, "%s: ", Sanitize(f.Position.String()))
+	}
 	if f.Path != "" {
 		fmt.Fprintf(b, "%s: ", Sanitize(f.Path))
 	}

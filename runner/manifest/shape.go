@@ -26,6 +26,10 @@ type shape struct {
 
 func (s *shape) add(f Finding) { s.found = append(s.found, f) }
 
+// full reports whether enough has been told. What is left of the document stays
+// unchecked, and the document is broken in any case.
+func (s *shape) full() bool { return len(s.found) >= MaxFindings }
+
 // wholeSchema is a kind's schema with the metadata that people write; a CRD
 // says only "object" about it.
 func wholeSchema(schema map[string]any) map[string]any {
@@ -87,6 +91,9 @@ func (s *shape) object(path string, schema, obj map[string]any) {
 	properties := mapping(schema["properties"])
 	rest := mapping(schema["additionalProperties"])
 	for _, key := range slices.Sorted(maps.Keys(obj)) {
+		if s.full() {
+			return
+		}
 		v := obj[key]
 		property, known := properties[key].(map[string]any)
 		if !known && (key == "true" || key == "false") {
@@ -208,6 +215,9 @@ func (s *shape) list(path string, schema map[string]any, list []any) {
 	items := mapping(schema["items"])
 	if items != nil {
 		for i, v := range list {
+			if s.full() {
+				return
+			}
 			if !s.value(Index(path, i), items, v) {
 				list[i] = nil // taken out, but the others keep their numbers
 			}
@@ -240,6 +250,9 @@ func (s *shape) unique(path string, schema map[string]any, list []any) {
 		}
 		if v == nil || id == "" {
 			continue
+		}
+		if s.full() {
+			return
 		}
 		if before, ok := first[id]; ok {
 			s.add(s.doc.Errorf(at, "%q is listed twice: the first time in line %d", id, s.doc.Locate(Index(path, before)).Line))
@@ -499,7 +512,7 @@ func (s *shape) wordKey(path, word string, known bool) {
 // freeForm looks for the surprises of YAML 1.1 where any JSON may stand: there
 // a word cannot be told from a boolean, so it is a warning only.
 func (s *shape) freeForm(path string, v any) {
-	if !s.doc.text.words() {
+	if s.full() || !s.doc.text.words() {
 		return
 	}
 	switch v := v.(type) {

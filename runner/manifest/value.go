@@ -168,7 +168,7 @@ func (d *Document) duplicates() Findings {
 					continue
 				}
 				name := k.Value
-				if before, ok := first[name]; ok {
+				if before, ok := first[name]; ok && len(errs) < MaxFindings {
 					f := Finding{Severity: Error, Message: fmt.Sprintf("field %q is given twice: the first time in line %d", name, d.text.position(before).Line)}
 					errs = append(errs, d.at(f, d.text.position(k)))
 					continue
@@ -216,6 +216,9 @@ func (d *Document) names(value any) Findings {
 	var errs Findings
 	var walk func(path string, v any, depth int) bool
 	walk = func(path string, v any, depth int) bool {
+		if len(errs) >= MaxFindings {
+			return false
+		}
 		if depth > MaxDepth {
 			errs = append(errs, d.errorAt(path, "lists and mappings are nested deeper than %d", MaxDepth))
 			return false
@@ -223,6 +226,9 @@ func (d *Document) names(value any) Findings {
 		switch v := v.(type) {
 		case map[string]any:
 			for k, e := range v {
+				if len(errs) >= MaxFindings {
+					return false
+				}
 				if strings.ContainsFunc(k, hidden) {
 					errs = append(errs, d.KeyErrorf(Join(path, k), "the name %s holds invisible or control characters", Sanitize(strconv.Quote(k))))
 					continue
