@@ -39,7 +39,8 @@ type Options struct {
 	// MaxMessage bounds a message in either direction; default 64 MiB.
 	MaxMessage int
 	// Stderr receives what the program writes there; default nobody. Errors
-	// quote the last lines in any case.
+	// quote the last lines in any case. It must not block; nothing is written
+	// to it after Close or a failed Start has returned.
 	Stderr io.Writer
 }
 
@@ -100,6 +101,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 		bad := p.startError(ctx, err)
 		p.shut("it did not start well")
 		bad.Stderr = p.stderr.last()
+		tail.detach()
 		return nil, bad
 	}
 	return p, nil
@@ -192,6 +194,8 @@ func (p *Plugin) Close(ctx context.Context) error {
 		p.calls.settleAll(patience, p)
 		cancel()
 		p.shut("it was closed")
+		p.stderr.last() // waits a moment for the last lines
+		p.stderr.detach()
 		close(p.closed)
 	})
 	<-p.closed // bounded: shut is

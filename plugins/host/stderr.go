@@ -19,24 +19,23 @@ const (
 
 // stderrTail remembers the last lines of a program's stderr.
 type stderrTail struct {
-	sink io.Writer
-
 	// ended is closed when the program's stderr is at its end.
 	ended chan struct{}
 	once  sync.Once
 
 	mu      sync.Mutex
+	sink    io.Writer
 	full    []string
 	partial []byte
 }
 
 // Write implements io.Writer; it never fails.
 func (t *stderrTail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.sink != nil {
 		_, _ = t.sink.Write(p)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for rest := p; len(rest) > 0; {
 		line, after, found := bytes.Cut(rest, []byte{'\n'})
 		if room := tailWidth*4 - len(t.partial); room > 0 {
@@ -81,6 +80,13 @@ func (t *tee) Read(p []byte) (int, error) {
 		t.tail.once.Do(func() { close(t.tail.ended) })
 	}
 	return n, err
+}
+
+// detach ends the writes to the sink, whose owner is about to go.
+func (t *stderrTail) detach() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sink = nil
 }
 
 // last returns the last lines of a program that has ended. It waits a moment

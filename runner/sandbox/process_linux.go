@@ -77,9 +77,8 @@ func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string
 	}
 	var startErr error
 	if err := l.run(ctx, func() {
-		p.proc, startErr = os.StartProcess(target, spec.Argv, attr)
+		p.proc, p.tag, startErr = startMarked(target, spec.Argv, attr)
 		if startErr == nil {
-			p.tag = mark(p.proc.Pid)
 			l.live[p] = struct{}{}
 		}
 	}); err != nil {

@@ -217,7 +217,7 @@ setsid sleep 302 & echo $!
 (setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 304 </dev/null >/dev/null 2>&1" &)' &)
 `
 
-func pids(t *testing.T, out *buffer, n int) []int {
+func said(t *testing.T, out *buffer, n int) []int {
 	t.Helper()
 	for range 500 {
 		if f := strings.Fields(out.String()); len(f) >= n {
@@ -257,7 +257,7 @@ func TestDaemonsDieWithTheTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids := append(pids(t, &out, 4), p.PID())
+		ids := append(said(t, &out, 4), p.PID())
 		for _, pid := range ids {
 			if !alive(pid) {
 				t.Errorf("process %d does not run", pid)
@@ -279,7 +279,7 @@ func TestDaemonsDieWithTheTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids := pids(t, &out, 4)
+		ids := said(t, &out, 4)
 		if exit := p.Wait(); exit.Code != 9 {
 			t.Errorf("exit = %v", exit)
 		}
@@ -295,7 +295,7 @@ func TestSomebodyWhoForksFasterDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids(t, &out, 1)
+	said(t, &out, 1)
 	<-time.After(50 * time.Millisecond) // let there be some
 	p.Kill(0)
 	if left := p.members(); len(left) > 0 {
@@ -322,7 +322,7 @@ func TestKillAsksFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids(t, &out, 1)
+	said(t, &out, 1)
 	p.Kill(10 * time.Second)
 	if exit := p.Wait(); exit.Code != 5 || out.String() != "1\nbye\n" {
 		t.Errorf("exit %v, output %q, want a chance to say bye", exit, out.String())
@@ -332,7 +332,7 @@ func TestKillAsksFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids(t, &deaf, 1)
+	said(t, &deaf, 1)
 	began := time.Now()
 	p.Kill(100 * time.Millisecond)
 	if exit := p.Wait(); exit.Signal != "killed" || time.Since(began) > 2*time.Second {
@@ -348,7 +348,7 @@ func TestProgramsDieWithTheRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := pids(t, &out, 1)[0]
+	child := said(t, &out, 1)[0]
 	if !alive(child) {
 		t.Fatalf("program %d of the runner does not run: %q", child, out.String())
 	}

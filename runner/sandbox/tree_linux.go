@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -27,6 +28,34 @@ const (
 	leastMark = uint64(1) << 40 // microseconds: 12 days of realtime CPU
 	mostMark  = uint64(1) << 62
 )
+
+// startMarked starts a program that has its mark before its first instruction:
+// it is traced until then, for a shell under load forks sooner than we get to
+// mark it. The thread that calls must be the one that forks, hence the launcher's.
+// Where tracing is forbidden the mark comes as soon as it can.
+func startMarked(target string, argv []string, attr *os.ProcAttr) (*os.Process, uint64, error) {
+	attr.Sys.Ptrace = true
+	p, err := os.StartProcess(target, argv, attr)
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS) {
+		attr.Sys.Ptrace = false
+		p, err = os.StartProcess(target, argv, attr)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if !attr.Sys.Ptrace {
+		return p, mark(p.Pid), nil
+	}
+	for { // it stops at the end of execve; WNOWAIT leaves its exit, if that came first, to Wait
+		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	m := mark(p.Pid)
+	_ = unix.PtraceDetach(p.Pid)
+	return p, m, nil
+}
 
 // mark gives the tree below pid its number; 0 means that this host refused.
 func mark(pid int) uint64 {
@@ -61,18 +90,26 @@ func (p *Process) sweep(deadline time.Time) {
 
 // members lists the living processes of the tree.
 func (p *Process) members() []int {
-	procs := processes()
-	root := p.proc.Pid
+	all := pids()
 	in := map[int]bool{}
 	select {
-	case <-p.dead: // its number may be a stranger's by now, its session's is not while members live
+	case <-p.dead: // its number may be a stranger's by now
 	default:
-		in[root] = true
+		in[p.proc.Pid] = true
 	}
+	for _, pid := range all {
+		if p.marked(pid) {
+			in[pid] = true
+		}
+	}
+	if len(in) == 0 && p.tag != 0 {
+		return nil // the usual end: no root, no marks, no chain to follow
+	}
+	procs := processes(all)
 	for grown := true; grown; {
 		grown = false
 		for _, q := range procs {
-			if !in[q.pid] && (in[q.parent] || p.marked(q) || p.sameSession(q)) {
+			if !in[q.pid] && (in[q.parent] || p.sameSession(q)) {
 				in[q.pid], grown = true, true
 			}
 		}
@@ -86,12 +123,12 @@ func (p *Process) members() []int {
 	return out
 }
 
-func (p *Process) marked(q process) bool {
+func (p *Process) marked(pid int) bool {
 	if p.tag == 0 {
 		return false
 	}
 	var lim unix.Rlimit
-	return unix.Prlimit(q.pid, unix.RLIMIT_RTTIME, nil, &lim) == nil && lim.Max == p.tag
+	return unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &lim) == nil && lim.Max == p.tag
 }
 
 // sameSession trusts the session number only where marks do not work: the
@@ -105,21 +142,28 @@ type process struct {
 	state                byte
 }
 
-// processes reads /proc once.
-func processes() []process {
+// pids lists the processes of this host that can be seen.
+func pids() []int {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = d.Close() }()
 	names, _ := d.Readdirnames(-1)
-	out := make([]process, 0, len(names))
+	out := make([]int, 0, len(names))
 	for _, n := range names {
-		pid, err := strconv.Atoi(n)
-		if err != nil {
-			continue
+		if pid, err := strconv.Atoi(n); err == nil {
+			out = append(out, pid)
 		}
-		b, err := os.ReadFile("/proc/" + n + "/stat")
+	}
+	return out
+}
+
+// processes reads what the kernel says about each.
+func processes(pids []int) []process {
+	out := make([]process, 0, len(pids))
+	for _, pid := range pids {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil {
 			continue
 		}
