@@ -2,8 +2,10 @@ package runner
 
 import (
 	"sync"
+	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 )
@@ -42,4 +44,17 @@ func (r *recorder) Sync() error { return r.journal.Sync() }
 func (r *recorder) tell(p event.Payload) error {
 	_, err := r.Append(event.Event{Data: p})
 	return err
+}
+
+// used is what a run has used of its limits.
+type used struct {
+	Tokens  message.Usage
+	Steps   int
+	Started time.Time
+}
+
+func (r *recorder) used() used {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return used{r.view.Tokens, r.view.Steps, r.view.StartTime}
 }
