@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"sync"
 
@@ -70,8 +71,8 @@ func searchOne(ctx context.Context, w *workspace, rel string, q *query, out *fou
 // query is what is searched for.
 type query struct {
 	line *regexp.Regexp
-	// whole finds candidates in a whole file at once; nil if only single lines
-	// can be asked.
+	// whole finds candidates in many lines at once; nil if only single lines can
+	// be asked.
 	whole   *regexp.Regexp
 	include string
 	// buffers holds file contents between scans.
@@ -95,11 +96,55 @@ func newQuery(in grepIn) (*query, error) {
 			return nil, err
 		}
 	}
-	// Text anchors and flags that undo (?m) mean something else in a whole file.
-	if !strings.Contains(in.Pattern, `\A`) && !strings.Contains(in.Pattern, `\z`) && !strings.Contains(in.Pattern, "(?") {
-		q.whole = regexp.MustCompile("(?m:" + in.Pattern + ")")
+	if tree, err := syntax.Parse(in.Pattern, syntax.Perl); err == nil {
+		// It only finds candidates, so whatever cannot be written back is no loss.
+		if re, err := regexp.Compile(withinLine(tree).String()); err == nil {
+			q.whole = re
+		}
 	}
 	return q, nil
+}
+
+// withinLine changes an expression so that, asked of a whole text, it matches
+// what it would match in each line alone. Otherwise a class such as [^)] would
+// run on over all the lines that follow, again for each match.
+func withinLine(re *syntax.Regexp) *syntax.Regexp {
+	switch re.Op {
+	case syntax.OpAnyChar:
+		re.Op = syntax.OpAnyCharNotNL
+	case syntax.OpBeginText:
+		re.Op = syntax.OpBeginLine
+	case syntax.OpEndText:
+		re.Op = syntax.OpEndLine
+	case syntax.OpCharClass:
+		re.Rune = withoutNewline(re.Rune)
+		if len(re.Rune) == 0 {
+			re.Op = syntax.OpNoMatch
+		}
+	}
+	for _, sub := range re.Sub {
+		withinLine(sub)
+	}
+	return re
+}
+
+// withoutNewline takes \n out of ranges of characters.
+func withoutNewline(ranges []rune) []rune {
+	var out []rune
+	for i := 0; i+1 < len(ranges); i += 2 {
+		lo, hi := ranges[i], ranges[i+1]
+		if lo > '\n' || hi < '\n' {
+			out = append(out, lo, hi)
+			continue
+		}
+		if lo < '\n' {
+			out = append(out, lo, '\n'-1)
+		}
+		if hi > '\n' {
+			out = append(out, '\n'+1, hi)
+		}
+	}
+	return out
 }
 
 // wants says whether a file is to be searched; a pattern without a slash is
@@ -123,7 +168,34 @@ type hit struct {
 // maxShown is how many characters of a matching line are shown.
 const maxShown = 300
 
-// hits returns the matching lines of text, at most one more than are shown.
+// stretch is how much is searched between two looks at the call's end.
+const stretch = 256 << 10
+
+// search returns the matching lines of text, at most one more than are shown.
+func (q *query) search(ctx context.Context, text []byte) ([]hit, error) {
+	var all []hit
+	line := 0
+	for len(text) > 0 && len(all) <= maxFound {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		end := len(text)
+		if end > stretch {
+			if i := bytes.IndexByte(text[stretch:], '\n'); i >= 0 {
+				end = stretch + i + 1
+			}
+		}
+		for _, h := range q.hits(text[:end]) {
+			h.line += line
+			all = append(all, h)
+		}
+		line += bytes.Count(text[:end], []byte{'\n'})
+		text = text[end:]
+	}
+	return all, nil
+}
+
+// hits returns the matching lines of a block, at most one more than are shown.
 func (q *query) hits(text []byte) []hit {
 	if q.whole == nil || bytes.IndexByte(text, '\r') >= 0 {
 		return q.byLine(text)

@@ -40,7 +40,7 @@ func (q *query) scan(ctx context.Context, f *os.File) ([]hit, error) {
 	if _, err := buf.ReadFrom(io.LimitReader(src, maxScan)); err != nil {
 		return nil, err
 	}
-	return q.hits(bytes.TrimPrefix(buf.Bytes(), bom)), nil
+	return q.search(ctx, bytes.TrimPrefix(buf.Bytes(), bom))
 }
 
 // job is a file to search; done is closed when hits is set.

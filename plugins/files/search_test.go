@@ -180,8 +180,9 @@ func FuzzHits(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, want := q.hits([]byte(text)), q.byLine([]byte(text))
-		if !slices.Equal(got, want) {
+		got, err := q.search(t.Context(), []byte(text))
+		want := q.byLine([]byte(text))
+		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("pattern %q in %q: got %v, want %v", pattern, text, got, want)
 		}
 	})

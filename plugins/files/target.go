@@ -93,9 +93,25 @@ func (t *target) refuseGit() error {
 
 // place opens the folder of a file that exists, links followed.
 func (t *target) place() (*os.Root, string, error) {
-	f, _, err := openRegular(t.w.root, t.rel)
+	// Another call may replace the file between two steps of this; then the path
+	// of the one we hold leads nowhere. Each attempt takes microseconds.
+	for range 1000 {
+		dir, name, err := t.try()
+		if !errors.Is(err, errMoved) {
+			return dir, name, err
+		}
+	}
+	return nil, "", sdk.Errorf("%s is being replaced all the time", t.rel)
+}
+
+// errMoved says that a file was replaced while its path was looked up.
+var errMoved = errors.New("the file was replaced")
+
+// try is one attempt of place.
+func (t *target) try() (*os.Root, string, error) {
+	f, info, err := openRegular(t.w.root, t.rel)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, e := t.w.root.Lstat(t.rel); e == nil {
+		if st, e := t.w.root.Lstat(t.rel); e == nil && st.Mode()&fs.ModeSymlink != 0 {
 			return nil, "", sdk.Errorf("%s is a symlink to nothing", t.rel)
 		}
 		return nil, "", err
@@ -117,7 +133,10 @@ func (t *target) place() (*os.Root, string, error) {
 	}
 	dir, err := t.w.root.OpenRoot(parent(inside))
 	if err != nil {
-		return nil, "", t.w.fail("open", t.rel, err)
+		return nil, "", errMoved
+	}
+	if st, err := dir.Lstat(path.Base(inside)); err != nil || !os.SameFile(st, info) {
+		return nil, "", errors.Join(errMoved, dir.Close())
 	}
 	return dir, path.Base(inside), nil
 }
