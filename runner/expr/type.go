@@ -43,6 +43,13 @@ func Map(of Type) Type { return Type{cel: types.NewMapType(types.StringType, of.
 // are checked when an expression is compiled.
 func Enum(values ...string) Type { return Type{cel: types.StringType, enum: values} }
 
+// Max bounds the length of a string, list or map, for the static bound of cost.
+// An evaluation with longer values must be counted (Input.Large).
+func (t Type) Max(n uint64) Type {
+	t.max = n
+	return t
+}
+
 // Name returns the type as CEL writes it.
 func (t Type) Name() string { return typeName(t.cel) }
 

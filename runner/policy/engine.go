@@ -1,0 +1,301 @@
+package policy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// Agent is who calls.
+type Agent struct {
+	Name, Namespace string
+	Labels          map[string]string
+	Mode            string
+	Depth           int
+	Parents         []string
+}
+
+// Run is the run in which a call happens.
+type Run struct {
+	Name        string
+	Interactive bool
+	User        string
+	Inputs      map[string]any
+	Labels      map[string]string
+}
+
+// Workspace is where the tools work.
+type Workspace struct {
+	// Root is the folder the tools see, absolute.
+	Root string
+	// Source is the folder the files came from; it is shown to people.
+	Source string
+}
+
+// Use is a limited quantity; a Limit of 0 is none.
+type Use struct{ Used, Limit int64 }
+
+// Budget is what the run has used so far.
+type Budget struct{ Tokens, Steps, Seconds Use }
+
+// Context is everything besides policies and call that a decision depends on.
+type Context struct {
+	Agent     Agent
+	Run       Run
+	Workspace Workspace
+	Tools     []Tool
+	// Now is the recorded time of a call. Nil: rules that read now deny.
+	Now func() time.Time
+	// Budget is asked once per decision. Nil: rules that read budget deny.
+	Budget func() Budget
+	// Calls judged before, by tool, when a run is resumed.
+	Calls map[string]int
+	// Denials before, when a run is resumed.
+	Denials int
+}
+
+// Engine judges the calls of one agent in one run. It may be used by many
+// goroutines.
+type Engine struct {
+	context Context
+	tools   map[string]*judged
+	// fixed are the variables that stay the same for the run.
+	fixed map[string]any
+	def   v1alpha1.DefaultAction
+	// from names the policy that set the default.
+	from string
+
+	mu      sync.Mutex
+	calls   map[string]int
+	denials int
+}
+
+// judged is a tool with the rules that can concern it: the index on match,
+// applied once instead of at each call.
+type judged struct {
+	tool     *Tool
+	args     expr.Type
+	value    map[string]any
+	enforced group
+	// others are policies that do not enforce, each on its own.
+	others []group
+}
+
+// group is a set of rules that are decided together.
+type group struct {
+	mode  v1alpha1.PolicyMode
+	calls map[v1alpha1.Action][]*rule
+	after map[v1alpha1.Action][]*rule
+	lists []*Compiled
+	def   v1alpha1.DefaultAction
+	from  string
+}
+
+// NewEngine makes the judge of one agent's calls in one run.
+func NewEngine(policies []*Compiled, c Context) *Engine {
+	e := &Engine{context: c, tools: map[string]*judged{}, calls: map[string]int{}, denials: c.Denials}
+	maps.Copy(e.calls, c.Calls)
+	policies = slices.Clone(policies)
+	slices.SortStableFunc(policies, func(a, b *Compiled) int { return strings.Compare(a.name, b.name) })
+	e.fixed = map[string]any{"agent": agentValue(c.Agent), "run": runValue(c.Run)}
+	for i := range c.Tools {
+		t := &c.Tools[i]
+		e.tools[t.Name] = e.judgedTool(t, policies)
+	}
+	return e
+}
+
+func (e *Engine) judgedTool(t *Tool, policies []*Compiled) *judged {
+	j := &judged{tool: t, args: argsType(t), value: toolValue(t), enforced: newGroup(v1alpha1.PolicyEnforce)}
+	for _, p := range policies {
+		mode := p.spec.Mode
+		g := &j.enforced
+		if mode == v1alpha1.PolicyWarn || mode == v1alpha1.PolicyAudit {
+			j.others = append(j.others, newGroup(mode))
+			g = &j.others[len(j.others)-1]
+		}
+		g.take(p, e.context.Agent.Name, t.Name)
+	}
+	return j
+}
+
+func newGroup(mode v1alpha1.PolicyMode) group {
+	return group{mode: mode, calls: map[v1alpha1.Action][]*rule{}, after: map[v1alpha1.Action][]*rule{}}
+}
+
+func (g *group) take(p *Compiled, agent, tool string) {
+	if len(p.entries) > 0 {
+		g.lists = append(g.lists, p)
+	}
+	if strictness(p.spec.Default) > strictness(g.def) {
+		g.def, g.from = p.spec.Default, p.name
+	}
+	for _, r := range p.rules[tool] {
+		if !anyGlob(r.spec.Match.Agents, agent) {
+			continue
+		}
+		action := r.spec.Action
+		if r.broken || rank(action) <= 0 {
+			// A rule that did not compile cannot be judged: it denies.
+			action = v1alpha1.ActionDeny
+		}
+		if r.spec.On == v1alpha1.OnResult {
+			g.after[action] = append(g.after[action], r)
+		} else {
+			g.calls[action] = append(g.calls[action], r)
+		}
+	}
+}
+
+func strictness(d v1alpha1.DefaultAction) int {
+	return slices.Index([]v1alpha1.DefaultAction{"", v1alpha1.DefaultAllow, v1alpha1.DefaultByRisk, v1alpha1.DefaultAsk, v1alpha1.DefaultDeny}, d)
+}
+
+// Decide judges a call. It never returns an error for a call it can name a
+// decision for: what cannot be judged is denied.
+func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Decision, error) {
+	j, ok := e.tools[call.Tool]
+	if !ok {
+		return message.Decision{Action: message.Deny, Rule: "default/unknown-tool", Message: fmt.Sprintf("there is no tool %s", call.Tool)}, nil
+	}
+	d := e.decide(ctx, j, call)
+	e.mu.Lock()
+	e.calls[call.Tool]++
+	if d.Action == message.Deny {
+		e.denials++
+	}
+	e.mu.Unlock()
+	return d, nil
+}
+
+func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (d message.Decision) {
+	defer func() {
+		if r := recover(); r != nil {
+			d = message.Decision{Action: message.Deny, Rule: "default/error", Message: fmt.Sprintf("the call could not be judged: %v", r), Risk: string(j.tool.risk())}
+		}
+	}()
+	in, err := e.input(j, call)
+	if err != nil {
+		return message.Decision{Action: message.Deny, Rule: "default/error", Message: "the arguments cannot be read: " + err.Error(), Risk: string(j.tool.risk())}
+	}
+	o := j.enforced.outcome(ctx, j, in, false)
+	var rewritten json.RawMessage
+	if len(o.redactions) > 0 && o.action != v1alpha1.ActionDeny {
+		rewritten, err = redactArgs(call.Args, o.redactions)
+		if err != nil {
+			o = outcome{action: v1alpha1.ActionDeny, rule: o.redactions[0].id, message: "the redaction failed: " + err.Error()}
+		} else if string(rewritten) != string(call.Args) {
+			o, in, err = e.again(ctx, j, call, rewritten, o)
+			if err != nil {
+				o = outcome{action: v1alpha1.ActionDeny, rule: "default/error", message: err.Error()}
+			}
+		} else {
+			rewritten = nil
+		}
+	}
+	d = message.Decision{Action: message.Action(o.action), Rule: o.rule, Message: o.message, Risk: string(j.tool.risk()), Warnings: o.warnings}
+	if o.action != v1alpha1.ActionDeny {
+		d.Args = rewritten
+	}
+	audit := e.observe(ctx, j, in, &d)
+	if d.Action == message.Ask || d.Action == message.Deny || len(audit) > 0 {
+		d.Facts = in.describe(audit)
+	}
+	d.Hash = Hash(j.tool.Digest, in.raw)
+	return d
+}
+
+// again judges a rewritten call: deny and ask count, once.
+func (e *Engine) again(ctx context.Context, j *judged, call message.ToolCall, args json.RawMessage, first outcome) (outcome, *input, error) {
+	call.Args = args
+	in, err := e.input(j, call)
+	if err != nil {
+		return outcome{}, in, fmt.Errorf("the rewritten arguments cannot be read: %w", err)
+	}
+	second, failed := j.enforced.strict(ctx, j, in)
+	if failed != nil && second.action != v1alpha1.ActionDeny {
+		second = *failed
+	}
+	if rank(second.action) > rank(first.action) {
+		return second, in, nil
+	}
+	return first, in, nil
+}
+
+// observe judges the policies that do not enforce: Warn becomes a warning of
+// the decision, Audit is recorded with its facts.
+func (e *Engine) observe(ctx context.Context, j *judged, in *input, d *message.Decision) (audit []string) {
+	for i := range j.others {
+		g := &j.others[i]
+		o := g.outcome(ctx, j, in, true)
+		if o.action == v1alpha1.ActionAllow || o.rule == "" || strings.HasPrefix(o.rule, "default/") {
+			continue
+		}
+		line := fmt.Sprintf("%s would %s: %s", o.rule, o.action, o.message)
+		if g.mode == v1alpha1.PolicyWarn {
+			d.Warnings = append(d.Warnings, line)
+		} else {
+			audit = append(audit, line)
+		}
+	}
+	return audit
+}
+
+// Hash binds an approval to a call: it covers the tool's digest and the
+// arguments in canonical form.
+func Hash(digest string, args json.RawMessage) string {
+	canonical, err := canonicalJSON(args)
+	if err != nil {
+		canonical = args
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%d:%s", len(digest), digest)
+	h.Write(canonical)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// HiddenTools names the tools that are denied whatever the arguments are; they
+// are not offered to the model.
+func (e *Engine) HiddenTools() []string {
+	var hidden []string
+	for name, j := range e.tools {
+		if j.enforced.always(j.tool) {
+			hidden = append(hidden, name)
+		}
+	}
+	slices.Sort(hidden)
+	return hidden
+}
+
+func (g *group) always(t *Tool) bool {
+	for _, r := range g.calls[v1alpha1.ActionDeny] {
+		if r.spec.When == "" && !r.broken {
+			return true
+		}
+	}
+	for _, p := range g.lists {
+		for i := len(p.entries) - 1; i >= 0; i-- {
+			en := &p.entries[i]
+			if !en.concerns(t.names()) {
+				continue
+			}
+			if en.pattern == "*" && en.action == v1alpha1.ActionDeny {
+				return true
+			}
+			break
+		}
+	}
+	return g.def == v1alpha1.DefaultDeny && len(g.lists) == 0 && len(g.calls[v1alpha1.ActionAllow]) == 0 &&
+		len(g.calls[v1alpha1.ActionAsk]) == 0 && len(g.calls[v1alpha1.ActionRedact]) == 0
+}

@@ -1,0 +1,390 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/policy/shell"
+)
+
+// What a call does to a path.
+const (
+	opRead    = "read"
+	opWrite   = "write"
+	opExecute = "execute"
+	opDelete  = "delete"
+)
+
+// Path is a file that a call touches.
+type Path struct {
+	// Raw as it was written, Clean absolute without dots, Real with symbolic
+	// links resolved. "?" is not known.
+	Raw   string `json:"raw"`
+	Clean string `json:"clean"`
+	Real  string `json:"real"`
+	// InWorkspace says that both Clean and Real are in the workspace.
+	InWorkspace bool `json:"inWorkspace"`
+	// Op is read, write, execute or delete; execute is an argument of a program
+	// that is not known.
+	Op string `json:"op"`
+	// Secret says that the name is one of those that hold credentials.
+	Secret bool `json:"secret,omitempty"`
+
+	redirect bool
+}
+
+// facts are what is known about a call besides its arguments.
+type facts struct {
+	root   string
+	shell  bool
+	script script
+	paths  []Path
+	urls   []string
+	net    network
+	// large says that the values exceed what the static bounds assume.
+	large bool
+}
+
+type script struct {
+	Commands []command
+	shell.Facts
+}
+
+type network struct {
+	Hosts   []string `json:"hosts,omitempty"`
+	Ports   []int    `json:"ports,omitempty"`
+	Schemes []string `json:"schemes,omitempty"`
+}
+
+// pathOps are the built-in tools whose argument path is a file.
+var pathOps = map[string]string{
+	"read": opRead, "list": opRead, "grep": opRead, "glob": opRead, "edit": opWrite, "write": opWrite, "patch": opWrite,
+}
+
+// factLimits are what the static bounds of package expr assume.
+const (
+	largeArgs  = 4096
+	largeItems = 64
+	urlLimit   = 200
+	// factItems and factText are the sizes that the types of cmd, paths and net
+	// declare; larger facts are judged with counting.
+	factItems = 32
+	factText  = 128
+)
+
+// establish finds out what a call does. It reads the file system for symbolic
+// links only.
+func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
+	f := &facts{root: filepath.Clean(w.Root)}
+	fields, _ := args.(map[string]any)
+	switch {
+	case t.Builtin == "bash":
+		f.shell = true
+		w.shellFacts(f, fields)
+	case pathOps[t.Builtin] != "":
+		p, ok := fields["path"].(string)
+		if !ok || p == "" {
+			p = "."
+		}
+		f.add(w.resolve(p, pathOps[t.Builtin]))
+	default:
+		w.namedPaths(f, t, fields)
+	}
+	f.addresses(fields)
+	f.large = len(raw) > largeArgs || bytes.Count(raw, []byte{','}) > largeItems || f.exceeds()
+	return f
+}
+
+// exceeds says that the facts are larger than their types declare.
+func (f *facts) exceeds() bool {
+	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems ||
+		slices.ContainsFunc(f.paths, func(p Path) bool { return max(len(p.Raw), len(p.Clean), len(p.Real)) > factText }) ||
+		slices.ContainsFunc(f.script.Commands, func(c command) bool {
+			return len(c.Argv) > factItems || slices.ContainsFunc(c.Argv, func(a string) bool { return len(a) > factText })
+		})
+}
+
+func (f *facts) add(p Path) { f.paths = append(f.paths, p) }
+
+// namedPaths takes arguments that are called path, file or dir as what they say.
+func (w Workspace) namedPaths(f *facts, t *Tool, fields map[string]any) {
+	op := opRead
+	if t.risk() != "R0" {
+		op = opWrite
+	}
+	for _, name := range slices.Sorted(keys(fields)) {
+		low := strings.ToLower(name)
+		if !slices.ContainsFunc([]string{"path", "file", "filename", "dir", "directory", "folder", "paths", "files", "source", "destination", "target", "cwd", "workdir"},
+			func(s string) bool {
+				return low == s || strings.HasSuffix(low, "_"+s) || strings.HasSuffix(name, strings.ToUpper(s[:1])+s[1:])
+			}) {
+			continue
+		}
+		switch v := fields[name].(type) {
+		case string:
+			if v != "" && !strings.Contains(v, "://") {
+				f.add(w.resolve(v, op))
+			}
+		case []any:
+			for _, x := range v {
+				if s, ok := x.(string); ok && s != "" && !strings.Contains(s, "://") {
+					f.add(w.resolve(s, op))
+				}
+			}
+		}
+	}
+}
+
+func keys(m map[string]any) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (w Workspace) shellFacts(f *facts, fields map[string]any) {
+	text, ok := fields["command"].(string)
+	dir, _ := fields["workdir"].(string)
+	f.script.Facts = shell.Parse(text, dir)
+	if !ok {
+		f.script.Dynamic = true
+		f.script.Reasons = append(f.script.Reasons, "there is no command")
+	}
+	for _, c := range f.script.Facts.Commands {
+		f.script.Commands = append(f.script.Commands, newCommand(c))
+	}
+	if dir != "" {
+		f.add(w.resolve(dir, opRead))
+	}
+	redirected := func(p string, write bool) bool {
+		return slices.Contains(f.script.Redirects, shell.Redirect{Path: p, Write: write})
+	}
+	for _, p := range f.script.Reads {
+		r := w.resolve(p, opRead)
+		r.redirect = redirected(p, false)
+		f.add(r)
+	}
+	for _, p := range f.script.Writes {
+		r := w.resolve(p, opWrite)
+		r.redirect = redirected(p, true)
+		f.add(r)
+	}
+	for _, p := range f.script.Operands {
+		f.add(w.resolve(p, opExecute))
+	}
+	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
+}
+
+// resolve says where a path leads.
+func (w Workspace) resolve(raw, op string) Path {
+	p := Path{Raw: raw, Op: op, Secret: isSecret(raw)}
+	if raw == shell.Unknown || strings.ContainsRune(raw, 0) {
+		p.Clean, p.Real = shell.Unknown, shell.Unknown
+		return p
+	}
+	if strings.HasPrefix(raw, "~") {
+		// Whose home that is depends on the tool's process: it is outside.
+		p.Clean = path.Clean(raw)
+		p.Real = p.Clean
+		return p
+	}
+	root := filepath.Clean(w.Root)
+	full := raw
+	if !filepath.IsAbs(full) {
+		full = root + "/" + full
+	}
+	p.Clean = filepath.Clean(full)
+	// Dots are resolved behind links, as the kernel does it: link/.. is the
+	// parent of where the link leads.
+	p.Real = realPath(full)
+	p.Secret = p.Secret || isSecret(p.Real)
+	realRoot := realPath(root)
+	p.InWorkspace = inside(p.Clean, root) && (inside(p.Real, realRoot) || inside(p.Real, root))
+	if !p.InWorkspace && inside(p.Clean, realRoot) && inside(p.Real, realRoot) {
+		p.InWorkspace = true
+	}
+	return p
+}
+
+func inside(p, root string) bool {
+	return root != "" && (p == root || strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/"))
+}
+
+// realPath resolves links element by element, as far as the path exists. What
+// does not exist, and a pattern, stays as it is.
+func realPath(p string) string {
+	rest := strings.Split(p, "/")
+	done := "/"
+	for links := 0; len(rest) > 0; {
+		e := rest[0]
+		rest = rest[1:]
+		switch e {
+		case "", ".":
+			continue
+		case "..":
+			done = path.Dir(done)
+			continue
+		}
+		next := path.Join(done, e)
+		target, err := os.Readlink(next)
+		if err != nil {
+			done = next
+			continue
+		}
+		if links++; links > 40 {
+			return shell.Unknown
+		}
+		if filepath.IsAbs(target) {
+			done = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return done
+}
+
+var secretNames = []string{
+	".env", ".env.*", "*.pem", "*.key", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials", "credentials.json",
+	"*.p12", "*.pfx", "*.keystore", "*.kdbx", ".htpasswd", "shadow", "authorized_keys",
+}
+
+var secretFolders = []string{"/.ssh/", "/.aws/", "/.gnupg/", "/.kube/", "/.docker/", "/.config/gh/"}
+
+func isSecret(p string) bool {
+	base := path.Base(p)
+	if base == ".env.example" || base == ".env.sample" || base == ".env.template" || strings.HasSuffix(base, ".pub") {
+		return false
+	}
+	return slices.ContainsFunc(secretNames, func(n string) bool { return glob(n, base) }) ||
+		slices.ContainsFunc(secretFolders, func(f string) bool { return strings.Contains("/"+p+"/", f) })
+}
+
+// addresses collects the URLs in arguments, at any depth.
+func (f *facts) addresses(v any) {
+	switch v := v.(type) {
+	case string:
+		if len(f.urls) < urlLimit && strings.Contains(v, "://") && !strings.ContainsAny(v, " \n\t") {
+			f.address(v)
+		}
+	case []any:
+		for _, x := range v {
+			f.addresses(x)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(keys(v)) {
+			f.addresses(v[k])
+		}
+	}
+}
+
+func (f *facts) address(text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return
+	}
+	f.urls = append(f.urls, text)
+	f.net.Schemes = add(f.net.Schemes, strings.ToLower(u.Scheme))
+	f.net.Hosts = add(f.net.Hosts, strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")))
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "ssh": "22", "ftp": "21"}[strings.ToLower(u.Scheme)]
+	}
+	if n, err := strconv.Atoi(port); err == nil {
+		f.net.Ports = add(f.net.Ports, n)
+	}
+}
+
+func add[T comparable](list []T, v T) []T {
+	if slices.Contains(list, v) {
+		return list
+	}
+	return append(list, v)
+}
+
+// command is a simple command in the forms that patterns are compared with.
+type command struct {
+	shell.Command
+	// elsewhere is a program by a path that is not the system's.
+	elsewhere bool
+}
+
+func newCommand(c shell.Command) command {
+	out := command{Command: c}
+	if len(c.Argv) > 0 && strings.Contains(c.Argv[0], "/") {
+		dir := path.Dir(c.Argv[0])
+		out.elsewhere = path.Clean(c.Argv[0]) != strings.TrimPrefix(c.Argv[0], "./") && path.Clean(c.Argv[0]) != c.Argv[0] ||
+			strings.HasPrefix(dir, "..")
+	}
+	return out
+}
+
+// program is the program as an allow must name it: the system's by its name,
+// others by their path.
+func (c *command) program() string {
+	if len(c.Argv) == 0 {
+		return c.Name
+	}
+	switch path.Dir(c.Argv[0]) {
+	case "/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin":
+		return c.Name
+	}
+	return c.Argv[0]
+}
+
+func (c *command) line() string {
+	if len(c.Argv) == 0 {
+		return c.Name
+	}
+	return strings.Join(append([]string{c.program()}, c.Argv[1:]...), " ")
+}
+
+// forms are all lines under which a deny or an ask recognises the command: by
+// name and by path, and with its flags as a set written like the pattern's.
+func (c *command) forms(flags string) []string {
+	args := c.Argv
+	if len(args) > 0 {
+		args = args[1:]
+	}
+	by := strings.Join(append([]string{c.Name}, args...), " ")
+	forms := []string{by}
+	if l := strings.Join(c.Argv, " "); l != by {
+		forms = append(forms, l)
+	}
+	if flags == "" {
+		return forms
+	}
+	letters, rest, long := "", []string{}, []string{}
+	for _, a := range args {
+		switch {
+		case strings.HasPrefix(a, "--") && len(a) > 2:
+			name, _, _ := strings.Cut(a[2:], "=")
+			letters += longAsLetter[name]
+			long = append(long, a)
+		case strings.HasPrefix(a, "-") && len(a) > 1:
+			letters += a[1:]
+		default:
+			rest = append(rest, a)
+		}
+	}
+	for _, l := range strings.ToLower(flags) {
+		if !strings.ContainsRune(strings.ToLower(letters), l) {
+			return forms
+		}
+	}
+	// Flags may stand before or behind a sub-command.
+	for at := range min(len(rest), 2) + 1 {
+		words := append([]string{c.Name}, rest[:at]...)
+		words = append(words, "-"+flags)
+		forms = append(forms, strings.Join(append(append(words, rest[at:]...), long...), " "))
+	}
+	return forms
+}

@@ -1,0 +1,216 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// input is a call with everything a rule can read. It belongs to one goroutine.
+type input struct {
+	raw   json.RawMessage
+	facts *facts
+	vars  map[string]any
+	large bool
+	// unknown is set when the facts of a script could not be established.
+	unknown *expr.Unknowns
+	// variables computed so far, by policy.
+	variables map[*Compiled]*expr.Lazy
+	tool      string
+}
+
+// scriptUnknowns are the facts that a dynamic script leaves open. Whether it is
+// dynamic, and why, is known.
+func scriptUnknowns() *expr.Unknowns {
+	return expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
+		[]string{"cmd", "network"}, []string{"paths"}, []string{"net"})
+}
+
+func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
+	raw := call.Args
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	args, err := j.args.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := args.(map[string]any); !ok {
+		return nil, fmt.Errorf("they are no object")
+	}
+	f := e.context.Workspace.establish(j.tool, raw, args)
+	in := &input{raw: raw, facts: f, large: f.large, tool: j.tool.Name, variables: map[*Compiled]*expr.Lazy{}}
+	if f.shell && f.script.Dynamic {
+		in.unknown = scriptUnknowns()
+	}
+	in.vars = map[string]any{
+		"agent": e.fixed["agent"], "run": e.fixed["run"], "tool": j.value,
+		"call":    map[string]any{"id": call.ID, "repeats": call.Repeats, "args": args},
+		"cmd":     func() any { return f.cmdValue() },
+		"paths":   func() any { return f.pathsValue() },
+		"net":     func() any { return f.netValue() },
+		"session": func() any { return e.sessionValue() },
+	}
+	if step := call.Step; step > 0 {
+		run := make(map[string]any, 8)
+		for k, v := range e.fixed["run"].(map[string]any) {
+			run[k] = v
+		}
+		run["step"] = step
+		in.vars["run"] = run
+	}
+	if now := e.context.Now; now != nil {
+		in.vars["now"] = func() any { return now() }
+	}
+	if budget := e.context.Budget; budget != nil {
+		in.vars["budget"] = func() any { return budgetValue(budget()) }
+	}
+	return in, nil
+}
+
+// of returns the input as one policy's rules read it.
+func (in *input) of(ctx context.Context, p *Compiled) expr.Input {
+	in.vars["params"] = p.params
+	x := expr.Input{Vars: in.vars, Large: in.large, Unknown: in.unknown}
+	lazy, ok := in.variables[p]
+	if !ok {
+		lazy = expr.NewLazy(func(name string) (any, error) {
+			prog := p.vars[in.tool][name]
+			if prog == nil {
+				return nil, fmt.Errorf("there is no variable %s", name)
+			}
+			return prog.EvalRaw(ctx, in.of(ctx, p))
+		})
+		in.variables[p] = lazy
+	}
+	in.vars["variables"] = lazy
+	return x
+}
+
+func agentValue(a Agent) map[string]any {
+	return map[string]any{"name": a.Name, "namespace": a.Namespace, "labels": texts(a.Labels), "mode": a.Mode, "depth": a.Depth, "parents": list(a.Parents)}
+}
+
+func runValue(r Run) map[string]any {
+	inputs := r.Inputs
+	if inputs == nil {
+		inputs = map[string]any{}
+	}
+	return map[string]any{"name": r.Name, "step": 0, "interactive": r.Interactive, "user": r.User, "inputs": inputs, "labels": texts(r.Labels)}
+}
+
+func toolValue(t *Tool) map[string]any {
+	effects := make([]string, len(t.Effects))
+	for i, e := range t.Effects {
+		effects[i] = string(e)
+	}
+	category := t.Category
+	if category == "" {
+		category = v1alpha1.CategoryOther
+	}
+	return map[string]any{
+		"name": t.Name, "builtin": t.Builtin, "source": t.Source, "risk": levels[t.risk()], "effects": effects,
+		"category": string(category), "digest": t.Digest, "contained": t.Contained,
+	}
+}
+
+func texts(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func (f *facts) cmdValue() map[string]any {
+	commands := make([]any, len(f.script.Commands))
+	for i, c := range f.script.Commands {
+		commands[i] = map[string]any{"name": c.Name, "argv": list(c.Argv), "env": list(c.Env), "wrappers": list(c.Wrappers)}
+	}
+	return map[string]any{
+		"commands": commands, "writes": list(f.script.Writes), "reads": list(f.script.Reads), "hosts": list(f.script.Hosts),
+		"network": f.script.Network, "dynamic": f.script.Dynamic, "reasons": list(f.script.Reasons),
+	}
+}
+
+func (f *facts) pathsValue() []any {
+	out := make([]any, len(f.paths))
+	for i, p := range f.paths {
+		out[i] = map[string]any{"raw": p.Raw, "clean": p.Clean, "real": p.Real, "inWorkspace": p.InWorkspace, "op": p.Op, "secret": p.Secret}
+	}
+	return out
+}
+
+func (f *facts) netValue() map[string]any {
+	ports := make([]int, len(f.net.Ports))
+	copy(ports, f.net.Ports)
+	return map[string]any{"hosts": list(f.net.Hosts), "ports": ports, "schemes": list(f.net.Schemes)}
+}
+
+func (e *Engine) sessionValue() map[string]any {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	calls := make(map[string]int, len(e.calls))
+	for k, v := range e.calls {
+		calls[k] = v
+	}
+	return map[string]any{"calls": calls, "denials": e.denials}
+}
+
+func budgetValue(b Budget) map[string]any {
+	use := func(u Use) map[string]any { return map[string]any{"used": u.Used, "limit": u.Limit} }
+	return map[string]any{"tokens": use(b.Tokens), "steps": use(b.Steps), "seconds": use(b.Seconds)}
+}
+
+// describe writes the facts for a person who is asked.
+func (in *input) describe(audit []string) json.RawMessage {
+	f := in.facts
+	out := struct {
+		Paths    []Path   `json:"paths,omitempty"`
+		Commands []string `json:"commands,omitempty"`
+		Network  *network `json:"network,omitempty"`
+		Dynamic  bool     `json:"dynamic,omitempty"`
+		Reasons  []string `json:"reasons,omitempty"`
+		Audit    []string `json:"audit,omitempty"`
+	}{Paths: f.paths, Dynamic: f.script.Dynamic, Reasons: f.script.Reasons, Audit: audit}
+	for i := range f.script.Commands {
+		out.Commands = append(out.Commands, f.script.Commands[i].line())
+	}
+	if len(f.net.Hosts) > 0 {
+		out.Network = &f.net
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// canonicalJSON writes a value with sorted keys and without white space.
+func canonicalJSON(raw json.RawMessage) ([]byte, error) {
+	if len(raw) == 0 {
+		return []byte("{}"), nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("text behind the value")
+	}
+	return json.Marshal(v)
+}

@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"slices"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// selects says whether a rule can meet a tool. Which agent calls is judged when
+// the engine is built.
+func selects(m *v1alpha1.Match, t *Tool) bool {
+	return anyGlob(m.Tools, t.Name) && anyGlob(m.Builtins, t.Builtin) &&
+		(len(m.Categories) == 0 || slices.Contains(m.Categories, t.Category)) &&
+		(len(m.Risks) == 0 || slices.Contains(m.Risks, t.risk())) &&
+		(len(m.Effects) == 0 || slices.ContainsFunc(m.Effects, func(e v1alpha1.Effect) bool { return slices.Contains(t.Effects, e) }))
+}
+
+func anyGlob(patterns []string, s string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
+}
+
+// glob matches with * for any run of characters, / included, and ? for one. It
+// takes time in proportion to len(pattern) * len(s) at worst.
+func glob(pattern, s string) bool {
+	p, i, star, mark := 0, 0, -1, 0
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
+			p++
+			i++
+		case star >= 0:
+			mark++
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}

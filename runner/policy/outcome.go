@@ -1,0 +1,236 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// outcome is what a group of rules says about a call.
+type outcome struct {
+	action   v1alpha1.Action
+	rule     string
+	message  string
+	warnings []string
+	// redactions that hold, whatever the action is.
+	redactions []*rule
+}
+
+// truth evaluates a rule's condition. An error is returned as such: it denies.
+func (r *rule) truth(ctx context.Context, in *input) (expr.Truth, error) {
+	if r.broken {
+		return expr.False, fmt.Errorf("the condition does not compile")
+	}
+	if r.when == nil {
+		return expr.True, nil
+	}
+	return r.when.EvalBool(ctx, in.of(ctx, r.policy))
+}
+
+// outcome judges a call: deny, then ask, redact, allow, default. The first
+// deny ends it; a failure is a deny that names its rule, unless a rule denies
+// by itself, so that the answer does not depend on the order.
+func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool) outcome {
+	o, failed := g.strict(ctx, j, in)
+	if o.action == v1alpha1.ActionDeny {
+		return o
+	}
+	if !redacted {
+		for _, r := range g.calls[v1alpha1.ActionRedact] {
+			t, err := r.truth(ctx, in)
+			if err != nil {
+				failed = first(failed, g.failure(r, err))
+			} else if t != expr.False {
+				o.redactions = append(o.redactions, r)
+			}
+		}
+	}
+	// Allow rules are asked even when something stricter has decided: one that
+	// fails denies, whatever the others say.
+	allowed, failure := g.allow(ctx, j, in)
+	if failed = first(failed, failure); failed != nil {
+		return *failed
+	}
+	if o.action == v1alpha1.ActionAsk {
+		return o
+	}
+	for _, r := range o.redactions {
+		if lifts(r, j.tool) {
+			o.action, o.rule, o.message = v1alpha1.ActionRedact, r.id, r.explain(ctx, in, j, "removes values from")
+			return o
+		}
+	}
+	if allowed != nil {
+		allowed.redactions = o.redactions
+		return *allowed
+	}
+	def := g.byDefault(j, in)
+	def.redactions = o.redactions
+	return def
+}
+
+func first(a, b *outcome) *outcome {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// strict judges deny and ask rules and what the lists deny or ask.
+func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, failed *outcome) {
+	ask := outcome{}
+	for _, r := range g.calls[v1alpha1.ActionDeny] {
+		switch t, err := r.truth(ctx, in); {
+		case err != nil:
+			failed = first(failed, g.failure(r, err))
+		case t == expr.True:
+			return outcome{action: v1alpha1.ActionDeny, rule: r.id, message: r.explain(ctx, in, j, "denies")}, nil
+		case t == expr.Unknown && ask.action == "":
+			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "deny")}
+		}
+	}
+	for _, p := range g.lists {
+		switch p.judge(j.tool, in.facts) {
+		case v1alpha1.ActionDeny:
+			return outcome{action: v1alpha1.ActionDeny, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s deny this call of %s", p.name, j.tool.Name)}, nil
+		case v1alpha1.ActionAsk:
+			if ask.action == "" {
+				ask = outcome{action: v1alpha1.ActionAsk, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s ask for this call of %s", p.name, j.tool.Name)}
+			}
+		}
+	}
+	for _, r := range g.calls[v1alpha1.ActionAsk] {
+		switch t, err := r.truth(ctx, in); {
+		case err != nil:
+			failed = first(failed, g.failure(r, err))
+		case t == expr.True && ask.action == "":
+			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.explain(ctx, in, j, "asks for")}
+		case t == expr.Unknown && ask.action == "":
+			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "ask")}
+		}
+	}
+	return ask, failed
+}
+
+// allow finds an allow rule or list.
+func (g *group) allow(ctx context.Context, j *judged, in *input) (*outcome, *outcome) {
+	var allowed, failed *outcome
+	for _, r := range g.calls[v1alpha1.ActionAllow] {
+		if !lifts(r, j.tool) {
+			continue
+		}
+		t, err := r.truth(ctx, in)
+		if err != nil {
+			failed = first(failed, g.failure(r, err))
+		} else if t == expr.True && allowed == nil {
+			allowed = &outcome{action: v1alpha1.ActionAllow, rule: r.id}
+		}
+	}
+	if allowed != nil || j.tool.risk() == v1alpha1.RiskR3 {
+		return allowed, failed
+	}
+	for _, p := range g.lists {
+		if p.judge(j.tool, in.facts) == v1alpha1.ActionAllow {
+			return &outcome{action: v1alpha1.ActionAllow, rule: p.name + "/permissions"}, failed
+		}
+	}
+	return nil, failed
+}
+
+// lifts says whether an allow counts for the tool: R3 must be named.
+func lifts(r *rule, t *Tool) bool {
+	if t.risk() != v1alpha1.RiskR3 {
+		return true
+	}
+	for _, risk := range r.spec.Match.Risks {
+		if risk == v1alpha1.RiskR3 {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *group) failure(r *rule, err error) *outcome {
+	return &outcome{action: v1alpha1.ActionDeny, rule: r.id, message: fmt.Sprintf("rule %s could not be judged, so the call is denied: %v", r.id, err)}
+}
+
+// explain returns the rule's own message, or a sentence of ours.
+func (r *rule) explain(ctx context.Context, in *input, j *judged, verb string) string {
+	if r.message != nil {
+		if s, err := r.message.EvalString(ctx, in.of(ctx, r.policy)); err == nil && s != "" {
+			return bounded(s)
+		}
+	}
+	return fmt.Sprintf("rule %s of policy %s %s this call of %s", r.spec.Name, r.policy.name, verb, j.tool.Name)
+}
+
+// messageLimit bounds what an expression can put in front of a person.
+const messageLimit = 2000
+
+func bounded(s string) string {
+	runes := []rune(s)
+	if len(runes) <= messageLimit {
+		return s
+	}
+	return string(runes[:messageLimit]) + "…"
+}
+
+func (r *rule) unsure(in *input, verb string) string {
+	why := ""
+	if len(in.facts.script.Reasons) > 0 {
+		why = ": " + in.facts.script.Reasons[0]
+	}
+	return fmt.Sprintf("rule %s would %s depending on something only the run can tell%s", r.id, verb, why)
+}
+
+// byDefault is what happens to a call that no rule speaks of.
+func (g *group) byDefault(j *judged, in *input) outcome {
+	def, rule := g.def, g.from+"/default"
+	if def == "" || def == v1alpha1.DefaultByRisk {
+		return byRisk(j.tool, in.facts)
+	}
+	o := outcome{action: v1alpha1.Action(def), rule: rule}
+	switch {
+	case def == v1alpha1.DefaultDeny:
+		o.message = fmt.Sprintf("policy %s denies what no rule allows", g.from)
+	case def == v1alpha1.DefaultAsk:
+		o.message = fmt.Sprintf("policy %s asks for what no rule allows", g.from)
+	case def != v1alpha1.DefaultAllow:
+		o.action, o.message = v1alpha1.ActionDeny, fmt.Sprintf("policy %s has the default %q, which is none", g.from, def)
+	case j.tool.risk() == v1alpha1.RiskR3:
+		return byRisk(j.tool, in.facts)
+	}
+	return o
+}
+
+// byRisk judges what a call can do at worst, given how it is contained.
+func byRisk(t *Tool, f *facts) outcome {
+	allow := outcome{action: v1alpha1.ActionAllow, rule: "default/byRisk"}
+	ask := func(why string) outcome {
+		return outcome{action: v1alpha1.ActionAsk, rule: "default/byRisk", message: fmt.Sprintf("%s: %s", t.Name, why)}
+	}
+	switch t.risk() {
+	case v1alpha1.RiskR0:
+		return allow
+	case v1alpha1.RiskR1:
+		if f.shell && f.script.Dynamic && !t.Contained {
+			return ask("its risk is R1 and only the run can tell what it touches")
+		}
+		for i := range f.paths {
+			if !f.paths[i].InWorkspace {
+				return ask("its risk is R1 and " + f.paths[i].Raw + " is outside the workspace")
+			}
+		}
+		return allow
+	case v1alpha1.RiskR2:
+		if t.Contained {
+			return allow
+		}
+		return ask("its risk is R2, it runs programs or reaches outside, and it is not contained")
+	case v1alpha1.RiskR3:
+		return ask("its risk is R3, it cannot be undone, so each call is asked about")
+	}
+	return outcome{action: v1alpha1.ActionDeny, rule: "default/byRisk", message: fmt.Sprintf("%s has the risk %q, which is none", t.Name, t.Risk)}
+}

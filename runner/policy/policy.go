@@ -1,0 +1,280 @@
+// Package policy judges a call.
+//
+// A policy is compiled against the tools it can meet, so that a misspelt
+// argument is an error of its author. A decision is a pure function of the
+// policies, the call and the recorded context: the order of rules, files and
+// policies never matters, and deny beats ask, ask beats redact, redact beats
+// allow, allow beats the default. What cannot be judged is denied, what cannot
+// be known is asked.
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// Tool is what a policy knows about a tool.
+type Tool struct {
+	// Name is the call name.
+	Name string
+	// Builtin is the name of the built-in tool behind it, or "".
+	Builtin string
+	// Source is the kind of program: builtin, plugin, exec, container, mcp or agent.
+	Source string
+	// Risk, Effects and Category after the floors of built-in tools. An empty
+	// Risk counts as R2.
+	Risk     v1alpha1.Risk
+	Effects  []v1alpha1.Effect
+	Category v1alpha1.Category
+	// Schema of the arguments; nil is not known, and the arguments are untyped.
+	Schema json.RawMessage
+	// Digest of the program and its contract; approvals are bound to it.
+	Digest string
+	// Contained says that a call cannot reach anything that lasts: level at
+	// least Sandbox, network None, workspace a copy.
+	Contained bool
+}
+
+func (t *Tool) risk() v1alpha1.Risk {
+	if t.Risk == "" {
+		return v1alpha1.RiskR2
+	}
+	return t.Risk
+}
+
+// Problem is something wrong with a policy.
+type Problem struct {
+	// Path of the field, for example spec.rules[2].when.
+	Path string
+	// Line and Col inside an expression, counted from 1; 0 when the field as a
+	// whole is meant.
+	Line, Col  int
+	Message    string
+	Suggestion string
+	// Warning problems do not keep a policy from being used.
+	Warning bool
+}
+
+// Error returns the problem on one line.
+func (p Problem) Error() string {
+	if p.Suggestion == "" {
+		return p.Path + ": " + p.Message
+	}
+	return p.Path + ": " + p.Message + "; " + p.Suggestion
+}
+
+// Compiled is a policy that is ready to judge calls of the tools it was
+// compiled for.
+type Compiled struct {
+	name    string
+	spec    *v1alpha1.PolicySpec
+	params  any
+	entries []entry
+	// rules by tool and phase.
+	rules map[string][]*rule
+	vars  map[string]map[string]*expr.Program
+}
+
+// rule is a rule compiled for one tool.
+type rule struct {
+	policy  *Compiled
+	spec    *v1alpha1.Rule
+	id      string
+	order   int
+	when    *expr.Program // nil is true
+	message *expr.Program
+	// broken rules did not compile; they deny, should they ever be asked.
+	broken bool
+}
+
+// Compile checks a policy against the tools it can meet. The result is never
+// nil: a rule that does not compile denies, so that a caller who ignores an
+// error is not less safe.
+func Compile(p *v1alpha1.Policy, tools []Tool) (*Compiled, []Problem) {
+	c := &compiler{
+		policy: p, tools: tools, envs: map[string]*environment{},
+		out: &Compiled{name: p.Name, spec: &p.Spec, rules: map[string][]*rule{}, vars: map[string]map[string]*expr.Program{}},
+	}
+	c.compile()
+	return c.out, c.problems
+}
+
+// Name returns the policy's name.
+func (c *Compiled) Name() string { return c.name }
+
+// Applies says whether a policy's appliesTo selects an agent with these labels.
+// A policy without appliesTo counts only where an agent refers to it.
+func Applies(p *v1alpha1.Policy, agentLabels map[string]string) (bool, error) {
+	if p.Spec.AppliesTo == nil || p.Spec.AppliesTo.AgentSelector == nil {
+		return false, nil
+	}
+	s, err := metav1.LabelSelectorAsSelector(p.Spec.AppliesTo.AgentSelector)
+	if err != nil {
+		return false, fmt.Errorf("policy %q: agentSelector: %w", p.Name, err)
+	}
+	return s.Matches(labels.Set(agentLabels)), nil
+}
+
+type compiler struct {
+	policy   *v1alpha1.Policy
+	tools    []Tool
+	out      *Compiled
+	params   expr.Type
+	envs     map[string]*environment
+	problems []Problem
+}
+
+func (c *compiler) report(p Problem) { c.problems = append(c.problems, p) }
+
+func (c *compiler) compile() {
+	c.compileParams()
+	c.compilePermissions()
+	seen := map[string]int{}
+	for i := range c.policy.Spec.Rules {
+		r := &c.policy.Spec.Rules[i]
+		path := fmt.Sprintf("spec.rules[%d]", i)
+		if first, twice := seen[r.Name]; twice {
+			c.report(Problem{Path: path + ".name", Message: fmt.Sprintf("the name %q is taken by spec.rules[%d]", r.Name, first), Suggestion: "names are unique in a policy"})
+		} else {
+			seen[r.Name] = i
+		}
+		c.compileRule(path, i, r)
+	}
+	c.checkVariables()
+}
+
+func (c *compiler) compileParams() {
+	raw := json.RawMessage("{}")
+	if p := c.policy.Spec.Params; p != nil && len(p.Raw) > 0 {
+		raw = p.Raw
+	}
+	t, err := expr.Infer("Params", raw)
+	if err == nil && t.Fields() == nil && string(raw) != "{}" {
+		err = errors.New("params must be an object")
+	}
+	if err != nil {
+		c.report(Problem{Path: "spec.params", Message: err.Error()})
+		t = expr.NewObject("Params")
+	}
+	c.params = t
+	c.out.params, _ = t.Decode(raw)
+}
+
+func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
+	var tools []*Tool
+	for i := range c.tools {
+		if selects(&r.Match, &c.tools[i]) {
+			tools = append(tools, &c.tools[i])
+		}
+	}
+	if len(tools) == 0 {
+		if len(c.tools) > 0 {
+			c.report(Problem{Path: path + ".match", Message: "no tool is selected, so the rule never counts", Warning: true, Suggestion: nearestTool(r, c.tools)})
+		}
+		// The expressions are still checked, against untyped arguments.
+		tools = []*Tool{{Name: ""}}
+	}
+	c.checkRule(path, r, tools)
+	when := c.newMatrix(path+".when", r.When, tools)
+	when.result = r.On == v1alpha1.OnResult
+	message := c.newMatrix(path+".messageExpression", r.MessageExpression, tools)
+	message.text, message.result = true, r.On == v1alpha1.OnResult
+	for _, t := range tools {
+		out := &rule{policy: c.out, spec: r, id: c.policy.Name + "/" + r.Name, order: order}
+		out.when = when.compile(t)
+		out.message = message.compile(t)
+		out.broken = when.failed
+		if when.typed() || message.typed() {
+			c.out.vars[t.Name] = c.environment(t).vars
+		}
+		c.out.rules[t.Name] = append(c.out.rules[t.Name], out)
+	}
+	if p := when.any; p != nil {
+		if v, constant := p.Constant(); constant && !v {
+			c.report(Problem{Path: path + ".when", Message: "the condition is always false, so the rule never counts", Warning: true})
+		}
+	}
+}
+
+func (c *compiler) checkRule(path string, r *v1alpha1.Rule, tools []*Tool) {
+	if r.Action == v1alpha1.ActionRedact && (r.Redact == nil || len(r.Redact.Fields) == 0 && !r.Redact.Secrets) {
+		c.report(Problem{Path: path + ".redact", Message: "a redact rule must say what it removes", Suggestion: "set fields or secrets"})
+	}
+	if r.Action == v1alpha1.ActionAsk && r.On == v1alpha1.OnResult {
+		c.report(Problem{Path: path + ".action", Message: "nobody can be asked about a result: it is withheld", Suggestion: "write deny or redact", Warning: true})
+	}
+	if r.Action != v1alpha1.ActionRedact && r.Redact != nil {
+		c.report(Problem{Path: path + ".redact", Message: fmt.Sprintf("redact has no meaning with action %s", r.Action), Warning: true})
+	}
+	if r.Action != v1alpha1.ActionAllow || slices.Contains(r.Match.Risks, v1alpha1.RiskR3) {
+		return
+	}
+	for _, t := range tools {
+		if t.risk() == v1alpha1.RiskR3 {
+			c.report(Problem{
+				Path: path + ".match", Message: fmt.Sprintf("the rule does not allow %s: its risk is R3", t.Name),
+				Suggestion: "list R3 in match.risks if it should", Warning: true,
+			})
+			return
+		}
+	}
+}
+
+func nearestTool(r *v1alpha1.Rule, tools []Tool) string {
+	var names []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
+	for _, pattern := range append(slices.Clone(r.Match.Tools), r.Match.Builtins...) {
+		if s := expr.Nearest(pattern, names); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// checkVariables reports a variable that works for no tool at all.
+func (c *compiler) checkVariables() {
+	if len(c.policy.Spec.Variables) == 0 {
+		return
+	}
+	if len(c.envs) == 0 {
+		c.environment(&Tool{})
+	}
+	for i, v := range c.policy.Spec.Variables {
+		var failure error
+		works := false
+		for _, e := range c.envs {
+			works = works || e.failures[v.Name] == nil
+			if err := e.failures[v.Name]; err != nil && (failure == nil || err.Error() < failure.Error()) {
+				failure = err
+			}
+		}
+		path := fmt.Sprintf("spec.variables[%d].expression", i)
+		if !works && !slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path }) {
+			c.report(problemAt(path, "", failure))
+		}
+	}
+}
+
+// problemAt turns an error of package expr into a problem.
+func problemAt(path, tool string, err error) Problem {
+	p := Problem{Path: path, Message: err.Error()}
+	var e *expr.Error
+	if errors.As(err, &e) {
+		p.Line, p.Col, p.Message, p.Suggestion = e.Line, e.Col, e.Message, e.Suggestion
+	}
+	if tool != "" {
+		p.Message = strings.TrimSpace(p.Message) + fmt.Sprintf(" (for tool %s)", tool)
+	}
+	return p
+}

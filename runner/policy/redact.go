@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// redacted stands where a value was.
+const redacted = "[redacted]"
+
+// credential finds what looks like a credential: tokens with a known prefix,
+// private keys, and values behind a name that says secret.
+var credentials = []*regexp.Regexp{
+	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
+	regexp.MustCompile(`\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{20,}`),
+	regexp.MustCompile(`\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{40,}|\bglpat-[A-Za-z0-9_-]{20,}`),
+	regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
+	regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`),
+	regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`),
+	regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{50,}|\bhf_[A-Za-z0-9]{30,}`),
+	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`),
+}
+
+var (
+	bearer   = regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9+/._~-]{16,}=*`)
+	inURL    = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(@)`)
+	assigned = regexp.MustCompile(`(?i)([A-Z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)["']?\s*[:=]\s*)("[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{4,})`)
+)
+
+// redactSecrets replaces what looks like a credential.
+func redactSecrets(s string) string {
+	for _, re := range credentials {
+		s = re.ReplaceAllString(s, redacted)
+	}
+	s = bearer.ReplaceAllString(s, "${1}"+redacted)
+	s = inURL.ReplaceAllString(s, "${1}"+redacted+"${2}")
+	return assigned.ReplaceAllString(s, "${1}"+redacted)
+}
+
+// redactArgs rewrites arguments by what the rules say.
+func redactArgs(args json.RawMessage, rules []*rule) (json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	before, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rules {
+		v = r.redact(v)
+	}
+	after, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(before, after) {
+		return args, nil
+	}
+	return after, nil
+}
+
+// redact applies one rule to a value.
+func (r *rule) redact(v any) any {
+	if r.spec.Redact == nil {
+		return v
+	}
+	if len(r.spec.Redact.Fields) > 0 {
+		v = redactFields(v, r.spec.Redact.Fields, "")
+	}
+	if r.spec.Redact.Secrets {
+		v = redactTexts(v)
+	}
+	return v
+}
+
+// redactFields replaces the values of fields, at any depth: a field is named by
+// its own name or by its path with dots.
+func redactFields(v any, fields []string, at string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			path := strings.TrimPrefix(at+"."+k, ".")
+			if !slices.Contains(fields, k) && !slices.Contains(fields, path) {
+				v[k] = redactFields(x, fields, path)
+				continue
+			}
+			if _, ok := x.(string); ok || x == nil {
+				v[k] = redacted
+			} else {
+				// The tool's schema would refuse a text here.
+				delete(v, k)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = redactFields(v[i], fields, at)
+		}
+	}
+	return v
+}
+
+func redactTexts(v any) any {
+	switch v := v.(type) {
+	case string:
+		return redactSecrets(v)
+	case map[string]any:
+		for k, x := range v {
+			// A field called token says so better than its value does.
+			if s, ok := x.(string); ok && assigned.MatchString(k+"="+s) {
+				v[k] = redacted
+				continue
+			}
+			v[k] = redactTexts(x)
+		}
+	case []any:
+		for i := range v {
+			v[i] = redactTexts(v[i])
+		}
+	}
+	return v
+}
+
+// redactText applies one rule to a result: fields of a JSON text, credentials
+// in any text.
+func (r *rule) redactText(s string) string {
+	if r.spec.Redact == nil || s == "" {
+		return s
+	}
+	if len(r.spec.Redact.Fields) > 0 {
+		s = redactJSON(s, r.spec.Redact.Fields)
+	}
+	if r.spec.Redact.Secrets {
+		s = redactSecrets(s)
+	}
+	return s
+}
+
+// redactJSON rewrites a text that is JSON and leaves every other as it is.
+func redactJSON(s string, fields []string) string {
+	d := json.NewDecoder(strings.NewReader(s))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		if t := strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[{") {
+			// JSON that was cut may still hold the field.
+			return "[redacted: the result is no complete JSON]"
+		}
+		return s
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+	default:
+		return s
+	}
+	rest := s[d.InputOffset():]
+	b, err := json.Marshal(redactFields(v, fields, ""))
+	if err != nil {
+		return redacted
+	}
+	return string(b) + redactRest(rest, fields)
+}
+
+// redactRest goes on with the next value of a stream of JSON, or our footer.
+func redactRest(rest string, fields []string) string {
+	trimmed := strings.TrimLeft(rest, " \t\r\n")
+	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
+		return rest
+	}
+	return rest[:len(rest)-len(trimmed)] + redactJSON(trimmed, fields)
+}

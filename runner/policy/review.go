@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// resultText bounds what a rule reads of a result.
+const resultText = 64 << 10
+
+// Review judges a result before the model sees it. Deny withholds it, and so
+// does ask: nobody can be asked about a result. Redact returns a changed copy.
+func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *message.ToolResult) (out *message.ToolResult, err error) {
+	j, ok := e.tools[call.Tool]
+	if !ok || result == nil {
+		return nil, fmt.Errorf("review the result of %s: there is no such tool or result", call.Tool)
+	}
+	if len(j.enforced.after) == 0 {
+		return result, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, fmt.Errorf("review the result of %s: %v", call.Tool, r)
+		}
+	}()
+	in, err := e.input(j, call)
+	if err != nil {
+		return nil, fmt.Errorf("review the result of %s: %w", call.Tool, err)
+	}
+	in.vars["result"] = resultValue(result)
+	in.large = in.large || len(result.Text) > largeArgs
+	return e.review(ctx, j, in, result)
+}
+
+func (e *Engine) review(ctx context.Context, j *judged, in *input, result *message.ToolResult) (*message.ToolResult, error) {
+	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
+		for _, r := range j.enforced.after[action] {
+			t, err := r.truth(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("rule %s could not be judged, so the result is withheld: %w", r.id, err)
+			}
+			if t != expr.False {
+				return nil, fmt.Errorf("the result is withheld by %s: %s", r.id, r.explain(ctx, in, j, "withholds the result of"))
+			}
+		}
+	}
+	changed := *result
+	touched := false
+	for _, r := range j.enforced.after[v1alpha1.ActionRedact] {
+		t, err := r.truth(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s could not be judged, so the result is withheld: %w", r.id, err)
+		}
+		if t != expr.False {
+			touched = true
+			r.rewrite(&changed)
+		}
+	}
+	if !touched {
+		return result, nil
+	}
+	return &changed, nil
+}
+
+// rewrite redacts everything of a result that anybody can read.
+func (r *rule) rewrite(t *message.ToolResult) {
+	text, output := r.redactText(t.Text), r.redactText(t.Output)
+	if text != t.Text || output != t.Output {
+		// The blob holds the text as it was.
+		t.Blob = ""
+	}
+	t.Text, t.Output, t.Title = text, output, r.redactText(t.Title)
+	if len(t.Metadata) > 0 {
+		t.Metadata = json.RawMessage(r.redactMetadata(t.Metadata))
+	}
+}
+
+func (r *rule) redactMetadata(raw json.RawMessage) []byte {
+	out, err := redactArgs(raw, []*rule{r})
+	if err != nil {
+		return []byte("null")
+	}
+	return out
+}
+
+func resultValue(r *message.ToolResult) map[string]any {
+	text := r.Output
+	if text == "" {
+		text = r.Text
+	}
+	size := len(text)
+	if len(text) > resultText {
+		text = text[:resultText]
+	}
+	code := 0
+	if r.ExitCode != nil {
+		code = *r.ExitCode
+	}
+	return map[string]any{"size": size, "text": text, "error": string(r.Code), "exitCode": code}
+}
