@@ -6,6 +6,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
 )
 
 // Entry is an object and the document it stands in.
@@ -25,6 +26,10 @@ type Catalog struct {
 
 	// unnamed are runs that only have a generateName.
 	unnamed []Entry[v1alpha1.Run]
+	// compiled policies by name; ambiguous when two tools share a call name, so
+	// that they were compiled against one of them only.
+	compiled  map[string]*policy.Compiled
+	ambiguous bool
 }
 
 func newCatalog() *Catalog {
@@ -34,6 +39,7 @@ func newCatalog() *Catalog {
 		Tools:    map[string]Entry[v1alpha1.Tool]{},
 		Policies: map[string]Entry[v1alpha1.Policy]{},
 		Runs:     map[string]Entry[v1alpha1.Run]{},
+		compiled: map[string]*policy.Compiled{},
 	}
 }
 

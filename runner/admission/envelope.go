@@ -52,9 +52,8 @@ func (a *admitter) kind(d *manifest.Document) {
 }
 
 func (a *admitter) name(d *manifest.Document) {
-	meta, _ := d.Value["metadata"].(map[string]any)
 	if d.Name == "" {
-		generate, _ := meta["generateName"].(string)
+		generate, _ := lookup(d.Value, "metadata.generateName").(string)
 		if d.Kind == v1alpha1.KindRun && generate != "" {
 			return
 		}

@@ -3,13 +3,30 @@ package admission
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/scripted"
 )
 
-// expressions checks everything that has to be compiled as CEL.
+// expressions checks everything that has to be compiled as CEL. The rules of
+// the schemas are done beside the policies: both are cold at a start.
 func (a *admitter) expressions(docs []*manifest.Document) {
+	var rules manifest.Findings
+	var work sync.WaitGroup
+	work.Go(func() { rules = schemaRules(docs) })
+	a.policies()
+	a.scripts()
+	work.Wait()
+	a.found = append(a.found, rules...)
+}
+
+// schemaRules holds every object against the CEL rules of its kind.
+func schemaRules(docs []*manifest.Document) manifest.Findings {
+	var found manifest.Findings
 	rules := ruleSet{}
 	for _, d := range docs {
 		for _, v := range d.Validations {
@@ -20,9 +37,26 @@ func (a *admitter) expressions(docs []*manifest.Document) {
 			switch {
 			case err != nil && d.Broken: // what the rule reads has been taken out
 			case err != nil:
-				a.add(d.KeyErrorf(v.Field, "the rule %q of the schema cannot be evaluated: %v", v.Rule, err))
+				found = append(found, d.KeyErrorf(v.Field, "the rule %q of the schema cannot be evaluated: %v", v.Rule, err))
 			case !holds:
-				a.add(d.KeyErrorf(v.Field, "%s", v.Message))
+				found = append(found, d.KeyErrorf(v.Field, "%s", v.Message))
+			}
+		}
+	}
+	return found
+}
+
+// scripts checks the conditions and templates of scripted models.
+func (a *admitter) scripts() {
+	for _, name := range names(a.catalog.Models) {
+		e := a.catalog.Models[name]
+		if e.Object.Spec.Provider != v1alpha1.ProviderScripted || e.Object.Spec.Scripted == nil {
+			continue
+		}
+		for _, p := range scripted.Check(e.Object.Spec.Scripted) {
+			if !e.Doc.Faulty(p.Path) {
+				text, advice, _ := strings.Cut(p.Message, "; ")
+				a.add(e.Doc.Errorf(p.Path, "%s", text).With(advice))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
 )
 
 // ResolveOptions choose among several objects.
@@ -33,9 +34,11 @@ type Plan struct {
 	Run *v1alpha1.Run `json:"run,omitempty"`
 	// Limits are those of the agent, narrowed by the run.
 	Limits v1alpha1.Limits `json:"limits"`
-	// Sources tell where each object was declared, as kind/name → file:line:col;
-	// a rule is policy/name/rule. What is built in is not listed.
+	// Sources tell where each object was declared, as kind/name → file:line:col.
+	// What is built in is not listed.
 	Sources map[string]string `json:"sources,omitempty"`
+
+	compiled []*policy.Compiled
 }
 
 // PlannedTool is one entry of the agent's tool list: the Tool with all defaults
@@ -198,6 +201,7 @@ func (c *Catalog) planTools(p *Plan) error {
 
 // planPolicies takes the policies that the agent names, and those that select it.
 func (c *Catalog) planPolicies(p *Plan) {
+	compiled := make([]*policy.Compiled, 0, len(c.Policies))
 	for _, name := range names(c.Policies) {
 		e := c.Policies[name]
 		if !Concerns(e.Object, p.Agent) {
@@ -205,6 +209,12 @@ func (c *Catalog) planPolicies(p *Plan) {
 		}
 		p.Policies = append(p.Policies, e.Object.DeepCopy())
 		p.declare(e.Doc)
+		if done := c.compiled[name]; done != nil {
+			compiled = append(compiled, done)
+		}
+	}
+	if !c.ambiguous && len(compiled) == len(p.Policies) {
+		p.compiled = compiled
 	}
 }
 

@@ -59,7 +59,7 @@ func (a *admitter) redact(d *manifest.Document, at string, r v1alpha1.Rule) {
 	removes := r.Redact != nil && (r.Redact.Secrets || len(r.Redact.Fields) > 0)
 	switch {
 	case r.Action == v1alpha1.ActionRedact && !removes && !d.Faulty(at):
-		a.add(d.Errorf(at+".action", "a redact rule says what it removes").With("write redact: {secrets: true} or redact: {fields: [...]}"))
+		a.add(d.Errorf(at+".action", "a redact rule says what it removes").At(at + ".redact").With("write redact: {secrets: true} or redact: {fields: [...]}"))
 	case r.Action != v1alpha1.ActionRedact && r.Action != "" && r.Redact != nil:
 		a.add(d.Warnf(at+".redact", "has no effect: the action is %s", r.Action))
 	}

@@ -114,7 +114,6 @@ func (a *admitter) inputs(d *manifest.Document, schema, given json.RawMessage) {
 		if d.Value != nil && lookup(d.Value, "spec.inputs") == nil {
 			f = d.KeyErrorf("spec", "%s", p.message).At(path)
 		}
-		f.See = "agentctl explain run.spec.inputs"
 		a.add(f)
 	}
 }

@@ -53,16 +53,11 @@ func (a *admitter) schema(d *manifest.Document, at string, raw json.RawMessage, 
 	if len(raw) == 0 {
 		return // reported as missing
 	}
-	see := "agentctl explain " + strings.ToLower(d.Kind) + "." + at
-	put := func(f manifest.Finding) {
-		f.See = see
-		a.add(f)
-	}
 	var top struct {
 		Type any `json:"type"`
 	}
 	if err := json.Unmarshal(raw, &top); err != nil {
-		put(d.Errorf(at, "a JSON Schema is a mapping"))
+		a.add(d.Errorf(at, "a JSON Schema is a mapping"))
 		return
 	}
 	if object && top.Type != "object" {
@@ -70,11 +65,11 @@ func (a *admitter) schema(d *manifest.Document, at string, raw json.RawMessage, 
 		if top.Type != nil {
 			f = d.Errorf(at+".type", "the schema's type must be object, because arguments have names").With("write type: object")
 		}
-		put(f)
+		a.add(f)
 	}
 	if _, err := compile(raw); err != nil {
 		for _, m := range schemaMistakes(err) {
-			put(d.Errorf(at+m.path, "not a JSON Schema: %s", m.message))
+			a.add(d.Errorf(at+m.path, "not a JSON Schema: %s", m.message))
 		}
 	}
 }
@@ -125,15 +120,15 @@ func leaves(v *jsonschema.ValidationError) []mistake {
 			walk(c)
 		}
 		if len(v.Causes) == 0 && len(all) < most {
-			all = append(all, told(v, printer)...)
+			all = append(all, worded(v, printer)...)
 		}
 	}
 	walk(v)
 	return all
 }
 
-// told puts the usual mistakes into the words of this program.
-func told(v *jsonschema.ValidationError, printer *message.Printer) []mistake {
+// worded puts the usual mistakes into the words of this program.
+func worded(v *jsonschema.ValidationError, printer *message.Printer) []mistake {
 	at := pathOf(v.InstanceLocation)
 	var all []mistake
 	switch k := v.ErrorKind.(type) {

@@ -3,6 +3,8 @@ package manifest
 import (
 	"strconv"
 	"strings"
+
+	"agentctl.dev/agentctl/api/crds"
 )
 
 // step is one part of a path: a key of a mapping, or an index of a list when
@@ -80,14 +82,21 @@ func parsePath(path string) []step {
 	return steps
 }
 
-// fieldPath is the path as explain wants it: without what stands inside a list,
-// and in lower case for the kind: agent.spec.tools.
+// fieldPath is the path as explain wants it: agent.spec.tools, without what
+// stands inside a list, and no deeper than the schema goes.
 func fieldPath(kind, path string) string {
-	if i := strings.IndexByte(path, '['); i >= 0 {
-		path = path[:i]
+	field := strings.ToLower(kind)
+	k, ok := crds.Kind(kind)
+	if !ok {
+		return field
 	}
-	if path == "" {
-		return strings.ToLower(kind)
+	schema := wholeSchema(k.Schema)
+	for _, s := range parsePath(path) {
+		next, known := mapping(schema["properties"])[s.key].(map[string]any)
+		if s.list || !known {
+			break
+		}
+		field, schema = field+"."+s.key, next
 	}
-	return strings.ToLower(kind) + "." + path
+	return field
 }

@@ -123,7 +123,22 @@ func TestSuggestions(t *testing.T) {
 			t.Errorf("Suggest(%q) = %s", c.name, got)
 		}
 	}
-	if got := fieldPath("Agent", "spec.tools[1].name"); got != "agent.spec.tools" {
+}
+
+func TestHintsGoAsDeepAsTheSchema(t *testing.T) {
+	for path, want := range map[string]string{
+		"":                          "agent",
+		"spec.tools[1].name":        "agent.spec.tools",
+		"spec.limits.timeout":       "agent.spec.limits.timeout",
+		"spec.nothing":              "agent.spec",
+		"metadata.labels.team":      "agent.metadata.labels",
+		"spec.inputs.schema.type.x": "agent.spec.inputs.schema",
+	} {
+		if got := fieldPath("Agent", path); got != want {
+			t.Errorf("fieldPath(%q) = %s, want %s", path, got, want)
+		}
+	}
+	if got := fieldPath("Nothing", "spec"); got != "nothing" {
 		t.Error(got)
 	}
 }

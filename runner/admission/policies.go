@@ -1,0 +1,135 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+)
+
+// policies compiles every policy against every tool that a call could be of:
+// those of the manifests, and the built-in ones. What compiles is kept, so that
+// a run does not do it again.
+func (a *admitter) policies() {
+	if len(a.catalog.Policies) == 0 {
+		return
+	}
+	tools, err := a.catalog.tools()
+	if err != nil {
+		a.add(manifest.Finding{Severity: manifest.Error, Message: err.Error()})
+		return
+	}
+	before := slices.Clone(a.found)
+	for _, name := range names(a.catalog.Policies) {
+		e := a.catalog.Policies[name]
+		compiled, problems := policy.Compile(e.Object, tools)
+		a.catalog.compiled[name] = compiled
+		for _, p := range problems {
+			if !told(before, e.Doc, p.Path) {
+				a.add(problem(e.Doc, p))
+			}
+		}
+	}
+}
+
+// told reports whether a field has been found wrong before.
+func told(before manifest.Findings, d *manifest.Document, path string) bool {
+	return d.Faulty(path) || slices.ContainsFunc(before, func(f manifest.Finding) bool {
+		return f.Path == path && f.Position.File == d.File
+	})
+}
+
+// problem turns what the policy compiler says into a finding.
+func problem(d *manifest.Document, p policy.Problem) manifest.Finding {
+	f := d.ErrorInside(p.Path, p.Line, p.Col, "%s", p.Message).With(p.Suggestion)
+	if p.Warning {
+		f.Severity = manifest.Warning
+	}
+	return f
+}
+
+// tools are all that a policy can meet, one for each call name, sorted.
+func (c *Catalog) tools() ([]policy.Tool, error) {
+	byName := map[string]policy.Tool{}
+	for _, name := range names(c.Tools) {
+		t := c.Tools[name].Object.DeepCopy()
+		materialise(t)
+		if _, taken := byName[CallName(t)]; taken {
+			c.ambiguous = true
+			continue
+		}
+		byName[CallName(t)] = policyTool(t)
+	}
+	for _, name := range builtin.Names() {
+		if _, taken := byName[name]; taken {
+			continue
+		}
+		t, err := shipped(name)
+		if err != nil {
+			return nil, err
+		}
+		materialise(t)
+		byName[name] = policyTool(t)
+	}
+	tools := make([]policy.Tool, 0, len(byName))
+	for _, t := range byName {
+		tools = append(tools, t)
+	}
+	slices.SortFunc(tools, func(x, y policy.Tool) int { return strings.Compare(x.Name, y.Name) })
+	return tools, nil
+}
+
+// policyTool is a materialised Tool as rules see it.
+func policyTool(t *v1alpha1.Tool) policy.Tool {
+	p := policy.Tool{Name: CallName(t), Source: SourceKind(t), Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category}
+	if t.Spec.Source.Builtin != nil {
+		p.Builtin = t.Spec.Source.Builtin.Name
+	}
+	if t.Spec.Parameters != nil {
+		p.Schema = t.Spec.Parameters.Raw
+	}
+	return p
+}
+
+// SourceKind names the kind of program behind a tool, as the field that
+// declares it.
+func SourceKind(t *v1alpha1.Tool) string {
+	switch s := t.Spec.Source; {
+	case s.Builtin != nil:
+		return "builtin"
+	case s.Plugin != nil:
+		return "plugin"
+	case s.Exec != nil:
+		return "exec"
+	case s.Container != nil:
+		return "container"
+	case s.MCP != nil:
+		return "mcp"
+	case s.Agent != nil:
+		return "agent"
+	}
+	return ""
+}
+
+// Compiled returns the plan's policies, ready to judge, in the order of
+// Policies. A plan that was read from JSON, or whose tools share call names
+// with others of the manifests, is compiled here.
+func (p *Plan) Compiled() []*policy.Compiled {
+	if p.compiled != nil {
+		return p.compiled
+	}
+	tools := make([]policy.Tool, 0, len(p.Tools))
+	for _, t := range p.Tools {
+		tools = append(tools, policyTool(t.Tool))
+	}
+	all := make([]*policy.Compiled, 0, len(p.Policies))
+	for _, pol := range p.Policies {
+		// What does not compile denies; admission has told the author.
+		c, _ := policy.Compile(pol, tools)
+		all = append(all, c)
+	}
+	return all
+}
