@@ -27,7 +27,7 @@ func Serve(tools ...Tool) {
 	if err != nil {
 		panic("plugin: " + err.Error())
 	}
-	g := &guest{server: s, ended: make(chan struct{})}
+	g := &guest{server: s}
 	g.shield()
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: toolpb.Version, MagicCookieKey: toolpb.CookieKey, MagicCookieValue: toolpb.CookieValue},
@@ -41,22 +41,19 @@ func Serve(tools ...Tool) {
 type guest struct {
 	plugin.NetRPCUnsupportedPlugin
 	server *server
-	grpc   *grpc.Server
 	stderr *os.File
 	settle sync.Once
 
 	mu    sync.Mutex
 	conns int
 	timer *time.Timer
-	ended chan struct{}
 }
 
 // newGRPC makes the server that go-plugin fills. GRPCController.Shutdown, the
 // health service and the handshake line are go-plugin's.
 func (g *guest) newGRPC(opts []grpc.ServerOption) *grpc.Server {
 	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(g))
-	g.grpc = grpc.NewServer(opts...)
-	return g.grpc
+	return grpc.NewServer(opts...)
 }
 
 // GRPCServer implements plugin.GRPCPlugin. By now the handshake variables have

@@ -112,7 +112,7 @@ func (s *server) Call(req *toolpb.CallRequest, stream grpc.ServerStreamingServer
 		call.out.close()
 		return status.Errorf(codes.Internal, "tool %q: %v", t.name, err)
 	}
-	if len(res.Text) > toolpb.MaxChunk || call.out.dropped > 0 {
+	if len(res.Text) > toolpb.MaxChunk || !call.out.fits(len(res.Text), call.limit()) {
 		call.out.write([]byte(res.Text), call.limit())
 		res.Text = ""
 	}
@@ -185,7 +185,7 @@ func (s *sender) progress(text string) {
 func (s *sender) result(r *Result, dropped int64) error {
 	p := &toolpb.Result{
 		Text: valid(r.Text), IsError: r.IsError, Code: valid(r.Code), Signal: valid(r.Signal), Title: valid(r.Title),
-		MetadataJson: metadata(r.Metadata), Writes: r.Writes, DroppedBytes: dropped,
+		MetadataJson: encode(r.Metadata), Writes: r.Writes, DroppedBytes: dropped,
 	}
 	if r.ExitCode != nil {
 		code := int32(*r.ExitCode) //nolint:gosec // an exit code of the kernel has 8 bits
@@ -197,8 +197,8 @@ func (s *sender) result(r *Result, dropped int64) error {
 // valid makes s acceptable to a proto3 string.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// metadata encodes v. Losing it must not lose the result, so a mistake is only logged.
-func metadata(v any) []byte {
+// encode turns metadata into JSON. Losing it must not lose the result, so a mistake is only logged.
+func encode(v any) []byte {
 	if v == nil {
 		return nil
 	}

@@ -42,6 +42,13 @@ func (o *output) write(p []byte, limit int64) {
 	}
 }
 
+// fits says whether n more bytes are within the limit.
+func (o *output) fits(n int, limit int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.dropped == 0 && o.kept+int64(n) <= limit
+}
+
 // close refuses later writes, which would come after the result.
 func (o *output) close() (dropped int64) {
 	o.mu.Lock()
