@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
@@ -36,6 +37,9 @@ type forest struct {
 func newForest() *forest {
 	f := &forest{live: map[uint64]*tree{}}
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	// Whoever started this program may have left descriptors open that are not
+	// meant for commands; Go's own are closed on exec anyway.
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &f.own) != nil || f.own.Max != unix.RLIM_INFINITY {
 		return f // base stays 0: only process groups are known
 	}
