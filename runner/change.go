@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// Change is what a run did to the files.
+type Change struct {
+	// Run is the id of the run.
+	Run   string             `json:"run"`
+	Files []event.FileChange `json:"files"`
+	// Diff is the change as a unified diff.
+	Diff []byte `json:"-"`
+}
+
+// Applied is a change that stands in the source folder now.
+type Applied struct {
+	Run    string             `json:"run"`
+	Source string             `json:"source"`
+	Files  []event.FileChange `json:"files"`
+}
+
+// View folds the journal of a run. The reference is an id, with or without
+// run/, a unique beginning of one, or @latest.
+func View(ctx context.Context, state, ref string) (*Outcome, error) {
+	found, err := journal.FindRun(state, ref)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	v := &view.Run{}
+	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		if err == nil {
+			err = v.Apply(e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+		}
+	}
+	if v.ID == "" {
+		return nil, usage("run %s: the journal holds no events", found.ID)
+	}
+	return &Outcome{Run: v, Journal: found.Dir}, nil
+}
+
+// Diff returns the recorded change of a run.
+func Diff(ctx context.Context, state, ref string) (*Change, error) {
+	o, err := View(ctx, state, ref)
+	if err != nil {
+		return nil, err
+	}
+	c := &Change{Run: o.Run.ID, Files: append([]event.FileChange{}, o.Run.Changes.Files...)}
+	if id := o.Run.Changes.Diff; id != "" {
+		if c.Diff, err = journal.ReadBlob(o.Journal, id); err != nil {
+			return nil, fmt.Errorf("diff of run %s: %w", c.Run, err)
+		}
+	}
+	return c, nil
+}
+
+// ApplyChanges makes the recorded change of a run in its source folder: exactly
+// it, all or nothing. It is refused when a file has changed since.
+func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
+	o, err := View(ctx, state, ref)
+	if err != nil {
+		return nil, err
+	}
+	v := o.Run
+	switch {
+	case v.Finished == nil:
+		return nil, usage("run %s has not finished", v.ID)
+	case v.Started.Workspace.Source == "":
+		return nil, usage("run %s began with an empty workspace; there is no folder to change", v.ID)
+	case v.Changes.Change == "":
+		return nil, usage("run %s changed no files", v.ID)
+	}
+	b, err := journal.ReadBlob(o.Journal, v.Changes.Change)
+	if err != nil {
+		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
+	}
+	change, err := workspace.ParseChange(b)
+	if err != nil {
+		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
+	}
+	source := v.Started.Workspace.Source
+	err = workspace.Apply(ctx, workspace.Application{
+		Source: source, Record: filepath.Join(o.Journal, "apply.json"), Change: change, Blobs: stored(o.Journal),
+	})
+	if errors.Is(err, workspace.ErrApplied) || errors.Is(err, workspace.ErrInPlace) {
+		return nil, usage("run %s: %w", v.ID, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", v.ID, err)
+	}
+	return &Applied{Run: v.ID, Source: source, Files: v.Changes.Files}, nil
+}
+
+// stored reads the blobs of a run that nobody writes to any more.
+type stored string
+
+// GetBlob implements workspace.Blobs.
+func (s stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
+
+// PutBlob implements workspace.Blobs.
+func (stored) PutBlob([]byte) (string, error) {
+	return "", errors.New("the journal of a finished run is not written to")
+}

@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/loop"
+)
+
+// finishTime bounds what is done after the loop has ended: programs are
+// stopped and changes are looked at.
+const finishTime = 30 * time.Second
+
+// close ends what runs, records what changed and how the run ended, and closes
+// the journal. It works on also when ctx has ended.
+func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	defer cancel()
+	err := errors.Join(s.stop(), s.changes(work), s.finished(ctx, end), s.recorder.Sync(), s.closeFiles(), s.journal.Close())
+	if err != nil && s.recorder.view.Finished == nil {
+		return nil, fmt.Errorf("end run %s: %w", s.id, err)
+	}
+	return &Outcome{Run: &s.recorder.view, Journal: s.dir}, nil
+}
+
+func (s *session) stop() error {
+	if s.pool == nil {
+		return s.launcher.Close()
+	}
+	// The launcher kills what the pool could not end.
+	_ = s.pool.Close()
+	return s.launcher.Close()
+}
+
+func (s *session) closeFiles() error {
+	if s.files == nil {
+		return nil
+	}
+	return s.files.Close()
+}
+
+// changes records what the run did to the files. A run that started no program
+// changed nothing.
+func (s *session) changes(ctx context.Context) error {
+	if !s.touched.Load() {
+		return nil
+	}
+	change, err := s.files.Changes(ctx)
+	if err != nil {
+		return s.recorder.tell(event.Warning{Message: "the changes of the run could not be listed: " + err.Error()})
+	}
+	patch, err := change.Record(s.journal)
+	if err != nil {
+		return s.recorder.tell(event.Warning{Message: "the changes of the run could not be recorded: " + err.Error()})
+	}
+	return s.recorder.tell(patch)
+}
+
+func (s *session) finished(ctx context.Context, end loop.End) error {
+	v := &s.recorder.view
+	f := event.RunFinished{
+		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
+		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: time.Since(v.StartTime).Milliseconds(),
+	}
+	limits := s.limits()
+	f.Cost = limits.Cost(v.Tokens)
+	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && end.Reason == reason.Cancelled {
+		f.ExitCode = sig.ExitCode()
+	}
+	return s.recorder.tell(f)
+}
+
+func phase(end loop.End) string {
+	switch {
+	case end.Suspended:
+		return view.Suspended
+	case end.Reason == reason.Completed:
+		return view.Succeeded
+	case end.Reason == reason.Cancelled:
+		return view.Cancelled
+	}
+	return view.Failed
+}

@@ -1,0 +1,60 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// gate is the judge of the run's calls.
+func (s *session) gate() (*policy.Engine, error) {
+	inputs := map[string]any{}
+	for name, raw := range s.inputs {
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return nil, fmt.Errorf("input %q: %w", name, err)
+		}
+		inputs[name] = v
+	}
+	c := policy.Context{
+		Agent:     policy.Agent{Name: s.Agent.Name, Namespace: s.Agent.Namespace, Labels: s.Agent.Labels, Mode: string(s.Agent.Spec.Mode)},
+		Run:       policy.Run{Name: s.id, Interactive: s.opts.Terminal != nil, Inputs: inputs},
+		Workspace: policy.Workspace{Root: s.files.Dir(), Source: s.plan.files.Source},
+		Now:       time.Now,
+		Budget:    s.budget,
+	}
+	if s.plan.Run != nil {
+		c.Run.Labels = s.plan.Run.Labels
+	}
+	for i := range s.tools {
+		c.Tools = append(c.Tools, s.judged(&s.tools[i]))
+	}
+	return policy.NewEngine(s.compiled, c), nil
+}
+
+// judged is what a policy knows about a tool.
+func (s *session) judged(d *tool.Definition) policy.Tool {
+	t := policy.Tool{
+		Name: d.Name, Source: d.Source(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
+		Schema: d.Parameters, Digest: d.Digest(),
+		Contained: s.launcher.Level() != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone &&
+			s.plan.files.Strategy == v1alpha1.StrategyCopy,
+	}
+	if b := d.Spec.Source.Builtin; b != nil {
+		t.Builtin = b.Name
+	}
+	return t
+}
+
+func (s *session) budget() policy.Budget {
+	used := s.recorder.used()
+	return policy.Budget{
+		Tokens:  policy.Use{Used: used.Tokens.Total(), Limit: s.Limits.MaxTokens},
+		Steps:   policy.Use{Used: int64(used.Steps), Limit: int64(s.Limits.MaxSteps)},
+		Seconds: policy.Use{Used: int64(time.Since(used.Started).Seconds()), Limit: int64(s.deadline().Seconds())},
+	}
+}

@@ -1,0 +1,185 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// defaultPrompt begins a run of an agent whose instructions say it all.
+const defaultPrompt = "Carry out your instructions."
+
+// plan is what a run is made of, with the wishes of the command line laid over
+// the manifests. Nothing has happened yet.
+type plan struct {
+	*admission.Plan
+	tools    []tool.Definition
+	compiled []*policy.Compiled
+
+	instructions, prompt string
+	inputs               map[string]json.RawMessage
+	files                workspace.Spec
+	warnings             []string
+}
+
+// newPlan reads and judges the manifests and resolves them. Its errors are an
+// *InvalidError or a *UsageError.
+func newPlan(ctx context.Context, o *RunOptions) (*plan, error) {
+	if len(o.Paths) == 0 {
+		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
+	}
+	_, catalog, found := admit(ctx, o.Paths, o.Stdin)
+	if found.HasErrors() {
+		return nil, &InvalidError{found}
+	}
+	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent, Model: o.Model})
+	if err != nil {
+		return nil, &UsageError{Err: err, Hint: "see agentctl run --help"}
+	}
+	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
+	for _, f := range found {
+		p.warnings = append(p.warnings, fmt.Sprintf("%s: %s: %s", f.Position, f.Path, f.Message))
+	}
+	if o.Timeout > 0 && (p.Limits.Timeout.Duration == 0 || o.Timeout < p.Limits.Timeout.Duration) {
+		p.Limits.Timeout.Duration = o.Timeout
+	}
+	for _, t := range p.Tools {
+		d, err := tool.Define(t.Tool)
+		if err != nil {
+			return nil, &UsageError{Err: err}
+		}
+		p.tools = append(p.tools, d)
+	}
+	if err := p.words(o); err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	return p, p.place(o)
+}
+
+// words fills the inputs into the instructions and the prompt.
+func (p *plan) words(o *RunOptions) error {
+	var err error
+	if p.inputs, err = p.data(o.Inputs); err != nil {
+		return err
+	}
+	p.prompt = o.Prompt
+	if p.prompt == "" && p.Run != nil {
+		p.prompt = p.Run.Spec.Prompt
+	}
+	if p.prompt == "" {
+		p.prompt = defaultPrompt
+	}
+	if p.prompt, err = prompt.Fill(p.prompt, p.inputs); err != nil {
+		return fmt.Errorf("prompt: %w", err)
+	}
+	if p.instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.inputs); err != nil {
+		return fmt.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
+	}
+	return nil
+}
+
+// data lays the inputs of the command line over those of the Run object and
+// holds them against the agent's schema.
+func (p *plan) data(given map[string]string) (map[string]json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if p.Run != nil && p.Run.Spec.Inputs != nil && len(p.Run.Spec.Inputs.Raw) > 0 {
+		if err := json.Unmarshal(p.Run.Spec.Inputs.Raw, &all); err != nil {
+			return nil, fmt.Errorf("spec.inputs of the run: %w", err)
+		}
+	}
+	for name, text := range given {
+		raw, err := json.Marshal(text)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", name, err)
+		}
+		all[name] = raw
+	}
+	if p.Agent.Spec.Inputs == nil {
+		return all, nil
+	}
+	schema, err := tool.NewSchema(p.Agent.Spec.Inputs.Schema.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("agent %q: spec.inputs.schema: %w", p.Agent.Name, err)
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	// Check reads "5" as 5 where the schema wants a number: all that comes from
+	// the command line is text.
+	if raw, err = schema.Check(string(raw)); err != nil {
+		return nil, fmt.Errorf("inputs of agent %q: %w", p.Agent.Name, err)
+	}
+	clear(all)
+	return all, json.Unmarshal(raw, &all)
+}
+
+// place says which files the run works on.
+func (p *plan) place(o *RunOptions) error {
+	spec := v1alpha1.WorkspaceSpec{Strategy: v1alpha1.StrategyCopy}
+	if p.Run != nil && p.Run.Spec.Workspace != nil {
+		spec = *p.Run.Spec.Workspace
+	}
+	if o.InPlace {
+		spec.Strategy = v1alpha1.StrategyInPlace
+	}
+	p.files = workspace.Spec{Strategy: spec.Strategy, Exclude: spec.Exclude, Skip: []string{o.State}}
+	if spec.SizeLimit != nil {
+		p.files.SizeLimit = spec.SizeLimit.Value()
+	}
+	source := "."
+	if spec.Source != nil && spec.Source.Path != "" {
+		source = spec.Source.Path
+	}
+	if o.Workspace != "" {
+		source = o.Workspace
+	}
+	if spec.Strategy == v1alpha1.StrategyEmpty {
+		return nil
+	}
+	abs, err := filepath.Abs(source)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return usage("workspace %s: %w", source, err).hint("name an existing folder with --workspace")
+	}
+	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+		return usage("workspace %s is not a folder", source).hint("name an existing folder with --workspace")
+	}
+	p.files.Source = abs
+	return nil
+}
+
+// git says whether the files are a git repository.
+func (p *plan) git() bool {
+	_, err := os.Lstat(filepath.Join(p.files.Source, ".git"))
+	return p.files.Source != "" && err == nil
+}
+
+// deadline is the wall time of the run.
+func (p *plan) deadline() time.Duration { return p.Limits.Timeout.Duration }
+
+// reserve is the most an answer may hold, where the model's parameters say so.
+func (p *plan) reserve() int64 {
+	if p.Model.Spec.Parameters == nil {
+		return 0
+	}
+	var params struct {
+		MaxOutputTokens int64 `json:"maxOutputTokens"`
+	}
+	if json.Unmarshal(p.Model.Spec.Parameters.Raw, &params) != nil {
+		return 0
+	}
+	return max(0, params.MaxOutputTokens)
+}

@@ -1,0 +1,91 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// OuterIsolationEnv declares that this machine is itself a container.
+const OuterIsolationEnv = "AGENTCTL_OUTER_ISOLATION"
+
+func outerIsolation() string { return os.Getenv(OuterIsolationEnv) }
+
+// secrets resolves every reference of the plan, before anything is started. From
+// here on nothing that is written, shown or sent holds their values.
+func (s *session) secrets(ctx context.Context) (key secret.Value, err error) {
+	r := secret.Resolver{Exec: s.execute}
+	var values []secret.Value
+	if k := s.Model.Spec.APIKey; k != nil {
+		if key, err = r.Resolve(ctx, fmt.Sprintf("model %q: spec.apiKey", s.Model.Name), k.ValueFrom); err != nil {
+			return key, err
+		}
+		values = append(values, key)
+	}
+	env := map[string][]string{}
+	for _, d := range s.tools {
+		for i, v := range d.Spec.Env {
+			text := ""
+			if v.Value != nil {
+				text = *v.Value
+			}
+			if v.ValueFrom != nil {
+				value, err := r.Resolve(ctx, fmt.Sprintf("tool %q: spec.env[%d]", d.Name, i), *v.ValueFrom)
+				if err != nil {
+					return key, err
+				}
+				values = append(values, value)
+				text = value.Reveal()
+			}
+			env[d.Name] = append(env[d.Name], v.Name+"="+text)
+		}
+	}
+	s.redactor.Store(secret.NewRedactor(values...))
+	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher, Dir: s.plan.files.Dir, Env: env})
+	return key, nil
+}
+
+// maxSecretOutput is more than any secret has.
+const maxSecretOutput = 1 << 20
+
+// execute runs a command of valueFrom.exec through the one launch seam.
+func (s *session) execute(ctx context.Context, argv []string) ([]byte, error) {
+	var out, errs limited
+	p, err := s.launcher.Start(ctx, sandbox.Spec{Argv: argv, Env: tool.Environment(nil), Dir: "/", Stdout: &out, Stderr: &errs})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.Kill(time.Second)
+		return nil, context.Cause(ctx)
+	}
+	if info := p.Wait(); info != (sandbox.ExitInfo{}) {
+		return nil, fmt.Errorf("%s: %s: %s", argv[0], info, bytes.TrimSpace(errs.Bytes()))
+	}
+	return out.Bytes(), nil
+}
+
+// limited keeps what a secret can hold and fails on more.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxSecretOutput {
+		return 0, fmt.Errorf("more than %d bytes", maxSecretOutput)
+	}
+	return l.Buffer.Write(p)
+}
+
+func unavailable(kind v1alpha1.Provider, what string) error {
+	return reason.New(reason.ProviderUnavailable, "this version does not speak to provider %s%s", kind, what).
+		WithHint("use provider openai with api chat, or scripted")
+}

@@ -1,0 +1,343 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// session is one run from its first event to its last.
+type session struct {
+	*plan
+	opts RunOptions
+	id   string
+	dir  string // the run's folder
+	ids  func(kind string) string
+
+	journal  *journal.Writer
+	recorder *recorder
+	redactor atomic.Pointer[secret.Redactor]
+	launcher *sandbox.Launcher
+	pool     *tool.Pool
+	files    *workspace.Workspace
+
+	// touched says that a program has run and files may have changed.
+	touched atomic.Bool
+	// snapshot records the state of the files before the first program runs.
+	snapshot func() error
+}
+
+// Run runs what the options say. The error is set only when no run came about:
+// an *InvalidError or a *UsageError (exit code 2), or a state folder that cannot
+// be written. Everything that happens from there on is an Outcome with a reason.
+func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
+	state, err := StateDir(o.State)
+	if err != nil {
+		return nil, err
+	}
+	o.State = state
+	p, err := newPlan(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	cause := reason.New(reason.DeadlineExceeded, "limits.timeout of %s passed", p.deadline()).
+		WithHint("raise spec.limits.timeout of the agent, or --timeout")
+	live, cancel := context.WithTimeoutCause(ctx, p.deadline(), cause)
+	defer cancel()
+	end, err := s.live(live)
+	if err != nil {
+		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
+	}
+	return s.close(ctx, end)
+}
+
+// open begins the journal; its first event is durable when open returns.
+func open(ctx context.Context, p *plan, o RunOptions) (*session, error) {
+	s := &session{plan: p, opts: o, ids: newIDs(time.Now)}
+	s.id = runID(p.Agent.Name, s.ids)
+	s.snapshot = sync.OnceValue(s.record)
+	s.dir = journal.Dir(o.State, s.id)
+	var err error
+	s.journal, err = journal.Create(ctx, journal.Options{Dir: s.dir, Run: s.id, Redact: func(b []byte) []byte {
+		return s.redactor.Load().Bytes(b)
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("begin the journal of run %s: %w", s.id, err)
+	}
+	s.recorder = &recorder{journal: s.journal, watch: o.Events}
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation()})
+	if err := s.begin(); err != nil {
+		return nil, errors.Join(err, s.launcher.Close(), s.journal.Close())
+	}
+	return s, nil
+}
+
+func (s *session) begin() error {
+	blob, err := json.Marshal(s.Plan)
+	if err != nil {
+		return fmt.Errorf("write down the plan: %w", err)
+	}
+	id, err := s.journal.PutBlob(blob)
+	if err != nil {
+		return fmt.Errorf("write down the plan: %w", err)
+	}
+	inputs, err := json.Marshal(s.inputs)
+	if err != nil {
+		return fmt.Errorf("write down the inputs: %w", err)
+	}
+	s.plan.files.Blobs = s.journal
+	s.plan.files.Dir = s.plan.files.Source
+	if s.plan.files.Strategy != v1alpha1.StrategyInPlace {
+		name := "empty"
+		if s.plan.files.Source != "" {
+			name = filepath.Base(s.plan.files.Source)
+		}
+		s.plan.files.Dir = filepath.Join(s.dir, "workspace", name+"_"+s.id)
+	}
+	if _, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
+		Agent: s.Agent.Name, Model: s.modelRef(), Prompt: s.prompt, Inputs: inputs, Plan: id,
+		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.plan.files.Dir, Strategy: string(s.plan.files.Strategy)},
+		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
+	}}); err != nil {
+		return err
+	}
+	return s.recorder.Sync()
+}
+
+// live prepares what the loop needs and lets it run. Whatever takes time and is
+// needed only by a tool call goes on behind the first model request.
+func (s *session) live(ctx context.Context) (loop.End, error) {
+	stop := s.killOnDemand()
+	defer stop()
+	for _, w := range s.warnings {
+		if err := s.recorder.tell(event.Warning{Message: w}); err != nil {
+			return loop.End{}, err
+		}
+	}
+	if err := s.contain(); err != nil {
+		return loop.End{}, err
+	}
+	key, err := s.secrets(ctx)
+	if err != nil {
+		return loop.End{}, err
+	}
+	if s.files, err = workspace.Prepare(ctx, s.plan.files); err != nil {
+		return loop.End{}, unprepared(err)
+	}
+	s.pool.Start(ctx, s.tools)
+	if err := s.describe(ctx); err != nil {
+		return loop.End{}, err
+	}
+	gate, err := s.gate()
+	if err != nil {
+		return loop.End{}, err
+	}
+	toolbox, err := tool.NewRegistry(tool.Options{
+		Tools: s.tools, Serve: s.pool.Serve, Workspace: s.workspace, Blobs: s.journal, Now: time.Now,
+		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,
+	})
+	if err != nil {
+		return loop.End{}, err
+	}
+	conversation, err := s.conversation(key, message.Prompt{System: s.system(), Tools: toolbox.Specs(gate.HiddenTools())})
+	if err != nil {
+		return loop.End{}, err
+	}
+	approver, err := s.approver()
+	if err != nil {
+		return loop.End{}, err
+	}
+	cfg := loop.Config{
+		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
+		View: s.seen(), Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+	}
+	if cfg.Answer, err = s.answer(); err != nil {
+		return loop.End{}, err
+	}
+	return loop.Run(ctx, cfg)
+}
+
+// seen is the loop's own fold of the run: what the recorder's has so far.
+func (s *session) seen() *view.Run {
+	v := &view.Run{}
+	started := event.Event{
+		Seq: 1, Time: s.recorder.view.StartTime, Run: s.id, Message: s.recorder.view.Messages[0].ID,
+		Part: s.recorder.view.Messages[0].Parts[0].ID, Data: s.recorder.view.Started,
+	}
+	// A first event is never refused.
+	_ = v.Apply(started)
+	return v
+}
+
+// killOnDemand ends every program at once when the second signal comes.
+func (s *session) killOnDemand() (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-s.opts.Kill:
+			_ = s.launcher.Close()
+		case <-done:
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// contain refuses the run before anything has run when a tool cannot be
+// contained as it demands.
+func (s *session) contain() error {
+	for i := range s.tools {
+		d := &s.tools[i]
+		if err := tool.Unsupported(d); err != nil {
+			return err
+		}
+		if err := s.launcher.Require(d.Name, d.Spec.Isolation.Minimum, d.Spec.Network.Mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe asks the plugins whose manifests do not say what they take.
+func (s *session) describe(ctx context.Context) error {
+	for i := range s.tools {
+		if len(s.tools[i].Parameters) > 0 {
+			continue
+		}
+		if err := s.pool.Describe(ctx, &s.tools[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workspace waits for the files; the first to ask records their state.
+func (s *session) workspace(ctx context.Context) (string, error) {
+	if err := s.files.Ready(ctx); err != nil {
+		return "", unprepared(err)
+	}
+	if err := s.snapshot(); err != nil { // once
+		return "", err
+	}
+	s.touched.Store(true)
+	return s.files.Dir(), nil
+}
+
+func (s *session) record() error {
+	base := s.files.Base()
+	id, err := base.Record(s.journal)
+	if err != nil {
+		return reason.New(reason.Internal, "record the state of the workspace: %w", err)
+	}
+	for _, note := range s.files.Notes() {
+		if err := s.recorder.tell(event.Warning{Message: "workspace: " + note}); err != nil {
+			return err
+		}
+	}
+	return s.recorder.tell(event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes})
+}
+
+func unprepared(err error) error {
+	if errors.Is(err, workspace.ErrUnsupported) {
+		return reason.New(reason.IsolationUnavailable, "%w", err).WithHint("use spec.workspace.strategy Copy, InPlace or Empty")
+	}
+	if _, ok := errors.AsType[*reason.Error](err); ok || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return reason.New(reason.Internal, "%w", err)
+}
+
+func (s *session) system() string {
+	return prompt.System{
+		Instructions: s.instructions, Workspace: s.plan.files.Dir, Source: s.plan.files.Source, Git: s.git(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles,
+	}.Text()
+}
+
+func (s *session) limits() loop.Limits {
+	l := s.Limits
+	micros, _ := l.MaxCost.Micros() // admission has checked it
+	limits := loop.Limits{
+		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: micros * 1_000_000,
+		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Money: model.FormatUSD,
+	}
+	if p := s.Model.Spec.Pricing; p != nil {
+		limits.Price = func(u message.Usage) (int64, bool) {
+			pico, err := model.Cost(*p, u)
+			return pico, err == nil
+		}
+	}
+	return limits
+}
+
+func (s *session) guard() loop.Guard {
+	g := s.Agent.Spec.LoopGuard
+	return loop.Guard{Identical: int(g.IdenticalCalls), Cycles: int(g.Cycles), Act: string(g.OnDetect)}
+}
+
+func (s *session) answer() (loop.Answer, error) {
+	a := loop.Answer{FailOnDenied: s.opts.FailOnDenied}
+	out := s.Agent.Spec.Output
+	if out == nil {
+		return a, nil
+	}
+	schema, err := tool.NewSchema(out.Schema.Raw)
+	if err != nil {
+		return a, reason.New(reason.Internal, "agent %q: spec.output.schema: %w", s.Agent.Name, err)
+	}
+	a.Check = schema.CheckOutput
+	if out.Retries != nil {
+		a.Retries = int(*out.Retries)
+	}
+	return a, nil
+}
+
+// newIDs returns a source of ids that sort by time.
+func newIDs(now func() time.Time) func(kind string) string {
+	var mu sync.Mutex
+	entropy := ulid.Monotonic(rand.Reader, 0)
+	return func(kind string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		id, err := ulid.New(ulid.Timestamp(now()), entropy)
+		if err != nil { // more than 2^80 ids in one millisecond
+			id = ulid.Make()
+		}
+		return kind + "-" + strings.ToLower(id.String())
+	}
+}
+
+// maxAgentPart bounds the readable part of a run's id.
+const maxAgentPart = 40
+
+func runID(agent string, ids func(string) string) string {
+	return ids(strings.TrimRight(agent[:min(len(agent), maxAgentPart)], ".-"))
+}
