@@ -65,10 +65,10 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errStartTimeout is the cause of a start that took too long.
-type errStartTimeout struct{ after time.Duration }
+// startTimeoutError is the cause of a start that took too long.
+type startTimeoutError struct{ after time.Duration }
 
-func (e errStartTimeout) Error() string { return fmt.Sprintf("no handshake within %s", e.after) }
+func (e startTimeoutError) Error() string { return fmt.Sprintf("no handshake within %s", e.after) }
 
 // startError says why a start failed: the guard knows better than go-plugin.
 func (p *Plugin) startError(ctx context.Context, err error) *Error {
@@ -76,7 +76,7 @@ func (p *Plugin) startError(ctx context.Context, err error) *Error {
 	p.guard.mu.Lock()
 	fault := p.guard.fault
 	p.guard.mu.Unlock()
-	late, isLate := errors.AsType[errStartTimeout](context.Cause(ctx))
+	late, isLate := errors.AsType[startTimeoutError](context.Cause(ctx))
 	switch {
 	case fault != nil:
 		e.Kind, e.Err = fault.Kind, fault.Err
@@ -126,12 +126,12 @@ func (p *Plugin) rpcError(err error) (Kind, error) {
 	st, _ := status.FromError(err)
 	switch st.Code() {
 	case codes.Unavailable, codes.Canceled:
-		exit, ok := p.guard.ended(crashWait)
+		exit := p.guard.ended(crashWait)
 		if why := p.guard.killedWhy(); why != "" {
 			return KindCrashed, fmt.Errorf("it was killed: %s", why)
 		}
-		if ok {
-			return KindCrashed, fmt.Errorf("its process ended with %s", exitText(exit))
+		if exit != "" {
+			return KindCrashed, fmt.Errorf("its process ended with %s", exit)
 		}
 		return KindCrashed, errors.New("the connection to it was lost")
 	case codes.ResourceExhausted:

@@ -120,8 +120,8 @@ func (g *guard) withExit(bad *Error) error {
 	if bad.Kind != KindNotPlugin {
 		return bad.Err
 	}
-	if exit, ok := g.ended(100 * time.Millisecond); ok && g.killedWhy() == "" {
-		return fmt.Errorf("%w; it ended with %s", bad.Err, exitText(exit))
+	if exit := g.ended(100 * time.Millisecond); exit != "" && g.killedWhy() == "" {
+		return fmt.Errorf("%w; it ended with %s", bad.Err, exit)
 	}
 	return bad.Err
 }
@@ -171,17 +171,17 @@ func (g *guard) killedWhy() string {
 	return g.killed
 }
 
-// ended waits a moment for the process and returns what Wait said.
-func (g *guard) ended(wait time.Duration) (exit error, ok bool) {
+// ended waits a moment for the process and returns how it ended, or "".
+func (g *guard) ended(wait time.Duration) string {
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-g.exited:
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.exit, true
+		return exitText(g.exit)
 	case <-t.C:
-		return nil, false
+		return ""
 	}
 }
 

@@ -95,7 +95,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 		starter: make(chan struct{}), closed: make(chan struct{}),
 	}
 	p.calls.flights = map[uint64]*flight{}
-	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTimeout, errStartTimeout{opts.StartTimeout})
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTimeout, startTimeoutError{opts.StartTimeout})
 	defer cancel()
 	if err := p.start(ctx, opts); err != nil {
 		bad := p.startError(ctx, err)

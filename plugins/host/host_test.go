@@ -320,7 +320,7 @@ func pidOf(t *testing.T, arg string) int {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, f := range tasks {
 		b, _ := os.ReadFile(f)
-		for _, c := range strings.Fields(string(b)) {
+		for c := range strings.FieldsSeq(string(b)) {
 			cmd, _ := os.ReadFile("/proc/" + c + "/cmdline")
 			if strings.Contains(string(cmd), "\x00"+arg+"\x00") {
 				pid, _ := strconv.Atoi(c)

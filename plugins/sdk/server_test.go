@@ -65,7 +65,7 @@ func (r *recorder) text(t *testing.T) (string, *toolpb.Result) {
 	return "", nil
 }
 
-func serve(t *testing.T, ctx context.Context, req *toolpb.CallRequest, f func(context.Context, *Call, struct{}) (*Result, error)) (*recorder, error) {
+func serve(t *testing.T, req *toolpb.CallRequest, f func(context.Context, *Call, struct{}) (*Result, error)) (*recorder, error) {
 	t.Helper()
 	s, err := newServer([]Tool{New("t", "d", f)})
 	if err != nil {
@@ -75,7 +75,7 @@ func serve(t *testing.T, ctx context.Context, req *toolpb.CallRequest, f func(co
 		req.Tool = "t"
 	}
 	req.ArgsJson = []byte(`{}`)
-	r := &recorder{ctx: ctx}
+	r := &recorder{ctx: t.Context()}
 	return r, s.Call(req, r)
 }
 
@@ -94,7 +94,7 @@ func TestLargeTextsAreSentInPieces(t *testing.T) {
 		"more than the bound": {output: 11 << 20, limit: 1 << 40, want: 10 << 20, dropped: 1 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := serve(t, t.Context(), &toolpb.CallRequest{MaxOutputBytes: c.limit}, func(_ context.Context, call *Call, _ struct{}) (*Result, error) {
+			r, err := serve(t, &toolpb.CallRequest{MaxOutputBytes: c.limit}, func(_ context.Context, call *Call, _ struct{}) (*Result, error) {
 				_, _ = io.Copy(call.Output(), strings.NewReader(strings.Repeat("o", c.output)))
 				return &Result{Text: strings.Repeat("t", c.text)}, nil
 			})
@@ -113,7 +113,7 @@ func TestADeafFunctionDoesNotHoldBackItsOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		start := time.Now()
-		r, err := serve(t, t.Context(), &toolpb.CallRequest{DeadlineMs: 1000}, func(_ context.Context, call *Call, _ struct{}) (*Result, error) {
+		r, err := serve(t, &toolpb.CallRequest{DeadlineMs: 1000}, func(_ context.Context, call *Call, _ struct{}) (*Result, error) {
 			_, _ = io.WriteString(call.Output(), "so far\n")
 			<-release
 			_, _ = io.WriteString(call.Output(), "too late")
@@ -175,7 +175,7 @@ func TestCancelWaitsForTheFunction(t *testing.T) {
 
 func TestProgressIsThinnedButEndsWithTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := serve(t, t.Context(), &toolpb.CallRequest{}, func(_ context.Context, call *Call, _ struct{}) (*Result, error) {
+		r, err := serve(t, &toolpb.CallRequest{}, func(_ context.Context, call *Call, _ struct{}) (*Result, error) {
 			for i := range 100 { // every 5 ms for half a second
 				call.Progress(strings.Repeat("é", 3000) + string(rune('A'+i%26)))
 				time.Sleep(5 * time.Millisecond)
@@ -204,7 +204,7 @@ func TestProgressIsThinnedButEndsWithTheNewest(t *testing.T) {
 
 func TestResultsAreMadeFitForTheWire(t *testing.T) {
 	code := 3
-	r, err := serve(t, t.Context(), &toolpb.CallRequest{}, func(context.Context, *Call, struct{}) (*Result, error) {
+	r, err := serve(t, &toolpb.CallRequest{}, func(context.Context, *Call, struct{}) (*Result, error) {
 		return &Result{Text: "a\xff", Title: "b\xff", ExitCode: &code, Signal: "killed", Writes: true, Metadata: map[string]int{"n": 1}}, nil
 	})
 	if err != nil {
@@ -223,13 +223,13 @@ func TestResultsAreMadeFitForTheWire(t *testing.T) {
 }
 
 func TestInfrastructureIsAStatus(t *testing.T) {
-	r, err := serve(t, t.Context(), &toolpb.CallRequest{}, func(context.Context, *Call, struct{}) (*Result, error) {
+	r, err := serve(t, &toolpb.CallRequest{}, func(context.Context, *Call, struct{}) (*Result, error) {
 		return nil, errors.New("no such host")
 	})
 	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), `tool "t": no such host`) || len(r.events) != 0 {
 		t.Errorf("error = %v, events %v", err, r.events)
 	}
-	r, err = serve(t, t.Context(), &toolpb.CallRequest{Tool: "other"}, nil)
+	r, err = serve(t, &toolpb.CallRequest{Tool: "other"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (*Resul
 
 func (t *Tool) run(ctx context.Context, call *Call, args json.RawMessage) (*Result, error) {
 	if err := t.validate(args); err != nil {
-		return &Result{Text: err.Error(), IsError: true, Code: CodeSchema}, nil
+		return settle(ctx, nil, &argError{err})
 	}
 	return t.guard(ctx, call, args)
 }

@@ -85,7 +85,7 @@ func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string
 		return err
 	}
 	if startErr != nil {
-		return explain(path, startErr)
+		return explain(startErr)
 	}
 	p.feed(spec.Stdin)
 	go p.finish(l)
@@ -93,9 +93,8 @@ func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string
 }
 
 // explain turns the errors of execve into sentences.
-func explain(path string, err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+func explain(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
 	}
 	switch {
