@@ -13,8 +13,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-func ptr(d time.Duration) *time.Duration { return &d }
-
 func TestRetry(t *testing.T) {
 	busy := &Error{Kind: Retryable, Class: "503", Err: errors.New("busy")}
 	asks := func(d time.Duration) *Error {

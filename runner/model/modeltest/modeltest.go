@@ -407,17 +407,20 @@ func (s suite) everyCut(t *testing.T) {
 		Calls: []message.CallRequest{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}},
 	}
 	size := len(a.Stream())
-	for i, cut := range []func(Step, int) Step{Step.CutAt, Step.EndAt} {
-		k := s.talk(t)
-		for n := range size {
-			k.mu.Lock()
-			k.steps = []Step{cut(a.Step(), n), a.Step()}
-			k.mu.Unlock()
-			k.wants(t, want)
-			if t.Failed() {
-				t.Fatalf("kind %d, cut at byte %d of %d", i, n, size)
+	for name, cut := range map[string]func(Step, int) Step{"broken": Step.CutAt, "ended": Step.EndAt} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := s.talk(t)
+			for n := range size {
+				k.mu.Lock()
+				k.steps = []Step{cut(a.Step(), n), a.Step()}
+				k.mu.Unlock()
+				k.wants(t, want)
+				if t.Failed() {
+					t.Fatalf("cut at byte %d of %d", n, size)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -187,9 +188,7 @@ func (s Step) write(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
-	for k, v := range s.Header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), s.Header)
 	if s.Status != 0 {
 		w.WriteHeader(s.Status)
 	}

@@ -74,7 +74,7 @@ func events(ctx context.Context, br *bufio.Reader, stall *model.Stall, a *answer
 	finished := false
 	for n := 0; ; n++ {
 		e, err := r.Next()
-		if err == io.EOF && n == 0 && r.Junk() != nil {
+		if errors.Is(err, io.EOF) && n == 0 && r.Junk() != nil {
 			return garbage("the server answered 200 with something that is no stream of events: %s", model.Quote(r.Junk()))
 		}
 		if err != nil && a.finish != "" && !errors.Is(err, sse.ErrTooLong) {
@@ -165,7 +165,7 @@ func readError(ctx context.Context, err error, resp *http.Response, empty bool) 
 	if errors.Is(err, sse.ErrTooLong) {
 		return garbage("the server sent an event longer than %d bytes", maxEvent)
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		// An empty body that was meant to be one is an answer; an empty stream
 		// is a stream that was cut.
 		if empty && resp != nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -109,12 +111,15 @@ func TestServersThatCannotBeReached(t *testing.T) {
 			if err != nil {
 				return
 			}
+			_, _ = c.Read(make([]byte, 1)) // a banner before the request would be a race
 			_, _ = c.Write([]byte("SSH-2.0-OpenSSH_9.9\r\n\x00\x01\x02\r\n"))
 			_ = c.Close()
 		}
 	}()
 	defer func() { _ = ssh.Close(); <-served }()
-	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tls.StartTLS()
 	defer tls.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

@@ -45,14 +45,15 @@ func (r *Reader) Next() (Event, error) {
 	some := false
 	for {
 		line, err := r.readLine()
+		atEnd := errors.Is(err, io.EOF)
 		// A last line without its end counts: servers forget the final blank line.
-		if len(line) > 0 && !(err == io.EOF && begun(line)) {
+		if len(line) > 0 && !(atEnd && begun(line)) {
 			if err := r.field(&e, line, &some); err != nil {
 				return Event{}, err
 			}
 		}
 		switch {
-		case err == io.EOF && some:
+		case atEnd && some:
 			e.Data, e.Cut = r.data, true
 			return e, nil
 		case err != nil:
@@ -105,9 +106,9 @@ func (r *Reader) field(e *Event, line []byte, some *bool) error {
 // call. Together with an error it is what came before it.
 func (r *Reader) readLine() ([]byte, error) {
 	line, err := r.r.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		r.line = r.line[:0]
-		for err == bufio.ErrBufferFull {
+		for errors.Is(err, bufio.ErrBufferFull) {
 			r.line = append(r.line, line...)
 			if len(r.line) > r.max {
 				return nil, ErrTooLong

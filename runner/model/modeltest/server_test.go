@@ -1,0 +1,128 @@
+package modeltest_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/modeltest"
+	"agentctl.dev/agentctl/runner/model/openai"
+)
+
+// The suite is held against the provider whose wire format the server speaks.
+func TestSuite(t *testing.T) {
+	modeltest.Run(t, func(t testing.TB, s modeltest.Setup) model.Conversation {
+		c, err := openai.New(openai.Config{
+			Name: "m", Model: "x", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
+			APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
+		}, s.Prompt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	})
+}
+
+const goodRequest = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+
+func post(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body) // a cut body is looked at as far as it came
+	return resp.StatusCode, string(b)
+}
+
+func TestServerGivesItsSteps(t *testing.T) {
+	s, err := modeltest.NewServer(modeltest.Answer{Text: "one"}.Step())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Add(modeltest.Answer{Text: "two", NoDone: true}.Step())
+	chat := s.URL + "/chat/completions"
+	for _, want := range []string{`"content":"one"`, `"content":"two"`} {
+		if status, body := post(t, chat, goodRequest); status != 200 || !strings.Contains(body, want) {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	if s.Left() != 0 || len(s.Requests()) != 2 || string(s.Requests()[1].Body) != goodRequest || s.Requests()[1].N != 2 {
+		t.Errorf("%d left, requests %v", s.Left(), s.Requests())
+	}
+	if status, _ := post(t, chat, goodRequest); status != 400 {
+		t.Errorf("without a step: %d", status)
+	}
+	if status, _ := post(t, s.URL+"/models", goodRequest); status != 404 {
+		t.Errorf("another route: %d", status)
+	}
+	if status, body := post(t, chat, "{}"); status != 400 || !strings.Contains(body, "model is missing") {
+		t.Errorf("a bad request: %d %s", status, body)
+	}
+}
+
+func TestCloseEndsStalledStreams(t *testing.T) {
+	s, err := modeltest.NewServer(modeltest.Answer{Text: "one"}.Step().StallAt(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		post(t, s.URL+"/chat/completions", goodRequest)
+	}()
+	for len(s.Requests()) == 0 {
+		select {
+		case <-done:
+			t.Fatal("the stream was not stalled")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	s.Close()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the client still waits")
+	}
+}
+
+func TestCheckRequest(t *testing.T) {
+	request := func(messages string) string { return `{"model":"m","stream":true,"messages":[` + messages + `]}` }
+	calls := `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"x","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"x","arguments":"{}"}}]}`
+	a, b := `{"role":"tool","tool_call_id":"a","content":""}`, `{"role":"tool","tool_call_id":"b","content":""}`
+	for in, says := range map[string]string{
+		goodRequest:                             "",
+		request(calls + "," + a + "," + b):      "",
+		"{":                                     "no JSON",
+		`{"model":"m","messages":[]}`:           "stream",
+		request(""):                             "empty",
+		request(`{"role":"user","content":""}`): "content is empty",
+		request(`{"role":"god","content":"x"}`): "unknown role",
+		request(`{"role":"assistant","content":null}`):    "neither",
+		request(calls + "," + b + "," + a):                "result of",
+		request(calls + "," + a):                          "no result",
+		request(calls + `,{"role":"user","content":"x"}`): "no result",
+		request(a): "result of",
+		request(strings.Replace(calls, `"b"`, `"a"`, 1)):                                                       "twice",
+		request(strings.Replace(calls, `"{}"`, `"{"`, 1)):                                                      "malformed",
+		request(strings.Replace(calls, `"x"`, `"x.y"`, 1)):                                                     "malformed",
+		`{"model":"m","stream":true,"parallel_tool_calls":true,"messages":[{"role":"user","content":"x"}]}`:    "parallel_tool_calls",
+		`{"model":"m","stream":true,"tools":[{"type":"function"}],"messages":[{"role":"user","content":"x"}]}`: "tools[0]",
+	} {
+		err := modeltest.CheckRequest([]byte(in))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", in, err, says)
+		}
+	}
+}
