@@ -39,6 +39,7 @@ func (d *Document) LocateInside(path string, line, col int) Position {
 		p.Col++
 	case yaml.FoldedStyle:
 		return whole
+	default: // a plain text begins where its node does
 	}
 	if n.Style != yaml.LiteralStyle && line > 1 {
 		return whole

@@ -54,7 +54,7 @@ func (s *shape) pattern(path, pattern, v string) Finding {
 // a boolean. It looks at bytes only: most manifests hold none.
 func (t *text) words() bool {
 	data := t.data
-	for i := 0; i < len(data); i++ {
+	for i := range data {
 		if !strings.ContainsRune("yYnNoO", rune(data[i])) || i > 0 && !strings.ContainsRune(" \t\n[{,-", rune(data[i-1])) {
 			continue
 		}
