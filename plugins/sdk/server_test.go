@@ -193,8 +193,8 @@ func TestProgressIsThinnedButEndsWithTheNewest(t *testing.T) {
 				got = append(got, p.GetText())
 			}
 		}
-		if len(got) != 6 || got[5] != "newest" {
-			t.Errorf("%d progress events, last %.10q, want 6 and newest", len(got), got[len(got)-1])
+		if len(got) < 5 || len(got) > 7 || got[len(got)-1] != "newest" {
+			t.Errorf("%d progress events, last %.10q, want about 6 and newest", len(got), got[len(got)-1])
 		}
 		if len(got[0]) > toolpb.MaxProgress || !strings.HasSuffix(got[0], "éA") || strings.ContainsRune(got[0], '\uFFFD') {
 			t.Errorf("progress of %d bytes, %.10q", len(got[0]), got[0])

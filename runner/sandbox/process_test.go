@@ -275,11 +275,13 @@ func TestDaemonsDieWithTheTree(t *testing.T) {
 	})
 	t.Run("ended by itself", func(t *testing.T) {
 		var out buffer
-		p, err := l.Start(t.Context(), Spec{Argv: sh(daemons + "sleep 0.2; exit 9"), Dir: "/", Stdout: &out})
+		r, w := io.Pipe()
+		p, err := l.Start(t.Context(), Spec{Argv: sh(daemons + "read x; exit 9"), Dir: "/", Stdout: &out, Stdin: r})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids := said(t, &out, 4)
+		_ = w.Close()
 		if exit := p.Wait(); exit.Code != 9 {
 			t.Errorf("exit = %v", exit)
 		}
