@@ -192,11 +192,27 @@ func (d *Document) errorAt(path, format string, args ...any) Finding {
 func (d *Document) at(f Finding, p Position) Finding {
 	f.Position = p
 	before, rest := cut(d.text.lineAt(p.Line), p.Col)
-	for _, secret := range d.secrets {
-		before, rest = strings.ReplaceAll(before, secret, hiddenText), strings.ReplaceAll(rest, secret, hiddenText)
-	}
-	f.Snippet, f.caret = snippet(credential.ReplaceAllString(before, "${1}"+hiddenText), credential.ReplaceAllString(rest, "${1}"+hiddenText))
+	f.Snippet, f.caret = snippet(d.conceal(last(before, window)), d.conceal(first(rest, window)))
 	return f
+}
+
+// window is how much of a line is looked at on either side of a place; a
+// document may be one line of a megabyte.
+const window = 4096
+
+func first(s string, n int) string { return s[:min(len(s), n)] }
+
+func last(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// conceal takes credentials out of a part of a line.
+func (d *Document) conceal(s string) string {
+	for _, secret := range d.secrets {
+		if head := first(secret, window/4); len(head) < len(secret) {
+			s, _, _ = strings.Cut(s, head) // too long to be seen whole: nothing behind it is shown
+		}
+		s = strings.ReplaceAll(s, secret, hiddenText)
+	}
+	return credential.ReplaceAllString(s, "${1}"+hiddenText)
 }
 
 // hiddenText stands where a credential stood.

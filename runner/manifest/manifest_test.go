@@ -353,3 +353,58 @@ func TestABrokenDocumentKeepsItsGoodFields(t *testing.T) {
 		t.Error("Faulty does not tell the fields apart")
 	}
 }
+
+func TestManyMistakesCostBoundedWork(t *testing.T) {
+	fields := strings.Builder{}
+	for i := range 60_000 {
+		fmt.Fprintf(&fields, "  x%d: 1\n", i)
+	}
+	for name, text := range map[string]string{
+		"unknown fields": agentText + fields.String(),
+		"wrong entries":  agentText + "  contextFiles: [" + strings.Repeat("1, ", 200_000) + "1]\n",
+		"no fields":      agentText + "  tools: [" + strings.Repeat("{}, ", 120) + "{}]\n",
+		"duplicates":     agentText + strings.Repeat("  x: 1\n", 60_000),
+		"odd names":      agentText + strings.ReplaceAll(fields.String(), "x", "\u200b"),
+		"words":          agentText + "  inputs: {schema: {a: [" + strings.Repeat("on, ", 200_000) + "no]}}\n",
+	} {
+		begin := time.Now()
+		_, found := load(t, text)
+		if len(found) == 0 || len(found) > MaxFindings+2 {
+			t.Errorf("%s: %d findings", name, len(found))
+		}
+		if spent := time.Since(begin); spent > 5*time.Second {
+			t.Errorf("%s: took %v", name, spent)
+		} else {
+			t.Logf("%s: %d findings in %v", name, len(found), spent)
+		}
+	}
+}
+
+func TestCredentialsAreNeverShown(t *testing.T) {
+	const secret = "sk-proj-0123456789abcdef"
+	model := "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec:\n  provider: openai\n  model: x\n"
+	for name, text := range map[string]string{
+		"plain":      model + "  apiKey: " + secret + "\n",
+		"flow":       model + "  apiKey: {valueFrom: " + secret + ", other: 1}\n",
+		"as a name":  model + "  apiKey: {valueFrom: {env: " + secret + "}, x: y}\n",
+		"value":      model + "  apiKey: {x: 1, value: " + secret + ", y: 2}\n",
+		"twice":      model + "  apiKey: " + secret + "\n  apiKey: " + secret + "\n",
+		"syntax":     model + "  apiKey: " + secret + "\n apiKey: " + secret + "\n",
+		"quoted":     model + "  apiKey: \"" + secret + "\"\n",
+		"wrong kind": strings.Replace(model, "kind: Model", "kind: Agent", 1) + "  apiKey: " + secret + "\n",
+		"long":       model + "  apiKey: " + strings.Repeat(secret, 300) + "\n",
+		"header": "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: t}\nspec: {sourc: 1, source: {mcp: {http: {url: 7, headers: [{name: a, value: " +
+			secret + "}]}}}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, found := load(t, text)
+			var b strings.Builder
+			if err := found.Write(&b, 0); err != nil {
+				t.Fatal(err)
+			}
+			if !found.HasErrors() || strings.Contains(b.String(), "0123456789") {
+				t.Errorf("the key is shown, or nothing is said:\n%s", b.String())
+			}
+		})
+	}
+}

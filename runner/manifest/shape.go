@@ -69,8 +69,7 @@ func (s *shape) value(path string, schema map[string]any, v any) bool {
 		s.object(path, schema, v)
 		return true
 	case []any:
-		s.list(path, schema, v)
-		return true
+		return s.list(path, schema, v)
 	case string:
 		return s.str(path, schema, v)
 	case int64:
@@ -205,18 +204,21 @@ func (s *shape) validations(path string, schema, obj map[string]any) {
 	}
 }
 
-func (s *shape) list(path string, schema map[string]any, list []any) {
+// list checks the entries of a list. One that is too long is left out: what
+// follows may compare its entries with each other.
+func (s *shape) list(path string, schema map[string]any, list []any) bool {
 	if least, ok := integer(schema["minItems"]); ok && int64(len(list)) < least {
 		s.add(s.doc.Errorf(path, "needs at least %d %s", least, plural(least, "entry", "entries")))
 	}
 	if most, ok := integer(schema["maxItems"]); ok && int64(len(list)) > most {
 		s.add(s.doc.Errorf(path, "may have at most %d entries, has %d", most, len(list)))
+		return false
 	}
 	items := mapping(schema["items"])
 	if items != nil {
 		for i, v := range list {
 			if s.full() {
-				return
+				return false
 			}
 			if !s.value(Index(path, i), items, v) {
 				list[i] = nil // taken out, but the others keep their numbers
@@ -224,6 +226,7 @@ func (s *shape) list(path string, schema map[string]any, list []any) {
 		}
 	}
 	s.unique(path, schema, list)
+	return true
 }
 
 // unique reports entries that stand twice in a list that is a set or a map.
