@@ -100,10 +100,10 @@ func kindOf(status int, should string, f Fault) (Kind, string) {
 		return Never, ""
 	case slices.Contains(retryableStatus, status):
 		return Retryable, ""
+	case status == 404 || status == 405 || status == 501:
+		return Never, "is spec.baseURL right, and does the model exist there? openai wants https://host/v1"
 	case status >= 500:
 		return Unavailable, ""
-	case status == 404:
-		return Never, "is spec.baseURL right, and does the model exist there? openai wants https://host/v1"
 	case status == 407:
 		return Unavailable, "the proxy named by HTTPS_PROXY wants a login"
 	case status >= 300 && status < 400:

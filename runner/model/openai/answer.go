@@ -241,7 +241,7 @@ func (a *answer) add(n int) {
 	}
 	c.args = append(c.args, f.args...)
 	a.size += len(f.args) + len(f.name)
-	a.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.name, Text: strings.ToValidUTF8(string(f.args), "\uFFFD")})
+	a.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.name, Call: c.id, Text: strings.ToValidUTF8(string(f.args), "\uFFFD")})
 }
 
 // slot returns the position of the call the fragment continues, or -1 when it

@@ -164,6 +164,7 @@ func TestNewRefuses(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"address":    {BaseURL: "localhost:8080"},
 		"scheme":     {BaseURL: "ftp://host/v1"},
+		"login":      {BaseURL: "http://user:pw@host/v1"},
 		"no host":    {BaseURL: "http:///v1"},
 		"parameters": {Parameters: []byte(`{"nope":1}`)},
 	} {

@@ -81,6 +81,9 @@ func New(cfg Config, prompt message.Prompt) (*Conversation, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, reason.New(reason.ModelError, "model %q: baseURL %q is no http or https address", cfg.Name, cfg.BaseURL)
 	}
+	if u.User != nil {
+		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a login", cfg.Name).WithHint("a key is named by spec.apiKey, never written into a manifest")
+	}
 	always, withTools, problems := encodeParameters(cfg.Parameters)
 	if len(problems) > 0 {
 		return nil, reason.New(reason.ModelError, "model %q: %s", cfg.Name, problems[0])

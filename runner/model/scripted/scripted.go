@@ -262,7 +262,7 @@ func stream(out *message.Output, emit func(message.Delta) error) error {
 		return err
 	}
 	for i, call := range out.Calls {
-		if err := emit(message.Delta{Kind: message.DeltaTool, Index: i, Tool: call.Tool, Text: call.Args}); err != nil {
+		if err := emit(message.Delta{Kind: message.DeltaTool, Index: i, Tool: call.Tool, Call: call.ID, Text: call.Args}); err != nil {
 			return err
 		}
 	}
