@@ -144,19 +144,20 @@ func TestAProgramThatFailsEndsTheBench(t *testing.T) {
 }
 
 func TestServerNoticesACommandThatDidNotRun(t *testing.T) {
+	request := func(results int, more string) string {
+		return `{"stream":true,"messages":[` + strings.Repeat(`{"role":"tool"},`, results) + `"` + more + `"]}`
+	}
+	whole := []string{request(0, ""), request(1, ""), request(2, "lines=2")}
 	for name, c := range map[string]struct {
 		bodies []string
 		want   string
 	}{
-		"good":        {[]string{`{"stream":true}`, `{"stream":true,"x":"call_1_bench"}`, `{"stream": true,"x":"call_2_bench","y":"lines=2"}`}, ""},
-		"short":       {[]string{`{"stream":true}`}, "1 requests, want 3"},
+		"good":        {whole, ""},
+		"short":       {whole[:1], "1 requests, want 3"},
 		"no stream":   {[]string{`{}`}, "asks for no stream"},
-		"lost result": {[]string{`{"stream":true}`, `{"stream":true}`}, "lacks the result of call 1"},
-		"not run":     {[]string{`{"stream":true}`, `{"stream":true,"x":"call_1_bench"}`, `{"stream":true,"x":"call_2_bench","y":"lines=1"}`}, "no lines=2"},
-		"too many": {
-			[]string{`{"stream":true}`, `{"stream":true,"x":"call_1_bench"}`, `{"stream":true,"x":"call_2_bench","y":"lines=2"}`, `{"stream":true}`},
-			"after the final answer",
-		},
+		"lost result": {[]string{whole[0], whole[0]}, "request 2 does not carry the results of 1 calls"},
+		"not run":     {[]string{whole[0], whole[1], request(2, "lines=1")}, "no lines=2"},
+		"too many":    {append(whole[:3:3], whole[2]), "after the final answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := listen(t.Context(), 2)

@@ -96,8 +96,9 @@ func (s *server) check(turn int, body []byte) {
 		s.fault("request %d asks for no stream", turn)
 	case turn > s.turns+1:
 		s.fault("request %d after the final answer", turn)
-	case turn > 1 && !bytes.Contains(body, []byte(`"`+callID(turn-1)+`"`)):
-		s.fault("request %d lacks the result of call %d", turn, turn-1)
+	case bytes.Count(body, []byte(`"role":"tool"`)) != turn-1:
+		// Counted, not looked up: a program may name the calls itself.
+		s.fault("request %d does not carry the results of %d calls", turn, turn-1)
 	case turn == s.turns+1 && !bytes.Contains(body, []byte("lines="+strconv.Itoa(s.turns))):
 		s.fault("not every command ran: no lines=%d in the last result", s.turns)
 	}

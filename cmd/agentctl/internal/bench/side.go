@@ -21,7 +21,7 @@ const (
 	sideAgentctl = "agentctl"
 )
 
-// manifest is what agentctl runs: openai, bash and ten rules. URL is replaced.
+// manifest is what agentctl runs: openai, bash and ten rules. SERVER is replaced.
 //
 //go:embed manifest.yaml
 var manifest string
@@ -124,7 +124,7 @@ func (s side) once(ctx context.Context, o options, dir string, memory bool) (sam
 			return got, err
 		}
 	}
-	text := strings.ReplaceAll(manifest, "URL", srv.url)
+	text := strings.ReplaceAll(manifest, "SERVER", srv.url)
 	if err := os.WriteFile(filepath.Join(folder("manifests"), "bench.yaml"), []byte(text), 0o600); err != nil {
 		return got, err
 	}
