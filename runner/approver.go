@@ -1,21 +1,27 @@
 package runner
 
 import (
-	"context"
+	"os"
 
-	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/approval"
 )
 
-type tmpApprover struct{ all bool }
-
-func (a tmpApprover) Ask(context.Context, message.Question) (message.Answer, error) {
-	if a.all {
-		return message.Answer{State: message.Approved, By: "all"}, nil
+// approver answers the run's questions as the command line and the agent declare.
+func (s *session) approver() approval.Approver {
+	declared := s.Agent.Spec.Approvals
+	o := approval.Options{OnAsk: declared.OnAsk, Timeout: declared.Timeout.Duration}
+	if t := s.opts.Terminal; t != nil {
+		o.Terminal = terminal(t)
 	}
-	return message.Answer{State: message.Unanswered, By: "onAsk: Deny"}, nil
+	return s.answers.Approver(o)
 }
 
-func (s *session) approver() (loop.Approver, error) {
-	return tmpApprover{s.opts.Approve == "all"}, nil
+// terminal asks on the streams of the process where they are a terminal.
+func terminal(t *Terminal) *approval.Terminal {
+	in, file := t.In.(*os.File)
+	out, files := t.Out.(*os.File)
+	if file && files {
+		return approval.Stdio(in, out)
+	}
+	return approval.NewTerminal(t.In, t.Out, nil)
 }

@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/tool"
@@ -29,6 +30,7 @@ type plan struct {
 	instructions, prompt string
 	inputs               map[string]json.RawMessage
 	files                workspace.Spec
+	answers              approval.Choice
 	warnings             []string
 }
 
@@ -59,6 +61,9 @@ func newPlan(ctx context.Context, o *RunOptions) (*plan, error) {
 			return nil, &UsageError{Err: err}
 		}
 		p.tools = append(p.tools, d)
+	}
+	if p.answers, err = approval.Parse(o.Approve); err != nil {
+		return nil, &UsageError{Err: err}
 	}
 	if err := p.words(o); err != nil {
 		return nil, &UsageError{Err: err}

@@ -171,12 +171,8 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
-	approver, err := s.approver()
-	if err != nil {
-		return loop.End{}, err
-	}
 	cfg := loop.Config{
-		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
+		Model: conversation, Gate: gate, Approver: s.approver(), Toolbox: toolbox, Journal: s.recorder,
 		View: s.seen(), Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 	}
 	if cfg.Answer, err = s.answer(); err != nil {
