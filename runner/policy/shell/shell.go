@@ -22,6 +22,9 @@ const (
 	sizeLimit  = 128 << 10
 	depthLimit = 12
 	nestLimit  = 500
+	// braceLimit bounds the brace expansions of one word, whose number doubles
+	// with each.
+	braceLimit = 12
 )
 
 // Command is a simple command that can run.

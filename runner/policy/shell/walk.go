@@ -300,6 +300,10 @@ func (a *analyser) arithm(x syntax.ArithmExpr, sc *scope) {
 				a.computed[name] = true
 			}
 		}
+		// Quotes do not protect: the text inside is evaluated.
+		if v := a.value(x); strings.ContainsAny(v.text, "[$`") {
+			a.dynamic("arithmetic that evaluates an index")
+		}
 		a.visit(x, sc)
 	case *syntax.BinaryArithm:
 		a.arithm(x.X, sc)

@@ -43,6 +43,10 @@ func (a *analyser) value(w *syntax.Word) word {
 		a.part(&v, &b, part, i == 0)
 	}
 	v.text = b.String()
+	if v.text == "[" {
+		// The test command, and no pattern without its other end.
+		v.glob = false
+	}
 	return v
 }
 
@@ -90,6 +94,10 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 			b.WriteString("~")
 			return
 		}
+		if isCount(p) {
+			v.known, v.number = false, true
+			return
+		}
 		v.known, v.split = false, true
 	case *syntax.ArithmExp:
 		v.known, v.number = false, true
@@ -105,6 +113,15 @@ func isHome(p *syntax.ParamExp) bool {
 		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil && len(p.Modifiers) == 0
 }
 
+// isCount says that an expansion is a number whatever happens: $?, $#, $$, $!
+// and ${#x}.
+func isCount(p *syntax.ParamExp) bool {
+	if p.Param == nil || p.Exp != nil || p.Excl || p.Repl != nil || p.Slice != nil {
+		return false
+	}
+	return p.Length || p.Short && slices.Contains([]string{"?", "#", "$", "!"}, p.Param.Value)
+}
+
 func procSubst(w *syntax.Word) bool {
 	if w == nil || len(w.Parts) != 1 {
 		return false
@@ -115,14 +132,17 @@ func procSubst(w *syntax.Word) bool {
 
 // values returns the words that brace expansion makes of a word.
 func (a *analyser) values(w *syntax.Word) []word {
-	braces := false
+	braces := 0
 	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok && strings.Contains(lit.Value, "{") {
-			braces = true
+		if lit, ok := p.(*syntax.Lit); ok {
+			braces += strings.Count(lit.Value, "{")
 		}
 	}
-	if !braces {
+	if braces == 0 {
 		return []word{a.value(w)}
+	}
+	if braces > braceLimit {
+		return []word{{split: true}}
 	}
 	// SplitBraces rewrites the word in place, and the walker panics on what it
 	// leaves behind: work on a copy.
