@@ -132,6 +132,11 @@ func measure(ctx context.Context, o options, dir string, progress io.Writer) (*r
 			r.memory = append(r.memory, memorySample{side: s.name, treePeak: got.Memory})
 		}
 	}
+	if !o.floor {
+		if r.Init, err = measureInit(ctx, o.agentctl); err != nil {
+			fmt.Fprintln(progress, "start not measured:", err)
+		}
+	}
 	if o.journal && !o.floor {
 		if r.JournalPerSecond, err = journalRate(ctx); err != nil {
 			fmt.Fprintln(progress, "journal not measured:", err)

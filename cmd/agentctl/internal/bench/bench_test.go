@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 // TestMain lets the test program stand in for both sides: for the floor, which
 // bench starts as itself, and for an agentctl that is the floor with a result.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == floorVerb || os.Args[1] == "run") {
+	if len(os.Args) > 1 && slices.Contains([]string{floorVerb, "run", "version"}, os.Args[1]) {
 		if err := standIn(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -32,7 +33,10 @@ func TestMain(m *testing.M) {
 }
 
 func standIn(args []string) error {
-	if args[0] == floorVerb {
+	switch args[0] {
+	case "version":
+		return nil
+	case floorVerb:
 		return run(context.Background(), args, os.Stdout, os.Stderr)
 	}
 	f := flag.NewFlagSet("agentctl", flag.ContinueOnError)
@@ -83,6 +87,9 @@ func TestBenchMeasuresBothSides(t *testing.T) {
 		if f.Must == nil {
 			t.Errorf("%s has no goal", name)
 		}
+	}
+	if r.Init.Total <= 0 || r.Init.Package == "" {
+		t.Errorf("the work before main was not measured: %+v", r.Init)
 	}
 	if f := figures["fsync of this disk p50"]; f.Floor == nil || *f.Floor <= 0 {
 		t.Errorf("the disk was not measured: %+v", f)
@@ -323,6 +330,16 @@ func TestParseJournalReadsTheBenchmark(t *testing.T) {
 	}
 	if _, err := parseJournal("PASS\n"); err == nil {
 		t.Error("no benchmark is an error, not a rate of zero")
+	}
+}
+
+func TestParseInitReadsTheRuntimesTrace(t *testing.T) {
+	got := parseInit("init internal/godebug @0.5 ms, 0.012 ms clock, 512 bytes, 9 allocs\nnoise\ninit a.b/c @1 ms, 5.4 ms clock, 7 bytes, 1 allocs\n")
+	if diff := cmp.Diff(map[string]float64{"internal/godebug": 0.012, "a.b/c": 5.4}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := measureInit(t.Context(), "/nowhere/x"); err == nil {
+		t.Error("a program that does not start was measured")
 	}
 }
 

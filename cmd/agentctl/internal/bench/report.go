@@ -15,6 +15,7 @@ type report struct {
 	Repetitions      int           `json:"repetitions"`
 	FsyncP50         time.Duration `json:"fsyncP50Ns"`
 	JournalPerSecond float64       `json:"journalEventsPerSecond,omitempty"`
+	Init             initWork      `json:"init"`
 	Figures          []figure      `json:"figures"`
 
 	samples map[string][]sample
@@ -80,6 +81,10 @@ func (r *report) summarise() {
 	r.compareMemory("peak RSS of the process tree", func(m memorySample) float64 { return float64(m.RSS) / (1 << 20) },
 		most(ofValue, 80, 0), most(ofValue, 65, 0))
 	r.compareMemory("peak PSS of the process tree", func(m memorySample) float64 { return float64(m.PSS) / (1 << 20) }, nil, nil)
+	if work := r.Init; work.Package != "" {
+		r.add(figure{Name: "init before main, all packages", Unit: "ms", Agentctl: &work.Total})
+		r.add(figure{Name: "slowest init: " + work.Package, Unit: "ms", Agentctl: &work.Slowest, Final: most(ofValue, 1, 0)})
+	}
 	if r.JournalPerSecond > 0 {
 		rate := r.JournalPerSecond
 		f := figure{
