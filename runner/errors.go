@@ -37,7 +37,9 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-func usage(format string, args ...any) *UsageError { return &UsageError{Err: fmt.Errorf(format, args...)} }
+func usage(format string, args ...any) *UsageError {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
 
 func (e *UsageError) hint(format string, args ...any) *UsageError {
 	e.Hint = fmt.Sprintf(format, args...)

@@ -200,12 +200,12 @@ func TestDecisions(t *testing.T) {
 			reason: "without a final answer the open question is the reason", decision: message.Decision{Action: message.Ask},
 			answer: unanswered, then: say(""), code: message.CodeDenied, end: reason.ApprovalRequired,
 		},
-		"ask fails":       {reason: "a broken approver answers nothing", decision: message.Decision{Action: message.Ask}, askErr: errors.New("no tty"), then: say("done"), code: message.CodeDenied, end: reason.Completed},
-		"rejected":        {reason: "a rejection without a reason ends the run", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected}, then: say("done"), code: message.CodeRejected, end: reason.Denied},
-		"rejected, why":   {reason: "a rejection with a reason is for the model", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected, Reason: "use the API"}, then: say("done"), code: message.CodeRejected, end: reason.Completed},
-		"redact":          {reason: "a redacted call runs with other arguments", decision: message.Decision{Action: message.Redact, Args: []byte(`{"x":"***"}`)}, then: say("done"), ran: true, end: reason.Completed},
-		"suspend":         {reason: "a suspended run waits with its call open", decision: message.Decision{Action: message.Ask}, answer: message.Answer{Suspend: true}, end: reason.ApprovalRequired},
-		"fail on denied":  {reason: "a stricter run is not completed after a refusal", decision: message.Decision{Action: message.Deny, Rule: "strict"}, then: say("done"), code: message.CodeDenied, end: reason.Denied},
+		"ask fails":      {reason: "a broken approver answers nothing", decision: message.Decision{Action: message.Ask}, askErr: errors.New("no tty"), then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"rejected":       {reason: "a rejection without a reason ends the run", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected}, then: say("done"), code: message.CodeRejected, end: reason.Denied},
+		"rejected, why":  {reason: "a rejection with a reason is for the model", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected, Reason: "use the API"}, then: say("done"), code: message.CodeRejected, end: reason.Completed},
+		"redact":         {reason: "a redacted call runs with other arguments", decision: message.Decision{Action: message.Redact, Args: []byte(`{"x":"***"}`)}, then: say("done"), ran: true, end: reason.Completed},
+		"suspend":        {reason: "a suspended run waits with its call open", decision: message.Decision{Action: message.Ask}, answer: message.Answer{Suspend: true}, end: reason.ApprovalRequired},
+		"fail on denied": {reason: "a stricter run is not completed after a refusal", decision: message.Decision{Action: message.Deny, Rule: "strict"}, then: say("done"), code: message.CodeDenied, end: reason.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, calls(`a {"x":"secret"}`), c.then, say(""))
