@@ -5,7 +5,10 @@
 package admission
 
 import (
+	"context"
+	"io"
 	"slices"
+	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -17,6 +20,22 @@ type Options struct {
 	// conditions of scripts and the CEL rules of the schemas. A caller that only
 	// lists or converts manifests saves the time.
 	SkipExpressions bool
+}
+
+// Read loads manifests and judges them; the findings of both are in one sorted
+// list. Files are read while the CEL environment, which is cold at a start, is
+// built: that takes about as long.
+func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*manifest.Set, *Catalog, manifest.Findings) {
+	var warm sync.WaitGroup
+	if !opts.SkipExpressions {
+		warm.Go(warmUp)
+	}
+	set, found := manifest.Load(ctx, paths, stdin)
+	warm.Wait()
+	catalog, more := Admit(set, opts)
+	found = append(found, more...)
+	found.Sort()
+	return set, catalog, found
 }
 
 // Admit judges a set. The catalog holds every object that could be read, also

@@ -36,10 +36,9 @@ func BenchmarkSmallFolder(b *testing.B) {
 	dir := small(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		set, found := manifest.Load(b.Context(), []string{dir}, nil)
-		c, more := Admit(set, Options{})
-		if len(found)+len(more) > 0 {
-			b.Fatal(found, more)
+		_, c, found := Read(b.Context(), []string{dir}, nil, Options{})
+		if len(found) > 0 {
+			b.Fatal(found)
 		}
 		if _, err := c.Resolve(ResolveOptions{}); err != nil {
 			b.Fatal(err)

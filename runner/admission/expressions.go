@@ -24,6 +24,17 @@ func (a *admitter) expressions(docs []*manifest.Document) {
 	a.found = append(a.found, rules...)
 }
 
+// warmUp builds what the first compilation builds, and forgets the result.
+func warmUp() {
+	if env, err := selfEnv(); err == nil {
+		_, _ = env.Bool("true")
+	}
+}
+
+// selfEnv is what the CEL rules of the schemas read. They are part of this
+// program, so they are not checked against a type, only against values.
+func selfEnv() (*expr.Env, error) { return expr.NewEnv(expr.Var{Name: "self", Type: expr.Dyn}) }
+
 // schemaRules holds every object against the CEL rules of its kind.
 func schemaRules(docs []*manifest.Document) manifest.Findings {
 	var found manifest.Findings
@@ -65,12 +76,11 @@ func (a *admitter) scripts() {
 // ruleSet keeps the compiled rules of the schemas; objects of a kind share them.
 type ruleSet map[string]*expr.Program
 
-// hold evaluates a rule over self. CRD rules are part of this program, so they
-// are not checked against a type, only against values.
+// hold evaluates a rule over self.
 func (r ruleSet) hold(v manifest.Validation) (bool, error) {
 	prog := r[v.Rule]
 	if prog == nil {
-		env, err := expr.NewEnv(expr.Var{Name: "self", Type: expr.Dyn})
+		env, err := selfEnv()
 		if err != nil {
 			return false, err
 		}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"agentctl.dev/agentctl/runner/manifest"
 )
 
 var update = flag.Bool("update", false, "write what admission says into testdata")
@@ -50,10 +48,7 @@ func golden(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
-	set, found := manifest.Load(t.Context(), []string{"."}, nil)
-	_, more := Admit(set, Options{})
-	found = append(found, more...)
-	found.Sort()
+	_, _, found := Read(t.Context(), []string{"."}, nil, Options{})
 	var got strings.Builder
 	if err := found.Write(&got, 0); err != nil {
 		t.Fatal(err)

@@ -114,6 +114,11 @@ func (a *admitter) inputs(d *manifest.Document, schema, given json.RawMessage) {
 		if d.Value != nil && lookup(d.Value, "spec.inputs") == nil {
 			f = d.KeyErrorf("spec", "%s", p.message).At(path)
 		}
+		if p.missing != "" && p.path == "" {
+			// The command line can still give it; a run without it is refused.
+			f.Severity = manifest.Warning
+			f.Suggestion = "write it here, or give it with --input " + p.missing + "=VALUE"
+		}
 		a.add(f)
 	}
 }

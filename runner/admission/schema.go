@@ -19,7 +19,11 @@ import (
 
 // mistake is a place in a JSON value, as a path that follows that of the
 // value, and what is wrong there.
-type mistake struct{ path, message string }
+type mistake struct {
+	path, message string
+	// missing is the name of a field that is not there.
+	missing string
+}
 
 // schemaName is the address under which a schema of a manifest is compiled.
 const schemaName = "manifest:///schema.json"
@@ -134,14 +138,14 @@ func worded(v *jsonschema.ValidationError, printer *message.Printer) []mistake {
 	switch k := v.ErrorKind.(type) {
 	case *kind.Required:
 		for _, name := range k.Missing {
-			all = append(all, mistake{at, fmt.Sprintf("field %q is missing", name)})
+			all = append(all, mistake{at, fmt.Sprintf("field %q is missing", name), name})
 		}
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			all = append(all, mistake{pathOf(append(slices.Clone(v.InstanceLocation), name)), fmt.Sprintf("unknown field %q", name)})
+			all = append(all, mistake{pathOf(append(slices.Clone(v.InstanceLocation), name)), fmt.Sprintf("unknown field %q", name), ""})
 		}
 	default:
-		all = append(all, mistake{at, k.LocalizedString(printer)})
+		all = append(all, mistake{at, k.LocalizedString(printer), ""})
 	}
 	return all
 }

@@ -21,9 +21,8 @@ func TestThePresetsAreAdmitted(t *testing.T) {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue
 		}
-		set, found := manifest.Load(t.Context(), []string{dir}, nil)
-		c, more := Admit(set, Options{})
-		if found = append(found, more...); len(found) > 0 {
+		_, c, found := Read(t.Context(), []string{dir}, nil, Options{})
+		if len(found) > 0 {
 			var b strings.Builder
 			_ = found.Write(&b, 0)
 			t.Errorf("%s:\n%s", dir, b.String())
