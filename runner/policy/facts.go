@@ -93,6 +93,9 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 		if !ok || p == "" {
 			p = "."
 		}
+		if pattern, ok := fields["pattern"].(string); ok && t.Builtin == "glob" {
+			p = searched(p, pattern)
+		}
 		f.add(w.resolve(p, pathOps[t.Builtin]))
 	default:
 		w.namedPaths(f, t, fields)
@@ -100,6 +103,18 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 	f.addresses(fields)
 	f.large = len(raw) > largeArgs || bytes.Count(raw, []byte{','}) > largeItems || f.exceeds()
 	return f
+}
+
+// searched is the folder a glob pattern starts from: it may leave the path.
+func searched(dir, pattern string) string {
+	fixed, _, _ := strings.Cut(pattern, "*")
+	switch {
+	case strings.HasPrefix(pattern, "/") || strings.HasPrefix(pattern, "~"):
+		return fixed
+	case strings.Contains("/"+pattern+"/", "/../"):
+		return dir + "/" + pattern
+	}
+	return dir
 }
 
 // exceeds says that the facts are larger than their types declare.
@@ -170,17 +185,17 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 		return slices.Contains(f.script.Redirects, shell.Redirect{Path: p, Write: write})
 	}
 	for _, p := range f.script.Reads {
-		r := w.resolve(p, opRead)
+		r := w.resolve(f.script.Joined(p), opRead)
 		r.redirect = redirected(p, false)
 		f.add(r)
 	}
 	for _, p := range f.script.Writes {
-		r := w.resolve(p, opWrite)
+		r := w.resolve(f.script.Joined(p), opWrite)
 		r.redirect = redirected(p, true)
 		f.add(r)
 	}
 	for _, p := range f.script.Operands {
-		f.add(w.resolve(p, opExecute))
+		f.add(w.resolve(f.script.Joined(p), opExecute))
 	}
 	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
 }

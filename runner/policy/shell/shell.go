@@ -53,8 +53,8 @@ type Facts struct {
 	// ones joined to a literal cd before them, globs kept.
 	Writes []string `json:"writes"`
 	Reads  []string `json:"reads"`
-	// Operands are arguments of unknown programs that look like paths outside
-	// the current folder: they may be read or written.
+	// Operands are arguments of unknown programs that look like paths: they may
+	// be read or written.
 	Operands []string `json:"operands,omitempty"`
 	// Redirects are those of Writes and Reads that the shell opens, not a command.
 	Redirects []Redirect `json:"redirects,omitempty"`
@@ -67,6 +67,17 @@ type Facts struct {
 	Dynamic bool `json:"dynamic"`
 	// Reasons why it is dynamic.
 	Reasons []string `json:"reasons,omitempty"`
+
+	joined map[string]string
+}
+
+// Joined returns a path of Reads, Writes or Operands with the dots it was
+// written with: behind a symbolic link they lead elsewhere than on paper.
+func (f *Facts) Joined(p string) string {
+	if j, ok := f.joined[p]; ok {
+		return j
+	}
+	return p
 }
 
 // Parse analyses a script that starts in the folder cwd; "" leaves relative

@@ -340,7 +340,14 @@ func (a *analyser) path(p string, sc *scope) string {
 	if sc.cwd == "" {
 		return p
 	}
-	return path.Join(sc.cwd, p)
+	clean := path.Join(sc.cwd, p)
+	if strings.Contains("/"+p+"/", "/../") {
+		if a.facts.joined == nil {
+			a.facts.joined = map[string]string{}
+		}
+		a.facts.joined[clean] = sc.cwd + "/" + p
+	}
+	return clean
 }
 
 func appendNew(list []string, s string) []string {
