@@ -64,6 +64,7 @@ func closeNow(t testing.TB, p *host.Plugin) {
 }
 
 func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason  string
 		script  string
@@ -178,6 +179,7 @@ func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
 }
 
 func TestBrokenDescriptionsAreRefused(t *testing.T) {
+	t.Parallel()
 	for how, want := range map[string]string{
 		"no tools":         "describes 0 tools",
 		"too many tools":   "describes 300 tools",
@@ -210,6 +212,7 @@ func TestBrokenDescriptionsAreRefused(t *testing.T) {
 }
 
 func TestCallsThatBreakTheProtocol(t *testing.T) {
+	t.Parallel()
 	for how, c := range map[string]struct {
 		kind host.Kind
 		want string

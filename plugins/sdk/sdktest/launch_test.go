@@ -62,3 +62,25 @@ func TestLaunchRefuses(t *testing.T) {
 		t.Errorf("host to plugin: %s %s %v", n, a, err)
 	}
 }
+
+func TestLaunchKillsEvenForACallerInAHurry(t *testing.T) {
+	r, err := Launch([]string{"/bin/sleep", "60"}, nil, "/")(nil, &exec.Cmd{}, "/tmp/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r.Stderr()) }()
+	hurry, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Kill(hurry); err != nil {
+		t.Errorf("kill: %v", err)
+	}
+	if err := r.Wait(t.Context()); err == nil || err.Error() != "signal killed" {
+		t.Errorf("ended with %v, want signal killed", err)
+	}
+	if err := name(io.EOF); !errors.Is(err, io.EOF) {
+		t.Errorf("another error became %v", err)
+	}
+}

@@ -178,12 +178,14 @@ func capped(t *testing.T, p Program) {
 	}
 }
 
+func withText(text string) []byte {
+	b, _ := json.Marshal(textIn{text}) // a struct of one string is always JSON
+	return b
+}
+
 func largeArguments(t *testing.T, p Program) {
 	text := strings.Repeat("y", 6<<20)
-	args, err := json.Marshal(textIn{text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := withText(text)
 	if res := call(t, p.Start(t), host.CallRequest{Tool: "echo", Args: args}); res.Text != text {
 		t.Errorf("echo of %d bytes returned %d", len(text), len(res.Text))
 	}
@@ -242,10 +244,7 @@ func stdoutPollution(t *testing.T, p Program) {
 		t.Fatal(err)
 	}
 	line := strings.Repeat("1|1|unix|/nowhere|grpc ", 10<<10) // 230 KB, more than a pipe holds
-	args, err := json.Marshal(textIn{line})
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := withText(line)
 	if res := call(t, h, host.CallRequest{Tool: "prints", Args: args}); res.Text != "printed" {
 		t.Errorf("result = %+v", res)
 	}

@@ -178,17 +178,10 @@ func call(t testing.TB, h *host.Plugin, req host.CallRequest) *host.CallResult {
 	defer cancel()
 	res, err := h.Call(ctx, req, nil)
 	if err != nil {
-		t.Errorf("call %s %s: %v", req.Tool, excerpt(req.Args), err)
+		t.Errorf("call %s %.80s: %v", req.Tool, req.Args, err)
 		return &host.CallResult{}
 	}
 	return res
-}
-
-func excerpt(b []byte) string {
-	if len(b) > 80 {
-		return string(b[:80]) + "..."
-	}
-	return string(b)
 }
 
 func wantCode(t testing.TB, res *host.CallResult, code string) {
