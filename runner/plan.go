@@ -40,7 +40,7 @@ func newPlan(ctx context.Context, o *RunOptions) (*plan, error) {
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admit(ctx, o.Paths, o.Stdin)
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}

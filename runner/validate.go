@@ -34,14 +34,6 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
-	set, _, found := admit(ctx, o.Paths, o.Stdin)
+	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
 	return &Report{Findings: found, Documents: len(set.Documents)}, nil
-}
-
-func admit(ctx context.Context, paths []string, stdin io.Reader) (*manifest.Set, *admission.Catalog, manifest.Findings) {
-	set, found := manifest.Load(ctx, paths, stdin)
-	catalog, more := admission.Admit(set, admission.Options{})
-	found = append(found, more...)
-	found.Sort()
-	return set, catalog, found
 }
