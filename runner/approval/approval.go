@@ -143,6 +143,7 @@ func (c Choice) Approver(o Options) Approver {
 			return &Prompt{terminal: o.Terminal, timeout: o.Timeout}
 		}
 		nobody.why = "no terminal"
+	case ModeNever:
 	}
 	return nobody
 }
@@ -165,6 +166,7 @@ func (n Nobody) Ask(ctx context.Context, _ message.Question) (message.Answer, er
 	switch n.OnAsk {
 	case v1alpha1.OnAskSuspend:
 		return message.Answer{State: message.Unanswered, By: by + ", onAsk: Suspend", Reason: "the run waits for an approval", Suspend: true}, ctx.Err()
+	case v1alpha1.OnAskDeny:
 	case v1alpha1.OnAskWait:
 		timer := time.NewTimer(n.Timeout)
 		defer timer.Stop()

@@ -72,9 +72,6 @@ type Engine struct {
 	tools   map[string]*judged
 	// fixed are the variables that stay the same for the run.
 	fixed map[string]any
-	def   v1alpha1.DefaultAction
-	// from names the policy that set the default.
-	from string
 
 	mu      sync.Mutex
 	calls   map[string]int

@@ -194,8 +194,7 @@ func (m *matrix) compileFor(t *Tool) *expr.Program {
 	if err == nil {
 		return p
 	}
-	var bad *expr.Error
-	if errors.As(err, &bad) && bad.Object == "variables" && bad.Suggestion == "" {
+	if bad, ok := errors.AsType[*expr.Error](err); ok && bad.Object == "variables" && bad.Suggestion == "" {
 		bad.Suggestion = "declare it in spec.variables"
 	}
 	return m.fail(t.Name, m.path, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
@@ -64,9 +65,7 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 	}
 	if step := call.Step; step > 0 {
 		run := make(map[string]any, 8)
-		for k, v := range e.fixed["run"].(map[string]any) {
-			run[k] = v
-		}
+		maps.Copy(run, e.fixed["run"].(map[string]any))
 		run["step"] = step
 		in.vars["run"] = run
 	}
@@ -186,9 +185,7 @@ func (e *Engine) sessionValue() map[string]any {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	calls := make(map[string]int, len(e.calls))
-	for k, v := range e.calls {
-		calls[k] = v
-	}
+	maps.Copy(calls, e.calls)
 	return map[string]any{"calls": calls, "denials": e.denials}
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
@@ -92,13 +93,11 @@ func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, fa
 		}
 	}
 	for _, p := range g.lists {
-		switch p.judge(j.tool, in.facts) {
-		case v1alpha1.ActionDeny:
+		switch v := p.judge(j.tool, in.facts); {
+		case v == v1alpha1.ActionDeny:
 			return outcome{action: v1alpha1.ActionDeny, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s deny this call of %s", p.name, j.tool.Name)}, nil
-		case v1alpha1.ActionAsk:
-			if ask.action == "" {
-				ask = outcome{action: v1alpha1.ActionAsk, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s ask for this call of %s", p.name, j.tool.Name)}
-			}
+		case v == v1alpha1.ActionAsk && ask.action == "":
+			ask = outcome{action: v1alpha1.ActionAsk, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s ask for this call of %s", p.name, j.tool.Name)}
 		}
 	}
 	for _, r := range g.calls[v1alpha1.ActionAsk] {
@@ -141,15 +140,7 @@ func (g *group) allow(ctx context.Context, j *judged, in *input) (*outcome, *out
 
 // lifts says whether an allow counts for the tool: R3 must be named.
 func lifts(r *rule, t *Tool) bool {
-	if t.risk() != v1alpha1.RiskR3 {
-		return true
-	}
-	for _, risk := range r.spec.Match.Risks {
-		if risk == v1alpha1.RiskR3 {
-			return true
-		}
-	}
-	return false
+	return t.risk() != v1alpha1.RiskR3 || slices.Contains(r.spec.Match.Risks, v1alpha1.RiskR3)
 }
 
 func (g *group) failure(r *rule, err error) *outcome {

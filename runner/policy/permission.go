@@ -293,11 +293,11 @@ func (c *Compiled) judgeOutside(f *facts, own verdict) verdict {
 // matchesPath compares a pattern with a path. An allow must match where the
 // path leads as well as how it is written; for everything else one is enough.
 func (e *entry) matchesPath(p *Path, root string) bool {
-	clean, real := e.matchesOne(p.Clean, root), e.matchesOne(p.Real, root)
+	written, leads := e.matchesOne(p.Clean, root), e.matchesOne(p.Real, root)
 	if e.action == v1alpha1.ActionAllow {
-		return clean && real
+		return written && leads
 	}
-	return clean || real || e.matchesOne(p.Raw, root)
+	return written || leads || e.matchesOne(p.Raw, root)
 }
 
 func (e *entry) matchesOne(s, root string) bool {

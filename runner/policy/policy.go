@@ -64,8 +64,8 @@ type Problem struct {
 	Warning bool
 }
 
-// Error returns the problem on one line.
-func (p Problem) Error() string {
+// String returns the problem on one line.
+func (p Problem) String() string {
 	if p.Suggestion == "" {
 		return p.Path + ": " + p.Message
 	}
@@ -269,8 +269,7 @@ func (c *compiler) checkVariables() {
 // problemAt turns an error of package expr into a problem.
 func problemAt(path, tool string, err error) Problem {
 	p := Problem{Path: path, Message: err.Error()}
-	var e *expr.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*expr.Error](err); ok {
 		p.Line, p.Col, p.Message, p.Suggestion = e.Line, e.Col, e.Message, e.Suggestion
 	}
 	if tool != "" {

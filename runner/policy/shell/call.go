@@ -231,7 +231,7 @@ func (a *analyser) url(w word) {
 // a ? behind it: the value must be attached.
 func (a *analyser) options(table string, args []word, sc *scope) (operands []word, hits map[string]bool) {
 	actions := map[string]string{}
-	for _, f := range strings.Fields(table) {
+	for f := range strings.FieldsSeq(table) {
 		name, action, _ := strings.Cut(f, "=")
 		actions[name] = action
 	}
@@ -320,7 +320,7 @@ func (a *analyser) option(action string, v word, sc *scope) {
 		if at < 0 {
 			return
 		}
-		if f := strings.SplitN(v.text[at+1:], ";", 2)[0]; f != "" {
+		if f, _, _ := strings.Cut(v.text[at+1:], ";"); f != "" {
 			a.read(f, sc)
 		}
 	case "x":

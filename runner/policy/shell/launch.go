@@ -452,8 +452,7 @@ func declare(a *analyser, name string, args []word, _ *scope) {
 
 func interpreter(a *analyser, name string, args []word, sc *scope) {
 	python := strings.HasPrefix(name, "py")
-	for i := 0; i < len(args); i++ {
-		w := args[i]
+	for i, w := range args {
 		switch {
 		case !w.known:
 			a.opaque(sc.wrapped(name), name+" runs something that is not known")

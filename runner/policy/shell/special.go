@@ -216,7 +216,7 @@ func (a *analyser) leading(table string, args []word, sc *scope) (hits map[strin
 	for i < len(args) && args[i].known && len(args[i].text) > 1 && args[i].text[0] == '-' && args[i].text != "--" {
 		name := strings.TrimLeft(args[i].text, "-")
 		takes := false
-		for _, f := range strings.Fields(table) {
+		for f := range strings.FieldsSeq(table) {
 			flag, action, _ := strings.Cut(f, "=")
 			if name == flag || !strings.HasPrefix(args[i].text, "--") && strings.HasSuffix(name, flag) && len(flag) == 1 && len(name) < 4 {
 				takes = true
@@ -299,7 +299,7 @@ func envSplit(a *analyser, name string, args []word, sc *scope) {
 		return
 	}
 	var words []word
-	for _, f := range strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(text)) {
+	for f := range strings.FieldsSeq(strings.NewReplacer(`"`, "", `'`, "").Replace(text)) {
 		words = append(words, word{text: f, known: true})
 	}
 	envWrapper(a, name, append(words, rest...), sc)
