@@ -120,11 +120,14 @@ func (g *guard) withExit(bad *Error) error {
 	if bad.Kind != KindNotPlugin {
 		return bad.Err
 	}
-	if exit := g.ended(100 * time.Millisecond); exit != "" && g.killedWhy() == "" {
+	if exit := g.ended(exitWait); exit != "" && g.killedWhy() == "" {
 		return fmt.Errorf("%w; it ended with %s", bad.Err, exit)
 	}
 	return bad.Err
 }
+
+// exitWait is how long a program that is no plugin may take to end by itself.
+const exitWait = 300 * time.Millisecond
 
 // Wait implements runner.Runner.
 func (g *guard) Wait(ctx context.Context) error {

@@ -97,8 +97,8 @@ func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
 			script: `exec tr '\0' x </dev/zero`, kind: host.KindNotPlugin, want: []string{"a line over 4096 bytes"},
 		},
 		"says nothing": {
-			reason: "the deadline ends it", timeout: 300 * time.Millisecond,
-			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"no handshake within 300ms", "starting"},
+			reason: "the deadline ends it", timeout: time.Second,
+			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"no handshake within 1s", "starting"},
 		},
 		"half a line and silence": {
 			reason: "the deadline ends it", timeout: 300 * time.Millisecond,

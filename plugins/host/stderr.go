@@ -15,6 +15,8 @@ const (
 	tailLines = 20
 	// tailWidth bounds each of them.
 	tailWidth = 500
+	// lastWords is how long the end of a process may run ahead of its stderr's.
+	lastWords = 300 * time.Millisecond
 )
 
 // stderrTail remembers the last lines of a program's stderr.
@@ -92,7 +94,7 @@ func (t *stderrTail) detach() {
 // last returns the last lines of a program that has ended. It waits a moment
 // for those still on their way.
 func (t *stderrTail) last() []string {
-	timer := time.NewTimer(100 * time.Millisecond)
+	timer := time.NewTimer(lastWords)
 	defer timer.Stop()
 	select {
 	case <-t.ended:
