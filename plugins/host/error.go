@@ -68,7 +68,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // startTimeoutError is the cause of a start that took too long.
 type startTimeoutError struct{ after time.Duration }
 
-func (e startTimeoutError) Error() string { return fmt.Sprintf("no handshake within %s", e.after) }
+func (e startTimeoutError) Error() string { return fmt.Sprintf("it was not ready to be called within %s", e.after) }
 
 // startError says why a start failed: the guard knows better than go-plugin.
 func (p *Plugin) startError(ctx context.Context, err error) *Error {
@@ -76,12 +76,19 @@ func (p *Plugin) startError(ctx context.Context, err error) *Error {
 	p.guard.mu.Lock()
 	fault := p.guard.fault
 	p.guard.mu.Unlock()
+	if status.Code(err) == codes.DeadlineExceeded { // the program's clock may be ahead of our timer
+		select {
+		case <-ctx.Done():
+		case <-p.guard.exited:
+		case <-time.After(lastWords):
+		}
+	}
 	late, isLate := errors.AsType[startTimeoutError](context.Cause(ctx))
 	switch {
 	case fault != nil:
 		e.Kind, e.Err = fault.Kind, fault.Err
 	case isLate:
-		e.Kind, e.Err = KindTimeout, fmt.Errorf("it did not answer: %w", late)
+		e.Kind, e.Err = KindTimeout, late
 	case ctx.Err() != nil:
 		e.Kind, e.Err = KindCancelled, fmt.Errorf("cancelled while it was being started: %w", context.Cause(ctx))
 	default:

@@ -98,11 +98,11 @@ func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
 		},
 		"says nothing": {
 			reason: "the deadline ends it", timeout: time.Second,
-			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"no handshake within 1s", "starting"},
+			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"not ready to be called within 1s", "starting"},
 		},
 		"half a line and silence": {
 			reason: "the deadline ends it", timeout: 300 * time.Millisecond,
-			script: `printf '1|1|un'; exec sleep 60`, kind: host.KindTimeout, want: []string{"no handshake within 300ms"},
+			script: `printf '1|1|un'; exec sleep 60`, kind: host.KindTimeout, want: []string{"not ready to be called within 300ms"},
 		},
 		"dies in the handshake": {
 			reason: "half a line is no handshake",
@@ -190,7 +190,7 @@ func TestBrokenDescriptionsAreRefused(t *testing.T) {
 		"schema is a list": "not a JSON object",
 		"schema is null":   "not a JSON object",
 		"no service":       "does not speak the tool protocol",
-		"silent describe":  "no handshake within",
+		"silent describe":  "not ready to be called within",
 		"huge describe":    "too large",
 	} {
 		t.Run(how, func(t *testing.T) {
