@@ -78,7 +78,8 @@ const (
 	codeCancelled = "cancelled"
 )
 
-// Call runs a tool and hands its events to on, one at a time, before it returns.
+// Call runs a tool and hands its events to on, one at a time, before it
+// returns. on must not block: a cancel waits for it.
 //
 //	result   error       when
 //	non-nil  nil         the tool answered, well or badly, or its time ran out

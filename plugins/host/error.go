@@ -68,7 +68,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // startTimeoutError is the cause of a start that took too long.
 type startTimeoutError struct{ after time.Duration }
 
-func (e startTimeoutError) Error() string { return fmt.Sprintf("it was not ready to be called within %s", e.after) }
+func (e startTimeoutError) Error() string {
+	return fmt.Sprintf("it was not ready to be called within %s", e.after)
+}
 
 // startError says why a start failed: the guard knows better than go-plugin.
 func (p *Plugin) startError(ctx context.Context, err error) *Error {

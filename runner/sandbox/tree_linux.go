@@ -32,7 +32,8 @@ const (
 // startMarked starts a program that has its mark before its first instruction:
 // it is traced until then, for a shell under load forks sooner than we get to
 // mark it. The thread that calls must be the one that forks, hence the launcher's.
-// Where tracing is forbidden the mark comes as soon as it can.
+// Where tracing is forbidden the mark comes as soon as it can. A set-uid program
+// started this way does not gain its owner's rights, which suits a tool.
 func startMarked(target string, argv []string, attr *os.ProcAttr) (*os.Process, uint64, error) {
 	attr.Sys.Ptrace = true
 	p, err := os.StartProcess(target, argv, attr)
