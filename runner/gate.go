@@ -23,7 +23,7 @@ func (s *session) gate() (*policy.Engine, error) {
 	c := policy.Context{
 		Agent:     policy.Agent{Name: s.Agent.Name, Namespace: s.Agent.Namespace, Labels: s.Agent.Labels, Mode: string(s.Agent.Spec.Mode)},
 		Run:       policy.Run{Name: s.id, Interactive: s.opts.Terminal != nil, Inputs: inputs},
-		Workspace: policy.Workspace{Root: s.files.Dir(), Source: s.plan.files.Source},
+		Workspace: policy.Workspace{Root: s.root(), Source: s.plan.files.Source},
 		Now:       time.Now,
 		Budget:    s.budget,
 	}

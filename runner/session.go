@@ -114,17 +114,14 @@ func (s *session) begin() error {
 		return fmt.Errorf("write down the inputs: %w", err)
 	}
 	s.plan.files.Blobs = s.journal
-	s.plan.files.Dir = s.plan.files.Source
-	if s.plan.files.Strategy != v1alpha1.StrategyInPlace {
-		name := "empty"
-		if s.plan.files.Source != "" {
-			name = filepath.Base(s.plan.files.Source)
-		}
-		s.plan.files.Dir = filepath.Join(s.dir, "workspace", name+"_"+s.id)
+	name := "empty"
+	if s.plan.files.Source != "" {
+		name = filepath.Base(s.plan.files.Source)
 	}
+	s.plan.files.Dir = filepath.Join(s.dir, "workspace", name+"_"+s.id)
 	if _, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
 		Agent: s.Agent.Name, Model: s.modelRef(), Prompt: s.prompt, Inputs: inputs, Plan: id,
-		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.plan.files.Dir, Strategy: string(s.plan.files.Strategy)},
+		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.root(), Strategy: string(s.plan.files.Strategy)},
 		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
 	}}); err != nil {
 		return err
@@ -179,6 +176,14 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		return loop.End{}, err
 	}
 	return loop.Run(ctx, cfg)
+}
+
+// root is the folder the tools see.
+func (s *session) root() string {
+	if s.plan.files.Strategy == v1alpha1.StrategyInPlace {
+		return s.plan.files.Source
+	}
+	return s.plan.files.Dir
 }
 
 // seen is the loop's own fold of the run: what the recorder's has so far.
@@ -273,7 +278,7 @@ func unprepared(err error) error {
 
 func (s *session) system() string {
 	return prompt.System{
-		Instructions: s.instructions, Workspace: s.plan.files.Dir, Source: s.plan.files.Source, Git: s.git(),
+		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles,
 	}.Text()
 }
