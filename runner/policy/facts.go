@@ -194,6 +194,10 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 		r.redirect = redirected(p, true)
 		f.add(r)
 	}
+	// A deletion is a write and a delete: a rule may be written for either.
+	for _, p := range f.script.Deletes {
+		f.add(w.resolve(f.script.Joined(p), opDelete))
+	}
 	for _, p := range f.script.Operands {
 		f.add(w.resolve(f.script.Joined(p), opExecute))
 	}

@@ -207,6 +207,10 @@ func (c *Compiled) judgeCommands(names []string, f *facts) verdict {
 	return v
 }
 
+// opened names the permissions that an operation on a path needs. A program
+// that is not known may do either.
+var opened = map[string][]string{opRead: {"read"}, opWrite: {"edit"}, opDelete: {"edit"}, opExecute: {"read", "edit"}}
+
 // judgeOpened judges files that a script opens as if a file tool did: an allow
 // for the command does not cover its redirections.
 func (c *Compiled) judgeOpened(f *facts, own verdict) verdict {
@@ -220,11 +224,12 @@ func (c *Compiled) judgeOpened(f *facts, own verdict) verdict {
 	}
 	for i := range f.paths {
 		p := &f.paths[i]
-		as := []string{"read"}
-		if p.Op == opWrite {
-			as = []string{"edit"}
+		v := verdict("")
+		for _, as := range opened[p.Op] {
+			if x := c.onPath([]string{as}, p, f.root); rank(x) > rank(v) {
+				v = x
+			}
 		}
-		v := c.onPath(as, p, f.root)
 		if p.redirect && v == "" && own == v1alpha1.ActionAllow {
 			v = v1alpha1.ActionAsk
 		}

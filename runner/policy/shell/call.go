@@ -98,7 +98,7 @@ func (a *analyser) operand(text string, sc *scope) {
 	if strings.Contains(text, "://") || strings.HasPrefix(text, "-") {
 		return
 	}
-	if strings.Contains(text, "/") || strings.HasPrefix(text, "~") || text == ".." {
+	if strings.ContainsAny(text, "/.") || strings.HasPrefix(text, "~") {
 		a.facts.Operands = appendNew(a.facts.Operands, a.path(text, sc))
 	}
 }
@@ -130,8 +130,22 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 		mode = "rw"
 	}
 	a.operands(mode, operands, sc)
+	if p.deletes {
+		a.deleted(operands, sc)
+	}
 	if p.writes != "" {
 		a.write(p.writes, sc)
+	}
+}
+
+// deleted records that operands, written before, are removed.
+func (a *analyser) deleted(ops []word, sc *scope) {
+	for _, w := range ops {
+		if w.known {
+			a.facts.Deletes = a.touch(a.facts.Deletes, w.text, sc)
+		} else {
+			a.facts.Deletes = appendNew(a.facts.Deletes, Unknown)
+		}
 	}
 }
 
@@ -185,6 +199,7 @@ func (a *analyser) copies(mode string, ops []word, sc *scope) {
 			a.touchWord(w, "w", sc)
 		case mode == "mv":
 			a.touchWord(w, "w", sc)
+			a.deleted([]word{w}, sc)
 		default:
 			a.touchWord(w, "r", sc)
 		}

@@ -8,6 +8,8 @@ type program struct {
 	// flags that take a value, see options.
 	flags string
 	net   bool
+	// deletes says that what is written is removed.
+	deletes bool
 	// inert programs touch nothing, whatever their arguments are.
 	inert bool
 	// writes is a path the program always writes.
@@ -41,8 +43,8 @@ var programs = map[string]program{
 	"egrep": {ops: "pr", flags: "e=v f=r m=v A=v B=v C=v"}, "fgrep": {ops: "pr", flags: "e=v f=r m=v A=v B=v C=v"},
 	"rg": {ops: "pr", flags: "pre=s e=v f=r g=v t=v T=v m=v A=v B=v C=v glob=v type=v hostname-bin=x pre-glob=v"},
 	"jq": {ops: "pr", flags: "f=r from-file=r L=r indent=v"},
-	"rm": {ops: "w"}, "rmdir": {ops: "w"}, "unlink": {ops: "w"}, "mkdir": {ops: "w", flags: "m=v mode=v"}, "mkfifo": {ops: "w", flags: "m=v"},
-	"touch": {ops: "w", flags: "t=v d=v r=r date=v reference=r"}, "truncate": {ops: "w", flags: "s=v size=v r=r"}, "shred": {ops: "w", flags: "n=v s=v"},
+	"rm": {ops: "w", deletes: true}, "rmdir": {ops: "w", deletes: true}, "unlink": {ops: "w", deletes: true}, "mkdir": {ops: "w", flags: "m=v mode=v"}, "mkfifo": {ops: "w", flags: "m=v"},
+	"touch": {ops: "w", flags: "t=v d=v r=r date=v reference=r"}, "truncate": {ops: "w", flags: "s=v size=v r=r"}, "shred": {ops: "w", deletes: true, flags: "n=v s=v"},
 	"tee": {ops: "w"}, "chmod": {ops: "pw", flags: "reference=r"}, "chown": {ops: "pw", flags: "reference=r"}, "chgrp": {ops: "pw"},
 	"cp": {ops: "cp", flags: "t=w target-directory=w S=v"}, "mv": {ops: "mv", flags: "t=w target-directory=w S=v"},
 	"ln": {ops: "cp", flags: "t=w S=v"}, "install": {ops: "cp", flags: "m=v o=v g=v t=w strip-program=x"},

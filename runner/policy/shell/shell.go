@@ -53,6 +53,8 @@ type Facts struct {
 	// ones joined to a literal cd before them, globs kept.
 	Writes []string `json:"writes"`
 	Reads  []string `json:"reads"`
+	// Deletes are those of Writes that are removed.
+	Deletes []string `json:"deletes,omitempty"`
 	// Operands are arguments of unknown programs that look like paths: they may
 	// be read or written.
 	Operands []string `json:"operands,omitempty"`

@@ -457,6 +457,7 @@ func find(a *analyser, name string, args []word, sc *scope) {
 		switch args[i].text {
 		case "-delete":
 			a.operands("w", roots, sc)
+			a.deleted(roots, sc)
 		case "-fprint", "-fprint0", "-fls", "-fprintf":
 			if i+1 < len(args) {
 				a.touchWord(args[i+1], "w", sc)
