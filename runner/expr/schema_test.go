@@ -137,8 +137,7 @@ func FuzzSchema(f *testing.F) {
 		}
 		p, err := env.Bool("args == args")
 		if err != nil {
-			var e *Error
-			if !errors.As(err, &e) {
+			if _, ok := errors.AsType[*Error](err); !ok {
 				t.Fatalf("%q: %v", schema, err)
 			}
 			return

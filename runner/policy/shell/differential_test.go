@@ -27,8 +27,8 @@ func stubs(t *testing.T) string {
 		}
 	}
 	for _, name := range starters {
-		if real, err := exec.LookPath(name); err == nil {
-			write(name, fmt.Sprintf("exec %s \"$@\"\n", real))
+		if program, err := exec.LookPath(name); err == nil {
+			write(name, fmt.Sprintf("exec %s \"$@\"\n", program))
 		}
 	}
 	for _, name := range []string{
@@ -63,13 +63,13 @@ func observe(t *testing.T, bin, script string) []string {
 // generated makes scripts that run a, b, ... in nested constructs.
 func generated(n int) []string {
 	r := rand.New(rand.NewPCG(7, 9))
-	var make func(depth int) string
+	var script func(depth int) string
 	leaves := []string{"rm x", "ls -l", "'r'm x", `c\at f`, "$'\\x6cs'", "{touch,q}", "X=1 wc f", "mkdir d", "head f", ": ", "x=1", "true"}
-	make = func(depth int) string {
+	script = func(depth int) string {
 		if depth == 0 {
 			return leaves[r.IntN(len(leaves))]
 		}
-		s, u := func() string { return make(depth - 1) }, func() string { return make(depth / 2) }
+		s, u := func() string { return script(depth - 1) }, func() string { return script(depth / 2) }
 		switch r.IntN(24) {
 		case 0:
 			return s() + "; " + u()
@@ -86,7 +86,7 @@ func generated(n int) []string {
 		case 6:
 			return "echo $(" + s() + ")"
 		case 7:
-			return "echo \"a`" + strings.NewReplacer("`", "", "\\", "").Replace(make(0)) + "`\""
+			return "echo \"a`" + strings.NewReplacer("`", "", "\\", "").Replace(script(0)) + "`\""
 		case 8:
 			return "if " + s() + "; then " + u() + "; else " + u() + "; fi"
 		case 9:
@@ -112,7 +112,7 @@ func generated(n int) []string {
 		case 19:
 			return "eval '" + strings.ReplaceAll(s(), "'", `'\''`) + "'"
 		case 20:
-			return "timeout 5 nice -n 1 " + make(0)
+			return "timeout 5 nice -n 1 " + script(0)
 		case 21:
 			return "a=([1]=$(" + s() + "))"
 		case 22:
@@ -123,7 +123,7 @@ func generated(n int) []string {
 	}
 	out := []string{}
 	for range n {
-		out = append(out, make(1+r.IntN(4)))
+		out = append(out, script(1+r.IntN(4)))
 	}
 	return out
 }
