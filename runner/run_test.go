@@ -603,7 +603,7 @@ func TestOutputContract(t *testing.T) {
 	bad := newPlace(t, agent(spec, "- say: three\n- say: '{\"num\": \"3\", \"more\": 1}'\n- say: '{\"num\": 3}'\n"), nil)
 	out := bad.run(t)
 	want(t, out, reason.OutputInvalid)
-	if m := out.Run.Finished.Message; !strings.Contains(m, "/num") || !strings.Contains(m, "'more'") {
+	if m := out.Run.Finished.Message; !strings.Contains(m, "/num") || !strings.Contains(m, "/more") {
 		t.Errorf("the message does not tell all mistakes: %s", m)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/schema"
 )
 
 func (a *admitter) run(d *manifest.Document, r *v1alpha1.Run) {
@@ -103,8 +104,8 @@ func brief(d time.Duration) string {
 }
 
 // inputs holds a run's inputs against the schema of its agent.
-func (a *admitter) inputs(d *manifest.Document, schema, given json.RawMessage) {
-	compiled, err := compile(schema)
+func (a *admitter) inputs(d *manifest.Document, wanted, given json.RawMessage) {
+	compiled, err := schema.Compile(wanted)
 	if err != nil {
 		return // reported at the agent
 	}

@@ -1,20 +1,13 @@
 package admission
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/schema"
 )
 
 // mistake is a place in a JSON value, as a path that follows that of the
@@ -23,33 +16,6 @@ type mistake struct {
 	path, message string
 	// missing is the name of a field that is not there.
 	missing string
-}
-
-// schemaName is the address under which a schema of a manifest is compiled.
-const schemaName = "manifest:///schema.json"
-
-// noLoader refuses to follow a $ref out of the manifest: admission reads no
-// other file and opens no connection.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s is outside of the manifest", url)
-}
-
-// compile makes a JSON Schema (2020-12) ready for use.
-func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	if err := c.AddResource(schemaName, doc); err != nil {
-		return nil, err
-	}
-	return c.Compile(schemaName)
 }
 
 // schema checks a JSON Schema that a manifest holds.
@@ -71,81 +37,21 @@ func (a *admitter) schema(d *manifest.Document, at string, raw json.RawMessage, 
 		}
 		a.add(f)
 	}
-	if _, err := compile(raw); err != nil {
-		for _, m := range schemaMistakes(err) {
+	_, err := schema.Compile(raw)
+	if invalid, ok := errors.AsType[*schema.InvalidError](err); ok {
+		for _, m := range placed(invalid.Mistakes) {
 			a.add(d.Errorf(at+m.path, "not a JSON Schema: %s", m.message))
 		}
 	}
 }
 
-// schemaMistakes turns the compiler's error into places.
-func schemaMistakes(err error) []mistake {
-	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		if v, ok := errors.AsType[*jsonschema.ValidationError](invalid.Err); ok {
-			return leaves(v)
-		}
-	}
-	if load, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
-		return []mistake{{message: load.URL + " is outside of the manifest, and references are not followed there"}}
-	}
-	text := strings.ReplaceAll(err.Error(), schemaName, "")
-	if i := strings.LastIndex(text, "\n"); i >= 0 {
-		text = text[i+1:]
-	}
-	return []mistake{{message: strings.TrimSpace(strings.TrimPrefix(text, "jsonschema: "))}}
-}
-
 // check holds a value against a schema.
-func check(s *jsonschema.Schema, raw json.RawMessage) []mistake {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return []mistake{{message: err.Error()}}
-	}
-	err = s.Validate(value)
-	if v, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return leaves(v)
-	}
-	return nil
-}
+func check(s *schema.Schema, raw json.RawMessage) []mistake { return placed(s.Check(raw)) }
 
-// leaves are the causes that have no cause of their own.
-func leaves(v *jsonschema.ValidationError) []mistake {
-	const most = 20
-	printer := message.NewPrinter(language.English)
-	var all []mistake
-	var walk func(v *jsonschema.ValidationError)
-	walk = func(v *jsonschema.ValidationError) {
-		causes := v.Causes
-		switch v.ErrorKind.(type) {
-		case *kind.AnyOf, *kind.OneOf:
-			causes = causes[:min(1, len(causes))] // of several ways to be right, the first is told
-		}
-		for _, c := range causes {
-			walk(c)
-		}
-		if len(v.Causes) == 0 && len(all) < most {
-			all = append(all, worded(v, printer)...)
-		}
-	}
-	walk(v)
-	return all
-}
-
-// worded puts the usual mistakes into the words of this program.
-func worded(v *jsonschema.ValidationError, printer *message.Printer) []mistake {
-	at := pathOf(v.InstanceLocation)
-	var all []mistake
-	switch k := v.ErrorKind.(type) {
-	case *kind.Required:
-		for _, name := range k.Missing {
-			all = append(all, mistake{at, fmt.Sprintf("field %q is missing", name), name})
-		}
-	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
-			all = append(all, mistake{pathOf(append(slices.Clone(v.InstanceLocation), name)), fmt.Sprintf("unknown field %q", name), ""})
-		}
-	default:
-		all = append(all, mistake{at, k.LocalizedString(printer), ""})
+func placed(found []schema.Mistake) []mistake {
+	all := make([]mistake, len(found))
+	for i, m := range found {
+		all[i] = mistake{pathOf(m.At), m.Message, m.Missing}
 	}
 	return all
 }

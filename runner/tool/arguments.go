@@ -6,62 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
-	msg "agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/schema"
 )
 
 // maxArguments bounds what a model may write as the arguments of one call.
 const maxArguments = 8 << 20
 
 // Schema holds arguments against the JSON Schema of a tool.
-type Schema struct {
-	compiled   *jsonschema.Schema
-	properties []string
-	types      map[string]string // property → the only type its schema allows
-}
+type Schema struct{ schema *schema.Schema }
 
 // NewSchema compiles a JSON Schema (2020-12). No reference leads outside of it.
 func NewSchema(raw json.RawMessage) (*Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	s, err := schema.Compile(raw)
 	if err != nil {
-		return nil, fmt.Errorf("parse the schema: %w", err)
+		return nil, err
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("schema.json", doc); err != nil {
-		return nil, fmt.Errorf("read the schema: %w", err)
-	}
-	compiled, err := c.Compile("schema.json")
-	if err != nil {
-		return nil, fmt.Errorf("compile the schema: %w", err)
-	}
-	s := &Schema{compiled: compiled, types: map[string]string{}}
-	object, _ := doc.(map[string]any)
-	properties, _ := object["properties"].(map[string]any)
-	for name, p := range properties {
-		s.properties = append(s.properties, name)
-		if p, ok := p.(map[string]any); ok {
-			if t, ok := p["type"].(string); ok {
-				s.types[name] = t
-			}
-		}
-	}
-	slices.Sort(s.properties)
-	return s, nil
-}
-
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: a schema may not refer to another document", url)
+	return &Schema{s}, nil
 }
 
 // Check parses what a model wrote and returns it as a JSON object that satisfies
@@ -77,21 +41,14 @@ func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	if err := strictObject(raw); err != nil {
 		return nil, err
 	}
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(raw))
-	if err != nil {
-		return nil, badJSON("%v", err)
+	found := s.schema.Check(json.RawMessage(raw))
+	if len(found) == 0 {
+		return json.RawMessage(raw), nil
 	}
-	err = s.compiled.Validate(value)
-	if err != nil && s.coerce(value) && s.compiled.Validate(value) == nil {
-		return json.Marshal(value)
+	if mended := s.coerce(raw); mended != nil && len(s.schema.Check(mended)) == 0 {
+		return mended, nil
 	}
-	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return nil, &msg.CallError{Code: msg.CodeSchema, Text: s.explain(invalid)}
-	}
-	if err != nil {
-		return nil, &msg.CallError{Code: msg.CodeSchema, Text: err.Error()}
-	}
-	return json.RawMessage(raw), nil
+	return nil, &message.CallError{Code: message.CodeSchema, Text: s.explain(found)}
 }
 
 // CheckOutput holds a final answer against the schema. It returns what is wrong,
@@ -103,22 +60,14 @@ func (s *Schema) CheckOutput(text string) string {
 		body = strings.TrimPrefix(body, "json")
 		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "```"))
 	}
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		return "the answer is no JSON: " + err.Error()
+	if !json.Valid([]byte(text)) {
+		return "the answer is no JSON"
 	}
-	err = s.compiled.Validate(value)
-	if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return s.mistakes(invalid)
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return ""
+	return mistakes(s.schema.Check(json.RawMessage(text)))
 }
 
 func badJSON(format string, args ...any) error {
-	return &msg.CallError{Code: msg.CodeBadJSON, Text: "the arguments are no valid JSON object: " + fmt.Sprintf(format, args...) + ". Nothing was run; write the whole call again."}
+	return &message.CallError{Code: message.CodeBadJSON, Text: "the arguments are no valid JSON object: " + fmt.Sprintf(format, args...) + ". Nothing was run; write the whole call again."}
 }
 
 // strictObject refuses what encoding/json would read over: text after the
@@ -199,19 +148,21 @@ func uniqueValue(dec *json.Decoder, depth int) error {
 }
 
 // coerce reads "5" as 5 where the schema of the property allows only a number:
-// the one reading there is. It says whether it changed anything.
-func (s *Schema) coerce(value any) bool {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return false
+// the one reading there is. It returns nil when there is nothing to read.
+func (s *Schema) coerce(raw string) json.RawMessage {
+	dec := json.NewDecoder(strings.NewReader(raw))
+	dec.UseNumber() // the other members keep their digits
+	var object map[string]any
+	if dec.Decode(&object) != nil {
+		return nil
 	}
 	changed := false
-	for name, want := range s.types {
-		text, ok := object[name].(string)
+	for name, value := range object {
+		text, ok := value.(string)
 		if !ok {
 			continue
 		}
-		switch want {
+		switch s.schema.Type(name) {
 		case "integer", "number":
 			if _, err := strconv.ParseFloat(text, 64); err == nil && json.Valid([]byte(text)) {
 				object[name], changed = json.Number(text), true
@@ -222,43 +173,38 @@ func (s *Schema) coerce(value any) bool {
 			}
 		}
 	}
-	return changed
+	if !changed {
+		return nil
+	}
+	b, err := json.Marshal(object)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // explain says what is wrong with arguments and what the tool takes.
-func (s *Schema) explain(err *jsonschema.ValidationError) string {
-	text := "the arguments do not satisfy the tool's schema:\n" + s.mistakes(err)
-	if len(s.properties) > 0 {
-		text += "\nThe tool takes: " + strings.Join(s.properties, ", ") + "."
+func (s *Schema) explain(found []schema.Mistake) string {
+	names := s.schema.Properties()
+	for i, m := range found {
+		if near := Nearest(m.Unknown, names); m.Unknown != "" && near != "" && len(m.At) == 1 {
+			found[i].Message += fmt.Sprintf(" (did you mean %q?)", near)
+		}
+	}
+	text := "the arguments do not satisfy the tool's schema:\n" + mistakes(found)
+	if len(names) > 0 {
+		text += "\nThe tool takes: " + strings.Join(names, ", ") + "."
 	}
 	return text
 }
 
-// mistakes lists every mistake with the place, what is wanted and what came.
-func (s *Schema) mistakes(err *jsonschema.ValidationError) string {
-	printer := message.NewPrinter(language.English)
-	var lines []string
-	var walk func(*jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		for _, c := range e.Causes {
-			walk(c)
-		}
-		if len(e.Causes) > 0 {
-			return
-		}
-		line := "- /" + strings.Join(e.InstanceLocation, "/") + ": " + e.ErrorKind.LocalizedString(printer)
-		if extra, ok := e.ErrorKind.(*kind.AdditionalProperties); ok && len(e.InstanceLocation) == 0 {
-			for _, name := range extra.Properties {
-				if near := Nearest(name, s.properties); near != "" {
-					line += fmt.Sprintf(" (did you mean %q?)", near)
-				}
-			}
-		}
-		lines = append(lines, line)
+// mistakes lists what is wrong, one line each.
+func mistakes(found []schema.Mistake) string {
+	lines := make([]string, len(found))
+	for i, m := range found {
+		lines[i] = "- " + m.Pointer() + ": " + m.Message
 	}
-	walk(err)
-	slices.Sort(lines)
-	return strings.Join(slices.Compact(lines), "\n")
+	return strings.Join(lines, "\n")
 }
 
 // Canonical writes JSON with sorted keys and without white space, so that equal
