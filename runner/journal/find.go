@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +18,24 @@ import (
 // Latest is the reference to the run that was started last.
 const Latest = "@latest"
 
-var runName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,200}$`)
+// maxRun bounds the id of a run, which is a folder's name.
+const maxRun = 201
 
-func validRun(id string) bool { return runName.MatchString(id) }
+// validRun takes lower-case letters, digits, and behind the first also "." and
+// "-": nothing that leads out of a folder.
+func validRun(id string) bool {
+	if id == "" || len(id) > maxRun {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		plain := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !plain && (i == 0 || c != '.' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
 
 // NotFoundError says that a reference names no run, or more than one.
 type NotFoundError struct {
