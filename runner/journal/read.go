@@ -9,7 +9,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +17,10 @@ import (
 
 const dayLayout = "20060102"
 
-var dayFile = regexp.MustCompile(`^events-[0-9]{8}\.jsonl$`)
+func isDayFile(name string) bool {
+	day := dayOf(name)
+	return len(day) == len(dayLayout) && strings.Trim(day, "0123456789") == "" && name == fileOf(day)
+}
 
 func fileOf(day string) string { return "events-" + day + ".jsonl" }
 
@@ -68,7 +70,7 @@ func dayFiles(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if dayFile.MatchString(e.Name()) {
+		if isDayFile(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}

@@ -1,0 +1,272 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// maxApply bounds a file whose content is recorded.
+const maxApply = 64 << 20
+
+// Kinds of changes, as events and results spell them.
+const (
+	Added    = "added"
+	Modified = "modified"
+	Deleted  = "deleted"
+)
+
+// Change is everything a run did to its files: enough to show it, and to do
+// exactly the same to the source.
+type Change struct {
+	// Strategy of the workspace: what was done in place needs no applying.
+	Strategy v1alpha1.WorkspaceStrategy `json:"strategy"`
+	// Files in order of their paths.
+	Files []FileChange `json:"files"`
+	// AddedDirs and RemovedDirs are the folders only the one side has.
+	AddedDirs   []Entry `json:"addedDirs,omitempty"`
+	RemovedDirs []Entry `json:"removedDirs,omitempty"`
+	Summary     Summary `json:"summary"`
+	// Diff is the change as text; it is recorded as a blob of its own.
+	Diff []byte `json:"-"`
+}
+
+// FileChange is one changed file or link.
+type FileChange struct {
+	Path   Path   `json:"path"`
+	Change string `json:"change"`
+	// Old is what was there before, New what is there now; nil where nothing.
+	Old *Version `json:"old,omitempty"`
+	New *Version `json:"new,omitempty"`
+	// NotApplicable says why the new content was not recorded; "" when it was.
+	NotApplicable string `json:"notApplicable,omitempty"`
+}
+
+// Version is a file or link at one time.
+type Version struct {
+	Type   Type   `json:"type"`
+	Mode   uint32 `json:"mode,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+	Hash   string `json:"hash,omitempty"`
+	Target Path   `json:"target,omitempty"`
+	// Blob holds the content of a new file.
+	Blob string `json:"blob,omitempty"`
+}
+
+// same leaves out where the content is kept.
+func (v *Version) same(o *Version) bool {
+	if v == nil || o == nil {
+		return v == o
+	}
+	return v.Type == o.Type && v.Mode == o.Mode && v.Hash == o.Hash && v.Target == o.Target
+}
+
+// Summary counts a change.
+type Summary struct {
+	Added        int `json:"added"`
+	Modified     int `json:"modified"`
+	Deleted      int `json:"deleted"`
+	LinesAdded   int `json:"linesAdded"`
+	LinesRemoved int `json:"linesRemoved"`
+}
+
+// Empty reports whether nothing was changed.
+func (c *Change) Empty() bool {
+	return len(c.Files)+len(c.AddedDirs)+len(c.RemovedDirs) == 0
+}
+
+// Record stores the change and its diff and returns the event that tells of them.
+func (c *Change) Record(blobs Blobs) (event.WorkspacePatch, error) {
+	p := event.WorkspacePatch{Files: []event.FileChange{}}
+	for _, f := range c.Files {
+		p.Files = append(p.Files, event.FileChange{Path: strings.ToValidUTF8(string(f.Path), "\uFFFD"), Change: f.Change})
+	}
+	if c.Empty() {
+		return p, nil
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return p, fmt.Errorf("record change: %w", err)
+	}
+	var errs [2]error
+	p.Change, errs[0] = blobs.PutBlob(b)
+	p.Diff, errs[1] = blobs.PutBlob(c.Diff)
+	if err := errors.Join(errs[:]...); err != nil {
+		return p, fmt.Errorf("record change: %w", err)
+	}
+	return p, nil
+}
+
+// Changes compares the workspace with its base. It reads only files that were
+// touched since the last time.
+func (w *Workspace) Changes(ctx context.Context) (*Change, error) {
+	if err := w.Ready(ctx); err != nil {
+		return nil, err
+	}
+	// What the run itself has written is not held against the limit of the copy.
+	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, root: w.dir}
+	now, err := t.walk(w.last)
+	if err != nil {
+		return nil, fmt.Errorf("compare workspace %s: %w", w.dir, err)
+	}
+	c, err := w.compare(ctx, now)
+	if err != nil {
+		return nil, fmt.Errorf("compare workspace %s: %w", w.dir, err)
+	}
+	w.last = now
+	return c, nil
+}
+
+func (w *Workspace) compare(ctx context.Context, now *Snapshot) (*Change, error) {
+	c := &Change{Strategy: w.spec.Strategy, Files: []FileChange{}}
+	before, after := w.base.index(), now.index()
+	for p, old := range before {
+		if neu := after[p]; neu == nil || neu.Type != old.Type {
+			c.add(p, old, neu)
+		} else if !old.version().same(neu.version()) {
+			c.add(p, old, neu)
+		}
+	}
+	for p, neu := range after {
+		if before[p] == nil {
+			c.add(p, nil, neu)
+		}
+	}
+	c.sort()
+	root, err := openRoot(w.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.close()
+	d := differ{pack: w.pack}
+	for i := range c.Files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		text, err := w.record(root, &c.Files[i])
+		if err != nil {
+			return nil, err
+		}
+		d.file(&c.Files[i], text)
+	}
+	c.Diff = d.text()
+	c.Summary = c.count(d)
+	return c, nil
+}
+
+// version is the entry as a version; nil for a folder, which is never a change by itself.
+func (e *Entry) version() *Version {
+	if e == nil || e.Type == TypeDir {
+		return nil
+	}
+	return &Version{Type: e.Type, Mode: e.Mode, Size: e.Size, Hash: e.Hash, Target: e.Target}
+}
+
+func (c *Change) add(p Path, old, neu *Entry) {
+	f := FileChange{Path: p, Change: Modified, Old: old.version(), New: neu.version()}
+	if old != nil && old.Type == TypeDir {
+		c.RemovedDirs = append(c.RemovedDirs, Entry{Path: p, Type: TypeDir, Mode: old.Mode})
+	}
+	if neu != nil && neu.Type == TypeDir {
+		c.AddedDirs = append(c.AddedDirs, Entry{Path: p, Type: TypeDir, Mode: neu.Mode})
+	}
+	switch {
+	case f.Old == nil && f.New == nil:
+		return
+	case f.Old == nil:
+		f.Change = Added
+	case f.New == nil:
+		f.Change = Deleted
+	}
+	c.Files = append(c.Files, f)
+}
+
+func (c *Change) sort() {
+	byPath := func(a, b Entry) int { return strings.Compare(string(a.Path), string(b.Path)) }
+	slices.SortFunc(c.AddedDirs, byPath)
+	slices.SortFunc(c.RemovedDirs, byPath)
+	slices.SortFunc(c.Files, func(a, b FileChange) int { return strings.Compare(string(a.Path), string(b.Path)) })
+}
+
+func (c *Change) count(d differ) Summary {
+	s := Summary{LinesAdded: d.added, LinesRemoved: d.removed}
+	for _, f := range c.Files {
+		switch f.Change {
+		case Added:
+			s.Added++
+		case Modified:
+			s.Modified++
+		case Deleted:
+			s.Deleted++
+		}
+	}
+	return s
+}
+
+// record stores the new content of a file and returns it. A file that changes
+// at this very moment is recorded as it is now.
+func (w *Workspace) record(root *root, f *FileChange) ([]byte, error) {
+	if f.New == nil || f.New.Type != TypeFile {
+		return nil, nil
+	}
+	if f.New.Size > maxApply {
+		f.NotApplicable = fmt.Sprintf("larger than %d bytes", maxApply)
+		return nil, nil
+	}
+	b, err := root.read(f.Path, maxApply)
+	if err != nil {
+		f.NotApplicable = "it could not be read: " + err.Error()
+		return nil, nil
+	}
+	f.New.Size, f.New.Hash = int64(len(b)), hashOf(b)
+	if w.spec.Blobs == nil {
+		return b, errors.New("no place for the contents")
+	}
+	if f.New.Blob, err = w.spec.Blobs.PutBlob(b); err != nil {
+		return nil, fmt.Errorf("record %q: %w", f.Path, err)
+	}
+	return b, nil
+}
+
+// root is a folder in which paths are opened step by step, never through a link.
+type root struct{ file *os.File }
+
+func openRoot(dir string) (*root, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &root{f}, nil
+}
+
+func (r *root) close() { _ = r.file.Close() }
+
+func (r *root) read(p Path, limit int64) ([]byte, error) {
+	at, name, err := r.parent(p)
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	fd, st, err := openFile(int(at), name)
+	if err != nil {
+		return nil, err
+	}
+	defer fd.close()
+	if st.Size > limit {
+		return nil, fmt.Errorf("larger than %d bytes", limit)
+	}
+	b := make([]byte, st.Size+1)
+	n, err := fd.readFull(b)
+	if err == nil && n == len(b) {
+		err = io.ErrShortBuffer // it grows while it is read
+	}
+	return b[:n], err
+}

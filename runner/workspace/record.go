@@ -1,0 +1,289 @@
+package workspace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// phase is how far an apply has come.
+type phase string
+
+const (
+	// phaseStaging: the source has a stage, and nothing else has changed.
+	phaseStaging phase = "staging"
+	// phaseSwapping: any operation may have been done.
+	phaseSwapping phase = "swapping"
+	// phaseApplied: all were; the stage may still be there.
+	phaseApplied phase = "applied"
+)
+
+// applyRecord is what a later apply needs to undo one that was killed.
+type applyRecord struct {
+	Source     string      `json:"source"`
+	Stage      string      `json:"stage"`
+	Phase      phase       `json:"phase"`
+	Operations []operation `json:"operations"`
+}
+
+// isStageName takes what newStageName makes and nothing else: a record must not
+// lead to any other folder.
+func isStageName(s string) bool {
+	id, ok := strings.CutPrefix(s, stagePrefix)
+	return ok && len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// maxRecord bounds the record of an interrupted apply.
+const maxRecord = 256 << 20
+
+// write makes the record durable before what it speaks of happens.
+func (s *swapper) write(p phase) error {
+	if err := s.step("record " + string(p)); err != nil {
+		return err
+	}
+	s.record.Phase = p
+	b, err := json.Marshal(&s.record)
+	if err != nil {
+		return fmt.Errorf("record the apply: %w", err)
+	}
+	folder := filepath.Dir(s.app.Record)
+	f, err := os.CreateTemp(folder, ".apply-*")
+	if err != nil {
+		return fmt.Errorf("record the apply: %w", err)
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.app.Record)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("record the apply: %w", err), os.Remove(f.Name()))
+	}
+	return syncFolder(folder)
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// forget removes the record: there is nothing to undo.
+func (s *swapper) forget() error {
+	if err := os.Remove(s.app.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the record of the apply: %w", err)
+	}
+	return nil
+}
+
+// recover brings the source back to how an interrupted apply found it.
+func (s *swapper) recover() error {
+	info, err := os.Lstat(s.app.Record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return fmt.Errorf("%s is no record of an apply", s.app.Record)
+	}
+	b, err := os.ReadFile(s.app.Record)
+	if err != nil {
+		return err
+	}
+	old := newSwapper(s.root, s.app)
+	defer old.closeStage()
+	if err := json.Unmarshal(b, &old.record); err != nil {
+		return fmt.Errorf("read %s: %w", s.app.Record, err)
+	}
+	r := &old.record
+	switch {
+	case !isStageName(r.Stage):
+		return fmt.Errorf("%s is no record of an apply", s.app.Record)
+	case r.Phase != phaseApplied && r.Source != s.app.Source:
+		return fmt.Errorf("the interrupted apply was to %s: apply there first", r.Source)
+	}
+	for i := range r.Operations {
+		if err := checkPath(r.Operations[i].Path); err != nil {
+			return err
+		}
+	}
+	return old.finish()
+}
+
+func (s *swapper) finish() error {
+	switch s.record.Phase {
+	case phaseStaging:
+		return s.discard()
+	case phaseSwapping:
+		if err := s.openStage(); err != nil {
+			return err
+		}
+		return s.rollBack()
+	case phaseApplied:
+		if s.record.Source != s.app.Source {
+			return nil
+		}
+		if err := s.openStage(); err != nil {
+			if absent(err) {
+				return nil
+			}
+			return err
+		}
+		return s.clearStage()
+	}
+	return fmt.Errorf("the phase %q is unknown", s.record.Phase)
+}
+
+// rollBack undoes whatever was done, the last first, and clears the stage. If
+// somebody has edited a file since, it stays as it is, the old content stays in
+// the stage, and the record stays too.
+func (s *swapper) rollBack() error {
+	var errs []error
+	for i := len(s.record.Operations) - 1; i >= 0; i-- {
+		op := &s.record.Operations[i]
+		if err := s.step("undo " + string(op.Path)); err != nil {
+			return err
+		}
+		if err := s.undo(op); err != nil {
+			errs = append(errs, fmt.Errorf("undo %s %q: %w", op.Kind, string(op.Path), err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w; the old contents are in %s", err, filepath.Join(s.app.Source, s.record.Stage))
+	}
+	if err := s.syncFolders(); err != nil {
+		return err
+	}
+	return errors.Join(s.clearStage(), s.forget())
+}
+
+// errEdited stops the undoing of a file that is no longer ours.
+var errEdited = errors.New("it was changed meanwhile")
+
+func (s *swapper) undo(op *operation) error {
+	at, name, err := s.root.parent(op.Path)
+	if absent(err) {
+		return s.undoAbsent(op)
+	}
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	switch op.Kind {
+	case opMkdir:
+		err = unix.Unlinkat(int(at), name, unix.AT_REMOVEDIR)
+		if absent(err) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+			err = nil
+		}
+	case opRmdir:
+		if err = unix.Mkdirat(int(at), name, 0o700); err == nil {
+			err = unix.Fchmodat(int(at), name, op.Mode, 0)
+		} else if errors.Is(err, unix.EEXIST) {
+			err = nil
+		}
+	case opRemove:
+		err = s.bringBack(op, int(at), name)
+	case opAdd:
+		err = s.takeBack(op, int(at), name)
+	case opReplace:
+		err = s.undoReplace(op, int(at), name)
+	}
+	return err
+}
+
+// undoAbsent is for an operation whose folder is not there: it was not done,
+// unless something of it lies in the stage.
+func (s *swapper) undoAbsent(op *operation) error {
+	if op.Kind == opMkdir || op.Kind == opRmdir {
+		return nil // they put nothing into the stage
+	}
+	if _, ok := s.inode(int(s.stage), op.oldName()); ok {
+		return errEdited
+	}
+	if ino, ok := s.inode(int(s.stage), op.newName()); ok && ino != op.Inode {
+		return errEdited
+	}
+	return nil
+}
+
+// bringBack returns the old content from the stage to its place.
+func (s *swapper) bringBack(op *operation, at int, name string) error {
+	if _, ok := s.inode(int(s.stage), op.oldName()); !ok {
+		return nil
+	}
+	if err := moveNew(int(s.stage), op.oldName(), at, name); errors.Is(err, unix.EEXIST) {
+		return errEdited
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// takeBack moves new content from its place to the stage.
+func (s *swapper) takeBack(op *operation, at int, name string) error {
+	if _, ok := s.inode(int(s.stage), op.newName()); ok {
+		return nil
+	}
+	switch ours, err := s.isOurs(op, at, name); {
+	case err != nil:
+		return err
+	case !ours:
+		if _, there := s.inode(at, name); !there {
+			return nil
+		}
+		return errEdited
+	}
+	return moveNew(at, name, int(s.stage), op.newName())
+}
+
+func (s *swapper) undoReplace(op *operation, at int, name string) error {
+	if _, ok := s.inode(int(s.stage), op.oldName()); ok { // without an exchange
+		if err := s.takeBack(op, at, name); err != nil {
+			return err
+		}
+		return s.bringBack(op, at, name)
+	}
+	ino, ok := s.inode(int(s.stage), op.newName())
+	if !ok || ino == op.Inode {
+		return nil
+	}
+	ours, err := s.isOurs(op, at, name)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		if _, there := s.inode(at, name); there {
+			return errEdited
+		}
+		return moveNew(int(s.stage), op.newName(), at, name)
+	}
+	_, err = exchange(int(s.stage), op.newName(), at, name)
+	return err
+}
+
+// isOurs reports whether what stands there is what we put there, unchanged.
+func (s *swapper) isOurs(op *operation, at int, name string) (bool, error) {
+	if ino, ok := s.inode(at, name); !ok || ino != op.Inode {
+		return false, nil
+	}
+	now, err := versionAt(at, name)
+	return op.New.same(now), err
+}
+
+func (s *swapper) inode(at int, name string) (uint64, bool) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return 0, false
+	}
+	return st.Ino, true
+}

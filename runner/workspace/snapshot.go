@@ -1,0 +1,134 @@
+package workspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Path is a path inside a workspace with slashes, or the target of a link. In
+// JSON one that is not UTF-8 stands as {"base64": ...}, so that it comes back
+// as it was.
+type Path string
+
+// MarshalJSON writes a string, or an object where a string would lose bytes.
+func (p Path) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(p)) {
+		return json.Marshal(string(p))
+	}
+	return json.Marshal(rawPath{[]byte(p)})
+}
+
+// UnmarshalJSON reads both forms.
+func (p *Path) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var raw rawPath
+		err := json.Unmarshal(b, &raw)
+		*p = Path(raw.Base64)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(p))
+}
+
+type rawPath struct {
+	Base64 []byte `json:"base64"`
+}
+
+// Type is what stands at a path.
+type Type string
+
+// The types of entries.
+const (
+	TypeFile Type = "file"
+	TypeDir  Type = "dir"
+	TypeLink Type = "link"
+)
+
+// Entry is one path of a snapshot.
+type Entry struct {
+	Path Path `json:"path"`
+	Type Type `json:"type"`
+	// Mode holds the permission bits; 0 for links.
+	Mode uint32 `json:"mode,omitempty"`
+	// Size and Hash (sha256:<hex>) of a file.
+	Size int64  `json:"size,omitempty"`
+	Hash string `json:"hash,omitempty"`
+	// Target of a link.
+	Target Path `json:"target,omitempty"`
+
+	sig signature
+}
+
+// signature tells without reading whether a file is still the one that was
+// hashed. The change time is part of it: unlike the modification time, no
+// program can set it back.
+type signature struct {
+	id           inode
+	size         int64
+	mtime, ctime unix.Timespec
+	// racy marks a file that was looked at in the same tick in which it may
+	// have been changed again: it must be read.
+	racy bool
+}
+
+func signatureOf(st *unix.Stat_t) signature {
+	return signature{id: inodeOf(st), size: st.Size, mtime: st.Mtim, ctime: st.Ctim}
+}
+
+// proves reports whether an equal signature means an equal file.
+func (s signature) proves(now signature) bool {
+	return !s.racy && s == now
+}
+
+// Snapshot is the state of a tree, sorted by path. The .git folders are no part of it.
+type Snapshot struct {
+	Entries []Entry `json:"entries"`
+	// Files and Bytes are totals.
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+}
+
+func newSnapshot(entries []Entry, tick unix.Timespec) *Snapshot {
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	s := &Snapshot{Entries: entries}
+	for i := range entries {
+		e := &entries[i]
+		if e.Type != TypeDir {
+			s.Files++
+			s.Bytes += e.Size
+		}
+		c := e.sig.ctime
+		// A file system that keeps no fractions cannot tell two changes apart.
+		if c.Nsec == 0 || c.Sec > tick.Sec || (c.Sec == tick.Sec && c.Nsec >= tick.Nsec) {
+			e.sig.racy = true
+		}
+	}
+	return s
+}
+
+func (s *Snapshot) index() map[Path]*Entry {
+	if s == nil {
+		return nil
+	}
+	m := make(map[Path]*Entry, len(s.Entries))
+	for i := range s.Entries {
+		m[s.Entries[i].Path] = &s.Entries[i]
+	}
+	return m
+}
+
+// Record stores the snapshot and returns its blob.
+func (s *Snapshot) Record(blobs Blobs) (id string, err error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("record snapshot: %w", err)
+	}
+	if id, err = blobs.PutBlob(b); err != nil {
+		return "", fmt.Errorf("record snapshot: %w", err)
+	}
+	return id, nil
+}

@@ -1,0 +1,251 @@
+// Package workspace gives a run its files and says exactly what it changed.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Limits of every workspace, whatever its spec says.
+const (
+	// MaxFiles bounds the files of a workspace.
+	MaxFiles = 500_000
+	// DefaultSizeLimit bounds the bytes of a workspace that declares no limit.
+	DefaultSizeLimit = 2 << 30
+)
+
+// Errors with which a workspace cannot be prepared.
+var (
+	// ErrUnsupported is a strategy that this version does not have.
+	ErrUnsupported = errors.New("not supported by this version")
+	// ErrSource is a source that is no folder, or one that nobody means.
+	ErrSource = errors.New("not usable as the source of a workspace")
+	// ErrTooLarge is a source over its limit of bytes or files.
+	ErrTooLarge = errors.New("workspace too large")
+)
+
+// Blobs keeps contents by their hash, sha256:<hex>.
+type Blobs interface {
+	PutBlob(b []byte) (id string, err error)
+	GetBlob(id string) ([]byte, error)
+}
+
+// Spec says which files a run works on.
+type Spec struct {
+	// Strategy is Copy, InPlace or Empty. Default Copy.
+	Strategy v1alpha1.WorkspaceStrategy
+	// Source is the absolute path of the folder; unused by Empty.
+	Source string
+	// Dir is the folder to make for Copy and Empty. It must not exist.
+	Dir string
+	// Exclude lists globs of paths that are not part of the workspace. One
+	// without a slash matches names at any depth.
+	Exclude []string
+	// SizeLimit in bytes. Default DefaultSizeLimit.
+	SizeLimit int64
+	// Skip lists absolute paths that are never part of a workspace, such as the
+	// state folder.
+	Skip []string
+	// Home is the folder that is refused as a source. Default the user's.
+	Home string
+	// Blobs receives the contents of changed files. Required for Changes.
+	Blobs Blobs
+}
+
+// Workspace is the files of one run. Its methods are for one goroutine.
+type Workspace struct {
+	spec   Spec
+	dir    string
+	filter *filter
+	pack   *pack
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	// What the goroutine of Prepare leaves behind when done is closed.
+	base *Snapshot
+	err  error
+
+	mu    sync.Mutex
+	notes notes
+	last  *Snapshot
+}
+
+// Prepare makes the workspace and returns at once: a copy is filled, or a tree
+// in place looked at, in the background until Ready returns. Cancelling ctx
+// stops that; Close waits for it.
+func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
+	if spec.Strategy == "" {
+		spec.Strategy = v1alpha1.StrategyCopy
+	}
+	if spec.SizeLimit <= 0 {
+		spec.SizeLimit = DefaultSizeLimit
+	}
+	w := &Workspace{spec: spec, dir: spec.Dir, done: make(chan struct{})}
+	var err error
+	switch spec.Strategy {
+	case v1alpha1.StrategyCopy:
+		err = errors.Join(checkSource(spec), makeDir(spec.Dir))
+	case v1alpha1.StrategyInPlace:
+		w.dir, err = spec.Source, checkSource(spec)
+	case v1alpha1.StrategyEmpty:
+		err = makeDir(spec.Dir)
+	case v1alpha1.StrategyWorktree:
+		err = fmt.Errorf("workspace strategy Worktree: %w", ErrUnsupported)
+	default:
+		err = fmt.Errorf("workspace strategy %q: %w", spec.Strategy, ErrUnsupported)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.filter, err = newFilter(spec.Exclude, append(spec.Skip[:len(spec.Skip):len(spec.Skip)], spec.Dir)); err != nil {
+		return nil, err
+	}
+	if w.pack, err = newPack(spec.Dir); err != nil {
+		return nil, err
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	go w.fill(ctx)
+	return w, nil
+}
+
+// checkSource refuses what would copy a machine instead of a project.
+func checkSource(spec Spec) error {
+	if !filepath.IsAbs(spec.Source) {
+		return fmt.Errorf("workspace source %q: not an absolute path: %w", spec.Source, ErrSource)
+	}
+	info, err := os.Stat(spec.Source)
+	if err != nil {
+		return fmt.Errorf("workspace source: %w: %w", err, ErrSource)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("workspace source %q: not a folder: %w", spec.Source, ErrSource)
+	}
+	home := spec.Home
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	for path, what := range map[string]string{"/": "the whole file system", home: "the home folder"} {
+		if other, err := os.Stat(path); path != "" && err == nil && os.SameFile(info, other) {
+			return fmt.Errorf("workspace source %q is %s; name a project folder: %w", spec.Source, what, ErrSource)
+		}
+	}
+	for _, path := range append(spec.Skip[:len(spec.Skip):len(spec.Skip)], spec.Dir) {
+		if other, err := os.Stat(path); path != "" && err == nil && os.SameFile(info, other) {
+			return fmt.Errorf("workspace source %q is the state folder: %w", spec.Source, ErrSource)
+		}
+	}
+	return nil
+}
+
+func makeDir(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("workspace folder %q: not an absolute path", dir)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return fmt.Errorf("make workspace folder: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make workspace folder: %w", err)
+	}
+	return nil
+}
+
+func (w *Workspace) fill(ctx context.Context) {
+	defer close(w.done)
+	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: w.spec.SizeLimit, pack: w.pack, root: w.dir}
+	if w.spec.Strategy == v1alpha1.StrategyCopy {
+		t.root, t.target = w.spec.Source, w.dir
+	}
+	w.base, w.err = t.walk(nil)
+	if w.err == nil {
+		w.last = w.base
+		return
+	}
+	if w.spec.Strategy == v1alpha1.StrategyCopy {
+		// Half a copy serves nobody.
+		w.err = errors.Join(w.err, os.RemoveAll(w.dir))
+	}
+	w.err = fmt.Errorf("prepare workspace from %s: %w", w.spec.Source, w.err)
+}
+
+// Dir returns the folder the tools see. Its content is complete when Ready has returned.
+func (w *Workspace) Dir() string { return w.dir }
+
+// Ready waits until the workspace is complete.
+func (w *Workspace) Ready(ctx context.Context) error {
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the workspace: %w", context.Cause(ctx))
+	}
+}
+
+// Base returns the snapshot before the run; nil until Ready has returned nil.
+func (w *Workspace) Base() *Snapshot {
+	select {
+	case <-w.done:
+		return w.base
+	default:
+		return nil
+	}
+}
+
+// Notes returns what a person should know: files that were left out, and why.
+func (w *Workspace) Notes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.notes.list()
+}
+
+func (w *Workspace) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes.add(fmt.Sprintf(format, args...))
+}
+
+// Close stops a preparation that goes on and gives everything back but the
+// files. Changes cannot be asked afterwards.
+func (w *Workspace) Close() error {
+	w.cancel()
+	<-w.done
+	return w.pack.close()
+}
+
+// maxNotes bounds what a hostile tree can make us say.
+const maxNotes = 100
+
+// notes is a list without repetitions that ends.
+type notes struct {
+	lines []string
+	seen  map[string]bool
+	more  int
+}
+
+func (n *notes) add(line string) {
+	switch {
+	case n.seen[line]:
+	case len(n.lines) == maxNotes:
+		n.more++
+	default:
+		if n.seen == nil {
+			n.seen = map[string]bool{}
+		}
+		n.seen[line] = true
+		n.lines = append(n.lines, line)
+	}
+}
+
+func (n *notes) list() []string {
+	out := append([]string(nil), n.lines...)
+	if n.more > 0 {
+		out = append(out, fmt.Sprintf("and %d more like these", n.more))
+	}
+	return out
+}
