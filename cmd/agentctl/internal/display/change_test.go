@@ -111,13 +111,13 @@ func TestAppliedFilesAreListed(t *testing.T) {
 func TestFindingsAreAnObject(t *testing.T) {
 	var b bytes.Buffer
 	s := &Screen{w: &b}
-	if err := WriteFindings(s, Findings{Documents: 2, Errors: 1, Findings: []string{"x"}}); err != nil {
+	if err := WriteFindings(s, NewFindings[string](2, 1, 0, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Valid(s, 1); err != nil {
 		t.Fatal(err)
 	}
-	want := "{\n  \"documents\": 2,\n  \"errors\": 1,\n  \"warnings\": 0,\n  \"findings\": [\n    \"x\"\n  ]\n}\n1 document valid\n"
+	want := "{\n  \"documents\": 2,\n  \"errors\": 1,\n  \"warnings\": 0,\n  \"findings\": []\n}\n1 document valid\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -12,6 +12,11 @@ type Findings struct {
 	Findings any `json:"findings"`
 }
 
+// NewFindings makes a report of findings of any type; no finding is an empty list.
+func NewFindings[T any](documents, errors, warnings int, found []T) Findings {
+	return Findings{documents, errors, warnings, append([]T{}, found...)}
+}
+
 // WriteFindings writes the report as an object.
 func WriteFindings(s *Screen, f Findings) error { return writeJSON(s, f) }
 

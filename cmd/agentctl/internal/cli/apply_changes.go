@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type applyChangesOptions struct {
+	app    *app
+	output choice
+}
+
+func (a *app) applyChangesCmd() *cobra.Command {
+	o := &applyChangesOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	cmd := &cobra.Command{
+		Use:   "apply-changes run/ID",
+		Short: "Apply what a run changed to the folder it worked for",
+		Long: `Apply exactly what a run changed to the folder its files came from.
+
+It is all or nothing: if one of the files has changed since the run began,
+nothing is applied, the files are listed and the exit code is 1.`,
+		Example: `  agentctl diff @latest
+  agentctl apply-changes @latest`,
+		GroupID:           groupRun,
+		Args:              oneArg("the run (run/ID or @latest)"),
+		ValidArgsFunction: a.completeRuns,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.runApplyChanges(cmd.Context(), args[0]) },
+	}
+	output(cmd, &o.output, "format: a list of the files, or one object")
+	a.stateFlag(cmd)
+	return cmd
+}
+
+func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) error {
+	state, err := runner.StateDir(o.app.state)
+	if err != nil {
+		return err
+	}
+	stdout, stderr := o.app.stdout(), o.app.stderr()
+	// A signal must not come between two files.
+	ctx, signals := watch(ctx, func(text string) { display.Notice(stderr, text) })
+	defer signals.stop()
+	applied, err := runner.ApplyChanges(ctx, state, ref)
+	if err != nil {
+		return err
+	}
+	out := display.Applied{Run: applied.Run, Source: applied.Source, Files: applied.Files}
+	if o.output.value == display.FormatJSON {
+		return out.WriteJSON(stdout)
+	}
+	return out.WriteText(stdout)
+}

@@ -1,0 +1,135 @@
+// Package cli is the command line of agentctl: one file per verb around package runner.
+//
+// A verb is an xxxOptions struct, an xxxCmd that declares flags and help, and a
+// runXxx that does it. Verbs print nothing themselves; package display does.
+package cli
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+)
+
+// Streams are what the program reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// app is what all verbs share.
+type app struct {
+	Streams
+	getenv func(string) string
+	color  choice
+	state  string
+}
+
+// Main runs one command line and returns the exit code.
+func Main(args []string, s Streams) int {
+	a := &app{Streams: s, getenv: os.Getenv, color: newChoice(display.ColorAuto, display.ColorAlways, display.ColorNever)}
+	root := a.rootCmd()
+	if err := misplaced(root, args); err != nil {
+		return a.report(root, err)
+	}
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	return a.report(cmd, err)
+}
+
+func (a *app) stdout() *display.Screen { return display.NewScreen(a.Out, a.color.value, a.getenv) }
+func (a *app) stderr() *display.Screen { return display.NewScreen(a.Err, a.color.value, a.getenv) }
+
+func (a *app) rootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agentctl",
+		Short: "Run agents that are declared as manifests",
+		Long: `agentctl runs agents that are declared as Kubernetes-style manifests. Every tool
+call is judged by a policy, runs outside this program and is written to a journal.`,
+		Example: `  agentctl run -f manifests/hello          run the agent in a folder
+  agentctl validate -f manifests/hello     report every mistake in the manifests
+  agentctl explain agent.spec.limits       what a field means
+  agentctl help exit-codes                 what the exit codes mean`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          func(cmd *cobra.Command, args []string) error { return misplaced(cmd, args) },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.PersistentFlags().Var(&a.color, "color", "when to use colour: "+a.color.list())
+	_ = root.RegisterFlagCompletionFunc("color", a.color.complete) // fails only for a flag that is not there
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "Agents and their runs:"},
+		&cobra.Group{ID: groupManifest, Title: "Manifests:"},
+	)
+	root.AddCommand(
+		a.runCmd(), a.diffCmd(), a.applyChangesCmd(),
+		a.validateCmd(), a.explainCmd(), a.schemaCmd(),
+		a.versionCmd(), a.exitCodesTopic(),
+	)
+	return root
+}
+
+const (
+	groupRun      = "run"
+	groupManifest = "manifest"
+)
+
+// misplaced recognises a first word that is no command: a manifest somebody
+// wants to run, or a slip of the pen.
+func misplaced(root *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__") {
+		return nil
+	}
+	word := args[0]
+	known := []string{"help", "completion"}
+	for _, c := range root.Commands() {
+		known = append(append(known, c.Name()), c.Aliases...)
+	}
+	if word == "help" && len(args) > 1 {
+		return unknownTopic(root, args[1])
+	}
+	if slices.Contains(known, word) {
+		return nil
+	}
+	if isManifest(word) {
+		return usagef("%q is a manifest, not a command", word).try("agentctl run -f " + strings.Join(args, " "))
+	}
+	err := usagef("unknown command %q", word)
+	if s := crds.Suggest(word, known); s != "" {
+		return err.try(strings.Join(append([]string{"agentctl", s}, args[1:]...), " "))
+	}
+	return err
+}
+
+// unknownTopic refuses what cobra would answer with help and exit code 0.
+func unknownTopic(root *cobra.Command, topic string) error {
+	for _, c := range root.Commands() {
+		if c.Name() == topic {
+			return nil
+		}
+	}
+	if topic == "help" || topic == "completion" || strings.HasPrefix(topic, "-") {
+		return nil
+	}
+	return usagef("there is no help for %q", topic)
+}
+
+func isManifest(word string) bool {
+	for _, end := range []string{".yaml", ".yml", ".json"} {
+		if strings.HasSuffix(word, end) {
+			return true
+		}
+	}
+	_, err := os.Stat(word)
+	return err == nil
+}

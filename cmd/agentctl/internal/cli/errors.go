@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+// maxFindings bounds a report: more mistakes than that have one cause.
+const maxFindings = 20
+
+// usageError is a command line that cannot be understood: exit code 2.
+type usageError struct {
+	err error
+	// meant is the command line that was probably meant, or "".
+	meant string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func (e *usageError) try(meant string) *usageError {
+	e.meant = meant
+	return e
+}
+
+func usage(err error) *usageError { return &usageError{err: err} }
+
+func usagef(format string, args ...any) *usageError { return usage(fmt.Errorf(format, args...)) }
+
+// exitError ends the program with a code; what is to be said has been said.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func exit(code int) error {
+	if code == reason.ExitOK {
+		return nil
+	}
+	return exitError(code)
+}
+
+// report shows an error and returns the exit code that belongs to it.
+//
+//	error               shown as                           exit code
+//	nil                 -                                  0
+//	exitError           -                                  its code
+//	InvalidError        every finding                      2
+//	usage               one line, what was meant, --help   2
+//	with a reason       one line and its hint              that of the reason
+//	any other           one line                           1
+func (a *app) report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return reason.ExitOK
+	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
+	stderr := a.stderr()
+	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
+		_ = invalid.Write(stderr, maxFindings) // there is no other place to complain
+		return reason.ExitUsage
+	}
+	see := cmd.CommandPath() + " --help"
+	if u, ok := errors.AsType[*usageError](err); ok {
+		display.Error(stderr, err, display.Advice{Meant: u.meant, See: see})
+		return reason.ExitUsage
+	}
+	if u, ok := errors.AsType[*runner.UsageError](err); ok {
+		display.Error(stderr, err, display.Advice{Hint: u.Hint, See: see})
+		return reason.ExitUsage
+	}
+	display.Error(stderr, err, display.Advice{Hint: reason.Hint(err)})
+	return reason.Of(err).ExitCode()
+}
+
+// flagError explains a flag that is wrong, and names the one that was meant.
+func flagError(cmd *cobra.Command, err error) error {
+	_, name, unknown := strings.Cut(err.Error(), "unknown flag: --")
+	if !unknown {
+		return usage(err)
+	}
+	var known []string
+	for _, word := range strings.Fields(cmd.Flags().FlagUsages()) {
+		if flag, ok := strings.CutPrefix(word, "--"); ok {
+			known = append(known, flag)
+		}
+	}
+	if s := crds.Suggest(name, known); s != "" {
+		return usagef("%w; did you mean --%s?", err, s)
+	}
+	return usage(err)
+}
+
+// noArgs refuses words that are no flags.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// oneArg asks for exactly one word; what names it.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return usagef("%s is missing", what)
+		case 1:
+			return nil
+		}
+		return usagef("unexpected argument %q after %s", args[1], what)
+	}
+}

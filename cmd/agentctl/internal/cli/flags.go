@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// choice is a flag with a closed list of values; the first is the default.
+type choice struct {
+	value   string
+	allowed []string
+}
+
+func newChoice(allowed ...string) choice { return choice{allowed[0], allowed} }
+
+func (c *choice) list() string { return strings.Join(c.allowed, ", ") }
+
+// String returns the value.
+func (c *choice) String() string { return c.value }
+
+// Set checks and takes a value.
+func (c *choice) Set(value string) error {
+	for _, a := range c.allowed {
+		if a == value {
+			c.value = value
+			return nil
+		}
+	}
+	return fmt.Errorf("must be one of %s", c.list())
+}
+
+// Type names the flag's type in help.
+func (c *choice) Type() string { return strings.Join(c.allowed, "|") }
+
+func (c *choice) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return c.allowed, cobra.ShellCompDirectiveNoFileComp
+}
+
+// output adds -o with its formats.
+func output(cmd *cobra.Command, c *choice, what string) {
+	cmd.Flags().VarP(c, "output", "o", what)
+	_ = cmd.RegisterFlagCompletionFunc("output", c.complete) // fails only for a flag that is not there
+}
+
+// stateFlag adds --state to verbs that look at runs.
+func (a *app) stateFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.state, "state", "", "`folder` that holds runs (default $AGENTCTL_STATE, else the XDG state folder)")
+	_ = cmd.MarkFlagDirname("state") // fails only for a flag that is not there
+}
+
+// files adds -f.
+func files(cmd *cobra.Command, paths *[]string) {
+	cmd.Flags().StringArrayVarP(paths, "file", "f", nil, "manifests: a `file`, a folder, or - for stdin; may be repeated")
+	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails only for a flag that is not there
+}
+
+// filesOnly refuses words that are no flags, and says where they belong.
+func filesOnly(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if isManifest(args[0]) {
+		return usagef("unexpected argument %q: manifests are named with -f %s", args[0], args[0])
+	}
+	return usagef("unexpected argument %q", args[0])
+}
+
+func needFiles(paths []string) error {
+	if len(paths) == 0 {
+		return usagef("say which manifests with -f FILE, -f FOLDER or -f -")
+	}
+	stdin := 0
+	for _, p := range paths {
+		switch p {
+		case "":
+			return usagef("-f must not be empty")
+		case "-":
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return usagef("-f - may be given once: there is only one stdin")
+	}
+	return nil
+}
+
+// maxPrompt bounds a prompt that is read from a file or from stdin.
+const maxPrompt = 1 << 20
+
+// prompt reads the value of -p: a text, @FILE, or - for stdin.
+func prompt(value string, stdin io.Reader) (string, error) {
+	text, from := value, "-p"
+	switch {
+	case value == "-":
+		b, err := readPrompt(stdin)
+		if err != nil {
+			return "", usagef("read the prompt from stdin: %w", err)
+		}
+		text, from = b, "the prompt on stdin"
+	case strings.HasPrefix(value, "@"):
+		b, err := promptFile(value[1:])
+		if err != nil {
+			return "", usagef("read the prompt: %w", err)
+		}
+		text, from = b, "the prompt in "+value[1:]
+	}
+	if !utf8.ValidString(text) {
+		return "", usagef("%s is no UTF-8 text", from)
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", usagef("%s is empty", from)
+	}
+	return text, nil
+}
+
+func promptFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	// Opening a FIFO could wait for ever.
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file; pipe it into -p -", path)
+	}
+	f, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return readPrompt(f)
+}
+
+func readPrompt(r io.Reader) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxPrompt+1))
+	if err != nil {
+		return "", err
+	}
+	if len(b) > maxPrompt {
+		return "", fmt.Errorf("it is longer than 1 MiB")
+	}
+	return strings.TrimSuffix(string(b), "\n"), nil
+}
+
+// inputs reads the values of --input: key=value each.
+func inputs(values []string) (map[string]string, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	m := make(map[string]string, len(values))
+	for _, v := range values {
+		key, value, ok := strings.Cut(v, "=")
+		if !ok || key == "" {
+			return nil, usagef("--input %q is not of the form key=value", v)
+		}
+		if _, twice := m[key]; twice {
+			return nil, usagef("--input %s is given twice", key)
+		}
+		m[key] = value
+	}
+	return m, nil
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type runOptions struct {
+	app *app
+
+	files            []string
+	agent, model     string
+	prompt           string
+	inputs           []string
+	workspace        string
+	inPlace          bool
+	output           choice
+	approve          string
+	timeout          time.Duration
+	allowUnsandboxed bool
+	failOnDenied     bool
+}
+
+func (a *app) runCmd() *cobra.Command {
+	o := &runOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
+	cmd := &cobra.Command{
+		Use:   "run -f FILE|FOLDER|-",
+		Short: "Run an agent until it has an answer",
+		Long: `Run an agent until it has an answer or a limit is reached.
+
+The manifests name the agent, its model, its tools and the policies that judge
+each call. With one Agent, or one Run, nothing else need be named. The agent
+works on a copy of the workspace: afterwards "agentctl diff" shows what it
+changed and "agentctl apply-changes" applies it.
+
+The answer goes to stdout, the story of the run to stderr. With -o json stdout
+holds one object at the end, with -o jsonl every event as it stands in the
+journal ("agentctl schema result" and "agentctl schema event" describe them).
+The exit code says how the run ended: see "agentctl help exit-codes".
+
+Ctrl-C once stops the run and its tools, twice kills them.`,
+		Example: `  agentctl run -f manifests/hello
+  agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
+  git diff | agentctl run -f manifests/reviewer -p - -o json
+  agentctl run -f manifests/ --agent fixer --input issue=42 --approve never`,
+		GroupID: groupRun,
+		Args:    runArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.runRun(cmd.Context(), cmd.Flags().Changed("prompt"), cmd.Flags().Changed("timeout"))
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *runOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	files(cmd, &o.files)
+	f.StringVar(&o.agent, "agent", "", "`name` of the Agent to run, where there are several")
+	f.StringVarP(&o.prompt, "prompt", "p", "", "first message to the model: a `text`, @FILE, or - for stdin")
+	f.StringArrayVar(&o.inputs, "input", nil, "`key=value` the agent reads as ${inputs.key}; may be repeated")
+	f.StringVar(&o.model, "model", "", "`name` of the Model to use instead of the agent's")
+	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the Run's, else the current folder)")
+	f.BoolVar(&o.inPlace, "in-place", false, "work on the folder itself instead of a copy")
+	o.app.stateFlag(cmd)
+	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
+	f.StringVar(&o.approve, "approve", "", "who answers questions: `never|prompt|all|FILE`, FILE with the hashes of calls (default prompt on a terminal, else never)")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
+	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
+	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
+	o.app.completeRunFlags(cmd)
+}
+
+func runArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || isManifest(args[0]) {
+		return filesOnly(cmd, args)
+	}
+	return usagef("unexpected argument %q: a prompt is given with -p", args[0])
+}
+
+func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) error {
+	ro, err := o.options(hasPrompt, hasTimeout)
+	if err != nil {
+		return err
+	}
+	stdout, stderr := o.app.stdout(), o.app.stderr()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	shown := display.NewRun(o.output.value, stdout, stderr, display.RunOptions{
+		Asks: ro.Terminal != nil, State: o.app.state,
+		// Nobody reads the events any more: going on would cost money for nothing.
+		Broken: func(err error) { cancel(fmt.Errorf("write events: %w", err)) },
+	})
+	ctx, signals := watch(ctx, shown.Notice)
+	defer signals.stop()
+	ro.Events, ro.Kill = shown.Event, signals.kill
+	outcome, err := runner.Run(ctx, ro)
+	if err != nil {
+		return err
+	}
+	code := outcome.ExitCode()
+	if err := shown.Finish(outcome.Run, outcome.Journal); err != nil {
+		display.Error(stderr, fmt.Errorf("write the output: %w", err), display.Advice{})
+		if code == reason.ExitOK {
+			code = reason.ExitFailed
+		}
+	}
+	return exit(code)
+}
+
+// options turns the flags into what the front door takes.
+func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, error) {
+	none := runner.RunOptions{}
+	if err := needFiles(o.files); err != nil {
+		return none, err
+	}
+	if hasTimeout && o.timeout <= 0 {
+		return none, usagef("--timeout must be longer than 0")
+	}
+	in, err := inputs(o.inputs)
+	if err != nil {
+		return none, err
+	}
+	manifests, stdin := o.app.In, usesStdin(o.files)
+	if hasPrompt {
+		if o.prompt == "-" && stdin {
+			return none, usagef("-f - and -p - cannot both read stdin")
+		}
+		stdin = stdin || o.prompt == "-"
+		if o.prompt, err = prompt(o.prompt, o.app.In); err != nil {
+			return none, err
+		}
+	}
+	dir, err := runner.StateDir(o.app.state)
+	if err != nil {
+		return none, err
+	}
+	ro := runner.RunOptions{
+		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Inputs: in,
+		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
+		AllowUnsandboxed: o.allowUnsandboxed, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
+	}
+	if !stdin && isTerminal(o.app.In) && isTerminal(o.app.Err) {
+		ro.Terminal = &runner.Terminal{In: o.app.In, Out: o.app.Err}
+	}
+	return ro, nil
+}
+
+func usesStdin(paths []string) bool {
+	for _, p := range paths {
+		if p == "-" {
+			return true
+		}
+	}
+	return false
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
