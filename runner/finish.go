@@ -21,7 +21,7 @@ const finishTime = 30 * time.Second
 func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 	defer cancel()
-	err := errors.Join(s.stop(), s.changes(work), s.finished(ctx, end), s.recorder.Sync(), s.closeFiles(), s.journal.Close())
+	err := errors.Join(s.stop(), s.changes(work), s.finished(ctx, end), s.closeFiles(), s.journal.Close())
 	if err != nil && s.recorder.view.Finished == nil {
 		return nil, fmt.Errorf("end run %s: %w", s.id, err)
 	}
@@ -29,9 +29,6 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 }
 
 func (s *session) stop() error {
-	if s.pool == nil {
-		return s.launcher.Close()
-	}
 	// The launcher kills what the pool could not end.
 	_ = s.pool.Close()
 	return s.launcher.Close()

@@ -36,31 +36,36 @@ type plan struct {
 
 // newPlan reads and judges the manifests and resolves them. Its errors are an
 // *InvalidError or a *UsageError.
-func newPlan(ctx context.Context, o *RunOptions) (*plan, error) {
+//
+// Ahead is told the tools as soon as they are known, while rules are compiled.
+func newPlan(ctx context.Context, o *RunOptions, ahead func([]tool.Definition)) (*plan, error) {
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
+	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Ahead: func(c *admission.Catalog) {
+		if resolved, err := c.Resolve(choice); err == nil {
+			if tools, err := define(resolved); err == nil {
+				ahead(tools)
+			}
+		}
+	}})
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}
-	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent, Model: o.Model})
+	resolved, err := catalog.Resolve(choice)
 	if err != nil {
 		return nil, &UsageError{Err: err, Hint: "see agentctl run --help"}
 	}
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
+	if p.tools, err = define(resolved); err != nil {
+		return nil, &UsageError{Err: err}
+	}
 	for _, f := range found {
 		p.warnings = append(p.warnings, fmt.Sprintf("%s: %s: %s", f.Position, f.Path, f.Message))
 	}
 	if o.Timeout > 0 && (p.Limits.Timeout.Duration == 0 || o.Timeout < p.Limits.Timeout.Duration) {
 		p.Limits.Timeout.Duration = o.Timeout
-	}
-	for _, t := range p.Tools {
-		d, err := tool.Define(t.Tool)
-		if err != nil {
-			return nil, &UsageError{Err: err}
-		}
-		p.tools = append(p.tools, d)
 	}
 	if p.answers, err = approval.Parse(o.Approve); err != nil {
 		return nil, &UsageError{Err: err}
@@ -69,6 +74,17 @@ func newPlan(ctx context.Context, o *RunOptions) (*plan, error) {
 		return nil, &UsageError{Err: err}
 	}
 	return p, p.place(o)
+}
+
+func define(p *admission.Plan) ([]tool.Definition, error) {
+	tools := make([]tool.Definition, len(p.Tools))
+	for i, t := range p.Tools {
+		var err error
+		if tools[i], err = tool.Define(t.Tool); err != nil {
+			return nil, err
+		}
+	}
+	return tools, nil
 }
 
 // words fills the inputs into the instructions and the prompt.

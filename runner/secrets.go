@@ -49,7 +49,7 @@ func (s *session) secrets(ctx context.Context) (key secret.Value, err error) {
 		}
 	}
 	s.redactor.Store(secret.NewRedactor(values...))
-	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher, Dir: s.root(), Env: env})
+	s.pool.Dir, s.pool.Env = s.root(), env
 	return key, nil
 }
 

@@ -60,13 +60,19 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		return nil, err
 	}
 	o.State = state
-	p, err := newPlan(ctx, &o)
-	if err != nil {
-		return nil, err
+	s := &session{opts: o, ids: newIDs(time.Now)}
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation()})
+	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
+	p, err := newPlan(ctx, &s.opts, func(tools []tool.Definition) {
+		if contain(s.launcher, tools) == nil {
+			s.pool.StartShipped(ctx, tools)
+		}
+	})
+	if err == nil {
+		err = s.open(ctx, p)
 	}
-	s, err := open(ctx, p, o)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.stop())
 	}
 	cause := reason.New(reason.DeadlineExceeded, "limits.timeout of %s passed", p.deadline()).
 		WithHint("raise spec.limits.timeout of the agent, or --timeout")
@@ -80,24 +86,23 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 }
 
 // open begins the journal; its first event is durable when open returns.
-func open(ctx context.Context, p *plan, o RunOptions) (*session, error) {
-	s := &session{plan: p, opts: o, ids: newIDs(time.Now)}
+func (s *session) open(ctx context.Context, p *plan) error {
+	s.plan = p
 	s.id = runID(p.Agent.Name, s.ids)
 	s.snapshot = sync.OnceValue(s.record)
-	s.dir = journal.Dir(o.State, s.id)
+	s.dir = journal.Dir(s.opts.State, s.id)
 	var err error
 	s.journal, err = journal.Create(ctx, journal.Options{Dir: s.dir, Run: s.id, Redact: func(b []byte) []byte {
 		return s.redactor.Load().Bytes(b)
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("begin the journal of run %s: %w", s.id, err)
+		return fmt.Errorf("begin the journal of run %s: %w", s.id, err)
 	}
-	s.recorder = &recorder{journal: s.journal, watch: o.Events}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation()})
+	s.recorder = &recorder{journal: s.journal, watch: s.opts.Events}
 	if err := s.begin(); err != nil {
-		return nil, errors.Join(err, s.launcher.Close(), s.journal.Close())
+		return errors.Join(err, s.journal.Close())
 	}
-	return s, nil
+	return nil
 }
 
 func (s *session) begin() error {
@@ -139,7 +144,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 			return loop.End{}, err
 		}
 	}
-	if err := s.contain(); err != nil {
+	if err := contain(s.launcher, s.tools); err != nil {
 		return loop.End{}, err
 	}
 	key, err := s.secrets(ctx)
@@ -214,13 +219,13 @@ func (s *session) killOnDemand() (stop func()) {
 
 // contain refuses the run before anything has run when a tool cannot be
 // contained as it demands.
-func (s *session) contain() error {
-	for i := range s.tools {
-		d := &s.tools[i]
+func contain(l *sandbox.Launcher, tools []tool.Definition) error {
+	for i := range tools {
+		d := &tools[i]
 		if err := tool.Unsupported(d); err != nil {
 			return err
 		}
-		if err := s.launcher.Require(d.Name, d.Spec.Isolation.Minimum, d.Spec.Network.Mode); err != nil {
+		if err := l.Require(d.Name, d.Spec.Isolation.Minimum, d.Spec.Network.Mode); err != nil {
 			return err
 		}
 	}

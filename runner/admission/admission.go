@@ -20,6 +20,10 @@ type Options struct {
 	// conditions of scripts and the CEL rules of the schemas. A caller that only
 	// lists or converts manifests saves the time.
 	SkipExpressions bool
+	// Ahead is called when everything but the expressions has been judged and no
+	// error was found: what takes time and harms nobody can be begun while they
+	// are compiled. The manifests are not admitted yet. Optional.
+	Ahead func(*Catalog)
 }
 
 // Read loads manifests and judges them; the findings of both are in one sorted
@@ -50,6 +54,9 @@ func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 		a.document(d)
 	}
 	a.cycles()
+	if opts.Ahead != nil && !a.found.HasErrors() {
+		opts.Ahead(a.catalog)
+	}
 	if !opts.SkipExpressions {
 		a.expressions(set.Documents)
 	}

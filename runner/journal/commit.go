@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,10 +74,16 @@ func syncAll(events *os.File, files, folders []string) error {
 		}
 		files = nil
 	}
-	for _, path := range slices.Concat(files, folders) {
-		if err := syncPath(path); err != nil {
-			return err
-		}
+	// What events speak of is durable before they are.
+	paths := slices.Concat(files, folders)
+	errs := make([]error, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() { errs[i] = syncPath(path) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if events == nil {
 		return nil

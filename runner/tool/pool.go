@@ -19,11 +19,6 @@ import (
 // PoolOptions are what a Pool needs.
 type PoolOptions struct {
 	Launcher *sandbox.Launcher
-	// Dir is the working folder of the programs: the root of the run's files.
-	// It exists before the files are all there.
-	Dir string
-	// Env holds the declared variables of each tool as NAME=value, by call name.
-	Env map[string][]string
 }
 
 // Pool holds the processes behind the tools of one run. Tools of the same
@@ -31,6 +26,12 @@ type PoolOptions struct {
 // the background, and started again after a crash.
 type Pool struct {
 	PoolOptions
+	// Dir is the working folder of the plugins: the root of the run's files. It
+	// exists before the files are all there. Our own program needs none.
+	Dir string
+	// Env holds the declared variables of each tool as NAME=value, by call name.
+	Env map[string][]string
+
 	mu       sync.Mutex
 	programs map[string]*program
 	starting sync.WaitGroup
@@ -71,6 +72,21 @@ func (p *Pool) Start(ctx context.Context, tools []Definition) {
 		}
 		if prog, err := p.program(d); err == nil {
 			prog.start(ctx) // an error is told to the call that needs the program
+		}
+	}
+}
+
+// StartShipped begins to start the program of the shipped tools, ahead of
+// everything else: it is our own, takes longest to be ready, and does nothing
+// before it is asked. Tools that declare variables are left out; their values
+// are not known yet.
+func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
+	for i := range tools {
+		if d := &tools[i]; d.Spec.Source.Builtin != nil && len(d.Spec.Env) == 0 {
+			if prog, err := p.program(d); err == nil {
+				prog.start(ctx) // an error is told to the call that needs the program
+			}
+			return
 		}
 	}
 }
@@ -142,9 +158,9 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 // program returns the program behind a tool. Its key is all that makes two
 // processes differ.
 func (p *Pool) program(d *Definition) (*program, error) {
-	spec := sandbox.Spec{Dir: p.Dir}
+	spec := sandbox.Spec{Dir: "/"}
 	if s := d.Spec.Source.Plugin; s != nil {
-		spec.Argv, spec.Sha256 = s.Command, s.SHA256
+		spec.Dir, spec.Argv, spec.Sha256 = p.Dir, s.Command, s.SHA256
 	} else {
 		path, err := FindProgram(builtin.Program)
 		if err != nil {
