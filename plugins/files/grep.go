@@ -121,6 +121,7 @@ func withinLine(re *syntax.Regexp) *syntax.Regexp {
 		if len(re.Rune) == 0 {
 			re.Op = syntax.OpNoMatch
 		}
+	default: // nothing else can meet a line's end, but for a literal one
 	}
 	for _, sub := range re.Sub {
 		withinLine(sub)

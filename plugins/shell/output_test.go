@@ -91,7 +91,7 @@ func (w writer) Write(p []byte) (int, error) { w.o.write(p); return len(p), nil 
 func TestTheCallersLimitHolds(t *testing.T) {
 	for _, limit := range []int64{1, 100, 2000, 100_000} {
 		call := &sdk.Call{Workspace: t.TempDir(), MaxOutput: limit}
-		res := runIn(t, t.Context(), call, map[string]any{"command": "seq 100000"})
+		res := runIn(t.Context(), t, call, map[string]any{"command": "seq 100000"})
 		if n := int64(len(call.Written() + res.Text)); n > max(limit, 64) {
 			t.Errorf("limit %d: got %d bytes", limit, n)
 		}

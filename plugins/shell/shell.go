@@ -174,6 +174,7 @@ func (j *job) result(in bashIn, limit time.Duration, whole bool) *sdk.Result {
 		res.Code = sdk.CodeTimeout
 	case stopCancelled:
 		res.Code = sdk.CodeCancelled
+	case stopNone:
 	}
 	res.IsError = res.Code != ""
 	res.Text = j.text(notes)

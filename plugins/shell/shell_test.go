@@ -19,12 +19,12 @@ import (
 )
 
 // runIn runs the tool as a call would.
-func runIn(t *testing.T, ctx context.Context, call *sdk.Call, args map[string]any) *sdk.Result {
+func runIn(ctx context.Context, t *testing.T, call *sdk.Call, args map[string]any) *sdk.Result {
 	t.Helper()
-	return runTool(t, ctx, Tools()[0], call, args)
+	return runTool(ctx, t, Tools()[0], call, args)
 }
 
-func runTool(t *testing.T, ctx context.Context, tool sdk.Tool, call *sdk.Call, args map[string]any) *sdk.Result {
+func runTool(ctx context.Context, t *testing.T, tool sdk.Tool, call *sdk.Call, args map[string]any) *sdk.Result {
 	t.Helper()
 	b, err := json.Marshal(args)
 	if err != nil {
@@ -39,7 +39,7 @@ func runTool(t *testing.T, ctx context.Context, tool sdk.Tool, call *sdk.Call, a
 
 func sh(t *testing.T, command string) *sdk.Result {
 	t.Helper()
-	return runIn(t, t.Context(), &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": command})
+	return runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": command})
 }
 
 func exit(res *sdk.Result) string {
@@ -104,7 +104,7 @@ func TestBashRefusesWhatItCannotRun(t *testing.T) {
 		"unknown field": {"unknown fields are errors", ws, map[string]any{"command": "true", "cwd": "."}, "cwd"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := runIn(t, t.Context(), &sdk.Call{Workspace: tc.workspace}, tc.args)
+			res := runIn(t.Context(), t, &sdk.Call{Workspace: tc.workspace}, tc.args)
 			if !res.IsError || !strings.Contains(res.Text, tc.want) {
 				t.Errorf("%s: got IsError %v, text %q, want %q", tc.reason, res.IsError, res.Text, tc.want)
 			}
@@ -118,7 +118,7 @@ func TestBashRunsInTheWorkdir(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"sub", filepath.Join(ws, "sub"), "./x/../sub"} {
-		res := runIn(t, t.Context(), &sdk.Call{Workspace: ws}, map[string]any{"command": "pwd", "workdir": dir})
+		res := runIn(t.Context(), t, &sdk.Call{Workspace: ws}, map[string]any{"command": "pwd", "workdir": dir})
 		if res.IsError && dir == "./x/../sub" {
 			continue // x does not exist; the lexical path is what counts
 		}
@@ -155,7 +155,7 @@ func TestBashEnvironmentIsThePrograms(t *testing.T) {
 }
 
 func TestTimeoutKeepsTheOutput(t *testing.T) {
-	res := runIn(t, t.Context(), &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "echo before; sleep 60; echo after", "timeout": 300})
+	res := runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "echo before; sleep 60; echo after", "timeout": 300})
 	if res.Code != sdk.CodeTimeout || !res.IsError {
 		t.Errorf("got code %q", res.Code)
 	}
@@ -171,7 +171,7 @@ func TestTimeoutKeepsTheOutput(t *testing.T) {
 func TestTheCallsDeadlineComesFirst(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
-	res := runIn(t, ctx, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "echo before; sleep 60"})
+	res := runIn(ctx, t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "echo before; sleep 60"})
 	if ctx.Err() != nil {
 		t.Error("the result came after the deadline")
 	}
@@ -182,7 +182,7 @@ func TestTheCallsDeadlineComesFirst(t *testing.T) {
 
 func TestTermIsFollowedByKill(t *testing.T) {
 	tool := shortGrace(t, 100*time.Millisecond)
-	res := runTool(t, t.Context(), tool, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "trap '' TERM; echo on; while :; do sleep 0.05; done", "timeout": 200})
+	res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "trap '' TERM; echo on; while :; do sleep 0.05; done", "timeout": 200})
 	if res.Code != sdk.CodeTimeout || res.Signal != "killed" || !strings.HasPrefix(res.Text, "on\n") {
 		t.Errorf("got code %q signal %q text %q", res.Code, res.Signal, res.Text)
 	}
@@ -206,7 +206,7 @@ func TestCancelEndsTheTree(t *testing.T) {
 		_, _ = os.ReadFile(fifo) // returns when the command has got so far
 		cancel()
 	}()
-	res := runIn(t, ctx, &sdk.Call{Workspace: ws}, map[string]any{"command": "echo x > ready; sleep 60"})
+	res := runIn(ctx, t, &sdk.Call{Workspace: ws}, map[string]any{"command": "echo x > ready; sleep 60"})
 	if res.Code != sdk.CodeCancelled {
 		t.Errorf("got code %q, text %q", res.Code, res.Text)
 	}
@@ -220,7 +220,7 @@ func survivors(t *testing.T, name string) []string {
 		t.Fatalf("the command wrote no pids: %v", err)
 	}
 	var alive []string
-	for _, f := range strings.Fields(string(b)) {
+	for f := range strings.FieldsSeq(string(b)) {
 		pid, err := strconv.Atoi(f)
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestNoProcessOutlivesTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ws := t.TempDir()
 			start := time.Now()
-			res := runIn(t, t.Context(), &sdk.Call{Workspace: ws}, map[string]any{"command": tc.command + "; echo done", "timeout": 10000})
+			res := runIn(t.Context(), t, &sdk.Call{Workspace: ws}, map[string]any{"command": tc.command + "; echo done", "timeout": 10000})
 			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("took %s", took)
 			}
@@ -263,7 +263,7 @@ func TestNoProcessOutlivesTheCall(t *testing.T) {
 
 func TestADaemonThatIgnoresTermDiesToo(t *testing.T) {
 	ws := t.TempDir()
-	res := runTool(t, t.Context(), shortGrace(t, 50*time.Millisecond), &sdk.Call{Workspace: ws},
+	res := runTool(t.Context(), t, shortGrace(t, 50*time.Millisecond), &sdk.Call{Workspace: ws},
 		map[string]any{"command": `(setsid bash -c 'trap "" TERM HUP INT; echo $$ >> pids; while :; do sleep 0.02; done' &); while [ ! -s pids ]; do sleep 0.01; done`})
 	if alive := survivors(t, filepath.Join(ws, "pids")); len(alive) > 0 {
 		t.Errorf("%v survived: %q", alive, res.Text)
@@ -278,14 +278,14 @@ func TestCallsDoNotEndEachOthersProcesses(t *testing.T) {
 		wg.Go(func() {
 			// Each waits for its own daemon's answer while others end around it.
 			cmd := fmt.Sprintf(`(setsid sh -c 'sleep 0.3; echo alive > d%d' &); sleep 0.0%d; while [ ! -s d%d ]; do sleep 0.01; done; cat d%d`, i, i, i, i)
-			res := runTool(t, t.Context(), tool, &sdk.Call{Workspace: ws}, map[string]any{"command": cmd, "timeout": 5000})
+			res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: ws}, map[string]any{"command": cmd, "timeout": 5000})
 			if !strings.HasPrefix(res.Text, "alive\n") || res.IsError {
 				t.Errorf("call %d: %q", i, res.Text)
 			}
 		})
 		wg.Go(func() {
 			for range 5 {
-				res := runTool(t, t.Context(), tool, &sdk.Call{Workspace: ws}, map[string]any{"command": fmt.Sprintf("sleep 600 & echo $! >> p%d", i)})
+				res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: ws}, map[string]any{"command": fmt.Sprintf("sleep 600 & echo $! >> p%d", i)})
 				if !strings.Contains(res.Text, "was ended with it") {
 					t.Errorf("call %d: %q", i, res.Text)
 				}
@@ -303,7 +303,7 @@ func TestCallsDoNotEndEachOthersProcesses(t *testing.T) {
 func TestAForkingCrowdIsEnded(t *testing.T) {
 	ws := t.TempDir()
 	// Every member is replaced by another one all the time.
-	res := runTool(t, t.Context(), shortGrace(t, 50*time.Millisecond), &sdk.Call{Workspace: ws}, map[string]any{
+	res := runTool(t.Context(), t, shortGrace(t, 50*time.Millisecond), &sdk.Call{Workspace: ws}, map[string]any{
 		"command": `trap '' TERM; f() { trap '' TERM; while [ ! -e stop ]; do (setsid sleep 0.01 &); done; }; for i in 1 2 3 4; do f & done; wait`, "timeout": 300,
 	})
 	if strings.Contains(res.Text, "could not be ended") {
@@ -317,7 +317,7 @@ func TestAForkingCrowdIsEnded(t *testing.T) {
 func TestAFloodIsBounded(t *testing.T) {
 	call := &sdk.Call{Workspace: t.TempDir()}
 	start := time.Now()
-	res := runIn(t, t.Context(), call, map[string]any{"command": "echo first; head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo last"})
+	res := runIn(t.Context(), t, call, map[string]any{"command": "echo first; head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo last"})
 	text := call.Written() + res.Text
 	if len(text) > maxOutput {
 		t.Errorf("kept %d bytes", len(text))
@@ -356,7 +356,7 @@ func TestOutputOfManyOrphansIsCollected(t *testing.T) {
 }
 
 func TestTitleIsShort(t *testing.T) {
-	res := runIn(t, t.Context(), &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "true", "description": strings.Repeat("ä", 100)})
+	res := runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "true", "description": strings.Repeat("ä", 100)})
 	if want := strings.Repeat("ä", 79) + "…"; res.Title != want {
 		t.Errorf("got %q", res.Title)
 	}
