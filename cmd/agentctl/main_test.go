@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write the expected output in the scripts anew")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"agentctl": main})
+}
+
+// TestScripts plays the stories in testdata/script with the real main as
+// agentctl and the shipped tools beside it.
+func TestScripts(t *testing.T) {
+	tools := buildTools(t)
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("AGENTCTL_STATE", filepath.Join(env.WorkDir, ".state"))
+			env.Setenv("AGENTCTL_LIBEXEC", tools)
+			// The tools of these stories touch nothing but the story's own folder.
+			env.Setenv("AGENTCTL_OUTER_ISOLATION", "container")
+			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
+			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			env.Setenv("NO_COLOR", "")
+			env.Setenv("REPOSITORY", repository)
+			return os.Mkdir(filepath.Join(env.WorkDir, ".home"), 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"conforms":  conforms,
+			"serve":     serve,
+			"interrupt": interrupt,
+			"terminal":  terminal,
+			"closed":    closed,
+		},
+	})
+}
+
+// buildTools builds the program that serves the shipped tools.
+func buildTools(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "agentctl.dev/agentctl/cmd/agentctl-tools")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build agentctl-tools: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// exits runs a command and wants its exit code: exits 2 agentctl run.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
+	}
+	want := number(ts, args[0])
+	err := ts.Exec(args[1], args[2:]...)
+	if got := exitCode(ts, err); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func exitCode(ts *testscript.TestScript, err error) int {
+	if err == nil {
+		return 0
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		ts.Fatalf("run: %v", err)
+	}
+	return exit.ExitCode()
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
