@@ -231,3 +231,47 @@ func TestPromptComesFromTextFileOrStdin(t *testing.T) {
 		t.Error("a prompt without end is read")
 	}
 }
+
+// echoAgent answers with its prompt; it needs neither tools nor a network.
+const echoAgent = `apiVersion: agentctl.dev/v1alpha1
+kind: Agent
+metadata: {name: echo}
+spec: {modelRef: {name: echo}}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Model
+metadata: {name: echo}
+spec:
+  provider: scripted
+  scripted: {steps: [{say: "${prompt}"}]}
+`
+
+func TestVerbsTakeARunFromBeginningToEnd(t *testing.T) {
+	t.Setenv("AGENTCTL_STATE", t.TempDir())
+	folder := t.TempDir()
+	steps := []struct {
+		reason string
+		stdin  string
+		args   []string
+		code   int
+		stdout string
+	}{
+		{"manifests come from stdin", echoAgent, []string{"validate", "-f", "-"}, 0, "2 documents valid\n"},
+		{"an answer stands alone on stdout", echoAgent, []string{"run", "-f", "-", "-p", "hi", "--workspace", folder}, 0, "hi\n"},
+		{"what changed nothing has an empty diff", "", []string{"diff", "@latest"}, 0, ""},
+		{"and no files", "", []string{"diff", "@latest", "--stat"}, 0, ""},
+		{"mistakes end before a run begins", "kind: Agent\n", []string{"run", "-f", "-"}, reason.ExitUsage, ""},
+		{"mistakes are no success", "kind: Agent\n", []string{"validate", "-f", "-"}, reason.ExitUsage, ""},
+		{"a run that does not exist is named", "", []string{"diff", "run/nope"}, reason.ExitUsage, ""},
+		{"nothing is applied for it either", "", []string{"apply-changes", "run/nope"}, reason.ExitUsage, ""},
+	}
+	for _, s := range steps {
+		code, stdout, stderr := command(s.stdin, s.args...)
+		if code != s.code || stdout != s.stdout {
+			t.Errorf("%v: %s: exit code %d, stdout %q, stderr\n%s", s.args, s.reason, code, stdout, stderr)
+		}
+		if (code != 0) != strings.HasPrefix(stderr, "error: ") {
+			t.Errorf("%v: exit code %d, stderr\n%s", s.args, code, stderr)
+		}
+	}
+}

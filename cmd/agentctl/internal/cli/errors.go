@@ -88,7 +88,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usage(err)
 	}
 	var known []string
-	for _, word := range strings.Fields(cmd.Flags().FlagUsages()) {
+	for word := range strings.FieldsSeq(cmd.Flags().FlagUsages()) {
 		if flag, ok := strings.CutPrefix(word, "--"); ok {
 			known = append(known, flag)
 		}

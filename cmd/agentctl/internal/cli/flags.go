@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,13 +26,11 @@ func (c *choice) String() string { return c.value }
 
 // Set checks and takes a value.
 func (c *choice) Set(value string) error {
-	for _, a := range c.allowed {
-		if a == value {
-			c.value = value
-			return nil
-		}
+	if !slices.Contains(c.allowed, value) {
+		return fmt.Errorf("must be one of %s", c.list())
 	}
-	return fmt.Errorf("must be one of %s", c.list())
+	c.value = value
+	return nil
 }
 
 // Type names the flag's type in help.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,7 +132,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 	if err != nil {
 		return none, err
 	}
-	manifests, stdin := o.app.In, usesStdin(o.files)
+	manifests, stdin := o.app.In, slices.Contains(o.files, "-")
 	if hasPrompt {
 		if o.prompt == "-" && stdin {
 			return none, usagef("-f - and -p - cannot both read stdin")
@@ -154,15 +155,6 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		ro.Terminal = &runner.Terminal{In: o.app.In, Out: o.app.Err}
 	}
 	return ro, nil
-}
-
-func usesStdin(paths []string) bool {
-	for _, p := range paths {
-		if p == "-" {
-			return true
-		}
-	}
-	return false
 }
 
 func isTerminal(stream any) bool {

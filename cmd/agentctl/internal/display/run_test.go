@@ -51,7 +51,7 @@ func playArchive(t *testing.T, path string) {
 		case "stdout":
 			out.TTY = value == "tty"
 		case "stderr":
-			for _, word := range strings.Fields(value) {
+			for word := range strings.FieldsSeq(value) {
 				switch word {
 				case "tty":
 					errs.TTY, errs.Live = true, true
