@@ -181,7 +181,8 @@ func (j *job) result(in bashIn, limit time.Duration, whole bool) *sdk.Result {
 	return res
 }
 
-// text returns output and notes; long output goes ahead of it in pieces, so
+// text returns output and notes, as they came: who shows it says that there was
+// none. Long output goes ahead of it in pieces, so
 // that it is not copied once more.
 func (j *job) text(notes []string) string {
 	var b strings.Builder
@@ -200,9 +201,6 @@ func (j *job) text(notes []string) string {
 		if len(p) > 0 {
 			last = p[len(p)-1]
 		}
-	}
-	if size == 0 && len(notes) == 0 {
-		return "(no output)"
 	}
 	if last != '\n' && len(notes) > 0 {
 		b.WriteByte('\n')

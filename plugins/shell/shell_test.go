@@ -56,8 +56,8 @@ func TestBashTellsHowTheCommandEnded(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, command, text, exit string }{
 		"ok":         {"success is exit 0", "echo hi", "hi\n", "0"},
 		"failure":    {"an exit code is a result, no error", "echo no >&2; exit 3", "no\n", "3"},
-		"not found":  {"the shell's own message is output", "nonesuch-cmd 2>/dev/null", "(no output)", "127"},
-		"signal":     {"a shell that is killed has no exit code", "kill -9 $$", "(no output)", "killed"},
+		"not found":  {"the shell's own message is output", "nonesuch-cmd 2>/dev/null", "", "127"},
+		"signal":     {"a shell that is killed has no exit code", "kill -9 $$", "", "killed"},
 		"both":       {"stdout and stderr come in the order written", "echo 1; echo 2 >&2; echo 3; echo 4 >&2", "1\n2\n3\n4\n", "0"},
 		"stdin":      {"stdin is empty, so nothing waits for it", "cat; echo end", "end\n", "0"},
 		"dash":       {"a command may begin with a dash", "-x 2>/dev/null; echo $?", "127\n", "0"},
