@@ -41,8 +41,8 @@ func usage(format string, args ...any) *UsageError {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-func (e *UsageError) hint(format string, args ...any) *UsageError {
-	e.Hint = fmt.Sprintf(format, args...)
+func (e *UsageError) hint(text string) *UsageError {
+	e.Hint = text
 	return e
 }
 

@@ -28,7 +28,8 @@ func TestEveryManifestFolderRuns(t *testing.T) {
 				"cmd/x/main.go": "package main\n\nfunc main() {}\n",
 			})
 			for _, args := range [][]string{
-				{"init", "-q", "-b", "main"}, {"add", "-A"},
+				{"init", "-q", "-b", "main"},
+				{"add", "-A"},
 				{"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "begin"},
 			} {
 				cmd := exec.CommandContext(t.Context(), "git", args...)

@@ -261,7 +261,7 @@ type Unknown struct {
 	Raw json.RawMessage
 }
 
-// The type of each payload.
+// Type implements Payload, as do all that follow.
 func (RunStarted) Type() Type        { return TypeRunStarted }
 func (RunFinished) Type() Type       { return TypeRunFinished }
 func (UserMessage) Type() Type       { return TypeUserMessage }
@@ -295,10 +295,33 @@ func (u Unknown) Type() Type         { return u.Of }
 // constants: for decoding, schemas and tests.
 func Payloads() []Payload {
 	return []Payload{
-		RunStarted{}, RunFinished{}, UserMessage{}, StepStart{}, StepFinish{}, ModelRequest{}, ModelResponse{}, ModelRetry{},
-		TextStart{}, TextDelta{}, TextEnd{}, ReasoningStart{}, ReasoningDelta{}, ReasoningEnd{},
-		ToolInputStart{}, ToolInputDelta{}, ToolInputEnd{}, PolicyDecision{}, ApprovalRequested{}, ApprovalDecided{},
-		ToolCall{}, ToolProgress{}, ToolResult{}, ToolError{}, WorkspaceSnapshot{}, WorkspacePatch{}, Warning{},
+		RunStarted{},
+		RunFinished{},
+		UserMessage{},
+		StepStart{},
+		StepFinish{},
+		ModelRequest{},
+		ModelResponse{},
+		ModelRetry{},
+		TextStart{},
+		TextDelta{},
+		TextEnd{},
+		ReasoningStart{},
+		ReasoningDelta{},
+		ReasoningEnd{},
+		ToolInputStart{},
+		ToolInputDelta{},
+		ToolInputEnd{},
+		PolicyDecision{},
+		ApprovalRequested{},
+		ApprovalDecided{},
+		ToolCall{},
+		ToolProgress{},
+		ToolResult{},
+		ToolError{},
+		WorkspaceSnapshot{},
+		WorkspacePatch{},
+		Warning{},
 	}
 }
 

@@ -68,9 +68,12 @@ func TestPartRefusesWhatIsNoObject(t *testing.T) {
 
 func TestMessageTextLeavesOutWhatIsIgnored(t *testing.T) {
 	m := Message{Parts: []Part{
-		{Type: PartReasoning, Text: "hm"}, {Type: PartText, Text: "a"},
-		{Type: PartText, Text: "b", Ignored: true}, {Type: PartTool, Tool: &ToolPart{CallID: "1"}},
-		{Type: PartText, Text: "c", Synthetic: true}, {Type: PartTool, Tool: &ToolPart{CallID: "2"}},
+		{Type: PartReasoning, Text: "hm"},
+		{Type: PartText, Text: "a"},
+		{Type: PartText, Text: "b", Ignored: true},
+		{Type: PartTool, Tool: &ToolPart{CallID: "1"}},
+		{Type: PartText, Text: "c", Synthetic: true},
+		{Type: PartTool, Tool: &ToolPart{CallID: "2"}},
 	}}
 	if got := m.Text(); got != "ac" {
 		t.Errorf("text %q, want %q", got, "ac")

@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // ToolState is where a tool call stands. A call that waits for an approval is
@@ -25,12 +26,7 @@ var moves = map[ToolState][]ToolState{
 
 // CanMove says whether a call may go from one state to another.
 func CanMove(from, to ToolState) bool {
-	for _, s := range moves[from] {
-		if s == to {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(moves[from], to)
 }
 
 // ErrorCode says why a call failed. The list is closed.

@@ -6,6 +6,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -141,18 +142,18 @@ func (r *Run) Message() *message.Message {
 
 // message returns the message of that id; events speak of the newest ones.
 func (r *Run) message(id string) (*message.Message, error) {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if r.Messages[i].ID == id {
-			return r.Messages[i], nil
+	for _, m := range slices.Backward(r.Messages) {
+		if m.ID == id {
+			return m, nil
 		}
 	}
 	return nil, fmt.Errorf("no message %q", id)
 }
 
 func (r *Run) lastUser() string {
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		if r.Messages[i].Role == message.RoleUser {
-			return r.Messages[i].ID
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == message.RoleUser {
+			return m.ID
 		}
 	}
 	return ""

@@ -124,9 +124,9 @@ func (s *scanner) run(ctx context.Context, path string) error {
 		switch {
 		case errors.Is(err, errLineTooLong):
 			return s.corrupt("a line longer than %d bytes", MaxLine)
-		case err == io.EOF && len(line) == 0:
+		case errors.Is(err, io.EOF) && len(line) == 0:
 			return nil
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return s.tear(len(line), "the last line has no end")
 		case err != nil:
 			return fmt.Errorf("read journal %s: %w", s.file, err)

@@ -26,11 +26,11 @@ const unseen = -1
 
 // act takes the calls of one answer to their results. The End is set when the
 // run is over after this step.
-func (l *loop) act(ctx context.Context, m *message.Message, requests []message.CallRequest) (*End, error) {
+func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, error) {
 	calls := make([]*call, 0, len(requests))
 	var stop *End
 	for _, req := range requests {
-		c, end, err := l.judge(ctx, m.ID, req)
+		c, end, err := l.judge(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func (l *loop) act(ctx context.Context, m *message.Message, requests []message.C
 }
 
 // judge checks one call, holds it against the guard, and has it decided.
-func (l *loop) judge(ctx context.Context, msg string, req message.CallRequest) (*call, *End, error) {
+func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End, error) {
 	c := &call{ToolCall: message.ToolCall{ID: req.ID, Tool: req.Tool, Step: l.View.Steps}, seen: unseen}
 	checked, err := l.Toolbox.Check(req)
 	if err != nil {

@@ -2,8 +2,7 @@ package loop
 
 import (
 	"crypto/sha256"
-	"fmt"
-	"io"
+	"strconv"
 
 	"agentctl.dev/agentctl/api/message"
 )
@@ -136,11 +135,10 @@ func (g *guard) result(i int, r *message.ToolResult) {
 // resultSignature tells results apart by output and exit code only: durations,
 // times and ids differ each time and mean nothing.
 func resultSignature(r *message.ToolResult) string {
-	h := sha256.New()
+	exit := "none"
 	if r.ExitCode != nil {
-		fmt.Fprintln(h, *r.ExitCode)
+		exit = strconv.Itoa(*r.ExitCode)
 	}
-	fmt.Fprintln(h, r.Code)
-	io.WriteString(h, r.Output)
-	return string(h.Sum(nil))
+	sum := sha256.Sum256([]byte(exit + "\n" + string(r.Code) + "\n" + r.Output))
+	return string(sum[:])
 }

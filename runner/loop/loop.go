@@ -131,7 +131,7 @@ func (l *loop) live(ctx context.Context) (End, error) {
 			}
 			continue
 		}
-		end, err := l.act(ctx, m, out.Calls)
+		end, err := l.act(ctx, out.Calls)
 		if err != nil {
 			return End{}, err
 		}

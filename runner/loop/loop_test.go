@@ -62,7 +62,8 @@ func TestTurnIsToldInOrder(t *testing.T) {
 	w := newWorld(t, calls(`Read {"path":"x"}`), say("done"))
 	w.answers[0].out.Text = "let me look"
 	w.answers[0].emit = []message.Delta{
-		{Kind: message.DeltaText, Text: "let me "}, {Kind: message.DeltaText, Text: "look"},
+		{Kind: message.DeltaText, Text: "let me "},
+		{Kind: message.DeltaText, Text: "look"},
 		{Kind: message.DeltaTool, Index: 0, Tool: "Read", Call: "c0-Read", Text: `{"path":`},
 		{Kind: message.DeltaTool, Index: 0, Text: `"x"}`},
 	}

@@ -111,7 +111,7 @@ func (s *stream) callPiece(d message.Delta) error {
 		return fmt.Errorf("tool call %d of the answer comes before call %d", d.Index, len(s.calls))
 	}
 	if d.Index == len(s.calls) {
-		if _, err := s.openCall(d.Call, d.Tool); err != nil {
+		if err := s.openCall(d.Call, d.Tool); err != nil {
 			return err
 		}
 	}
@@ -120,14 +120,14 @@ func (s *stream) callPiece(d message.Delta) error {
 
 // openCall begins a tool call. An id that the run has seen is replaced: the
 // model's ids need not be unique, ours are.
-func (s *stream) openCall(id, tool string) (*openPart, error) {
+func (s *stream) openCall(id, tool string) error {
 	taken := slices.ContainsFunc(s.calls, func(c *openPart) bool { return c.call == id })
 	if id == "" || taken || s.loop.View.Call(id) != nil {
 		id = s.loop.NewID("call")
 	}
 	p := &openPart{part: s.loop.NewID("part"), call: id, tool: tool}
 	s.calls = append(s.calls, p)
-	return p, s.tell(p.part, id, event.ToolInputStart{Tool: tool})
+	return s.tell(p.part, id, event.ToolInputStart{Tool: tool})
 }
 
 func (s *stream) gather(p *openPart, text string, payload func(string) event.Payload) error {
@@ -161,7 +161,7 @@ func (s *stream) finish(out *message.Output) error {
 	for i := range out.Calls {
 		c := &out.Calls[i]
 		if i >= len(s.calls) {
-			if _, err := s.openCall(c.ID, c.Tool); err != nil {
+			if err := s.openCall(c.ID, c.Tool); err != nil {
 				return err
 			}
 		}

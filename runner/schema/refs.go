@@ -69,7 +69,7 @@ func (r *follower) target(ref string, place []string) int {
 		return 0
 	}
 	var to []string
-	for _, part := range strings.Split(strings.TrimPrefix(ref, "#"), "/") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
 		if part != "" {
 			to = append(to, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 		}

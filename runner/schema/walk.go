@@ -230,7 +230,7 @@ func (w *walker) combined(value any, s map[string]any, place []string, depth int
 // resolve follows a reference inside of the schema.
 func (w *walker) resolve(ref string) (any, bool) {
 	here := w.root
-	for _, part := range strings.Split(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
 		if part == "" {
 			continue
 		}

@@ -269,8 +269,8 @@ func reply(r *host.CallResult) Reply {
 // errorCode takes only those codes from a program that speak of its own doing:
 // a program cannot claim that the policy denied a call.
 func errorCode(code string) message.ErrorCode {
-	switch c := message.ErrorCode(code); c {
-	case message.CodeTimeout, message.CodeCancelled, message.CodeSchema, message.CodeOutputLimit:
+	own := []message.ErrorCode{message.CodeTimeout, message.CodeCancelled, message.CodeSchema, message.CodeOutputLimit}
+	if c := message.ErrorCode(code); slices.Contains(own, c) {
 		return c
 	}
 	return message.CodeTool
