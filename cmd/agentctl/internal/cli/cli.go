@@ -5,14 +5,17 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 )
 
@@ -31,7 +34,14 @@ type app struct {
 }
 
 // Main runs one command line and returns the exit code.
-func Main(args []string, s Streams) int {
+func Main(args []string, s Streams) (code int) {
+	defer func() {
+		// Left alone, a panic would exit with 2, the code of a usage error.
+		if p := recover(); p != nil {
+			_, _ = fmt.Fprintf(s.Err, "error: agentctl failed: %v\nhint: this is a defect of agentctl; please report it with what follows\n%s", p, debug.Stack())
+			code = reason.ExitFailed
+		}
+	}()
 	a := &app{Streams: s, getenv: os.Getenv, color: newChoice(display.ColorAuto, display.ColorAlways, display.ColorNever)}
 	root := a.rootCmd()
 	if err := misplaced(root, args); err != nil {

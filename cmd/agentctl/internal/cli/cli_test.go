@@ -275,3 +275,18 @@ func TestVerbsTakeARunFromBeginningToEnd(t *testing.T) {
 		}
 	}
 }
+
+// broken is a stream that panics, as a defect of this program would.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("defect") }
+
+func TestPanicIsNoUsageError(t *testing.T) {
+	var stderr bytes.Buffer
+	if code := Main([]string{"version"}, Streams{In: strings.NewReader(""), Out: broken{}, Err: &stderr}); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if !strings.Contains(stderr.String(), "agentctl failed: defect") || !strings.Contains(stderr.String(), "goroutine") {
+		t.Errorf("stderr does not tell what happened:\n%s", stderr.String())
+	}
+}
