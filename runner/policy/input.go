@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"strings"
+	"unicode"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -50,6 +51,9 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 	if err := unambiguous(fields, j.args.Fields()); err != nil {
 		return nil, err
 	}
+	if err := alike(args); err != nil {
+		return nil, err
+	}
 	f := e.context.Workspace.establish(j.tool, raw, args)
 	in := &input{raw: raw, facts: f, large: f.large, tool: j.tool.Name, variables: map[*Compiled]*expr.Lazy{}}
 	if f.shell && f.script.Dynamic {
@@ -84,14 +88,50 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 func unambiguous(args map[string]any, declared []string) error {
 	seen := make(map[string]string, len(args)+len(declared))
 	for _, name := range declared {
-		seen[strings.ToLower(name)] = name
+		seen[fold(name)] = name
 	}
 	for name := range args {
-		low := strings.ToLower(name)
+		low := fold(name)
 		if have, ok := seen[low]; ok && have != name {
 			return fmt.Errorf("the argument %q can be taken for %q", name, have)
 		}
 		seen[low] = name
+	}
+	return nil
+}
+
+// fold makes names equal that a reader which ignores case takes for the same.
+// Lower case is not enough: encoding/json reads the long s and the Kelvin sign
+// as s and k.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for x := unicode.SimpleFold(r); x != r; x = unicode.SimpleFold(x) {
+			least = min(least, x)
+		}
+		return least
+	}, name)
+}
+
+// alike refuses members of one object, at any depth, whose names differ only by
+// case, for the reason that unambiguous gives.
+func alike(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		if err := unambiguous(v, nil); err != nil {
+			return err
+		}
+		for _, x := range v {
+			if err := alike(x); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if err := alike(x); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -101,6 +101,11 @@ func redactFields(v any, fields []string, at string) any {
 		for i := range v {
 			v[i] = redactFields(v[i], fields, at)
 		}
+	case string:
+		// JSON inside of JSON: the body of a message, a log line.
+		if t := strings.TrimLeft(v, " \t\r\n"); (strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[")) && json.Valid([]byte(v)) {
+			return redactJSON(v, fields)
+		}
 	}
 	return v
 }
@@ -141,22 +146,27 @@ func (r *rule) redactText(s string) string {
 	return s
 }
 
-// redactJSON rewrites a text that is JSON and leaves every other as it is.
+// withheld stands for a result whose fields cannot be told apart.
+const withheld = "[redacted: the result is no complete JSON]"
+
+// redactJSON rewrites a text that is JSON, or several of them. In any other text
+// the fields are looked for by their names as JSON writes them: output that was
+// cut, or has a line before it, still holds them.
 func redactJSON(s string, fields []string) string {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		if t := strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[{") {
-			// JSON that was cut may still hold the field.
-			return "[redacted: the result is no complete JSON]"
+		if t := strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(t, "{") || cutList.MatchString(t) {
+			// JSON that was cut may hold a part of the field.
+			return withheld
 		}
-		return s
+		return redactNamed(s, fields)
 	}
 	switch v.(type) {
 	case map[string]any, []any:
 	default:
-		return s
+		return redactNamed(s, fields)
 	}
 	rest := s[d.InputOffset():]
 	b, err := json.Marshal(redactFields(v, fields, ""))
@@ -166,11 +176,52 @@ func redactJSON(s string, fields []string) string {
 	return string(b) + redactRest(rest, fields)
 }
 
+// cutList is the beginning of a list of objects or lists.
+var cutList = regexp.MustCompile(`^(?:\[\s*)+\{`)
+
 // redactRest goes on with the next value of a stream of JSON, or our footer.
 func redactRest(rest string, fields []string) string {
 	trimmed := strings.TrimLeft(rest, " \t\r\n")
-	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
+	if trimmed == "" {
 		return rest
 	}
+	if trimmed[0] != '{' && trimmed[0] != '[' {
+		return redactNamed(rest, fields)
+	}
 	return rest[:len(rest)-len(trimmed)] + redactJSON(trimmed, fields)
+}
+
+// member is a name and the beginning of its value, as JSON writes them, also
+// inside a text of JSON.
+var member = regexp.MustCompile(`\\*"((?:[^"\\]|\\[^"])*)\\*"\s*:\s*(\\*"(?:[^"\\]|\\.)*"?|[^\s,}\]]+)`)
+
+// redactNamed replaces the values of fields in a text that is no JSON. A value
+// that goes on behind what can be told withholds the text.
+func redactNamed(s string, fields []string) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f[strings.LastIndexByte(f, '.')+1:]
+	}
+	var out strings.Builder
+	at := 0
+	for at < len(s) {
+		m := member.FindStringSubmatchIndex(s[at:])
+		if m == nil {
+			break
+		}
+		if !slices.Contains(names, s[at+m[2]:at+m[3]]) {
+			// The value may hold the next name.
+			out.WriteString(s[at : at+m[4]])
+			at += m[4]
+			continue
+		}
+		if c := s[at+m[4]]; c == '{' || c == '[' || c == '\\' {
+			return withheld
+		}
+		out.WriteString(s[at : at+m[4]])
+		out.WriteString(`"` + redacted + `"`)
+		at += m[5]
+	}
+	out.WriteString(s[at:])
+	return out.String()
 }

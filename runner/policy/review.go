@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -70,8 +71,11 @@ func (e *Engine) review(ctx context.Context, j *judged, in *input, result *messa
 // rewrite redacts everything of a result that anybody can read.
 func (r *rule) rewrite(t *message.ToolResult) {
 	text, output := r.redactText(t.Text), r.redactText(t.Output)
-	if text != t.Text || output != t.Output {
-		// The blob holds the text as it was.
+	if t.Blob != "" {
+		// The blob holds the text as it was, also what is not shown of it: nobody
+		// who reads the result may learn its name.
+		text = strings.ReplaceAll(text, fmt.Sprintf("read the rest with path %q", "blob:"+t.Blob), "a rule withholds the rest")
+		text, output = strings.ReplaceAll(text, t.Blob, redacted), strings.ReplaceAll(output, t.Blob, redacted)
 		t.Blob = ""
 	}
 	t.Text, t.Output, t.Title = text, output, r.redactText(t.Title)
