@@ -621,7 +621,14 @@ func TestLimitsOfAgentAndRun(t *testing.T) {
 		t.Errorf("%d calls, want 2: the run narrows the agent", n)
 	}
 	free := newPlace(t, agent("limits: {maxCost: \"1.00\"}", push), nil)
-	want(t, free.run(t), reason.BudgetExceeded)
+	out = free.run(t)
+	want(t, out, reason.Completed)
+	if cost := out.Result().Cost; cost == nil || *cost != "0.00" {
+		t.Errorf("a script costs %v", cost)
+	}
+	unpriced := newPlace(t, strings.ReplaceAll(openaiAgent("http://127.0.0.1:9/v1", ""), "  pricing: {", "  parameters: {maxOutputTokens: 10} # {"), nil)
+	write(t, filepath.Join(unpriced.manifests, "run.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec: {agentRef: {name: a}, limits: {maxCost: \"1.00\"}}\n")
+	want(t, unpriced.run(t), reason.BudgetExceeded)
 	same := newPlace(t, agent("tools: [{name: list}]", strings.Repeat("- calls: [{tool: list, args: {}}]\n", 5)), nil)
 	want(t, same.run(t), reason.LoopDetected)
 	silent := newPlace(t, agent("", "- when: 1 > 2\n"), nil)

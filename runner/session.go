@@ -295,7 +295,10 @@ func (s *session) limits() loop.Limits {
 		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: micros * 1_000_000,
 		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Money: model.FormatUSD,
 	}
-	if p := s.Model.Spec.Pricing; p != nil {
+	switch p := s.Model.Spec.Pricing; {
+	case s.Model.Spec.Provider == v1alpha1.ProviderScripted:
+		limits.Price = func(message.Usage) (int64, bool) { return 0, true }
+	case p != nil:
 		limits.Price = func(u message.Usage) (int64, bool) {
 			pico, err := model.Cost(*p, u)
 			return pico, err == nil
