@@ -21,7 +21,9 @@ import (
 // inherited by every child and can be read of every process of the same user,
 // so each command bears a number of its own as its limit of real-time CPU time
 // (RLIMIT_RTTIME), which no ordinary process ever reaches. The hard limit is set
-// too: it can only be lowered, which makes the process a stray.
+// too: it can only be lowered, which makes the process a stray. Where the hard
+// limit is already somebody's mark, that of the runner that started this
+// program, it is left alone: the numbers lie below it, in the soft limit.
 //
 // Orphans come to this process (PR_SET_CHILD_SUBREAPER): as long as it has no
 // children, no command has left anything behind, and there is nothing to search.
@@ -34,19 +36,31 @@ type forest struct {
 	live map[uint64]*tree
 }
 
+const (
+	// leastMark is 12 days of real-time CPU, in microseconds.
+	leastMark = 1 << 40
+	mostMark  = 1 << 62
+	// maxMarks is after how many commands the numbers begin anew.
+	maxMarks = 1 << 24
+)
+
 func newForest() *forest {
 	f := &forest{live: map[uint64]*tree{}}
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	// Whoever started this program may have left descriptors open that are not
 	// meant for commands; Go's own are closed on exec anyway.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &f.own) != nil || f.own.Max != unix.RLIM_INFINITY {
+	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &f.own) != nil {
 		return f // base stays 0: only process groups are known
+	}
+	room := min(f.own.Max, mostMark)
+	if room < 2*leastMark {
+		return f
 	}
 	// A second program of this kind may run beside us: numbers must differ.
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // it never fails
-	f.base = 1<<62 | binary.LittleEndian.Uint64(r[:])>>3&^(1<<24-1)
+	f.base = room/2 + binary.LittleEndian.Uint64(r[:])%(room/2-maxMarks)
 	return f
 }
 
@@ -56,7 +70,7 @@ func (f *forest) plant(cmd *exec.Cmd) (*tree, error) {
 	defer f.mu.Unlock()
 	var mark uint64
 	if f.base != 0 {
-		f.last = (f.last + 1) % (1 << 24)
+		f.last = (f.last + 1) % maxMarks
 		mark = f.base + f.last
 		// The child must bear the mark before its first instruction. Only the
 		// soft limit is changed here: it can be set back.
@@ -70,8 +84,10 @@ func (f *forest) plant(cmd *exec.Cmd) (*tree, error) {
 		return nil, err
 	}
 	if mark != 0 {
-		_ = unix.Prlimit(t.root, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark}, nil)
 		f.live[mark] = t
+	}
+	if mark != 0 && f.own.Max == unix.RLIM_INFINITY {
+		_ = unix.Prlimit(t.root, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark}, nil)
 	}
 	return t, nil
 }
@@ -92,11 +108,11 @@ func (f *forest) bare() bool {
 // The command itself is left to its own Wait until that has returned.
 func (t *tree) living(exited bool) []int {
 	if t.mark == 0 {
-		return t.group()
+		return t.survivors(exited)
 	}
 	names, err := processes()
 	if err != nil {
-		return t.group()
+		return t.survivors(exited)
 	}
 	var pids []int
 	for _, name := range names {
@@ -114,6 +130,18 @@ func (t *tree) living(exited bool) []int {
 		}
 	}
 	return pids
+}
+
+// survivors returns the tree's process group. Orphans of it that have ended are
+// ours to collect, or the group would seem to live on. Before the command's own
+// end they are not: its Wait would find nothing.
+func (t *tree) survivors(exited bool) []int {
+	for exited {
+		if got, err := unix.Wait4(-t.root, nil, unix.WNOHANG, nil); err != nil || got <= 0 {
+			break
+		}
+	}
+	return t.group()
 }
 
 // owns says whether a process bears the tree's mark. A child of ours with a
