@@ -17,6 +17,9 @@ type text struct {
 	root func() *yaml.Node
 	// lines are made when the first finding shows one.
 	lines func() [][]byte
+	// words says whether the text holds a word that YAML 1.1 reads as a boolean.
+	// Every free-form value asks, so the text is searched once.
+	words func() bool
 }
 
 func newText(file string, c chunk) *text {
@@ -28,6 +31,7 @@ func newText(file string, c chunk) *text {
 		}
 		return n.Content[0]
 	})
+	t.words = sync.OnceValue(func() bool { return words(c.data) })
 	t.lines = sync.OnceValue(func() [][]byte { return bytes.Split(c.data, []byte("\n")) })
 	return t
 }

@@ -50,12 +50,16 @@ func (s *shape) pattern(path, pattern, v string) Finding {
 	return s.doc.Errorf(path, "%q does not match %s", text, pattern)
 }
 
-// words reports whether the text may hold a plain word that YAML 1.1 reads as
+// words reports whether a document may hold a plain word that YAML 1.1 reads as
 // a boolean. It looks at bytes only: most manifests hold none.
-func (t *text) words() bool {
-	data := t.data
-	for i := range data {
-		if !strings.ContainsRune("yYnNoO", rune(data[i])) || i > 0 && !strings.ContainsRune(" \t\n[{,-", rune(data[i-1])) {
+func words(data []byte) bool {
+	for i, c := range data {
+		switch c {
+		case 'y', 'Y', 'n', 'N', 'o', 'O':
+		default:
+			continue
+		}
+		if i > 0 && !strings.ContainsRune(" \t\n[{,-", rune(data[i-1])) {
 			continue
 		}
 		end := i
