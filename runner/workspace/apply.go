@@ -99,6 +99,9 @@ func Apply(ctx context.Context, a Application) error {
 	} else if err != nil {
 		return fmt.Errorf("apply to %s: lock: %w", a.Source, err)
 	}
+	// Closing alone would not do: a program that is being started at this moment
+	// may hold a copy of the descriptor.
+	defer func() { _ = unix.Flock(int(r.file.Fd()), unix.LOCK_UN) }()
 	s := newSwapper(r, a)
 	defer s.closeStage()
 	if err := s.recover(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,9 +53,7 @@ func TestApplyMakesExactlyTheChange(t *testing.T) {
 	must(t, Apply(context.Background(), app))
 	want := files{}
 	for _, m := range []files{target, extra} {
-		for k, v := range m {
-			want[k] = v
-		}
+		maps.Copy(want, m)
 	}
 	if diff := cmp.Diff(want, read(t, spec.Source)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -125,6 +124,7 @@ func steps(t *testing.T) []string {
 var errInjected = errors.New("injected")
 
 func TestFailureAtEveryStepIsUndone(t *testing.T) {
+	t.Parallel()
 	names := steps(t)
 	for i, name := range names {
 		spec, c := changed(t)
@@ -178,6 +178,7 @@ func applyUntil(t *testing.T, app Application, n int) (died bool) {
 }
 
 func TestCrashAtEveryStepIsFinishedByTheNextApply(t *testing.T) {
+	t.Parallel()
 	for n := range len(steps(t)) {
 		spec, c := changed(t)
 		app := application(spec, c)
@@ -196,6 +197,7 @@ func TestCrashAtEveryStepIsFinishedByTheNextApply(t *testing.T) {
 }
 
 func TestEditAfterACrashIsNotLost(t *testing.T) {
+	t.Parallel()
 	names := steps(t)
 	for n := range names {
 		spec, c := changed(t)
@@ -245,6 +247,7 @@ func TestFileSystemWithoutExchange(t *testing.T) {
 }
 
 func TestSwapBetweenCheckAndWriteEscapesNothing(t *testing.T) {
+	t.Parallel()
 	outside := t.TempDir()
 	files{"x": "outside\n", "y": "outside\n"}.write(t, outside)
 	for _, at := range []string{"record staging", "stage mod", "record swapping", "remove d/x", "replace mod"} {

@@ -129,9 +129,10 @@ func (w *Workspace) compare(ctx context.Context, now *Snapshot) (*Change, error)
 	c := &Change{Strategy: w.spec.Strategy, Files: []FileChange{}}
 	before, after := w.base.index(), now.index()
 	for p, old := range before {
-		if neu := after[p]; neu == nil || neu.Type != old.Type {
-			c.add(p, old, neu)
-		} else if !old.version().same(neu.version()) {
+		neu := after[p]
+		switch {
+		case neu == nil && now.hides(p):
+		case neu == nil || neu.Type != old.Type || !old.version().same(neu.version()):
 			c.add(p, old, neu)
 		}
 	}
@@ -224,7 +225,7 @@ func (w *Workspace) record(root *root, f *FileChange) ([]byte, error) {
 	b, err := root.read(f.Path, maxApply)
 	if err != nil {
 		f.NotApplicable = "it could not be read: " + err.Error()
-		return nil, nil
+		return nil, nil //nolint:nilerr // the change itself says so, and is refused by Apply
 	}
 	f.New.Size, f.New.Hash = int64(len(b)), hashOf(b)
 	if w.spec.Blobs == nil {

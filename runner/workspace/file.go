@@ -66,17 +66,18 @@ func (t *tree) doFile(dir *folder, f *found, buf *[]byte) (*Entry, error) {
 	}
 	src, st, err := openFile(int(dir.src.Fd()), f.name)
 	if err != nil {
-		t.noteLeftOut(p, err)
-		return nil, nil
+		return t.unreadable(p, &f.stat, err), nil
 	}
 	defer src.close()
 	if dir.dst != nil {
 		return t.copyFile(dir, f.name, src, st, buf)
 	}
 	sum, err := t.digest(src, -1, st.Size, buf, true)
+	if errors.Is(err, errRead) {
+		return t.unreadable(p, st, err), nil
+	}
 	if err != nil {
-		t.noteLeftOut(p, err)
-		return nil, nil
+		return nil, err
 	}
 	e := &Entry{Path: Path(p), Type: TypeFile, Mode: uint32(st.Mode) & 0o777, Size: sum.size, Hash: sum.hash, sig: signatureOf(st)}
 	var after unix.Stat_t
@@ -84,6 +85,16 @@ func (t *tree) doFile(dir *folder, f *found, buf *[]byte) (*Entry, error) {
 		e.sig.racy = true // it was being written while it was read
 	}
 	return e, nil
+}
+
+// unreadable is the entry of a file that is there but whose content is not to
+// be had: without one it would count as deleted. A copy simply lacks it.
+func (t *tree) unreadable(p string, st *unix.Stat_t, err error) *Entry {
+	t.noteLeftOut(p, err)
+	if t.target != "" || vanished(err) {
+		return nil
+	}
+	return &Entry{Path: Path(p), Type: TypeFile, Mode: uint32(st.Mode) & 0o777, Size: st.Size}
 }
 
 // copyFile writes and hashes in one pass: the hash is that of the copy, even

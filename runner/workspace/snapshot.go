@@ -90,6 +90,19 @@ type Snapshot struct {
 	// Files and Bytes are totals.
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
+
+	// hidden are folders that could not be listed.
+	hidden []string
+}
+
+// hides reports whether nobody can know what stands at p.
+func (s *Snapshot) hides(p Path) bool {
+	for _, dir := range s.hidden {
+		if dir == "" || string(p) == dir || strings.HasPrefix(string(p), dir+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func newSnapshot(entries []Entry, tick unix.Timespec) *Snapshot {

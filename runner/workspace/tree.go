@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -46,6 +47,7 @@ type tree struct {
 	err     error
 	entries []Entry
 	folders []madeFolder
+	hidden  []string
 }
 
 // job is a folder to list, or some files of one.
@@ -115,7 +117,9 @@ func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
 	if err := t.dressFolders(); err != nil {
 		return nil, err
 	}
-	return newSnapshot(t.entries, currentTick()), nil
+	s := newSnapshot(t.entries, currentTick())
+	s.hidden = t.hidden
+	return s, nil
 }
 
 func (t *tree) openTop(top *folder) (err error) {
@@ -232,7 +236,7 @@ func (t *tree) doFolder(j job) error {
 			}
 			return nil
 		case err != nil:
-			t.notes.note("%q was not read to its end: %v", dir.path, err)
+			t.hide(dir, err)
 			return nil
 		}
 	}
@@ -292,7 +296,7 @@ func (t *tree) enter(parent *folder, name string) (*folder, error) {
 	d := &folder{path: parent.child(name), git: parent.git || name == gitName}
 	fd, err := unix.Openat(int(parent.src.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.noteLeftOut(d.path, err)
+		t.hide(d, err)
 		return nil, nil
 	}
 	d.src = os.NewFile(uintptr(fd), d.path)
@@ -314,6 +318,18 @@ func (t *tree) enter(parent *folder, name string) (*folder, error) {
 	return d, nil
 }
 
+// hide notes a folder that cannot be listed. What is known of it stays as it
+// was: it must not look deleted.
+func (t *tree) hide(d *folder, err error) {
+	t.noteLeftOut(d.path, err)
+	if t.target != "" || vanished(err) || d.git {
+		return
+	}
+	t.mu.Lock()
+	t.hidden = append(t.hidden, d.path)
+	t.mu.Unlock()
+}
+
 func (t *tree) makeFolder(parent, d *folder, name string, st *unix.Stat_t) error {
 	at := int(parent.dst.Fd())
 	if err := unix.Mkdirat(at, name, 0o700); err != nil {
@@ -333,8 +349,7 @@ func (t *tree) makeFolder(parent, d *folder, name string, st *unix.Stat_t) error
 
 // dressFolders gives the made folders their modes and times, the deepest first.
 func (t *tree) dressFolders() error {
-	for i := len(t.folders) - 1; i >= 0; i-- {
-		f := t.folders[i]
+	for _, f := range slices.Backward(t.folders) {
 		p := filepath.Join(t.target, filepath.FromSlash(f.path))
 		if err := unix.Chmod(p, f.mode); err != nil {
 			return fmt.Errorf("set the mode of %q: %w", f.path, err)
@@ -347,8 +362,11 @@ func (t *tree) dressFolders() error {
 }
 
 func (t *tree) noteLeftOut(p string, err error) {
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return // changed under our hands: it is not what was listed
+	if !vanished(err) {
+		t.notes.note("%q was left out: %v", p, err)
 	}
-	t.notes.note("%q was left out: %v", p, err)
 }
+
+// vanished is what a path answers that changed under our hands: it is no
+// longer what was listed.
+func vanished(err error) bool { return absent(err) || errors.Is(err, errNotRegular) }

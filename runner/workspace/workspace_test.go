@@ -312,6 +312,28 @@ func TestUnreadableFileIsAWarning(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root can read everything")
+	}
+	w, spec := setup(t, files{"a": "a", "dir/x": "x", "dir/y/z": "z"})
+	ready(t, w)
+	dir := filepath.Join(w.Dir(), "dir")
+	must(t, os.Chmod(filepath.Join(w.Dir(), "a"), 0))
+	must(t, os.Chmod(dir, 0))
+	c := changes(t, w)
+	must(t, os.Chmod(dir, 0o700))
+	if diff := cmp.Diff(map[string]string{"a": Modified}, kinds(c)); diff != "" || len(c.RemovedDirs) != 0 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := Apply(context.Background(), application(spec, c)); err == nil || !strings.Contains(err.Error(), "could not be read") {
+		t.Errorf("apply: %v", err)
+	}
+	if notes := strings.Join(w.Notes(), "\n"); !strings.Contains(notes, `"dir" was left out`) {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
 func TestExcludedAndSkippedPathsAreNoPart(t *testing.T) {
 	tree := files{
 		"a.go": "a", "node_modules/x/i.js": "x", "web/node_modules/y": "y", "build/out": "o", "web/build/keep": "k",
