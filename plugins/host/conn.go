@@ -34,6 +34,10 @@ func (p *Plugin) connect(addr string, maxMessage int) error {
 		}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		// Fixed windows: gRPC otherwise measures the path by a ping and its answer
+		// with every message, which on a local socket costs more than the call.
+		grpc.WithInitialWindowSize(toolpb.Window),
+		grpc.WithInitialConnWindowSize(toolpb.Window),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),

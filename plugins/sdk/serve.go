@@ -52,7 +52,9 @@ type guest struct {
 // newGRPC makes the server that go-plugin fills. GRPCController.Shutdown, the
 // health service and the handshake line are go-plugin's.
 func (g *guest) newGRPC(opts []grpc.ServerOption) *grpc.Server {
-	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(g))
+	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(g),
+		// Fixed windows keep gRPC from pinging the other side with every message.
+		grpc.InitialWindowSize(toolpb.Window), grpc.InitialConnWindowSize(toolpb.Window))
 	return grpc.NewServer(opts...)
 }
 

@@ -18,6 +18,8 @@ const (
 	// MaxMessage is the largest message either end accepts. gRPC's own default
 	// of 4 MiB is less than a large file in an argument.
 	MaxMessage = 64 << 20
+	// Window is how much may be on its way before the reader has taken it.
+	Window = 1 << 20
 	// MaxChunk is the most an output event carries.
 	MaxChunk = 32 << 10
 	// MaxProgress is the most a progress event carries.
