@@ -80,7 +80,8 @@ const (
 )
 
 // establish finds out what a call does. It reads the file system for symbolic
-// links only.
+// links and for the names that a pattern of a script stands for, and for nothing
+// else.
 func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 	f := &facts{root: filepath.Clean(w.Root)}
 	fields, _ := args.(map[string]any)
@@ -188,20 +189,49 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 		r := w.resolve(f.script.Joined(p), opRead)
 		r.redirect = redirected(p, false)
 		f.add(r)
+		w.expanded(f, p, opRead)
 	}
 	for _, p := range f.script.Writes {
 		r := w.resolve(f.script.Joined(p), opWrite)
 		r.redirect = redirected(p, true)
 		f.add(r)
+		w.expanded(f, p, opWrite)
 	}
 	// A deletion is a write and a delete: a rule may be written for either.
 	for _, p := range f.script.Deletes {
 		f.add(w.resolve(f.script.Joined(p), opDelete))
+		w.expanded(f, p, opDelete)
 	}
 	for _, p := range f.script.Operands {
 		f.add(w.resolve(f.script.Joined(p), opExecute))
+		w.expanded(f, p, opExecute)
 	}
 	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
+}
+
+// expanded adds the files that a pattern of a script stands for: a rule about a
+// file counts however its name is written.
+func (w Workspace) expanded(f *facts, raw, op string) {
+	if raw == shell.Unknown || !strings.ContainsAny(raw, "*?[") {
+		return
+	}
+	full := f.script.Joined(raw)
+	if strings.HasPrefix(full, "~") {
+		return // outside, and nobody knows whose home it is
+	}
+	if !filepath.IsAbs(full) {
+		full = filepath.Clean(w.Root) + "/" + full
+	}
+	names, all := matching(full)
+	if !all {
+		f.script.Dynamic = true
+		f.script.Reasons = add(f.script.Reasons, "a pattern that stands for too many files")
+	}
+	for _, n := range names {
+		p := w.resolve(n, op)
+		p.Raw = raw
+		f.add(p)
+	}
 }
 
 // resolve says where a path leads.

@@ -227,6 +227,10 @@ func (a *analyser) url(w word) {
 		a.dynamic("an address is not known")
 		return
 	}
+	if len(w.text) > 5 && strings.EqualFold(w.text[:5], "file:") {
+		a.dynamic("an address that names a file")
+		return
+	}
 	if strings.Contains(w.text, "://") {
 		a.hostOf(w.text)
 		return
@@ -270,6 +274,9 @@ func (a *analyser) options(table string, args []word, sc *scope) (operands []wor
 		hits[name] = true
 		action, ok := actions[name]
 		if !ok {
+			if attached {
+				a.attached(value, sc)
+			}
 			continue
 		}
 		v := word{text: value, known: true, glob: w.glob}
@@ -287,6 +294,19 @@ func (a *analyser) options(table string, args []word, sc *scope) (operands []wor
 		a.option(strings.TrimSuffix(action, "?"), v, sc)
 	}
 	return operands, hits
+}
+
+// attached judges the value of a long option that we do not know: it may be a
+// file, unless it is a word that such options take.
+func (a *analyser) attached(value string, sc *scope) {
+	switch value {
+	case "", "auto", "always", "never", "yes", "no", "all", "none", "short", "full", "true", "false":
+		return
+	}
+	if isNumber(value) || strings.Contains(value, "://") {
+		return
+	}
+	a.facts.Operands = appendNew(a.facts.Operands, a.path(value, sc))
 }
 
 // abbreviated resolves a long option cut short, as getopt accepts it.
@@ -332,6 +352,9 @@ func (a *analyser) option(action string, v word, sc *scope) {
 			return
 		}
 		at := strings.IndexByte(v.text, '@')
+		if less := strings.Index(v.text, "=<"); at < 0 && less >= 0 {
+			at = less + 1 // curl -F name=<file
+		}
 		if at < 0 {
 			return
 		}

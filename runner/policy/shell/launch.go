@@ -88,18 +88,93 @@ func gitLaunches(sub string, args []word) string {
 	return ""
 }
 
+// gitFiles are options of git whose value is a file; write says that git writes
+// it. A letter may have its value attached, a word may be cut short.
+var gitFiles = []struct {
+	sub, option string
+	write       bool
+}{
+	{"", "--output", true},
+	{"archive", "-o", true},
+	{"format-patch", "-o", true},
+	{"format-patch", "--output-directory", true},
+	{"commit", "-F", false},
+	{"commit", "--file", false},
+	{"commit", "-t", false},
+	{"commit", "--template", false},
+	{"commit", "--pathspec-from-file", false},
+	{"tag", "-F", false},
+	{"tag", "--file", false},
+	{"notes", "-F", false},
+	{"notes", "--file", false},
+	{"merge", "-F", false},
+	{"merge", "--file", false},
+	{"blame", "--contents", false},
+	{"blame", "-S", false},
+	{"blame", "--ignore-revs-file", false},
+	{"grep", "-f", false},
+	{"archive", "--add-file", false},
+	{"add", "--pathspec-from-file", false},
+	{"checkout", "--pathspec-from-file", false},
+	{"ls-files", "-X", false},
+	{"ls-files", "--exclude-from", false},
+	{"diff", "-O", false},
+	{"show", "-O", false},
+	{"log", "-O", false},
+	{"apply", "--build-fake-ancestor", true},
+}
+
+// gitFile notes the file that an option of git names.
+func (a *analyser) gitFile(sub string, at int, args []word, sc *scope) {
+	for _, f := range gitFiles {
+		if f.sub != "" && f.sub != sub {
+			continue
+		}
+		value, ok := optionValue(f.option, at, args)
+		switch {
+		case !ok:
+		case f.write:
+			a.touchWord(value, "w", sc)
+		default:
+			a.touchWord(value, "r", sc)
+		}
+	}
+}
+
+// optionValue returns the value of an option, if it is the one at args[at].
+func optionValue(option string, at int, args []word) (value word, ok bool) {
+	w := args[at]
+	name, text, attached := strings.Cut(w.text, "=")
+	switch {
+	case strings.HasPrefix(option, "--"):
+		ok = len(name) > 4 && strings.HasPrefix(option, name)
+	case w.text == option:
+		ok, attached = true, false
+	case strings.HasPrefix(w.text, option):
+		ok, attached, text = true, true, w.text[len(option):]
+	}
+	switch {
+	case !ok:
+		return word{}, false
+	case attached:
+		return word{text: text, known: true, glob: w.glob}, true
+	case at+1 < len(args):
+		return args[at+1], true
+	}
+	return word{}, false
+}
+
 func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 	for i, w := range args {
+		if w.known {
+			a.gitFile(sub, i, args, sc)
+		}
 		text := i > 0 && args[i-1].known && slices.Contains([]string{"-m", "--message", "--author", "--date", "-am"}, args[i-1].text)
 		switch {
 		case !w.known:
 			if !(text && !w.split) {
 				a.dynamic("an argument of git is not known")
 			}
-		case strings.HasPrefix(w.text, "--output="):
-			a.write(strings.TrimPrefix(w.text, "--output="), sc)
-		case (sub == "archive" || sub == "format-patch") && i > 0 && args[i-1].text == "-o":
-			a.write(w.text, sc)
 		case text || strings.HasPrefix(w.text, "-"):
 		case sub == "rm" || sub == "mv":
 			a.write(w.text, sc)
@@ -434,13 +509,30 @@ func (a *analyser) assigned(names []word) {
 	}
 }
 
+// meanings are the options of shopt, and of bash -O, that change what a name or
+// a pattern stands for.
+var meanings = map[string]bool{
+	"expand_aliases": true, "dotglob": true, "extglob": true, "globstar": true, "nocaseglob": true, "cdable_vars": true, "cdspell": true, "autocd": true,
+	"globskipdots": true, "globasciiranges": true, "assoc_expand_once": true, "array_expand_once": true,
+}
+
+// changesMeaning says the same of a word behind set: -a exports what is set, -P
+// lets cd follow links, -k takes every assignment for one of the command.
+func changesMeaning(option string) bool {
+	switch option {
+	case "allexport", "physical", "keyword":
+		return true
+	}
+	return len(option) > 1 && (option[0] == '-' || option[0] == '+') && option[1] != '-' && strings.ContainsAny(option, "aPk")
+}
+
 func declare(a *analyser, name string, args []word, _ *scope) {
 	for _, w := range args {
 		n, _, has := strings.Cut(w.text, "=")
 		switch {
 		case !w.known && name != "set":
 			a.dynamic("a declaration that is not known")
-		case name == "shopt" && w.text == "expand_aliases", name == "set" && (w.text == "allexport" || w.text == "-a"):
+		case name == "shopt" && meanings[w.text], name == "set" && changesMeaning(w.text):
 			a.dynamic("an option that changes what names mean")
 		case name != "set" && name != "shopt" && selects(n):
 			a.dynamic("the variable " + n + " decides what runs")

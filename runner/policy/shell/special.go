@@ -96,6 +96,7 @@ func loads(name string) bool { return name == "LD_PRELOAD" || name == "LD_AUDIT"
 
 func changeFolder(a *analyser, name string, args []word, sc *scope) {
 	var ops []word
+	physical := false
 	for i, w := range args {
 		if w.known && w.text == "--" {
 			ops = append(ops, args[i+1:]...)
@@ -105,6 +106,7 @@ func changeFolder(a *analyser, name string, args []word, sc *scope) {
 			if name == "pushd" {
 				sc.known = false
 			}
+			physical = physical || strings.ContainsAny(w.text, "P@")
 			continue
 		}
 		ops = append(ops, w)
@@ -112,7 +114,8 @@ func changeFolder(a *analyser, name string, args []word, sc *scope) {
 	switch {
 	case len(ops) == 0 && name != "pushd":
 		sc.cwd, sc.known = "~", true
-	case len(ops) != 1 || !ops[0].known || ops[0].glob || ops[0].text == "-":
+	case len(ops) != 1 || !ops[0].known || ops[0].glob || ops[0].text == "-", physical && strings.Contains(ops[0].text, ".."):
+		// With -P the dots are those behind a link.
 		sc.known = false
 	case path.IsAbs(ops[0].text) || strings.HasPrefix(ops[0].text, "~"):
 		sc.cwd, sc.known = path.Clean(ops[0].text), true
@@ -371,6 +374,9 @@ func shellProgram(a *analyser, name string, args []word, sc *scope) {
 				once(name + " with an option that runs a file")
 			}
 		case len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+'):
+			if changesMeaning(w.text) {
+				a.dynamic("a shell option that changes what names mean")
+			}
 			if strings.ContainsAny(w.text, "lis") {
 				once(name + " as a login or interactive shell")
 			}
@@ -380,7 +386,7 @@ func shellProgram(a *analyser, name string, args []word, sc *scope) {
 			}
 			if strings.HasSuffix(w.text, "o") || strings.HasSuffix(w.text, "O") {
 				i++
-				if i < len(args) && (!args[i].known || args[i].text == "expand_aliases") {
+				if i < len(args) && (!args[i].known || meanings[args[i].text] || changesMeaning(args[i].text)) {
 					a.dynamic("a shell option that is not known")
 				}
 			}
