@@ -509,6 +509,10 @@ func BenchmarkCopy500Files(b *testing.B) {
 		must(b, err)
 		ready(b, w)
 		must(b, w.Close())
+		// Thousands of copies would fill a disk, or a memory.
+		b.StopTimer()
+		must(b, os.RemoveAll(w.Dir()))
+		b.StartTimer()
 	}
 }
 
@@ -522,7 +526,7 @@ func BenchmarkPrepareReturns(b *testing.B) {
 		must(b, err)
 		b.StopTimer()
 		ready(b, w)
-		must(b, w.Close())
+		must(b, errors.Join(w.Close(), os.RemoveAll(w.Dir())))
 		b.StartTimer()
 	}
 }
