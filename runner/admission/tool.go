@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -190,39 +189,8 @@ func shipped(name string) (*v1alpha1.Tool, error) {
 	return t, nil
 }
 
-// materialise fills in what a Tool leaves to its source: a shipped tool's own
-// values, and the documented defaults for the others.
+// materialise writes out what a Tool leaves to its source.
 func materialise(t *v1alpha1.Tool) {
-	s := &t.Spec
-	s.CallName = CallName(t)
-	b := builtin.Tool{
-		Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
-		Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadOnly,
-	}
-	if s.Source.Builtin != nil {
-		if found, ok := builtin.Lookup(s.Source.Builtin.Name); ok {
-			b = found
-			s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(b.Parameters)}
-			s.Risk = max(s.Risk, b.Risk)
-		}
-	}
-	if s.Description == "" {
-		s.Description = b.Description
-	}
-	fill(&s.Risk, b.Risk)
-	for _, e := range b.Effects {
-		if !slices.Contains(s.Effects, e) {
-			s.Effects = append(s.Effects, e)
-		}
-	}
-	fill(&s.Category, b.Category)
-	fill(&s.Concurrency, b.Concurrency)
-	fill(&s.Retry, b.Retry)
-	fill(&s.WorkspaceAccess, b.Access)
-}
-
-func fill[T ~string](field *T, value T) {
-	if *field == "" {
-		*field = value
-	}
+	t.Spec.CallName = CallName(t)
+	builtin.Complete(&t.Spec)
 }

@@ -146,7 +146,9 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 	for _, info := range infos {
 		if info.Name == d.function() {
 			d.Parameters = info.Parameters
-			setDefault(&d.Description, info.Description)
+			if d.Description == "" {
+				d.Description = info.Description
+			}
 			return nil
 		}
 		names = append(names, info.Name)

@@ -15,11 +15,17 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
 func shipped(t *testing.T, name string) Definition {
 	t.Helper()
-	d, err := Define(&v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}}}})
+	manifest := &v1alpha1.Tool{Spec: v1alpha1.ToolSpec{
+		CallName: name, Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}},
+		Limits: v1alpha1.ToolLimits{Timeout: metav1.Duration{Duration: 2 * time.Minute}, OutputBytes: 51200, OutputLines: 2000},
+	}}
+	builtin.Complete(&manifest.Spec)
+	d, err := Define(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,24 +67,9 @@ func registry(t *testing.T, serve serverFunc, tools ...Definition) *Registry {
 	return r
 }
 
-func TestDefineOnlyRaisesAShippedTool(t *testing.T) {
-	d, err := Define(&v1alpha1.Tool{ObjectMeta: metav1.ObjectMeta{Name: "safe"}, Spec: v1alpha1.ToolSpec{
-		Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectNetwork}, Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "bash"}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.Spec.Risk != v1alpha1.RiskR2 || len(d.Spec.Effects) != 4 || d.Spec.WorkspaceAccess != v1alpha1.AccessReadWrite || d.Name != "safe" {
-		t.Errorf("got %+v", d.Spec)
-	}
-	if raised, _ := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Risk: v1alpha1.RiskR3, Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "bash"}}}}); raised.Spec.Risk != v1alpha1.RiskR3 {
-		t.Errorf("a raised risk became %s", raised.Spec.Risk)
-	}
+func TestDefineRefusesAnUnknownShippedTool(t *testing.T) {
 	if _, err := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "nope"}}}}); err == nil {
 		t.Error("an unknown shipped tool was defined")
-	}
-	if d, _ := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"x"}}}}}); d.Spec.Risk != v1alpha1.RiskR2 || d.Spec.Isolation.Minimum != v1alpha1.IsolationSandbox || d.Spec.Network.Mode != v1alpha1.NetworkNone || d.Spec.Retry != v1alpha1.RetryNever {
-		t.Errorf("the defaults of an unknown program are not the strict ones: %+v", d.Spec)
 	}
 }
 

@@ -10,16 +10,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
-// Definition is a tool as a run uses it: the manifest with the floors and the
-// texts of the shipped tool filled in.
+// Definition is a tool as a run uses it.
 type Definition struct {
 	// Name is the call name.
 	Name        string
@@ -33,54 +30,21 @@ type Definition struct {
 	freeText []string
 }
 
-// Define completes a manifest. What a manifest leaves out comes from the
-// shipped tool behind it, or from the defaults of the kind.
+// Define makes a definition of a Tool whose defaults and whose source's contract
+// are written out, as a plan holds it.
 func Define(t *v1alpha1.Tool) (Definition, error) {
 	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy()}
-	if d.Name == "" {
-		d.Name = t.Name
-	}
 	if t.Spec.Parameters != nil {
 		d.Parameters = t.Spec.Parameters.Raw
 	}
-	s := &d.Spec
-	if s.Source.Builtin != nil {
-		b, ok := builtin.Lookup(s.Source.Builtin.Name)
+	if t.Spec.Source.Builtin != nil {
+		b, ok := builtin.Lookup(t.Spec.Source.Builtin.Name)
 		if !ok {
-			return Definition{}, fmt.Errorf("tool %q: no shipped tool is named %q", t.Name, s.Source.Builtin.Name)
+			return Definition{}, fmt.Errorf("tool %q: no shipped tool is named %q", t.Name, t.Spec.Source.Builtin.Name)
 		}
 		d.keepHead, d.freeText = b.KeepHead, b.FreeText
-		d.Parameters = b.Parameters
-		setDefault(&d.Description, b.Description)
-		s.Risk = max(s.Risk, b.Risk) // R0 < R1 < R2 < R3 as text, too
-		for _, e := range b.Effects {
-			if !slices.Contains(s.Effects, e) {
-				s.Effects = append(s.Effects, e)
-			}
-		}
-		setDefault(&s.Category, b.Category)
-		setDefault(&s.Concurrency, b.Concurrency)
-		setDefault(&s.Retry, b.Retry)
-		setDefault(&s.WorkspaceAccess, b.Access)
 	}
-	setDefault(&s.Risk, v1alpha1.RiskR2)
-	setDefault(&s.Category, v1alpha1.CategoryOther)
-	setDefault(&s.Concurrency, v1alpha1.ConcurrencyShared)
-	setDefault(&s.Retry, v1alpha1.RetryNever)
-	setDefault(&s.WorkspaceAccess, v1alpha1.AccessReadOnly)
-	setDefault(&s.Isolation.Minimum, v1alpha1.IsolationSandbox)
-	setDefault(&s.Network.Mode, v1alpha1.NetworkNone)
-	setDefault(&s.Limits.Timeout.Duration, 2*time.Minute)
-	setDefault(&s.Limits.OutputBytes, 51200)
-	setDefault(&s.Limits.OutputLines, 2000)
 	return d, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Digest identifies what an approval is bound to: the name, the schema, the

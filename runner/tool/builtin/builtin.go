@@ -80,6 +80,42 @@ func Lookup(name string) (Tool, bool) {
 	return t, ok
 }
 
+// strict is the contract of a program of which nothing is known.
+var strict = Tool{
+	Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
+	Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadOnly,
+}
+
+// Complete fills in what a Tool leaves to the program behind it: the contract of
+// the shipped tool, which a manifest only raises, or the strict defaults.
+func Complete(s *v1alpha1.ToolSpec) {
+	contract := strict
+	if s.Source.Builtin != nil {
+		if found, ok := Lookup(s.Source.Builtin.Name); ok {
+			contract = found
+			s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(found.Parameters)}
+			s.Risk = max(s.Risk, found.Risk) // R0 < R1 < R2 < R3 as text, too
+			fill(&s.Description, found.Description)
+		}
+	}
+	for _, e := range contract.Effects {
+		if !slices.Contains(s.Effects, e) {
+			s.Effects = append(s.Effects, e)
+		}
+	}
+	fill(&s.Risk, contract.Risk)
+	fill(&s.Category, contract.Category)
+	fill(&s.Concurrency, contract.Concurrency)
+	fill(&s.Retry, contract.Retry)
+	fill(&s.WorkspaceAccess, contract.Access)
+}
+
+func fill[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
 // Names returns the names of all shipped tools, sorted.
 func Names() []string {
 	names := make([]string, 0, len(table))
