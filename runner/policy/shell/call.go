@@ -52,6 +52,7 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	if strings.Contains(first.text, "/") && isKnown(name) && !slices.Contains(systemFolders, path.Dir(first.text)) {
 		a.dynamic(first.text + " has the name of a known program")
 	}
+	a.linking(name, args[1:])
 	if moves, ok := a.funcs[name]; ok {
 		if moves {
 			sc.known = false
@@ -70,6 +71,34 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 		return
 	}
 	a.foreign(args[1:], sc)
+}
+
+// linking notes that a command makes symbolic links.
+func (a *analyser) linking(name string, args []word) {
+	if name != "ln" && name != "cp" {
+		return
+	}
+	for _, w := range args {
+		t := w.text
+		if !w.known || strings.HasPrefix(t, "--s") || len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.Contains(t, "s") {
+			a.links = true
+		}
+	}
+}
+
+// bystanders are commands that follow no link.
+var bystanders = []string{"ln", "cd", "echo", "printf", "mkdir", "pwd", "true", ":", "test", "["}
+
+// followed checks whether something in the script may follow a link that the
+// script itself makes: where that leads cannot be looked up beforehand.
+func (a *analyser) followed() {
+	other := len(a.facts.Redirects) > 0
+	for _, c := range a.facts.Commands {
+		other = other || !slices.Contains(bystanders, c.Name)
+	}
+	if a.links && other && len(a.facts.Commands) > 1 {
+		a.dynamic("the script makes a link and may follow it")
+	}
 }
 
 var systemFolders = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}
@@ -126,8 +155,14 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 		return
 	}
 	mode := p.ops
-	if hits["W"] {
+	switch {
+	case hits["W"]:
 		mode = "rw"
+	case mode == "cp" && (hits["t"] || hits["target-directory"]):
+		mode = "r" // all of them are sources
+	case mode == "mv" && (hits["t"] || hits["target-directory"]):
+		mode = "rw"
+		a.deleted(operands, sc)
 	}
 	a.operands(mode, operands, sc)
 	if p.deletes {
@@ -195,10 +230,13 @@ func (a *analyser) operands(mode string, ops []word, sc *scope) {
 func (a *analyser) copies(mode string, ops []word, sc *scope) {
 	for i, w := range ops {
 		switch {
+		case len(ops) == 1: // ln makes its link here
+			a.touchWord(w, "rw", sc)
 		case i == len(ops)-1:
 			a.touchWord(w, "w", sc)
 		case mode == "mv":
-			a.touchWord(w, "w", sc)
+			// Under its new name everybody can read it.
+			a.touchWord(w, "rw", sc)
 			a.deleted([]word{w}, sc)
 		default:
 			a.touchWord(w, "r", sc)

@@ -176,7 +176,10 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 				a.dynamic("an argument of git is not known")
 			}
 		case text || strings.HasPrefix(w.text, "-"):
-		case sub == "rm" || sub == "mv":
+		case sub == "mv":
+			a.read(w.text, sc)
+			a.write(w.text, sc)
+		case sub == "rm":
 			a.write(w.text, sc)
 		case sub == "apply" || sub == "am":
 			a.read(w.text, sc)

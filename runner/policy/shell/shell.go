@@ -94,6 +94,7 @@ func Parse(script, cwd string) (facts Facts) {
 	}()
 	a.script(script, &scope{cwd: cwd, known: true})
 	a.evaluated()
+	a.followed()
 	if len(facts.Commands) == 0 && strings.TrimSpace(script) != "" && len(facts.Redirects) == 0 && !a.understood {
 		a.dynamic("no command was found")
 	}
@@ -129,6 +130,8 @@ type analyser struct {
 	tainted, computed map[string]bool
 	// understood is set by statements that are no command: assignments, tests.
 	understood bool
+	// links is set when the script makes symbolic links.
+	links bool
 }
 
 func (a *analyser) dynamic(reason string) {
