@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -593,6 +594,45 @@ func TestSignals(t *testing.T) {
 				t.Errorf("left behind: %v", left)
 			}
 		})
+	}
+}
+
+// TestTheSecondSignalCountsWhileProgramsAreWaitedFor closes Kill when the loop
+// has ended and only a command that is deaf to TERM is left.
+func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
+	p := newPlace(t, agent("tools: [{name: bash}]", "- calls: [{tool: bash, args: {command: \"trap '' TERM; touch ready; while :; do sleep 0.1; done\"}}]\n- say: done\n"), nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	kill := make(chan struct{})
+	var began time.Time
+	deaf := make(chan struct{})
+	out := p.runWith(ctx, t, func(o *RunOptions) {
+		o.Approve, o.Kill = "all", kill
+		o.Events = func(e event.Event) {
+			switch e.Type() {
+			case event.TypeToolCall:
+				go func() {
+					defer close(deaf)
+					for ctx.Err() == nil { // the trap is set before the file is there
+						if ready, _ := filepath.Glob(filepath.Join(p.state, "runs/*/workspace/*/ready")); len(ready) > 0 {
+							break
+						}
+						runtime.Gosched()
+					}
+					cancel(SignalError{syscall.SIGINT})
+				}()
+			case event.TypeToolError:
+				began = time.Now()
+				close(kill)
+			}
+		}
+	})
+	<-deaf
+	if out.Run.Phase != view.Cancelled {
+		t.Errorf("ended %+v", out.Run.Finished)
+	}
+	if took := time.Since(began); took > 1800*time.Millisecond { // a command has 2 s after TERM
+		t.Errorf("ending took %s after the second signal", took)
 	}
 }
 

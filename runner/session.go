@@ -78,6 +78,8 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		WithHint("raise spec.limits.timeout of the agent, or --timeout")
 	live, cancel := context.WithTimeoutCause(ctx, p.deadline(), cause)
 	defer cancel()
+	stop := s.killOnDemand() // programs are also waited for when the loop has ended
+	defer stop()
 	end, err := s.live(live)
 	if err != nil {
 		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
@@ -137,8 +139,6 @@ func (s *session) begin() error {
 // live prepares what the loop needs and lets it run. Whatever takes time and is
 // needed only by a tool call goes on behind the first model request.
 func (s *session) live(ctx context.Context) (loop.End, error) {
-	stop := s.killOnDemand()
-	defer stop()
 	for _, w := range s.warnings {
 		if err := s.recorder.tell(event.Warning{Message: w}); err != nil {
 			return loop.End{}, err
