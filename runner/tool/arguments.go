@@ -8,8 +8,11 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/runner/schema"
 )
 
@@ -37,6 +40,9 @@ func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	}
 	if len(raw) > maxArguments {
 		return nil, badJSON("the arguments are longer than %d bytes", maxArguments)
+	}
+	if !utf8.ValidString(raw) || halfCharacter(raw) {
+		return nil, badJSON("they hold bytes or escapes that are no character")
 	}
 	if err := strictObject(raw); err != nil {
 		return nil, err
@@ -89,6 +95,35 @@ func strictObject(raw string) error {
 		return badJSON("there is text after the object (byte %d)", dec.InputOffset())
 	}
 	return nil
+}
+
+// halfCharacter finds \u escapes that make no character by themselves. Readers
+// differ about them, so that one could be judged and another one run.
+func halfCharacter(raw string) bool {
+	unit := func(i int) rune {
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(raw[i+2:i+6], 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		switch r := unit(i); {
+		case !utf16.IsSurrogate(r):
+			i++ // also a backslash that is escaped itself
+		case utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError:
+			return true
+		default:
+			i += 11
+		}
+	}
+	return false
 }
 
 func position(err error, dec *json.Decoder) string {
@@ -187,7 +222,7 @@ func (s *Schema) coerce(raw string) json.RawMessage {
 func (s *Schema) explain(found []schema.Mistake) string {
 	names := s.schema.Properties()
 	for i, m := range found {
-		if near := Nearest(m.Unknown, names); m.Unknown != "" && near != "" && len(m.At) == 1 {
+		if near := spell.Nearest(m.Unknown, names); m.Unknown != "" && near != "" && len(m.At) == 1 {
 			found[i].Message += fmt.Sprintf(" (did you mean %q?)", near)
 		}
 	}
