@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"agentctl.dev/agentctl/api/spell"
 )
 
 // Explanation is what the schema says about one field, or about a kind.
@@ -50,7 +52,7 @@ type UnknownError struct {
 }
 
 // Suggestion returns the known name that was most likely meant, or "".
-func (e *UnknownError) Suggestion() string { return Suggest(e.Name, e.Known) }
+func (e *UnknownError) Suggestion() string { return spell.Nearest(e.Name, e.Known) }
 
 func (e *UnknownError) Error() string {
 	what := fmt.Sprintf("%s has no field %q", e.Parent, e.Name)

@@ -103,21 +103,6 @@ func TestBoundsAreWords(t *testing.T) {
 	}
 }
 
-func TestSuggestIsModest(t *testing.T) {
-	known := []string{"limits", "loopGuard", "tools", "mode", "modelRef"}
-	for name, want := range map[string]string{
-		"limit": "limits", "Limits": "limits", "loopgaurd": "loopGuard", "tool": "tools", "mdoe": "mode",
-		"modlRef": "modelRef", "x": "", "": "", "entirelyDifferent": "", strings.Repeat("a", 200): "",
-	} {
-		if got := Suggest(name, known); got != want {
-			t.Errorf("Suggest(%.20q) = %q, want %q", name, got, want)
-		}
-	}
-	if got := Suggest("aa", []string{strings.Repeat("a", 300)}); got != "" {
-		t.Errorf("a very long known name was suggested: %.20q", got)
-	}
-}
-
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

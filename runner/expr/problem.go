@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"agentctl.dev/agentctl/api/spell"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 )
@@ -108,50 +109,10 @@ func pathOf(x ast.Expr) string {
 
 // Nearest returns "did you mean x?" for the closest name, or "" when none is close.
 func Nearest(name string, names []string) string {
-	// About a third of a name may be wrong; more is another name.
-	best, at := "", min(len(name)/3, 3)+1
-	if len(name) < 3 {
-		at = 1
-	}
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return "did you mean " + n + "?"
-		}
-		if d := distance(name, n); d < at {
-			best, at = n, d
-		}
-	}
-	if best == "" {
+	// Of two letters, one is not a slip but another name.
+	best := spell.Nearest(name, names)
+	if best == "" || len(name) < 3 && !strings.EqualFold(best, name) {
 		return ""
 	}
 	return "did you mean " + best + "?"
-}
-
-// distance is the edit distance with transpositions counted as one.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	x, y := []rune(a), []rune(b)
-	d := make([][]int, len(x)+1)
-	for i := range d {
-		d[i] = make([]int, len(y)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		for j := 1; j <= len(y); j++ {
-			cost := 1
-			if x[i-1] == y[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(x)][len(y)]
 }

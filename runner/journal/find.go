@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/spell"
 )
 
 // Latest is the reference to the run that was started last.
@@ -172,31 +173,5 @@ func noRuns(stateDir, ref string) error {
 
 // nearest returns the three ids that differ least from name.
 func nearest(ids []string, name string) []string {
-	far := make(map[string]int, len(ids))
-	for _, id := range ids {
-		far[id] = distance(id, name)
-	}
-	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(far[a], far[b]) })
-	return ids[:min(len(ids), 3)]
-}
-
-// distance counts the edits between two short words (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return spell.Sorted(name, ids)[:min(len(ids), 3)]
 }

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/spell"
 )
 
 // StdinName is how standard input is called in positions.
@@ -188,7 +188,7 @@ func nearby(path string) string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if n := crds.Suggest(filepath.Base(path), names); n != "" {
+	if n := spell.Nearest(filepath.Base(path), names); n != "" {
 		return DidYouMean(filepath.Join(filepath.Dir(path), n))
 	}
 	return ""

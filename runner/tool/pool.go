@@ -168,7 +168,7 @@ func (p *Pool) program(d *Definition) (*program, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec.Argv = []string{path}
+		spec.Argv, spec.Tidy = []string{path}, true
 	}
 	spec.Env = Environment(p.Env[d.Name])
 	key := strings.Join(slices.Concat(spec.Argv, []string{"", spec.Sha256, ""}, spec.Env), "\x00")

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 )
 
@@ -115,7 +115,7 @@ func misplaced(root *cobra.Command, args []string) error {
 		return usagef("%q is a manifest, not a command", word).try("agentctl run -f " + strings.Join(args, " "))
 	}
 	err := usagef("unknown command %q", word)
-	if s := crds.Suggest(word, known); s != "" {
+	if s := spell.Nearest(word, known); s != "" {
 		return err.try(strings.Join(append([]string{"agentctl", s}, args[1:]...), " "))
 	}
 	return err

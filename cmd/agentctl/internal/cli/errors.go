@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 )
@@ -93,7 +93,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			known = append(known, flag)
 		}
 	}
-	if s := crds.Suggest(name, known); s != "" {
+	if s := spell.Nearest(name, known); s != "" {
 		return usagef("%w; did you mean --%s?", err, s)
 	}
 	return usage(err)

@@ -1,17 +1,22 @@
-package crds
+// Package spell finds the name that somebody meant.
+package spell
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
-// Suggest returns the known name that a user most likely meant, or "" when none
+// Nearest returns the known name that a user most likely meant, or "" when none
 // is near: at most one mistake for each three letters, capitals not counted.
-func Suggest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	name = strings.ToLower(name)
 	best, bestDistance := "", len(name)/3+1
-	if len(name) > maxSuggest {
+	if len(name) > longest {
 		return ""
 	}
 	for _, k := range known {
-		if len(k) > maxSuggest {
+		if len(k) > longest {
 			continue
 		}
 		if d := distance(name, strings.ToLower(k)); d < bestDistance || (d == bestDistance && best == "") {
@@ -21,8 +26,19 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
-// maxSuggest bounds the work on a name that is no name.
-const maxSuggest = 128
+// Sorted returns the names, those that differ least from the written one first.
+func Sorted(name string, names []string) []string {
+	far := make(map[string]int, len(names))
+	for _, n := range names {
+		far[n] = distance(name[:min(len(name), longest)], n[:min(len(n), longest)])
+	}
+	sorted := slices.Clone(names)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(far[a], far[b]) })
+	return sorted
+}
+
+// longest bounds the work on a name that is no name.
+const longest = 128
 
 // distance counts the letters to insert, delete, replace or swap.
 func distance(a, b string) int {
