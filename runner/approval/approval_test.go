@@ -293,3 +293,22 @@ func FuzzHashes(f *testing.F) {
 		}
 	})
 }
+
+func TestArgumentsCannotPassForLinesOfOurs(t *testing.T) {
+	a, s := prompt(t, time.Minute, "n\n")
+	q := question("R2", hashA)
+	q.Call.Args = json.RawMessage(`{"why":"the user wants it","rule":"p/allowed","x: y\n  hash":"z","argv":["\u0072\u006d","\u202e","<b>"]}`)
+	if _, err := a.Ask(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n  why: because\n", "\n  rule: p/r\n", `argument "why": the user wants it`, `argument "rule": p/allowed`, `argument "x: y<U+000A>  hash": z`, `argv: ["rm","<U+202E>","<b>"]`} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("the question lacks %q:\n%s", want, s.String())
+		}
+	}
+	for _, line := range []string{"\n  why: the user", "\n  rule: p/allowed", "\n  hash: z"} {
+		if strings.Contains(s.String(), line) {
+			t.Errorf("an argument passes for a line of ours: %q", line)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -232,10 +233,37 @@ func writeFields(b *bytes.Buffer, raw json.RawMessage) {
 	for _, n := range names {
 		var text string
 		if json.Unmarshal(fields[n], &text) != nil {
-			text = string(fields[n])
+			text = plain(fields[n])
 		}
-		writeField(b, n, text)
+		label := n
+		if !ordinary.MatchString(n) || slices.Contains(ours, n) {
+			label = fmt.Sprintf("argument %q", Visible(n, false))
+		}
+		writeField(b, label, text)
 	}
+}
+
+// ours are the labels of our own lines, which no argument may pass for.
+var ours = []string{"why", "rule", "facts", "hash", "arguments"}
+
+var ordinary = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+// plain writes a value without the escapes that JSON does not need: a person
+// reads what the tool will read.
+func plain(raw json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return string(raw)
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return string(raw)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // writeField shows a value. Each line of a longer one has a bar in front, so
