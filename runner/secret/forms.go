@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,33 @@ func forms(v string) []string {
 	}
 	all = append(all, hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))))
 	all = append(all, base64Forms(v)...)
+	all = append(all, wrappedForms(v)...)
 	return append(all, lineForms(v)...)
+}
+
+// wrappedForms are the lines that programs break a long value into when they
+// print it encoded and by itself: base64 after 76 characters, PEM after 64, xxd
+// after 60 digits.
+func wrappedForms(v string) []string {
+	// A shorter rest stands by chance in other texts too.
+	const enough = 8
+	var all []string
+	base := base64.RawStdEncoding.EncodeToString([]byte(v))[:len(v)*8/6]
+	digits := hex.EncodeToString([]byte(v))
+	for _, w := range []struct {
+		form  string
+		width int
+	}{{base, 76}, {base, 64}, {digits, 60}, {strings.ToUpper(digits), 60}, {digits, 64}} {
+		if len(w.form) <= w.width {
+			continue
+		}
+		for line := range slices.Chunk([]byte(w.form), w.width) {
+			if len(line) >= enough {
+				all = append(all, string(line))
+			}
+		}
+	}
+	return all
 }
 
 // lineForms are the lines of a key that has several: tools indent them, number
