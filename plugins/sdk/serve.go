@@ -3,8 +3,10 @@ package sdk
 import (
 	"context"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -29,6 +31,7 @@ func Serve(tools ...Tool) {
 	}
 	g := &guest{server: s}
 	g.shield()
+	defer g.listen()()
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: toolpb.Version, MagicCookieKey: toolpb.CookieKey, MagicCookieValue: toolpb.CookieValue},
 		VersionedPlugins: map[int]plugin.PluginSet{toolpb.Version: {toolpb.PluginName: g}},
@@ -72,8 +75,31 @@ func (g *guest) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.timer = time.AfterFunc(lonely, s.Stop)
+	g.timer = time.AfterFunc(lonely, func() {
+		g.server.endAll()
+		s.Stop()
+	})
 	return nil
+}
+
+// listen has calls end before SIGTERM ends the program: what a tool has started
+// must not be left behind by a caller that was killed.
+func (g *guest) listen() (stop func()) {
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			g.server.endAll()
+			signal.Reset(syscall.SIGTERM)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // now it ends as it would have
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
 }
 
 // GRPCClient implements plugin.GRPCPlugin; a program of tools calls nobody.

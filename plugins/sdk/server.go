@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -87,6 +89,29 @@ func (s *server) takeOff(ctx context.Context, ticket uint64) (inner context.Cont
 		defer s.mu.Unlock()
 		if s.running[ticket] == f {
 			delete(s.running, ticket)
+		}
+	}
+}
+
+// lastGrace is how long the calls of a program that ends may take to end: what
+// they have started is asked first, then killed.
+const lastGrace = 4 * time.Second
+
+// endAll cancels every call and waits until all have let go.
+func (s *server) endAll() {
+	s.mu.Lock()
+	flights := slices.Collect(maps.Values(s.running))
+	s.mu.Unlock()
+	for _, f := range flights {
+		f.cancel()
+	}
+	limit := time.NewTimer(lastGrace)
+	defer limit.Stop()
+	for _, f := range flights {
+		select {
+		case <-f.over:
+		case <-limit.C:
+			return
 		}
 	}
 }

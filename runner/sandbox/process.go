@@ -29,6 +29,9 @@ type Spec struct {
 	// Sha256 of the program's file in hex; "" checks nothing. A checked program
 	// is started through the file that was read, not by its name.
 	Sha256 string
+	// Tidy is a program known to end what it has started, and then itself, at a
+	// SIGTERM. It gets one, and not SIGKILL, when the runner dies. Kill is the same.
+	Tidy bool
 }
 
 // ExitInfo says how a program ended.

@@ -71,9 +71,13 @@ func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string
 			std, target = append(std, f), "/proc/self/fd/3"
 		}
 	}
+	death := syscall.SIGKILL
+	if spec.Tidy {
+		death = syscall.SIGTERM
+	}
 	attr := &os.ProcAttr{
 		Dir: spec.Dir, Env: append([]string{}, spec.Env...), Files: std, // a nil Env would inherit ours
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: death},
 	}
 	var startErr error
 	if err := l.run(ctx, func() {

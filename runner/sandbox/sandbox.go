@@ -6,8 +6,8 @@
 // program can still do at this level: read and write whatever its user may,
 // reach the network, and escape the tree kill by two deliberate steps at once
 // (detaching from its parents and lowering an rlimit; see tree_linux.go). When
-// the runner is killed with SIGKILL the program dies with it, but what the
-// program started may live on until its own pipes break.
+// the runner is killed with SIGKILL the program dies with it; what the program
+// started may then live on until its own pipes break, unless the program is Tidy.
 package sandbox
 
 import (

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestAKilledRunnerLeavesNoCommandBehind kills agentctl as nothing can be caught,
+// while a command runs that has a process in the background.
+func TestAKilledRunnerLeavesNoCommandBehind(t *testing.T) {
+	work := t.TempDir()
+	fifo, manifest := filepath.Join(work, "pids"), filepath.Join(work, "agent.yaml")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := `apiVersion: agentctl.dev/v1alpha1
+kind: Agent
+metadata: {name: a}
+spec: {modelRef: {name: m}, tools: [{name: bash}]}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Model
+metadata: {name: m}
+spec:
+  provider: scripted
+  scripted: {steps: [{calls: [{tool: bash, args: {command: "sleep 300 & echo $! $$ >` + fifo + `; wait; true"}}]}]}
+`
+	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), "agentctl", "run", "-f", manifest, "-p", "go", "--approve", "all", "--workspace", t.TempDir())
+	run.Env = append(os.Environ(), "AGENTCTL_STATE="+filepath.Join(work, "state"), "AGENTCTL_LIBEXEC="+buildTools(t), "AGENTCTL_OUTER_ISOLATION=container")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(patience, func() { // nobody wrote: the read ends
+		if f, err := os.OpenFile(fifo, os.O_RDWR, 0); err == nil {
+			_ = f.Close()
+		}
+	})
+	defer limit.Stop()
+	told, err := os.ReadFile(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // it was killed
+	pids := strings.Fields(string(told))
+	if len(pids) != 2 {
+		t.Fatalf("the command told %q", told)
+	}
+	for _, text := range pids {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ended(t, pid) {
+			t.Errorf("process %d lives on", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// ended waits for a process that is no child of ours.
+func ended(t *testing.T, pid int) bool {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return true
+		}
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err == nil && strings.Contains(string(stat), ") Z ") {
+			return true // only its new parent has not looked yet
+		}
+	}
+	return false
+}
