@@ -48,6 +48,8 @@ type facts struct {
 	paths  []Path
 	urls   []string
 	net    network
+	// read counts the names of files that patterns were held against.
+	read int
 	// large says that the values exceed what the static bounds assume.
 	large bool
 }
@@ -222,7 +224,7 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Clean(w.Root) + "/" + full
 	}
-	names, all := matching(full)
+	names, all := matching(full, &f.read)
 	if !all {
 		f.script.Dynamic = true
 		f.script.Reasons = add(f.script.Reasons, "a pattern that stands for too many files")

@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// Limits of a pattern: what it may stand for, and what is read to find out.
+// Limits of the patterns of one call: what each may stand for, and what is read
+// to find out about all of them.
 const (
 	patternFiles   = 200
-	patternEntries = 10_000
+	patternEntries = 20_000
 )
 
 // matching returns the files that a shell makes of an absolute pattern. All is
-// false when there are too many to say.
-func matching(pattern string) (names []string, all bool) {
-	found, read := []string{"/"}, 0
+// false when there are too many to say; read counts what all patterns have cost.
+func matching(pattern string, read *int) (names []string, all bool) {
+	found := []string{"/"}
 	for e := range strings.SplitSeq(pattern, "/") {
 		if e == "" || e == "." {
 			continue
@@ -31,8 +32,8 @@ func matching(pattern string) (names []string, all bool) {
 		}
 		var next []string
 		for _, dir := range found {
-			entries, whole := entriesOf(dir, patternEntries-read)
-			read += len(entries)
+			entries, whole := entriesOf(dir, patternEntries-*read)
+			*read += len(entries) + 1
 			if !whole {
 				return nil, false
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
@@ -81,5 +82,12 @@ permissions:
 	}
 	if d := decide(t, e, bash("cat f1*")); d.Action != message.Allow {
 		t.Errorf("got %+v", d)
+	}
+	var many strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&many, "cat ./x%d*; ", i)
+	}
+	if d := decide(t, e, bash(many.String())); d.Action != message.Ask {
+		t.Errorf("so many patterns: got %s", d.Action)
 	}
 }
