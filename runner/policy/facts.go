@@ -218,7 +218,9 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 		return
 	}
 	full := f.script.Joined(raw)
-	if strings.HasPrefix(full, "~") {
+	if rest, own := strings.CutPrefix(full, "~/"); own && home() != "" {
+		full = home() + "/" + rest
+	} else if strings.HasPrefix(full, "~") {
 		return // outside, and nobody knows whose home it is
 	}
 	if !filepath.IsAbs(full) {
@@ -245,8 +247,12 @@ func (w Workspace) resolve(raw, op string) Path {
 	}
 	if strings.HasPrefix(raw, "~") {
 		// Whose home that is depends on the tool's process: it is outside.
+		// A rule about a file at home counts for both ways to write it.
 		p.Clean = path.Clean(raw)
 		p.Real = p.Clean
+		if rest, own := strings.CutPrefix(raw, "~"); own && home() != "" && (rest == "" || rest[0] == '/') {
+			p.Real = realPath(home() + rest)
+		}
 		return p
 	}
 	root := filepath.Clean(w.Root)
@@ -265,6 +271,14 @@ func (w Workspace) resolve(raw, op string) Path {
 		p.InWorkspace = true
 	}
 	return p
+}
+
+// home is the folder that tools are told is home, unless they declare another.
+func home() string {
+	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
+		return filepath.Clean(h)
+	}
+	return ""
 }
 
 func inside(p, root string) bool {

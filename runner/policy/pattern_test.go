@@ -91,3 +91,36 @@ permissions:
 		t.Errorf("so many patterns: got %s", d.Action)
 	}
 }
+
+func TestHomeIsTheSameFolderHoweverItIsWritten(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	put(t, home, ".ssh/id", "notes/a")
+	for _, deny := range []string{"~/.ssh/*", home + "/.ssh/*"} {
+		e := engine(t, `
+permissions:
+- {permission: "*", pattern: "*", action: allow}
+- {permission: external_directory, pattern: "*", action: allow}
+- {permission: read, pattern: "`+deny+`", action: deny}`)
+		for _, script := range []string{"cat ~/.ssh/id", "cat $HOME/.ssh/id", `cat "$HOME"/.ssh/id`, "cat " + home + "/.ssh/id", "cat ~/.s*/id", "cat ~/notes/../.ssh/id", "cd; cat .ssh/id", "cd ~/.ssh && cat id"} {
+			if d := decide(t, e, bash(script)); d.Action != message.Deny {
+				t.Errorf("%s: %s: got %+v", deny, script, d)
+			}
+		}
+		if d := decide(t, e, bash("cat ~/notes/a")); d.Action != message.Allow {
+			t.Errorf("got %+v", d)
+		}
+	}
+	e := engine(t, `
+permissions:
+- {permission: "*", pattern: "*", action: allow}
+- {permission: external_directory, pattern: "~/notes/*", action: allow}`)
+	for _, script := range []string{"cat ~/notes/a", "cat " + home + "/notes/a"} {
+		if d := decide(t, e, bash(script)); d.Action != message.Allow {
+			t.Errorf("%s: got %+v", script, d)
+		}
+	}
+	if d := decide(t, e, bash("cat ~/.ssh/id")); d.Action != message.Ask {
+		t.Errorf("got %+v", d)
+	}
+}

@@ -309,6 +309,9 @@ func (e *entry) matchesOne(s, root string) bool {
 	if glob(e.pattern, s) {
 		return true
 	}
+	if rest, own := strings.CutPrefix(e.pattern, "~/"); own && home() != "" && glob(home()+"/"+rest, s) {
+		return true
+	}
 	rel, ok := strings.CutPrefix(s, root+"/")
 	if !ok {
 		// A folder matches a pattern for what is inside it, unless to allow.
