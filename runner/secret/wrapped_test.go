@@ -24,7 +24,7 @@ func TestLongSecretIsHiddenWhereItsEncodingIsWrapped(t *testing.T) {
 		for name, text := range map[string]string{
 			"base64": wrap(base, 76), "PEM": wrap(base, 64), "xxd -p": wrap(digits, 60), "upper case": wrap(strings.ToUpper(digits), 60), "CRLF": strings.ReplaceAll(wrap(base, 76), "\n", "\r\n"),
 		} {
-			for _, line := range strings.Fields(r.String(text)) {
+			for line := range strings.FieldsSeq(r.String(text)) {
 				if strings.Trim(line, "*") != "" && len(line) > 8 {
 					t.Errorf("%s: %q is left", name, line)
 				}
