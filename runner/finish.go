@@ -21,9 +21,15 @@ const finishTime = 30 * time.Second
 func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 	defer cancel()
-	err := errors.Join(s.stop(), s.changes(work), s.finished(ctx, end), s.closeFiles(), s.journal.Close())
-	if err != nil && s.recorder.view.Finished == nil {
-		return nil, fmt.Errorf("end run %s: %w", s.id, err)
+	// What could not be ended or listed is no part of how the run ended; what
+	// could not be written down is.
+	_ = errors.Join(s.stop(), s.changes(work))
+	err := s.finished(ctx, end)
+	_ = s.closeFiles()
+	if err = errors.Join(err, s.journal.Close()); err != nil {
+		if err := s.untold(err); err != nil {
+			return nil, fmt.Errorf("end run %s: %w", s.id, err)
+		}
 	}
 	return &Outcome{Run: &s.recorder.view, Journal: s.dir}, nil
 }
@@ -70,6 +76,19 @@ func (s *session) finished(ctx context.Context, end loop.End) error {
 		f.ExitCode = sig.ExitCode()
 	}
 	return s.recorder.tell(f)
+}
+
+// untold is the end of a run that could not be written down, on a full disk for
+// example: whoever started the run learns it from the outcome alone. Whatever the
+// agent came to, a run whose end is not in its journal is no success.
+func (s *session) untold(cause error) error {
+	v := &s.recorder.view
+	f := event.RunFinished{
+		Phase: view.Failed, Reason: string(reason.Internal), ExitCode: reason.Internal.ExitCode(), Message: cause.Error(),
+		Hint:  "see that the state folder can be written and has room",
+		Steps: v.Steps, Tokens: v.Tokens, DurationMs: time.Since(v.StartTime).Milliseconds(),
+	}
+	return v.Apply(event.Event{Time: time.Now(), Run: s.id, Data: f})
 }
 
 func phase(end loop.End) string {
