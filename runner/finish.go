@@ -26,7 +26,10 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	_ = errors.Join(s.stop(), s.changes(work))
 	err := s.finished(ctx, end)
 	_ = s.closeFiles()
-	if err = errors.Join(err, s.journal.Close()); err != nil {
+	if closed := s.journal.Close(); err == nil {
+		err = closed // a journal that has failed says the same again
+	}
+	if err != nil {
 		if err := s.untold(err); err != nil {
 			return nil, fmt.Errorf("end run %s: %w", s.id, err)
 		}
