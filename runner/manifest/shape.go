@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -279,9 +280,16 @@ func (s *shape) str(path string, schema map[string]any, v string) bool {
 		s.add(s.doc.Errorf(path, "has %d characters; at most %d are allowed", utf8.RuneCountInString(v), most))
 		return false
 	}
-	if pattern, ok := schema["pattern"].(string); ok && !s.patterns.match(pattern, v) {
+	pattern, ok := schema["pattern"].(string)
+	if ok && !s.patterns.match(pattern, v) {
 		s.add(s.pattern(path, pattern, v))
 		return false
+	}
+	if pattern == durationPattern {
+		if _, err := time.ParseDuration(v); err != nil { // it has the form of one
+			s.add(s.doc.Errorf(path, "%q is too long: the longest duration is about 290 years", short(v)))
+			return false
+		}
 	}
 	return true
 }

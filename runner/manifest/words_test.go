@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestWordsFindsWhatYAMLReadsAsABoolean(t *testing.T) {
@@ -30,5 +32,15 @@ func BenchmarkLoadScript(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestADurationThatIsTooLongIsTheFieldsMistake: it has the form of a duration,
+// and no number of nanoseconds holds it.
+func TestADurationThatIsTooLongIsTheFieldsMistake(t *testing.T) {
+	_, found := load(t, agentText+"  limits: {timeout: 99999999h}\n")
+	want := []string{`error 7:21 spec.limits.timeout: "99999999h" is too long: the longest duration is about 290 years`}
+	if diff := cmp.Diff(want, messages(found)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
