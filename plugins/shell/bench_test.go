@@ -13,7 +13,7 @@ import (
 // BenchmarkCommand compares a call with the same command started by os/exec,
 // both interleaved, and reports the medians.
 func BenchmarkCommand(b *testing.B) {
-	tool := Tools()[0]
+	tool := newBash(b, grace).tool()
 	call := &sdk.Call{Workspace: b.TempDir()}
 	args := json.RawMessage(`{"command":"true"}`)
 	var plain, ours []time.Duration

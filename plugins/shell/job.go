@@ -3,8 +3,6 @@ package shell
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -30,12 +28,10 @@ const (
 
 // job is one command, from its start to the end of its last process.
 type job struct {
+	*process
 	bash *bash
 	call *sdk.Call
-	cmd  *exec.Cmd
 	out  *output
-	tree *tree
-	pipe *os.File
 
 	began time.Time
 	took  time.Duration
@@ -44,48 +40,19 @@ type job struct {
 	ended, left int
 }
 
-// run runs the command to its end, or to that of its time.
-func (j *job) run(ctx context.Context, limit time.Duration) error {
+// run follows the command to its end, or to that of its time.
+func (j *job) run(ctx context.Context, limit time.Duration) {
 	var work sync.WaitGroup
-	exited := make(chan struct{})
-	if err := j.start(); err != nil {
-		return err
-	}
-	work.Go(func() {
-		defer close(exited)
-		_ = j.cmd.Wait() // its state says all that the error does
-	})
 	work.Go(j.read)
-	j.watch(ctx, limit, exited)
-	j.ended, j.left = j.tree.fell(exited, j.bash.grace)
+	j.watch(ctx, limit)
+	j.ended, j.left = j.tree.fell(j.exited, j.bash.grace)
 	j.took = time.Since(j.began)
 	// Whoever wrote is gone, so the pipe ends by itself; only a process that
 	// cannot be killed or has left the tree could still hold it.
 	_ = j.pipe.SetReadDeadline(time.Now().Add(drain))
 	work.Wait()
-	return j.pipe.Close()
-}
-
-// start starts the command with one pipe for both of its outputs, so that they
-// come as they were written.
-func (j *job) start() error {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	// Files, not writers: os/exec then copies nothing itself, and its Wait ends
-	// with the process, whoever else still holds the pipe.
-	j.cmd.Stdout, j.cmd.Stderr = w, w
-	j.began = time.Now()
-	j.tree, err = j.bash.forest.plant(j.cmd)
-	if e := w.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return errors.Join(err, r.Close())
-	}
-	j.pipe = r
-	return nil
+	<-j.exited
+	_ = j.pipe.Close()
 }
 
 // read takes the output until nobody is left who could write.
@@ -101,7 +68,7 @@ func (j *job) read() {
 }
 
 // watch returns when the command has ended or must be ended.
-func (j *job) watch(ctx context.Context, limit time.Duration, exited <-chan struct{}) {
+func (j *job) watch(ctx context.Context, limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	ticker := time.NewTicker(tick)
@@ -110,7 +77,7 @@ func (j *job) watch(ctx context.Context, limit time.Duration, exited <-chan stru
 	defer shown.close()
 	for n := 1; ; n++ {
 		select {
-		case <-exited:
+		case <-j.exited:
 			return
 		case <-ticker.C:
 			shown.show()

@@ -31,9 +31,13 @@ const (
 // Tools returns bash.
 func Tools() []sdk.Tool {
 	b := &bash{grace: grace}
-	return []sdk.Tool{sdk.New("bash",
+	return []sdk.Tool{b.tool()}
+}
+
+func (b *bash) tool() sdk.Tool {
+	return sdk.New("bash",
 		"Run a command with bash -c in the workspace. stdin is empty; stdout and stderr come back together with the exit code. Background processes end with the command.",
-		b.run)}
+		b.run)
 }
 
 type bashIn struct {
@@ -49,6 +53,10 @@ type bash struct {
 	find   sync.Once
 	shell  string
 	forest *forest
+
+	mu        sync.Mutex
+	next      *ready
+	preparing sync.WaitGroup
 }
 
 // bashData is the metadata of a result.
@@ -78,14 +86,16 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	if b.shell == "" {
 		return nil, sdk.Errorf("there is neither a bash nor an sh to run commands")
 	}
-	j := &job{bash: b, call: call, out: newOutput(call.MaxOutput)}
-	j.cmd = exec.Command(b.shell, "-c", "--", in.Command) //nolint:noctx // the whole tree is ended, not the one process a context knows
-	j.cmd.Dir = dir
-	j.cmd.Env = os.Environ()
-	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	j := &job{bash: b, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
+	if j.process = b.handOver(in.Command, dir); j.process == nil {
+		if j.process, err = b.spawn(dir, nil, "-c", "--", in.Command); err != nil {
+			return nil, sdk.Errorf("start the command: %w", err)
+		}
+	}
 	limit, whole := patience(ctx, in.Timeout)
-	if err := j.run(ctx, limit); err != nil {
-		return nil, sdk.Errorf("start the command: %w", err)
+	j.run(ctx, limit)
+	if in.Workdir == "" {
+		b.preparing.Go(func() { b.prepareNext(dir) })
 	}
 	return j.result(in, limit, whole), nil
 }

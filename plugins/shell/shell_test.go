@@ -21,7 +21,25 @@ import (
 // runIn runs the tool as a call would.
 func runIn(ctx context.Context, t *testing.T, call *sdk.Call, args map[string]any) *sdk.Result {
 	t.Helper()
-	return runTool(ctx, t, Tools()[0], call, args)
+	b := &bash{grace: grace}
+	defer b.quit()
+	return runTool(ctx, t, b.tool(), call, args)
+}
+
+// newBash makes a bash that leaves no waiting shell behind: in a process that
+// serves, there is one bash, and its shell ends with it.
+func newBash(t testing.TB, d time.Duration) *bash {
+	b := &bash{grace: d}
+	t.Cleanup(b.quit)
+	return b
+}
+
+func (b *bash) quit() {
+	b.preparing.Wait()
+	if b.next != nil {
+		_ = b.next.words.Close()
+		b.discard(b.next)
+	}
 }
 
 func runTool(ctx context.Context, t *testing.T, tool sdk.Tool, call *sdk.Call, args map[string]any) *sdk.Result {
@@ -191,7 +209,7 @@ func TestTermIsFollowedByKill(t *testing.T) {
 // shortGrace is bash with less patience than the real one has.
 func shortGrace(t *testing.T, d time.Duration) sdk.Tool {
 	t.Helper()
-	b := &bash{grace: d}
+	b := newBash(t, d)
 	return sdk.New("bash", "", b.run)
 }
 
@@ -271,7 +289,7 @@ func TestADaemonThatIgnoresTermDiesToo(t *testing.T) {
 }
 
 func TestCallsDoNotEndEachOthersProcesses(t *testing.T) {
-	tool := Tools()[0]
+	tool := newBash(t, grace).tool()
 	ws := t.TempDir()
 	var wg sync.WaitGroup
 	for i := range 8 {

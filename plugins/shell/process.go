@@ -1,0 +1,47 @@
+package shell
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// process is a shell that runs, or waits for what it shall run.
+type process struct {
+	cmd  *exec.Cmd
+	tree *tree
+	// pipe is what it writes, both outputs as they come.
+	pipe *os.File
+	// exited is closed when it has ended.
+	exited chan struct{}
+}
+
+// spawn starts a shell in a folder.
+func (b *bash) spawn(dir string, files []*os.File, args ...string) (*process, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{pipe: r, exited: make(chan struct{})}
+	p.cmd = exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
+	p.cmd.Dir = dir
+	p.cmd.Env = os.Environ()
+	p.cmd.ExtraFiles = files
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Files, not writers: os/exec then copies nothing itself, and its Wait ends
+	// with the process, whoever else still holds the pipe.
+	p.cmd.Stdout, p.cmd.Stderr = w, w
+	p.tree, err = b.forest.plant(p.cmd)
+	if e := w.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	go func() { // ends with the process, which is killed at the latest with ours
+		defer close(p.exited)
+		_ = p.cmd.Wait() // its state says all that the error does
+	}()
+	return p, nil
+}
