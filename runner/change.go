@@ -56,6 +56,9 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Run.Finished == nil {
+		return nil, unfinished(o.Run)
+	}
 	c := &Change{Run: o.Run.ID, Files: append([]event.FileChange{}, o.Run.Changes.Files...)}
 	if id := o.Run.Changes.Diff; id != "" {
 		if c.Diff, err = journal.ReadBlob(o.Journal, id); err != nil {
@@ -63,6 +66,13 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 		}
 	}
 	return c, nil
+}
+
+// unfinished is the error for a run that goes on or was killed: what it changed
+// is recorded at its end.
+func unfinished(v *view.Run) error {
+	return usage("run %s has not finished: what it changed is recorded at its end", v.ID).
+		hint("if it was killed, its files are still in " + v.Started.Workspace.Dir)
 }
 
 // ApplyChanges makes the recorded change of a run in its source folder: exactly
@@ -75,7 +85,7 @@ func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	v := o.Run
 	switch {
 	case v.Finished == nil:
-		return nil, usage("run %s has not finished", v.ID)
+		return nil, unfinished(v)
 	case v.Started.Workspace.Source == "":
 		return nil, usage("run %s began with an empty workspace; there is no folder to change", v.ID)
 	case v.Changes.Change == "":

@@ -378,11 +378,11 @@ func TestSecretFromACommand(t *testing.T) {
 	if got := server.Requests()[0].Header.Get("Authorization"); got != "Bearer key-from-command" {
 		t.Errorf("the server was sent %q", got)
 	}
-	failing := newPlace(t, openaiAgent(server.URL, "apiKey: {valueFrom: {exec: [/bin/sh, -c, \"echo locked >&2; exit 3\"]}}"), nil)
+	failing := newPlace(t, openaiAgent(server.URL, "apiKey: {valueFrom: {exec: [/bin/sh, -c, \"echo key-from-command locked >&2; exit 3\"]}}"), nil)
 	out := failing.run(t)
 	want(t, out, reason.CredentialMissing)
-	if !strings.Contains(out.Run.Finished.Message, "exit code 3") {
-		t.Errorf("the message is %q", out.Run.Finished.Message)
+	if m := out.Run.Finished.Message; !strings.Contains(m, "exit code 3") || strings.Contains(m, "key-from-command") {
+		t.Errorf("the message is %q", m)
 	}
 }
 
@@ -807,6 +807,32 @@ func TestEventsComeInOrder(t *testing.T) {
 	}
 	if out.Run.Messages[0].Role != message.RoleUser || out.Run.Messages[0].Text() != defaultPrompt {
 		t.Errorf("the first message is %+v", out.Run.Messages[0])
+	}
+}
+
+func TestKilledRunHasNoDiffYet(t *testing.T) {
+	p := newPlace(t, agent("tools: [{name: write}]", "- calls: [{tool: write, args: {path: x, content: y}}]\n- say: done\n"), nil)
+	out := p.run(t)
+	files, err := filepath.Glob(filepath.Join(out.Journal, "events-*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(b, []byte{'\n'}) // as a kill before the last event leaves them
+	if err := os.WriteFile(files[0], bytes.Join(lines[:len(lines)-3], nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		func() error { _, err := Diff(t.Context(), p.state, out.Run.ID); return err }(),
+		func() error { _, err := ApplyChanges(t.Context(), p.state, out.Run.ID); return err }(),
+	} {
+		wrong, ok := errors.AsType[*UsageError](err)
+		if !ok || !strings.Contains(wrong.Error(), "has not finished") || !strings.Contains(wrong.Hint, out.Journal) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

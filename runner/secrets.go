@@ -58,8 +58,9 @@ const maxSecretOutput = 1 << 20
 
 // execute runs a command of valueFrom.exec through the one launch seam.
 func (s *session) execute(ctx context.Context, argv []string) ([]byte, error) {
-	var out, errs limited
-	p, err := s.launcher.Start(ctx, sandbox.Spec{Argv: argv, Env: tool.Environment(nil), Dir: "/", Stdout: &out, Stderr: &errs})
+	// What the command says on standard error is dropped: it may hold the value.
+	var out limited
+	p, err := s.launcher.Start(ctx, sandbox.Spec{Argv: argv, Env: tool.Environment(nil), Dir: "/", Stdout: &out})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (s *session) execute(ctx context.Context, argv []string) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	if info := p.Wait(); info != (sandbox.ExitInfo{}) {
-		return nil, fmt.Errorf("%s: %s: %s", argv[0], info, bytes.TrimSpace(errs.Bytes()))
+		return nil, fmt.Errorf("%s: %s; run it by hand to see what it says", argv[0], info)
 	}
 	return out.Bytes(), nil
 }

@@ -88,6 +88,9 @@ type ToolCall struct {
 	Step int `json:"step"`
 	// Repeats counts the equal calls directly before this one.
 	Repeats int `json:"repeats,omitempty"`
+	// Again says that the call has been judged and is judged once more right
+	// before it runs: what it names may have changed since.
+	Again bool `json:"again,omitempty"`
 }
 
 // ToolResult is what a call came to.

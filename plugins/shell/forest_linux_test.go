@@ -44,6 +44,7 @@ func TestUnderARunnersMark(t *testing.T) {
 }
 
 func underALimit(t *testing.T, limit uint64) {
+	t.Helper()
 	t.Run("background", func(t *testing.T) {
 		res := sh(t, "sleep 300 & sleep 301 & true")
 		if strings.Contains(res.Text, "could not be ended") || !strings.Contains(res.Text, "ended with it]") {

@@ -29,6 +29,7 @@ func runIn(ctx context.Context, t *testing.T, call *sdk.Call, args map[string]an
 // newBash makes a bash that leaves no waiting shell behind: in a process that
 // serves, there is one bash, and its shell ends with it.
 func newBash(t testing.TB, d time.Duration) *bash {
+	t.Helper()
 	b := &bash{grace: d}
 	t.Cleanup(b.quit)
 	return b

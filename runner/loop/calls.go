@@ -18,6 +18,7 @@ type call struct {
 	looping   string // what the guard says, when it wants a person asked
 	seen      int    // its place in the guard's memory, or unseen
 	done      bool   // it has its result already
+	waited    bool   // something happened between its judgement and its turn
 }
 
 // unseen is the place of a call that the guard held up: it neither breaks a row
@@ -179,6 +180,9 @@ func (l *loop) performAll(ctx context.Context, calls []*call) (*End, error) {
 			return end, errors.Join(err, l.abandonIf(end, calls[n:]))
 		}
 		calls = calls[n:]
+		for _, c := range calls {
+			c.waited = true
+		}
 	}
 	return nil, nil
 }
@@ -201,6 +205,7 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 		if c.done {
 			continue
 		}
+		c.waited = c.waited || len(calls) > 1 || c.decision.Action == message.Ask
 		wg.Go(func() {
 			if ends[i], errs[i] = l.perform(ctx, c, slots); errs[i] != nil {
 				l.cancel(errs[i]) // what ends the run ends its other calls too
@@ -235,6 +240,11 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	if c.waited {
+		if err := l.confirm(ctx, c); c.done || err != nil {
+			return nil, err
+		}
+	}
 	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID}); err != nil {
 		return nil, err
 	}
@@ -248,6 +258,32 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 		return nil, errors.Join(err, l.fail(c, message.CodeTool, err.Error()))
 	}
 	return nil, l.end(ctx, c, result)
+}
+
+// confirm judges a call once more, on the world as it is now: a link may have
+// been turned while a person thought or a sibling ran. Only the same answer, or
+// a milder one, lets it run.
+func (l *loop) confirm(ctx context.Context, c *call) error {
+	again := c.ToolCall
+	again.Again = true
+	d, err := l.Gate.Decide(ctx, again)
+	switch {
+	case err != nil:
+		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
+	case d.Action == message.Allow, d.Action == message.Redact && string(d.Args) == string(c.Args):
+		return nil
+	case d.Action == message.Ask && c.decision.Action == message.Ask && d.Hash == c.decision.Hash:
+		return nil
+	case d.Action != message.Deny:
+		d.Action, d.Message = message.Deny, "what the call would touch has changed since it was judged"
+	}
+	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.refused = true
+	l.mu.Unlock()
+	return l.fail(c, message.CodeDenied, denied(d))
 }
 
 // approve asks a person, or whoever stands for one.

@@ -236,6 +236,51 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+func TestCallsThatWaitedAreJudgedAgain(t *testing.T) {
+	allow := message.Decision{Action: message.Allow}
+	ask := message.Decision{Action: message.Ask, Hash: "h"}
+	deny := message.Decision{Action: message.Deny, Rule: "p/moved"}
+	for name, c := range map[string]struct {
+		reason       string
+		calls        []string
+		first, again message.Decision
+		judged       int
+		ran          bool
+	}{
+		"alone":          {"a call that runs at once is judged once", []string{"a {}"}, allow, deny, 1, true},
+		"asked":          {"a person took time", []string{"a {}"}, ask, deny, 2, false},
+		"asked, same":    {"nothing has changed", []string{"a {}"}, ask, ask, 2, true},
+		"asked, milder":  {"a milder answer is no obstacle", []string{"a {}"}, ask, allow, 2, true},
+		"asked, other":   {"the approval was for another call", []string{"a {}"}, ask, message.Decision{Action: message.Ask, Hash: "g"}, 2, false},
+		"sibling":        {"another call ran beside", []string{"a {}", "b {}"}, allow, deny, 4, false},
+		"sibling, asked": {"an allowed call that is now asked about has not been asked", []string{"a {}", "b {}"}, allow, ask, 4, false},
+		"behind":         {"an exclusive call ran before", []string{"alone {}", "a {}"}, allow, deny, 3, true},
+		"no answer":      {"no decision is a refusal", []string{"a {}"}, ask, message.Decision{}, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, calls(c.calls...), say("done"))
+			var mu sync.Mutex
+			judged := 0
+			w.decide = func(call message.ToolCall) (message.Decision, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				judged++
+				if call.Again {
+					return c.again, nil
+				}
+				return c.first, nil
+			}
+			w.ask = func(context.Context, message.Question) (message.Answer, error) {
+				return message.Answer{State: message.Approved}, nil
+			}
+			w.start(t.Context())
+			if judged != c.judged || (len(w.ran()) > 0) != c.ran {
+				t.Errorf("%s: judged %d times, ran %v; want %d times, ran %v", c.reason, judged, w.ran(), c.judged, c.ran)
+			}
+		})
+	}
+}
+
 func TestAskDoesNotHoldUpAllowedSiblings(t *testing.T) {
 	w := newWorld(t, calls(`asked {}`, `b {}`), say("done"))
 	ranB := make(chan struct{})

@@ -32,6 +32,9 @@ type Model interface {
 //	zero value    any     denies: an unknown decision is a refusal
 //	any           non-nil denies and records the error; the run goes on
 type Gate interface {
+	//
+	// A call with Again set has been judged before and is about to run: what it
+	// names may have changed while a person was asked or other calls ran.
 	Decide(ctx context.Context, call message.ToolCall) (message.Decision, error)
 	// Review judges a result before the model sees it and returns what may be
 	// shown; an error withholds the result.

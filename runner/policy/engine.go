@@ -167,6 +167,9 @@ func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Dec
 		return message.Decision{Action: message.Deny, Rule: "default/unknown-tool", Message: fmt.Sprintf("there is no tool %s", call.Tool)}, nil
 	}
 	d := e.decide(ctx, j, call)
+	if call.Again {
+		return d, nil // it counts once
+	}
 	e.mu.Lock()
 	e.calls[call.Tool]++
 	if d.Action == message.Deny {
