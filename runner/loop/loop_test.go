@@ -73,12 +73,45 @@ func TestTurnIsToldInOrder(t *testing.T) {
 	}
 	want := []string{
 		"run.started", "step.start", "model.request", "text.start", "text.delta",
-		"tool.input-start c0-Read", "tool.input-delta c0-Read", "text.end", "model.response",
+		"tool.input-start c0-Read", "tool.input-delta c0-Read", "text.delta", "text.end", "tool.input-delta c0-Read", "model.response",
 		"tool.input-end c0-Read", "warning c0-Read", "policy.decision c0-Read", "tool.call c0-Read", "tool.result c0-Read", "step.finish",
 		"step.start", "model.request", "text.start", "text.end", "model.response", "step.finish",
 	}
 	if diff := cmp.Diff(want, w.types()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestPiecesMakeUpTheWhole(t *testing.T) {
+	a := calls(`a {"path":"x"}`)
+	a.out.Text, a.out.Reasoning = strings.Repeat("word ", 1000), strings.Repeat("hm ", 1000)
+	cut := func(kind message.DeltaKind, text string) {
+		for i := 0; i < len(text); i += 7 {
+			a.emit = append(a.emit, message.Delta{Kind: kind, Text: text[i:min(i+7, len(text))], Tool: "a", Call: "c0-a"})
+		}
+	}
+	cut(message.DeltaReasoning, a.out.Reasoning)
+	cut(message.DeltaText, a.out.Text)
+	cut(message.DeltaTool, a.out.Calls[0].Args)
+	w := newWorld(t, a, say("done"))
+	w.start(t.Context())
+	pieces := map[string]string{}
+	for _, e := range w.events {
+		switch d := e.Data.(type) {
+		case event.TextDelta:
+			pieces["text"] += d.Text
+		case event.ReasoningDelta:
+			pieces["reasoning"] += d.Text
+		case event.ToolInputDelta:
+			pieces["call"] += d.Text
+		}
+	}
+	want := map[string]string{"text": a.out.Text, "reasoning": a.out.Reasoning, "call": a.out.Calls[0].Args}
+	if diff := cmp.Diff(want, pieces); diff != "" {
+		t.Errorf("pieces (-want +got):\n%s", diff)
+	}
+	if n := len(w.events); n > 400 {
+		t.Errorf("%d events for one answer: pieces are gathered", n)
 	}
 }
 

@@ -33,9 +33,11 @@ type stream struct {
 
 // openPart is a part that is still being written.
 type openPart struct {
-	part, call, tool string
-	pending          strings.Builder
-	told             time.Time
+	part, call string
+	pending    strings.Builder
+	told       time.Time
+	// delta makes an event of what is pending.
+	delta func(text string) event.Payload
 }
 
 // ask sends one request and records the answer as a message of the view.
@@ -74,9 +76,9 @@ func (s *stream) emit(d message.Delta) error {
 	}
 	switch d.Kind {
 	case message.DeltaText:
-		return s.piece(&s.text, "text", d.Text, event.TextStart{})
+		return s.piece(&s.text, textPart, d.Text)
 	case message.DeltaReasoning:
-		return s.piece(&s.reasoning, "reasoning", d.Text, event.ReasoningStart{})
+		return s.piece(&s.reasoning, reasoningPart, d.Text)
 	case message.DeltaTool:
 		return s.callPiece(d)
 	case message.DeltaRetry:
@@ -90,20 +92,40 @@ func (s *stream) tell(part, call string, p event.Payload) error {
 	return s.loop.record(event.Event{Message: s.message, Part: part, Call: call, Data: p})
 }
 
-// piece adds to a text or reasoning part, which it opens when there is none.
-func (s *stream) piece(p **openPart, kind, text string, start event.Payload) error {
-	if *p == nil {
-		*p = &openPart{part: s.loop.NewID("part")}
-		if err := s.tell((*p).part, "", start); err != nil {
-			return err
-		}
+// partKind is how a text or reasoning part is told.
+type partKind struct {
+	start event.Payload
+	delta func(text string) event.Payload
+	end   func(text string) event.Payload
+}
+
+var (
+	textPart = partKind{
+		event.TextStart{},
+		func(text string) event.Payload { return event.TextDelta{Text: text} },
+		func(text string) event.Payload { return event.TextEnd{Text: text} },
 	}
-	return s.gather(*p, text, func(text string) event.Payload {
-		if kind == "text" {
-			return event.TextDelta{Text: text}
-		}
-		return event.ReasoningDelta{Text: text}
-	})
+	reasoningPart = partKind{
+		event.ReasoningStart{},
+		func(text string) event.Payload { return event.ReasoningDelta{Text: text} },
+		func(text string) event.Payload { return event.ReasoningEnd{Text: text} },
+	}
+)
+
+// piece adds to a text or reasoning part, which it opens when there is none.
+func (s *stream) piece(p **openPart, kind partKind, text string) error {
+	if err := s.openText(p, kind); err != nil {
+		return err
+	}
+	return s.gather(*p, text)
+}
+
+func (s *stream) openText(p **openPart, kind partKind) error {
+	if *p != nil {
+		return nil
+	}
+	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta}
+	return s.tell((*p).part, "", kind.start)
 }
 
 func (s *stream) callPiece(d message.Delta) error {
@@ -115,7 +137,7 @@ func (s *stream) callPiece(d message.Delta) error {
 			return err
 		}
 	}
-	return s.gather(s.calls[d.Index], d.Text, func(text string) event.Payload { return event.ToolInputDelta{Text: text} })
+	return s.gather(s.calls[d.Index], d.Text)
 }
 
 // openCall begins a tool call. An id that the run has seen is replaced: the
@@ -125,36 +147,45 @@ func (s *stream) openCall(id, tool string) error {
 	if id == "" || taken || s.loop.View.Call(id) != nil {
 		id = s.loop.NewID("call")
 	}
-	p := &openPart{part: s.loop.NewID("part"), call: id, tool: tool}
+	p := &openPart{
+		part: s.loop.NewID("part"), call: id,
+		delta: func(text string) event.Payload { return event.ToolInputDelta{Text: text} },
+	}
 	s.calls = append(s.calls, p)
 	return s.tell(p.part, id, event.ToolInputStart{Tool: tool})
 }
 
-func (s *stream) gather(p *openPart, text string, payload func(string) event.Payload) error {
-	if text == "" {
-		return nil
-	}
+// gather tells a piece, or keeps it until there is more.
+func (s *stream) gather(p *openPart, text string) error {
 	p.pending.WriteString(text)
 	now := s.loop.Now()
 	if !p.told.IsZero() && now.Sub(p.told) < gatherTime && p.pending.Len() < gatherBytes {
 		return nil
 	}
-	text = p.pending.String()
-	p.pending.Reset()
 	p.told = now
-	return s.tell(p.part, p.call, payload(text))
+	return s.flush(p)
+}
+
+// flush tells what is pending: the pieces of a part make up the whole.
+func (s *stream) flush(p *openPart) error {
+	if p.pending.Len() == 0 {
+		return nil
+	}
+	text := p.pending.String()
+	p.pending.Reset()
+	return s.tell(p.part, p.call, p.delta(text))
 }
 
 // finish closes the parts with the whole of what the model returned: the
 // pieces were for watchers, the answer is what counts.
 func (s *stream) finish(out *message.Output) error {
 	if out.Reasoning != "" {
-		if err := s.whole(&s.reasoning, event.ReasoningStart{}, event.ReasoningEnd{Text: out.Reasoning}); err != nil {
+		if err := s.whole(&s.reasoning, reasoningPart, out.Reasoning); err != nil {
 			return err
 		}
 	}
 	if out.Text != "" {
-		if err := s.whole(&s.text, event.TextStart{}, event.TextEnd{Text: out.Text}); err != nil {
+		if err := s.whole(&s.text, textPart, out.Text); err != nil {
 			return err
 		}
 	}
@@ -166,6 +197,9 @@ func (s *stream) finish(out *message.Output) error {
 			}
 		}
 		c.ID = s.calls[i].call
+		if err := s.flush(s.calls[i]); err != nil {
+			return err
+		}
 	}
 	answer := event.ModelResponse{
 		Model: out.Model, Finish: out.Finish, Tokens: out.Usage,
@@ -177,12 +211,12 @@ func (s *stream) finish(out *message.Output) error {
 	return s.tell("", "", answer)
 }
 
-func (s *stream) whole(p **openPart, start, end event.Payload) error {
-	if *p == nil {
-		*p = &openPart{part: s.loop.NewID("part")}
-		if err := s.tell((*p).part, "", start); err != nil {
-			return err
-		}
+func (s *stream) whole(p **openPart, kind partKind, text string) error {
+	if err := s.openText(p, kind); err != nil {
+		return err
 	}
-	return s.tell((*p).part, "", end)
+	if err := s.flush(*p); err != nil {
+		return err
+	}
+	return s.tell((*p).part, "", kind.end(text))
 }
