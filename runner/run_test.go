@@ -609,8 +609,7 @@ func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
 	out := p.runWith(ctx, t, func(o *RunOptions) {
 		o.Approve, o.Kill = "all", kill
 		o.Events = func(e event.Event) {
-			switch e.Type() {
-			case event.TypeToolCall:
+			if e.Type() == event.TypeToolCall {
 				go func() {
 					defer close(deaf)
 					for ctx.Err() == nil { // the trap is set before the file is there
@@ -621,7 +620,8 @@ func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
 					}
 					cancel(SignalError{syscall.SIGINT})
 				}()
-			case event.TypeToolError:
+			}
+			if e.Type() == event.TypeToolError {
 				began = time.Now()
 				close(kill)
 			}

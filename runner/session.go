@@ -2,18 +2,15 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
@@ -22,7 +19,6 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
@@ -173,8 +169,13 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
+	if c, ok := conversation.(io.Closer); ok {
+		defer c.Close()
+	}
+	approver, release := s.approver()
+	defer release()
 	cfg := loop.Config{
-		Model: conversation, Gate: gate, Approver: s.approver(), Toolbox: toolbox, Journal: s.recorder,
+		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
 		View: s.seen(), Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 	}
 	if cfg.Answer, err = s.answer(); err != nil {
@@ -286,67 +287,4 @@ func (s *session) system() string {
 		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles,
 	}.Text()
-}
-
-func (s *session) limits() loop.Limits {
-	l := s.Limits
-	micros, _ := l.MaxCost.Micros() // admission has checked it
-	limits := loop.Limits{
-		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: micros * 1_000_000,
-		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Money: model.FormatUSD,
-	}
-	switch p := s.Model.Spec.Pricing; {
-	case s.Model.Spec.Provider == v1alpha1.ProviderScripted:
-		limits.Price = func(message.Usage) (int64, bool) { return 0, true }
-	case p != nil:
-		limits.Price = func(u message.Usage) (int64, bool) {
-			pico, err := model.Cost(*p, u)
-			return pico, err == nil
-		}
-	}
-	return limits
-}
-
-func (s *session) guard() loop.Guard {
-	g := s.Agent.Spec.LoopGuard
-	return loop.Guard{Identical: int(g.IdenticalCalls), Cycles: int(g.Cycles), Act: string(g.OnDetect)}
-}
-
-func (s *session) answer() (loop.Answer, error) {
-	a := loop.Answer{FailOnDenied: s.opts.FailOnDenied}
-	out := s.Agent.Spec.Output
-	if out == nil {
-		return a, nil
-	}
-	schema, err := tool.NewSchema(out.Schema.Raw)
-	if err != nil {
-		return a, reason.New(reason.Internal, "agent %q: spec.output.schema: %w", s.Agent.Name, err)
-	}
-	a.Check = schema.CheckOutput
-	if out.Retries != nil {
-		a.Retries = int(*out.Retries)
-	}
-	return a, nil
-}
-
-// newIDs returns a source of ids that sort by time.
-func newIDs(now func() time.Time) func(kind string) string {
-	var mu sync.Mutex
-	entropy := ulid.Monotonic(rand.Reader, 0)
-	return func(kind string) string {
-		mu.Lock()
-		defer mu.Unlock()
-		id, err := ulid.New(ulid.Timestamp(now()), entropy)
-		if err != nil { // more than 2^80 ids in one millisecond
-			id = ulid.Make()
-		}
-		return kind + "-" + strings.ToLower(id.String())
-	}
-}
-
-// maxAgentPart bounds the readable part of a run's id.
-const maxAgentPart = 40
-
-func runID(agent string, ids func(string) string) string {
-	return ids(strings.TrimRight(agent[:min(len(agent), maxAgentPart)], ".-"))
 }

@@ -1,0 +1,52 @@
+package runner
+
+import (
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// limits are those of the plan, in the units of the loop.
+func (s *session) limits() loop.Limits {
+	l := s.Limits
+	micros, _ := l.MaxCost.Micros() // admission has checked it
+	limits := loop.Limits{
+		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: micros * 1_000_000,
+		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Money: model.FormatUSD,
+	}
+	switch p := s.Model.Spec.Pricing; {
+	case s.Model.Spec.Provider == v1alpha1.ProviderScripted:
+		limits.Price = func(message.Usage) (int64, bool) { return 0, true }
+	case p != nil:
+		limits.Price = func(u message.Usage) (int64, bool) {
+			pico, err := model.Cost(*p, u)
+			return pico, err == nil
+		}
+	}
+	return limits
+}
+
+func (s *session) guard() loop.Guard {
+	g := s.Agent.Spec.LoopGuard
+	return loop.Guard{Identical: int(g.IdenticalCalls), Cycles: int(g.Cycles), Act: string(g.OnDetect)}
+}
+
+func (s *session) answer() (loop.Answer, error) {
+	a := loop.Answer{FailOnDenied: s.opts.FailOnDenied}
+	out := s.Agent.Spec.Output
+	if out == nil {
+		return a, nil
+	}
+	schema, err := tool.NewSchema(out.Schema.Raw)
+	if err != nil {
+		return a, reason.New(reason.Internal, "agent %q: spec.output.schema: %w", s.Agent.Name, err)
+	}
+	a.Check = schema.CheckOutput
+	if out.Retries != nil {
+		a.Retries = int(*out.Retries)
+	}
+	return a, nil
+}
