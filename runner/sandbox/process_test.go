@@ -439,6 +439,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("1 (init) S 0 1 1 0 -1"))
 	f.Add([]byte("7 (a) b) R 3) Z 5 6 7 8"))
 	f.Add([]byte(") "))
+	f.Add([]byte(")\x00 0 1 1"))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if q, ok := parseStat(b); ok && q.state == 0 {

@@ -184,7 +184,7 @@ func parseStat(b []byte) (q process, ok bool) {
 		return q, false
 	}
 	f := bytes.Fields(b[i+1:])
-	if len(f) < 4 || len(f[0]) != 1 {
+	if len(f) < 4 || len(f[0]) != 1 || f[0][0] < 'A' || f[0][0] > 'z' {
 		return q, false
 	}
 	q.state = f[0][0]
