@@ -37,7 +37,11 @@ type Drift struct {
 
 func (e *DriftError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d files are not as the run found them; nothing was changed", len(e.Files))
+	if len(e.Files) == 1 {
+		b.WriteString("a file is not as the run found it; nothing was changed")
+	} else {
+		fmt.Fprintf(&b, "%d files are not as the run found them; nothing was changed", len(e.Files))
+	}
 	for i, d := range e.Files {
 		if i == 20 {
 			fmt.Fprintf(&b, "; and %d more", len(e.Files)-i)
