@@ -40,6 +40,7 @@ func (b *bash) quit() {
 	if b.next != nil {
 		_ = b.next.words.Close()
 		b.discard(b.next)
+		b.next = nil
 	}
 }
 
@@ -320,14 +321,15 @@ func TestCallsDoNotEndEachOthersProcesses(t *testing.T) {
 }
 
 func TestAForkingCrowdIsEnded(t *testing.T) {
-	ws := t.TempDir()
+	b, ws := newBash(t, 50*time.Millisecond), t.TempDir()
 	// Every member is replaced by another one all the time.
-	res := runTool(t.Context(), t, shortGrace(t, 50*time.Millisecond), &sdk.Call{Workspace: ws}, map[string]any{
+	res := runTool(t.Context(), t, b.tool(), &sdk.Call{Workspace: ws}, map[string]any{
 		"command": `trap '' TERM; f() { trap '' TERM; while [ ! -e stop ]; do (setsid sleep 0.01 &); done; }; for i in 1 2 3 4; do f & done; wait`, "timeout": 300,
 	})
 	if strings.Contains(res.Text, "could not be ended") {
 		t.Errorf("got %q", res.Text)
 	}
+	b.quit()
 	if !(&forest{}).bare() {
 		t.Error("children are left")
 	}
