@@ -25,7 +25,7 @@ func (a *app) diffCmd() *cobra.Command {
 The run is named run/ID, by the start of its id, or @latest. The change is the
 one the run has recorded: what happened to the files since makes no difference.`,
 		Example: `  agentctl diff @latest
-  agentctl diff run/01K --stat
+  agentctl diff run/hello --stat
   agentctl diff @latest | git apply --check`,
 		GroupID:           groupRun,
 		Args:              oneArg("the run (run/ID or @latest)"),

@@ -27,7 +27,7 @@ func (a *app) validateCmd() *cobra.Command {
 No program that a manifest names is started.
 
 Exit code 0: no mistakes, perhaps warnings. 2: mistakes.`,
-		Example: `  agentctl validate -f manifests/
+		Example: `  agentctl validate -f manifests/hello
   kustomize build . | agentctl validate -f -`,
 		GroupID: groupManifest,
 		Args:    filesOnly,
