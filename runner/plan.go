@@ -136,9 +136,7 @@ func (p *plan) data(given map[string]string) (map[string]json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	// Check reads "5" as 5 where the schema wants a number: all that comes from
-	// the command line is text.
-	if raw, err = schema.Check(string(raw)); err != nil {
+	if raw, err = schema.CheckInputs(raw); err != nil {
 		return nil, fmt.Errorf("inputs of agent %q: %w", p.Agent.Name, err)
 	}
 	clear(all)

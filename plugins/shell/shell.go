@@ -242,10 +242,8 @@ func (j *job) notes(limit time.Duration, whole bool) []string {
 
 // title is what people see of the call.
 func title(in bashIn) string {
-	t := in.Description
-	if t == "" {
-		t, _, _ = strings.Cut(strings.TrimSpace(in.Command), "\n")
-	}
+	// The command, not its description: that is the model's own word for it.
+	t, _, _ := strings.Cut(strings.TrimSpace(in.Command), "\n")
 	if r := []rune(t); len(r) > 80 {
 		t = string(r[:79]) + "…"
 	}

@@ -376,9 +376,9 @@ func TestOutputOfManyOrphansIsCollected(t *testing.T) {
 	}
 }
 
-func TestTitleIsShort(t *testing.T) {
-	res := runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "true", "description": strings.Repeat("ä", 100)})
-	if want := strings.Repeat("ä", 79) + "…"; res.Title != want {
+func TestTitleIsTheCommandAndShort(t *testing.T) {
+	res := runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "true " + strings.Repeat("ä", 100), "description": "looks harmless"})
+	if want := "true " + strings.Repeat("ä", 74) + "…"; res.Title != want {
 		t.Errorf("got %q", res.Title)
 	}
 	if res := sh(t, "true\nfalse || true"); res.Title != "true" {

@@ -47,6 +47,26 @@ func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	if err := strictObject(raw); err != nil {
 		return nil, err
 	}
+	args, found := s.read(raw)
+	if len(found) > 0 {
+		return nil, &message.CallError{Code: message.CodeSchema, Text: s.explain(found)}
+	}
+	return args, nil
+}
+
+// CheckInputs holds the data of a run against the schema, for a person to read
+// what is wrong. Values from a command line are text; they are read as numbers
+// and truth values where the schema wants those.
+func (s *Schema) CheckInputs(raw json.RawMessage) (json.RawMessage, error) {
+	data, found := s.read(string(raw))
+	if len(found) > 0 {
+		return nil, errors.New(strings.ReplaceAll(strings.TrimPrefix(mistakes(found), "- "), "\n- ", "; "))
+	}
+	return data, nil
+}
+
+// read returns the object that satisfies the schema, or what is wrong.
+func (s *Schema) read(raw string) (json.RawMessage, []schema.Mistake) {
 	found := s.schema.Check(json.RawMessage(raw))
 	if len(found) == 0 {
 		return json.RawMessage(raw), nil
@@ -54,7 +74,7 @@ func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	if mended := s.coerce(raw); mended != nil && len(s.schema.Check(mended)) == 0 {
 		return mended, nil
 	}
-	return nil, &message.CallError{Code: message.CodeSchema, Text: s.explain(found)}
+	return nil, found
 }
 
 // CheckOutput holds a final answer against the schema. It returns what is wrong,

@@ -51,7 +51,7 @@ The exit code says how the run ended: see "agentctl help exit-codes".
 Ctrl-C once stops the run and its tools, twice kills them.`,
 		Example: `  agentctl run -f manifests/hello
   agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
-  git diff | agentctl run -f manifests/reviewer -p - -o json
+  git diff | agentctl run -f reviewer.yaml -p - -o json
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never`,
 		GroupID: groupRun,
 		Args:    runArgs,
@@ -75,7 +75,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.inPlace, "in-place", false, "work on the folder itself instead of a copy")
 	o.app.stateFlag(cmd)
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
-	f.StringVar(&o.approve, "approve", "", "who answers questions: `never|prompt|all|FILE`, FILE with the hashes of calls (default prompt on a terminal, else never)")
+	f.StringVar(&o.approve, "approve", "", "who answers questions: `never|prompt|all|FILE`; all,R3 also for what cannot be undone, FILE with the hashes of calls (default prompt on a terminal, else never)")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
 	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
