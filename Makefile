@@ -9,7 +9,7 @@ build: ## build every program into bin/
 	.ci/build
 
 test: ## run every test
-	.ci/prepare git
+	.ci/prepare git patch
 	go test ./...
 
 test-race: ## run every test with the race detector
