@@ -39,7 +39,7 @@ func (s *session) gate() (*policy.Engine, error) {
 // judged is what a policy knows about a tool.
 func (s *session) judged(d *tool.Definition) policy.Tool {
 	t := policy.Tool{
-		Name: d.Name, Source: d.Source(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
+		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: d.Parameters, Digest: d.Digest(),
 		Contained: s.launcher.Level() != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone &&
 			s.plan.files.Strategy == v1alpha1.StrategyCopy,

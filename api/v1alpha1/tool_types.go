@@ -297,6 +297,26 @@ type ToolSource struct {
 	Exec *ExecSource `json:"exec,omitempty"`
 }
 
+// Kind names the one source that is given, as the field that declares it; ""
+// when none is.
+func (s *ToolSource) Kind() string {
+	switch {
+	case s.Builtin != nil:
+		return "builtin"
+	case s.Plugin != nil:
+		return "plugin"
+	case s.Container != nil:
+		return "container"
+	case s.MCP != nil:
+		return "mcp"
+	case s.Agent != nil:
+		return "agent"
+	case s.Exec != nil:
+		return "exec"
+	}
+	return ""
+}
+
 // BuiltinSource is a tool shipped with agentctl.
 type BuiltinSource struct {
 	// Name of the built-in tool. Required.

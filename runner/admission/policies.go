@@ -84,7 +84,7 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 
 // policyTool is a materialised Tool as rules see it.
 func policyTool(t *v1alpha1.Tool) policy.Tool {
-	p := policy.Tool{Name: CallName(t), Source: SourceKind(t), Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category}
+	p := policy.Tool{Name: CallName(t), Source: t.Spec.Source.Kind(), Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category}
 	if t.Spec.Source.Builtin != nil {
 		p.Builtin = t.Spec.Source.Builtin.Name
 	}
@@ -92,26 +92,6 @@ func policyTool(t *v1alpha1.Tool) policy.Tool {
 		p.Schema = t.Spec.Parameters.Raw
 	}
 	return p
-}
-
-// SourceKind names the kind of program behind a tool, as the field that
-// declares it.
-func SourceKind(t *v1alpha1.Tool) string {
-	switch s := t.Spec.Source; {
-	case s.Builtin != nil:
-		return "builtin"
-	case s.Plugin != nil:
-		return "plugin"
-	case s.Exec != nil:
-		return "exec"
-	case s.Container != nil:
-		return "container"
-	case s.MCP != nil:
-		return "mcp"
-	case s.Agent != nil:
-		return "agent"
-	}
-	return ""
 }
 
 // Compiled returns the plan's policies, ready to judge, in the order of

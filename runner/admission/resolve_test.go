@@ -72,7 +72,7 @@ spec:
 	}
 	var tools, policies []string
 	for _, x := range p.Tools {
-		tools = append(tools, x.CallName()+" "+string(x.Tool.Spec.Risk)+" "+string(x.Tool.Spec.WorkspaceAccess)+" "+string(x.Tool.Spec.Category)+" "+SourceKind(x.Tool))
+		tools = append(tools, x.CallName()+" "+string(x.Tool.Spec.Risk)+" "+string(x.Tool.Spec.WorkspaceAccess)+" "+string(x.Tool.Spec.Category)+" "+x.Tool.Spec.Source.Kind())
 	}
 	for _, x := range p.Policies {
 		policies = append(policies, x.Name)

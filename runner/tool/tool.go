@@ -62,23 +62,6 @@ func (d *Definition) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Source is the kind of program behind the tool, as the manifest spells it.
-func (d *Definition) Source() string {
-	switch s := d.Spec.Source; {
-	case s.Builtin != nil:
-		return "builtin"
-	case s.Plugin != nil:
-		return "plugin"
-	case s.Container != nil:
-		return "container"
-	case s.MCP != nil:
-		return "mcp"
-	case s.Agent != nil:
-		return "agent"
-	}
-	return "exec"
-}
-
 // For returns what a model is told about the tool.
 func (d *Definition) For() message.ToolSpec {
 	return message.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters}

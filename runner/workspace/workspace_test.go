@@ -299,10 +299,27 @@ func TestSpecialFilesAreListedNotCopied(t *testing.T) {
 	}
 }
 
-func TestUnreadableFileIsAWarning(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root can read everything")
+// unprivileged lets the rest of a test run as a user whom file modes bind: root
+// reads everything.
+func unprivileged(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
 	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "nobody-")
+	must(t, err)
+	must(t, os.Chown(dir, nobody, nobody))
+	t.Setenv("TMPDIR", dir) // also keeps the test from running beside others
+	must(t, syscall.Setresuid(-1, nobody, -1))
+	t.Cleanup(func() {
+		must(t, syscall.Setresuid(-1, 0, -1))
+		must(t, os.RemoveAll(dir))
+	})
+}
+
+func TestUnreadableFileIsAWarning(t *testing.T) {
+	unprivileged(t)
 	w, _ := setup(t, files{"a": "a"}, func(s *Spec) {
 		must(t, os.WriteFile(filepath.Join(s.Source, "secret"), []byte("x"), 0))
 	})
@@ -313,9 +330,7 @@ func TestUnreadableFileIsAWarning(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root can read everything")
-	}
+	unprivileged(t)
 	w, spec := setup(t, files{"a": "a", "dir/x": "x", "dir/y/z": "z"})
 	ready(t, w)
 	dir := filepath.Join(w.Dir(), "dir")
