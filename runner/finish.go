@@ -71,10 +71,11 @@ func (s *session) finished(ctx context.Context, end loop.End) error {
 	v := &s.recorder.view
 	f := event.RunFinished{
 		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
-		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: time.Since(v.StartTime).Milliseconds(),
+		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(time.Now()).Milliseconds(),
 	}
-	limits := s.limits()
-	f.Cost = limits.Cost(v.Tokens)
+	if cost := v.Cost; !v.Unpriced {
+		f.Cost = &cost
+	}
 	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && end.Reason == reason.Cancelled {
 		f.ExitCode = sig.ExitCode()
 	}
@@ -89,7 +90,7 @@ func (s *session) untold(cause error) error {
 	f := event.RunFinished{
 		Phase: view.Failed, Reason: string(reason.Internal), ExitCode: reason.Internal.ExitCode(), Message: cause.Error(),
 		Hint:  "see that the state folder can be written and has room",
-		Steps: v.Steps, Tokens: v.Tokens, DurationMs: time.Since(v.StartTime).Milliseconds(),
+		Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(time.Now()).Milliseconds(),
 	}
 	return v.Apply(event.Event{Time: time.Now(), Run: s.id, Data: f})
 }

@@ -14,16 +14,16 @@ func (s *session) limits() loop.Limits {
 	l := s.Limits
 	micros, _ := l.MaxCost.Micros() // admission has checked it
 	limits := loop.Limits{
-		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: micros * 1_000_000,
-		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Money: model.FormatUSD,
+		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: message.Cost(micros) * 1_000_000,
+		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(),
 	}
 	switch p := s.Model.Spec.Pricing; {
 	case s.Model.Spec.Provider == v1alpha1.ProviderScripted:
-		limits.Price = func(message.Usage) (int64, bool) { return 0, true }
+		limits.Price = func(message.ModelRef, message.Usage) (message.Cost, bool) { return 0, true }
 	case p != nil:
-		limits.Price = func(u message.Usage) (int64, bool) {
-			pico, err := model.Cost(*p, u)
-			return pico, err == nil
+		limits.Price = func(_ message.ModelRef, u message.Usage) (message.Cost, bool) {
+			cost, err := model.Cost(*p, u)
+			return cost, err == nil
 		}
 	}
 	return limits

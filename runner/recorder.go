@@ -41,6 +41,9 @@ func (r *recorder) Append(e event.Event) (event.Event, error) {
 // Sync implements loop.Journal.
 func (r *recorder) Sync() error { return r.journal.Sync() }
 
+// PutBlob implements loop.Journal.
+func (r *recorder) PutBlob(b []byte) (string, error) { return r.journal.PutBlob(b) }
+
 func (r *recorder) tell(p event.Payload) error {
 	_, err := r.Append(event.Event{Data: p})
 	return err

@@ -405,7 +405,7 @@ func TestOpenAIConversation(t *testing.T) {
 	out := p.run(t, func(o *RunOptions) { o.Prompt = "What does a.txt say?" })
 	want(t, out, reason.Completed)
 	res := out.Result()
-	if res.Output != "it says one" || res.Cost == nil || *res.Cost != "0.000104" || res.Tokens != (view.Tokens{Input: 60, Output: 20, Reasoning: 5, CacheRead: 40}) {
+	if res.Output != "it says one" || res.Cost == nil || res.Cost.String() != "0.000104" || res.Tokens != (view.Tokens{Input: 60, Output: 20, Reasoning: 5, CacheRead: 40}) {
 		t.Errorf("got %+v, cost %v", res, res.Cost)
 	}
 	if a, b := call(t, out, 0), call(t, out, 1); a.ID != "call_a" || a.Error != nil || *b.Error != "bad_json" || b.Decision != nil {
@@ -663,7 +663,7 @@ func TestLimitsOfAgentAndRun(t *testing.T) {
 	free := newPlace(t, agent("limits: {maxCost: \"1.00\"}", push), nil)
 	out = free.run(t)
 	want(t, out, reason.Completed)
-	if cost := out.Result().Cost; cost == nil || *cost != "0.00" {
+	if cost := out.Result().Cost; cost == nil || cost.String() != "0.00" {
 		t.Errorf("a script costs %v", cost)
 	}
 	unpriced := newPlace(t, strings.ReplaceAll(openaiAgent("http://127.0.0.1:9/v1", ""), "  pricing: {", "  parameters: {maxOutputTokens: 10} # {"), nil)

@@ -95,7 +95,7 @@ func TestPublishedSchemaIsFresh(t *testing.T) {
 }
 
 func TestPublishedSchemaJudgesEvents(t *testing.T) {
-	at, code, usd := time.Unix(0, 0), 3, "0.01"
+	at, code, usd := time.Unix(0, 0), 3, message.Cost(10_000_000_000)
 	result := message.ToolResult{Text: "t", Output: "o", ExitCode: &code, Metadata: json.RawMessage(`{"a":1}`)}
 	head := event.Event{Seq: 1, Time: at, Run: "r"}
 	with := func(p event.Payload) event.Event { e := head; e.Data = p; return e }

@@ -13,6 +13,7 @@ type Type string
 // The types of events, in the order a run meets them.
 const (
 	TypeRunStarted        Type = "run.started"
+	TypeRunResumed        Type = "run.resumed"
 	TypeRunFinished       Type = "run.finished"
 	TypeUserMessage       Type = "user.message"
 	TypeStepStart         Type = "step.start"
@@ -36,6 +37,8 @@ const (
 	TypeToolProgress      Type = "tool.progress"
 	TypeToolResult        Type = "tool.result"
 	TypeToolError         Type = "tool.error"
+	TypeContextPrune      Type = "context.prune"
+	TypeContextCompaction Type = "context.compaction"
 	TypeWorkspaceSnapshot Type = "workspace.snapshot"
 	TypeWorkspacePatch    Type = "workspace.patch"
 	TypeWarning           Type = "warning"
@@ -51,14 +54,29 @@ type RunStarted struct {
 	Inputs json.RawMessage `json:"inputs,omitempty"`
 	// Workspace the run works on.
 	Workspace Workspace `json:"workspace"`
-	// Plan is the blob that holds the resolved manifests.
+	// Plan is the blob that holds the resolved manifests and the wishes of the
+	// command line: all that a resume needs.
 	Plan string `json:"plan,omitempty"`
+	// Mode of the agent, and the call names of its tools.
+	Mode  string   `json:"mode,omitempty"`
+	Tools []string `json:"tools,omitempty"`
 	// Isolation the host gives: None, Sandbox or Container.
 	Isolation string `json:"isolation"`
 	// OuterIsolation is what AGENTCTL_OUTER_ISOLATION declared, or "".
 	OuterIsolation string `json:"outerIsolation,omitempty"`
 	// Version of agentctl.
 	Version string `json:"version"`
+}
+
+// RunResumed says that another process goes on with a run that was interrupted
+// or suspended. A request that was not answered is void and sent again.
+type RunResumed struct {
+	// Attempt counts the processes that have worked on the run; the first resume is 2.
+	Attempt int `json:"attempt"`
+	// Isolation, OuterIsolation and Version as in run.started, of this process.
+	Isolation      string `json:"isolation"`
+	OuterIsolation string `json:"outerIsolation,omitempty"`
+	Version        string `json:"version"`
 }
 
 // Workspace says which files a run works on.
@@ -89,8 +107,9 @@ type RunFinished struct {
 	// Tokens of the whole run.
 	Tokens message.Usage `json:"tokens"`
 	// Cost in US dollars as a decimal; nil when a price is unknown.
-	Cost       *string `json:"cost"`
-	DurationMs int64   `json:"durationMs"`
+	Cost *message.Cost `json:"cost"`
+	// DurationMs is the time processes worked on the run.
+	DurationMs int64 `json:"durationMs"`
 }
 
 // UserMessage is a message to the model after the first prompt.
@@ -112,7 +131,7 @@ type StepFinish struct {
 	Step   int            `json:"step"`
 	Finish message.Finish `json:"finish"`
 	Tokens message.Usage  `json:"tokens"`
-	Cost   *string        `json:"cost,omitempty"`
+	Cost   *message.Cost  `json:"cost,omitempty"`
 }
 
 // ModelRequest is a request that is about to be sent.
@@ -122,14 +141,19 @@ type ModelRequest struct {
 	Messages int `json:"messages"`
 	// NoTools is set on a closing request.
 	NoTools bool `json:"noTools,omitempty"`
+	// Summary is set on a request for a summary; its answer comes as
+	// context.compaction.
+	Summary bool `json:"summary,omitempty"`
 }
 
 // ModelResponse is a complete answer. What was streamed before it counts only now.
 type ModelResponse struct {
-	Model      message.ModelRef `json:"model"`
-	Finish     message.Finish   `json:"finish"`
-	Tokens     message.Usage    `json:"tokens"`
-	DurationMs int64            `json:"durationMs"`
+	Model  message.ModelRef `json:"model"`
+	Finish message.Finish   `json:"finish"`
+	Tokens message.Usage    `json:"tokens"`
+	// Cost of the answer; absent when its price is unknown.
+	Cost       *message.Cost `json:"cost,omitempty"`
+	DurationMs int64         `json:"durationMs"`
 	// FirstByteMs is the time to the first piece of the answer.
 	FirstByteMs int64 `json:"firstByteMs,omitempty"`
 }
@@ -211,6 +235,8 @@ type ToolCall struct {
 	Args json.RawMessage `json:"args"`
 	// Key is the idempotency key, the same on every attempt.
 	Key string `json:"key,omitempty"`
+	// Attempt is 2 or more when a call that was interrupted runs again.
+	Attempt int `json:"attempt,omitempty"`
 }
 
 // ToolProgress is the newest output of a call that still runs, at most 4 KB.
@@ -224,6 +250,36 @@ type ToolResult struct{ message.ToolResult }
 
 // ToolError is the result of a call that failed; its code says how.
 type ToolError struct{ message.ToolResult }
+
+// ContextPrune takes old tool output out of the conversation. The journal keeps it.
+type ContextPrune struct {
+	Calls []PrunedCall `json:"calls"`
+	// Before and After are the estimated tokens of the next request.
+	Before int64 `json:"before"`
+	After  int64 `json:"after"`
+}
+
+// PrunedCall is a call whose output is left out from now on.
+type PrunedCall struct {
+	Call string `json:"call"`
+	// Blob holds the output that the model has read.
+	Blob string `json:"blob"`
+}
+
+// ContextCompaction replaces the conversation before a message by a summary.
+type ContextCompaction struct {
+	message.Compaction
+	// Summary is what the model reads from now on.
+	Summary string `json:"summary"`
+	// Before and After are the estimated tokens of the next request.
+	Before int64 `json:"before"`
+	After  int64 `json:"after"`
+	// Model that wrote the summary, and what it took.
+	Model      message.ModelRef `json:"model"`
+	Tokens     message.Usage    `json:"tokens"`
+	Cost       *message.Cost    `json:"cost,omitempty"`
+	DurationMs int64            `json:"durationMs"`
+}
 
 // WorkspaceSnapshot records the state of the files before a run.
 type WorkspaceSnapshot struct {
@@ -263,6 +319,7 @@ type Unknown struct {
 
 // Type implements Payload, as do all that follow.
 func (RunStarted) Type() Type        { return TypeRunStarted }
+func (RunResumed) Type() Type        { return TypeRunResumed }
 func (RunFinished) Type() Type       { return TypeRunFinished }
 func (UserMessage) Type() Type       { return TypeUserMessage }
 func (StepStart) Type() Type         { return TypeStepStart }
@@ -286,6 +343,8 @@ func (ToolCall) Type() Type          { return TypeToolCall }
 func (ToolProgress) Type() Type      { return TypeToolProgress }
 func (ToolResult) Type() Type        { return TypeToolResult }
 func (ToolError) Type() Type         { return TypeToolError }
+func (ContextPrune) Type() Type      { return TypeContextPrune }
+func (ContextCompaction) Type() Type { return TypeContextCompaction }
 func (WorkspaceSnapshot) Type() Type { return TypeWorkspaceSnapshot }
 func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
 func (Warning) Type() Type           { return TypeWarning }
@@ -296,6 +355,7 @@ func (u Unknown) Type() Type         { return u.Of }
 func Payloads() []Payload {
 	return []Payload{
 		RunStarted{},
+		RunResumed{},
 		RunFinished{},
 		UserMessage{},
 		StepStart{},
@@ -319,6 +379,8 @@ func Payloads() []Payload {
 		ToolProgress{},
 		ToolResult{},
 		ToolError{},
+		ContextPrune{},
+		ContextCompaction{},
 		WorkspaceSnapshot{},
 		WorkspacePatch{},
 		Warning{},

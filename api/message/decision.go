@@ -49,6 +49,9 @@ const (
 type Question struct {
 	Call     ToolCall `json:"call"`
 	Decision Decision `json:"decision"`
+	// Unknown says that the call was interrupted and may have happened already;
+	// the question is whether to run it again.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Answer is a person's, or a declaration's, answer to a question.

@@ -25,16 +25,37 @@ type Message struct {
 	Agent string    `json:"agent,omitempty"`
 	Model *ModelRef `json:"model,omitempty"`
 	Path  *Path     `json:"path,omitempty"`
-	Parts []Part    `json:"parts"`
+	// Mode of the agent that wrote an assistant message: Primary, Subagent or All.
+	Mode string `json:"mode,omitempty"`
+	// System is the blob that holds the system prompt, Tools are the call names
+	// offered; both of a user message.
+	System string   `json:"system,omitempty"`
+	Tools  []string `json:"tools,omitempty"`
+	// Summary marks the message that stands for the conversation before it.
+	Summary bool   `json:"summary,omitempty"`
+	Parts   []Part `json:"parts"`
 	// Finish is why an assistant message ended; empty while it is streamed.
 	Finish Finish `json:"finish,omitempty"`
 	Usage  Usage  `json:"usage,omitzero"`
-	// Cost in picodollars (1e-12 USD); nil when a price is unknown.
-	Cost *int64 `json:"cost,omitempty"`
+	// Cost of an assistant message; nil when a price is unknown.
+	Cost *Cost `json:"cost,omitempty"`
 	// Error that ended an assistant message, "" when none did.
-	Error string `json:"error,omitempty"`
-	Time  Time   `json:"time"`
+	Error MessageError `json:"error,omitempty"`
+	Time  Time         `json:"time"`
 }
+
+// MessageError says why an assistant message is not complete.
+type MessageError string
+
+// The errors of a message.
+const (
+	// Aborted messages were cut short: the run was cancelled or died. What was
+	// complete of them is kept.
+	Aborted MessageError = "Aborted"
+	// Void messages never were answered: their request failed or was given up,
+	// and no model is sent them.
+	Void MessageError = "Void"
+)
 
 // ModelRef names the model that answered.
 type ModelRef struct {
@@ -43,6 +64,8 @@ type ModelRef struct {
 	// Provider and Model as the provider knows them.
 	Provider string `json:"provider"`
 	Model    string `json:"model,omitempty"`
+	// Variant of the model, for example its reasoning effort.
+	Variant string `json:"variant,omitempty"`
 }
 
 // Path is where an assistant message worked.
@@ -89,6 +112,11 @@ const (
 	FinishContentFilter Finish = "content-filter"
 	FinishUnknown       Finish = "unknown"
 )
+
+// Open says whether the message is still being written. There is no open message nil.
+func (m *Message) Open() bool {
+	return m != nil && m.Role == RoleAssistant && m.Time.Completed == 0
+}
 
 // Text returns the text parts that a reader should see, joined.
 func (m *Message) Text() string {

@@ -11,8 +11,18 @@ type Prompt struct {
 type Request struct {
 	// ID names the request in the journal.
 	ID string
-	// NoTools leaves the tools out: a closing request, or a summary.
+	// NoTools leaves the tools out of a closing request.
 	NoTools bool
+	// Aside is asked instead of the conversation, which stays as it is.
+	Aside *Aside
+}
+
+// Aside is a question beside the conversation, without tools: a summary of it.
+type Aside struct {
+	// System prompt and the one user message.
+	System, Text string
+	// MaxOutputTokens of the answer; 0 leaves the model's own limit.
+	MaxOutputTokens int64
 }
 
 // DeltaKind says what a delta belongs to.
@@ -53,6 +63,8 @@ type Retry struct {
 	Error string `json:"error"`
 	// WaitMillis until the next attempt.
 	WaitMillis int64 `json:"waitMillis"`
+	// Fallback is the Model that is asked instead; "" is the same one again.
+	Fallback string `json:"fallback,omitempty"`
 }
 
 // Output is a complete answer of a model.

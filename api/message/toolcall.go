@@ -62,9 +62,14 @@ type ToolPart struct {
 	Decision *Decision       `json:"decision,omitempty"`
 	Approval ApprovalState   `json:"approval,omitempty"`
 	Result   *ToolResult     `json:"result,omitempty"`
+	// Attempt counts how often the tool was asked; more than 1 only after a crash.
+	Attempt int `json:"attempt,omitempty"`
 	// Start and End of the run of the tool, in milliseconds since 1970.
 	Start int64 `json:"start,omitempty"`
 	End   int64 `json:"end,omitempty"`
+	// Compacted is when the output was taken out of the conversation, in
+	// milliseconds since 1970; the journal keeps it.
+	Compacted int64 `json:"compacted,omitempty"`
 }
 
 // Move changes the state, or says that the table forbids it.
@@ -134,6 +139,8 @@ type Checked struct {
 	Signature string
 	// Exclusive calls run alone.
 	Exclusive bool
+	// Repeatable calls may run again after a crash: Idempotent or Keyed ones.
+	Repeatable bool
 	// Repaired says that the name was not written as the tool is called.
 	Repaired bool
 }

@@ -36,10 +36,7 @@ func (r *Run) applyCall(e event.Event) error {
 		c.Approval = d.State
 		r.PendingApprovals = slices.DeleteFunc(r.PendingApprovals, func(id string) bool { return id == e.Call })
 	case event.ToolCall:
-		if err := c.Move(message.StateRunning); err != nil {
-			return err
-		}
-		c.Input, c.Start = d.Args, e.Time.UnixMilli()
+		return r.runCall(c, d, e)
 	case event.ToolResult:
 		return end(c, message.StateCompleted, &d.ToolResult, e)
 	case event.ToolError:
@@ -61,6 +58,19 @@ func (r *Run) openCall(e event.Event, d event.ToolInputStart) error {
 	c := &message.ToolPart{CallID: e.Call, Tool: d.Tool, State: message.StatePending}
 	m.Parts = append(m.Parts, message.Part{ID: e.Part, Type: message.PartTool, Tool: c, Start: e.Time.UnixMilli()})
 	r.calls[e.Call], r.steps[e.Call] = c, r.Steps
+	return nil
+}
+
+// runCall is the intent. A call that a crash has interrupted is running already
+// and may be run again, once in every process.
+func (r *Run) runCall(c *message.ToolPart, d event.ToolCall, e event.Event) error {
+	again := c.State == message.StateRunning && d.Attempt == c.Attempt+1 && d.Attempt <= r.Attempt
+	if !again {
+		if err := c.Move(message.StateRunning); err != nil {
+			return err
+		}
+	}
+	c.Input, c.Start, c.Attempt = d.Args, e.Time.UnixMilli(), max(1, d.Attempt)
 	return nil
 }
 

@@ -28,7 +28,7 @@ type Result struct {
 	ToolCalls []CallResult `json:"toolCalls"`
 	Tokens    Tokens       `json:"tokens"`
 	// Cost in US dollars as a decimal; null when a price is unknown.
-	Cost         *string            `json:"cost"`
+	Cost         *message.Cost      `json:"cost"`
 	DurationMs   int64              `json:"durationMs"`
 	ChangedFiles []event.FileChange `json:"changedFiles"`
 	Warnings     []string           `json:"warnings"`

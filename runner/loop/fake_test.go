@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type world struct {
 
 	answers  []answer
 	appended []*message.Message
+	resets   int
 	requests []message.Request
 
 	decide  func(message.ToolCall) (message.Decision, error)
@@ -136,6 +138,12 @@ func (m model) Append(msg *message.Message) error {
 	return nil
 }
 
+func (m model) Reset(history []*message.Message) error {
+	m.w.resets++
+	m.w.appended = history
+	return nil
+}
+
 func (m model) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
 	w := m.w
 	w.requests = append(w.requests, req)
@@ -212,6 +220,10 @@ func (j journal) Append(e event.Event) (event.Event, error) {
 	e.Seq, e.Run = int64(len(w.events)+1), "r"
 	w.events = append(w.events, e)
 	return e, nil
+}
+
+func (j journal) PutBlob(b []byte) (string, error) {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(b)), j.w.failing
 }
 
 func (j journal) Sync() error {

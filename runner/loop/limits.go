@@ -13,33 +13,27 @@ type Limits struct {
 	MaxSteps int
 	// MaxTokens bounds input plus output of all steps.
 	MaxTokens int64
-	// MaxCost in picodollars (1e-12 USD).
-	MaxCost int64
+	// MaxCost of all steps.
+	MaxCost message.Cost
 	// MaxParallel bounds the calls that run at the same time; at least 1.
 	MaxParallel int
 	// ReserveOutput is the most a single answer may hold, where it is known.
 	ReserveOutput int64
-	// Price returns what tokens cost in picodollars; false is an unknown price.
-	Price func(message.Usage) (int64, bool)
-	// Money writes picodollars as a decimal of dollars.
-	Money func(int64) string
+	// Price returns what a model's tokens cost; false is an unknown price. The
+	// zero ModelRef is the model of the agent.
+	Price func(message.ModelRef, message.Usage) (message.Cost, bool)
 }
 
-func (l *Limits) money(pico int64, known bool) *string {
-	if !known || l.Money == nil {
-		return nil
-	}
-	s := l.Money(pico)
-	return &s
-}
-
-// Cost returns the cost of the usage as a decimal of dollars, nil when a price
-// is unknown.
-func (l *Limits) Cost(u message.Usage) *string {
+// cost returns what the usage cost, nil when a price is unknown.
+func (l *Limits) cost(by message.ModelRef, u message.Usage) *message.Cost {
 	if l.Price == nil {
 		return nil
 	}
-	return l.money(l.Price(u))
+	c, known := l.Price(by, u)
+	if !known {
+		return nil
+	}
+	return &c
 }
 
 // overLimit says whether the next request may not be sent.
@@ -58,43 +52,23 @@ func (l *loop) overLimit() *End {
 	return nil
 }
 
-func (l *loop) overCost(limit int64, next message.Usage) *End {
-	price := func(message.Usage) (int64, bool) { return 0, false }
-	if l.Limits.Price != nil {
-		price = l.Limits.Price
-	}
-	ahead, known := price(next)
-	if !known || l.unpriced {
+func (l *loop) overCost(limit message.Cost, next message.Usage) *End {
+	ahead, spent := l.Limits.cost(message.ModelRef{}, next), l.View.Cost
+	if ahead == nil || l.View.Unpriced {
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: "limits.maxCost is set and the price of the model is unknown",
 			Hint:    "declare spec.pricing of the Model, or remove spec.limits.maxCost of the agent",
 		}
 	}
-	if l.cost+ahead > limit {
+	if spent+*ahead > limit {
 		return &End{
 			Reason:  reason.BudgetExceeded,
-			Message: sentence("limits.maxCost is %s USD; %s USD are spent and the next request may cost %s USD", l.Limits.Money(limit), l.Limits.Money(l.cost), l.Limits.Money(ahead)),
+			Message: sentence("limits.maxCost is %s USD; %s USD are spent and the next request may cost %s USD", limit, spent, *ahead),
 			Hint:    "raise spec.limits.maxCost of the agent",
 		}
 	}
 	return nil
-}
-
-// spend counts an answer.
-func (l *loop) spend(u message.Usage) {
-	pico, known := l.stepCost(u)
-	l.cost += pico
-	if !known {
-		l.unpriced = true
-	}
-}
-
-func (l *loop) stepCost(u message.Usage) (int64, bool) {
-	if l.Limits.Price == nil {
-		return 0, false
-	}
-	return l.Limits.Price(u)
 }
 
 // estimate guesses the tokens of the next request: what the provider counted

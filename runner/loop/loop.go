@@ -92,8 +92,6 @@ type loop struct {
 
 	guard    guard
 	estimate estimate
-	cost     int64 // picodollars
-	unpriced bool
 
 	lastText    string
 	emptyBefore bool // the answer before this one was empty
@@ -206,8 +204,8 @@ func (l *loop) durable() error {
 
 func (l *loop) finishStep(out *message.Output) {
 	// A failed write is kept in l.broken and ends the run there.
-	_ = l.record(event.Event{Data: event.StepFinish{
-		Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage, Cost: l.Limits.money(l.stepCost(out.Usage)),
+	_ = l.record(event.Event{Message: l.View.Message().ID, Part: l.NewID("part"), Data: event.StepFinish{
+		Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage, Cost: l.Limits.cost(out.Model, out.Usage),
 	}})
 }
 

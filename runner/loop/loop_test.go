@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -435,8 +434,9 @@ func TestStepLimitIsExact(t *testing.T) {
 func TestBudgetIsCheckedBeforeTheRequest(t *testing.T) {
 	used := calls(`a {}`)
 	used.out.Usage = message.Usage{Input: 60, CacheRead: 40, Output: 20}
-	price := func(u message.Usage) (int64, bool) { return u.Total() * 1000, true }
-	money := func(pico int64) string { return fmt.Sprint(pico) }
+	price := func(_ message.ModelRef, u message.Usage) (message.Cost, bool) {
+		return message.Cost(u.Total()) * 1000, true
+	}
 	for name, c := range map[string]struct {
 		reason string
 		limits Limits
@@ -446,8 +446,8 @@ func TestBudgetIsCheckedBeforeTheRequest(t *testing.T) {
 		"room":         {"both requests fit", Limits{MaxTokens: 1000}, reason.Completed, 2},
 		"tokens":       {"used 120, the next needs at least 120 more", Limits{MaxTokens: 200}, reason.BudgetExceeded, 1},
 		"reserve":      {"the worst case of the answer is reserved", Limits{MaxTokens: 1000, ReserveOutput: 2000}, reason.BudgetExceeded, 0},
-		"cost":         {"spent 120,000, the next costs as much", Limits{MaxCost: 200_000, Price: price, Money: money}, reason.BudgetExceeded, 1},
-		"cost fits":    {"the money is enough", Limits{MaxCost: 900_000, Price: price, Money: money}, reason.Completed, 2},
+		"cost":         {"spent 120,000, the next costs as much", Limits{MaxCost: 200_000, Price: price}, reason.BudgetExceeded, 1},
+		"cost fits":    {"the money is enough", Limits{MaxCost: 900_000, Price: price}, reason.Completed, 2},
 		"unknown cost": {"a limit on money needs a price", Limits{MaxCost: 1}, reason.BudgetExceeded, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

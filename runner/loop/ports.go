@@ -14,6 +14,9 @@ type Model interface {
 	// Append adds a complete message to the conversation: the user's, or the
 	// model's own with every tool part completed or error.
 	Append(m *message.Message) error
+	// Reset makes history the whole conversation: after pruning or a compaction.
+	// What the model was asked before counts as asked.
+	Reset(history []*message.Message) error
 	// Next asks for the answer to everything appended so far. Pieces go to emit
 	// while they arrive; emit returning an error stops the stream. Retries are
 	// the model's business: emit sees a DeltaRetry, and what was streamed before
@@ -63,4 +66,6 @@ type Toolbox interface {
 type Journal interface {
 	Append(e event.Event) (event.Event, error)
 	Sync() error
+	// PutBlob keeps a text that an event names; it is durable with the event.
+	PutBlob(b []byte) (id string, err error)
 }

@@ -46,7 +46,7 @@ func (l *loop) ask(ctx context.Context, closing bool) (*message.Output, *message
 	if err := l.record(event.Event{Data: event.StepStart{Step: l.View.Steps + 1}}); err != nil {
 		return nil, nil, err
 	}
-	if err := l.record(event.Event{Message: s.message, Data: event.ModelRequest{
+	if err := l.record(event.Event{Message: s.message, Part: l.NewID("part"), Data: event.ModelRequest{
 		Step: l.View.Steps, Messages: len(l.View.Messages), NoTools: closing,
 	}}); err != nil {
 		return nil, nil, err
@@ -62,7 +62,6 @@ func (l *loop) ask(ctx context.Context, closing bool) (*message.Output, *message
 	if err := s.finish(out); err != nil {
 		return nil, nil, err
 	}
-	l.spend(out.Usage)
 	l.estimate.saw(out.Usage)
 	if text := strings.TrimSpace(out.Text); text != "" {
 		l.lastText = out.Text
@@ -83,7 +82,7 @@ func (s *stream) emit(d message.Delta) error {
 		return s.callPiece(d)
 	case message.DeltaRetry:
 		s.text, s.reasoning, s.calls, s.first = nil, nil, nil, time.Time{}
-		return s.tell("", "", event.ModelRetry{Retry: *d.Retry})
+		return s.tell(s.loop.NewID("part"), "", event.ModelRetry{Retry: *d.Retry})
 	}
 	return fmt.Errorf("unknown piece of an answer: %q", d.Kind)
 }
@@ -202,7 +201,7 @@ func (s *stream) finish(out *message.Output) error {
 		}
 	}
 	answer := event.ModelResponse{
-		Model: out.Model, Finish: out.Finish, Tokens: out.Usage,
+		Model: out.Model, Finish: out.Finish, Tokens: out.Usage, Cost: s.loop.Limits.cost(out.Model, out.Usage),
 		DurationMs: s.loop.Now().Sub(s.started).Milliseconds(),
 	}
 	if !s.first.IsZero() {

@@ -4,20 +4,19 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Cost is the price of an answer in picodollars (1e-12 USD). A price in
-// microdollars per million tokens is the same number in picodollars per token,
-// so the arithmetic is whole numbers throughout.
+// Cost is the price of an answer. A price in microdollars per million tokens is
+// the same number in picodollars per token, so the arithmetic is whole numbers
+// throughout.
 //
 // Cache reads and writes without a price of their own cost what input costs. A
 // price that is missing while there are tokens to pay is an error: an unknown
 // price is not zero.
-func Cost(p v1alpha1.Pricing, u message.Usage) (int64, error) {
+func Cost(p v1alpha1.Pricing, u message.Usage) (message.Cost, error) {
 	items := []struct {
 		name   string
 		price  v1alpha1.Money
@@ -47,7 +46,7 @@ func Cost(p v1alpha1.Pricing, u message.Usage) (int64, error) {
 		}
 		sum = total
 	}
-	return int64(sum), nil
+	return message.Cost(sum), nil
 }
 
 func firstOf(a, b v1alpha1.Money) v1alpha1.Money {
@@ -57,27 +56,12 @@ func firstOf(a, b v1alpha1.Money) v1alpha1.Money {
 	return b
 }
 
-// FormatUSD writes picodollars as a decimal amount in US dollars, exactly, with
-// at least two decimals: "0.000104", "2.00".
-func FormatUSD(pico int64) string {
-	sign, n := "", uint64(pico)
-	if pico < 0 {
-		sign, n = "-", -n
-	}
-	const dollar = 1_000_000_000_000
-	frac := strings.TrimRight(fmt.Sprintf("%012d", n%dollar), "0")
-	for len(frac) < 2 {
-		frac += "0"
-	}
-	return fmt.Sprintf("%s%d.%s", sign, n/dollar, frac)
-}
-
 // Money is an amount in the form of the API, which has six decimals: rounded up,
 // so that a sum never looks cheaper than it was.
-func Money(pico int64) v1alpha1.Money {
+func Money(c message.Cost) v1alpha1.Money {
 	const micro = 1_000_000
-	if rest := pico % micro; rest > 0 && pico <= math.MaxInt64-micro {
-		pico += micro - rest
+	if rest := c % micro; rest > 0 && c <= math.MaxInt64-micro {
+		c += micro - rest
 	}
-	return v1alpha1.Money(FormatUSD(pico - pico%micro))
+	return v1alpha1.Money((c - c%micro).String())
 }

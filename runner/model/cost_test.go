@@ -14,7 +14,7 @@ func TestCost(t *testing.T) {
 		reason string
 		price  v1alpha1.Pricing
 		usage  message.Usage
-		want   int64
+		want   message.Cost
 		bad    bool
 	}{
 		"check value":     {"60 input, 15 output and 5 reasoning, 40 cached cost 0.000104", one, message.Usage{Input: 60, Output: 20, Reasoning: 5, CacheRead: 40}, 104_000_000, false},
@@ -37,16 +37,16 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestFormatUSD(t *testing.T) {
+func TestCostInDollars(t *testing.T) {
 	for pico, want := range map[int64]string{
 		104_000_000: "0.000104", 0: "0.00", 2_000_000_000_000: "2.00", 1_500_000_000_000: "1.50",
 		1: "0.000000000001", -104_000_000: "-0.000104", math.MaxInt64: "9223372.036854775807", math.MinInt64: "-9223372.036854775808",
 	} {
-		if got := FormatUSD(pico); got != want {
-			t.Errorf("FormatUSD(%d) = %s, want %s", pico, got, want)
+		if got := message.Cost(pico).String(); got != want {
+			t.Errorf("Cost(%d) = %s, want %s", pico, got, want)
 		}
 	}
-	for pico, want := range map[int64]v1alpha1.Money{1: "0.000001", 104_000_000: "0.000104", 104_000_001: "0.000105", 0: "0.00"} {
+	for pico, want := range map[message.Cost]v1alpha1.Money{1: "0.000001", 104_000_000: "0.000104", 104_000_001: "0.000105", 0: "0.00"} {
 		if got := Money(pico); got != want {
 			t.Errorf("Money(%d) = %s, want %s", pico, got, want)
 		}

@@ -26,7 +26,11 @@ type Conversation interface {
 	// Append adds a complete message: the user's, or the model's own with a
 	// result in every tool part. It encodes that message and nothing else.
 	Append(m *message.Message) error
-	// Next asks for the answer to everything appended so far.
+	// Reset makes history the whole conversation: after pruning or a compaction.
+	// What was asked before counts as asked.
+	Reset(history []*message.Message) error
+	// Next asks for the answer to everything appended so far, or to req.Aside
+	// instead, which changes nothing of the conversation.
 	Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error)
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"agentctl.dev/agentctl/api/message"
 )
 
 // Draft is the dialect of the published schemas.
@@ -32,6 +34,7 @@ func (s *Source) Constants(typ string) []any { return s.enums[typ] }
 func (s *Source) Of(t reflect.Type) (*jsonschema.Schema, error) {
 	known := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[message.Cost]():    {Type: "string"},
 	}
 	out, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: known})
 	if err != nil {

@@ -66,6 +66,7 @@ type Conversation struct {
 	// history is the request up to the last message; it only grows. Together
 	// with one of the two ends it is a whole request.
 	history  []byte
+	prefix   int // of the history, before its first message
 	withTool []byte
 	noTool   []byte
 	ref      message.ModelRef
@@ -145,7 +146,7 @@ func (c *Conversation) layout(always, withTools []byte, prompt message.Prompt) e
 	if prompt.System != "" {
 		b = appendSimple(b, "system", prompt.System)
 	}
-	c.history = b
+	c.history, c.prefix = b, len(b)
 	c.noTool = []byte("]}")
 	c.withTool = c.noTool
 	if len(prompt.Tools) == 0 {
@@ -177,6 +178,20 @@ func (c *Conversation) Append(m *message.Message) error {
 	b, err := appendMessage(c.history, m)
 	if err != nil {
 		return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
+	}
+	c.history = b
+	return nil
+}
+
+// Reset encodes a conversation anew behind the prompt. The bytes of the old one
+// are left alone: a request may still be reading them.
+func (c *Conversation) Reset(history []*message.Message) error {
+	b := append(make([]byte, 0, len(c.history)), c.history[:c.prefix]...)
+	for _, m := range history {
+		var err error
+		if b, err = appendMessage(b, m); err != nil {
+			return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
+		}
 	}
 	c.history = b
 	return nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"agentctl.dev/agentctl/api/message"
 )
 
 // duration is a length of time as people read it: <0.1ms, 0.4ms, 12ms, 1.2s, 2m03s.
@@ -42,9 +44,9 @@ func plural(n int64, noun string) string {
 	return count(n) + " " + noun + "s"
 }
 
-func cost(usd *string) string {
+func cost(usd *message.Cost) string {
 	if usd == nil {
 		return "cost unknown"
 	}
-	return "$" + *usd
+	return "$" + usd.String()
 }
