@@ -69,10 +69,10 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End,
 			return c, nil, err
 		}
 	}
-	repeats, wrong := l.guard.before(checked.Signature)
+	repeats, wrong := l.guard.before(checked.Signature, l.View.Steps)
 	c.Repeats = repeats
 	if wrong == "" {
-		c.seen = l.guard.made(checked.Signature)
+		c.seen = l.guard.made(checked.Signature, l.View.Steps)
 	} else if end, err := l.looping(c, checked.Signature, wrong); c.done || end != nil || err != nil {
 		return c, end, err
 	}

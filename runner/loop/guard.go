@@ -43,11 +43,14 @@ type guard struct {
 }
 
 // seen is a call that was made: what was asked, and what came of it.
-type seen struct{ call, result string }
+type seen struct {
+	call, result string
+	step         int
+}
 
 // before says how often the call would stand in a row with its equals, and
 // what is wrong with it; "" when it may go on.
-func (g *guard) before(call string) (repeats int, wrong string) {
+func (g *guard) before(call string, _ int) (repeats int, wrong string) {
 	repeats = g.run(call, 1) // rounds of the sequence of one call
 	limit := func(n, period int) bool {
 		if n == 0 {
@@ -117,11 +120,11 @@ func (g *guard) sameResults(period, rounds int) bool {
 const keep = 8192
 
 // made adds a call that was begun; its result is set when it is there.
-func (g *guard) made(call string) int {
+func (g *guard) made(call string, step int) int {
 	if len(g.calls) >= 2*keep {
 		g.calls = append([]seen(nil), g.calls[len(g.calls)-keep:]...)
 	}
-	g.calls = append(g.calls, seen{call: call})
+	g.calls = append(g.calls, seen{call: call, step: step})
 	g.invalid = 0
 	return len(g.calls) - 1
 }
