@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"context"
 	"os"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/approval"
 )
 
@@ -17,7 +19,24 @@ func (s *session) approver() (a approval.Approver, release func()) {
 			release = o.Terminal.Close
 		}
 	}
-	return s.answers.Approver(o), release
+	a = s.answers.Approver(o)
+	if o.Terminal != nil {
+		a = inTurn{a, s.recorder}
+	}
+	return a, release
+}
+
+// inTurn lets a watcher show what led to a question before it is asked: both
+// may write to one terminal.
+type inTurn struct {
+	approval.Approver
+	recorder *recorder
+}
+
+// Ask implements loop.Approver.
+func (a inTurn) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
+	a.recorder.shown(ctx)
+	return a.Approver.Ask(ctx, q)
 }
 
 // terminal asks on the streams of the process where they are a terminal.

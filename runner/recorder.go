@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -14,10 +15,22 @@ import (
 // view that reports read, and to whoever watches, in one order.
 type recorder struct {
 	journal *journal.Writer
-	watch   func(event.Event)
+	// feed tells the watcher; nil when there is none.
+	feed *feed
 
 	mu   sync.Mutex
 	view view.Run
+}
+
+// newRecorder records into the journal in dir. What is there already is not told
+// to watch, which may be nil. End it.
+func newRecorder(j *journal.Writer, dir string, watch func(event.Event)) *recorder {
+	r := &recorder{journal: j}
+	if watch != nil {
+		last, _ := j.Head()
+		r.feed = newFeed(dir, last, watch)
+	}
+	return r
 }
 
 // Append implements loop.Journal. It returns the event as it stands in the
@@ -29,13 +42,10 @@ func (r *recorder) Append(e event.Event) (event.Event, error) {
 	if err != nil {
 		return e, err
 	}
-	if err := r.view.Apply(e); err != nil {
-		return e, err
+	if r.feed != nil {
+		r.feed.offer(e)
 	}
-	if r.watch != nil {
-		r.watch(e)
-	}
-	return e, nil
+	return e, r.view.Apply(e)
 }
 
 // Sync implements loop.Journal.
@@ -43,6 +53,24 @@ func (r *recorder) Sync() error { return r.journal.Sync() }
 
 // PutBlob implements loop.Journal.
 func (r *recorder) PutBlob(b []byte) (string, error) { return r.journal.PutBlob(b) }
+
+// shown waits a moment until the watcher has been told everything so far.
+func (r *recorder) shown(ctx context.Context) {
+	if r.feed == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	r.feed.Flush(ctx)
+}
+
+// end ends what tells the watcher, and returns how many events it did not take.
+func (r *recorder) end(patience time.Duration, giveUp <-chan struct{}) int64 {
+	if r.feed == nil {
+		return 0
+	}
+	return r.feed.end(patience, giveUp)
+}
 
 func (r *recorder) tell(p event.Payload) error {
 	_, err := r.Append(event.Event{Data: p})

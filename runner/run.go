@@ -44,8 +44,10 @@ type RunOptions struct {
 
 	// Version of the program, for the journal.
 	Version string
-	// Events is told every event in order, as soon as it is in the journal. It
-	// must not block for long.
+	// Events is told every event once and in order, as soon as it is in the
+	// journal, by a goroutine of its own. The run never waits for it; what it is
+	// slow to take it is told later, at the latest when the run has ended, before
+	// Run returns. See Outcome.Unseen.
 	Events func(event.Event)
 	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
 	Kill <-chan struct{}
@@ -62,6 +64,10 @@ type Outcome struct {
 	Run *view.Run
 	// Journal is the folder of the run: events, blobs, workspace.
 	Journal string
+	// Unseen is the number of events that RunOptions.Events has not taken: it
+	// stood still for ten seconds at the end of the run, one second when the run
+	// was stopped, and was given up. Its last call may not have returned yet.
+	Unseen int64
 }
 
 // Result is the outcome as one object for programs.

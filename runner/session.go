@@ -96,8 +96,9 @@ func (s *session) open(ctx context.Context, p *plan) error {
 	if err != nil {
 		return fmt.Errorf("begin the journal of run %s: %w", s.id, err)
 	}
-	s.recorder = &recorder{journal: s.journal, watch: s.opts.Events}
+	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
 	if err := s.begin(); err != nil {
+		s.recorder.end(feedHurry, s.opts.Kill)
 		return errors.Join(err, s.journal.Close())
 	}
 	return nil
