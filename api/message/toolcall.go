@@ -61,7 +61,9 @@ type ToolPart struct {
 	Input    json.RawMessage `json:"input,omitempty"`
 	Decision *Decision       `json:"decision,omitempty"`
 	Approval ApprovalState   `json:"approval,omitempty"`
-	Result   *ToolResult     `json:"result,omitempty"`
+	// Progress is the newest output of a call that still runs, at most 4 KB.
+	Progress string      `json:"progress,omitempty"`
+	Result   *ToolResult `json:"result,omitempty"`
 	// Attempt counts how often the tool was asked; more than 1 only after a crash.
 	Attempt int `json:"attempt,omitempty"`
 	// Start and End of the run of the tool, in milliseconds since 1970.

@@ -37,6 +37,8 @@ func (r *Run) applyCall(e event.Event) error {
 		r.PendingApprovals = slices.DeleteFunc(r.PendingApprovals, func(id string) bool { return id == e.Call })
 	case event.ToolCall:
 		return r.runCall(c, d, e)
+	case event.ToolProgress:
+		c.Progress = d.Text
 	case event.ToolResult:
 		return end(c, message.StateCompleted, &d.ToolResult, e)
 	case event.ToolError:
@@ -78,6 +80,6 @@ func end(c *message.ToolPart, to message.ToolState, result *message.ToolResult, 
 	if err := c.Move(to); err != nil {
 		return err
 	}
-	c.Result, c.End = result, e.Time.UnixMilli()
+	c.Progress, c.Result, c.End = "", result, e.Time.UnixMilli()
 	return nil
 }

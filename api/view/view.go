@@ -125,7 +125,7 @@ func (r *Run) apply(e event.Event) error {
 		return r.close(e, d.Text)
 	case event.ReasoningEnd:
 		return r.close(e, d.Text)
-	case event.TextDelta, event.ReasoningDelta, event.ToolProgress:
+	case event.TextDelta, event.ReasoningDelta:
 		// Pieces are for watchers; the whole comes with the end of the part.
 	case event.ToolInputDelta:
 		r.writing[e.Call] = append(r.writing[e.Call], d.Text...)

@@ -85,21 +85,20 @@ func (l *loop) correct(wrong string) (*End, error) {
 		}, nil
 	}
 	l.corrections++
-	if err := l.Model.Append(l.View.Message()); err != nil {
+	if err := l.remember(l.current); err != nil {
 		return nil, err
 	}
 	text := "The answer does not satisfy the required schema:\n" + wrong + "\nAnswer again with the corrected JSON only."
 	if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.UserMessage{Text: text, Synthetic: true}}); err != nil {
 		return nil, err
 	}
-	l.estimate.add(l.View.Message())
-	return nil, l.Model.Append(l.View.Message())
+	return nil, l.remember(l.View.Message())
 }
 
 // outOfSteps ends a run whose steps are used up; whatever the closing request
 // brought is a partial output, never a completed run.
-func (l *loop) outOfSteps(out *message.Output) End {
-	return End{
+func (l *loop) outOfSteps(out *message.Output) *End {
+	return &End{
 		Reason:  reason.MaxSteps,
 		Message: sentence("limits.maxSteps is %d and the model still asked for tools", l.Limits.MaxSteps),
 		Hint:    "raise spec.limits.maxSteps of the agent, or give it a smaller task",

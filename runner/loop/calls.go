@@ -19,6 +19,8 @@ type call struct {
 	seen      int    // its place in the guard's memory, or unseen
 	done      bool   // it has its result already
 	waited    bool   // something happened between its judgement and its turn
+	attempt   int    // 2 or more: the call was interrupted and runs again
+	approved  bool   // a person has said yes already, before the run was interrupted
 }
 
 // unseen is the place of a call that the guard held up: it neither breaks a row
@@ -31,14 +33,16 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 	calls := make([]*call, 0, len(requests))
 	var stop *End
 	for _, req := range requests {
-		c, end, err := l.judge(ctx, req)
+		c, end, err := l.take(ctx, req)
 		if err != nil {
 			return nil, err
 		}
 		if end != nil {
 			stop = end
 		}
-		calls = append(calls, c)
+		if c != nil {
+			calls = append(calls, c)
+		}
 	}
 	if stop != nil {
 		return stop, l.abandon(calls, message.CodeLoop, "not run: the run ends because the model repeats itself")
@@ -51,6 +55,20 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 	}
 	l.syncBehind()
 	return end, nil
+}
+
+// take brings a call to where it may run. The call is nil when an earlier
+// process has brought it to its end.
+func (l *loop) take(ctx context.Context, req message.CallRequest) (*call, *End, error) {
+	switch p := l.View.Call(req.ID); p.State {
+	case message.StateCompleted, message.StateError:
+		return nil, l.ended(p), nil
+	case message.StateRunning:
+		c, err := l.retake(ctx, p)
+		return c, nil, err
+	case message.StatePending:
+	}
+	return l.judge(ctx, req)
 }
 
 // judge checks one call, holds it against the guard, and has it decided.
@@ -115,11 +133,7 @@ func (l *loop) looping(c *call, signature, wrong string) (*End, error) {
 		l.guard.nudged[signature] = true
 		return nil, l.fail(c, message.CodeLoop, "not run: "+wrong+". The result would be the same; do something else, or give the final answer.")
 	}
-	end := &End{
-		Reason: reason.LoopDetected, Message: sentence("%s: %s", c.Tool, wrong),
-		Hint: "raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect",
-	}
-	return end, l.fail(c, message.CodeLoop, "not run: "+wrong)
+	return repeated(c.Tool, wrong), l.fail(c, message.CodeLoop, "not run: "+wrong)
 }
 
 // decide asks the policy. Everything but a clear yes keeps the call from running.
@@ -135,6 +149,9 @@ func (l *loop) decide(ctx context.Context, c *call) error {
 	}
 	if c.looping != "" && d.Action != message.Deny {
 		d.Action, d.Message = message.Ask, c.looping
+	}
+	if p := l.View.Call(c.ID); p.Approval == message.Approved && p.Decision != nil {
+		c.approved = p.Decision.Hash != "" && p.Decision.Hash == d.Hash
 	}
 	c.decision = d
 	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
@@ -226,7 +243,7 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 
 // perform asks where the policy says so, makes the intent durable, and runs.
 func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End, error) {
-	if c.decision.Action == message.Ask {
+	if c.decision.Action == message.Ask && !c.approved {
 		end, err := l.approve(ctx, c)
 		if c.done || end != nil || err != nil {
 			return end, err
@@ -245,7 +262,7 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 			return nil, err
 		}
 	}
-	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID}); err != nil {
+	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID, Attempt: c.attempt}); err != nil {
 		return nil, err
 	}
 	if err := l.durable(); err != nil {
@@ -255,7 +272,11 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 		_ = l.tell(c, event.ToolProgress{Text: text}) // a failed write is kept in l.broken
 	})
 	if err != nil {
-		return nil, errors.Join(err, l.fail(c, message.CodeTool, err.Error()))
+		code := message.CodeTool
+		if ctx.Err() != nil {
+			code = message.CodeCancelled
+		}
+		return nil, errors.Join(err, l.fail(c, code, err.Error()))
 	}
 	return nil, l.end(ctx, c, result)
 }
@@ -334,10 +355,16 @@ func (l *loop) rejected(c *call, a message.Answer) (*End, error) {
 	if a.Reason != "" {
 		return nil, l.fail(c, message.CodeRejected, "rejected by a person: "+a.Reason)
 	}
+	return rejectedEnd(c.Tool), l.fail(c, message.CodeRejected, rejectedText)
+}
+
+const rejectedText = "rejected by a person"
+
+func rejectedEnd(tool string) *End {
 	return &End{
-		Reason: reason.Denied, Message: sentence("a person rejected the call of %s", c.Tool),
+		Reason: reason.Denied, Message: sentence("a person rejected the call of %s", tool),
 		Hint: "reject with a reason to let the agent go on",
-	}, l.fail(c, message.CodeRejected, "rejected by a person")
+	}
 }
 
 // end records the result of a call that ran, after the policy has seen it.
@@ -378,5 +405,5 @@ func (l *loop) abandon(calls []*call, code message.ErrorCode, text string) error
 }
 
 func (l *loop) tell(c *call, p event.Payload) error {
-	return l.record(event.Event{Message: l.View.Message().ID, Call: c.ID, Data: p})
+	return l.record(event.Event{Message: l.current.ID, Call: c.ID, Data: p})
 }

@@ -16,6 +16,8 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,8 +35,9 @@ type Config struct {
 	Toolbox  Toolbox
 	Journal  Journal
 
-	// View is the run so far: run.started has been applied to it. The loop
-	// applies to it whatever it appends to the journal.
+	// View is the run so far: run.started has been applied to it, and on a resume
+	// everything up to run.resumed. The loop applies to it whatever it appends to
+	// the journal.
 	View *view.Run
 
 	Limits Limits
@@ -93,6 +96,8 @@ type loop struct {
 	guard    guard
 	estimate estimate
 
+	// current is the answer whose step goes on.
+	current     *message.Message
 	lastText    string
 	emptyBefore bool // the answer before this one was empty
 	corrections int  // of answers that broke the output contract
@@ -101,10 +106,16 @@ type loop struct {
 }
 
 func (l *loop) live(ctx context.Context) (End, error) {
-	if err := l.Model.Append(l.View.Message()); err != nil {
+	current, err := l.recall()
+	if err != nil {
 		return End{}, err
 	}
-	l.estimate.add(l.View.Message())
+	if l.current = current; current != nil {
+		closing := l.Limits.MaxSteps > 0 && l.View.Steps > l.Limits.MaxSteps
+		if end, err := l.heed(ctx, answerOf(current), closing); end != nil || err != nil {
+			return deref(end), err
+		}
+	}
 	for {
 		if ctx.Err() != nil {
 			return End{}, context.Cause(ctx)
@@ -113,35 +124,41 @@ func (l *loop) live(ctx context.Context) (End, error) {
 			return *end, nil
 		}
 		closing := l.Limits.MaxSteps > 0 && l.View.Steps >= l.Limits.MaxSteps
-		out, m, err := l.ask(ctx, closing)
+		out, err := l.ask(ctx, closing)
 		if err != nil {
 			return End{}, err
 		}
-		if closing {
-			l.finishStep(out)
-			return l.outOfSteps(out), nil
+		if end, err := l.heed(ctx, out, closing); end != nil || err != nil {
+			return deref(end), err
 		}
-		if len(out.Calls) == 0 {
-			l.finishStep(out)
-			end, err := l.answered(out)
-			if end != nil || err != nil {
-				return deref(end), err
-			}
-			continue
-		}
-		end, err := l.act(ctx, out.Calls)
-		if err != nil {
-			return End{}, err
-		}
-		l.finishStep(out)
-		if end != nil {
-			return *end, nil
-		}
-		if err := l.Model.Append(m); err != nil {
-			return End{}, err
-		}
-		l.estimate.add(m)
 	}
+}
+
+// heed does what a complete answer asks for. The End is set when the run is over.
+func (l *loop) heed(ctx context.Context, out *message.Output, closing bool) (*End, error) {
+	switch {
+	case closing:
+		l.finishStep(out)
+		return l.outOfSteps(out), nil
+	case len(out.Calls) == 0:
+		l.finishStep(out)
+		return l.answered(out)
+	}
+	end, err := l.act(ctx, out.Calls)
+	if err != nil || end != nil && end.Suspended {
+		return end, err
+	}
+	l.finishStep(out)
+	if end != nil {
+		return end, nil
+	}
+	return nil, l.remember(l.current)
+}
+
+// remember adds a complete message to the conversation.
+func (l *loop) remember(m *message.Message) error {
+	l.estimate.add(m)
+	return l.Model.Append(m)
 }
 
 // record appends one event to the journal and folds it into the view. After a
@@ -202,11 +219,22 @@ func (l *loop) durable() error {
 	return l.broken
 }
 
+// finishStep closes the step, unless an earlier process has.
 func (l *loop) finishStep(out *message.Output) {
+	if slices.ContainsFunc(l.current.Parts, func(p message.Part) bool { return p.Type == message.PartStepFinish }) {
+		return
+	}
 	// A failed write is kept in l.broken and ends the run there.
-	_ = l.record(event.Event{Message: l.View.Message().ID, Part: l.NewID("part"), Data: event.StepFinish{
+	_ = l.record(event.Event{Message: l.current.ID, Part: l.NewID("part"), Data: event.StepFinish{
 		Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage, Cost: l.Limits.cost(out.Model, out.Usage),
 	}})
+}
+
+// said keeps the newest text, the partial output of a run that has no answer.
+func (l *loop) said(text string) {
+	if strings.TrimSpace(text) != "" {
+		l.lastText = text
+	}
 }
 
 // failed turns an error into an end. The cause of a cancelled context says more

@@ -407,8 +407,14 @@ func TestVoidAttemptLeavesNothing(t *testing.T) {
 	if end.Output != "whole" || len(w.ran()) > 0 {
 		t.Errorf("output %q, ran %v", end.Output, w.ran())
 	}
-	if m := cfg.View.Message(); len(m.Parts) != 1 || m.Text() != "whole" || cfg.View.Call("void") != nil {
-		t.Errorf("the void attempt left %+v", m.Parts)
+	m := cfg.View.Message()
+	var parts []message.PartType
+	for _, p := range m.Parts {
+		parts = append(parts, p.Type)
+	}
+	want := []message.PartType{message.PartStepStart, message.PartRetry, message.PartText, message.PartStepFinish}
+	if diff := cmp.Diff(want, parts); diff != "" || m.Text() != "whole" || cfg.View.Call("void") != nil {
+		t.Errorf("text %q, parts (-want +got):\n%s", m.Text(), diff)
 	}
 }
 

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,38 +36,76 @@ type stream struct {
 type openPart struct {
 	part, call string
 	pending    strings.Builder
+	whole      strings.Builder // of a text or reasoning part, for a run that is stopped
 	told       time.Time
 	// delta makes an event of what is pending.
 	delta func(text string) event.Payload
 }
 
-// ask sends one request and records the answer as a message of the view.
-func (l *loop) ask(ctx context.Context, closing bool) (*message.Output, *message.Message, error) {
-	s := &stream{loop: l, message: l.NewID("msg"), started: l.Now()}
+// ask begins a step: it sends one request and records the answer as the current
+// message.
+func (l *loop) ask(ctx context.Context, closing bool) (*message.Output, error) {
 	if err := l.record(event.Event{Data: event.StepStart{Step: l.View.Steps + 1}}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	return l.request(ctx, closing)
+}
+
+func (l *loop) request(ctx context.Context, closing bool) (*message.Output, error) {
+	s := &stream{loop: l, message: l.NewID("msg"), started: l.Now()}
 	if err := l.record(event.Event{Message: s.message, Part: l.NewID("part"), Data: event.ModelRequest{
 		Step: l.View.Steps, Messages: len(l.View.Messages), NoTools: closing,
 	}}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	l.current = l.View.Message()
 	out, err := l.Model.Next(ctx, message.Request{ID: s.message, NoTools: closing}, s.emit)
 	l.settle()
 	if err != nil {
-		return nil, nil, err
+		return nil, errors.Join(err, s.abort(ctx))
 	}
 	if closing {
 		out.Calls = nil
 	}
 	if err := s.finish(out); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	l.estimate.saw(out.Usage)
-	if text := strings.TrimSpace(out.Text); text != "" {
-		l.lastText = out.Text
+	l.said(out.Text)
+	return out, l.broken
+}
+
+// abort closes what was being written when the request failed. A run that was
+// stopped keeps the text so far; after an error of the provider it is void.
+func (s *stream) abort(ctx context.Context) error {
+	for _, c := range s.calls {
+		if err := s.tell(c.part, c.call, event.ToolError{ToolResult: message.ToolResult{
+			Code: message.CodeCancelled, Text: "cancelled while the model was writing it",
+		}}); err != nil {
+			return err
+		}
 	}
-	return out, l.View.Message(), l.broken
+	if ctx.Err() == nil {
+		return nil
+	}
+	for _, p := range []struct {
+		open *openPart
+		kind partKind
+	}{{s.reasoning, reasoningPart}, {s.text, textPart}} {
+		if p.open == nil {
+			continue
+		}
+		if err := s.flush(p.open); err != nil {
+			return err
+		}
+		if err := s.tell(p.open.part, "", p.kind.end(p.open.whole.String())); err != nil {
+			return err
+		}
+	}
+	if s.text != nil {
+		s.loop.said(s.text.whole.String())
+	}
+	return nil
 }
 
 func (s *stream) emit(d message.Delta) error {
@@ -116,6 +155,7 @@ func (s *stream) piece(p **openPart, kind partKind, text string) error {
 	if err := s.openText(p, kind); err != nil {
 		return err
 	}
+	(*p).whole.WriteString(text)
 	return s.gather(*p, text)
 }
 
@@ -194,6 +234,8 @@ func (s *stream) finish(out *message.Output) error {
 			if err := s.openCall(c.ID, c.Tool); err != nil {
 				return err
 			}
+			// The fold reads the arguments from the pieces.
+			s.calls[i].pending.WriteString(c.Args)
 		}
 		c.ID = s.calls[i].call
 		if err := s.flush(s.calls[i]); err != nil {

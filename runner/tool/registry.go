@@ -139,8 +139,9 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	sum := sha256.Sum256(append([]byte(d.Name+"\x00"), canonical...))
 	return message.Checked{
 		Tool: d.Name, Args: args, Repaired: repaired,
-		Signature: hex.EncodeToString(sum[:]),
-		Exclusive: d.Spec.Concurrency == v1alpha1.ConcurrencyExclusive,
+		Signature:  hex.EncodeToString(sum[:]),
+		Repeatable: d.Spec.Retry == v1alpha1.RetryIdempotent || d.Spec.Retry == v1alpha1.RetryKeyed,
+		Exclusive:  d.Spec.Concurrency == v1alpha1.ConcurrencyExclusive,
 	}, nil
 }
 

@@ -1,0 +1,169 @@
+package loop
+
+import (
+	"context"
+	"slices"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// recall brings a run to where its view stands. For a new run that is the first
+// prompt; for one that is taken up again it is everything that was said, and
+// current is the answer whose step has not been seen to its end, nil when there
+// is none.
+func (l *loop) recall() (current *message.Message, err error) {
+	messages := slices.DeleteFunc(slices.Clone(l.View.Messages), func(m *message.Message) bool {
+		return m.Error != "" || m.Open()
+	})
+	if last := messages[len(messages)-1]; last.Role == message.RoleAssistant && !last.Summary {
+		current = last
+	}
+	compacted := false
+	for _, m := range messages {
+		l.relive(m)
+		if m == current {
+			continue // it is appended with the results of its calls
+		}
+		compacted = compacted || m.Summary || pruned(m)
+		if err := l.modelOf(m).Append(m); err != nil {
+			return nil, err
+		}
+		l.estimate.add(m)
+	}
+	if !compacted {
+		return current, nil
+	}
+	return current, l.Model.Reset(slices.DeleteFunc(l.View.History(), func(m *message.Message) bool { return m == current }))
+}
+
+// modelOf returns the model that wrote a message, or will read it.
+func (l *loop) modelOf(*message.Message) Model { return l.Model }
+
+func pruned(m *message.Message) bool {
+	return slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Compacted != 0 })
+}
+
+// relive learns from a message what the loop remembers besides the view.
+func (l *loop) relive(m *message.Message) {
+	if m.Summary {
+		return
+	}
+	if m.Role == message.RoleUser {
+		if m.ID != l.View.Messages[0].ID && len(m.Parts) > 0 && m.Parts[0].Synthetic {
+			l.corrections++
+		}
+		return
+	}
+	l.estimate.saw(m.Usage)
+	l.said(m.Text())
+	for _, c := range m.Calls() {
+		if c.State != message.StateError || c.Result.Code != message.CodeDenied {
+			continue
+		}
+		if c.Approval == message.Unanswered || c.Approval == message.Expired {
+			l.unanswered = true
+		} else {
+			l.refused = true
+		}
+	}
+}
+
+// answerOf returns a recorded answer as the model gave it.
+func answerOf(m *message.Message) *message.Output {
+	out := &message.Output{Text: m.Text(), Finish: m.Finish, Usage: m.Usage}
+	if m.Model != nil {
+		out.Model = *m.Model
+	}
+	for _, c := range m.Calls() {
+		out.Calls = append(out.Calls, message.CallRequest{ID: c.CallID, Tool: c.Tool, Args: c.Raw})
+	}
+	return out
+}
+
+// ended says whether a call that an earlier process brought to its end ended
+// the run with it.
+func (l *loop) ended(p *message.ToolPart) *End {
+	switch {
+	case p.Result.Code == message.CodeLoop && l.guard.Act != GuardNudge && l.guard.Act != GuardAsk:
+		return repeated(p.Tool, "it was stopped before the run was interrupted")
+	case p.Approval == message.Rejected && p.Result.Text == rejectedText:
+		return rejectedEnd(p.Tool)
+	}
+	return nil
+}
+
+// retake goes on with a call whose intent is in the journal and whose result is
+// not: it may have happened or not. One that may be repeated is; about any
+// other a person is asked, and without a yes it stays unknown.
+func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
+	c := &call{
+		ToolCall: message.ToolCall{ID: p.CallID, Tool: p.Tool, Args: p.Input, Step: l.View.Step(p.CallID)},
+		seen:     unseen, attempt: p.Attempt + 1, waited: true,
+	}
+	if p.Decision != nil {
+		c.decision = *p.Decision
+	}
+	checked, err := l.Toolbox.Check(message.CallRequest{ID: p.CallID, Tool: p.Tool, Args: string(p.Input)})
+	if err != nil {
+		return c, l.unknown(c, p)
+	}
+	c.exclusive = checked.Exclusive
+	c.seen = l.guard.made(checked.Signature, c.Step)
+	if checked.Repeatable {
+		c.approved = p.Approval == message.Approved
+		return c, nil
+	}
+	again, err := l.askAgain(ctx, c)
+	if err != nil || again {
+		c.approved = again
+		return c, err
+	}
+	return c, l.unknown(c, p)
+}
+
+const (
+	unknownText = "the run was interrupted while this call was running: it may have happened, completely or in part, or not at all. " +
+		"Look at what is there before you decide whether to repeat it."
+	unknownAsk = "the run was interrupted while this call was running: it may have happened already. Run it again?"
+)
+
+// unknown ends a call of which nobody can say whether it happened.
+func (l *loop) unknown(c *call, p *message.ToolPart) error {
+	text := unknownText
+	if p.Progress != "" {
+		text += "\nIts output so far:\n" + p.Progress
+	}
+	return l.fail(c, message.CodeUnknown, text)
+}
+
+// askAgain asks a person whether a call that may have happened runs once more.
+// Only a plain yes does.
+func (l *loop) askAgain(ctx context.Context, c *call) (bool, error) {
+	d := c.decision
+	d.Message = unknownAsk
+	if err := l.tell(c, event.ApprovalRequested{
+		Tool: c.Tool, Args: c.Args, Rule: d.Rule, Risk: d.Risk, Message: d.Message, Hash: d.Hash,
+	}); err != nil {
+		return false, err
+	}
+	a, err := l.Approver.Ask(ctx, message.Question{Call: c.ToolCall, Decision: d, Unknown: true})
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		a = message.Answer{State: message.Unanswered, By: "error", Reason: err.Error()}
+	}
+	if a.Suspend {
+		a = message.Answer{State: message.Unanswered, By: a.By}
+	}
+	return a.State == message.Approved, l.tell(c, event.ApprovalDecided{Answer: a})
+}
+
+func repeated(tool, wrong string) *End {
+	return &End{
+		Reason: reason.LoopDetected, Message: sentence("%s: %s", tool, wrong),
+		Hint: "raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect",
+	}
+}
