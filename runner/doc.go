@@ -12,6 +12,7 @@
 //   - loop lives the run. It asks a model (model/openai, model/scripted), a policy (policy, over
 //     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
 //   - secret keeps credentials out of everything that is written, shown or sent.
+//   - a run that was killed or suspended is taken up by Resume, from nothing but its journal.
 //   - at the end workspace says which files changed, and the journal is closed.
 //
 // cmd/agentctl uses nothing of ours but this package and api.

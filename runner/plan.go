@@ -28,6 +28,7 @@ type plan struct {
 	compiled []*policy.Compiled
 
 	instructions, prompt string
+	system               string // the system prompt, as the model is sent it
 	inputs               map[string]json.RawMessage
 	files                workspace.Spec
 	answers              approval.Choice
@@ -178,6 +179,15 @@ func (p *plan) place(o *RunOptions) error {
 	}
 	p.files.Source = abs
 	return nil
+}
+
+// callNames are what the model calls the tools.
+func (p *plan) callNames() []string {
+	names := make([]string, len(p.tools))
+	for i := range p.tools {
+		names[i] = p.tools[i].Name
+	}
+	return names
 }
 
 // git says whether the files are a git repository.

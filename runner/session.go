@@ -32,6 +32,9 @@ type session struct {
 	opts RunOptions
 	id   string
 	dir  string // the run's folder
+	// view is the loop's own fold of the run; the recorder has another, which
+	// goes on while the loop thinks.
+	view *view.Run
 	ids  func(kind string) string
 
 	journal  *journal.Writer
@@ -56,9 +59,7 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		return nil, err
 	}
 	o.State = state
-	s := &session{opts: o, ids: newIDs(time.Now)}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation()})
-	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
+	s := newSession(o)
 	p, err := newPlan(ctx, &s.opts, func(tools []tool.Definition) {
 		if contain(s.launcher, tools) == nil {
 			s.pool.StartShipped(ctx, tools)
@@ -70,9 +71,26 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	cause := reason.New(reason.DeadlineExceeded, "limits.timeout of %s passed", p.deadline()).
+	return s.run(ctx)
+}
+
+// newSession returns a session that has not begun.
+func newSession(o RunOptions) *session {
+	s := &session{opts: o, ids: newIDs(time.Now)}
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation()})
+	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
+	return s
+}
+
+// run lives a run whose journal is open, and closes it.
+func (s *session) run(ctx context.Context) (*Outcome, error) {
+	left, limit := s.deadline()-s.view.Worked(time.Now()), fmt.Sprintf("limits.timeout of %s", s.deadline())
+	if o := s.opts.Timeout; o > 0 && o < left {
+		left, limit = o, fmt.Sprintf("--timeout of %s", o)
+	}
+	cause := reason.New(reason.DeadlineExceeded, "%s passed", limit).
 		WithHint("raise spec.limits.timeout of the agent, or --timeout")
-	live, cancel := context.WithTimeoutCause(ctx, p.deadline(), cause)
+	live, cancel := context.WithTimeoutCause(ctx, left, cause)
 	defer cancel()
 	stop := s.killOnDemand() // programs are also waited for when the loop has ended
 	defer stop()
@@ -87,12 +105,10 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 func (s *session) open(ctx context.Context, p *plan) error {
 	s.plan = p
 	s.id = runID(p.Agent.Name, s.ids)
-	s.snapshot = sync.OnceValue(s.record)
+	s.snapshot = sync.OnceValue(s.recordFiles)
 	s.dir = journal.Dir(s.opts.State, s.id)
 	var err error
-	s.journal, err = journal.Create(ctx, journal.Options{Dir: s.dir, Run: s.id, Redact: func(b []byte) []byte {
-		return s.redactor.Load().Bytes(b)
-	}})
+	s.journal, err = journal.Create(ctx, s.journaling())
 	if err != nil {
 		return fmt.Errorf("begin the journal of run %s: %w", s.id, err)
 	}
@@ -104,30 +120,38 @@ func (s *session) open(ctx context.Context, p *plan) error {
 	return nil
 }
 
+func (s *session) journaling() journal.Options {
+	return journal.Options{Dir: s.dir, Run: s.id, Redact: func(b []byte) []byte {
+		return s.redactor.Load().Bytes(b)
+	}}
+}
+
 func (s *session) begin() error {
-	blob, err := json.Marshal(s.Plan)
-	if err != nil {
-		return fmt.Errorf("write down the plan: %w", err)
-	}
-	id, err := s.journal.PutBlob(blob)
-	if err != nil {
-		return fmt.Errorf("write down the plan: %w", err)
-	}
 	inputs, err := json.Marshal(s.inputs)
 	if err != nil {
 		return fmt.Errorf("write down the inputs: %w", err)
 	}
-	s.plan.files.Blobs = s.journal
-	name := "empty"
-	if s.plan.files.Source != "" {
-		name = filepath.Base(s.plan.files.Source)
+	s.plan.files.Dir = s.folder()
+	s.system = s.systemPrompt()
+	record, err := s.record()
+	if err != nil {
+		return err
 	}
-	s.plan.files.Dir = filepath.Join(s.dir, "workspace", name+"_"+s.id)
-	if _, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
+	id, err := s.journal.PutBlob(record)
+	if err != nil {
+		return fmt.Errorf("write down the plan: %w", err)
+	}
+	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
 		Agent: s.Agent.Name, Model: s.modelRef(), Prompt: s.prompt, Inputs: inputs, Plan: id,
+		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),
 		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.root(), Strategy: string(s.plan.files.Strategy)},
 		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
-	}}); err != nil {
+	}})
+	if err != nil {
+		return err
+	}
+	s.view = &view.Run{}
+	if err := s.view.Apply(started); err != nil {
 		return err
 	}
 	return s.recorder.Sync()
@@ -148,7 +172,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
-	if s.files, err = workspace.Prepare(ctx, s.plan.files); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return loop.End{}, unprepared(err)
 	}
 	s.pool.Start(ctx, s.tools)
@@ -166,7 +190,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
-	conversation, err := s.conversation(key, message.Prompt{System: s.system(), Tools: toolbox.Specs(gate.HiddenTools())})
+	conversation, err := s.conversation(key, message.Prompt{System: s.system, Tools: toolbox.Specs(gate.HiddenTools())})
 	if err != nil {
 		return loop.End{}, err
 	}
@@ -177,12 +201,21 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	defer release()
 	cfg := loop.Config{
 		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
-		View: s.seen(), Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+		View: s.view, Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 	}
 	if cfg.Answer, err = s.answer(); err != nil {
 		return loop.End{}, err
 	}
 	return loop.Run(ctx, cfg)
+}
+
+// folder is where a copy of the files is made.
+func (s *session) folder() string {
+	name := "empty"
+	if s.plan.files.Source != "" {
+		name = filepath.Base(s.plan.files.Source)
+	}
+	return filepath.Join(s.dir, "workspace", name+"_"+s.id)
 }
 
 // root is the folder the tools see.
@@ -191,18 +224,6 @@ func (s *session) root() string {
 		return s.plan.files.Source
 	}
 	return s.plan.files.Dir
-}
-
-// seen is the loop's own fold of the run: what the recorder's has so far.
-func (s *session) seen() *view.Run {
-	v := &view.Run{}
-	started := event.Event{
-		Seq: 1, Time: s.recorder.view.StartTime, Run: s.id, Message: s.recorder.view.Messages[0].ID,
-		Part: s.recorder.view.Messages[0].Parts[0].ID, Data: s.recorder.view.Started,
-	}
-	// A first event is never refused.
-	_ = v.Apply(started)
-	return v
 }
 
 // killOnDemand ends every program at once when the second signal comes.
@@ -259,7 +280,20 @@ func (s *session) workspace(ctx context.Context) (string, error) {
 	return s.files.Dir(), nil
 }
 
-func (s *session) record() error {
+// prepare gives the run its files, or takes up those of an interrupted run.
+func (s *session) prepare(ctx context.Context) (err error) {
+	s.plan.files.Blobs = s.journal
+	if s.view.Snapshot != "" {
+		return s.reopen(ctx)
+	}
+	if err := s.fresh(); err != nil {
+		return err
+	}
+	s.files, err = workspace.Prepare(ctx, s.plan.files)
+	return err
+}
+
+func (s *session) recordFiles() error {
 	base := s.files.Base()
 	id, err := base.Record(s.journal)
 	if err != nil {
@@ -270,7 +304,8 @@ func (s *session) record() error {
 			return err
 		}
 	}
-	return s.recorder.tell(event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes})
+	_, err = s.recorder.Append(event.Event{Part: s.ids("part"), Data: event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes}})
+	return err
 }
 
 func unprepared(err error) error {
@@ -283,7 +318,8 @@ func unprepared(err error) error {
 	return reason.New(reason.Internal, "%w", err)
 }
 
-func (s *session) system() string {
+// systemPrompt stays the same for the whole run, resumes included.
+func (s *session) systemPrompt() string {
 	return prompt.System{
 		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles,

@@ -1,0 +1,171 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// ResumeOptions say which run goes on and how. Ref is required. Everything else
+// a run needs stands in its journal: the manifests are not read again.
+type ResumeOptions struct {
+	// Ref is the id of the run, with or without run/, a unique beginning of it,
+	// or @latest.
+	Ref string
+
+	// State, Approve, Terminal, Version, Events and Kill are those of RunOptions.
+	// Events is told only what happens from now on.
+	State    string
+	Approve  string
+	Terminal *Terminal
+	Version  string
+	Events   func(event.Event)
+	Kill     <-chan struct{}
+
+	// Timeout ends this process's part of the run, if the run's own limit does
+	// not end it sooner; 0 leaves that.
+	Timeout time.Duration
+}
+
+// Resume goes on with a run that was killed or suspended. Calls that have a
+// result are not repeated. A run that has finished is returned as it is: nothing
+// is started and nobody is asked.
+//
+//	the run                    Resume returns
+//	finished                   its Outcome
+//	interrupted, suspended     the Outcome of the whole run, once it has ended
+//	never began                a *UsageError: there is nothing to resume
+//	driven by another process  a *UsageError that names it
+func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
+	state, err := StateDir(o.State)
+	if err != nil {
+		return nil, err
+	}
+	o.State = state
+	found, err := journal.FindRun(state, o.Ref)
+	if err != nil {
+		return nil, nothing(err)
+	}
+	// Without the lock first: a finished run is only looked at.
+	seen, err := fold(ctx, found)
+	if err != nil || over(seen[0]) {
+		return &Outcome{Run: seen[0], Journal: found.Dir}, err
+	}
+	s, err := takeUp(ctx, found, &o)
+	if err != nil {
+		return nil, err
+	}
+	if over(s.view) { // another process has ended it meanwhile
+		return &Outcome{Run: s.view, Journal: found.Dir}, errors.Join(s.journal.Close(), s.stop())
+	}
+	if err := s.resumed(); err != nil {
+		s.recorder.end(feedHurry, o.Kill)
+		return nil, errors.Join(err, s.journal.Close(), s.stop())
+	}
+	return s.run(ctx)
+}
+
+// over says whether a run needs no process any more.
+func over(v *view.Run) bool { return v.Finished != nil && v.Phase != view.Suspended }
+
+// nothing is the error for a run of which nothing was kept.
+func nothing(err error) error {
+	return &UsageError{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
+}
+
+// fold reads a journal into two views of the run, one for each who goes on with it.
+func fold(ctx context.Context, found journal.Found) (views [2]*view.Run, err error) {
+	views = [2]*view.Run{{}, {}}
+	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		for _, v := range views {
+			if err == nil {
+				err = v.Apply(e)
+			}
+		}
+		if err != nil {
+			return views, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+		}
+	}
+	if views[0].ID == "" {
+		return views, nothing(fmt.Errorf("run %s was interrupted before it began", found.ID))
+	}
+	return views, nil
+}
+
+// takeUp takes the journal of a run over, with everything that stands in it.
+func takeUp(ctx context.Context, found journal.Found, o *ResumeOptions) (*session, error) {
+	seen, err := fold(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	r, err := readRecord(found.Dir, seen[0])
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(RunOptions{
+		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill,
+		Timeout: o.Timeout, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
+	})
+	s.id, s.dir = found.ID, found.Dir
+	if s.plan, err = r.plan(seen[0], o); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	s.plan.files.Dir = s.folder()
+	if s.journal, err = journal.Open(ctx, s.journaling()); err != nil {
+		return nil, errors.Join(held(err), s.stop())
+	}
+	// From here on nobody else writes; what was written since is read now.
+	if seen, err = fold(ctx, found); err != nil {
+		return nil, errors.Join(err, s.journal.Close(), s.stop())
+	}
+	s.view = seen[0]
+	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
+	s.recorder.view = *seen[1]
+	return s, nil
+}
+
+func held(err error) error {
+	if _, ok := errors.AsType[*journal.HeldError](err); ok {
+		return &UsageError{Err: err, Hint: "it goes on there: wait until it has ended, or stop that process first"}
+	}
+	return err
+}
+
+// resumed tells the journal that the run goes on, durably, before anything does.
+func (s *session) resumed() error {
+	e, err := s.recorder.Append(event.Event{Data: event.RunResumed{
+		Attempt:   s.view.Attempt + 1,
+		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
+	}})
+	if err != nil {
+		return err
+	}
+	if err := s.view.Apply(e); err != nil {
+		return err
+	}
+	return s.recorder.Sync()
+}
+
+// fresh makes room for files that were being copied when the run was
+// interrupted: no program has seen them.
+func (s *session) fresh() error {
+	if s.view.Attempt == 1 || s.plan.files.Strategy == v1alpha1.StrategyInPlace {
+		return nil
+	}
+	if err := os.RemoveAll(s.plan.files.Dir); err != nil {
+		return fmt.Errorf("remove a half-made copy of the workspace: %w", err)
+	}
+	return nil
+}
+
+// reopen takes up the files as the interrupted run has left them.
+func (s *session) reopen(context.Context) error {
+	return errors.New("the files of an interrupted run cannot be taken up yet")
+}
