@@ -184,13 +184,17 @@ func (n Nobody) Ask(ctx context.Context, _ message.Question) (message.Answer, er
 }
 
 // All approves every call that is asked about; one that cannot be undone only
-// with R3.
+// with R3, and never one that may have happened already: what was declared
+// beforehand was said of the first time.
 type All struct{ R3 bool }
 
 // Ask approves.
 func (a All) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return message.Answer{}, context.Cause(ctx)
+	}
+	if q.Unknown {
+		return message.Answer{State: message.Unanswered, By: "--approve all", Reason: "a call that may have happened already is repeated only when a person says so"}, nil
 	}
 	switch q.Decision.Risk {
 	case "R0", "R1", "R2":
@@ -219,6 +223,9 @@ func (l *Listed) Ask(ctx context.Context, q message.Question) (message.Answer, e
 	}
 	l.mu.Lock()
 	left := l.left[q.Decision.Hash]
+	if q.Unknown {
+		left = 0 // its line was for the first time
+	}
 	if left > 0 {
 		l.left[q.Decision.Hash]--
 	}

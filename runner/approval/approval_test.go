@@ -312,3 +312,26 @@ func TestArgumentsCannotPassForLinesOfOurs(t *testing.T) {
 		}
 	}
 }
+
+// What may have happened already is repeated only by a person.
+func TestDeclaredAnswersNeverRepeatAnUnknownCall(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("a", 64)
+	q := message.Question{Unknown: true, Decision: message.Decision{Risk: "R1", Hash: hash}}
+	for name, a := range map[string]Approver{
+		"all":    All{},
+		"all,R3": All{R3: true},
+		"file":   &Listed{name: "f", left: map[string]int{hash: 2}},
+		"nobody": Nobody{},
+	} {
+		got, err := a.Ask(t.Context(), q)
+		if err != nil || got.State != message.Unanswered || got.Reason == "" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	var out strings.Builder
+	p := &Prompt{terminal: NewTerminal(strings.NewReader("y\n"), &out, nil), timeout: time.Second}
+	q.Decision.Message = "it may have happened"
+	if got, err := p.Ask(t.Context(), q); err != nil || !strings.Contains(out.String(), "it may have happened") {
+		t.Errorf("a person is told %q and answered %+v, %v", out.String(), got, err)
+	}
+}
