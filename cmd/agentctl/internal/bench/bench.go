@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,15 +20,16 @@ import (
 
 // options of one invocation.
 type options struct {
-	agentctl string
-	reps     int
-	turns    int
-	memory   int
-	dir      string
-	floor    bool // only the floor
-	journal  bool
-	json     bool
-	check    bool
+	agentctl      string
+	only          []scenario
+	reps          int // 0: what each scenario thinks best
+	turns         int
+	conversations int
+	memory        int
+	dir           string
+	floor         bool // only the floor
+	json          bool
+	check         bool
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -37,12 +37,13 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.agentctl, "agentctl", "bin/agentctl", "program to measure")
-	f.IntVar(&o.reps, "reps", 15, "interleaved repetitions")
+	only := f.String("only", "", "scenarios to measure, separated by commas (default: all):\n"+scenarioList())
+	f.IntVar(&o.reps, "reps", 0, "interleaved repetitions of every scenario (default: each scenario's own)")
 	f.IntVar(&o.turns, "turns", 20, "tool turns of a run")
+	f.IntVar(&o.conversations, "conversations", 1000, "conversations held at once in one process")
 	f.IntVar(&o.memory, "memory-reps", 3, "further repetitions in which memory is sampled, which disturbs the times")
 	f.StringVar(&o.dir, "dir", "", "folder for state and workspaces, on the disk to measure (default: a temporary one)")
 	f.BoolVar(&o.floor, "floor-only", false, "measure the floor alone")
-	f.BoolVar(&o.journal, "journal", true, "measure the journal by its own benchmark")
 	f.BoolVar(&o.json, "json", false, "print one JSON object instead of the table")
 	f.BoolVar(&o.check, "check", false, "exit 1 when a goal is missed")
 	if err := f.Parse(args); err != nil {
@@ -51,10 +52,12 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if o.reps < 1 || o.turns < 2 || o.memory < 0 {
-		return o, errors.New("want at least one repetition of two turns")
+	if o.reps < 0 || o.turns < 2 || o.memory < 0 || o.conversations < 1 {
+		return o, errors.New("want no less than two turns, one conversation and no negative number of repetitions")
 	}
-	return o, nil
+	var err error
+	o.only, err = selectScenarios(*only)
+	return o, err
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -96,76 +99,95 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// measure runs everything and collects the figures.
+// bench is one invocation at work.
+type bench struct {
+	options
+	dir      string
+	sides    []side
+	report   *report
+	progress io.Writer
+}
+
+// measure runs the chosen scenarios and collects their figures.
 func measure(ctx context.Context, o options, dir string, progress io.Writer) (*report, error) {
-	sides, err := sidesOf(o)
+	sides, err := sidesOf(o, dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &report{Turns: o.turns, Repetitions: o.reps, samples: map[string][]sample{}}
-	if r.FsyncP50, err = fsyncP50(dir); err != nil {
+	b := &bench{options: o, dir: dir, sides: sides, report: &report{}, progress: progress}
+	if b.report.FsyncP50, err = fsyncP50(dir); err != nil {
 		return nil, err
 	}
 	becomeReaper()
-	// The first repetition warms the page cache and is thrown away.
-	for rep := -1; rep < o.reps; rep++ {
-		for i := range sides {
+	for _, s := range o.only {
+		if o.floor && s.ours {
+			continue
+		}
+		reps := s.reps
+		if o.reps > 0 {
+			reps = o.reps
+		}
+		begin := time.Now()
+		b.report.begin(s.name, reps)
+		fmt.Fprintf(progress, "%s: ", s.name)
+		if err := s.measure(ctx, b, reps); err != nil {
+			fmt.Fprintln(progress)
+			return nil, fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+		fmt.Fprintf(progress, " %.1f s\n", time.Since(begin).Seconds())
+	}
+	fsync := ms(b.report.FsyncP50)
+	b.report.begin("disk", 1)
+	b.report.add(figure{Name: "fsync of this disk p50", Unit: "ms", Floor: &fsync})
+	return b.report, nil
+}
+
+// both are the samples of the two sides, repetition by repetition.
+type both[S any] struct{ floor, ours []S }
+
+// alternate measures every side reps times, after some rounds that warm the page
+// cache and are thrown away.
+func alternate[S any](b *bench, warm, reps int, measure func(side) (S, error)) (both[S], error) {
+	var all both[S]
+	for rep := -warm; rep < reps; rep++ {
+		for i := range b.sides {
 			// Change who goes first: a CPU that has just worked is faster.
-			s := sides[(i+max(rep, 0))%len(sides)]
-			got, err := s.once(ctx, o, dir, false)
+			s := b.sides[(i+max(rep, 0))%len(b.sides)]
+			got, err := measure(s)
 			if err != nil {
-				return nil, fmt.Errorf("%s, repetition %d: %w", s.name, rep+1, err)
+				return all, fmt.Errorf("%s, repetition %d: %w", s.name, rep+1, err)
 			}
-			if rep >= 0 {
-				r.samples[s.name] = append(r.samples[s.name], got)
+			switch {
+			case rep < 0:
+			case s.name == sideFloor:
+				all.floor = append(all.floor, got)
+			default:
+				all.ours = append(all.ours, got)
 			}
 		}
-		fmt.Fprintf(progress, "\rrepetition %d of %d", rep+1, o.reps)
+		fmt.Fprint(b.progress, ".")
 	}
-	fmt.Fprintln(progress)
-	for range o.memory {
-		for _, s := range sides {
-			got, err := s.once(ctx, o, dir, true)
-			if err != nil {
-				return nil, fmt.Errorf("%s, memory: %w", s.name, err)
-			}
-			r.memory = append(r.memory, memorySample{side: s.name, treePeak: got.Memory})
-		}
-	}
-	if !o.floor {
-		if r.Init, err = measureInit(ctx, o.agentctl); err != nil {
-			fmt.Fprintln(progress, "start not measured:", err)
-		}
-	}
-	if o.journal && !o.floor {
-		if r.JournalPerSecond, err = journalRate(ctx); err != nil {
-			fmt.Fprintln(progress, "journal not measured:", err)
-		}
-	}
-	r.summarise()
-	return r, nil
+	return all, nil
 }
 
-// journalRate asks the journal's own benchmark: appends that are not waited for.
-func journalRate(ctx context.Context) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=^BenchmarkAppend$", "agentctl.dev/agentctl/runner/journal")
-	out, err := cmd.CombinedOutput()
+// converse has one conversation with a side in fresh folders and looks for
+// processes that were left behind.
+func (b *bench) converse(ctx context.Context, s side, t talk, memory bool) (sample, error) {
+	j, err := s.prepare(ctx, b.dir, t)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+		return sample{}, err
 	}
-	return parseJournal(string(out))
+	defer j.close()
+	got, err := j.run(ctx, memory)
+	if err != nil {
+		return got, err
+	}
+	return got, leftBehind()
 }
 
-func parseJournal(out string) (float64, error) {
-	for line := range strings.Lines(out) {
-		var name string
-		var n int
-		var ns float64
-		if _, err := fmt.Sscanf(line, "%s %d %f ns/op", &name, &n, &ns); err == nil && strings.HasPrefix(name, "BenchmarkAppend") && ns > 0 {
-			return 1e9 / ns, nil
-		}
+func leftBehind() error {
+	if left := survivors(); len(left) > 0 {
+		return fmt.Errorf("%d processes outlived the run: %s", len(left), strings.Join(left, ", "))
 	}
-	return 0, fmt.Errorf("no BenchmarkAppend in %q", out)
+	return nil
 }

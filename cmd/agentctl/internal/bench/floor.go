@@ -10,7 +10,10 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 // floorVerb makes this program the floor itself, in a process of its own.
@@ -41,32 +44,71 @@ const floorTool = `[{"type":"function","function":{"name":"bash","description":"
 // runFloor has the whole conversation: no journal, no policy, no isolation. It
 // encodes the history anew for each request, as a plain program does.
 func runFloor(ctx context.Context, args []string, stdout io.Writer) error {
-	if len(args) != 2 {
-		return errors.New("usage: bench floor URL FOLDER")
+	if len(args) == 3 && args[0] == "-many" {
+		return runFloorMany(ctx, args[1], args[2], stdout)
 	}
+	if len(args) != 2 {
+		return errors.New("usage: bench floor URL FOLDER | bench floor -many NUMBER URL")
+	}
+	text, err := floorConverse(ctx, args[0], args[1])
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, text)
+	}
+	return err
+}
+
+// runFloorMany has one conversation that warms everything up, then many at once.
+func runFloorMany(ctx context.Context, many, url string, stdout io.Writer) error {
+	number, err := strconv.Atoi(many)
+	if err != nil {
+		return err
+	}
+	if _, err := floorConverse(ctx, url, "."); err != nil {
+		return err
+	}
+	debug.FreeOSMemory()
+	res, err := http.DefaultClient.Get(url + "/idle") //nolint:noctx // the whole program is bounded
+	if err != nil {
+		return err
+	}
+	_ = res.Body.Close() // empty
+	errs := make([]error, number)
+	var group sync.WaitGroup
+	for i := range number {
+		group.Go(func() { _, errs[i] = floorConverse(ctx, url, ".") })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, number, "ended")
+	return err
+}
+
+// floorConverse returns the final answer.
+func floorConverse(ctx context.Context, url, dir string) (string, error) {
 	history := []floorMessage{{Role: "user", Content: benchPrompt}}
 	for {
-		answer, err := floorAsk(ctx, args[0], history)
+		answer, err := floorAsk(ctx, url, history)
 		if err != nil {
-			return err
+			return "", err
 		}
 		history = append(history, answer)
 		if len(answer.ToolCalls) == 0 {
-			_, err := fmt.Fprintln(stdout, answer.Content)
-			return err
+			return answer.Content, nil
 		}
 		for _, call := range answer.ToolCalls {
 			var in struct {
 				Command string `json:"command"`
 			}
 			if err := json.Unmarshal([]byte(call.Function.Arguments), &in); err != nil {
-				return fmt.Errorf("arguments of %s: %w", call.ID, err)
+				return "", fmt.Errorf("arguments of %s: %w", call.ID, err)
 			}
 			cmd := exec.CommandContext(ctx, "sh", "-c", in.Command)
-			cmd.Dir = args[1]
+			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
 			if err != nil {
-				return fmt.Errorf("%s: %w", in.Command, err)
+				return "", fmt.Errorf("%s: %w", in.Command, err)
 			}
 			history = append(history, floorMessage{Role: "tool", ToolCallID: call.ID, Content: string(out)})
 		}
@@ -91,21 +133,23 @@ func floorAsk(ctx context.Context, url string, history []floorMessage) (floorMes
 		return answer, err
 	}
 	defer res.Body.Close()
+	var text strings.Builder
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok || data == "[DONE]" {
 			continue
 		}
-		if err := answer.add([]byte(data)); err != nil {
+		if err := answer.add([]byte(data), &text); err != nil {
 			return answer, err
 		}
 	}
+	answer.Content = text.String()
 	return answer, lines.Err()
 }
 
-// add folds one chunk into the answer.
-func (m *floorMessage) add(data []byte) error {
+// add folds one chunk into the answer, whose text is collected apart.
+func (m *floorMessage) add(data []byte, text *strings.Builder) error {
 	var chunk struct {
 		Choices []struct {
 			Delta floorMessage `json:"delta"`
@@ -115,7 +159,7 @@ func (m *floorMessage) add(data []byte) error {
 		return fmt.Errorf("chunk: %w", err)
 	}
 	for _, c := range chunk.Choices {
-		m.Content += c.Delta.Content
+		text.WriteString(c.Delta.Content)
 		for _, d := range c.Delta.ToolCalls {
 			if d.ID != "" {
 				m.ToolCalls = append(m.ToolCalls, d)

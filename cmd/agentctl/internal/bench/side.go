@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"time"
 )
 
 const benchPrompt = "Append the numbers from one up, one command each."
@@ -26,52 +22,64 @@ const (
 //go:embed manifest.yaml
 var manifest string
 
-// runTimeout bounds one run of either side.
-const runTimeout = 2 * time.Minute
-
-// sample is one run.
-type sample struct {
-	// Wall is spawn → exit, Cold is spawn → arrival of the first request.
-	Wall, Cold time.Duration
-	// Overheads are, per turn, the end of an answer → the next request.
-	Overheads []time.Duration
-	// CPU is user and system time of the process and all it waited for.
-	CPU time.Duration
-	// Memory is set when it was sampled.
-	Memory treePeak
-}
-
 // side is a program that can have the conversation.
 type side struct {
 	name string
-	argv func(url, manifests, workspace, state string) []string
+	argv func(url string, f folders) []string
 	// verify reads what the program printed.
 	verify func(stdout []byte, turns int) error
+	// files are what is read from disk to start it.
+	files []string
 }
 
-func sidesOf(o options) ([]side, error) {
+// sidesOf returns the floor and, unless it is measured alone, agentctl. The
+// floor is a copy of this program: pages of a file that runs stay in memory.
+func sidesOf(o options, dir string) ([]side, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	floor := filepath.Join(dir, "floor")
+	if err := copyProgram(floor, self); err != nil {
+		return nil, fmt.Errorf("copy the floor: %w", err)
+	}
 	sides := []side{{
 		name:   sideFloor,
-		argv:   func(url, _, workspace, _ string) []string { return []string{self, floorVerb, url, workspace} },
+		argv:   func(url string, f folders) []string { return []string{floor, floorVerb, url, f.workspace} },
 		verify: func([]byte, int) error { return nil },
+		files:  []string{floor},
 	}}
 	if o.floor {
 		return sides, nil
 	}
 	return append(sides, side{
 		name: sideAgentctl,
-		argv: func(_, manifests, workspace, state string) []string {
+		argv: func(_ string, f folders) []string {
 			return []string{
-				o.agentctl, "run", "-f", manifests, "-p", benchPrompt, "--workspace", workspace,
-				"--state", state, "--allow-unsandboxed", "--approve", "all", "-o", "json",
+				o.agentctl, "run", "-f", f.manifests, "-p", benchPrompt, "--workspace", f.workspace,
+				"--state", f.state, "--allow-unsandboxed", "--approve", "all", "-o", "json",
 			}
 		},
 		verify: verifyResult,
+		files:  []string{o.agentctl, o.agentctl + "-tools"},
 	}), nil
+}
+
+func copyProgram(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700) //nolint:gosec // G302: it is a program
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		_ = out.Close() // the copy has failed already
+		return err
+	}
+	return out.Close()
 }
 
 // verifyResult checks agentctl's own account of the run.
@@ -101,72 +109,4 @@ func verifyResult(stdout []byte, turns int) error {
 		return fmt.Errorf("changed files %v, want turns.txt alone", res.ChangedFiles)
 	}
 	return nil
-}
-
-// once has one conversation in fresh folders.
-func (s side) once(ctx context.Context, o options, dir string, memory bool) (sample, error) {
-	var got sample
-	ctx, cancel := context.WithTimeout(ctx, runTimeout)
-	defer cancel()
-	srv, err := listen(ctx, o.turns)
-	if err != nil {
-		return got, err
-	}
-	defer srv.close()
-	root, err := os.MkdirTemp(dir, s.name+"-")
-	if err != nil {
-		return got, err
-	}
-	defer os.RemoveAll(root)
-	folder := func(name string) string { return filepath.Join(root, name) }
-	for _, name := range []string{"manifests", "workspace", "state", "home"} {
-		if err := os.Mkdir(folder(name), 0o700); err != nil {
-			return got, err
-		}
-	}
-	text := strings.ReplaceAll(manifest, "SERVER", srv.url)
-	if err := os.WriteFile(filepath.Join(folder("manifests"), "bench.yaml"), []byte(text), 0o600); err != nil {
-		return got, err
-	}
-
-	argv := s.argv(srv.url, folder("manifests"), folder("workspace"), folder("state"))
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.Dir = root
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder("home"), "BENCH_API_KEY=none"}
-	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		return got, err
-	}
-	stop := func() treePeak { return treePeak{} }
-	if memory {
-		stop = watchTree(cmd.Process.Pid)
-	}
-	err = cmd.Wait()
-	got.Wall = time.Since(begin)
-	got.Memory = stop()
-	if err != nil {
-		return got, fmt.Errorf("%w\n%s%s", err, tail(stdout.Bytes()), tail(stderr.Bytes()))
-	}
-	got.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	seen, err := srv.result()
-	if err == nil {
-		err = s.verify(stdout.Bytes(), o.turns)
-	}
-	if err != nil {
-		return got, fmt.Errorf("%w\n%s", err, tail(stderr.Bytes()))
-	}
-	if left := survivors(); len(left) > 0 {
-		return got, fmt.Errorf("%d processes outlived the run: %v", len(left), left)
-	}
-	got.Cold = seen.first.Sub(begin)
-	got.Overheads = seen.overheads
-	return got, nil
-}
-
-// tail keeps the end of an output for an error message.
-func tail(text []byte) []byte {
-	const most = 2000
-	return text[max(0, len(text)-most):]
 }

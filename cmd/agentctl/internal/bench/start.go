@@ -18,10 +18,19 @@ type initWork struct {
 	Package        string
 }
 
+func measureStart(ctx context.Context, b *bench, reps int) error {
+	work, err := measureInit(ctx, b.agentctl, reps)
+	if err != nil {
+		return err
+	}
+	b.report.alone("init before main, all packages", "ms", work.Total, nil)
+	b.report.alone("slowest init: "+work.Package, "ms", work.Slowest, atMost(1))
+	return nil
+}
+
 // measureInit starts a program some times and keeps the least of each package:
 // what disturbs only adds.
-func measureInit(ctx context.Context, program string) (initWork, error) {
-	const times = 9
+func measureInit(ctx context.Context, program string, times int) (initWork, error) {
 	least := map[string]float64{}
 	for range times {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
