@@ -69,3 +69,37 @@ func TestTailRefusesWhatIsNoJournal(t *testing.T) {
 		})
 	}
 }
+
+func TestLastIsTheNewestWholeEvent(t *testing.T) {
+	o := options(t)
+	w := create(t, o)
+	if e, err := Last(o.Dir); err == nil {
+		t.Errorf("an empty journal ends with %v", e)
+	}
+	var all []event.Event
+	for _, text := range []string{"one", strings.Repeat("long ", 20_000), "three"} {
+		all = appendText(t, w, text)
+		got, err := Last(o.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(all[0], got); diff != "" {
+			t.Errorf("(-appended +read):\n%s", diff)
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(o.Dir, "events-20260504.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(`{"seq":4,"ti`); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Last(o.Dir); err != nil || got.Seq != 3 {
+		t.Errorf("a torn line hides event 3: %v, %v", got.Seq, err)
+	}
+	appendText(t, w, strings.Repeat("too long ", lastRoom/9))
+	if _, err := Last(o.Dir); err == nil {
+		t.Error("half a line passes for an event")
+	}
+}
