@@ -72,7 +72,7 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 // is recorded at its end.
 func unfinished(v *view.Run) error {
 	return usage("run %s has not finished: what it changed is recorded at its end", v.ID).
-		hint("if it was killed, its files are still in " + v.Started.Workspace.Dir)
+		hint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
 }
 
 // ApplyChanges makes the recorded change of a run in its source folder: exactly

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 )
 
@@ -45,4 +47,15 @@ func Runs(state string) ([]string, error) {
 		ids[i] = f.ID
 	}
 	return ids, nil
+}
+
+// Ended says whether a run has come to its end, so that a resume would only tell
+// its result again. Only the end of its journal is read.
+func Ended(state, id string) bool {
+	e, err := journal.Last(journal.Dir(state, id))
+	if err != nil {
+		return false
+	}
+	f, ok := e.Data.(event.RunFinished)
+	return ok && f.Phase != view.Suspended
 }

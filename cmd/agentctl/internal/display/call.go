@@ -79,6 +79,9 @@ func why(c *message.ToolPart, answer message.Answer) string {
 		}
 		says = append(says, text+because(answer.Reason))
 	}
+	if c.Attempt > 1 {
+		says = append(says, fmt.Sprintf("run again, attempt %d", c.Attempt))
+	}
 	if r := c.Result; r != nil {
 		switch {
 		case r.Code == "" && r.ExitCode != nil && *r.ExitCode != 0:

@@ -27,10 +27,15 @@ func header(s *Screen, id string, d event.RunStarted) string {
 	for _, l := range lines {
 		b.WriteString(cut(l, s.width()) + "\n")
 	}
-	if d.Isolation == "None" && d.OuterIsolation == "" {
-		b.WriteString(s.paint(yellow, "warning:") + " no sandbox: the tools run as you and may do what you may do\n")
+	return b.String() + unheld(s, d.Isolation, d.OuterIsolation)
+}
+
+// unheld warns of tools that nothing contains.
+func unheld(s *Screen, level, outer string) string {
+	if level != "None" || outer != "" {
+		return ""
 	}
-	return b.String()
+	return s.paint(yellow, "warning:") + " no sandbox: the tools run as you and may do what you may do\n"
 }
 
 func workspace(w event.Workspace) string {
@@ -52,11 +57,48 @@ func isolation(d event.RunStarted) string {
 	return Line(d.Isolation)
 }
 
+// resumed says that a run goes on, and from where.
+func resumed(s *Screen, run *view.Run, d event.RunResumed) string {
+	from := "from its beginning"
+	if run.Steps > 0 {
+		from = "after step " + count(int64(run.Steps))
+	}
+	return cut("resuming "+s.paint(bold, "run/"+Line(run.ID))+" "+from, s.width()) + "\n" + unheld(s, d.Isolation, d.OuterIsolation)
+}
+
 // retry says that a model request is sent again.
 func retry(r message.Retry) string {
 	wait := time.Duration(r.WaitMillis) * time.Millisecond
-	return fmt.Sprintf("model request %d of %d failed (%s)%s; again in %s",
-		r.Attempt, r.Attempts, Line(r.Class), because(r.Error), duration(wait))
+	next := "again in " + duration(wait)
+	switch {
+	case r.Fallback != "" && wait > 0:
+		next = "model " + Line(r.Fallback) + " is asked instead in " + duration(wait)
+	case r.Fallback != "":
+		next = "model " + Line(r.Fallback) + " is asked instead"
+	case wait <= 0:
+		next = "again at once"
+	}
+	return fmt.Sprintf("model request %d of %d failed (%s)%s; %s", r.Attempt, r.Attempts, Line(r.Class), because(r.Error), next)
+}
+
+// pruned says that old tool output is no longer sent to the model.
+func pruned(s *Screen, d event.ContextPrune) string {
+	return contextLine(s, "left out the output of "+plural(int64(len(d.Calls)), "old call"), d.Before, d.After)
+}
+
+// compacted says that a summary stands for the conversation so far.
+func compacted(s *Screen, d event.ContextCompaction) string {
+	what := "summed up the conversation"
+	if d.Overflow {
+		what += ", which was too long for the model"
+	}
+	took := duration(time.Duration(d.DurationMs)*time.Millisecond) + ", " + cost(d.Cost)
+	return contextLine(s, what+" ("+took+")", d.Before, d.After)
+}
+
+func contextLine(s *Screen, what string, before, after int64) string {
+	line := "  " + pad("context", 8) + "  " + what + ": " + count(before) + " → " + count(after) + " tokens"
+	return s.paint(dim, cut(line, s.width())) + "\n"
 }
 
 // footer says what a run came to, what it cost and what to do next.
@@ -68,7 +110,8 @@ func footer(s *Screen, run *view.Run, journal, state string) string {
 	}
 	f := run.Finished
 	if f == nil {
-		return b.String() + s.paint(red, "error:") + " the run has no end in its journal: " + Line(journal) + "\n"
+		return b.String() + s.paint(red, "error:") + " the run has no end in its journal: " + Line(journal) + "\n" +
+			s.paint(cyan, "hint:") + " go on with: " + Resume(run.ID, state) + "\n"
 	}
 	if f.ExitCode != 0 {
 		b.WriteString(failure(s, f))
@@ -110,18 +153,38 @@ func failure(s *Screen, f *event.RunFinished) string {
 
 // follow lists the commands that take up what the run has left.
 func follow(run *view.Run, state string) []string {
+	var next []string
+	if run.Finished.Phase == view.Suspended {
+		next = append(next, Resume(run.ID, state))
+	}
 	if len(run.Changes.Files) == 0 {
-		return nil
+		return next
 	}
-	end := " run/" + Line(run.ID)
-	if state != "" {
-		end += " --state " + Line(state)
-	}
-	next := []string{"agentctl diff" + end}
+	next = append(next, "agentctl diff"+named(run.ID, state))
 	if w := run.Started.Workspace; w.Source != "" && w.Strategy != "InPlace" && run.Finished.Phase == view.Succeeded {
-		next = append(next, "agentctl apply-changes"+end)
+		next = append(next, "agentctl apply-changes"+named(run.ID, state))
 	}
 	return next
+}
+
+// Resume is the command that goes on with a run, or tells its result again.
+func Resume(id, state string) string { return "agentctl resume" + named(id, state) }
+
+// named are the arguments by which a command finds a run.
+func named(id, state string) string {
+	if state == "" {
+		return " run/" + Line(id)
+	}
+	return " run/" + Line(id) + " --state " + shellWord(state)
+}
+
+// shellWord quotes a word for a shell where it has to be.
+func shellWord(word string) string {
+	word = Line(word)
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%,") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // fileList is one line a file: A, M or D and the path.

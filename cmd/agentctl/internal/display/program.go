@@ -12,6 +12,7 @@ import (
 type quietRun struct {
 	mu             sync.Mutex
 	stdout, stderr *Screen
+	state          string
 }
 
 // Event shows warnings.
@@ -37,6 +38,9 @@ func (q *quietRun) Notice(text string) {
 func (q *quietRun) fail(run *view.Run) {
 	if f := run.Finished; f != nil && f.ExitCode != 0 {
 		q.stderr.print(failure(q.stderr, f))
+		if f.Phase == view.Suspended {
+			q.stderr.print(q.stderr.paint(cyan, "hint:") + " go on with: " + Resume(run.ID, q.state) + "\n")
+		}
 	}
 }
 

@@ -36,6 +36,9 @@ type RunOptions struct {
 	Asks bool
 	// State is the --state flag, which a command that follows has to repeat.
 	State string
+	// Past is what a run that is taken up has behind it; nil for a new one. It is
+	// read before the first event, which follows from it.
+	Past *view.Run
 	// Broken is called once when stdout takes no more; it may be nil.
 	Broken func(error)
 }
@@ -44,9 +47,9 @@ type RunOptions struct {
 func NewRun(format string, stdout, stderr *Screen, o RunOptions) Renderer {
 	switch format {
 	case FormatJSON:
-		return &objectRun{quietRun{stdout: stdout, stderr: stderr}}
+		return &objectRun{quietRun{stdout: stdout, stderr: stderr, state: o.State}}
 	case FormatJSONL:
-		return &linesRun{quietRun: quietRun{stdout: stdout, stderr: stderr}, broken: o.Broken}
+		return &linesRun{quietRun: quietRun{stdout: stdout, stderr: stderr, state: o.State}, broken: o.Broken}
 	}
 	return newTextRun(stdout, stderr, o)
 }

@@ -3,6 +3,7 @@ package display
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -65,9 +66,18 @@ func playArchive(t *testing.T, path string) {
 			}
 		}
 	}
-	shown := NewRun(format, out, errs, RunOptions{Asks: asks, State: ""})
-	run := &view.Run{}
-	for _, e := range readEvents(t, section(archive, "events.jsonl")) {
+	o := RunOptions{Asks: asks}
+	past, run := readEvents(t, section(archive, "past.jsonl"), 0), &view.Run{}
+	if len(past) > 0 {
+		o.Past = &view.Run{}
+	}
+	for _, e := range past {
+		if err := errors.Join(run.Apply(e), o.Past.Apply(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := NewRun(format, out, errs, o)
+	for _, e := range readEvents(t, section(archive, "events.jsonl"), len(past)) {
 		if err := run.Apply(e); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +97,7 @@ func visible(s string) string {
 	return strings.NewReplacer("\x1b[", "<", "\r", "<CR>").Replace(s)
 }
 
-func readEvents(t *testing.T, lines string) []event.Event {
+func readEvents(t *testing.T, lines string, before int) []event.Event {
 	t.Helper()
 	var events []event.Event
 	for line := range strings.Lines(lines) {
@@ -95,7 +105,7 @@ func readEvents(t *testing.T, lines string) []event.Event {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		e.Seq, e.Run = int64(len(events)+1), "r1"
+		e.Seq, e.Run = int64(before+len(events)+1), "r1"
 		e.Time = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(e.Seq) * time.Second)
 		events = append(events, e)
 	}

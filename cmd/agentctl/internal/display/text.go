@@ -30,6 +30,9 @@ type textRun struct {
 
 func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
 	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}}
+	if o.Past != nil {
+		t.run = *o.Past
+	}
 	t.stream.start(&t.mu, t.flow)
 	return t
 }
@@ -45,6 +48,8 @@ func (t *textRun) Event(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		t.say(header(t.stderr, e.Run, d))
+	case event.RunResumed:
+		t.say(resumed(t.stderr, &t.run, d))
 	case event.TextDelta:
 		t.piece(e, d.Text, "")
 	case event.TextEnd:
@@ -56,6 +61,10 @@ func (t *textRun) Event(e event.Event) {
 	case event.ModelRetry:
 		t.stream.forget()
 		t.warn(retry(d.Retry))
+	case event.ContextPrune:
+		t.say(pruned(t.stderr, d))
+	case event.ContextCompaction:
+		t.say(compacted(t.stderr, d))
 	case event.Warning:
 		t.warn(d.Message)
 	default:
