@@ -42,7 +42,11 @@ func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) e
 	}
 	stdout, stderr := o.app.stdout(), o.app.stderr()
 	// A signal must not come between two files.
-	ctx, signals := watch(ctx, func(text string) { display.Notice(stderr, text) })
+	ctx, signals := watch(ctx, func(n int) {
+		if n == 1 {
+			display.Notice(stderr, stopping)
+		}
+	})
 	defer signals.stop()
 	applied, err := runner.ApplyChanges(ctx, state, ref)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,11 +34,28 @@ func (a *app) completeRuns(_ *cobra.Command, args []string, _ string) ([]string,
 	return refs, directive
 }
 
+// completeResumable offers the runs that a resume can go on with before the others.
+func (a *app) completeResumable(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	refs, directive := a.completeRuns(cmd, args, typed)
+	state, err := runner.StateDir(a.state)
+	if err != nil || len(refs) < 2 {
+		return refs, directive
+	}
+	latest, runs := refs[:1], refs[1:]
+	slices.SortStableFunc(runs, func(a, b string) int { return order(state, a) - order(state, b) })
+	return append(latest, runs...), directive
+}
+
+// order is 0 for a run that has not ended and 1 for any other.
+func order(state, ref string) int {
+	if runner.Ended(state, strings.TrimPrefix(ref, "run/")) {
+		return 1
+	}
+	return 0
+}
+
 func (a *app) completeRunFlags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("workspace") // these fail only for a flag that is not there
-	_ = cmd.RegisterFlagCompletionFunc("approve", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"never", "prompt", "all", "all,R3"}, cobra.ShellCompDirectiveDefault
-	})
 	for _, name := range []string{"agent", "model", "input", "prompt", "timeout"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}

@@ -52,6 +52,14 @@ func (a *app) stateFlag(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("state") // fails only for a flag that is not there
 }
 
+// approve adds --approve.
+func approve(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVar(value, "approve", "", "who answers questions: `never|prompt|all|FILE`; all,R3 also for what cannot be undone, FILE with the hashes of calls (default prompt on a terminal, else never)")
+	_ = cmd.RegisterFlagCompletionFunc("approve", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"never", "prompt", "all", "all,R3"}, cobra.ShellCompDirectiveDefault
+	}) // fails only for a flag that is not there
+}
+
 // files adds -f.
 func files(cmd *cobra.Command, paths *[]string) {
 	cmd.Flags().StringArrayVarP(paths, "file", "f", nil, "manifests: a `file`, a folder, or - for stdin; may be repeated")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -10,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 )
@@ -48,7 +47,8 @@ holds one object at the end, with -o jsonl every event as it stands in the
 journal ("agentctl schema result" and "agentctl schema event" describe them).
 The exit code says how the run ended: see "agentctl help exit-codes".
 
-Ctrl-C once stops the run and its tools, twice kills them.`,
+Ctrl-C once stops the run and its tools, twice kills them. A run that was killed,
+or waits for an approval, goes on with "agentctl resume".`,
 		Example: `  agentctl run -f manifests/hello
   agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
   git diff | agentctl run -f reviewer.yaml -p - -o json
@@ -75,7 +75,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.inPlace, "in-place", false, "work on the folder itself instead of a copy")
 	o.app.stateFlag(cmd)
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
-	f.StringVar(&o.approve, "approve", "", "who answers questions: `never|prompt|all|FILE`; all,R3 also for what cannot be undone, FILE with the hashes of calls (default prompt on a terminal, else never)")
+	approve(cmd, &o.approve)
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
 	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
@@ -94,29 +94,13 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	if err != nil {
 		return err
 	}
-	stdout, stderr := o.app.stdout(), o.app.stderr()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	shown := display.NewRun(o.output.value, stdout, stderr, display.RunOptions{
-		Asks: ro.Terminal != nil, State: o.app.state,
-		// Nobody reads the events any more: going on would cost money for nothing.
-		Broken: func(err error) { cancel(fmt.Errorf("write events: %w", err)) },
+	return o.app.show(ctx, showing{
+		format: o.output.value, asks: ro.Terminal != nil,
+		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+			ro.Events, ro.Kill = events, kill
+			return runner.Run(ctx, ro)
+		},
 	})
-	ctx, signals := watch(ctx, shown.Notice)
-	defer signals.stop()
-	ro.Events, ro.Kill = shown.Event, signals.kill
-	outcome, err := runner.Run(ctx, ro)
-	if err != nil {
-		return err
-	}
-	code := outcome.ExitCode()
-	if err := shown.Finish(outcome.Run, outcome.Journal); err != nil {
-		display.Error(stderr, fmt.Errorf("write the output: %w", err), display.Advice{})
-		if code == reason.ExitOK {
-			code = reason.ExitFailed
-		}
-	}
-	return exit(code)
 }
 
 // options turns the flags into what the front door takes.
@@ -151,10 +135,18 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
 	}
-	if !stdin && isTerminal(o.app.In) && isTerminal(o.app.Err) {
-		ro.Terminal = &runner.Terminal{In: o.app.In, Out: o.app.Err}
+	if !stdin {
+		ro.Terminal = o.app.terminal()
 	}
 	return ro, nil
+}
+
+// terminal is where a person can be asked, nil where nobody is.
+func (a *app) terminal() *runner.Terminal {
+	if isTerminal(a.In) && isTerminal(a.Err) {
+		return &runner.Terminal{In: a.In, Out: a.Err}
+	}
+	return nil
 }
 
 func isTerminal(stream any) bool {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
+	"time"
 
 	"agentctl.dev/agentctl/runner"
 )
@@ -18,33 +20,50 @@ type interrupts struct {
 	signals chan os.Signal
 	quit    chan struct{}
 	done    chan struct{}
+	once    sync.Once
+
+	// notices are told by a goroutine of their own: a terminal that is stopped
+	// must not keep the second signal from counting.
+	notices chan int
+	told    chan struct{}
 }
 
-// watch starts to listen; notice is told when the first signal has come. The
-// caller stops it.
-func watch(parent context.Context, notice func(string)) (context.Context, *interrupts) {
+// noticeTime is how long the end waits for a notice that is being written.
+const noticeTime = time.Second
+
+// watch starts to listen; notice is told of the first signal and of the second.
+// The caller stops it.
+func watch(parent context.Context, notice func(n int)) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancelCause(parent)
 	i := &interrupts{
 		kill: make(chan struct{}), signals: make(chan os.Signal, 4),
 		quit: make(chan struct{}), done: make(chan struct{}),
+		notices: make(chan int, 2), told: make(chan struct{}),
 	}
 	signal.Notify(i.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
+		defer close(i.told)
+		for n := range i.notices {
+			notice(n)
+		}
+	}()
+	go func() {
 		defer close(i.done)
+		defer close(i.notices)
 		defer cancel(nil)
-		i.listen(cancel, notice)
+		i.listen(cancel)
 	}()
 	return ctx, i
 }
 
-func (i *interrupts) listen(cancel context.CancelCauseFunc, notice func(string)) {
+func (i *interrupts) listen(cancel context.CancelCauseFunc) {
 	select {
 	case s := <-i.signals:
 		if s == syscall.SIGHUP {
 			s = syscall.SIGTERM // a terminal that is closed ends a run as TERM does
 		}
 		cancel(runner.SignalError{Signal: s})
-		notice("stopping (again to kill)")
+		i.notices <- 1 // there is room for both
 	case <-i.quit:
 		return
 	}
@@ -52,15 +71,28 @@ func (i *interrupts) listen(cancel context.CancelCauseFunc, notice func(string))
 	case <-i.signals:
 		close(i.kill)
 		signal.Stop(i.signals)
+		i.notices <- 2
 	case <-i.quit:
 		return
 	}
 	<-i.quit
 }
 
-// stop ends the listening and waits for it.
+// stop ends the listening and waits for it: from then on a signal ends the
+// program at once. It may be called more than once.
 func (i *interrupts) stop() {
-	signal.Stop(i.signals)
-	close(i.quit)
-	<-i.done
+	i.once.Do(func() {
+		signal.Stop(i.signals)
+		close(i.quit)
+		<-i.done
+		late := time.NewTimer(noticeTime)
+		defer late.Stop()
+		select {
+		case <-i.told:
+		case <-late.C: // nobody will read it
+		}
+	})
 }
+
+// stopping is the notice of a first signal.
+const stopping = "stopping (again to kill)"

@@ -38,16 +38,16 @@ func TestFirstSignalStopsSecondKills(t *testing.T) {
 		"hang up":   {"a closed terminal counts as TERM", syscall.SIGHUP, syscall.SIGTERM},
 	} {
 		t.Run(name, func(t *testing.T) {
-			notices := make(chan string, 1)
-			ctx, i := watch(context.Background(), func(text string) { notices <- text })
+			notices := make(chan int, 2)
+			ctx, i := watch(context.Background(), func(n int) { notices <- n })
 			defer i.stop()
 			raise(t, c.signal)
 			await(t, ctx.Done(), "the end of the context")
 			if got, ok := errors.AsType[runner.SignalError](context.Cause(ctx)); !ok || got.Signal != c.want {
 				t.Errorf("%s: the cause is %v", c.reason, context.Cause(ctx))
 			}
-			if text := <-notices; text != "stopping (again to kill)" {
-				t.Errorf("the notice is %q", text)
+			if n := <-notices; n != 1 {
+				t.Errorf("the first notice is of signal %d", n)
 			}
 			select {
 			case <-i.kill:
@@ -56,12 +56,31 @@ func TestFirstSignalStopsSecondKills(t *testing.T) {
 			}
 			raise(t, syscall.SIGINT)
 			await(t, i.kill, "the kill")
+			if n := <-notices; n != 2 {
+				t.Errorf("the second notice is of signal %d", n)
+			}
+			i.stop()
+			i.stop() // once more is harmless
 		})
 	}
 }
 
+// A terminal that was stopped with Ctrl-S takes no notice.
+func TestBlockedNoticeHidesNoSecondSignal(t *testing.T) {
+	block := make(chan struct{})
+	defer close(block)
+	ctx, i := watch(context.Background(), func(int) { <-block })
+	raise(t, syscall.SIGINT)
+	await(t, ctx.Done(), "the end of the context")
+	raise(t, syscall.SIGINT)
+	await(t, i.kill, "the kill")
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); i.stop() }()
+	await(t, stopped, "the end of a watch whose notice nobody takes")
+}
+
 func TestWatchEndsWithoutASignal(t *testing.T) {
-	ctx, i := watch(context.Background(), func(string) { t.Error("a notice without a signal") })
+	ctx, i := watch(context.Background(), func(int) { t.Error("a notice without a signal") })
 	i.stop()
 	await(t, ctx.Done(), "the end of the context")
 	if errors.As(context.Cause(ctx), new(runner.SignalError)) {

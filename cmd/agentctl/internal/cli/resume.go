@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type resumeOptions struct {
+	app     *app
+	output  choice
+	approve string
+	timeout time.Duration
+}
+
+func (a *app) resumeCmd() *cobra.Command {
+	o := &resumeOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
+	cmd := &cobra.Command{
+		Use:   "resume run/ID",
+		Short: "Go on with a run that was killed or waits for an approval",
+		Long: `Go on with a run that was killed, or that waits for an approval.
+
+Its journal is all that is needed: the manifests may have changed since, or be
+gone. Calls that have a result are not repeated. One that was interrupted runs
+again if its tool says so (spec.retry); of any other nobody knows whether it
+happened: it is not repeated, and the model reads so. Questions that were open
+are asked again; credentials are read anew.
+
+The run is named run/ID, by its id, by the start of it, or @latest. With -o json
+stdout holds one object about the whole run, with -o jsonl the events from now
+on. A run that has ended already tells its result again and starts nothing.`,
+		Example: `  agentctl resume @latest
+  agentctl resume run/hello-01k --approve prompt
+  agentctl resume hello-01k -o json --timeout 5m`,
+		GroupID:           groupRun,
+		Args:              oneArg("the run (run/ID or @latest)"),
+		ValidArgsFunction: a.completeResumable,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.runResume(cmd.Context(), args[0], cmd.Flags().Changed("timeout"))
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	a.stateFlag(cmd)
+	output(cmd, &o.output, "what stdout holds: the answer, one object, or every new event")
+	approve(cmd, &o.approve)
+	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
+	_ = cmd.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions) // fails only for a flag that is not there
+	return cmd
+}
+
+func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bool) error {
+	if hasTimeout && o.timeout <= 0 {
+		return usagef("--timeout must be longer than 0")
+	}
+	state, err := runner.StateDir(o.app.state)
+	if err != nil {
+		return err
+	}
+	ro := runner.ResumeOptions{
+		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout,
+		Version: readVersion().Version, Terminal: o.app.terminal(),
+	}
+	s := showing{
+		format: o.output.value, asks: ro.Terminal != nil,
+		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+			ro.Events, ro.Kill = events, kill
+			return runner.Resume(ctx, ro)
+		},
+	}
+	// New events speak of calls that a person has to be told about. What is wrong
+	// with the run is for Resume to say.
+	if s.format == display.FormatText {
+		if o, err := runner.View(ctx, state, ref); err == nil {
+			s.past = o.Run
+		}
+	}
+	return o.app.show(ctx, s)
+}

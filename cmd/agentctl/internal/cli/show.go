@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+// showing is a run that is about to be lived before somebody's eyes.
+type showing struct {
+	format string
+	// asks says that a person is asked on the same terminal.
+	asks bool
+	// past is what a run that is taken up has behind it; nil for a new one.
+	past *view.Run
+	// live lives it. It tells events, and ends it when kill is closed.
+	live func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
+}
+
+// show lives a run: it shows what happens, does what signals ask for, says how
+// it ended and returns its exit code as an error.
+func (a *app) show(ctx context.Context, s showing) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	shown := display.NewRun(s.format, a.stdout(), a.stderr(), display.RunOptions{
+		Asks: s.asks, State: a.state, Past: s.past,
+		// Nobody reads the events any more: going on would cost money for nothing.
+		Broken: func(err error) { cancel(fmt.Errorf("write events: %w", err)) },
+	})
+	var run atomic.Pointer[string]
+	ctx, signals := watch(ctx, func(n int) {
+		if n == 1 {
+			shown.Notice(stopping)
+		} else if id := run.Load(); id != nil {
+			shown.Notice("killing (again to leave; then go on with: " + display.Resume(*id, a.state) + ")")
+		}
+	})
+	defer signals.stop()
+	outcome, err := s.live(ctx, func(e event.Event) {
+		if run.Load() == nil {
+			run.Store(&e.Run)
+		}
+		shown.Event(e)
+	}, signals.kill)
+	// What is left is to write. Whoever does not want to wait for a reader may
+	// end the program as any other.
+	signals.stop()
+	if err != nil {
+		return err
+	}
+	code := outcome.ExitCode()
+	switch err := a.tell(shown, outcome); {
+	case err == nil:
+	case code == reason.ExitOK:
+		code = reason.ExitFailed
+	}
+	return exit(code)
+}
+
+// tell says how a run ended. An output that takes nothing any more is told once
+// what it misses, and not waited for.
+func (a *app) tell(shown display.Renderer, o *runner.Outcome) error {
+	if o.Unseen == 0 {
+		err := shown.Finish(o.Run, o.Journal)
+		if err != nil {
+			display.Error(a.stderr(), fmt.Errorf("write the output: %w", err), display.Advice{})
+		}
+		return err
+	}
+	err := fmt.Errorf("nobody reads the output: %d events were not shown", o.Unseen)
+	advice := display.Advice{Hint: "they are in " + o.Journal + "; for the result: " + display.Resume(o.Run.ID, a.state)}
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		display.Error(a.stderr(), err, advice)
+	}()
+	late := time.NewTimer(noticeTime)
+	defer late.Stop()
+	select {
+	case <-said:
+	case <-late.C:
+	}
+	return err
+}
