@@ -87,11 +87,11 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End,
 			return c, nil, err
 		}
 	}
-	repeats, wrong := l.guard.before(checked.Signature, l.View.Steps)
+	repeats, wrong, hint := l.guard.before(checked.Signature, l.View.Steps)
 	c.Repeats = repeats
 	if wrong == "" {
 		c.seen = l.guard.made(checked.Signature, l.View.Steps)
-	} else if end, err := l.looping(c, checked.Signature, wrong); c.done || end != nil || err != nil {
+	} else if end, err := l.looping(c, checked.Signature, wrong, hint); c.done || end != nil || err != nil {
 		return c, end, err
 	}
 	return c, nil, l.decide(ctx, c)
@@ -116,24 +116,20 @@ func (l *loop) tooManyInvalid() *End {
 	}
 	return &End{
 		Reason: reason.LoopDetected, Message: sentence("%d calls in a row were invalid", invalidLimit),
-		Hint: "the model may not be able to call tools; choose another in spec.modelRef",
+		Hint: "the limit is fixed; the model may not be able to call tools: choose another in spec.modelRef of the agent",
 	}
 }
 
 // looping does what the agent declares about a call that repeats.
-func (l *loop) looping(c *call, signature, wrong string) (*End, error) {
+func (l *loop) looping(c *call, signature, wrong, hint string) (*End, error) {
 	switch {
 	case l.guard.Act == GuardAsk:
 		c.looping = wrong
 		return nil, nil
-	case l.guard.Act == GuardNudge && !l.guard.nudged[signature]:
-		if l.guard.nudged == nil {
-			l.guard.nudged = map[string]bool{}
-		}
-		l.guard.nudged[signature] = true
+	case l.guard.Act == GuardNudge && l.guard.nudge(signature):
 		return nil, l.fail(c, message.CodeLoop, "not run: "+wrong+". The result would be the same; do something else, or give the final answer.")
 	}
-	return repeated(c.Tool, wrong), l.fail(c, message.CodeLoop, "not run: "+wrong)
+	return repeated(c.Tool, wrong, hint), l.fail(c, message.CodeLoop, "not run: "+wrong)
 }
 
 // decide asks the policy. Everything but a clear yes keeps the call from running.

@@ -31,46 +31,75 @@ const (
 	// pollingFactor multiplies the limits for equal calls whose results differ:
 	// waiting for something to change is no loop.
 	pollingFactor = 4
+	// windowSteps and windowCalls: a call that brought one result that often in
+	// the last steps does not run again, whatever stood between.
+	windowSteps = 10
+	windowCalls = 5
 	// invalidLimit is how many calls in a row may be no calls at all.
 	invalidLimit = 5
+	// keep is more than any sane limit can look back; older calls are forgotten
+	// so that a turn costs the same on step 10 and step 10,000.
+	keep = 8192
 )
 
 type guard struct {
 	Guard
 	calls   []seen
+	dropped int // calls that are forgotten: places count from the first call of the run
 	nudged  map[string]bool
 	invalid int
+	texts   map[[sha256.Size]byte]int // since a call last completed
 }
 
-// seen is a call that was made: what was asked, and what came of it.
+// seen is a call that was made: what was asked, and what came of it. The result
+// is "" while there is none, and for a call that did not run.
 type seen struct {
 	call, result string
 	step         int
 }
 
-// before says how often the call would stand in a row with its equals, and
-// what is wrong with it; "" when it may go on.
-func (g *guard) before(call string, _ int) (repeats int, wrong string) {
-	repeats = g.run(call, 1) // rounds of the sequence of one call
-	limit := func(n, period int) bool {
-		if n == 0 {
-			return false
-		}
-		rounds := g.run(call, period) + 1
-		if g.sameResults(period, rounds-1) {
-			return rounds >= n
-		}
-		return rounds >= n*pollingFactor
+// before says how often the call would stand in a row with its equals, and what
+// is wrong with it, for the model, and how to allow it, for people; "" when it
+// may go on.
+func (g *guard) before(call string, step int) (repeats int, wrong, hint string) {
+	g.invalid = 0 // it is a call, whatever becomes of it
+	repeats = g.run(call, 1)
+	if limit, loops := g.loops(g.Identical, 1, repeats); loops {
+		return repeats,
+			sentence("this would be call %d in a row of the same call with the same arguments", repeats+1),
+			sentence("raise spec.loopGuard.identicalCalls of the agent (%d are one too many%s), or set spec.loopGuard.onDetect", limit, polled(limit, g.Identical))
 	}
-	if limit(g.Identical, 1) {
-		return repeats, sentence("this would be call %d in a row of the same call with the same arguments", repeats+1)
-	}
+	polling := g.polls(1, repeats)
 	for period := 2; period <= longestCycle; period++ {
-		if limit(g.Cycles, period) {
-			return repeats, sentence("the last calls repeat a cycle of %d calls, and this would begin round %d", period, g.run(call, period)+1)
+		rounds := g.run(call, period)
+		if limit, loops := g.loops(g.Cycles, period, rounds); loops {
+			return repeats,
+				sentence("the last calls repeat a cycle of %d calls, and this would begin round %d", period, rounds+1),
+				sentence("raise spec.loopGuard.cycles of the agent (%d are one too many%s), or set spec.loopGuard.onDetect", limit, polled(limit, g.Cycles))
 		}
+		polling = polling || g.polls(period, rounds)
 	}
-	return repeats, ""
+	if n, most := g.windowed(call, step), max(windowCalls, g.Identical-1, g.Cycles-1); g.Identical > 0 && n >= most && !polling {
+		return repeats,
+			sentence("this would be call %d of the same call in %d steps, and the result was the same each time", n+1, windowSteps),
+			sentence("raise spec.loopGuard.identicalCalls of the agent above %d, or set spec.loopGuard.onDetect", most+1)
+	}
+	return repeats, "", ""
+}
+
+// loops says whether one more round is the one too many, and which that is.
+func (g *guard) loops(limit, period, rounds int) (int, bool) {
+	if limit > 0 && g.polls(period, rounds) {
+		limit *= pollingFactor
+	}
+	return limit, limit > 0 && rounds+1 >= limit
+}
+
+func polled(limit, declared int) string {
+	if limit == declared {
+		return ""
+	}
+	return sentence(": %d times as many as declared, because the results differed", pollingFactor)
 }
 
 // run counts the complete rounds of a sequence of that period which stand at
@@ -104,33 +133,54 @@ func (g *guard) uniform(from, to int) bool {
 	return true
 }
 
-// sameResults says whether the rounds at the end brought the same results.
-func (g *guard) sameResults(period, rounds int) bool {
-	n := len(g.calls)
-	for i := n - rounds*period; i >= 0 && i+period < n; i++ {
-		if g.calls[i].result != g.calls[i+period].result {
-			return false
+// polls says whether the rounds at the end brought different results. A call
+// whose result is not there yet shows no change.
+func (g *guard) polls(period, rounds int) bool {
+	for first := len(g.calls) - rounds*period; rounds > 1 && first < len(g.calls)-(rounds-1)*period; first++ {
+		known := ""
+		for i := first; i < len(g.calls); i += period {
+			switch result := g.calls[i].result; {
+			case result == "" || result == known:
+			case known != "":
+				return true
+			default:
+				known = result
+			}
 		}
 	}
-	return true
+	return false
 }
 
-// keep is more than any limit can look back on a sane manifest; older calls
-// are forgotten so that a turn costs the same on step 10 and step 10,000.
-const keep = 8192
+// windowed counts how often the call brought its most frequent result in the
+// last steps; a result that is not there yet may be that one.
+func (g *guard) windowed(call string, step int) int {
+	counts, open, most := map[string]int{}, 0, 0
+	for i := len(g.calls) - 1; i >= 0 && g.calls[i].step > step-windowSteps; i-- {
+		switch c := g.calls[i]; {
+		case c.call != call:
+		case c.result == "":
+			open++
+		default:
+			counts[c.result]++
+			most = max(most, counts[c.result])
+		}
+	}
+	return most + open
+}
 
-// made adds a call that was begun; its result is set when it is there.
+// made adds a call that was begun and returns its place; its result is set when
+// it is there.
 func (g *guard) made(call string, step int) int {
 	if len(g.calls) >= 2*keep {
+		g.dropped += len(g.calls) - keep
 		g.calls = append([]seen(nil), g.calls[len(g.calls)-keep:]...)
 	}
 	g.calls = append(g.calls, seen{call: call, step: step})
-	g.invalid = 0
-	return len(g.calls) - 1
+	return g.dropped + len(g.calls) - 1
 }
 
-func (g *guard) result(i int, r *message.ToolResult) {
-	if i != unseen && i < len(g.calls) {
+func (g *guard) result(place int, r *message.ToolResult) {
+	if i := place - g.dropped; place != unseen && i >= 0 && i < len(g.calls) {
 		g.calls[i].result = resultSignature(r)
 	}
 }

@@ -81,7 +81,7 @@ func TestGuardCountsDuplicatesInOneStep(t *testing.T) {
 func TestGuardMemoryIsBounded(t *testing.T) {
 	g := guard{Guard: Guard{Identical: 3, Cycles: 3}}
 	for i := range 5 * keep {
-		g.before(fmt.Sprint(i), i)
+		_, _, _ = g.before(fmt.Sprint(i), i)
 		g.made(fmt.Sprint(i), i)
 	}
 	if len(g.calls) > 2*keep {

@@ -128,6 +128,9 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if err != nil {
 			return End{}, err
 		}
+		if end, err := l.echoes(out); end != nil || err != nil {
+			return deref(end), err
+		}
 		if end, err := l.heed(ctx, out, closing); end != nil || err != nil {
 			return deref(end), err
 		}

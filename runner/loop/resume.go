@@ -20,6 +20,9 @@ func (l *loop) recall() (current *message.Message, err error) {
 	if last := messages[len(messages)-1]; last.Role == message.RoleAssistant && !last.Summary {
 		current = last
 	}
+	if len(messages) > 1 {
+		l.guard.rebuild(l.View, l.Toolbox.Check)
+	}
 	compacted := false
 	for _, m := range messages {
 		l.relive(m)
@@ -87,7 +90,8 @@ func answerOf(m *message.Message) *message.Output {
 func (l *loop) ended(p *message.ToolPart) *End {
 	switch {
 	case p.Result.Code == message.CodeLoop && l.guard.Act != GuardNudge && l.guard.Act != GuardAsk:
-		return repeated(p.Tool, "it was stopped before the run was interrupted")
+		return repeated(p.Tool, "it was stopped before the run was interrupted",
+			"raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect")
 	case p.Approval == message.Rejected && p.Result.Text == rejectedText:
 		return rejectedEnd(p.Tool)
 	}
@@ -161,9 +165,6 @@ func (l *loop) askAgain(ctx context.Context, c *call) (bool, error) {
 	return a.State == message.Approved, l.tell(c, event.ApprovalDecided{Answer: a})
 }
 
-func repeated(tool, wrong string) *End {
-	return &End{
-		Reason: reason.LoopDetected, Message: sentence("%s: %s", tool, wrong),
-		Hint: "raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect",
-	}
+func repeated(tool, wrong, hint string) *End {
+	return &End{Reason: reason.LoopDetected, Message: sentence("%s: %s", tool, wrong), Hint: hint}
 }
