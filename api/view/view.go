@@ -157,8 +157,12 @@ func (r *Run) resume(e event.Event, d event.RunResumed) {
 	r.PendingApprovals = nil
 	if m := r.Message(); m.Open() {
 		r.void(m, e.Time)
-		if !m.Summary {
-			r.Steps--
+	}
+	// A step that was begun and not answered begins again.
+	r.Steps = 0
+	for _, m := range r.Messages {
+		if m.Role == message.RoleAssistant && !m.Summary && m.Error == "" {
+			r.Steps++
 		}
 	}
 }
