@@ -199,7 +199,7 @@ func (b toolbox) Check(req message.CallRequest) (message.Checked, error) {
 	}
 	return message.Checked{
 		Tool: tool, Args: json.RawMessage(args), Signature: tool + args,
-		Exclusive: tool == "alone", Repaired: tool != req.Tool,
+		Exclusive: tool == "alone", Repeatable: tool == "again", Repaired: tool != req.Tool,
 	}, nil
 }
 
