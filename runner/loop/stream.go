@@ -27,6 +27,7 @@ type stream struct {
 	message string
 	started time.Time
 	first   time.Time // when the first piece came
+	noTools bool      // calls are dropped: none were offered
 
 	text, reasoning *openPart
 	calls           []*openPart
@@ -38,6 +39,7 @@ type openPart struct {
 	pending    strings.Builder
 	whole      strings.Builder // of a text or reasoning part, for a run that is stopped
 	told       time.Time
+	repeat     *repeat // of a text or reasoning part
 	// delta makes an event of what is pending.
 	delta func(text string) event.Payload
 }
@@ -52,7 +54,7 @@ func (l *loop) ask(ctx context.Context, closing bool) (*message.Output, error) {
 }
 
 func (l *loop) request(ctx context.Context, closing bool) (*message.Output, error) {
-	s := &stream{loop: l, message: l.NewID("msg"), started: l.Now()}
+	s := &stream{loop: l, message: l.NewID("msg"), started: l.Now(), noTools: closing}
 	if err := l.record(event.Event{Message: s.message, Part: l.NewID("part"), Data: event.ModelRequest{
 		Step: l.View.Steps, Messages: len(l.View.Messages), NoTools: closing,
 	}}); err != nil {
@@ -118,6 +120,9 @@ func (s *stream) emit(d message.Delta) error {
 	case message.DeltaReasoning:
 		return s.piece(&s.reasoning, reasoningPart, d.Text)
 	case message.DeltaTool:
+		if s.noTools {
+			return nil
+		}
 		return s.callPiece(d)
 	case message.DeltaRetry:
 		s.text, s.reasoning, s.calls, s.first = nil, nil, nil, time.Time{}
@@ -156,6 +161,9 @@ func (s *stream) piece(p **openPart, kind partKind, text string) error {
 		return err
 	}
 	(*p).whole.WriteString(text)
+	if (*p).repeat.write(text) {
+		return stuck()
+	}
 	return s.gather(*p, text)
 }
 
@@ -163,7 +171,7 @@ func (s *stream) openText(p **openPart, kind partKind) error {
 	if *p != nil {
 		return nil
 	}
-	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta}
+	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta, repeat: newRepeat()}
 	return s.tell((*p).part, "", kind.start)
 }
 
