@@ -10,6 +10,7 @@ import (
 )
 
 func main() {
+	putOffCollection()
 	// A reader that goes away ("| head") is an error of a write, not the end of
 	// the process: the tools of a run have to be stopped first. A handler, and
 	// not signal.Ignore, because programs we start would inherit the latter.
