@@ -30,7 +30,7 @@ func guardRun(t *testing.T, act string, list []string, output func(n int) string
 	return end, n
 }
 
-func repeat(n int, sequence ...string) (list []string) {
+func rounds(n int, sequence ...string) (list []string) {
 	for range n {
 		list = append(list, sequence...)
 	}
@@ -48,17 +48,17 @@ func TestGuard(t *testing.T) {
 		end    reason.Reason
 		ran    int
 	}{
-		"two":           {"two equal calls are no loop", GuardStop, repeat(2, "a {}"), same, reason.Completed, 2},
-		"three":         {"the third equal call does not run", GuardStop, repeat(3, "a {}"), same, reason.LoopDetected, 2},
+		"two":           {"two equal calls are no loop", GuardStop, rounds(2, "a {}"), same, reason.Completed, 2},
+		"three":         {"the third equal call does not run", GuardStop, rounds(3, "a {}"), same, reason.LoopDetected, 2},
 		"other between": {"another call between resets", GuardStop, []string{"a {}", "a {}", "b {}", "a {}", "a {}", "c {}"}, same, reason.Completed, 6},
-		"cycle of two":  {"the third round does not begin", GuardStop, repeat(4, "a {}", "b {}"), same, reason.LoopDetected, 4},
-		"cycle of four": {"neither does that of a longer cycle", GuardStop, repeat(4, "a {}", "b {}", "c {}", "d {}"), same, reason.LoopDetected, 8},
-		"polling":       {"waiting for a change is legal", GuardStop, repeat(10, "a {}"), changing, reason.Completed, 10},
-		"long polling":  {"but not for ever", GuardStop, repeat(20, "a {}"), changing, reason.LoopDetected, 11},
-		"polling cycle": {"a cycle with changing results is polling too", GuardStop, repeat(5, "a {}", "b {}"), changing, reason.Completed, 10},
-		"nudge":         {"the model is told once, then it ends", GuardNudge, repeat(5, "a {}"), same, reason.LoopDetected, 2},
+		"cycle of two":  {"the third round does not begin", GuardStop, rounds(4, "a {}", "b {}"), same, reason.LoopDetected, 4},
+		"cycle of four": {"neither does that of a longer cycle", GuardStop, rounds(4, "a {}", "b {}", "c {}", "d {}"), same, reason.LoopDetected, 8},
+		"polling":       {"waiting for a change is legal", GuardStop, rounds(10, "a {}"), changing, reason.Completed, 10},
+		"long polling":  {"but not for ever", GuardStop, rounds(20, "a {}"), changing, reason.LoopDetected, 11},
+		"polling cycle": {"a cycle with changing results is polling too", GuardStop, rounds(5, "a {}", "b {}"), changing, reason.Completed, 10},
+		"nudge":         {"the model is told once, then it ends", GuardNudge, rounds(5, "a {}"), same, reason.LoopDetected, 2},
 		"nudge helps":   {"a model that listens goes on", GuardNudge, []string{"a {}", "a {}", "a {}", "b {}"}, same, reason.Completed, 3},
-		"ask":           {"nobody answers, so the call does not run", GuardAsk, repeat(3, "a {}"), same, reason.Completed, 2},
+		"ask":           {"nobody answers, so the call does not run", GuardAsk, rounds(3, "a {}"), same, reason.Completed, 2},
 		"differs":       {"other arguments are another call", GuardStop, []string{`a {"n":1}`, `a {"n":2}`, `a {"n":3}`, `a {"n":4}`}, same, reason.Completed, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
