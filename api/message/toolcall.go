@@ -145,6 +145,9 @@ type Checked struct {
 	Repeatable bool
 	// Repaired says that the name was not written as the tool is called.
 	Repaired bool
+	// Coerced says that a value was read in the one way the schema allows, "5" as
+	// 5; the model is told.
+	Coerced bool
 }
 
 // CallError says what is wrong with a call, in words that help the model mend it.

@@ -15,6 +15,7 @@ type call struct {
 	message.ToolCall
 	decision  message.Decision
 	exclusive bool
+	note      string // what the model should know about how its call was read
 	looping   string // what the guard says, when it wants a person asked
 	seen      int    // its place in the guard's memory, or unseen
 	done      bool   // it has its result already
@@ -79,6 +80,9 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End,
 		return c, l.tooManyInvalid(), l.invalid(c, req, err)
 	}
 	c.Tool, c.Args, c.exclusive = checked.Tool, checked.Args, checked.Exclusive
+	if checked.Coerced {
+		c.note = "the arguments were read as " + string(c.Args)
+	}
 	if err := l.tell(c, event.ToolInputEnd{Tool: c.Tool, Raw: req.Args, Input: c.Args}); err != nil {
 		return c, nil, err
 	}
@@ -375,6 +379,11 @@ func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) err
 	l.mu.Lock()
 	l.guard.result(c.seen, shown)
 	l.mu.Unlock()
+	if c.note != "" {
+		noted := *shown
+		noted.Text += "\n[" + c.note + "]"
+		shown = &noted
+	}
 	if shown.Failed() {
 		return l.tell(c, event.ToolError{ToolResult: *shown})
 	}

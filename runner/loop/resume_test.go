@@ -263,7 +263,8 @@ func TestStepLimitHoldsOverAResume(t *testing.T) {
 
 func TestStoppedRunKeepsWhatWasStreamed(t *testing.T) {
 	a := answer{block: true, emit: []message.Delta{
-		{Kind: message.DeltaText, Text: "half "}, {Kind: message.DeltaText, Text: "an answer"},
+		{Kind: message.DeltaText, Text: "half "},
+		{Kind: message.DeltaText, Text: "an answer"},
 		{Kind: message.DeltaTool, Tool: "a", Call: "open", Text: "{"},
 	}}
 	w := newWorld(t, a)

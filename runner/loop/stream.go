@@ -192,7 +192,13 @@ func (s *stream) callPiece(d message.Delta) error {
 func (s *stream) openCall(id, tool string) error {
 	taken := slices.ContainsFunc(s.calls, func(c *openPart) bool { return c.call == id })
 	if id == "" || taken || s.loop.View.Call(id) != nil {
-		id = s.loop.NewID("call")
+		fresh := s.loop.NewID("call")
+		if id != "" {
+			if err := s.tell("", "", event.Warning{Message: fmt.Sprintf("the model gave two calls the id %q; the second one is %s", id, fresh)}); err != nil {
+				return err
+			}
+		}
+		id = fresh
 	}
 	p := &openPart{
 		part: s.loop.NewID("part"), call: id,

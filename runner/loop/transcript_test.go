@@ -150,7 +150,7 @@ func parseAnswers(t *testing.T, text string) []answer {
 				tool, args, _ := strings.Cut(rest, " ")
 				n := len(a.out.Calls)
 				a.out.Finish = message.FinishToolCalls
-				a.out.Calls = append(a.out.Calls, message.CallRequest{ID: tool + strconv.Itoa(len(all)+1), Tool: tool, Args: args})
+				a.out.Calls = append(a.out.Calls, message.CallRequest{ID: tool + strconv.Itoa(10*len(all)+n+1), Tool: tool, Args: args})
 				a.emit = append(a.emit, message.Delta{Kind: message.DeltaTool, Index: n, Tool: tool, Call: a.out.Calls[n].ID, Text: args})
 			case "finish":
 				a.out.Finish = message.Finish(rest)

@@ -138,7 +138,7 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	}
 	sum := sha256.Sum256(append([]byte(d.Name+"\x00"), canonical...))
 	return message.Checked{
-		Tool: d.Name, Args: args, Repaired: repaired,
+		Tool: d.Name, Args: args, Repaired: repaired, Coerced: string(args) != req.Args && strings.TrimSpace(req.Args) != "",
 		Signature:  hex.EncodeToString(sum[:]),
 		Repeatable: d.Spec.Retry == v1alpha1.RetryIdempotent || d.Spec.Retry == v1alpha1.RetryKeyed,
 		Exclusive:  d.Spec.Concurrency == v1alpha1.ConcurrencyExclusive,
