@@ -117,14 +117,14 @@ func (r Retry) wait(n int, failed *Error) time.Duration {
 func (r Retry) allows(ctx context.Context, wait time.Duration, failed *Error) error {
 	if failed.Wait != nil && *failed.Wait > r.MaxDelay {
 		return &Error{
-			Kind: Unavailable, Class: failed.Class,
+			Kind: Unavailable, Class: failed.Class, Wait: failed.Wait,
 			Err:  fmt.Errorf("the server asks to wait %s, longer than retry.maxDelay %s: %w", failed.Wait.Round(time.Millisecond), r.MaxDelay, failed),
 			Hint: "raise retry.maxDelay, name a fallback, or try again later",
 		}
 	}
 	if deadline, ok := ctx.Deadline(); ok && r.Now().Add(wait).After(deadline) {
 		return &Error{
-			Kind: Unavailable, Class: failed.Class,
+			Kind: Unavailable, Class: failed.Class, Wait: failed.Wait,
 			Err:  fmt.Errorf("the next attempt in %s would come after the deadline: %w", wait.Round(time.Millisecond), failed),
 			Hint: "raise limits.timeout or name a fallback",
 		}

@@ -24,9 +24,9 @@ type wireTool struct {
 }
 
 type wireMessage struct {
-	Role       string  `json:"role"`
-	Content    *string `json:"content"`
-	ToolCallID string  `json:"tool_call_id"`
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"tool_call_id"`
 	ToolCalls  []struct {
 		ID       string `json:"id"`
 		Type     string `json:"type"`
@@ -36,6 +36,8 @@ type wireMessage struct {
 		} `json:"function"`
 	} `json:"tool_calls"`
 }
+
+var imageURL = regexp.MustCompile(`^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$`)
 
 var callName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
@@ -72,12 +74,18 @@ func checkMessages(messages []wireMessage) error {
 		}
 		switch m.Role {
 		case "system", "user":
-			if m.Content == nil || *m.Content == "" {
+			if m.nothing() || string(m.Content) == `""` {
 				return fmt.Errorf("messages[%d]: content is empty", i)
 			}
+			if err := checkContent(m.Content, m.Role == "user"); err != nil {
+				return fmt.Errorf("messages[%d]: %w", i, err)
+			}
 		case "assistant":
-			if m.Content == nil && len(m.ToolCalls) == 0 {
+			if m.nothing() && len(m.ToolCalls) == 0 {
 				return fmt.Errorf("messages[%d]: neither content nor calls", i)
+			}
+			if !m.nothing() && !isText(m.Content) {
+				return fmt.Errorf("messages[%d]: content is no text", i)
 			}
 			for _, c := range m.ToolCalls {
 				var args map[string]any
@@ -90,7 +98,7 @@ func checkMessages(messages []wireMessage) error {
 				open = append(open, c.ID)
 			}
 		case "tool":
-			if len(open) == 0 || open[0] != m.ToolCallID || m.Content == nil {
+			if len(open) == 0 || open[0] != m.ToolCallID || !isText(m.Content) {
 				return fmt.Errorf("messages[%d]: result of %q where %q is due", i, m.ToolCallID, open)
 			}
 			open = open[1:]
@@ -100,6 +108,35 @@ func checkMessages(messages []wireMessage) error {
 	}
 	if len(open) > 0 {
 		return fmt.Errorf("calls %q have no result", open)
+	}
+	return nil
+}
+
+func (m *wireMessage) nothing() bool { return len(m.Content) == 0 || string(m.Content) == "null" }
+
+// isText says whether a value of valid JSON is a string.
+func isText(content json.RawMessage) bool { return len(content) > 0 && content[0] == '"' }
+
+// checkContent wants a text or, where media are allowed, a list of pieces.
+func checkContent(content json.RawMessage, media bool) error {
+	if isText(content) {
+		return nil
+	}
+	var pieces []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		ImageURL struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	if !media || json.Unmarshal(content, &pieces) != nil || len(pieces) == 0 {
+		return fmt.Errorf("content is neither a text nor a list of pieces: %.80s", content)
+	}
+	for i, p := range pieces {
+		text, image := p.Type == "text" && p.Text != "", p.Type == "image_url" && imageURL.MatchString(p.ImageURL.URL)
+		if !text && !image {
+			return fmt.Errorf("content[%d] is neither a text nor an image", i)
+		}
 	}
 	return nil
 }

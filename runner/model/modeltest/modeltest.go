@@ -43,6 +43,8 @@ func Run(t *testing.T, open Open) {
 	t.Run("ArgumentsSplitAtEveryByte", s.everySplit)
 	t.Run("HistoryOnlyGrows", s.history)
 	t.Run("ClosingRequestHasNoTools", s.closing)
+	t.Run("AsideLeavesTheConversationAsItIs", s.aside)
+	t.Run("ResetReplacesTheHistory", s.reset)
 	t.Run("FaultsEndInTheirReason", s.faults)
 	t.Run("CutAtEveryByte", s.everyCut)
 	t.Run("StallIsRetried", s.stall)
@@ -281,6 +283,70 @@ func (s suite) closing(t *testing.T) {
 	sent := k.Requests()
 	if strings.Contains(string(sent[0].Body), `"tools"`) || !strings.Contains(string(sent[1].Body), `"tools"`) {
 		t.Errorf("tools: the closing request must leave them out, the next must have them\n%s\n%s", sent[0].Body, sent[1].Body)
+	}
+}
+
+func (s suite) aside(t *testing.T) {
+	k := s.talk(t, full.Step(), full.Step(), Refuse(429, nil, "{}"), full.Step(), full.Step())
+	k.wants(t, wantFull())
+	ask := message.Request{ID: "r2", Aside: &message.Aside{System: "Summarise.", Text: "All \"that\" was said.", MaxOutputTokens: 4097}}
+	for range 2 { // the second one is sent twice
+		out, err := k.next(t, t.Context(), ask)
+		if err != nil || len(out.Calls) > 0 || out.Finish != message.FinishStop || out.Text != full.Text {
+			t.Fatalf("aside: %+v, %v", out, err)
+		}
+	}
+	k.wants(t, wantFull())
+	sent := k.Requests()
+	if d := cmp.Diff(string(sent[0].Body), string(sent[4].Body)); d != "" {
+		t.Errorf("the conversation has changed (-before +after):\n%s", d)
+	}
+	body := string(sent[1].Body)
+	if string(sent[2].Body) != body || string(sent[3].Body) != body {
+		t.Error("equal questions gave different requests")
+	}
+	for _, part := range []string{"Summarise.", `All \"that\" was said.`, "4097"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("the question lacks %q: %s", part, body)
+		}
+	}
+	for _, part := range []string{"Be brief.", "What is in the folder?", `"tools"`} {
+		if strings.Contains(body, part) {
+			t.Errorf("the question holds %q of the conversation: %s", part, body)
+		}
+	}
+}
+
+func (s suite) reset(t *testing.T) {
+	k := s.talk(t, full.Step(), full.Step(), full.Step())
+	k.wants(t, wantFull())
+	long := ToMessage(wantFull(), "m2", &message.ToolResult{Text: "a long result"}, &message.ToolResult{Text: "another"})
+	k.say(t, long)
+	k.wants(t, wantFull())
+	short := *long.Calls()[0]
+	short.Compacted, short.Result = 1, &message.ToolResult{Text: "a long result", Blob: "sha256:42"}
+	summary := user("What was said before.")
+	pruned := &message.Message{ID: "m2", Role: message.RoleAssistant, Parts: []message.Part{{Type: message.PartTool, Tool: &short}}}
+	if err := k.Reset([]*message.Message{summary, pruned}); err != nil {
+		t.Fatal(err)
+	}
+	k.say(t, user("Go on."))
+	k.wants(t, wantFull())
+
+	fresh := s.talk(t, full.Step())
+	if err := fresh.Reset(nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []*message.Message{summary, pruned, user("Go on.")} {
+		fresh.say(t, m)
+	}
+	fresh.wants(t, wantFull())
+	got := string(k.Requests()[2].Body)
+	if d := cmp.Diff(string(fresh.Requests()[0].Body), got); d != "" {
+		t.Errorf("a conversation that was reset differs from one that began so (-fresh +reset):\n%s", d)
+	}
+	if strings.Contains(got, "a long result") || !strings.Contains(got, "blob:sha256:42") || strings.Contains(got, "What is in the folder?") {
+		t.Errorf("after the reset: %s", got)
 	}
 }
 

@@ -13,14 +13,12 @@ const interrupted = "interrupted: the call has no result; it may or may not have
 
 // appendMessage adds the wire form of a message to b: none for a message that
 // says nothing, several for an assistant's with calls. Reasoning is left out:
-// this wire format has no field that carries it back.
+// this wire format has no field that carries it back. So is the metadata of
+// every part, which belongs to the provider that gave it.
 func appendMessage(b []byte, m *message.Message) ([]byte, error) {
 	switch m.Role {
 	case message.RoleUser:
-		if text := userText(m); text != "" {
-			b = appendSimple(b, "user", text)
-		}
-		return b, nil
+		return appendUser(b, m), nil
 	case message.RoleAssistant:
 		return appendAssistant(b, m), nil
 	}
@@ -34,7 +32,7 @@ func appendSimple(b []byte, role, text string) []byte {
 	return append(appendString(b, text), '}')
 }
 
-// open begins an element of the messages array.
+// open begins an element of an array.
 func open(b []byte) []byte {
 	if n := len(b); n > 0 && b[n-1] != '[' {
 		b = append(b, ',')
@@ -42,39 +40,31 @@ func open(b []byte) []byte {
 	return b
 }
 
-// userText joins what a user message says. A file is named: this model is not
-// sent its content.
-func userText(m *message.Message) string {
-	var texts []string
-	for _, p := range m.Parts {
-		switch {
-		case p.Ignored:
-		case p.Type == message.PartText && p.Text != "":
-			texts = append(texts, p.Text)
-		case p.Type == message.PartFile:
-			texts = append(texts, fileLine(p))
+// appendUser adds a user message: one text, or a list where it holds media.
+func appendUser(b []byte, m *message.Message) []byte {
+	pieces := userPieces(m)
+	if len(pieces) == 0 {
+		return b
+	}
+	if len(pieces) == 1 && pieces[0].image == "" {
+		return appendSimple(b, "user", pieces[0].text)
+	}
+	b = append(open(b), `{"role":"user","content":[`...)
+	for _, p := range pieces {
+		b = open(b)
+		if p.image == "" {
+			b = append(appendString(append(b, `{"type":"text","text":`...), p.text), '}')
+			continue
 		}
+		b = append(appendString(append(b, `{"type":"image_url","image_url":{"url":`...), p.image), `}}`...)
 	}
-	return strings.Join(texts, "\n\n")
-}
-
-func fileLine(p message.Part) string {
-	field := func(name string) (s string) {
-		_ = json.Unmarshal(p.Fields[name], &s) // a field of another shape is not shown
-		return s
-	}
-	name := field("filename")
-	if name == "" {
-		name = "a file"
-	}
-	return fmt.Sprintf("[attached: %s %s, content not shown]", name, field("mime"))
+	return append(b, `]}`...)
 }
 
 func appendAssistant(b []byte, m *message.Message) []byte {
-	text, calls := m.Text(), m.Calls()
+	text, calls := assistantParts(m)
 	if len(calls) == 0 {
-		// An answer that failed or said nothing is void.
-		if text == "" || m.Error != "" {
+		if text == "" {
 			return b
 		}
 		return appendSimple(b, "assistant", text)
@@ -86,11 +76,8 @@ func appendAssistant(b []byte, m *message.Message) []byte {
 		b = appendString(b, text)
 	}
 	b = append(b, `,"tool_calls":[`...)
-	for i, c := range calls {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"id":`...)
+	for _, c := range calls {
+		b = append(open(b), `{"id":`...)
 		b = appendString(b, c.CallID)
 		b = append(b, `,"type":"function","function":{"name":`...)
 		b = appendString(b, callName(c.Tool))
@@ -103,7 +90,7 @@ func appendAssistant(b []byte, m *message.Message) []byte {
 		b = append(b, `,{"role":"tool","tool_call_id":`...)
 		b = appendString(b, c.CallID)
 		b = append(b, `,"content":`...)
-		b = appendString(b, resultText(c.Result))
+		b = appendString(b, resultText(c))
 		b = append(b, '}')
 	}
 	return b
@@ -139,14 +126,30 @@ func callName(name string) string {
 
 // resultText is what the model reads. This wire format has no mark for an
 // error, so an error begins with its code.
-func resultText(r *message.ToolResult) string {
+func resultText(c *message.ToolPart) string {
+	r := c.Result
 	if r == nil {
+		if c.Progress != "" {
+			return strings.TrimRight(c.Progress, "\n") + "\n" + interrupted
+		}
 		return interrupted
 	}
-	if r.Failed() && !strings.HasPrefix(r.Text, string(r.Code)) {
-		return string(r.Code) + ": " + r.Text
+	text := r.Text
+	if c.Compacted != 0 {
+		text = leftOut(r.Blob)
 	}
-	return r.Text
+	if r.Failed() && !strings.HasPrefix(text, string(r.Code)) {
+		return string(r.Code) + ": " + text
+	}
+	return text
+}
+
+// leftOut stands for an output that was taken out of the conversation.
+func leftOut(blob string) string {
+	if blob == "" {
+		return "[output left out to save room]"
+	}
+	return "[output left out to save room; read blob:" + blob + " to see it]"
 }
 
 const hexDigits = "0123456789abcdef"

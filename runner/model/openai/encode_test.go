@@ -30,7 +30,7 @@ func TestMapping(t *testing.T) {
 	}{
 		"user":      {"one text is sent as it is", message.Message{Role: user, Parts: []message.Part{say("a <b> & \"c\"\n\x01\u2028")}}, `{"role":"user","content":"a <b> & \"c\"\n\u0001` + "\u2028" + `"}`},
 		"parts":     {"synthetic text is sent, ignored text is not", message.Message{Role: user, Parts: []message.Part{say("a"), {Type: message.PartText, Text: "s", Synthetic: true}, {Type: message.PartText, Text: "i", Ignored: true}, say("")}}, `{"role":"user","content":"a\n\ns"}`},
-		"file":      {"a file is named", message.Message{Role: user, Parts: []message.Part{{Type: message.PartFile, Fields: map[string]json.RawMessage{"filename": []byte(`"x.png"`), "mime": []byte(`"image/png"`)}}}}, `{"role":"user","content":"[attached: x.png image/png, content not shown]"}`},
+		"file":      {"a file is named", message.Message{Role: user, Parts: []message.Part{{Type: message.PartFile, File: &message.File{Filename: "x.png", Mime: "image/png", URL: "blob:sha256:1"}}}}, `{"role":"user","content":"[attached: x.png (image/png), content not shown]"}`},
 		"nothing":   {"an empty message is none", message.Message{Role: user}, ``},
 		"answer":    {"reasoning and steps are left out", message.Message{Role: assistant, Parts: []message.Part{{Type: message.PartStepStart}, {Type: message.PartReasoning, Text: "hm"}, say("a"), say("b"), {Type: "future"}}}, `{"role":"assistant","content":"ab"}`},
 		"empty":     {"an empty answer is void", message.Message{Role: assistant, Parts: []message.Part{say("")}}, ``},

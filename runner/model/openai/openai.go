@@ -69,6 +69,7 @@ type Conversation struct {
 	prefix   int // of the history, before its first message
 	withTool []byte
 	noTool   []byte
+	always   members
 	ref      message.ModelRef
 }
 
@@ -98,8 +99,8 @@ func New(cfg Config, prompt message.Prompt) (*Conversation, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Conversation{cfg: cfg, ref: message.ModelRef{Name: cfg.Name, Provider: "openai", Model: cfg.Model}}
-	if err := c.layout(always, withTools, prompt); err != nil {
+	c := &Conversation{cfg: cfg, ref: message.ModelRef{Name: cfg.Name, Provider: "openai", Model: cfg.Model}, always: always}
+	if err := c.layout(withTools, prompt); err != nil {
 		return nil, err
 	}
 	if cfg.Transport == nil {
@@ -138,21 +139,15 @@ func newTransport() *http.Transport {
 
 // layout writes the request around its messages. The tools stand behind them,
 // so that a request without tools shares every byte before.
-func (c *Conversation) layout(always, withTools []byte, prompt message.Prompt) error {
-	b := appendString([]byte(`{"model":`), c.cfg.Model)
-	b = append(b, `,"stream":true,"stream_options":{"include_usage":true},`...)
-	b = append(b, always...)
-	b = append(b, `"messages":[`...)
-	if prompt.System != "" {
-		b = appendSimple(b, "system", prompt.System)
-	}
-	c.history, c.prefix = b, len(b)
+func (c *Conversation) layout(withTools members, prompt message.Prompt) error {
+	c.history = c.begin(c.always, prompt.System)
+	c.prefix = len(c.history)
 	c.noTool = []byte("]}")
 	c.withTool = c.noTool
 	if len(prompt.Tools) == 0 {
 		return nil
 	}
-	end := append([]byte("],"), withTools...)
+	end := withTools.encode([]byte("],"))
 	end = append(end, `"tools":[`...)
 	for _, t := range prompt.Tools {
 		params := t.Parameters
@@ -171,6 +166,17 @@ func (c *Conversation) layout(always, withTools []byte, prompt message.Prompt) e
 	}
 	c.withTool = append(end, `]}`...)
 	return nil
+}
+
+// begin writes a request up to its first message that is no system prompt.
+func (c *Conversation) begin(parameters members, system string) []byte {
+	b := appendString([]byte(`{"model":`), c.cfg.Model)
+	b = append(b, `,"stream":true,"stream_options":{"include_usage":true},`...)
+	b = append(parameters.encode(b), `"messages":[`...)
+	if system != "" {
+		b = appendSimple(b, "system", system)
+	}
+	return b
 }
 
 // Append encodes a message and adds it.
@@ -197,7 +203,7 @@ func (c *Conversation) Reset(history []*message.Message) error {
 	return nil
 }
 
-// Next sends the conversation and reads the answer.
+// Next sends the conversation, or a question beside it, and reads the answer.
 func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
 	if err := c.credential(ctx); err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.cfg.Name, err)
@@ -207,13 +213,16 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		end = c.noTool
 	}
 	history := c.history
+	if a := req.Aside; a != nil {
+		history, end = appendSimple(c.begin(c.always.capped(a.MaxOutputTokens), a.System), "user", a.Text), c.noTool
+	}
 	out, err := c.cfg.Retry.Do(ctx, emit, func(ctx context.Context) (*message.Output, error) {
 		return c.attempt(ctx, history, end, emit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.cfg.Name, err)
 	}
-	if req.NoTools {
+	if req.NoTools || req.Aside != nil {
 		// A server may call a tool that it was not offered.
 		out.Calls = nil
 		if out.Finish == message.FinishToolCalls {

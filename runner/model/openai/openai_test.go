@@ -2,8 +2,10 @@ package openai
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
@@ -22,3 +24,54 @@ func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 }
 
 func TestConformance(t *testing.T) { modeltest.Run(t, openConversation) }
+
+func TestBasics(t *testing.T) {
+	modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
+		t.Helper()
+		steps := make([]modeltest.Step, len(answers))
+		for i, a := range answers {
+			steps[i] = a.Step()
+		}
+		server, err := modeltest.NewServer(steps...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return openConversation(t, modeltest.Setup{BaseURL: server.URL, APIKey: modeltest.Key})
+	})
+}
+
+func TestAsideKeepsToTheSmallerLimitUnderItsOwnName(t *testing.T) {
+	for parameters, want := range map[string]string{
+		`{}`:                          `"max_completion_tokens":100`,
+		`{"maxOutputTokens":50}`:      `"max_completion_tokens":50`,
+		`{"maxOutputTokens":5000}`:    `"max_completion_tokens":100`,
+		`{"extra":{"max_tokens":50}}`: `"max_tokens":50`,
+		`{"extra":{"max_tokens":500},"temperature":0}`: `"temperature":0,"max_tokens":100`,
+		`{"extra":{"n_predict":-1}}`:                   `"n_predict":100`,
+		`{"extra":{"max_tokens":"many"}}`:              `"max_tokens":100`,
+	} {
+		server, err := modeltest.NewServer(modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		c, err := New(fast(Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for _, most := range []int64{100, 0} {
+			if _, err := c.Next(t.Context(), message.Request{Aside: &message.Aside{Text: "x", MaxOutputTokens: most}}, quiet); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sent := server.Requests()
+		if body := string(sent[0].Body); !strings.Contains(body, want) || strings.Count(body, "max_")+strings.Count(body, "n_predict") != 1 {
+			t.Errorf("%s: %s, want %s", parameters, body, want)
+		}
+		if own := string(c.always.encode(nil)); !strings.Contains(string(sent[1].Body), own) {
+			t.Errorf("%s: without a limit of its own an aside has the model's: %s", parameters, sent[1].Body)
+		}
+	}
+}

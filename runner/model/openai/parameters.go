@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentctl.dev/agentctl/runner/model"
@@ -58,9 +59,62 @@ func CheckParameters(raw json.RawMessage) []model.Problem {
 	return problems
 }
 
+// members are members of a request, in the order on the wire.
+type members []struct {
+	name  string
+	value json.RawMessage
+}
+
+func (m *members) add(name string, value json.RawMessage) {
+	var compact bytes.Buffer
+	if json.Compact(&compact, value) == nil {
+		value = compact.Bytes()
+	}
+	*m = append(*m, struct {
+		name  string
+		value json.RawMessage
+	}{name, value})
+}
+
+// encode writes the members, each with a comma behind it.
+func (m members) encode(b []byte) []byte {
+	for _, p := range m {
+		b = append(append(appendString(b, p.name), ':'), p.value...)
+		b = append(b, ',')
+	}
+	return b
+}
+
+// outputLimits are the names servers have for the most an answer may hold.
+var outputLimits = []string{"max_completion_tokens", "max_tokens", "max_output_tokens", "max_new_tokens", "n_predict"}
+
+// capped returns the members with no limit of the output above most, under the
+// name that the manifest uses for it: a server may not know another.
+func (m members) capped(most int64) members {
+	if most <= 0 {
+		return m
+	}
+	out, known := make(members, 0, len(m)+1), false
+	limit := json.RawMessage(strconv.FormatInt(most, 10))
+	for _, p := range m {
+		if slices.Contains(outputLimits, p.name) {
+			known = true
+			// A limit below 1 is some servers' word for none.
+			if n, err := strconv.ParseInt(string(p.value), 10, 64); err != nil || n > most || n < 1 {
+				p.value = limit
+			}
+		}
+		out = append(out, p)
+	}
+	if !known {
+		out.add(outputLimits[0], limit)
+	}
+	return out
+}
+
 // encodeParameters returns the members to send always and those to send only
-// together with tools, each with a comma behind it.
-func encodeParameters(raw json.RawMessage) (always, withTools []byte, problems []model.Problem) {
+// together with tools.
+func encodeParameters(raw json.RawMessage) (always, withTools members, problems []model.Problem) {
 	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
 		return nil, nil, nil
 	}
@@ -83,14 +137,14 @@ func encodeParameters(raw json.RawMessage) (always, withTools []byte, problems [
 			continue
 		}
 		if p.withTools {
-			withTools = member(withTools, p.wire, v)
+			withTools.add(p.wire, v)
 		} else {
-			always = member(always, p.wire, v)
+			always.add(p.wire, v)
 		}
 	}
 	if v, ok := given[extra]; ok {
 		delete(given, extra)
-		always = encodeExtra(always, v, bad)
+		addExtra(&always, v, bad)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		bad(parametersPath+"."+name, "%s", unknown(name))
@@ -98,11 +152,11 @@ func encodeParameters(raw json.RawMessage) (always, withTools []byte, problems [
 	return always, withTools, problems
 }
 
-func encodeExtra(b []byte, raw json.RawMessage, bad func(path, format string, args ...any)) []byte {
+func addExtra(m *members, raw json.RawMessage, bad func(path, format string, args ...any)) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
 		bad(parametersPath+"."+extra, "must be an object")
-		return b
+		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		known := slices.ContainsFunc(parameters, func(p parameter) bool { return p.wire == name })
@@ -112,19 +166,9 @@ func encodeExtra(b []byte, raw json.RawMessage, bad func(path, format string, ar
 		case known:
 			bad(parametersPath+"."+extra+"."+name, "has a name of its own in spec.parameters")
 		default:
-			b = member(b, name, given[name])
+			m.add(name, given[name])
 		}
 	}
-	return b
-}
-
-func member(b []byte, name string, value json.RawMessage) []byte {
-	b = append(appendString(b, name), ':')
-	var compact bytes.Buffer
-	if json.Compact(&compact, value) == nil {
-		value = compact.Bytes()
-	}
-	return append(append(b, value...), ',')
 }
 
 func unknown(name string) string {

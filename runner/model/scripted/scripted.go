@@ -36,7 +36,8 @@ type Options struct {
 // A step is used up when its answer is complete. A message that is appended
 // without having been answered here is an earlier answer of a run that is
 // resumed: it uses up the step that was taken then, because the step follows
-// from what was appended before.
+// from what was appended before. A summary is such an answer, too; the answer of
+// another model counts as a turn and uses up nothing.
 type Conversation struct {
 	name    string
 	program *Program
@@ -48,8 +49,9 @@ type Conversation struct {
 	used  map[int]bool
 	turn  int64
 	last  map[string]any
-	// answered says that the latest answer has not been appended yet.
-	answered bool
+	// answered says that the latest answer has not been appended yet, aside the
+	// same of an answer to a question beside the conversation.
+	answered, aside bool
 }
 
 // New begins a conversation. A script reads neither the system prompt nor the
@@ -121,10 +123,15 @@ func (c *Conversation) Append(m *message.Message) error {
 		return nil
 	}
 	switch {
-	case c.answered:
-		c.answered = false
-	case m.Finish == "" && m.Error != "":
+	case m.Error == message.Void, m.Finish == "" && m.Error != "":
 		// The answer never was complete: its step is still unused.
+		return nil
+	case m.Summary && c.aside:
+		c.aside = false
+	case !m.Summary && c.answered:
+		c.answered = false
+	case m.Model != nil && m.Model.Name != c.name:
+		c.turn++
 	default:
 		i, err := c.pick(context.Background())
 		if err != nil {
@@ -197,7 +204,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	}
 	out := &message.Output{Finish: message.FinishStop, Model: message.ModelRef{Name: c.name, Provider: string(v1alpha1.ProviderScripted)}}
 	if i >= 0 {
-		if err := c.answer(ctx, i, req.NoTools, out); err != nil {
+		if err := c.answer(ctx, i, req.NoTools || req.Aside != nil, out); err != nil {
 			return nil, c.failed(ctx, err)
 		}
 	}
@@ -205,7 +212,11 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		return nil, fmt.Errorf("model %q: %w", c.name, err)
 	}
 	c.use(i)
-	c.answered = true
+	if req.Aside != nil {
+		c.aside = true
+	} else {
+		c.answered = true
+	}
 	return out, nil
 }
 

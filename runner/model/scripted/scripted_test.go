@@ -206,6 +206,83 @@ func TestResumeGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
+func TestBasics(t *testing.T) {
+	modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
+		t.Helper()
+		s := script()
+		for _, a := range answers {
+			step := v1alpha1.ScriptStep{Say: a.Text, Reasoning: a.Reasoning}
+			for _, c := range a.Calls {
+				step.Calls = append(step.Calls, v1alpha1.ScriptCall{Tool: c.Tool, Args: args(c.Args)})
+			}
+			s.Steps = append(s.Steps, step)
+		}
+		c, err := New(s, Options{Name: "m"}, message.Prompt{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	})
+}
+
+// A run with a summary in it is taken up again behind any of its messages.
+func TestSummariesUseUpTheirStepOnAResume(t *testing.T) {
+	s := script(v1alpha1.ScriptStep{Say: "one"}, v1alpha1.ScriptStep{Say: "summary", When: "turn == 1"}, v1alpha1.ScriptStep{Say: "two"}, v1alpha1.ScriptStep{Say: "three"})
+	m := func(text string, change ...func(*message.Message)) *message.Message {
+		m := &message.Message{
+			Role: message.RoleAssistant, Finish: message.FinishStop, Model: &message.ModelRef{Name: "m"},
+			Parts: []message.Part{{Type: message.PartText, Text: text}},
+		}
+		for _, c := range change {
+			c(m)
+		}
+		return m
+	}
+	summary := func(m *message.Message) { m.Summary = true }
+	void := func(m *message.Message) { m.Error = message.Void }
+	other := func(m *message.Message) { m.Model.Name = "other" }
+	for name, c := range map[string]struct {
+		reason  string
+		history []*message.Message
+		want    string
+	}{
+		"nothing":          {"a run begins", nil, "one"},
+		"answer":           {"an answer uses up its step", []*message.Message{m("one")}, "summary"},
+		"summary":          {"a summary was an answer, too", []*message.Message{m("one"), m("summary", summary)}, "two"},
+		"whole":            {"both count as turns", []*message.Message{m("one"), m("summary", summary), m("two")}, "three"},
+		"void answer":      {"nobody has answered", []*message.Message{m("one", void)}, "one"},
+		"void summary":     {"nobody has answered", []*message.Message{m("one"), m("summary", summary, void)}, "summary"},
+		"of another model": {"the step is unused and the turn is over", []*message.Message{m("first", other)}, "one"},
+		"fallback's":       {"the turn of another model counts", []*message.Message{m("one", other), m("summary", summary, other)}, "one"},
+	} {
+		conversation := begin(t, s)
+		for _, m := range c.history {
+			if err := conversation.Append(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := ask(t, conversation).Text; got != c.want {
+			t.Errorf("%s: %q, want %q: %s", name, got, c.want, c.reason)
+		}
+		if got := conversation.turn; got != int64(1+len(c.history)-strings.Count(name, "void")) {
+			t.Errorf("%s: turn %d", name, got)
+		}
+	}
+	// Where it was asked and appended in one life, nothing counts twice.
+	live := begin(t, s)
+	first := ask(t, live)
+	out, err := live.Next(t.Context(), message.Request{Aside: &message.Aside{Text: "x"}}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(live.Append(m(out.Text, summary)), live.Append(m(first.Text))); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, live).Text; got != "two" {
+		t.Errorf("after both were appended: %q, want two", got)
+	}
+}
+
 func TestVoidAnswersUseNothing(t *testing.T) {
 	c := begin(t, script(v1alpha1.ScriptStep{Say: "one"}, v1alpha1.ScriptStep{Say: "two"}))
 	if err := c.Append(&message.Message{Role: message.RoleAssistant, Error: "Aborted"}); err != nil {
