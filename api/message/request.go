@@ -76,6 +76,8 @@ type Output struct {
 	Usage     Usage
 	// Model that answered.
 	Model ModelRef
+	// Warnings about the answer, such as a usage that cannot be.
+	Warnings []string
 }
 
 // CallRequest is a tool call as the model wrote it, unchecked.

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -27,7 +28,9 @@ type answer struct {
 	calls        []*call
 	finish       string
 	usage        message.Usage
-	size         int
+	// miscounted tells of counts in usage that cannot be.
+	miscounted []string
+	size       int
 
 	cur  cursor
 	frag fragment
@@ -280,23 +283,32 @@ func (a *answer) readUsage() {
 		return
 	}
 	var u struct{ prompt, completion, total, cached, written, reasoning int64 }
+	a.miscounted = nil
+	count := func(into *int64) {
+		name, start := string(c.key), c.i
+		n, ok := c.count()
+		if !ok {
+			a.miscounted = append(a.miscounted, fmt.Sprintf("the server reported %s: %s; it counts as 0", strings.Trim(name, `"`), model.Quote(bytes.TrimSpace(c.b[start:c.i]))))
+		}
+		*into = n
+	}
 	c.object(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens":
-			u.prompt = c.integer()
+			count(&u.prompt)
 		case "completion_tokens":
-			u.completion = c.integer()
+			count(&u.completion)
 		case "total_tokens":
-			u.total = c.integer()
+			count(&u.total)
 		case "prompt_cache_hit_tokens":
-			u.cached = c.integer()
+			count(&u.cached)
 		case "prompt_tokens_details":
 			c.object(func(key []byte) {
 				switch string(key) {
 				case "cached_tokens":
-					u.cached = c.integer()
+					count(&u.cached)
 				case "cache_write_tokens":
-					u.written = c.integer()
+					count(&u.written)
 				default:
 					c.skip()
 				}
@@ -304,7 +316,7 @@ func (a *answer) readUsage() {
 		case "completion_tokens_details":
 			c.object(func(key []byte) {
 				if string(key) == "reasoning_tokens" {
-					u.reasoning = c.integer()
+					count(&u.reasoning)
 					return
 				}
 				c.skip()
@@ -317,10 +329,9 @@ func (a *answer) readUsage() {
 	if u.reasoning > 0 && u.total == u.prompt+u.completion+u.reasoning {
 		u.completion += u.reasoning
 	}
-	cached, written := max(0, u.cached), max(0, u.written)
 	a.usage = message.Usage{
-		Input: max(0, u.prompt-cached-written), Output: max(0, u.completion), Reasoning: max(0, u.reasoning),
-		CacheRead: cached, CacheWrite: written,
+		Input: max(0, u.prompt-u.cached-u.written), Output: u.completion, Reasoning: u.reasoning,
+		CacheRead: u.cached, CacheWrite: u.written,
 	}
 }
 
@@ -328,7 +339,7 @@ func (a *answer) readUsage() {
 func (a *answer) output() *message.Output {
 	out := &message.Output{
 		Text: valid(a.text.String()), Reasoning: valid(a.reasoning.String()),
-		Finish: finishOf(a.finish), Usage: a.usage,
+		Finish: finishOf(a.finish), Usage: a.usage, Warnings: a.miscounted,
 	}
 	for i, c := range a.calls {
 		if c.id == "" {

@@ -323,6 +323,23 @@ func (c *cursor) integer() int64 {
 	return int64(f)
 }
 
+// count reads a number of tokens. Sums that went wrong, NaN included, are no
+// reason to lose an answer: they count as 0, and ok is false.
+func (c *cursor) count() (n int64, ok bool) {
+	c.next()
+	if c.err != nil {
+		return 0, true
+	}
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(c.b[c.i:], []byte(word)) {
+			c.i += len(word)
+			return 0, false
+		}
+	}
+	n = c.integer()
+	return max(0, n), n >= 0
+}
+
 func (c *cursor) digits() {
 	at := c.i
 	for c.i < len(c.b) && c.b[c.i] >= '0' && c.b[c.i] <= '9' {
