@@ -38,7 +38,12 @@ func (l *Limits) cost(by message.ModelRef, u message.Usage) *message.Cost {
 
 // overLimit says whether the next request may not be sent.
 func (l *loop) overLimit() *End {
-	next := message.Usage{Input: l.estimate.next(), Output: l.Limits.ReserveOutput}
+	return l.overBudget(message.ModelRef{}, message.Usage{Input: l.estimate.next(), Output: l.Limits.ReserveOutput})
+}
+
+// overBudget says whether a request that may use so much may not be sent to a
+// model; the zero ModelRef is the agent's.
+func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 	if limit := l.Limits.MaxTokens; limit > 0 && l.View.Tokens.Total()+next.Total() > limit {
 		return &End{
 			Reason:  reason.BudgetExceeded,
@@ -47,13 +52,13 @@ func (l *loop) overLimit() *End {
 		}
 	}
 	if limit := l.Limits.MaxCost; limit > 0 {
-		return l.overCost(limit, next)
+		return l.overCost(limit, by, next)
 	}
 	return nil
 }
 
-func (l *loop) overCost(limit message.Cost, next message.Usage) *End {
-	ahead, spent := l.Limits.cost(message.ModelRef{}, next), l.View.Cost
+func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Usage) *End {
+	ahead, spent := l.Limits.cost(by, next), l.View.Cost
 	if ahead == nil || l.View.Unpriced {
 		return &End{
 			Reason:  reason.BudgetExceeded,
@@ -65,36 +70,8 @@ func (l *loop) overCost(limit message.Cost, next message.Usage) *End {
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: sentence("limits.maxCost is %s USD; %s USD are spent and the next request may cost %s USD", limit, spent, *ahead),
-			Hint:    "raise spec.limits.maxCost of the agent",
+			Hint:    "raise spec.limits.maxCost of the agent, or give the agent a smaller task",
 		}
 	}
 	return nil
 }
-
-// estimate guesses the tokens of the next request: what the provider counted
-// last, plus a quarter of the bytes that were added since.
-type estimate struct {
-	counted int64
-	bytes   int64
-}
-
-// add counts what the provider has not counted: an assistant's own text was a
-// part of its answer's usage.
-func (e *estimate) add(m *message.Message) {
-	for _, p := range m.Parts {
-		if m.Role == message.RoleUser {
-			e.bytes += int64(len(p.Text))
-		}
-		if p.Tool != nil && p.Tool.Result != nil {
-			e.bytes += int64(len(p.Tool.Result.Text))
-		}
-	}
-}
-
-func (e *estimate) saw(u message.Usage) {
-	if total := u.Total(); total > 0 {
-		e.counted, e.bytes = total, 0
-	}
-}
-
-func (e *estimate) next() int64 { return e.counted + e.bytes/4 }

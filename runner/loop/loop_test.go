@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -83,7 +84,10 @@ func TestTurnIsToldInOrder(t *testing.T) {
 
 func TestPiecesMakeUpTheWhole(t *testing.T) {
 	a := calls(`a {"path":"x"}`)
-	a.out.Text, a.out.Reasoning = strings.Repeat("word ", 1000), strings.Repeat("hm ", 1000)
+	for i := range 700 {
+		a.out.Text += "word " + strconv.Itoa(i*i) + " "
+		a.out.Reasoning += "hm " + strconv.Itoa(i*i) + " "
+	}
 	cut := func(kind message.DeltaKind, text string) {
 		for i := 0; i < len(text); i += 7 {
 			a.emit = append(a.emit, message.Delta{Kind: kind, Text: text[i:min(i+7, len(text))], Tool: "a", Call: "c0-a"})
