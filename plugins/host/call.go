@@ -82,8 +82,11 @@ const (
 // returns. on must not block: a cancel waits for it.
 //
 //	result   error       when
-//	non-nil  nil         the tool answered, well or badly, or its time ran out
-//	nil      ctx's       the context ended: at once; the tool has 2 s to let go
+//	non-nil  nil         the tool answered, well or badly, or its time ran out; also
+//	                     when it had done its work as the context ended
+//	non-nil  ctx's       the context ended: what there was of the output, with code
+//	                     cancelled, at most 0.75 s later; the tool has 2 s to let go
+//	nil      ctx's       the context had ended before
 //	nil      *Error      the tool could not be asked, or its program broke
 func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*CallResult, error) {
 	if err := ctx.Err(); err != nil {
@@ -123,8 +126,39 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 	case <-ctx.Done():
 		r.mute()
 		p.calls.letGo(ticket, p)
-		return nil, context.Cause(ctx)
+		return p.cancelled(r, f, context.Cause(ctx))
 	}
+}
+
+const (
+	// asIs is how long after a cancel a result still counts as what it says: the
+	// tool had done its work before it heard.
+	asIs = 250 * time.Millisecond
+	// letGoWait is how long after a cancel the output so far is awaited: the SDK
+	// needs half a second for a function that does not listen.
+	letGoWait = 750 * time.Millisecond
+)
+
+// cancelled settles a call that was asked to let go.
+func (p *Plugin) cancelled(r *reception, f *flight, cause error) (*CallResult, error) {
+	began := time.Now()
+	late := time.NewTimer(letGoWait)
+	defer late.Stop()
+	select {
+	case <-f.over:
+	case <-late.C:
+		return r.stopped(), cause
+	}
+	if r.err != nil {
+		return r.stopped(), cause
+	}
+	if r.res.Code != codeCancelled && time.Since(began) <= asIs {
+		return r.res, nil
+	}
+	res := *r.res
+	res.IsError, res.Code = true, codeCancelled
+	res.Text = r.whole(res.Text)
+	return &res, cause
 }
 
 // landed settles a call whose stream has ended.
@@ -183,6 +217,9 @@ type reception struct {
 	on      func(Event)
 	text    []byte
 	dropped int64
+	// progress is the newest: what a call that is cut off may have to show of
+	// its output.
+	progress string
 
 	res *CallResult
 	err error
@@ -215,7 +252,7 @@ func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent])
 		}
 		switch e := e.GetEvent().(type) {
 		case *toolpb.CallEvent_Progress:
-			r.show(Event{Progress: tail(e.Progress.GetText(), toolpb.MaxProgress)})
+			r.show(tail(e.Progress.GetText(), toolpb.MaxProgress))
 		case *toolpb.CallEvent_Output:
 			r.add(e.Output.GetChunk())
 		case *toolpb.CallEvent_Result:
@@ -242,11 +279,12 @@ func (r *reception) add(chunk []byte) {
 	}
 }
 
-func (r *reception) show(e Event) {
+func (r *reception) show(progress string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.progress = progress
 	if r.on != nil {
-		r.on(e)
+		r.on(Event{Progress: progress})
 	}
 }
 
@@ -277,13 +315,39 @@ func (r *reception) result(w *toolpb.Result) *CallResult {
 
 // timedOut makes the result of a call that did not even answer that its time is up.
 func (r *reception) timedOut(after time.Duration) *CallResult {
+	res := r.soFar(codeTimeout)
+	res.Text = joined(res.Text, fmt.Sprintf("timed out after %s", after))
+	return res
+}
+
+// stopped makes the result of a call that was cancelled and did not answer.
+func (r *reception) stopped() *CallResult { return r.soFar(codeCancelled) }
+
+// soFar is the output that has come: the text, or what watchers were shown.
+// Nobody knows what the call did.
+func (r *reception) soFar(code string) *CallResult {
+	r.mu.Lock()
+	text, dropped := strings.ToValidUTF8(string(r.text), "\uFFFD"), r.dropped
+	r.mu.Unlock()
+	return &CallResult{Text: r.whole(text), IsError: true, Code: code, Dropped: dropped, Writes: true}
+}
+
+// whole puts the newest progress before a text that does not hold it.
+func (r *reception) whole(text string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	text := strings.ToValidUTF8(string(r.text), "\uFFFD")
-	if text != "" && !strings.HasSuffix(text, "\n") {
+	if strings.Contains(text, r.progress) {
+		return text
+	}
+	return joined(r.progress, text)
+}
+
+// joined puts a remark on a line of its own below a text.
+func joined(text, remark string) string {
+	if text != "" && remark != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return &CallResult{Text: text + fmt.Sprintf("timed out after %s", after), IsError: true, Code: codeTimeout, Dropped: r.dropped}
+	return text + remark
 }
 
 // tail returns the last n bytes of s, from the start of a character on.

@@ -83,7 +83,13 @@ func (b *callbook) letGo(ticket uint64, p *Plugin) {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
 		_, err := p.client.Cancel(ctx, &toolpb.CancelRequest{Ticket: ticket})
-		if err != nil && status.Code(err) != codes.Unimplemented { // such a program gets the reset alone
+		switch {
+		case err == nil: // its last words may still be on their way
+			select {
+			case <-f.over:
+			case <-ctx.Done():
+			}
+		case status.Code(err) != codes.Unimplemented: // such a program gets the reset alone
 			p.guard.kill("a call did not end when it was cancelled")
 		}
 	}()

@@ -297,6 +297,43 @@ func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
 	}
 }
 
+func TestACancelledCallKeepsItsOutput(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason  string
+		command []string
+		tool    string
+		text    string
+		code    string
+		err     error
+		within  time.Duration
+	}{
+		"listens":       {"the tool's own end counts", []string{"serve-fixtures"}, "wait", "begun\ncontext canceled", "cancelled", context.Canceled, 500 * time.Millisecond},
+		"does not":      {"the SDK answers for it", []string{"serve-fixtures"}, "deaf", "begun\ncancelled", "cancelled", context.Canceled, time.Second},
+		"says nothing":  {"what watchers saw is all there is", []string{"serve-rogue", "half, then never"}, "t", "half", "cancelled", context.Canceled, time.Second},
+		"had done it":   {"its work was done before it heard", []string{"serve-rogue", "ends as it is cancelled"}, "t", "half and all", "", nil, 250 * time.Millisecond},
+		"went on after": {"it was told to stop and did more", []string{"serve-rogue", "ends late"}, "t", "half and all", "cancelled", context.Canceled, time.Second},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, append([]string{exe(t)}, c.command...)...)
+			ctx, cancel := context.WithCancel(t.Context())
+			var once sync.Once
+			var began time.Time
+			res, err := p.Call(ctx, host.CallRequest{Tool: c.tool, Args: []byte(`{"ms":60000}`)}, func(host.Event) {
+				once.Do(func() { began = time.Now(); cancel() })
+			})
+			if !errors.Is(err, c.err) || res == nil || res.Text != c.text || res.Code != c.code || res.IsError != (c.code != "") {
+				t.Errorf("%s: %+v, %v", c.reason, res, err)
+			}
+			if d := time.Since(began); d > c.within {
+				t.Errorf("%s: it took %s", c.reason, d)
+			}
+		})
+	}
+}
+
 func TestAFrozenProgramHangsNobody(t *testing.T) {
 	t.Parallel()
 	p := start(t, exe(t), "serve-fixtures", t.Name())

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 // rogue is a server that breaks one rule of the protocol.
 type rogue struct {
 	toolpb.UnimplementedToolServer
-	how string
+	how       string
+	cancelled chan struct{}
 }
 
 func serveRogue(how string) {
@@ -47,7 +48,7 @@ func serveRogue(how string) {
 	}
 	s := grpc.NewServer()
 	if how != "no service" {
-		toolpb.RegisterToolServer(s, rogue{how: how})
+		toolpb.RegisterToolServer(s, rogue{how: how, cancelled: make(chan struct{})})
 	}
 	fmt.Printf("1|1|unix|%s|grpc\n", path)
 	_ = s.Serve(l)
@@ -74,7 +75,7 @@ func (r rogue) Describe(ctx context.Context, _ *toolpb.DescribeRequest) (*toolpb
 	case "schema is null":
 		tool.ParametersJson = []byte(`null`)
 	case "silent describe":
-		<-ctx.Done()
+		select {} // not even when its time is up
 	case "huge describe":
 		tool.ParametersJson = make([]byte, 70<<20)
 	}
@@ -115,13 +116,27 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 		return status.Error(codes.PermissionDenied, "no")
 	case "never", "never, no cancel":
 		<-time.After(time.Hour)
+	case "half, then never":
+		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: "half"}}})
+		<-time.After(time.Hour)
+	case "ends as it is cancelled", "ends late":
+		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: "half"}}})
+		<-r.cancelled
+		if r.how == "ends late" {
+			<-time.After(500 * time.Millisecond)
+		}
+		return s.Send(result(&toolpb.Result{Text: "half and all"}))
 	}
 	return s.Send(result(&toolpb.Result{Text: "fine"}))
 }
 
 func (r rogue) Cancel(ctx context.Context, req *toolpb.CancelRequest) (*toolpb.CancelResponse, error) {
-	if r.how == "never" {
+	switch r.how {
+	case "never":
 		<-ctx.Done()
+	case "ends as it is cancelled", "ends late":
+		close(r.cancelled)
+		return &toolpb.CancelResponse{}, nil
 	}
 	return r.UnimplementedToolServer.Cancel(ctx, req)
 }

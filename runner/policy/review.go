@@ -24,6 +24,9 @@ func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *mess
 	if len(j.enforced.after) == 0 {
 		return result, nil
 	}
+	// What a call has brought is judged also when the run is being stopped, or the
+	// output so far would be withheld. Each rule has a deadline of its own.
+	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = nil, fmt.Errorf("review the result of %s: %v", call.Tool, r)

@@ -19,6 +19,9 @@ const maxExecOutput = 10 << 20
 // killGrace is the time a program has between SIGTERM and SIGKILL.
 const killGrace = 2 * time.Second
 
+// asIs is how long after a cancel a result still counts as what it says.
+const asIs = 250 * time.Millisecond
+
 // execServer starts a program for each call: arguments as JSON on its standard
 // input, the result on its standard output, an exit code other than 0 is an
 // error result. What it writes to standard error is shown only then.
@@ -46,8 +49,12 @@ func (s *execServer) Call(ctx context.Context, req Request, _ func(string)) (Rep
 		p.Kill(killGrace)
 		return Reply{Output: out.String(), Signal: p.Wait().Signal, Dropped: out.dropped, Failed: true, Code: message.CodeTimeout, Writes: true}, nil
 	case <-ctx.Done():
+		began := time.Now()
 		p.Kill(killGrace)
-		return Reply{}, ctx.Err()
+		// A program that had done its work as it was told to end has a result.
+		if info := p.Wait(); time.Since(began) > asIs || info.Signal != "" || info.Code != 0 {
+			return Reply{Output: out.String(), Signal: info.Signal, Dropped: out.dropped, Failed: true, Code: message.CodeCancelled, Writes: true}, ctx.Err()
+		}
 	}
 	info := p.Wait()
 	reply := Reply{Output: out.String(), Signal: info.Signal, Dropped: out.dropped, Writes: true}

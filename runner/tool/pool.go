@@ -249,6 +249,8 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 	switch {
 	case err == nil:
 		return reply(result), nil
+	case ctx.Err() != nil && result != nil:
+		return reply(result), err
 	case ctx.Err() != nil:
 		return Reply{}, err
 	case !s.program.crashed(s.run):

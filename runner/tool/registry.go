@@ -21,7 +21,8 @@ import (
 // Server runs calls: a plugin process, or whatever starts a program per call.
 type Server interface {
 	// Call runs one call to its end. A failure of the tool is a Reply; an error
-	// means that the tool could not be asked.
+	// means that the tool could not be asked, or that ctx has ended, and then the
+	// Reply holds the output so far.
 	Call(ctx context.Context, req Request, progress func(string)) (Reply, error)
 }
 
@@ -174,11 +175,11 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	}
 	server, err := r.Serve(ctx, d)
 	if err != nil {
-		return r.stopped(ctx, err)
+		return notBegun(ctx, err)
 	}
 	workspace, err := r.Workspace(ctx)
 	if err != nil {
-		return r.stopped(ctx, err)
+		return notBegun(ctx, err)
 	}
 	timeout := d.Spec.Limits.Timeout.Duration
 	limited, cancel := context.WithTimeout(ctx, timeout+timeoutSlack)
@@ -192,7 +193,7 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:
-			return r.stopped(ctx, err)
+			return r.stopped(ctx, d, reply, took)
 		case limited.Err() != nil:
 			reply.Failed, reply.Code = true, message.CodeTimeout
 			reply.Output += fmt.Sprintf("\nno answer within %s (spec.limits.timeout of the tool)", timeout)
@@ -203,17 +204,37 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	return r.result(d, reply, took)
 }
 
-// stopped tells a call that the run was cancelled under it from one whose
-// program could not be asked.
-func (r *Registry) stopped(ctx context.Context, err error) (*message.ToolResult, error) {
+// notBegun tells a call under which the run was cancelled before its program was
+// asked from one whose program could not be asked.
+func notBegun(ctx context.Context, err error) (*message.ToolResult, error) {
 	if ctx.Err() == nil {
 		return nil, err
 	}
-	cause := context.Cause(ctx)
-	if errors.Is(cause, context.Canceled) {
-		cause = errors.New("the run was cancelled")
+	return &message.ToolResult{Code: message.CodeCancelled, Text: "cancelled: " + whyStopped(ctx) + "; the call did nothing"}, nil
+}
+
+// stopped is the result of a call under which the run was cancelled: the output
+// so far, and that nobody knows the rest.
+func (r *Registry) stopped(ctx context.Context, d *Definition, reply Reply, took time.Duration) (*message.ToolResult, error) {
+	reply.Failed, reply.Code = true, message.CodeCancelled
+	result, err := r.result(d, reply, took)
+	if err != nil {
+		return nil, err
 	}
-	return &message.ToolResult{Code: message.CodeCancelled, Text: "cancelled: " + cause.Error() + "; what the call did until then may or may not have happened"}, nil
+	note := "cancelled: " + whyStopped(ctx) + "; what the call did until then may or may not have happened"
+	if reply.Output == "" && reply.Signal == "" {
+		result.Text = note
+	} else {
+		result.Text += "\n" + note
+	}
+	return result, nil
+}
+
+func whyStopped(ctx context.Context) string {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause.Error()
+	}
+	return "the run was cancelled"
 }
 
 // result is what the model reads: the output, cut to the tool's window, and

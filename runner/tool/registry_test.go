@@ -181,14 +181,48 @@ func TestLongBlobSaysHowToGoOn(t *testing.T) {
 }
 
 func TestCancelledCallIsAResult(t *testing.T) {
-	r := registry(t, func(ctx context.Context, _ Request, _ func(string)) (Reply, error) {
-		<-ctx.Done()
-		return Reply{}, ctx.Err()
-	}, shipped(t, "bash"))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(reason.New(reason.Cancelled, "stopped by SIGINT"))
+	const unsure = "cancelled: stopped by SIGINT; what the call did until then may or may not have happened"
+	zero := 0
+	cases := map[string]struct {
+		reason string
+		reply  Reply
+		fails  bool // with the context's error
+		text   string
+		code   message.ErrorCode
+	}{
+		"silent":   {"nothing is known", Reply{}, true, unsure, message.CodeCancelled},
+		"half":     {"the output so far is kept", Reply{Output: "half\n"}, true, "half\n" + unsure, message.CodeCancelled},
+		"signal":   {"how it ended is told", Reply{Signal: "terminated"}, true, "(no output)\n[signal terminated · 0s]\n" + unsure, message.CodeCancelled},
+		"finished": {"a result that has come counts", Reply{Output: "all", ExitCode: &zero}, false, "all\n[exit code 0 · 0s]", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := registry(t, func(ctx context.Context, _ Request, _ func(string)) (Reply, error) {
+					<-ctx.Done()
+					if c.fails {
+						return c.reply, ctx.Err()
+					}
+					return c.reply, nil
+				}, shipped(t, "bash"))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				cancel(reason.New(reason.Cancelled, "stopped by SIGINT"))
+				result, err := r.Run(ctx, message.ToolCall{ID: "c", Tool: "bash"}, func(string) {})
+				if err != nil || result.Code != c.code || result.Text != c.text {
+					t.Errorf("%s: got %+v, %v", c.reason, result, err)
+				}
+			})
+		})
+	}
+}
+
+func TestCallThatHasNotBegunDidNothing(t *testing.T) {
+	r := registry(t, nil, shipped(t, "bash"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Serve = func(ctx context.Context, _ *Definition) (Server, error) { return nil, ctx.Err() }
 	result, err := r.Run(ctx, message.ToolCall{ID: "c", Tool: "bash"}, func(string) {})
-	if err != nil || result.Code != message.CodeCancelled || !strings.Contains(result.Text, "SIGINT") {
+	if err != nil || result.Code != message.CodeCancelled || result.Text != "cancelled: the run was cancelled; the call did nothing" {
 		t.Errorf("got %+v, %v", result, err)
 	}
 }

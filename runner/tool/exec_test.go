@@ -1,0 +1,59 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/sandbox"
+)
+
+func TestCancelledProgramKeepsItsOutput(t *testing.T) {
+	cases := map[string]struct {
+		reason, script, output string
+		code                   message.ErrorCode
+		err                    error
+	}{
+		"ended by the signal": {"what it wrote until then is kept", "echo half; echo >&3; sleep 60", "half\n", message.CodeCancelled, context.Canceled},
+		"fails at the signal": {"it says itself that it did not finish", "trap 'echo stopped; exit 3' TERM; echo half; echo >&3; sleep 60 & wait", "half\nstopped\n", message.CodeCancelled, context.Canceled},
+		"had done its work":   {"a result that has come counts", "trap 'exit 0' TERM; echo all; echo >&3; sleep 60 & wait", "all\n", "", nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
+			defer launcher.Close() //nolint:errcheck // nothing is left to close
+			dir := t.TempDir()
+			fifo := filepath.Join(dir, "ready")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := &execServer{launcher, sandbox.Spec{Argv: []string{"/bin/sh", "-c", "exec 3>ready; " + c.script}}}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var reader sync.WaitGroup
+			defer reader.Wait()
+			reader.Go(func() {
+				defer cancel()
+				f, err := os.Open(fifo) // waits for the script
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer f.Close()
+				if _, err := f.Read(make([]byte, 1)); err != nil {
+					t.Error(err)
+				}
+			})
+			reply, err := s.Call(ctx, Request{Workspace: dir, Args: []byte("{}"), Timeout: time.Minute}, func(string) {})
+			if !errors.Is(err, c.err) || reply.Output != c.output || reply.Code != c.code || reply.Failed != (c.code != "") {
+				t.Errorf("%s: got %+v, %v", c.reason, reply, err)
+			}
+		})
+	}
+}
