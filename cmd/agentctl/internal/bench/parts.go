@@ -24,8 +24,8 @@ func parts() []part {
 	const ns = "ns/op"
 	return []part{
 		{"journal, buffered", "events/s", "runner/journal", "BenchmarkAppend", "events/s", 1, atLeast(100_000)},
-		{"encode a part of 4 KB", "µs", "api/message", "BenchmarkEncodePart4KB", ns, 1e-3, atMost(10)},
-		{"decode a part of 4 KB", "µs", "api/message", "BenchmarkDecodePart4KB", ns, 1e-3, atMost(10)},
+		{"encode a part of 4 KB", "µs", "api/message", "BenchmarkPart/encode/tool", ns, 1e-3, atMost(10)},
+		{"decode a part of 4 KB", "µs", "api/message", "BenchmarkPart/decode/tool", ns, 1e-3, atMost(10)},
 		{"policy decision, 10 rules", "µs", "runner/policy", "BenchmarkDecide/rules=10/plain", ns, 1e-3, nil},
 		{"same, a shell command", "µs", "runner/policy", "BenchmarkDecide/rules=10/shell", ns, 1e-3, nil},
 		{"policy decision, 1,000 rules", "µs", "runner/policy", "BenchmarkDecide/rules=1000/plain", ns, 1e-3, atMost(50)},
