@@ -32,10 +32,11 @@ func (r *Run) History() []*message.Message {
 	return history
 }
 
-// summary returns the newest complete summary.
+// summary returns the newest complete summary. One that says nothing stands for
+// nothing.
 func (r *Run) summary() *message.Message {
 	for _, m := range slices.Backward(r.Messages) {
-		if m.Summary && m.Error == "" && !m.Open() {
+		if m.Summary && m.Error == "" && !m.Open() && m.Text() != "" {
 			return m
 		}
 	}

@@ -4,6 +4,7 @@
 // tools and the journal are small interfaces (ports.go), time and ids come from
 // outside. One iteration, in this order:
 //
+//	still room?      compact.go  old output goes, a summary stands for old steps
 //	budget left?     limits.go   before the call, with the worst case reserved
 //	ask the model    stream.go   deltas become events; nothing runs while they come
 //	an answer?       answer.go   the exit test, the output contract
@@ -40,9 +41,10 @@ type Config struct {
 	// the journal.
 	View *view.Run
 
-	Limits Limits
-	Guard  Guard
-	Answer Answer
+	Limits  Limits
+	Guard   Guard
+	Answer  Answer
+	Context Context
 
 	Now func() time.Time
 	// NewID returns an id that is unique in the run and begins with kind.
@@ -120,11 +122,20 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if ctx.Err() != nil {
 			return End{}, context.Cause(ctx)
 		}
+		if end, err := l.makeRoom(ctx); end != nil || err != nil {
+			return deref(end), err
+		}
 		if end := l.overLimit(); end != nil {
 			return *end, nil
 		}
 		closing := l.Limits.MaxSteps > 0 && l.View.Steps >= l.Limits.MaxSteps
 		out, err := l.ask(ctx, closing)
+		for tooLong(ctx, err) { // the second time in a row, overflowed ends the run
+			if end, err := l.overflowed(ctx); end != nil || err != nil {
+				return deref(end), err
+			}
+			out, err = l.request(ctx, closing)
+		}
 		if err != nil {
 			return End{}, err
 		}

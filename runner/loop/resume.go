@@ -33,12 +33,16 @@ func (l *loop) recall() (current *message.Message, err error) {
 		if err := l.modelOf(m).Append(m); err != nil {
 			return nil, err
 		}
-		l.estimate.add(m)
+	}
+	history := slices.DeleteFunc(l.View.History(), func(m *message.Message) bool { return m == current })
+	l.estimate.rebuild(l.Context.PromptBytes, l.View, history)
+	if current != nil {
+		l.estimate.saw(current.Usage)
 	}
 	if !compacted {
 		return current, nil
 	}
-	return current, l.Model.Reset(slices.DeleteFunc(l.View.History(), func(m *message.Message) bool { return m == current }))
+	return current, l.Model.Reset(history)
 }
 
 // modelOf returns the model that wrote a message, or will read it.
@@ -59,7 +63,6 @@ func (l *loop) relive(m *message.Message) {
 		}
 		return
 	}
-	l.estimate.saw(m.Usage)
 	l.said(m.Text())
 	for _, c := range m.Calls() {
 		if c.State != message.StateError || c.Result.Code != message.CodeDenied {

@@ -1,0 +1,246 @@
+package loop
+
+import (
+	"context"
+	"slices"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// Context says when a conversation is shortened, and what stays of it.
+type Context struct {
+	// Window is how many tokens the model holds; 0 is not known, and then a
+	// conversation is shortened only when the provider refuses it.
+	Window int64
+	// AtPercent of the window is where the conversation is shortened; 0 is
+	// never, also when the provider refuses it.
+	AtPercent int
+	// KeepRecent is how many tokens of the newest steps stay word for word.
+	KeepRecent int64
+	// Prune takes out old tool output before anything is summarised.
+	Prune bool
+	// PromptBytes is the size of what stands before the conversation: the system
+	// prompt and the tools.
+	PromptBytes int64
+
+	// Summarizer writes the summaries; nil is the run's own model.
+	Summarizer Model
+	// SummarizerRef names it for its price, SummarizerWindow is what it holds;
+	// both are those of the run's own model when they are zero.
+	SummarizerRef    message.ModelRef
+	SummarizerWindow int64
+}
+
+// A summary frees this part of the conversation, or it was no use.
+const gainNum, gainDen = 1, 5
+
+// makeRoom shortens the conversation when the next request comes close to what
+// the model holds: first old tool output goes, then a summary replaces all but
+// the newest steps. The End is set when there is no room to be had.
+func (l *loop) makeRoom(ctx context.Context) (*End, error) {
+	if !l.crowded() {
+		return nil, nil //nolint:nilnil // there is room, and the run goes on
+	}
+	if l.Context.Prune {
+		if pruned, err := l.prune(); err != nil || pruned && !l.crowded() {
+			return nil, err
+		}
+	}
+	return l.compact(ctx, false)
+}
+
+// overflowed shortens the conversation after the provider has refused it as too
+// long, whatever its size was thought to be. The End is set when that is of no
+// use, or was done just before; else the same request is sent once more.
+func (l *loop) overflowed(ctx context.Context) (*End, error) {
+	if l.Context.AtPercent == 0 {
+		return exhausted("the provider refused it as too long, and spec.context.compactAtPercent of the agent is 0: it is never shortened"), nil
+	}
+	if end, err := l.compact(ctx, true); end != nil || err != nil {
+		return end, err
+	}
+	return l.overLimit(), nil
+}
+
+// tooLong says whether the provider refused a request because of its length.
+func tooLong(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && reason.Of(err) == reason.ContextExhausted
+}
+
+// crowded says whether the next request is to be shortened.
+func (l *loop) crowded() bool {
+	c := &l.Context
+	if c.AtPercent == 0 || c.Window == 0 {
+		return false
+	}
+	next := l.estimate.next()
+	return next >= c.Window*int64(c.AtPercent)/100 || next+l.Limits.ReserveOutput > c.Window
+}
+
+// compact replaces the older part of the conversation by a summary.
+func (l *loop) compact(ctx context.Context, overflow bool) (*End, error) {
+	if l.idle() {
+		return exhausted("it was just shortened, nothing was said or done since, and it is too long again"), nil
+	}
+	before, whole := l.estimate.next(), l.estimate.bytes
+	c := l.cut(overflow)
+	if gained(whole, whole-c.freed()) {
+		end, err := l.summarise(ctx, c, overflow)
+		if end != nil || err != nil {
+			return end, err
+		}
+		if err := l.reset(); err != nil {
+			return nil, err
+		}
+		if left := l.Context.PromptBytes + sizes(l.View.History()); gained(whole, left) {
+			l.estimate.shrunk(left)
+			return nil, nil //nolint:nilnil // there is room, and the run goes on
+		}
+		return exhausted("a summary did not make it shorter by a fifth"), nil
+	}
+	if overflow || before > l.Context.Window {
+		return exhausted("what must stay of it fills the window: the instructions, the tools, the prompt and the newest step"), nil
+	}
+	return nil, nil //nolint:nilnil // the provider has the last word
+}
+
+func gained(before, after int64) bool { return (before-after)*gainDen >= before*gainNum }
+
+func exhausted(why string) *End {
+	return &End{
+		Reason:  reason.ContextExhausted,
+		Message: "the conversation does not fit into the model's context window: " + why,
+		Hint: "set spec.contextWindow of the Model to what it holds, set spec.context.compactAtPercent or lower " +
+			"spec.context.keepRecentTokens of the agent, or give it a smaller task",
+	}
+}
+
+// idle says whether nothing was said or done since the newest summary.
+func (l *loop) idle() bool {
+	for _, m := range slices.Backward(l.View.Messages) {
+		switch {
+		case isSummary(m):
+			return true
+		case m.Role != message.RoleAssistant || m.Error != "" || m.Open():
+		case m.Text() != "" || slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Result != nil }):
+			return false
+		}
+	}
+	return false
+}
+
+// isSummary says whether a message is a complete summary.
+func isSummary(m *message.Message) bool {
+	return m.Summary && slices.ContainsFunc(m.Parts, func(p message.Part) bool { return p.Type == message.PartCompaction })
+}
+
+// cut is a conversation parted into what stays and what a summary stands for.
+// The first prompt stays always: it is the task.
+type cut struct {
+	first   *message.Message
+	earlier *message.Message // the summary so far, nil when there is none
+	drop    []*message.Message
+	tail    []*message.Message
+	room    int64 // tokens that the next request should have at most
+}
+
+// freed is how many bytes go with the summary.
+func (c *cut) freed() int64 {
+	n := sizes(c.drop)
+	if c.earlier != nil {
+		n += size(c.earlier)
+	}
+	return n
+}
+
+// tailStart is the id of the first message that stays word for word.
+func (c *cut) tailStart() string {
+	if len(c.tail) == 0 {
+		return ""
+	}
+	return c.tail[0].ID
+}
+
+// cut parts the conversation. A message holds its calls with their results, so
+// they are never torn apart.
+func (l *loop) cut(overflow bool) *cut {
+	history := l.View.History()
+	c := &cut{first: history[0], drop: history[1:], room: l.room(overflow)}
+	if len(c.drop) > 0 && c.drop[0].Summary {
+		c.earlier, c.drop = c.drop[0], c.drop[1:]
+	}
+	fixed := l.estimate.tokens(l.Context.PromptBytes + size(c.first))
+	budget := min(l.Context.KeepRecent, c.room-fixed-summaryTokens)
+	start, kept := len(c.drop), int64(0)
+	for start > 0 {
+		from := stepStart(c.drop, start)
+		kept += l.estimate.tokens(sizes(c.drop[from:start]))
+		newest := start == len(c.drop)
+		if kept > budget && (!newest || fixed+kept > l.most(c.room, overflow)) {
+			break
+		}
+		start = from
+	}
+	if open := slices.IndexFunc(c.drop[:start], unresolved); open >= 0 {
+		start = open
+	}
+	c.drop, c.tail = c.drop[:start], c.drop[start:]
+	return c
+}
+
+// room is how many tokens the next request should have at most. Of a request
+// that was refused only its own size is known, and half of it may do.
+func (l *loop) room(overflow bool) int64 {
+	c := &l.Context
+	half := l.estimate.next() / 2
+	if c.Window == 0 {
+		return half
+	}
+	room := min(c.Window*int64(c.AtPercent)/100, c.Window-l.Limits.ReserveOutput)
+	if overflow {
+		room = min(room, half)
+	}
+	return room
+}
+
+// most is what the next request may have so that the newest step is kept, which
+// the model has not read yet.
+func (l *loop) most(room int64, overflow bool) int64 {
+	if overflow || l.Context.Window == 0 {
+		return room
+	}
+	return l.Context.Window - l.Limits.ReserveOutput
+}
+
+// stepStart returns where the step begins that ends at end: an answer, and what
+// was said to the model after it.
+func stepStart(messages []*message.Message, end int) int {
+	from := end - 1
+	for from > 0 && messages[from].Role != message.RoleAssistant {
+		from--
+	}
+	return from
+}
+
+// unresolved says whether some call of the message has no result.
+func unresolved(m *message.Message) bool {
+	return slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Result == nil })
+}
+
+// summarise asks for the summary and records it.
+func (l *loop) summarise(ctx context.Context, c *cut, overflow bool) (*End, error) {
+	before, started := l.estimate.next(), l.Now()
+	s, end, err := l.summary(ctx, c)
+	if end != nil || err != nil {
+		return end, err
+	}
+	after := l.Context.PromptBytes + size(c.first) + int64(len(s.out.Text)) + sizes(c.tail)
+	return nil, l.record(event.Event{Message: s.id, Part: l.NewID("part"), Data: event.ContextCompaction{
+		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart()},
+		Summary:    s.out.Text, Before: before, After: l.estimate.tokens(after),
+		Model: s.out.Model, Tokens: s.out.Usage, Cost: l.Limits.cost(s.out.Model, s.out.Usage),
+		DurationMs: l.Now().Sub(started).Milliseconds(),
+	}})
+}
