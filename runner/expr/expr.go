@@ -89,30 +89,32 @@ func (e *Env) extend() (*cel.Env, error) {
 }
 
 // Bool compiles a condition.
-func (e *Env) Bool(src string) (*Program, error) {
-	return e.compile(src, types.BoolType, "a condition")
-}
+func (e *Env) Bool(src string) (*Program, error) { return e.parseAndCompile(src, (*Source).Bool) }
 
 // String compiles an expression of type string.
-func (e *Env) String(src string) (*Program, error) {
-	return e.compile(src, types.StringType, "a text")
-}
+func (e *Env) String(src string) (*Program, error) { return e.parseAndCompile(src, (*Source).Text) }
 
 // Any compiles an expression of any type.
-func (e *Env) Any(src string) (*Program, error) { return e.compile(src, nil, "") }
+func (e *Env) Any(src string) (*Program, error) {
+	return e.parseAndCompile(src, func(s *Source, e *Env) (*Program, error) { return e.compile(s, nil, "") })
+}
 
-func (e *Env) compile(src string, want *types.Type, noun string) (*Program, error) {
+func (e *Env) parseAndCompile(src string, compile func(*Source, *Env) (*Program, error)) (*Program, error) {
+	s, err := Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	return compile(s, e)
+}
+
+func (e *Env) compile(s *Source, want *types.Type, noun string) (*Program, error) {
 	c, err := e.build()
 	if err != nil {
 		return nil, err
 	}
-	parsed, iss := c.Parse(src)
+	checked, iss := c.Check(s.parsed)
 	if iss.Err() != nil {
-		return nil, e.problem(nil, iss)
-	}
-	checked, iss := c.Check(parsed)
-	if iss.Err() != nil {
-		return nil, e.problem(parsed.NativeRep(), iss)
+		return nil, e.problem(s.parsed.NativeRep(), iss)
 	}
 	out := checked.OutputType()
 	if want != nil && !out.IsExactType(want) && out.Kind() != types.DynKind {

@@ -210,11 +210,13 @@ func TestConstant(t *testing.T) {
 	env := testEnv(t)
 	for src, want := range map[string][2]bool{
 		"false && n == 1": {false, true}, "true": {true, true}, "n == 1": {false, false}, "n == 1 || true": {true, true},
-		"call.args.tags.exists(t, false)": {false, false},
+		"call.args.tags.exists(t, false)": {false, false}, "[1].exists(i, i == 1 || n == 1)": {true, true}, "[].exists(i, i == n)": {false, true},
+		"optional.of(false).orValue(n == 1)": {false, true}, "optional.of(n).orValue(1) == 1": {false, false},
+		"true ? n == 1 : true": {false, false}, "n == 1 ? true : true": {false, false}, "!(n == 1 || true)": {false, true},
 	} {
 		p, err := env.Bool(src)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(src, err)
 		}
 		if v, c := p.Constant(); v != want[0] || c != want[1] {
 			t.Errorf("%s: got %v, %v", src, v, c)
@@ -223,7 +225,6 @@ func TestConstant(t *testing.T) {
 }
 
 func TestGuards(t *testing.T) {
-	env := testEnv(t)
 	for src, want := range map[string]bool{
 		"has(call.args.x) && call.args.x == 1":                true,
 		"call.args.x == 1 && has(call.args.x)":                true,
@@ -238,7 +239,7 @@ func TestGuards(t *testing.T) {
 		"[1].exists(i, call.args.x == i)":                     false,
 		"has(call.args.x) && [1].exists(i, call.args.x == i)": true,
 	} {
-		s, err := env.Parse(src)
+		s, err := Parse(src)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,4 +309,37 @@ func BenchmarkEvaluate(b *testing.B) {
 			_, _ = p.EvalBool(context.Background(), in)
 		}
 	})
+}
+
+func TestOneSourceServesManyEnvironments(t *testing.T) {
+	of := func(typ Type) *Env {
+		env, err := NewEnv(Var{Name: "args", Type: NewObject("Args", Field{Name: "x", Type: typ})}, Var{Name: "sets", Type: Int})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return env
+	}
+	// sets.contains is rewritten inside the tree by a check, sets is not.
+	s, err := Parse("sets.contains([args.x], [args.x]) && sets == 1 && args.x == 'a'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Bool(of(Int)); err == nil || !strings.Contains(err.Error(), "==") {
+		t.Errorf("compiled against an int: %v, want an error about ==", err)
+	}
+	for range 2 {
+		p, err := s.Bool(of(String))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for x, want := range map[string]Truth{"a": True, "b": False} {
+			vars := map[string]any{"args": map[string]any{"x": x}, "sets": 1}
+			if got, err := p.EvalBool(t.Context(), Input{Vars: vars}); err != nil || got != want {
+				t.Errorf("%s: got %v, %v, want %v", x, got, err, want)
+			}
+		}
+	}
+	if !s.Reads("args", "x") {
+		t.Error("after the checks the source does not read args.x any more")
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -176,6 +175,14 @@ func bounded(ctx context.Context, prog cel.Program, vars any) (ref.Val, error) {
 // Constant returns the value of a condition that has the same one for every
 // input, for example 'false && x'.
 func (p *Program) Constant() (value, constant bool) {
+	if p.env.needsInput(p.ast.NativeRep().Expr()) {
+		return false, false // nearly every condition, and to evaluate it costs a plan
+	}
+	return p.withoutInput()
+}
+
+// withoutInput evaluates a condition while no variable is known.
+func (p *Program) withoutInput() (value, constant bool) {
 	vars := make([][]string, 0, len(p.env.vars))
 	for _, v := range p.env.vars {
 		vars = append(vars, []string{v.Name})
@@ -191,34 +198,6 @@ func (p *Program) Reads(path ...string) bool { return reads(p.ast.NativeRep().Ex
 
 // Fields returns the fields of a path that the expression reads, has() included.
 func (p *Program) Fields(path ...string) []string { return fields(p.ast.NativeRep().Expr(), path) }
-
-// Source is an expression that was parsed but not checked: what it reads does
-// not depend on types.
-type Source struct{ tree ast.Expr }
-
-// Parse reads an expression without checking its types.
-func (e *Env) Parse(src string) (*Source, error) {
-	c, err := e.build()
-	if err != nil {
-		return nil, err
-	}
-	parsed, iss := c.Parse(src)
-	if iss.Err() != nil {
-		return nil, e.problem(nil, iss)
-	}
-	return &Source{parsed.NativeRep().Expr()}, nil
-}
-
-// Reads says whether the expression reads a variable or a field of it.
-func (s *Source) Reads(path ...string) bool { return reads(s.tree, path) }
-
-// Fields returns the fields of a path that the expression reads, has() included.
-func (s *Source) Fields(path ...string) []string { return fields(s.tree, path) }
-
-// Guarded says whether every read of path.field stands behind has(path.field).
-func (s *Source) Guarded(field string, path ...string) bool {
-	return guarded(s.tree, append(append([]string(nil), path...), field), false)
-}
 
 // EvalRaw returns the value as it is, to be an input of another evaluation: it
 // may be unknown, and it is not copied.

@@ -101,6 +101,34 @@ func children(x ast.Expr) []ast.Expr {
 	return nil
 }
 
+// needsInput says that x has no value before its variables have one. It may miss
+// some such expressions, but never calls a constant one so.
+func (e *Env) needsInput(x ast.Expr) bool {
+	needs := e.needsInput
+	switch x.Kind() {
+	case ast.IdentKind:
+		return slices.ContainsFunc(e.vars, func(v Var) bool { return v.Name == x.AsIdent() })
+	case ast.ComprehensionKind:
+		// The loop may never run, and its names are its own.
+		return needs(x.AsComprehension().IterRange())
+	case ast.CallKind:
+		c := x.AsCall()
+		switch c.FunctionName() {
+		case operators.LogicalAnd, operators.LogicalOr:
+			return !slices.ContainsFunc(c.Args(), func(a ast.Expr) bool { return !needs(a) })
+		case operators.Conditional:
+			return needs(c.Args()[0])
+		case operators.In:
+			if list := c.Args()[1]; list.Kind() == ast.ListKind && list.AsList().Size() == 0 {
+				return false // nothing is in an empty list
+			}
+		case "or", "orValue": // read the rest only where the first has no value
+			return c.IsMemberFunction() && needs(c.Target())
+		}
+	}
+	return slices.ContainsFunc(children(x), needs)
+}
+
 // guarded says whether every read of path in x happens only where has(path)
 // held. CEL's && and || absorb an error on either side, so the order of the
 // two does not matter.

@@ -127,7 +127,7 @@ func (c *compiler) newMatrix(path, src string, tools []*Tool) *matrix {
 	if src == "" {
 		return m
 	}
-	source, err := c.environment(&Tool{}).env.Parse(src)
+	source, err := expr.Parse(src)
 	if err != nil {
 		m.fail("", path, err)
 		return m
@@ -187,9 +187,9 @@ func (m *matrix) compileFor(t *Tool) *expr.Program {
 	}
 	var p *expr.Program
 	if m.text {
-		p, err = env.String(m.src)
+		p, err = m.source.Text(env)
 	} else {
-		p, err = env.Bool(m.src)
+		p, err = m.source.Bool(env)
 	}
 	if err == nil {
 		return p
