@@ -256,6 +256,11 @@ func (s *stream) finish(out *message.Output) error {
 			return err
 		}
 	}
+	for _, w := range out.Warnings {
+		if err := s.tell("", "", event.Warning{Message: w}); err != nil {
+			return err
+		}
+	}
 	answer := event.ModelResponse{
 		Model: out.Model, Finish: out.Finish, Tokens: out.Usage, Cost: s.loop.Limits.cost(out.Model, out.Usage),
 		DurationMs: s.loop.Now().Sub(s.started).Milliseconds(),
