@@ -1,0 +1,38 @@
+package fallback
+
+import (
+	"errors"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+)
+
+// attempts counts the requests to one model by the retries it tells of.
+type attempts struct {
+	emit    func(message.Delta) error
+	last    *message.Retry
+	stopped bool
+}
+
+// watch hands a delta on. An error of the watcher ends everything: it says
+// nothing about the model.
+func (a *attempts) watch(d message.Delta) error {
+	if d.Kind == message.DeltaRetry {
+		a.last = d.Retry
+	}
+	err := a.emit(d)
+	a.stopped = a.stopped || err != nil
+	return err
+}
+
+// turn is the retry that tells of the model asked next.
+func (a *attempts) turn(err error, next string) *message.Retry {
+	r := &message.Retry{Attempt: 1, Attempts: 1, Class: "unavailable", Error: err.Error(), Fallback: next}
+	if a.last != nil {
+		r.Attempt, r.Attempts = a.last.Attempt+1, a.last.Attempts
+	}
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		r.Class = e.Class
+	}
+	return r
+}
