@@ -131,8 +131,6 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        90 * time.Second,
 		DisableCompression:     true,
-		ReadBufferSize:         32 << 10,
-		WriteBufferSize:        32 << 10,
 		MaxResponseHeaderBytes: 256 << 10,
 	}
 }
