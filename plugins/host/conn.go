@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,7 +21,14 @@ const (
 	maxParameters  = 256 << 10
 )
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// callable says whether a model can be offered a tool of this name: 1 to 64
+// letters, digits, _ and -.
+func callable(name string) bool {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return len(name) >= 1 && len(name) <= 64 && !strings.ContainsFunc(name, strange)
+}
 
 // connect dials the socket. The connection is made by the first RPC, which is
 // Describe, and never again: without the socket's file a second dial fails, and
@@ -63,7 +70,7 @@ func (p *Plugin) describe(ctx context.Context) ([]ToolInfo, error) {
 	for _, t := range resp.GetTools() {
 		var object map[string]json.RawMessage
 		switch {
-		case !toolName.MatchString(t.GetName()):
+		case !callable(t.GetName()):
 			return nil, broken("it describes a tool named %q, which is not one of [A-Za-z0-9_-]{1,64}", excerpt(t.GetName()))
 		case seen[t.GetName()]:
 			return nil, broken("it describes two tools named %q", t.GetName())

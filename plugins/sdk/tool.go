@@ -7,13 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// names are the names a model can be offered.
-var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// callable says whether a model can be offered a tool of this name: 1 to 64
+// letters, digits, _ and -.
+func callable(name string) bool {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return len(name) >= 1 && len(name) <= 64 && !strings.ContainsFunc(name, strange)
+}
 
 // Tool is a function with a name, a description and a schema. New makes one.
 type Tool struct {
@@ -77,7 +83,7 @@ func (t Tool) Parameters() json.RawMessage { return t.parameters }
 
 // check refuses what could not be offered to a model and keeps the compiled schema.
 func (t *Tool) check() error {
-	if !names.MatchString(t.name) {
+	if !callable(t.name) {
 		return fmt.Errorf("the name is not one of [A-Za-z0-9_-]{1,64}")
 	}
 	var s jsonschema.Schema

@@ -51,7 +51,9 @@ type Approver interface {
 // fileLimit bounds a file of approvals.
 const fileLimit = 1 << 20
 
-var hashLine = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var hashLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+})
 
 // Parse reads the value of --approve: never, prompt, all, all,R3 or a file with
 // one call hash a line. An empty value is ModeAuto.
@@ -101,7 +103,7 @@ func parseHashes(r io.Reader) (map[string]int, error) {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}
-		if !hashLine.MatchString(text) {
+		if !hashLine().MatchString(text) {
 			return nil, fmt.Errorf("line %d is no call hash: want sha256: and 64 hex digits", n)
 		}
 		hashes[text]++

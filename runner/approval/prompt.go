@@ -236,7 +236,7 @@ func writeFields(b *bytes.Buffer, raw json.RawMessage) {
 			text = plain(fields[n])
 		}
 		label := n
-		if !ordinary.MatchString(n) || slices.Contains(ours, n) {
+		if !ordinary().MatchString(n) || slices.Contains(ours, n) {
 			label = fmt.Sprintf("argument %q", Visible(n, false))
 		}
 		writeField(b, label, text)
@@ -246,7 +246,9 @@ func writeFields(b *bytes.Buffer, raw json.RawMessage) {
 // ours are the labels of our own lines, which no argument may pass for.
 var ours = []string{"why", "rule", "facts", "hash", "arguments"}
 
-var ordinary = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+var ordinary = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+})
 
 // plain writes a value without the escapes that JSON does not need: a person
 // reads what the tool will read.

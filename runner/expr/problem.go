@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/spell"
 	"github.com/google/cel-go/cel"
@@ -31,9 +32,15 @@ func (e *Error) Error() string {
 }
 
 var (
-	undefinedField  = regexp.MustCompile(`^undefined field '(.*)'$`)
-	undeclaredName  = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
-	noOverload      = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	undefinedField = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^undefined field '(.*)'$`)
+	})
+	undeclaredName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	})
+	noOverload = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	})
 	operatorSpelled = strings.NewReplacer("_==_", "==", "_!=_", "!=", "_&&_", "&&", "_||_", "||", "!_", "!",
 		"_<_", "<", "_<=_", "<=", "_>_", ">", "_>=_", ">=", "_+_", "+", "_-_", "-", "_*_", "*", "_/_", "/", "_%_", "%", "@in", "in", "_[_]", "[]", "_?_:_", "?:")
 )
@@ -49,12 +56,12 @@ func (e *Env) problem(tree *ast.AST, iss *cel.Issues) error {
 	if p.Line < 1 {
 		p.Line, p.Col = 1, 1
 	}
-	if m := undefinedField.FindStringSubmatch(first.Message); m != nil {
+	if m := undefinedField().FindStringSubmatch(first.Message); m != nil {
 		e.explainField(p, tree, first.ExprID, m[1])
-	} else if m := undeclaredName.FindStringSubmatch(first.Message); m != nil {
+	} else if m := undeclaredName().FindStringSubmatch(first.Message); m != nil {
 		p.Message = fmt.Sprintf("there is no variable or function %s", m[1])
 		p.Suggestion = Nearest(m[1], e.names())
-	} else if m := noOverload.FindStringSubmatch(first.Message); m != nil {
+	} else if m := noOverload().FindStringSubmatch(first.Message); m != nil {
 		p.Message = fmt.Sprintf("%s does not work on %s", operatorSpelled.Replace(m[1]), m[2])
 	} else if tree == nil {
 		p.Message = "syntax error: " + p.Message

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,13 +193,21 @@ func (c *converter) resolve(s *schema) *schema {
 }
 
 var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	reserved   = []string{
+	reserved = []string{
 		"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
 		"package", "namespace", "return", "var", "void", "while",
 	}
 	escapes = strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__")
 )
+
+// isIdentifier says whether CEL can read a name: letters, digits and _, not
+// beginning with a digit.
+func isIdentifier(name string) bool {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
+	}
+	return name != "" && (name[0] < '0' || name[0] > '9') && !strings.ContainsFunc(name, strange)
+}
 
 // Identifier writes a JSON name as a CEL identifier by Kubernetes' rules:
 // "max-size" is max__dash__size, "in" is __in__.
@@ -208,11 +215,11 @@ func Identifier(name string) string {
 	if slices.Contains(reserved, name) {
 		return "__" + name + "__"
 	}
-	if identifier.MatchString(name) && !strings.Contains(name, "__") {
+	if isIdentifier(name) && !strings.Contains(name, "__") {
 		return name
 	}
 	escaped := escapes.Replace(name)
-	if identifier.MatchString(escaped) {
+	if isIdentifier(escaped) {
 		return escaped
 	}
 	return name

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -212,14 +213,16 @@ func (d *Document) conceal(s string) string {
 		}
 		s = strings.ReplaceAll(s, secret, hiddenText)
 	}
-	return credential.ReplaceAllString(s, "${1}"+hiddenText)
+	return credential().ReplaceAllString(s, "${1}"+hiddenText)
 }
 
 // hiddenText stands where a credential stood.
 const hiddenText = "***"
 
 // credential finds what looks like one in a line that could not be understood.
-var credential = regexp.MustCompile(`(?i)((?:api_?key|token|secret|password|authorization)["']?\s*:\s*)[^\s{\[#&*][^,}\]]*`)
+var credential = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)((?:api_?key|token|secret|password|authorization)["']?\s*:\s*)[^\s{\[#&*][^,}\]]*`)
+})
 
 // Faulty reports whether an error was found at a field or inside it.
 func (d *Document) Faulty(path string) bool {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	yaml3 "go.yaml.in/yaml/v3"
@@ -187,12 +188,14 @@ func (d *Document) duplicates() Findings {
 }
 
 // yamlLine is how the decoder tells places.
-var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
+var yamlLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`line (\d+): (.*)`)
+})
 
 // syntax turns the decoder's error into findings with places.
 func (d *Document) syntax(err error) Findings {
 	var errs Findings
-	for _, m := range yamlLine.FindAllStringSubmatch(err.Error(), -1) {
+	for _, m := range yamlLine().FindAllStringSubmatch(err.Error(), -1) {
 		n, _ := strconv.Atoi(m[1])
 		f := Finding{Severity: Error, Message: "YAML: " + m[2]}
 		line := d.text.lineAt(d.text.line + n - 1)

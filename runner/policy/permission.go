@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
@@ -45,7 +46,7 @@ func (c *compiler) compilePermissions() {
 		} else if len(c.tools) > 0 && !slices.ContainsFunc(known, func(k string) bool { return k != "" && glob(p.Permission, k) }) {
 			c.report(Problem{Path: field + ".permission", Message: fmt.Sprintf("no tool is called %s", p.Permission), Suggestion: expr.Nearest(p.Permission, known), Warning: true})
 		}
-		if m := braces.FindString(pattern); m != "" {
+		if m := braces().FindString(pattern); m != "" {
 			c.report(Problem{Path: field + ".pattern", Message: fmt.Sprintf("%s is taken literally", m), Suggestion: "only * and ? are special: write one entry for each case", Warning: true})
 		}
 		if strings.Contains(pattern, "/../") || strings.HasPrefix(pattern, "../") {
@@ -56,13 +57,17 @@ func (c *compiler) compilePermissions() {
 }
 
 var (
-	braces       = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[^\]]+\]`)
-	flagCluster  = regexp.MustCompile(`(?:^|[\s*])-([A-Za-z]+)(?:[\s*]|$)`)
+	braces = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[^\]]+\]`)
+	})
+	flagCluster = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|[\s*])-([A-Za-z]+)(?:[\s*]|$)`)
+	})
 	longAsLetter = map[string]string{"recursive": "r", "force": "f", "all": "a", "delete": "d"}
 )
 
 func cluster(pattern string) string {
-	if m := flagCluster.FindStringSubmatch(pattern); m != nil {
+	if m := flagCluster().FindStringSubmatch(pattern); m != nil {
 		return m[1]
 	}
 	return ""

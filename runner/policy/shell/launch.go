@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 var (
@@ -233,17 +234,23 @@ func sedParts(script string) []string {
 
 var (
 	sedAddress = `(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)?(?:,(?:\d+|\$|[+~]\d+|/(?:[^/\\\n]|\\.)*/I?))?\s*!?\s*`
-	sedSimple  = regexp.MustCompile(`^\s*` + sedAddress + `[pdqQ=DGhHxnNP]?\s*\d*\s*$`)
-	sedReplace = regexp.MustCompile(`^\s*` + sedAddress + `[sy]([^\sA-Za-z0-9\\])(.*)$`)
-	sedFlags   = regexp.MustCompile(`^[gpiIm0-9]*\s*$`)
+	sedSimple  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*` + sedAddress + `[pdqQ=DGhHxnNP]?\s*\d*\s*$`)
+	})
+	sedReplace = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*` + sedAddress + `[sy]([^\sA-Za-z0-9\\])(.*)$`)
+	})
+	sedFlags = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[gpiIm0-9]*\s*$`)
+	})
 )
 
 // harmlessSed says that one sed command neither runs nor reads nor writes.
 func harmlessSed(part string) bool {
-	if sedSimple.MatchString(part) {
+	if sedSimple().MatchString(part) {
 		return true
 	}
-	m := sedReplace.FindStringSubmatch(part)
+	m := sedReplace().FindStringSubmatch(part)
 	if m == nil {
 		return false
 	}
@@ -254,7 +261,7 @@ func harmlessSed(part string) bool {
 			i++
 		case m[1][0]:
 			if seen++; seen == 2 {
-				return sedFlags.MatchString(rest[i+1:])
+				return sedFlags().MatchString(rest[i+1:])
 			}
 		}
 	}
@@ -465,7 +472,9 @@ func rsync(a *analyser, name string, args []word, sc *scope) {
 	a.operands(mode, local, sc)
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+})
 
 // builtin judges shell builtins that read or set variables by name: a name may
 // be an array element whose index is evaluated.
@@ -495,7 +504,7 @@ func builtin(a *analyser, name string, args []word, sc *scope) {
 			if w.split && !w.known {
 				a.dynamic("a test with a word that is not known")
 			}
-			if w.known && (w.text == "-v" || w.text == "-R") && i+1 < len(args) && (!args[i+1].known || !plainName.MatchString(args[i+1].text)) {
+			if w.known && (w.text == "-v" || w.text == "-R") && i+1 < len(args) && (!args[i+1].known || !plainName().MatchString(args[i+1].text)) {
 				a.dynamic("a test that evaluates an index")
 			}
 		}
@@ -504,7 +513,7 @@ func builtin(a *analyser, name string, args []word, sc *scope) {
 
 func (a *analyser) assigned(names []word) {
 	for _, w := range names {
-		if !w.known || !plainName.MatchString(w.text) || selects(w.text) {
+		if !w.known || !plainName().MatchString(w.text) || selects(w.text) {
 			a.dynamic("a variable that is set by name")
 			continue
 		}
