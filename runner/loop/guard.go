@@ -133,12 +133,21 @@ func (g *guard) uniform(from, to int) bool {
 	return true
 }
 
-// polls says whether the rounds at the end brought different results. A call
-// whose result is not there yet shows no change.
+// polls says whether the rounds at the end, and what is there of the one before
+// them, brought different results. A call whose result is not there yet shows no
+// change.
 func (g *guard) polls(period, rounds int) bool {
-	for first := len(g.calls) - rounds*period; rounds > 1 && first < len(g.calls)-(rounds-1)*period; first++ {
+	if rounds == 0 {
+		return false
+	}
+	n := len(g.calls)
+	start := n - rounds*period
+	for start > 0 && g.calls[start-1].call == g.calls[start-1+period].call {
+		start--
+	}
+	for first := start; first < min(start+period, n); first++ {
 		known := ""
-		for i := first; i < len(g.calls); i += period {
+		for i := first; i < n; i += period {
 			switch result := g.calls[i].result; {
 			case result == "" || result == known:
 			case known != "":
