@@ -19,9 +19,11 @@ const agentSchema = `{"description":"Agent declares who works: its instructions,
 	`"timeout":{"default":"10m","description":"Timeout bounds how long a question stays open.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
 	`"type":"object"},` +
 	`"context":{"default":{},` +
-	`"description":"Context says what happens when the conversation grows too long for the model.","properties":{"compactAtPercent":{"default":80,"description":"CompactAtPercent is the share of the model's context window, in percent,\nat which the conversation is shortened.","format":"int32","maximum":100,"minimum":10,"type":"integer"},` +
-	`"keepRecentTokens":{"default":15000,"description":"KeepRecentTokens is how much of the newest conversation is kept word for word.","format":"int64","minimum":0,"type":"integer"},` +
-	`"pruneToolOutput":{"default":true,"description":"PruneToolOutput drops old tool output before anything is summarised.","type":"boolean"}},` +
+	`"description":"Context says what happens when the conversation grows too long for the model.","properties":{"compactAtPercent":{"default":80,"description":"CompactAtPercent is the share of the model's context window, in percent,\nat which the conversation is shortened: a summary replaces all but the\nprompt and the newest steps. Without spec.contextWindow of the Model that\nhappens only when the provider refuses a request as too long. 0 is never:\nthe run then ends with reason ContextExhausted and exit code 5.","format":"int32","maximum":100,"minimum":0,"type":"integer"},` +
+	`"keepRecentTokens":{"default":15000,"description":"KeepRecentTokens is how much of the newest steps is kept word for word.","format":"int64","minimum":0,"type":"integer"},` +
+	`"modelRef":{"description":"ModelRef names the Model that writes the summaries. Default: the agent's.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"pruneToolOutput":{"default":true,"description":"PruneToolOutput takes old tool output out of the conversation before\nanything is summarised; the model can read it again.","type":"boolean"}},` +
 	`"type":"object"},` +
 	`"contextFiles":{"description":"ContextFiles are names of files whose text is added to the system prompt\nas untrusted project context. The nearest file wins; each is cut at 32 KiB.\nExample: [\"AGENTS.md\"].","items":{"type":"string"},` +
 	`"maxItems":16,"type":"array"},` +

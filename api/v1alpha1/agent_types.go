@@ -189,18 +189,25 @@ type LoopGuard struct {
 // ContextPolicy says how a long conversation is shortened.
 type ContextPolicy struct {
 	// CompactAtPercent is the share of the model's context window, in percent,
-	// at which the conversation is shortened.
+	// at which the conversation is shortened: a summary replaces all but the
+	// prompt and the newest steps. Without spec.contextWindow of the Model that
+	// happens only when the provider refuses a request as too long. 0 is never:
+	// the run then ends with reason ContextExhausted and exit code 5.
 	// +kubebuilder:default=80
-	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
-	CompactAtPercent int32 `json:"compactAtPercent,omitempty"`
-	// KeepRecentTokens is how much of the newest conversation is kept word for word.
+	CompactAtPercent *int32 `json:"compactAtPercent,omitempty"`
+	// ModelRef names the Model that writes the summaries. Default: the agent's.
+	// +optional
+	ModelRef *Reference `json:"modelRef,omitempty"`
+	// KeepRecentTokens is how much of the newest steps is kept word for word.
 	// +kubebuilder:default=15000
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	KeepRecentTokens *int64 `json:"keepRecentTokens,omitempty"`
-	// PruneToolOutput drops old tool output before anything is summarised.
+	// PruneToolOutput takes old tool output out of the conversation before
+	// anything is summarised; the model can read it again.
 	// +kubebuilder:default=true
 	// +optional
 	PruneToolOutput *bool `json:"pruneToolOutput,omitempty"`

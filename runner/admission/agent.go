@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"path"
 	"time"
 
@@ -42,6 +43,7 @@ func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
 	a.positive(d, "spec.limits.timeout", ag.Spec.Limits.Timeout.Duration)
 	a.positive(d, "spec.approvals.timeout", ag.Spec.Approvals.Timeout.Duration)
 	a.costs(d, ag)
+	a.context(d, ag)
 }
 
 // agentTools resolves the names of an agent's tools and looks for two tools
@@ -86,6 +88,31 @@ func (a *admitter) costs(d *manifest.Document, ag *v1alpha1.Agent) {
 	if ok && m.Object.Spec.Pricing == nil && m.Object.Spec.Provider != v1alpha1.ProviderScripted {
 		a.add(d.Warnf("spec.limits.maxCost", "model %q has no pricing, so its cost is unknown: a run ends at once with BudgetExceeded", m.Object.Name).
 			With("write spec.pricing in the Model"))
+	}
+}
+
+// context looks at what is done about a conversation that grows too long.
+func (a *admitter) context(d *manifest.Document, ag *v1alpha1.Agent) {
+	c := &ag.Spec.Context
+	if c.ModelRef != nil {
+		a.reference(d, "spec.context.modelRef.name", v1alpha1.KindModel, c.ModelRef.Name, names(a.catalog.Models))
+	}
+	m, ok := a.catalog.Models[ag.Spec.ModelRef.Name]
+	if !ok || m.Object.Spec.ContextWindow == 0 || c.CompactAtPercent == nil || c.KeepRecentTokens == nil || *c.CompactAtPercent == 0 {
+		return
+	}
+	const bytesPerToken, byDefault = 4, 15000
+	fixed, keep := int64(len(ag.Spec.Instructions))/bytesPerToken, *c.KeepRecentTokens
+	trigger := m.Object.Spec.ContextWindow * int64(*c.CompactAtPercent) / 100
+	where := fmt.Sprintf("the conversation is shortened at %d (%d %% of the %d that model %q holds)",
+		trigger, *c.CompactAtPercent, m.Object.Spec.ContextWindow, m.Object.Name)
+	switch {
+	case fixed >= trigger:
+		a.add(d.Warnf("spec.instructions", "they are about %d tokens, and %s: there is no room for it", fixed, where).
+			With("write less, or raise spec.contextWindow of the Model if it holds more"))
+	case fixed+keep >= trigger && keep != byDefault: // of what nobody asked for, less stays
+		a.add(d.Warnf("spec.context.keepRecentTokens", "with the instructions they are about %d tokens, and %s: less of them can stay", fixed+keep, where).
+			With("lower it, or raise spec.contextWindow of the Model if it holds more"))
 	}
 }
 

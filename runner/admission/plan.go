@@ -26,10 +26,12 @@ type ResolveOptions struct {
 // Plan is everything a run is made of. It can be written as JSON and read
 // again, so a resumed run needs no manifests. It must not be changed.
 type Plan struct {
-	Agent    *v1alpha1.Agent    `json:"agent"`
-	Model    *v1alpha1.Model    `json:"model"`
-	Tools    []PlannedTool      `json:"tools"`
-	Policies []*v1alpha1.Policy `json:"policies"`
+	Agent *v1alpha1.Agent `json:"agent"`
+	Model *v1alpha1.Model `json:"model"`
+	// Summarizer writes the summaries of a long conversation; nil is the Model.
+	Summarizer *v1alpha1.Model    `json:"summarizer,omitempty"`
+	Tools      []PlannedTool      `json:"tools"`
+	Policies   []*v1alpha1.Policy `json:"policies"`
 	// Run is nil when the run was started without a Run object.
 	Run *v1alpha1.Run `json:"run,omitempty"`
 	// Limits are those of the agent, narrowed by the run.
@@ -69,6 +71,9 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	p.Model = model.Object.DeepCopy()
 	absoluteModel(p.Model, model.Doc.Dir)
 	p.declare(model.Doc)
+	if err := c.planSummarizer(p); err != nil {
+		return nil, err
+	}
 	if err := c.planTools(p); err != nil {
 		return nil, err
 	}
@@ -169,6 +174,23 @@ func (c *Catalog) chooseModel(name string, agent *v1alpha1.Agent) (Entry[v1alpha
 		return m, missing(v1alpha1.KindModel, name, names(c.Models))
 	}
 	return m, nil
+}
+
+// planSummarizer takes the model that writes the agent's summaries, where that
+// is another one than the agent's own.
+func (c *Catalog) planSummarizer(p *Plan) error {
+	ref := p.Agent.Spec.Context.ModelRef
+	if ref == nil || ref.Name == p.Model.Name {
+		return nil
+	}
+	model, err := c.chooseModel(ref.Name, p.Agent)
+	if err != nil {
+		return fmt.Errorf("agent %q: spec.context.modelRef: %w", p.Agent.Name, err)
+	}
+	p.Summarizer = model.Object.DeepCopy()
+	absoluteModel(p.Summarizer, model.Doc.Dir)
+	p.declare(model.Doc)
+	return nil
 }
 
 func missing(kind, name string, known []string) error {
