@@ -29,6 +29,25 @@ func (s *session) limits() loop.Limits {
 	return limits
 }
 
+// context says when the conversation is shortened.
+func (s *session) context(p message.Prompt) loop.Context {
+	declared := s.Agent.Spec.Context
+	c := loop.Context{Window: s.Model.Spec.ContextWindow, PromptBytes: int64(len(p.System))}
+	if declared.CompactAtPercent != nil {
+		c.AtPercent = int(*declared.CompactAtPercent)
+	}
+	if declared.KeepRecentTokens != nil {
+		c.KeepRecent = *declared.KeepRecentTokens
+	}
+	if declared.PruneToolOutput != nil {
+		c.Prune = *declared.PruneToolOutput
+	}
+	for _, t := range p.Tools {
+		c.PromptBytes += int64(len(t.Name) + len(t.Description) + len(t.Parameters))
+	}
+	return c
+}
+
 func (s *session) guard() loop.Guard {
 	g := s.Agent.Spec.LoopGuard
 	return loop.Guard{Identical: int(g.IdenticalCalls), Cycles: int(g.Cycles), Act: string(g.OnDetect)}

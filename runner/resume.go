@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"sync"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/workspace"
 )
 
 // ResumeOptions say which run goes on and how. Ref is required. Everything else
@@ -113,7 +113,7 @@ func takeUp(ctx context.Context, found journal.Found, o *ResumeOptions) (*sessio
 		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill,
 		Timeout: o.Timeout, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
-	s.id, s.dir = found.ID, found.Dir
+	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)
 	if s.plan, err = r.plan(seen[0], o); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -153,19 +153,16 @@ func (s *session) resumed() error {
 	return s.recorder.Sync()
 }
 
-// fresh makes room for files that were being copied when the run was
-// interrupted: no program has seen them.
-func (s *session) fresh() error {
-	if s.view.Attempt == 1 || s.plan.files.Strategy == v1alpha1.StrategyInPlace {
-		return nil
-	}
-	if err := os.RemoveAll(s.plan.files.Dir); err != nil {
-		return fmt.Errorf("remove a half-made copy of the workspace: %w", err)
-	}
-	return nil
-}
-
 // reopen takes up the files as the interrupted run has left them.
-func (s *session) reopen(context.Context) error {
-	return errors.New("the files of an interrupted run cannot be taken up yet")
+func (s *session) reopen(ctx context.Context) (err error) {
+	var base *workspace.Snapshot
+	if id := s.view.Snapshot; id != "" {
+		if base, err = workspace.ReadSnapshot(s.journal, id); err != nil {
+			return err
+		}
+		s.snapshot = func() error { return nil }
+		s.touched.Store(true)
+	}
+	s.files, err = workspace.Open(ctx, s.plan.files, base)
+	return err
 }

@@ -190,7 +190,8 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
-	conversation, err := s.conversation(key, message.Prompt{System: s.system, Tools: toolbox.Specs(gate.HiddenTools())})
+	offered := message.Prompt{System: s.system, Tools: toolbox.Specs(gate.HiddenTools())}
+	conversation, err := s.conversation(key, offered)
 	if err != nil {
 		return loop.End{}, err
 	}
@@ -202,6 +203,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	cfg := loop.Config{
 		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
 		View: s.view, Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+		Context: s.context(offered),
 	}
 	if cfg.Answer, err = s.answer(); err != nil {
 		return loop.End{}, err
@@ -283,11 +285,8 @@ func (s *session) workspace(ctx context.Context) (string, error) {
 // prepare gives the run its files, or takes up those of an interrupted run.
 func (s *session) prepare(ctx context.Context) (err error) {
 	s.plan.files.Blobs = s.journal
-	if s.view.Snapshot != "" {
+	if s.view.Attempt > 1 {
 		return s.reopen(ctx)
-	}
-	if err := s.fresh(); err != nil {
-		return err
 	}
 	s.files, err = workspace.Prepare(ctx, s.plan.files)
 	return err

@@ -46,7 +46,12 @@ func (l *loop) recall() (current *message.Message, err error) {
 }
 
 // modelOf returns the model that wrote a message, or will read it.
-func (l *loop) modelOf(*message.Message) Model { return l.Model }
+func (l *loop) modelOf(m *message.Message) Model {
+	if m.Summary && l.Context.Summarizer != nil {
+		return l.Context.Summarizer
+	}
+	return l.Model
+}
 
 func pruned(m *message.Message) bool {
 	return slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Compacted != 0 })
