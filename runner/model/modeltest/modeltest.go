@@ -468,10 +468,10 @@ func (s suite) faults(t *testing.T) {
 // everyCut breaks a stream behind every byte: the answer is whole or the
 // request is sent again, and nothing is ever half.
 func (s suite) everyCut(t *testing.T) {
-	a := Answer{Text: "ok", Calls: []Call{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}}, NoDone: true}
+	a := Answer{Text: "ok", Calls: []Call{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"☃"}`}}, NoDone: true}
 	want := &message.Output{
 		Text: "ok", Finish: message.FinishToolCalls,
-		Calls: []message.CallRequest{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}},
+		Calls: []message.CallRequest{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"☃"}`}},
 	}
 	size := len(a.Stream())
 	for name, cut := range map[string]func(Step, int) Step{"broken": Step.CutAt, "ended": Step.EndAt} {

@@ -1,0 +1,116 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/modeltest"
+)
+
+// pieces hands out n bytes at a time, as a network does.
+type pieces struct {
+	r io.Reader
+	n int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.n)]) }
+
+func readAnswer(t *testing.T, r io.Reader) (*message.Output, error) {
+	t.Helper()
+	a := &answer{emit: func(message.Delta) error { return nil }}
+	if err := events(t.Context(), bufio.NewReaderSize(r, 64), idleStall(), a); err != nil {
+		return nil, err
+	}
+	return a.output(), nil
+}
+
+// FuzzArguments splits what a model writes at every place and by every layer:
+// the arguments over chunks, the chunks over reads. It arrives as it was written.
+func FuzzArguments(f *testing.F) {
+	for _, args := range []string{"", "{}", `{"command":"ls -la \"ü\" | head\n"}`, `{"cut": `, "not JSON", "\x00\x1f", "☃😀\u2028", `{"a":{"b":[1,2,{"c":null}]}}`, `{"a":1}{"a":2}`} {
+		f.Add(args, "read", 1, 1)
+		f.Add(args, "", 3, 7)
+	}
+	f.Fuzz(func(t *testing.T, args, tool string, size, network int) {
+		if len(args) > 4096 || len(tool) > 64 {
+			return
+		}
+		size, network = 1+(size&0x3f), 1+(network&0x1ff)
+		if tool == "" {
+			tool = "bash"
+		}
+		a := modeltest.Answer{
+			Text: "I call.", TextSize: size, ArgsSize: size,
+			Calls: []modeltest.Call{{ID: "call_a", Tool: tool, Args: args}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
+		}
+		want := &message.Output{
+			Text: "I call.", Finish: message.FinishToolCalls,
+			// What is no text was replaced when the server wrote its JSON.
+			Calls: []message.CallRequest{{ID: "call_a", Tool: throughJSON(t, tool), Args: throughJSON(t, args)}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
+		}
+		stream := a.Stream()
+		for name, r := range map[string]io.Reader{
+			"pieces": &pieces{bytes.NewReader(stream), network}, "bytes": iotest.OneByteReader(bytes.NewReader(stream)), "with the end": iotest.DataErrReader(bytes.NewReader(stream)),
+		} {
+			got, err := readAnswer(t, r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Fatalf("%s: chunks of %d, reads of %d (-want +got):\n%s", name, size, network, d)
+			}
+		}
+	})
+}
+
+// throughJSON is a text after a way through JSON. A server that cuts arguments never
+// cuts inside what the encoder takes for a character.
+func throughJSON(t *testing.T, s string) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out string
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// FuzzStream reads any bytes as an answer: however they arrive, they come to
+// the same, and a stream that was cut is never a whole answer with half a call.
+func FuzzStream(f *testing.F) {
+	whole := modeltest.Answer{
+		Text: "ok", Reasoning: "hm", Calls: []modeltest.Call{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
+		Usage: &modeltest.Usage{Prompt: 3, Completion: 4},
+	}.Stream()
+	f.Add(whole, 5)
+	f.Add(whole[:len(whole)/2], 1)
+	f.Add([]byte("data: {\"usage\":{\"prompt_tokens\":NaN}}\r\n\r\ndata: [DONE]\n\n"), 3)
+	f.Add([]byte(": ping\n\nevent: error\ndata: {\"message\":\"no\"}\n\n"), 2)
+	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}},{\"index\":7}]},\"finish_reason\":\"stop\"}]}\n\n"), 9)
+	f.Fuzz(func(t *testing.T, stream []byte, network int) {
+		if len(stream) > 1<<16 {
+			return
+		}
+		want, err := readAnswer(t, bytes.NewReader(stream))
+		got, err2 := readAnswer(t, &pieces{bytes.NewReader(stream), 1 + (network & 0xff)})
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("%q: %v at once, %v in pieces", stream, err, err2)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%q: at once and in pieces differ (-once +pieces):\n%s", stream, d)
+		}
+		if err == nil && (want.Finish == "" || len(want.Calls) > 0 && want.Finish == message.FinishStop) {
+			t.Fatalf("%q: an answer without an end: %+v", stream, want)
+		}
+	})
+}
