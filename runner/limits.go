@@ -3,9 +3,7 @@ package runner
 import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -15,16 +13,7 @@ func (s *session) limits() loop.Limits {
 	micros, _ := l.MaxCost.Micros() // admission has checked it
 	limits := loop.Limits{
 		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: message.Cost(micros) * 1_000_000,
-		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(),
-	}
-	switch p := s.Model.Spec.Pricing; {
-	case s.Model.Spec.Provider == v1alpha1.ProviderScripted:
-		limits.Price = func(message.ModelRef, message.Usage) (message.Cost, bool) { return 0, true }
-	case p != nil:
-		limits.Price = func(_ message.ModelRef, u message.Usage) (message.Cost, bool) {
-			cost, err := model.Cost(*p, u)
-			return cost, err == nil
-		}
+		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Price: s.price(),
 	}
 	return limits
 }

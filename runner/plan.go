@@ -199,16 +199,17 @@ func (p *plan) git() bool {
 // deadline is the wall time of the run.
 func (p *plan) deadline() time.Duration { return p.Limits.Timeout.Duration }
 
-// reserve is the most an answer may hold, where the model's parameters say so.
+// reserve is the most an answer may hold, where the parameters of a model that
+// may answer say so.
 func (p *plan) reserve() int64 {
-	if p.Model.Spec.Parameters == nil {
-		return 0
+	var most int64
+	for _, m := range p.models() {
+		var params struct {
+			MaxOutputTokens int64 `json:"maxOutputTokens"`
+		}
+		if m.Spec.Parameters != nil && json.Unmarshal(m.Spec.Parameters.Raw, &params) == nil {
+			most = max(most, params.MaxOutputTokens)
+		}
 	}
-	var params struct {
-		MaxOutputTokens int64 `json:"maxOutputTokens"`
-	}
-	if json.Unmarshal(p.Model.Spec.Parameters.Raw, &params) != nil {
-		return 0
-	}
-	return max(0, params.MaxOutputTokens)
+	return most
 }

@@ -19,16 +19,41 @@ const OuterIsolationEnv = "AGENTCTL_OUTER_ISOLATION"
 
 func outerIsolation() string { return os.Getenv(OuterIsolationEnv) }
 
+// credentials are the keys of the models by name.
+type credentials map[string]credential
+
+// credential is a key, or why there is none.
+type credential struct {
+	key secret.Value
+	err error
+}
+
+// of returns the key of a model, the zero Value for one that wants none.
+func (c credentials) of(m *v1alpha1.Model) (secret.Value, error) {
+	k := c[m.Name]
+	return k.key, k.err
+}
+
 // secrets resolves every reference of the plan, before anything is started. From
-// here on nothing that is written, shown or sent holds their values.
-func (s *session) secrets(ctx context.Context) (key secret.Value, err error) {
+// here on nothing that is written, shown or sent holds their values. Only the
+// agent's own model must have its key: that of another counts when it is asked.
+func (s *session) secrets(ctx context.Context) (credentials, error) {
 	r := secret.Resolver{Exec: s.execute}
+	keys := credentials{}
 	var values []secret.Value
-	if k := s.Model.Spec.APIKey; k != nil {
-		if key, err = r.Resolve(ctx, fmt.Sprintf("model %q: spec.apiKey", s.Model.Name), k.ValueFrom); err != nil {
-			return key, err
+	for i, m := range s.everyModel() {
+		k := m.Spec.APIKey
+		if k == nil {
+			continue
 		}
-		values = append(values, key)
+		key, err := r.Resolve(ctx, fmt.Sprintf("model %q: spec.apiKey", m.Name), k.ValueFrom)
+		if err != nil && (i == 0 || ctx.Err() != nil) {
+			return nil, err
+		}
+		keys[m.Name] = credential{key, err}
+		if err == nil {
+			values = append(values, key)
+		}
 	}
 	env := map[string][]string{}
 	for _, d := range s.tools {
@@ -40,7 +65,7 @@ func (s *session) secrets(ctx context.Context) (key secret.Value, err error) {
 			if v.ValueFrom != nil {
 				value, err := r.Resolve(ctx, fmt.Sprintf("tool %q: spec.env[%d]", d.Name, i), *v.ValueFrom)
 				if err != nil {
-					return key, err
+					return nil, err
 				}
 				values = append(values, value)
 				text = value.Reveal()
@@ -50,7 +75,7 @@ func (s *session) secrets(ctx context.Context) (key secret.Value, err error) {
 	}
 	s.redactor.Store(secret.NewRedactor(values...))
 	s.pool.Dir, s.pool.Env = s.root(), env
-	return key, nil
+	return keys, nil
 }
 
 // maxSecretOutput is more than any secret has.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -142,7 +141,7 @@ func (s *session) begin() error {
 		return fmt.Errorf("write down the plan: %w", err)
 	}
 	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
-		Agent: s.Agent.Name, Model: s.modelRef(), Prompt: s.prompt, Inputs: inputs, Plan: id,
+		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Inputs: inputs, Plan: id,
 		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),
 		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.root(), Strategy: string(s.plan.files.Strategy)},
 		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
@@ -168,7 +167,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := contain(s.launcher, s.tools); err != nil {
 		return loop.End{}, err
 	}
-	key, err := s.secrets(ctx)
+	keys, err := s.secrets(ctx)
 	if err != nil {
 		return loop.End{}, err
 	}
@@ -191,13 +190,11 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		return loop.End{}, err
 	}
 	offered := message.Prompt{System: s.system, Tools: toolbox.Specs(gate.HiddenTools())}
-	conversation, err := s.conversation(key, offered)
+	conversation, err := s.conversation(keys, offered)
 	if err != nil {
 		return loop.End{}, err
 	}
-	if c, ok := conversation.(io.Closer); ok {
-		defer c.Close()
-	}
+	defer closing(conversation)()
 	approver, release := s.approver()
 	defer release()
 	cfg := loop.Config{
@@ -205,6 +202,11 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		View: s.view, Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}
+	hangUp, err := s.summarizer(keys, &cfg.Context)
+	if err != nil {
+		return loop.End{}, err
+	}
+	defer hangUp()
 	if cfg.Answer, err = s.answer(); err != nil {
 		return loop.End{}, err
 	}

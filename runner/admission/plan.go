@@ -28,6 +28,9 @@ type ResolveOptions struct {
 type Plan struct {
 	Agent *v1alpha1.Agent `json:"agent"`
 	Model *v1alpha1.Model `json:"model"`
+	// Fallbacks are the models to turn to when Model is unavailable, in order:
+	// behind each its own fallbacks, and none twice.
+	Fallbacks []*v1alpha1.Model `json:"fallbacks,omitempty"`
 	// Summarizer writes the summaries of a long conversation; nil is the Model.
 	Summarizer *v1alpha1.Model    `json:"summarizer,omitempty"`
 	Tools      []PlannedTool      `json:"tools"`
@@ -68,9 +71,8 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Model = model.Object.DeepCopy()
-	absoluteModel(p.Model, model.Doc.Dir)
-	p.declare(model.Doc)
+	p.Model = c.planModel(p, model)
+	c.planFallbacks(p, p.Model, map[string]bool{p.Model.Name: true})
 	if err := c.planSummarizer(p); err != nil {
 		return nil, err
 	}
@@ -199,6 +201,28 @@ func missing(kind, name string, known []string) error {
 		hint = listed(kind, known)
 	}
 	return fmt.Errorf("%s %q not found; %s", strings.ToLower(kind), name, hint)
+}
+
+func (c *Catalog) planModel(p *Plan, e Entry[v1alpha1.Model]) *v1alpha1.Model {
+	m := e.Object.DeepCopy()
+	absoluteModel(m, e.Doc.Dir)
+	p.declare(e.Doc)
+	return m
+}
+
+// planFallbacks adds the fallbacks of a model that are not in the plan yet.
+// Admission has refused names that lead nowhere, and circles.
+func (c *Catalog) planFallbacks(p *Plan, m *v1alpha1.Model, taken map[string]bool) {
+	for _, ref := range m.Spec.Fallbacks {
+		e, ok := c.Models[ref.Name]
+		if !ok || taken[ref.Name] {
+			continue
+		}
+		taken[ref.Name] = true
+		next := c.planModel(p, e)
+		p.Fallbacks = append(p.Fallbacks, next)
+		c.planFallbacks(p, next, taken)
+	}
 }
 
 // planTools keeps the order of the agent: the model is shown the tools in it.

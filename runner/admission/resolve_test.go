@@ -118,6 +118,39 @@ spec:
 	roundTrip(t, p)
 }
 
+// The order is that in which a reader of the manifests would turn to them.
+func TestFallbacksOfFallbacksAreInThePlan(t *testing.T) {
+	dir := t.TempDir()
+	with := func(name, more string) string {
+		return object("Model", name, "  provider: openai\n  model: "+name+"\n  apiKey: {valueFrom: {file: keys/"+name+"}}\n"+more)
+	}
+	c := admit(t, dir, object("Agent", "a", "  modelRef: {name: first}\n")+
+		with("first", "  fallbacks: [{name: second}, {name: fourth}, {name: second}]\n")+
+		with("second", "  fallbacks: [{name: third}]\n")+
+		with("third", "  fallbacks: [{name: fourth}]\n")+
+		with("fourth", "")+with("stranger", "  fallbacks: [{name: third}]\n"))
+	for model, want := range map[string][]string{"first": {"second", "third", "fourth"}, "third": {"fourth"}, "fourth": nil, "stranger": {"third", "fourth"}} {
+		p, err := c.Resolve(ResolveOptions{Model: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range p.Fallbacks {
+			got = append(got, m.Name)
+			if file := m.Spec.APIKey.ValueFrom.File; file != filepath.Join(dir, "keys", m.Name) {
+				t.Errorf("the key of %s is at %s", m.Name, file)
+			}
+			if p.Sources["model/"+m.Name] == "" {
+				t.Errorf("nobody knows where %s was declared", m.Name)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fallbacks of %s (-want +got):\n%s", model, diff)
+		}
+		roundTrip(t, p)
+	}
+}
+
 // roundTrip checks that a resumed run gets the same plan from its blob.
 func roundTrip(t *testing.T, p *Plan) {
 	t.Helper()
