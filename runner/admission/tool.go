@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -172,22 +173,31 @@ func (a *admitter) quantity(d *manifest.Document, path string, q *resource.Quant
 
 // shipped returns a built-in tool as the object it would be in a manifest.
 func shipped(name string) (*v1alpha1.Tool, error) {
+	nameless, err := anyShipped()
+	if err != nil {
+		return nil, fmt.Errorf("built-in tool %q: %w", name, err)
+	}
+	t := nameless.DeepCopy()
+	t.Name, t.Spec.Source.Builtin.Name = name, name
+	return t, nil
+}
+
+// anyShipped is what the built-in tools have in common: the defaults of the
+// schema. To apply them takes as long as to read a manifest.
+var anyShipped = sync.OnceValues(func() (*v1alpha1.Tool, error) {
 	obj := map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTool,
-		"metadata": map[string]any{"name": name},
-		"spec":     map[string]any{"source": map[string]any{"builtin": map[string]any{"name": name}}},
+		"metadata": map[string]any{},
+		"spec":     map[string]any{"source": map[string]any{"builtin": map[string]any{}}},
 	}
 	crds.ApplyDefaults(v1alpha1.KindTool, obj)
 	raw, err := json.Marshal(obj)
 	if err != nil {
-		return nil, fmt.Errorf("built-in tool %q: %w", name, err)
+		return nil, err
 	}
 	t := &v1alpha1.Tool{}
-	if err := json.Unmarshal(raw, t); err != nil {
-		return nil, fmt.Errorf("built-in tool %q: %w", name, err)
-	}
-	return t, nil
-}
+	return t, json.Unmarshal(raw, t)
+})
 
 // materialise writes out what a Tool leaves to its source.
 func materialise(t *v1alpha1.Tool) {
