@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,41 +10,111 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
+// applyMessage adds what is said: by the user, and by the model piece by piece.
+func (r *Run) applyMessage(e event.Event) error {
+	switch d := e.Data.(type) {
+	case event.UserMessage:
+		return r.user(e, d.Text, d.Synthetic)
+	case event.ModelRequest:
+		return r.request(e, d)
+	case event.ModelRetry:
+		return r.voidAttempt(e, d)
+	case event.ModelResponse:
+		return r.respond(e, d)
+	case event.ContextCompaction:
+		return r.compact(e, d)
+	case event.TextStart:
+		return r.openPart(e, message.PartText)
+	case event.ReasoningStart:
+		return r.openPart(e, message.PartReasoning)
+	case event.TextEnd:
+		return r.closePart(e, message.PartText, d.Text)
+	case event.ReasoningEnd:
+		return r.closePart(e, message.PartReasoning, d.Text)
+	case event.TextDelta, event.ReasoningDelta:
+		return nil // pieces are for watchers; the whole comes with the end of the part
+	case event.ToolInputStart:
+		return r.openCall(e, d)
+	}
+	return r.applyCall(e)
+}
+
+// add appends a message. Ids are unique, so that an event speaks of one.
+func (r *Run) add(m *message.Message) error {
+	if m.ID != "" && r.messages[m.ID] != nil {
+		return fmt.Errorf("message %q exists", m.ID)
+	}
+	r.messages[m.ID] = m
+	r.Messages = append(r.Messages, m)
+	return nil
+}
+
+func (r *Run) user(e event.Event, text string, synthetic bool) error {
+	now, model := e.Time.UnixMilli(), r.Started.Model
+	m := &message.Message{
+		ID: e.Message, Role: message.RoleUser, Agent: r.Started.Agent, Model: &model,
+		Parts: []message.Part{{ID: e.Part, Type: message.PartText, Text: text, Synthetic: synthetic, Start: now, End: now}},
+		Time:  message.Time{Created: now, Completed: now},
+	}
+	if err := r.add(m); err != nil {
+		return err
+	}
+	r.asked = m
+	return nil
+}
+
 // request opens the message that will hold the answer. A request that is still
 // open was given up: its message is void.
-func (r *Run) request(e event.Event, d event.ModelRequest) {
-	if m := r.Message(); m.Open() {
-		r.void(m, e.Time)
-	}
+func (r *Run) request(e event.Event, d event.ModelRequest) error {
 	now := e.Time.UnixMilli()
 	m := &message.Message{
-		ID: e.Message, Role: message.RoleAssistant, Agent: r.Started.Agent, Mode: r.Started.Mode, ParentID: r.lastUser(),
+		ID: e.Message, Role: message.RoleAssistant, Agent: r.Started.Agent, Mode: r.Started.Mode, ParentID: r.asked.ID,
 		Path: &message.Path{Cwd: r.Started.Workspace.Dir, Root: r.Started.Workspace.Dir}, Summary: d.Summary,
 		Time: message.Time{Created: now},
 	}
 	if !d.Summary {
 		m.Parts = []message.Part{{ID: e.Part, Type: message.PartStepStart, Step: &message.Step{Step: d.Step}, Start: now, End: now}}
 	}
-	r.Messages = append(r.Messages, m)
+	if err := r.add(m); err != nil {
+		return err
+	}
+	r.void(e.Time)
+	r.open = m
+	return nil
+}
+
+// writing returns the message of an event that adds to an answer.
+func (r *Run) writing(e event.Event) (*message.Message, error) {
+	m, err := r.message(e.Message)
+	if err == nil && m != r.open {
+		err = fmt.Errorf("message %q is not being written", m.ID)
+	}
+	return m, err
 }
 
 // respond completes the message; what was streamed before counts only now.
 func (r *Run) respond(e event.Event, d event.ModelResponse) error {
-	m, err := r.message(e.Message)
+	m, err := r.writing(e)
 	if err != nil {
 		return err
 	}
+	if m.Summary {
+		return errors.New("the answer to a request for a summary is a compaction")
+	}
 	r.answer(m, d.Model, d.Tokens, d.Cost, e.Time)
 	m.Finish = d.Finish
-	for _, c := range m.Calls() {
-		c.Raw = string(r.writing[c.CallID])
-		delete(r.writing, c.CallID)
+	for _, p := range m.Calls() {
+		if c := r.calls[p.CallID]; c.writing != nil {
+			c.Raw, c.writing = string(c.writing), nil
+		}
 	}
 	return nil
 }
 
 func (r *Run) answer(m *message.Message, by message.ModelRef, tokens message.Usage, cost *message.Cost, now time.Time) {
 	m.Model, m.Usage, m.Cost, m.Time.Completed = &by, tokens, cost, now.UnixMilli()
+	closeParts(m, now.UnixMilli())
+	r.open = nil
 	r.Tokens = r.Tokens.Add(tokens)
 	if cost == nil {
 		r.Unpriced = true
@@ -54,32 +125,57 @@ func (r *Run) answer(m *message.Message, by message.ModelRef, tokens message.Usa
 
 // voidAttempt drops what a failed attempt has streamed: no call of it has run.
 func (r *Run) voidAttempt(e event.Event, d event.ModelRetry) error {
-	m, err := r.message(e.Message)
+	m, err := r.writing(e)
 	if err != nil {
 		return err
 	}
 	r.forget(m)
-	m.Parts = slices.DeleteFunc(m.Parts, func(p message.Part) bool {
-		return p.Type != message.PartStepStart && p.Type != message.PartRetry
-	})
 	now := e.Time.UnixMilli()
 	m.Parts = append(m.Parts, message.Part{ID: e.Part, Type: message.PartRetry, Retry: &d.Retry, Start: now, End: now})
 	return nil
 }
 
-// void marks a message that will never be answered.
-func (r *Run) void(m *message.Message, now time.Time) {
-	r.forget(m)
-	m.Parts, m.Error, m.Time.Completed = nil, message.Void, now.UnixMilli()
+// void marks the open message, if there is one: it will never be answered.
+func (r *Run) void(now time.Time) {
+	if m := r.open; m != nil {
+		r.forget(m)
+		m.Error, m.Time.Completed = message.Void, now.UnixMilli()
+		r.open = nil
+	}
 }
 
-// forget drops the calls of a message that was not completed.
+// forget drops what was streamed of a message, its calls as well.
 func (r *Run) forget(m *message.Message) {
 	for _, c := range m.Calls() {
 		delete(r.calls, c.CallID)
-		delete(r.steps, c.CallID)
-		delete(r.writing, c.CallID)
+		r.decided(c.CallID)
 	}
+	m.Parts = slices.DeleteFunc(m.Parts, func(p message.Part) bool {
+		return p.Type == message.PartText || p.Type == message.PartReasoning || p.Type == message.PartTool
+	})
+}
+
+func (r *Run) openPart(e event.Event, t message.PartType) error {
+	m, err := r.writing(e)
+	if err != nil {
+		return err
+	}
+	m.Parts = append(m.Parts, message.Part{ID: e.Part, Type: t, Start: e.Time.UnixMilli()})
+	return nil
+}
+
+func (r *Run) closePart(e event.Event, t message.PartType, text string) error {
+	m, err := r.writing(e)
+	if err != nil {
+		return err
+	}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.ID == e.Part && p.Type == t && p.End == 0 {
+			p.Text, p.End = text, e.Time.UnixMilli()
+			return nil
+		}
+	}
+	return fmt.Errorf("no open %s part %q", t, e.Part)
 }
 
 func (r *Run) finishStep(e event.Event, d event.StepFinish) error {
@@ -114,12 +210,9 @@ func patch(d event.WorkspacePatch) *message.Patch {
 	return p
 }
 
-// message returns the message of that id; events speak of the newest ones.
 func (r *Run) message(id string) (*message.Message, error) {
-	for _, m := range slices.Backward(r.Messages) {
-		if m.ID == id {
-			return m, nil
-		}
+	if m := r.messages[id]; m != nil {
+		return m, nil
 	}
 	return nil, fmt.Errorf("no message %q", id)
 }

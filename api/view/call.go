@@ -3,83 +3,132 @@ package view
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 )
 
+// call is a tool call and where it stands.
+type call struct {
+	*message.ToolPart
+	in   *message.Message
+	at   int // place of its part in the message
+	step int
+	// writing holds the arguments while the model writes them.
+	writing []byte
+}
+
 // Call returns the tool call of that id, nil when there is none.
-func (r *Run) Call(id string) *message.ToolPart { return r.calls[id] }
-
-// Step returns the step that asked for a call, counted from 1.
-func (r *Run) Step(call string) int { return r.steps[call] }
-
-func (r *Run) applyCall(e event.Event) error {
-	if _, ok := e.Data.(event.Unknown); ok {
-		return nil
-	}
-	if d, ok := e.Data.(event.ToolInputStart); ok {
-		return r.openCall(e, d)
-	}
-	c := r.calls[e.Call]
-	if c == nil {
-		return fmt.Errorf("no call %q", e.Call)
-	}
-	switch d := e.Data.(type) {
-	case event.ToolInputEnd:
-		c.Tool, c.Raw, c.Input = d.Tool, d.Raw, d.Input
-	case event.PolicyDecision:
-		c.Decision = &d.Decision
-	case event.ApprovalRequested:
-		r.PendingApprovals = append(r.PendingApprovals, e.Call)
-	case event.ApprovalDecided:
-		c.Approval = d.State
-		r.PendingApprovals = slices.DeleteFunc(r.PendingApprovals, func(id string) bool { return id == e.Call })
-	case event.ToolCall:
-		return r.runCall(c, d, e)
-	case event.ToolProgress:
-		c.Progress = d.Text
-	case event.ToolResult:
-		return end(c, message.StateCompleted, &d.ToolResult, e)
-	case event.ToolError:
-		return end(c, message.StateError, &d.ToolResult, e)
-	default:
-		return fmt.Errorf("no rule for events of type %s", e.Type())
+func (r *Run) Call(id string) *message.ToolPart {
+	if c := r.calls[id]; c != nil {
+		return c.ToolPart
 	}
 	return nil
 }
 
+// Step returns the step that asked for a call, counted from 1.
+func (r *Run) Step(id string) int {
+	if c := r.calls[id]; c != nil {
+		return c.step
+	}
+	return 0
+}
+
+func (c *call) open() bool { return c.State == message.StatePending || c.State == message.StateRunning }
+
+// openCall begins a call: the model has begun to write it.
 func (r *Run) openCall(e event.Event, d event.ToolInputStart) error {
-	m, err := r.message(e.Message)
+	m, err := r.writing(e)
 	if err != nil {
 		return err
 	}
 	if r.calls[e.Call] != nil {
 		return fmt.Errorf("call %q exists", e.Call)
 	}
-	c := &message.ToolPart{CallID: e.Call, Tool: d.Tool, State: message.StatePending}
-	m.Parts = append(m.Parts, message.Part{ID: e.Part, Type: message.PartTool, Tool: c, Start: e.Time.UnixMilli()})
-	r.calls[e.Call], r.steps[e.Call] = c, r.Steps
+	p := &message.ToolPart{CallID: e.Call, Tool: d.Tool, State: message.StatePending}
+	r.calls[e.Call] = &call{ToolPart: p, in: m, at: len(m.Parts), step: r.Steps}
+	m.Parts = append(m.Parts, message.Part{ID: e.Part, Type: message.PartTool, Tool: p, Start: e.Time.UnixMilli()})
+	return nil
+}
+
+// applyCall adds what becomes of a call. A call that has ended stays as it is.
+func (r *Run) applyCall(e event.Event) error {
+	c := r.calls[e.Call]
+	if c == nil {
+		return fmt.Errorf("no call %q", e.Call)
+	}
+	if !c.open() {
+		return fmt.Errorf("call %q has ended", e.Call)
+	}
+	switch d := e.Data.(type) {
+	case event.ToolInputDelta:
+		return r.writeCall(c, d)
+	case event.ToolInputEnd:
+		c.Tool, c.Raw, c.Input, c.writing = d.Tool, d.Raw, d.Input, nil
+	case event.PolicyDecision:
+		c.Decision = &d.Decision
+	case event.ApprovalRequested:
+		r.decided(e.Call)
+		r.PendingApprovals = append(r.PendingApprovals, e.Call)
+	case event.ApprovalDecided:
+		c.Approval = d.State
+		r.decided(e.Call)
+	case event.ToolCall:
+		return r.runCall(c, d, e)
+	case event.ToolProgress:
+		c.Progress = d.Text
+	case event.ToolResult:
+		return r.endCall(c, message.StateCompleted, &d.ToolResult, e)
+	case event.ToolError:
+		return r.endCall(c, message.StateError, &d.ToolResult, e)
+	default:
+		return fmt.Errorf("no rule for events of type %s", e.Type())
+	}
+	return nil
+}
+
+func (r *Run) writeCall(c *call, d event.ToolInputDelta) error {
+	if c.in != r.open {
+		return fmt.Errorf("call %q is complete", c.CallID)
+	}
+	c.writing = append(c.writing, d.Text...)
 	return nil
 }
 
 // runCall is the intent. A call that a crash has interrupted is running already
 // and may be run again, once in every process.
-func (r *Run) runCall(c *message.ToolPart, d event.ToolCall, e event.Event) error {
-	again := c.State == message.StateRunning && d.Attempt == c.Attempt+1 && d.Attempt <= r.Attempt
-	if !again {
+func (r *Run) runCall(c *call, d event.ToolCall, e event.Event) error {
+	attempt := max(1, d.Attempt)
+	if attempt != c.Attempt+1 || attempt > r.Attempt {
+		return fmt.Errorf("call %q was run %d times, by %d processes; this is no attempt %d", c.CallID, c.Attempt, r.Attempt, attempt)
+	}
+	if attempt == 1 {
 		if err := c.Move(message.StateRunning); err != nil {
 			return err
 		}
 	}
-	c.Input, c.Start, c.Attempt = d.Args, e.Time.UnixMilli(), max(1, d.Attempt)
+	c.Input, c.Start, c.Attempt, c.Progress = d.Args, e.Time.UnixMilli(), attempt, ""
 	return nil
 }
 
-func end(c *message.ToolPart, to message.ToolState, result *message.ToolResult, e event.Event) error {
-	if err := c.Move(to); err != nil {
-		return err
+func (r *Run) endCall(c *call, to message.ToolState, result *message.ToolResult, e event.Event) error {
+	if !message.CanMove(c.State, to) {
+		return c.Move(to)
 	}
-	c.Progress, c.Result, c.End = "", result, e.Time.UnixMilli()
+	c.end(to, result, e.Time)
+	r.decided(c.CallID)
 	return nil
+}
+
+// end is a move that the table allows.
+func (c *call) end(to message.ToolState, result *message.ToolResult, at time.Time) {
+	now := at.UnixMilli()
+	c.State, c.Progress, c.Result, c.End = to, "", result, now
+	c.in.Parts[c.at].End = now
+}
+
+// decided says that nobody is waited for any more.
+func (r *Run) decided(call string) {
+	r.PendingApprovals = slices.DeleteFunc(r.PendingApprovals, func(id string) bool { return id == call })
 }

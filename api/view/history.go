@@ -18,11 +18,8 @@ const summaryIntro = "Summary of the conversation so far, which it replaces:\n\n
 func (r *Run) History() []*message.Message {
 	from, history := 0, []*message.Message(nil)
 	if s := r.summary(); s != nil {
-		from = r.tailOf(s)
-		history = append(history, r.Messages[0], &message.Message{
-			ID: s.ID, Role: message.RoleUser, Agent: s.Agent, Model: s.Model, Summary: true, Time: s.Time,
-			Parts: []message.Part{{ID: s.ID, Type: message.PartText, Text: summaryIntro + s.Text(), Synthetic: true}},
-		})
+		from = max(1, r.tailOf(s)) // the first prompt is there once
+		history = append(history, r.Messages[0], asked(s))
 	}
 	for _, m := range r.Messages[from:] {
 		if !m.Summary && m.Error == "" && !m.Open() {
@@ -30,6 +27,19 @@ func (r *Run) History() []*message.Message {
 		}
 	}
 	return history
+}
+
+// asked is a summary as the model reads it.
+func asked(s *message.Message) *message.Message {
+	m := *s
+	m.Role, m.Parts = message.RoleUser, nil
+	for _, p := range s.Parts {
+		if p.Type == message.PartText {
+			p.Text = summaryIntro + p.Text
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	return &m
 }
 
 // summary returns the newest complete summary. One that says nothing stands for
@@ -46,11 +56,8 @@ func (r *Run) summary() *message.Message {
 // tailOf returns the place of the first message that a summary left as it was.
 func (r *Run) tailOf(s *message.Message) int {
 	for _, p := range s.Parts {
-		if p.Type != message.PartCompaction {
-			continue
-		}
-		if i := slices.IndexFunc(r.Messages, func(m *message.Message) bool { return m.ID == p.Compaction.TailStart }); i >= 0 {
-			return i
+		if p.Type == message.PartCompaction && p.Compaction.TailStart != "" {
+			return slices.Index(r.Messages, r.messages[p.Compaction.TailStart])
 		}
 	}
 	return slices.Index(r.Messages, s)
@@ -59,10 +66,12 @@ func (r *Run) tailOf(s *message.Message) int {
 // prune marks results whose text is left out of the conversation from now on.
 func (r *Run) prune(e event.Event, d event.ContextPrune) error {
 	for _, p := range d.Calls {
-		c := r.calls[p.Call]
-		if c == nil || c.Result == nil {
+		if c := r.calls[p.Call]; c == nil || c.Result == nil {
 			return fmt.Errorf("no result of a call %q", p.Call)
 		}
+	}
+	for _, p := range d.Calls {
+		c := r.calls[p.Call]
 		c.Compacted = e.Time.UnixMilli()
 		if c.Result.Blob == "" {
 			// The result belongs to whoever made the event.
@@ -76,20 +85,23 @@ func (r *Run) prune(e event.Event, d event.ContextPrune) error {
 
 // compact completes the message of a summary.
 func (r *Run) compact(e event.Event, d event.ContextCompaction) error {
-	m, err := r.message(e.Message)
+	m, err := r.writing(e)
 	if err != nil {
 		return err
 	}
 	if !m.Summary {
 		return fmt.Errorf("message %q is no summary", m.ID)
 	}
+	if d.TailStart != "" && r.messages[d.TailStart] == nil {
+		return fmt.Errorf("the summary leaves no message %q", d.TailStart)
+	}
 	r.answer(m, d.Model, d.Tokens, d.Cost, e.Time)
-	now := e.Time.UnixMilli()
 	m.Finish = message.FinishStop
+	start, now := m.Time.Created, e.Time.UnixMilli()
 	m.Parts = append(
 		m.Parts,
-		message.Part{ID: e.Part, Type: message.PartCompaction, Compaction: &d.Compaction, Start: m.Time.Created, End: now},
-		message.Part{ID: e.Part, Type: message.PartText, Text: d.Summary, Synthetic: true, Start: m.Time.Created, End: now},
+		message.Part{ID: e.Part, Type: message.PartCompaction, Compaction: &d.Compaction, Start: start, End: now},
+		message.Part{ID: e.Part + "-text", Type: message.PartText, Text: d.Summary, Synthetic: true, Start: start, End: now},
 	)
 	return nil
 }

@@ -5,8 +5,8 @@
 package view
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -61,10 +61,10 @@ type Run struct {
 	LastSeq  int64
 	LastTime time.Time
 
-	calls map[string]*message.ToolPart
-	steps map[string]int // call id → step
-	// writing holds the arguments of calls that the model is still writing.
-	writing map[string][]byte
+	messages map[string]*message.Message
+	calls    map[string]*call
+	// open is the message that is being written, asked the newest user message.
+	open, asked *message.Message
 
 	// since is when the newest process took up the run, worked what earlier
 	// ones spent on it.
@@ -74,14 +74,22 @@ type Run struct {
 
 // Worked is the time that processes spent on the run until now: what lay
 // between a crash, or a suspension, and the resume is not part of it.
-func (r *Run) Worked(now time.Time) time.Duration { return r.worked + now.Sub(r.since) }
+func (r *Run) Worked(now time.Time) time.Duration {
+	switch {
+	case r.Attempt == 0:
+		return 0
+	case r.Finished != nil:
+		now = r.EndTime
+	}
+	return r.worked + max(0, now.Sub(r.since)) // a clock may be set back
+}
 
 // Apply adds one event. An event that the rules forbid, such as a result for a
 // call that has ended, changes nothing and is an error; an event of an unknown
 // type only counts.
 func (r *Run) Apply(e event.Event) error {
 	if r.calls == nil {
-		r.calls, r.steps, r.writing = map[string]*message.ToolPart{}, map[string]int{}, map[string][]byte{}
+		r.messages, r.calls = map[string]*message.Message{}, map[string]*call{}
 	}
 	if err := r.apply(e); err != nil {
 		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type(), err)
@@ -94,41 +102,22 @@ func (r *Run) Apply(e event.Event) error {
 }
 
 func (r *Run) apply(e event.Event) error {
+	if err := r.expects(e); err != nil {
+		return err
+	}
 	switch d := e.Data.(type) {
 	case event.RunStarted:
-		r.start(e, d)
+		return r.start(e, d)
 	case event.RunResumed:
-		r.resume(e, d)
+		return r.resume(e, d)
 	case event.RunFinished:
 		r.finish(e, d)
-	case event.UserMessage:
-		r.user(e, d.Text, d.Synthetic)
 	case event.StepStart:
 		r.Steps = d.Step
 	case event.StepFinish:
 		return r.finishStep(e, d)
-	case event.ModelRequest:
-		r.request(e, d)
-	case event.ModelRetry:
-		return r.voidAttempt(e, d)
-	case event.ModelResponse:
-		return r.respond(e, d)
 	case event.ContextPrune:
 		return r.prune(e, d)
-	case event.ContextCompaction:
-		return r.compact(e, d)
-	case event.TextStart:
-		return r.open(e, message.PartText)
-	case event.ReasoningStart:
-		return r.open(e, message.PartReasoning)
-	case event.TextEnd:
-		return r.close(e, d.Text)
-	case event.ReasoningEnd:
-		return r.close(e, d.Text)
-	case event.TextDelta, event.ReasoningDelta:
-		// Pieces are for watchers; the whole comes with the end of the part.
-	case event.ToolInputDelta:
-		r.writing[e.Call] = append(r.writing[e.Call], d.Text...)
 	case event.WorkspaceSnapshot:
 		r.Snapshot = d.Snapshot
 		r.note(e, message.Part{Type: message.PartSnapshot, Snapshot: &message.Snapshot{Hash: d.Snapshot}})
@@ -137,27 +126,56 @@ func (r *Run) apply(e event.Event) error {
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
 	case event.Warning:
 		r.Warnings = append(r.Warnings, d.Message)
+	case event.Unknown:
 	default:
-		return r.applyCall(e)
+		return r.applyMessage(e)
 	}
 	return nil
 }
 
-func (r *Run) start(e event.Event, d event.RunStarted) {
-	r.ID, r.Phase, r.Started, r.StartTime, r.since, r.Attempt = e.Run, Running, d, e.Time, e.Time, 1
-	r.user(e, d.Prompt, false)
-	m := r.Message()
-	m.System, m.Tools = d.Plan, d.Tools
+// expects says whether an event may come at all at this time.
+func (r *Run) expects(e event.Event) error {
+	switch e.Data.(type) {
+	case event.RunStarted:
+		if r.Attempt > 0 || r.Finished != nil {
+			return errors.New("the run has begun already")
+		}
+	case event.RunResumed:
+		if r.Finished != nil && r.Phase != Suspended {
+			return errors.New("the run has ended")
+		}
+	case event.RunFinished, event.Warning, event.Unknown, event.WorkspaceSnapshot, event.WorkspacePatch:
+		return nil // a run that cannot begin is told of, too
+	default:
+		if r.Finished != nil {
+			return errors.New("the run has ended")
+		}
+	}
+	if _, begins := e.Data.(event.RunStarted); !begins && r.Attempt == 0 {
+		return errors.New("the run has not begun")
+	}
+	return nil
 }
 
-// resume takes up a run: what was asked and not answered is void.
-func (r *Run) resume(e event.Event, d event.RunResumed) {
-	r.worked += r.LastTime.Sub(r.since)
+func (r *Run) start(e event.Event, d event.RunStarted) error {
+	r.ID, r.Phase, r.Started, r.StartTime, r.since, r.Attempt = e.Run, Running, d, e.Time, e.Time, 1
+	if err := r.user(e, d.Prompt, false); err != nil {
+		return err
+	}
+	r.asked.System, r.asked.Tools = d.Plan, d.Tools
+	return nil
+}
+
+// resume takes up a run: what was asked and not answered is void, and whoever
+// was asked is asked again.
+func (r *Run) resume(e event.Event, d event.RunResumed) error {
+	if d.Attempt <= r.Attempt {
+		return fmt.Errorf("attempt %d comes after attempt %d", d.Attempt, r.Attempt)
+	}
+	r.worked = r.Worked(r.LastTime)
 	r.since, r.Attempt, r.Phase, r.Finished, r.EndTime = e.Time, d.Attempt, Running, nil, time.Time{}
 	r.PendingApprovals = nil
-	if m := r.Message(); m.Open() {
-		r.void(m, e.Time)
-	}
+	r.void(e.Time)
 	// A step that was begun and not answered begins again.
 	r.Steps = 0
 	for _, m := range r.Messages {
@@ -165,32 +183,37 @@ func (r *Run) resume(e event.Event, d event.RunResumed) {
 			r.Steps++
 		}
 	}
+	return nil
 }
 
-// finish closes the run, and the message that was being written.
+// finish closes the run, the message that was being written, and, unless
+// somebody is waited for, the calls that have no result.
 func (r *Run) finish(e event.Event, d event.RunFinished) {
 	r.Finished, r.Phase, r.EndTime = &d, d.Phase, e.Time
-	if m := r.Message(); m.Open() {
+	if m := r.open; m != nil {
 		now := e.Time.UnixMilli()
 		m.Error, m.Time.Completed = message.Aborted, now
-		for i := range m.Parts {
-			if p := &m.Parts[i]; p.End == 0 {
-				p.End = now
-			}
-		}
+		closeParts(m, now)
+		r.open = nil
 	}
-	if d.Phase != Suspended {
-		r.PendingApprovals = nil
+	if d.Phase == Suspended {
+		return
+	}
+	r.PendingApprovals = nil
+	for _, c := range r.calls {
+		if c.open() {
+			c.end(message.StateError, &message.ToolResult{Code: message.CodeCancelled, Text: "the run ended before this call had a result"}, e.Time)
+		}
 	}
 }
 
-func (r *Run) user(e event.Event, text string, synthetic bool) {
-	now, model := e.Time.UnixMilli(), r.Started.Model
-	r.Messages = append(r.Messages, &message.Message{
-		ID: e.Message, Role: message.RoleUser, Agent: r.Started.Agent, Model: &model,
-		Parts: []message.Part{{ID: e.Part, Type: message.PartText, Text: text, Synthetic: synthetic, Start: now, End: now}},
-		Time:  message.Time{Created: now, Completed: now},
-	})
+// closeParts ends the text that was being written. A call ends with its result.
+func closeParts(m *message.Message, now int64) {
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.End == 0 && p.Tool == nil {
+			p.End = now
+		}
+	}
 }
 
 // Message returns the newest message, nil before the first.
@@ -199,36 +222,4 @@ func (r *Run) Message() *message.Message {
 		return nil
 	}
 	return r.Messages[len(r.Messages)-1]
-}
-
-func (r *Run) lastUser() string {
-	for _, m := range slices.Backward(r.Messages) {
-		if m.Role == message.RoleUser {
-			return m.ID
-		}
-	}
-	return ""
-}
-
-func (r *Run) open(e event.Event, t message.PartType) error {
-	m, err := r.message(e.Message)
-	if err != nil {
-		return err
-	}
-	m.Parts = append(m.Parts, message.Part{ID: e.Part, Type: t, Start: e.Time.UnixMilli()})
-	return nil
-}
-
-func (r *Run) close(e event.Event, text string) error {
-	m, err := r.message(e.Message)
-	if err != nil {
-		return err
-	}
-	for i := range m.Parts {
-		if p := &m.Parts[i]; p.ID == e.Part {
-			p.Text, p.End = text, e.Time.UnixMilli()
-			return nil
-		}
-	}
-	return fmt.Errorf("no part %q", e.Part)
 }

@@ -92,7 +92,7 @@ func (w *world) start(ctx context.Context, change ...func(*Config)) End {
 }
 
 func (w *world) config() Config {
-	var n int
+	n := 10 * len(w.events) // ids are unique over a resume, too
 	var now time.Time
 	var mu sync.Mutex
 	v := &view.Run{}

@@ -112,7 +112,7 @@ func TestStreamWritesAtMostEvery30ms(t *testing.T) {
 			at = append(at, time.Duration(time.Now().UnixNano()))
 			return len(b), nil
 		})
-		shown := NewRun(FormatText, &Screen{w: &bytes.Buffer{}}, &Screen{w: counter, TTY: true}, RunOptions{})
+		shown := NewRun(FormatText, &Screen{w: &bytes.Buffer{}}, &Screen{w: counter, TTY: true}, RunOptions{Past: begun(t)})
 		tell := func(p event.Payload) {
 			shown.Event(event.Event{Message: "m", Part: "p", Data: p})
 		}
@@ -141,6 +141,16 @@ func TestStreamWritesAtMostEvery30ms(t *testing.T) {
 	})
 }
 
+// begun is a run of which nothing but its begin was told.
+func begun(t *testing.T) *view.Run {
+	t.Helper()
+	run := &view.Run{}
+	if err := run.Apply(event.Event{Seq: 1, Run: "r", Message: "u", Data: event.RunStarted{Agent: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
@@ -157,7 +167,7 @@ func TestNoticeIsALine(t *testing.T) {
 
 func TestForbiddenEventIsAWarning(t *testing.T) {
 	var stderr bytes.Buffer
-	shown := NewRun(FormatText, &Screen{w: &bytes.Buffer{}}, &Screen{w: &stderr}, RunOptions{})
+	shown := NewRun(FormatText, &Screen{w: &bytes.Buffer{}}, &Screen{w: &stderr}, RunOptions{Past: begun(t)})
 	shown.Event(event.Event{Seq: 7, Call: "c", Data: event.ToolResult{}})
 	if got := stderr.String(); got != "warning: event 7 (tool.result): no call \"c\"\n" {
 		t.Errorf("got %q", got)
