@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 )
@@ -133,7 +132,7 @@ func (l *loop) idle() bool {
 
 // isSummary says whether a message is a complete summary.
 func isSummary(m *message.Message) bool {
-	return m.Summary && slices.ContainsFunc(m.Parts, func(p message.Part) bool { return p.Type == message.PartCompaction })
+	return m.Summary && m.Error == "" && !m.Open() && m.Text() != ""
 }
 
 // cut is a conversation parted into what stays and what a summary stands for.
@@ -231,16 +230,10 @@ func unresolved(m *message.Message) bool {
 
 // summarise asks for the summary and records it.
 func (l *loop) summarise(ctx context.Context, c *cut, overflow bool) (*End, error) {
-	before, started := l.estimate.next(), l.Now()
-	s, end, err := l.summary(ctx, c)
+	s, end, err := l.summary(ctx, c, overflow)
 	if end != nil || err != nil {
 		return end, err
 	}
-	after := l.Context.PromptBytes + size(c.first) + int64(len(s.out.Text)) + sizes(c.tail)
-	return nil, l.record(event.Event{Message: s.id, Part: l.NewID("part"), Data: event.ContextCompaction{
-		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart()},
-		Summary:    s.out.Text, Before: before, After: l.estimate.tokens(after),
-		Model: s.out.Model, Tokens: s.out.Usage, Cost: l.Limits.cost(s.out.Model, s.out.Usage),
-		DurationMs: l.Now().Sub(started).Milliseconds(),
-	}})
+	left := l.Context.PromptBytes + size(c.first) + int64(len(s.out.Text)) + sizes(c.tail)
+	return nil, l.compacted(s, c, overflow, l.estimate.tokens(left))
 }

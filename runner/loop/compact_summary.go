@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"strings"
+	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
@@ -41,14 +42,15 @@ Where the record and earlier notes disagree, the record is right: it is newer. L
 
 // summary is an answer to a request for one.
 type summary struct {
-	id  string
-	out *message.Output
+	id      string
+	started time.Time
+	out     *message.Output
 }
 
 // summary asks for a summary of what is cut away. A request that is refused as
 // too long, or brings nothing, is tried once more with half of the record. The
 // End is set when there is no summary to be had.
-func (l *loop) summary(ctx context.Context, c *cut) (*summary, *End, error) {
+func (l *loop) summary(ctx context.Context, c *cut, overflow bool) (*summary, *End, error) {
 	room := l.inputRoom(c)
 	for range 2 {
 		s, end, err := l.askSummary(ctx, c, room)
@@ -58,7 +60,7 @@ func (l *loop) summary(ctx context.Context, c *cut) (*summary, *End, error) {
 		case err == nil && s.out.Text != "":
 			return s, nil, nil
 		case err == nil:
-			if err := l.empty(s); err != nil {
+			if err := l.compacted(s, c, overflow, l.estimate.next()); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -81,7 +83,7 @@ func (l *loop) inputRoom(c *cut) int64 {
 }
 
 func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *End, error) {
-	s := &summary{id: l.NewID("msg")}
+	s := &summary{id: l.NewID("msg"), started: l.Now()}
 	aside := &message.Aside{System: summarySystem, Text: record(c, s.id, l.estimate.fit(room)), MaxOutputTokens: summaryTokens}
 	worst := message.Usage{Input: l.estimate.tokens(int64(len(aside.System) + len(aside.Text))), Output: summaryTokens}
 	if end := l.overBudget(l.Context.SummarizerRef, worst); end != nil {
@@ -110,9 +112,14 @@ func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *E
 	return s, nil, nil
 }
 
-// empty records a summary that says nothing, for what it cost.
-func (l *loop) empty(s *summary) error {
-	return l.record(event.Event{Message: s.id, Data: event.ModelResponse{
-		Model: s.out.Model, Finish: s.out.Finish, Tokens: s.out.Usage, Cost: l.Limits.cost(s.out.Model, s.out.Usage),
-	}})
+// compacted records a summary and what it cost. One that says nothing replaces
+// nothing.
+func (l *loop) compacted(s *summary, c *cut, overflow bool, after int64) error {
+	d := event.ContextCompaction{
+		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart()},
+		Summary:    s.out.Text, Before: l.estimate.next(), After: after,
+		Model: s.out.Model, Tokens: s.out.Usage, Cost: l.Limits.cost(s.out.Model, s.out.Usage),
+		DurationMs: l.Now().Sub(s.started).Milliseconds(),
+	}
+	return l.record(event.Event{Message: s.id, Part: l.NewID("part"), Data: d})
 }
