@@ -37,20 +37,41 @@ func (c Cost) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 // UnmarshalText reads a decimal amount of at most twelve decimals.
 func (c *Cost) UnmarshalText(b []byte) error {
 	text, negative := strings.CutPrefix(string(b), "-")
-	whole, frac, _ := strings.Cut(text, ".")
-	if whole == "" || len(frac) > decimals {
+	whole, frac, point := strings.Cut(text, ".")
+	if whole == "" || point && frac == "" || len(frac) > decimals {
 		return fmt.Errorf("%q is no amount of dollars with at most %d decimals", b, decimals)
+	}
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
 	}
 	var n uint64
 	for _, d := range whole + frac + strings.Repeat("0", decimals-len(frac)) {
-		if d < '0' || d > '9' || n > (math.MaxInt64-9)/10 {
+		digit := uint64(d - '0')
+		switch {
+		case d < '0' || d > '9':
 			return fmt.Errorf("%q is no amount of dollars", b)
+		case n > (limit-digit)/10:
+			return fmt.Errorf("%q dollars are too much to count", b)
 		}
-		n = n*10 + uint64(d-'0')
+		n = n*10 + digit
 	}
 	*c = Cost(n)
 	if negative {
 		*c = -*c
 	}
 	return nil
+}
+
+// Add returns the sum. One beyond counting is the largest amount there is, so
+// that it stays above every limit.
+func (c Cost) Add(d Cost) Cost {
+	switch sum := c + d; {
+	case c > 0 && d > 0 && sum < 0:
+		return math.MaxInt64
+	case c < 0 && d < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
+	}
 }

@@ -16,6 +16,7 @@ const (
 
 // Message is one turn of one speaker. Tool results are no message of their own:
 // they belong to the tool parts of the assistant message that asked for them.
+// As JSON it keeps of a later version's members those of its parts.
 type Message struct {
 	ID   string `json:"id"`
 	Role Role   `json:"role"`
@@ -36,7 +37,7 @@ type Message struct {
 	Parts   []Part `json:"parts"`
 	// Finish is why an assistant message ended; empty while it is streamed.
 	Finish Finish `json:"finish,omitempty"`
-	Usage  Usage  `json:"usage,omitzero"`
+	Usage  Usage  `json:"tokens,omitzero"`
 	// Cost of an assistant message; nil when a price is unknown.
 	Cost *Cost `json:"cost,omitempty"`
 	// Error that ended an assistant message, "" when none did.

@@ -1,6 +1,11 @@
 package message
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 // The whole square: what is not in the table is refused.
 func TestToolStateMoves(t *testing.T) {
@@ -54,5 +59,46 @@ func TestCallErrorNamesItsCode(t *testing.T) {
 	}
 	if (&ToolResult{Code: CodeTool}).Failed() == (&ToolResult{}).Failed() {
 		t.Error("a result with a code has failed, one without has not")
+	}
+}
+
+func TestMessageSurvivesARoundTrip(t *testing.T) {
+	cost := Cost(104_000_000)
+	m := Message{
+		ID: "m", Role: RoleAssistant, ParentID: "u", Agent: "a", Model: &ModelRef{"n", "p", "m", "v"}, Path: &Path{"/w/a", "/w"}, Mode: "Primary",
+		System: "b", Tools: []string{"read"}, Summary: true, Parts: everyPart(), Finish: FinishToolCalls, Usage: Usage{1, 2, 3, 4, 5},
+		Cost: &cost, Error: Aborted, Time: Time{1, 2},
+	}
+	m.Parts = append(m.Parts, Part{ID: "p", Type: "hologram", Fields: json.RawMessage(`{"file":7,"n":1e400}`)})
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Message
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m, back); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := json.Unmarshal([]byte(`{"id":"m","parts":[{"id":"p","type":"text","text":1}]}`), &back); err == nil {
+		t.Error("a message with a part that is none was read")
+	}
+}
+
+func TestOpenIsAnAnswerThatIsBeingWritten(t *testing.T) {
+	var none *Message
+	for name, c := range map[string]struct {
+		m    *Message
+		want bool
+	}{
+		"none":     {none, false},
+		"user":     {&Message{Role: RoleUser}, false},
+		"written":  {&Message{Role: RoleAssistant}, true},
+		"complete": {&Message{Role: RoleAssistant, Time: Time{Completed: 1}}, false},
+	} {
+		if got := c.m.Open(); got != c.want {
+			t.Errorf("%s: open is %v", name, got)
+		}
 	}
 }

@@ -119,7 +119,7 @@ func (r *Run) answer(m *message.Message, by message.ModelRef, tokens message.Usa
 	if cost == nil {
 		r.Unpriced = true
 	} else {
-		r.Cost += *cost
+		r.Cost = r.Cost.Add(*cost)
 	}
 }
 

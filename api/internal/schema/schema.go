@@ -34,7 +34,7 @@ func (s *Source) Constants(typ string) []any { return s.enums[typ] }
 func (s *Source) Of(t reflect.Type) (*jsonschema.Schema, error) {
 	known := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
-		reflect.TypeFor[message.Cost]():    {Type: "string"},
+		reflect.TypeFor[message.Cost]():    {Type: "string", Pattern: `^-?[0-9]+\.[0-9]{2,12}$`},
 	}
 	out, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: known})
 	if err != nil {
