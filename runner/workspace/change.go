@@ -147,7 +147,9 @@ func (w *Workspace) compare(ctx context.Context, now *Snapshot) (*Change, error)
 		return nil, err
 	}
 	defer root.close()
-	d := differ{pack: w.pack}
+	old, release := w.oldTexts()
+	defer release()
+	d := differ{old: old}
 	for i := range c.Files {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -161,6 +163,33 @@ func (w *Workspace) compare(ctx context.Context, now *Snapshot) (*Change, error)
 	c.Diff = d.text()
 	c.Summary = c.count(d)
 	return c, nil
+}
+
+// oldTexts finds the texts of the base: in the pack, else in the source of a
+// copy, if it still is what was copied.
+func (w *Workspace) oldTexts() (find func(Path, *Version) ([]byte, bool), release func()) {
+	var source *root
+	find = func(p Path, v *Version) ([]byte, bool) {
+		if b, ok := w.pack.get(v.Hash); ok {
+			return b, true
+		}
+		if w.spec.Strategy != v1alpha1.StrategyCopy || v.Size > maxText {
+			return nil, false
+		}
+		if source == nil {
+			var err error
+			if source, err = openRoot(w.spec.Source); err != nil {
+				return nil, false
+			}
+		}
+		b, err := source.read(p, maxText)
+		return b, err == nil && isText(b) && hashOf(b) == v.Hash
+	}
+	return find, func() {
+		if source != nil {
+			source.close()
+		}
+	}
 }
 
 // version is the entry as a version; nil for a folder, which is never a change by itself.

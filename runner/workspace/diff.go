@@ -13,7 +13,7 @@ const maxDiff = 32 << 20
 
 // differ writes a unified diff that git apply and patch -p1 accept.
 type differ struct {
-	pack           *pack
+	old            func(p Path, v *Version) ([]byte, bool)
 	buf            bytes.Buffer
 	added, removed int
 	omitted        int
@@ -62,8 +62,8 @@ func (d *differ) part(p Path, old, neu *Version, text []byte) {
 	if old != nil && neu != nil && old.Hash == neu.Hash && old.Target == neu.Target {
 		return
 	}
-	before, ok1 := d.content(old, nil)
-	after, ok2 := d.content(neu, text)
+	before, ok1 := d.content(p, old, nil)
+	after, ok2 := d.content(p, neu, text)
 	if !ok1 || !ok2 {
 		fmt.Fprintf(&d.buf, "Binary files %s and %s differ\n", a, b)
 		return
@@ -72,7 +72,7 @@ func (d *differ) part(p Path, old, neu *Version, text []byte) {
 }
 
 // content returns what is compared, and whether it can be compared by lines.
-func (d *differ) content(v *Version, text []byte) (string, bool) {
+func (d *differ) content(p Path, v *Version, text []byte) (string, bool) {
 	switch {
 	case v == nil:
 		return "", true
@@ -81,7 +81,7 @@ func (d *differ) content(v *Version, text []byte) (string, bool) {
 	case v.Size == 0:
 		return "", true
 	case text == nil:
-		text, ok := d.pack.get(v.Hash)
+		text, ok := d.old(p, v)
 		return string(text), ok
 	}
 	return string(text), isText(text)

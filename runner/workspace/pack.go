@@ -2,7 +2,12 @@ package workspace
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,34 +21,99 @@ const (
 )
 
 // pack keeps the texts of the base, so that a diff does not depend on what
-// becomes of the source meanwhile. It is one file without a name: writing five
-// hundred of them would cost more than the copy, and nothing is left behind.
+// becomes of the source meanwhile, nor on which process asks for it. It is one
+// file: writing five hundred of them would cost more than the copy. It is not
+// flushed to the disk: what a crash of the machine leaves of it is held against
+// the hashes, and a text that is lost costs lines of a diff, never a change.
+//
+//	the texts, one after the other
+//	hash and length of each, in the same order   packRecord bytes each
+//	packMagic, number of texts, their bytes      packFooter bytes
+//
+// The file without the last two is that of a preparation that did not end.
 type pack struct {
+	path string
+
 	mu    sync.Mutex
 	file  *os.File
 	size  int64
 	index map[string]span
+	order []string
 }
 
 type span struct{ offset, size int64 }
 
-func newPack(dir string) (*pack, error) {
-	folder := ""
-	if dir != "" {
-		folder = filepath.Dir(dir)
-		if _, err := os.Stat(folder); err != nil {
-			folder = ""
+const (
+	packMagic  = "agentctl base 1\n"
+	packRecord = 32 + 4
+	packFooter = len(packMagic) + 4 + 8
+)
+
+// newPack makes an empty pack, in place of one that may be there. Without a
+// path it has no name, and ends with this process.
+func newPack(path string) (*pack, error) {
+	p := &pack{path: path, index: map[string]span{}}
+	var err error
+	if path == "" {
+		if p.file, err = os.CreateTemp("", ".base-*"); err == nil {
+			err = os.Remove(p.file.Name())
+		}
+	} else if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+		if err = p.remove(); err == nil {
+			p.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		}
 	}
-	f, err := os.CreateTemp(folder, ".base-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep the base of the workspace: %w", err)
+		return nil, errors.Join(fmt.Errorf("keep the base of the workspace: %w", err), p.close())
 	}
-	if err := os.Remove(f.Name()); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("keep the base of the workspace: %w", err)
+	return p, nil
+}
+
+// openPack reads what a process before this one has kept.
+func openPack(path string) (*pack, error) {
+	p := &pack{path: path, index: map[string]span{}}
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
 	}
-	return &pack{file: f, index: map[string]span{}}, nil
+	if err == nil {
+		p.file, err = os.Open(path)
+	}
+	if err == nil {
+		err = p.load(info.Size())
+	}
+	if err != nil {
+		clear(p.index)
+		return p, fmt.Errorf("read the kept base of the workspace: %w", err)
+	}
+	return p, nil
+}
+
+var errPack = errors.New("it is damaged, or was never completed")
+
+func (p *pack) load(size int64) error {
+	footer := make([]byte, packFooter)
+	if _, err := p.file.ReadAt(footer, size-int64(packFooter)); err != nil || string(footer[:len(packMagic)]) != packMagic {
+		return errPack
+	}
+	n := int64(binary.BigEndian.Uint32(footer[len(packMagic):]))
+	texts := int64(binary.BigEndian.Uint64(footer[len(packMagic)+4:])) //nolint:gosec // compared next
+	if n > MaxFiles || texts < 0 || texts > maxPack || texts+n*packRecord+int64(packFooter) != size {
+		return errPack
+	}
+	records := make([]byte, n*packRecord)
+	if _, err := p.file.ReadAt(records, texts); err != nil && (n > 0 || !errors.Is(err, io.EOF)) {
+		return err
+	}
+	for ; len(records) > 0; records = records[packRecord:] {
+		s := span{p.size, int64(binary.BigEndian.Uint32(records[32:]))}
+		p.index["sha256:"+hex.EncodeToString(records[:32])] = s
+		p.size += s.size
+	}
+	if p.size != texts {
+		return errPack
+	}
+	return nil
 }
 
 // put keeps b unless it is no text or the pack is full.
@@ -60,7 +130,29 @@ func (p *pack) put(hash string, b []byte) error {
 		return fmt.Errorf("keep the base of the workspace: %w", err)
 	}
 	p.index[hash] = span{p.size, int64(len(b))}
+	p.order = append(p.order, hash)
 	p.size += int64(len(b))
+	return nil
+}
+
+// seal ends the pack: from now on another process can read it.
+func (p *pack) seal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := make([]byte, 0, len(p.order)*packRecord+packFooter)
+	for _, hash := range p.order {
+		var err error
+		if b, err = hex.AppendDecode(b, []byte(hash[len("sha256:"):])); err != nil {
+			return fmt.Errorf("keep the base of the workspace: %w", err)
+		}
+		b = binary.BigEndian.AppendUint32(b, uint32(p.index[hash].size)) //nolint:gosec // at most maxText
+	}
+	b = append(b, packMagic...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(p.order))) //nolint:gosec // at most MaxFiles
+	b = binary.BigEndian.AppendUint64(b, uint64(p.size))       //nolint:gosec // at most maxPack
+	if _, err := p.file.WriteAt(b, p.size); err != nil {
+		return fmt.Errorf("keep the base of the workspace: %w", err)
+	}
 	return nil
 }
 
@@ -72,10 +164,31 @@ func (p *pack) get(hash string) ([]byte, bool) {
 		return nil, false
 	}
 	b := make([]byte, s.size)
-	_, err := p.file.ReadAt(b, s.offset)
-	return b, err == nil || len(b) == 0
+	if _, err := p.file.ReadAt(b, s.offset); err != nil && len(b) > 0 {
+		return nil, false
+	}
+	return b, hashOf(b) == hash
 }
 
-func (p *pack) close() error { return p.file.Close() }
+func (p *pack) close() error {
+	if p.file == nil {
+		return nil
+	}
+	if err := p.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+		return fmt.Errorf("keep the base of the workspace: %w", err)
+	}
+	return nil
+}
+
+// remove is for when nobody will ask for a diff any more.
+func (p *pack) remove() error {
+	if p.path == "" {
+		return nil
+	}
+	if err := os.Remove(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the kept base of the workspace: %w", err)
+	}
+	return nil
+}
 
 func isText(b []byte) bool { return len(b) <= maxText && bytes.IndexByte(b, 0) < 0 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"encoding/json"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -144,4 +146,30 @@ func (s *Snapshot) Record(blobs Blobs) (id string, err error) {
 		return "", fmt.Errorf("record snapshot: %w", err)
 	}
 	return id, nil
+}
+
+// ReadSnapshot reads a recorded snapshot. It proves nothing about the files by
+// itself: each has to be read once to be known.
+func ReadSnapshot(blobs Blobs, id string) (*Snapshot, error) {
+	b, err := blobs.GetBlob(id)
+	if err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	s := &Snapshot{}
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("read snapshot %s: %w", id, err)
+	}
+	for i := range s.Entries {
+		e := &s.Entries[i]
+		if !isLocal(e.Path) || e.Type != TypeFile && e.Type != TypeDir && e.Type != TypeLink {
+			return nil, fmt.Errorf("read snapshot %s: %q is no path of type %q in a workspace", id, string(e.Path), e.Type)
+		}
+	}
+	return s, nil
+}
+
+// isLocal says whether a path leads to a place in the folder, by its words.
+func isLocal(p Path) bool {
+	s := string(p)
+	return s != "." && path.Clean(s) == s && filepath.IsLocal(s) && strings.IndexByte(s, 0) < 0
 }

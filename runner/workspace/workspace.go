@@ -80,6 +80,28 @@ type Workspace struct {
 // in place looked at, in the background until Ready returns. Cancelling ctx
 // stops that; Close waits for it.
 func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
+	w, err := newWorkspace(spec, makeDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// prepare fills a new workspace in the background.
+func (w *Workspace) prepare(ctx context.Context) error {
+	var err error
+	if w.pack, err = newPack(w.spec.packPath()); err != nil {
+		return err
+	}
+	return w.start(ctx, w.fill)
+}
+
+// newWorkspace checks the spec; need is what is done about the folder of a
+// strategy that has one of its own.
+func newWorkspace(spec Spec, need func(dir string) error) (*Workspace, error) {
 	if spec.Strategy == "" {
 		spec.Strategy = v1alpha1.StrategyCopy
 	}
@@ -90,11 +112,11 @@ func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
 	var err error
 	switch spec.Strategy {
 	case v1alpha1.StrategyCopy:
-		err = errors.Join(checkSource(spec), makeDir(spec.Dir))
+		err = errors.Join(checkSource(spec), need(spec.Dir))
 	case v1alpha1.StrategyInPlace:
 		w.dir, err = spec.Source, checkSource(spec)
 	case v1alpha1.StrategyEmpty:
-		err = makeDir(spec.Dir)
+		err = need(spec.Dir)
 	case v1alpha1.StrategyWorktree:
 		err = fmt.Errorf("workspace strategy Worktree: %w", ErrUnsupported)
 	default:
@@ -103,15 +125,30 @@ func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.filter, err = newFilter(spec.Exclude, append(spec.Skip[:len(spec.Skip):len(spec.Skip)], spec.Dir)); err != nil {
-		return nil, err
+	return w, nil
+}
+
+// packPath is where the texts of the base are kept: beside the folder of the run.
+func (s *Spec) packPath() string {
+	if s.Dir == "" {
+		return ""
 	}
-	if w.pack, err = newPack(spec.Dir); err != nil {
-		return nil, err
+	return s.Dir + ".base"
+}
+
+// start does the work that Ready waits for.
+func (w *Workspace) start(ctx context.Context, work func(context.Context) error) error {
+	spec := &w.spec
+	var err error
+	if w.filter, err = newFilter(spec.Exclude, append(spec.Skip[:len(spec.Skip):len(spec.Skip)], spec.Dir, spec.packPath())); err != nil {
+		return errors.Join(err, w.pack.close())
 	}
 	ctx, w.cancel = context.WithCancel(ctx)
-	go w.fill(ctx)
-	return w, nil
+	go func() {
+		defer close(w.done)
+		w.err = work(ctx)
+	}()
+	return nil
 }
 
 // checkSource refuses what would copy a machine instead of a project.
@@ -156,22 +193,25 @@ func makeDir(dir string) error {
 	return nil
 }
 
-func (w *Workspace) fill(ctx context.Context) {
-	defer close(w.done)
+// fill makes the copy, or looks at the tree in place, and keeps its texts.
+func (w *Workspace) fill(ctx context.Context) error {
 	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: w.spec.SizeLimit, pack: w.pack, root: w.dir}
 	if w.spec.Strategy == v1alpha1.StrategyCopy {
 		t.root, t.target = w.spec.Source, w.dir
 	}
-	w.base, w.err = t.walk(nil)
-	if w.err == nil {
-		w.last = w.base
-		return
+	base, err := t.walk(nil)
+	if err == nil {
+		err = w.pack.seal()
+	}
+	if err == nil {
+		w.base, w.last = base, base
+		return nil
 	}
 	if w.spec.Strategy == v1alpha1.StrategyCopy {
 		// Half a copy serves nobody.
-		w.err = errors.Join(w.err, os.RemoveAll(w.dir))
+		err = errors.Join(err, os.RemoveAll(w.dir))
 	}
-	w.err = fmt.Errorf("prepare workspace from %s: %w", w.spec.Source, w.err)
+	return fmt.Errorf("prepare workspace from %s: %w", w.spec.Source, err)
 }
 
 // Dir returns the folder the tools see. Its content is complete when Ready has returned.
@@ -211,8 +251,13 @@ func (w *Workspace) note(format string, args ...any) {
 }
 
 // Close stops a preparation that goes on and gives everything back but the
-// files. Changes cannot be asked afterwards.
+// files. Changes cannot be asked afterwards, and the run cannot go on.
 func (w *Workspace) Close() error {
+	return errors.Join(w.Leave(), w.pack.remove())
+}
+
+// Leave is Close for a run that has not ended: Open takes it up again.
+func (w *Workspace) Leave() error {
 	w.cancel()
 	<-w.done
 	return w.pack.close()
