@@ -100,7 +100,7 @@ func (s *session) run(ctx context.Context) (*Outcome, error) {
 	return s.close(ctx, end)
 }
 
-// open begins the journal; its first event is durable when open returns.
+// open begins the journal; live sees to it that its first event is durable.
 func (s *session) open(ctx context.Context, p *plan) error {
 	s.plan = p
 	s.id = runID(p.Agent.Name, s.ids)
@@ -153,12 +153,22 @@ func (s *session) begin() error {
 	if err := s.view.Apply(started); err != nil {
 		return err
 	}
-	return s.recorder.Sync()
+	return nil
+}
+
+// settle makes durable what has been written so far, beside other work. The
+// function it returns waits for that.
+func (s *session) settle() (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- s.recorder.Sync() }()
+	return sync.OnceValue(func() error { return <-done })
 }
 
 // live prepares what the loop needs and lets it run. Whatever takes time and is
 // needed only by a tool call goes on behind the first model request.
 func (s *session) live(ctx context.Context) (loop.End, error) {
+	begun := s.settle()
+	defer func() { _ = begun() }() // nobody is left behind by an early return
 	for _, w := range s.warnings {
 		if err := s.recorder.tell(event.Warning{Message: w}); err != nil {
 			return loop.End{}, err
@@ -208,6 +218,9 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	}
 	defer hangUp()
 	if cfg.Answer, err = s.answer(); err != nil {
+		return loop.End{}, err
+	}
+	if err := begun(); err != nil { // a model is asked only in a run that can be found again
 		return loop.End{}, err
 	}
 	return loop.Run(ctx, cfg)
