@@ -38,19 +38,32 @@ const Key = "sk-test-0123456789abcdef"
 // Run holds a provider against the contract of model.Conversation.
 func Run(t *testing.T, open Open) {
 	t.Helper()
+	Talks(t, open)
+	Bytes(t, open)
+}
+
+// Talks is the part of Run that also holds for what stands around a provider.
+func Talks(t *testing.T, open Open) {
+	t.Helper()
 	s := suite{open}
 	t.Run("Answer", s.answer)
-	t.Run("ArgumentsSplitAtEveryByte", s.everySplit)
 	t.Run("HistoryOnlyGrows", s.history)
 	t.Run("ClosingRequestHasNoTools", s.closing)
 	t.Run("AsideLeavesTheConversationAsItIs", s.aside)
 	t.Run("ResetReplacesTheHistory", s.reset)
 	t.Run("FaultsEndInTheirReason", s.faults)
-	t.Run("CutAtEveryByte", s.everyCut)
 	t.Run("StallIsRetried", s.stall)
 	t.Run("RetryAfterIsWaited", s.retryAfter)
 	t.Run("CancelEndsTheStream", s.cancel)
 	t.Run("EmitErrorEndsTheStream", s.emitError)
+}
+
+// Bytes is the part of Run about the wire, split and cut at every byte.
+func Bytes(t *testing.T, open Open) {
+	t.Helper()
+	s := suite{open}
+	t.Run("ArgumentsSplitAtEveryByte", s.everySplit)
+	t.Run("CutAtEveryByte", s.everyCut)
 }
 
 type suite struct{ open Open }
