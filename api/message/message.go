@@ -41,21 +41,21 @@ type Message struct {
 	// Cost of an assistant message; nil when a price is unknown.
 	Cost *Cost `json:"cost,omitempty"`
 	// Error that ended an assistant message, "" when none did.
-	Error MessageError `json:"error,omitempty"`
-	Time  Time         `json:"time"`
+	Error Error `json:"error,omitempty"`
+	Time  Time  `json:"time"`
 }
 
-// MessageError says why an assistant message is not complete.
-type MessageError string
+// Error says why an assistant message is not complete.
+type Error string
 
 // The errors of a message.
 const (
 	// Aborted messages were cut short: the run was cancelled or died. What was
 	// complete of them is kept.
-	Aborted MessageError = "Aborted"
+	Aborted Error = "Aborted"
 	// Void messages never were answered: their request failed or was given up,
 	// and no model is sent them.
-	Void MessageError = "Void"
+	Void Error = "Void"
 )
 
 // ModelRef names the model that answered.

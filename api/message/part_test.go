@@ -91,8 +91,7 @@ func TestEveryPayloadOfAPartIsPlain(t *testing.T) {
 		if s.NumField() > 64 {
 			t.Errorf("%s has more fields than decode can tell apart", s)
 		}
-		for i := range s.NumField() {
-			f := s.Field(i)
+		for f := range s.Fields() {
 			if f.Anonymous || !f.IsExported() || f.Tag.Get("json") == "" {
 				t.Errorf("%s.%s has no member of its own", s, f.Name)
 			}
