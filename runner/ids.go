@@ -13,6 +13,7 @@ import (
 func newIDs(now func() time.Time) func(kind string) string {
 	var mu sync.Mutex
 	entropy := ulid.Monotonic(rand.Reader, 0)
+	entropy.Reader = rand.Reader // instead of a buffer that would live as long as the run
 	return func(kind string) string {
 		mu.Lock()
 		defer mu.Unlock()

@@ -44,7 +44,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func([]tool.Definition)) 
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Ahead: func(c *admission.Catalog) {
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
 		if resolved, err := c.Resolve(choice); err == nil {
 			if tools, err := define(resolved); err == nil {
 				ahead(tools)

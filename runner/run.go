@@ -42,6 +42,8 @@ type RunOptions struct {
 	// FailOnDenied ends a run in which a call was refused with exit code 3.
 	FailOnDenied bool
 
+	// Shared is given to all runs of a process that has many; nil shares nothing.
+	Shared *Shared
 	// Version of the program, for the journal.
 	Version string
 	// Events is told every event once and in order, as soon as it is in the

@@ -12,6 +12,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
 )
 
 // Options say how much is checked.
@@ -24,6 +25,8 @@ type Options struct {
 	// error was found: what takes time and harms nobody can be begun while they
 	// are compiled. The manifests are not admitted yet. Optional.
 	Ahead func(*Catalog)
+	// Policies that other runs of this process have compiled already. Optional.
+	Policies *policy.Shared
 }
 
 // Read loads manifests and judges them; the findings of both are in one sorted

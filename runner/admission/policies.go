@@ -25,7 +25,7 @@ func (a *admitter) policies() {
 	before := slices.Clone(a.found)
 	for _, name := range names(a.catalog.Policies) {
 		e := a.catalog.Policies[name]
-		compiled, problems := policy.Compile(e.Object, tools)
+		compiled, problems := a.opts.Policies.Compile(e.Object, tools)
 		a.catalog.compiled[name] = compiled
 		for _, p := range problems {
 			if !told(before, e.Doc, p.Path) {
