@@ -17,13 +17,9 @@ type quietRun struct {
 
 // Event shows warnings.
 func (q *quietRun) Event(e event.Event) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.warn(e)
-}
-
-func (q *quietRun) warn(e event.Event) {
 	if w, ok := e.Data.(event.Warning); ok {
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		q.stderr.print(q.stderr.paint(yellow, "warning:") + " " + Line(w.Message) + "\n")
 	}
 }
@@ -59,14 +55,18 @@ func (o *objectRun) Finish(run *view.Run, journal string) error {
 type linesRun struct {
 	quietRun
 	broken func(error)
-	line   []byte
+
+	// out is held while stdout is written to, which may take as long as its reader
+	// likes: what is said on stderr does not wait for it.
+	out  sync.Mutex
+	line []byte
 }
 
 // Event writes the line of the event.
 func (l *linesRun) Event(e event.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.warn(e)
+	l.quietRun.Event(e)
+	l.out.Lock()
+	defer l.out.Unlock()
 	if l.stdout.Err() != nil {
 		return
 	}
@@ -84,7 +84,9 @@ func (l *linesRun) Event(e event.Event) {
 // Finish says why the run did not complete.
 func (l *linesRun) Finish(run *view.Run, _ string) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.fail(run)
+	l.mu.Unlock()
+	l.out.Lock()
+	defer l.out.Unlock()
 	return l.stdout.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,6 +164,25 @@ func TestNoticeIsALine(t *testing.T) {
 			t.Errorf("%s: stderr %q, stdout %q", format, got, stdout.String())
 		}
 	}
+}
+
+// A reader that has stopped reading must not hide that a signal was heard.
+func TestNoticeDoesNotWaitForStdout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		stdout := writerFunc(func(b []byte) (int, error) { <-block; return len(b), nil })
+		var stderr bytes.Buffer
+		shown := NewRun(FormatJSONL, &Screen{w: stdout}, &Screen{w: &stderr}, RunOptions{})
+		var writing sync.WaitGroup
+		writing.Go(func() { shown.Event(event.Event{Seq: 1, Data: event.StepStart{Step: 1}}) })
+		synctest.Wait()
+		shown.Notice("stopping")
+		if got := stderr.String(); got != "stopping\n" {
+			t.Errorf("stderr shows %q", got)
+		}
+		close(block)
+		writing.Wait()
+	})
 }
 
 func TestForbiddenEventIsAWarning(t *testing.T) {
