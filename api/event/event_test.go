@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,18 @@ func TestPayloadTypesAreDistinct(t *testing.T) {
 			t.Errorf("type %q is empty or stands twice", p.Type())
 		}
 		seen[p.Type()] = true
+	}
+}
+
+func TestEveryTypeStandsInTheDocs(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/output.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Payloads() {
+		if !strings.Contains(string(docs), "`"+string(p.Type())+"`") {
+			t.Errorf("docs/output.md does not tell of %s", p.Type())
+		}
 	}
 }
 

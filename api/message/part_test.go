@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -48,10 +49,17 @@ func everyPart() []Part {
 	return parts
 }
 
-func TestEveryPartSurvivesARoundTrip(t *testing.T) {
+func TestEveryPartSurvivesARoundTripAndStandsInTheDocs(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/output.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	types := map[PartType]bool{}
 	for _, p := range everyPart() {
 		types[p.Type] = true
+		if !strings.Contains(string(docs), "`"+string(p.Type)+"`") {
+			t.Errorf("docs/output.md does not tell of the part %s", p.Type)
+		}
 		b, err := p.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
