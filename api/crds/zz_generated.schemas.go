@@ -96,12 +96,12 @@ const modelSchema = `{"description":"Model declares who answers: a provider, the
 	`"cassette":{"description":"Cassette names a recording for the cassette provider.","properties":{"path":{"description":"Path of the recording, relative to the manifest. Required.","minLength":1,"type":"string"}},` +
 	`"required":["path"],"type":"object"},` +
 	`"contextWindow":{"description":"ContextWindow is the number of tokens the model can hold. Optional.","format":"int64","minimum":1,"type":"integer"},` +
-	`"fallbacks":{"description":"Fallbacks are models to turn to when this one stays unavailable, in order.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"fallbacks":{"description":"Fallbacks are models to turn to when this one stays unavailable, in order;\nbehind each its own. One that was unavailable is not asked for a minute, or\nfor as long as its server says.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"maxItems":8,"type":"array"},` +
 	`"model":{"description":"Model is the name the provider knows, for example gpt-5-mini. Required,\nexcept for scripted and cassette.","type":"string"},` +
 	`"parameters":{"description":"Parameters of the request, for example temperature, maxOutputTokens,\nreasoningEffort. Names that a provider does not know are errors.","x-kubernetes-preserve-unknown-fields":true},` +
-	`"pricing":{"description":"Pricing in US dollars per million tokens. Optional; without it the cost\nis unknown and limits.maxCost ends the run at once.","properties":{"cacheRead":{"description":"CacheRead tokens.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
+	`"pricing":{"description":"Pricing in US dollars per million tokens. Optional; well-known models have\ntheir list price at the provider's own address. Otherwise the cost is\nunknown without it, and limits.maxCost ends the run at once.","properties":{"cacheRead":{"description":"CacheRead tokens.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
 	`"cacheWrite":{"description":"CacheWrite tokens.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
 	`"input":{"description":"Input tokens that were not read from the provider's cache.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
 	`"output":{"description":"Output tokens, reasoning included.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"}},` +
@@ -109,7 +109,7 @@ const modelSchema = `{"description":"Model declares who answers: a provider, the
 	`"provider":{"description":"Provider is the maker of the endpoint. Required.","enum":["openai","anthropic","gemini","scripted","cassette"],"type":"string"},` +
 	`"retry":{"default":{},` +
 	`"description":"Retry says how often a failed request is sent again.","properties":{"attempts":{"default":5,"description":"Attempts is the total number of requests, the first included.","format":"int32","maximum":20,"minimum":1,"type":"integer"},` +
-	`"maxDelay":{"default":"60s","description":"MaxDelay is the longest wait between two requests. A longer Retry-After\nis not waited for: the run ends with reason ProviderUnavailable.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
+	`"maxDelay":{"default":"60s","description":"MaxDelay is the longest wait between two requests. A longer Retry-After\nis not waited for: a fallback is asked, or the run ends with reason\nProviderUnavailable.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
 	`"type":"object"},` +
 	`"scripted":{"description":"Scripted holds the answers of the scripted provider.","properties":{"steps":{"description":"Steps are tried in order; the first unused one whose when holds is taken\nand used up. None left is an empty answer.","items":{"description":"ScriptStep is one answer of the scripted provider. In say, reasoning and the\nstring values of args, ${expr} is replaced by the value of a CEL expression;\n$${ is a literal ${.","properties":{"calls":{"description":"Calls are the tool calls of the answer.","items":{"description":"ScriptCall is a tool call of a scripted answer.","properties":{"args":{"description":"Args of the call, as a JSON object. Default: {}.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"tool":{"description":"Tool is the name to call; it need not exist. Required.","type":"string"}},` +

@@ -79,15 +79,18 @@ type ModelSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ContextWindow int64 `json:"contextWindow,omitempty"`
-	// Pricing in US dollars per million tokens. Optional; without it the cost
-	// is unknown and limits.maxCost ends the run at once.
+	// Pricing in US dollars per million tokens. Optional; well-known models have
+	// their list price at the provider's own address. Otherwise the cost is
+	// unknown without it, and limits.maxCost ends the run at once.
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
 	// Retry says how often a failed request is sent again.
 	// +kubebuilder:default={}
 	// +optional
 	Retry Retry `json:"retry,omitempty"`
-	// Fallbacks are models to turn to when this one stays unavailable, in order.
+	// Fallbacks are models to turn to when this one stays unavailable, in order;
+	// behind each its own. One that was unavailable is not asked for a minute, or
+	// for as long as its server says.
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Fallbacks []Reference `json:"fallbacks,omitempty"`
@@ -125,7 +128,8 @@ type Retry struct {
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 	// MaxDelay is the longest wait between two requests. A longer Retry-After
-	// is not waited for: the run ends with reason ProviderUnavailable.
+	// is not waited for: a fallback is asked, or the run ends with reason
+	// ProviderUnavailable.
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`

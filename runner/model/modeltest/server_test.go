@@ -13,9 +13,10 @@ import (
 	"agentctl.dev/agentctl/runner/model/openai"
 )
 
-// The suite is held against the provider whose wire format the server speaks.
+// The suite is held against the provider whose wire format the server speaks;
+// the provider's own tests have the rest of it.
 func TestSuite(t *testing.T) {
-	modeltest.Run(t, func(t testing.TB, s modeltest.Setup) model.Conversation {
+	modeltest.Talks(t, func(t testing.TB, s modeltest.Setup) model.Conversation {
 		c, err := openai.New(openai.Config{
 			Name: "m", Model: "x", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
 			APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
