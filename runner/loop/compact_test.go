@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -554,10 +556,12 @@ func (c cancelling) Next(ctx context.Context, req message.Request, emit func(mes
 	return nil, errors.Join(ctx.Err(), errTooLong)
 }
 
-// The newest output stays whatever it is; when that alone is too much, a summary
-// follows.
-func TestPruningThatIsNotEnough(t *testing.T) {
-	w, m := longRun(t, 8, 0, say(notes), say(notes))
+// heavyRun is a run whose last results are long.
+func heavyRun(t *testing.T) (*world, *smallModel) {
+	t.Helper()
+	s := say(notes)
+	s.out.Model, s.out.Usage = message.ModelRef{Name: "m", Provider: "scripted"}, message.Usage{Input: 900, Output: 90}
+	w, m := longRun(t, 8, 0, s)
 	w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
 		n := 40_000
 		if c.ID == "call5" || c.ID == "call6" {
@@ -569,6 +573,13 @@ func TestPruningThatIsNotEnough(t *testing.T) {
 		}
 		return r, nil
 	}
+	return w, m
+}
+
+// The newest output stays whatever it is; when that alone is too much, a summary
+// follows.
+func TestPruningThatIsNotEnough(t *testing.T) {
+	w, m := heavyRun(t)
 	end := w.start(t.Context(), func(c *Config) {
 		c.Model, c.Context = m, Context{Window: 100_000, AtPercent: 60, KeepRecent: 35_000, Prune: true}
 	})
@@ -630,5 +641,42 @@ func TestWhatIsNeverPruned(t *testing.T) {
 	}
 	if freed != 3*(90_000-markerLength) {
 		t.Errorf("%d bytes are freed", freed)
+	}
+}
+
+// The events of a conversation that is shortened, byte for byte.
+func TestShorteningIsTold(t *testing.T) {
+	w, m := heavyRun(t)
+	w.start(t.Context(), func(c *Config) {
+		c.Model, c.Context = m, Context{Window: 100_000, AtPercent: 60, KeepRecent: 35_000, Prune: true}
+		c.Limits.Price = func(_ message.ModelRef, u message.Usage) (message.Cost, bool) {
+			return message.Cost(u.Total()) * 1_000_000, true
+		}
+		fixTime(c)
+	})
+	var got strings.Builder
+	for _, e := range w.events {
+		d, ok := e.Data.(event.ModelRequest)
+		if e.Type() != event.TypeContextPrune && e.Type() != event.TypeContextCompaction && (!ok || !d.Summary) {
+			continue
+		}
+		line, err := e.AppendJSON(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(append(line, '\n'))
+	}
+	golden := filepath.Join("testdata", "shortened.jsonl")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("events (-want +got), go test -update writes them anew:\n%s", diff)
 	}
 }
