@@ -245,6 +245,9 @@ func (s *session) root() string {
 
 // killOnDemand ends every program at once when the second signal comes.
 func (s *session) killOnDemand() (stop func()) {
+	if s.opts.Kill == nil {
+		return func() {} // nobody can ask: no goroutine that waits for it
+	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
