@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 var begin = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 // fold applies events one second apart and fails at the first error.
-func fold(t *testing.T, events ...event.Event) *Run {
+func fold(t testing.TB, events ...event.Event) *Run {
 	t.Helper()
 	r := &Run{}
 	for i, e := range events {
@@ -320,5 +321,37 @@ func BenchmarkApplyDelta(b *testing.B) {
 		if err := r.Apply(e); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What one step costs the fold must not depend on how many there were.
+func BenchmarkApplyStep(b *testing.B) {
+	for _, before := range []int{10, 10_000} {
+		b.Run(fmt.Sprint("after=", before), func(b *testing.B) {
+			r := fold(b, conversation[0])
+			n := 0
+			step := func() {
+				n++
+				id := fmt.Sprint(n)
+				for _, e := range conversation[1:22] {
+					if e.Message != "" {
+						e.Message += id
+					}
+					if e.Call != "" {
+						e.Call += id
+					}
+					if err := r.Apply(e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			for range before {
+				step()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				step()
+			}
+		})
 	}
 }
