@@ -45,8 +45,8 @@ func (s *session) conversation(keys credentials, p message.Prompt) (loop.Model, 
 	for i, m := range s.models() {
 		choices = append(choices, fallback.Choice{Name: m.Name, Open: func() (model.Conversation, error) {
 			if _, known := price.Of(&m.Spec); i > 0 && !known && s.Limits.MaxCost != "" {
-				return nil, reason.New(reason.BudgetExceeded, "limits.maxCost is set and the price of the model is unknown").
-					WithHint("declare spec.pricing of the Model %q", m.Name)
+				return nil, reason.New(reason.BudgetExceeded, "model %q: limits.maxCost is set and the price is unknown", m.Name).
+					WithHint("declare spec.pricing of the Model")
 			}
 			return s.talk(m, keys, p)
 		}})
@@ -94,7 +94,7 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 		return scripted.New(spec.Scripted, scripted.Options{Name: m.Name, Prompt: s.prompt, Inputs: inputs}, p)
 	case v1alpha1.ProviderOpenAI:
 		if spec.API == v1alpha1.APIResponses {
-			return nil, unavailable(spec.Provider, " with api responses")
+			return nil, unavailable(m, " with api responses")
 		}
 		cfg := openai.Config{
 			Name: m.Name, Model: spec.Model, BaseURL: spec.BaseURL,
@@ -109,5 +109,5 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 		return openai.New(cfg, p)
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderGemini, v1alpha1.ProviderCassette:
 	}
-	return nil, unavailable(spec.Provider, "")
+	return nil, unavailable(m, "")
 }

@@ -32,7 +32,8 @@ func (a *attempts) turn(err error, next string) *message.Retry {
 		r.Attempt, r.Attempts = a.last.Attempt+1, a.last.Attempts
 	}
 	if e, ok := errors.AsType[*model.Error](err); ok {
-		r.Class = e.Class
+		// Which attempt of which model it was stands beside the words.
+		r.Class, r.Error = e.Class, e.Error()
 	}
 	return r
 }

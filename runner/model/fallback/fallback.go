@@ -23,7 +23,7 @@ type Choice struct {
 	// Name of the Model object.
 	Name string
 	// Open begins a conversation with the model. It is called when the model is
-	// first needed, and again later when it failed.
+	// first needed, and again later when it failed. Its errors name the model.
 	Open func() (model.Conversation, error)
 }
 
@@ -105,7 +105,7 @@ func (k *choice) open() error {
 	}
 	talk, err := k.Open()
 	if err != nil {
-		return fmt.Errorf("turn to model %q: %w", k.Name, err)
+		return err
 	}
 	k.talk, k.told, k.resets = talk, 0, 0
 	return nil

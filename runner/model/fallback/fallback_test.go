@@ -228,7 +228,7 @@ func TestOnlyWhatAnotherModelCanMendTurnsToIt(t *testing.T) {
 			continue
 		}
 		e, _ := errors.AsType[*model.Error](c.err)
-		want := []message.Retry{{Attempt: 5, Attempts: 5, Class: e.Class, Error: `model "a": ` + e.Error(), Fallback: "b"}}
+		want := []message.Retry{{Attempt: 5, Attempts: 5, Class: e.Class, Error: e.Error(), Fallback: "b"}}
 		if d := cmp.Diff(want, turns); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
