@@ -263,7 +263,11 @@ func (p *Process) Kill(grace time.Duration) {
 		}
 		t.Stop()
 	}
-	p.sweep(time.Now().Add(sweepTime))
+	select {
+	case <-p.dead: // finish sweeps what is left
+	default:
+		p.sweep(time.Now().Add(sweepTime))
+	}
 	t := time.NewTimer(sweepTime + drainWait)
 	defer t.Stop()
 	select {

