@@ -143,6 +143,7 @@ type cut struct {
 	drop    []*message.Message
 	tail    []*message.Message
 	room    int64 // tokens that the next request should have at most
+	notes   int64 // tokens that the summary may have
 }
 
 // freed is how many bytes go with the summary.
@@ -166,12 +167,12 @@ func (c *cut) tailStart() string {
 // they are never torn apart.
 func (l *loop) cut(overflow bool) *cut {
 	history := l.View.History()
-	c := &cut{first: history[0], drop: history[1:], room: l.room(overflow)}
+	c := &cut{first: history[0], drop: history[1:], room: l.room(overflow), notes: l.notes()}
 	if len(c.drop) > 0 && c.drop[0].Summary {
 		c.earlier, c.drop = c.drop[0], c.drop[1:]
 	}
 	fixed := l.estimate.tokens(l.Context.PromptBytes + size(c.first))
-	budget := min(l.Context.KeepRecent, c.room-fixed-summaryTokens)
+	budget := min(l.Context.KeepRecent, c.room-fixed-c.notes)
 	start, kept := len(c.drop), int64(0)
 	for start > 0 {
 		from := stepStart(c.drop, start)

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// summaryTokens bounds a summary.
-	summaryTokens = 4096
+	// summaryTokens bounds a summary; it also has no more than this part of what
+	// a small model holds.
+	summaryTokens, summaryPart = 4096, 4
 	// leastInput is how many tokens of the conversation a summary is made of
 	// however small the window is thought to be.
 	leastInput = 1000
@@ -69,23 +70,36 @@ func (l *loop) summary(ctx context.Context, c *cut, overflow bool) (*summary, *E
 	return nil, exhausted("the model gave no summary of it"), nil
 }
 
+// window is what the model that writes summaries holds; 0 is not known.
+func (l *loop) window() int64 {
+	if l.Context.Summarizer != nil && l.Context.SummarizerWindow > 0 {
+		return l.Context.SummarizerWindow
+	}
+	return l.Context.Window
+}
+
+// notes is how many tokens a summary may have.
+func (l *loop) notes() int64 {
+	holds := l.window()
+	if holds == 0 {
+		holds = l.estimate.next()
+	}
+	return min(summaryTokens, max(1, holds/summaryPart))
+}
+
 // inputRoom is how many tokens the record may have.
 func (l *loop) inputRoom(c *cut) int64 {
-	window := l.Context.Window
-	if l.Context.Summarizer != nil && l.Context.SummarizerWindow > 0 {
-		window = l.Context.SummarizerWindow
-	}
 	room := l.estimate.next() / 2
-	if window > 0 {
+	if window := l.window(); window > 0 {
 		room = min(window, max(room, c.room))
 	}
-	return max(leastInput, room-summaryTokens-l.estimate.tokens(int64(len(summarySystem))))
+	return max(leastInput, room-c.notes-l.estimate.tokens(int64(len(summarySystem))))
 }
 
 func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *End, error) {
 	s := &summary{id: l.NewID("msg"), started: l.Now()}
-	aside := &message.Aside{System: summarySystem, Text: record(c, s.id, l.estimate.fit(room)), MaxOutputTokens: summaryTokens}
-	worst := message.Usage{Input: l.estimate.tokens(int64(len(aside.System) + len(aside.Text))), Output: summaryTokens}
+	aside := &message.Aside{System: summarySystem, Text: record(c, s.id, l.estimate.fit(room)), MaxOutputTokens: c.notes}
+	worst := message.Usage{Input: l.estimate.tokens(int64(len(aside.System) + len(aside.Text))), Output: c.notes}
 	if end := l.overBudget(l.Context.SummarizerRef, worst); end != nil {
 		return nil, end, nil
 	}

@@ -319,7 +319,7 @@ func TestSummaryIsAskedForBesideTheConversation(t *testing.T) {
 		t.Fatalf("ended %s (%s), asked %d and %d times", end.Reason, end.Message, len(m.asides), len(other.asides))
 	}
 	aside := other.asides[0]
-	if aside.MaxOutputTokens != summaryTokens || !strings.Contains(aside.System, "## Open questions") {
+	if aside.MaxOutputTokens != 1000 || !strings.Contains(aside.System, "## Open questions") {
 		t.Errorf("aside %+v", aside)
 	}
 	if n := len(aside.System) + len(aside.Text); n > 4*4000 {
@@ -357,7 +357,10 @@ func TestBudgetIsCheckedBeforeASummary(t *testing.T) {
 			w, m := longRun(t, 8, 4000, say(notes))
 			end := w.start(t.Context(), func(cfg *Config) {
 				cfg.Model, cfg.Limits = m, c.limits
-				cfg.Context = Context{Window: 10_000, AtPercent: 80, KeepRecent: 2000, SummarizerRef: message.ModelRef{Name: "dear"}}
+				cfg.Context = Context{
+					Window: 10_000, AtPercent: 80, KeepRecent: 2000,
+					Summarizer: m, SummarizerRef: message.ModelRef{Name: "dear"}, SummarizerWindow: 100_000,
+				}
 			})
 			if end.Reason != reason.BudgetExceeded || !strings.Contains(end.Hint, "spec.limits.") || len(m.asides) != 0 {
 				t.Errorf("%s: ended %s (%s) after %d summaries", c.reason, end.Reason, end.Message, len(m.asides))
@@ -678,5 +681,67 @@ func TestShorteningIsTold(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("events (-want +got), go test -update writes them anew:\n%s", diff)
+	}
+}
+
+func TestWhereAConversationIsCut(t *testing.T) {
+	open := assistant(message.Part{Type: message.PartTool, Tool: &message.ToolPart{CallID: "open", Tool: "t", State: message.StateRunning}})
+	step := func(bytes int) *message.Message { return assistant(call1("t", "{}", strings.Repeat("x", bytes), "")) }
+	summary := &message.Message{Role: message.RoleAssistant, Summary: true, Time: message.Time{Completed: 1}, Parts: []message.Part{
+		{Type: message.PartCompaction, Compaction: &message.Compaction{}}, {Type: message.PartText, Text: "notes"},
+	}}
+	for name, c := range map[string]struct {
+		reason   string
+		context  Context
+		overflow bool
+		messages []*message.Message
+		tail     string
+		dropped  int
+	}{
+		"recent":      {"whole steps as far as they go", Context{Window: 9000, AtPercent: 80, KeepRecent: 600}, false, []*message.Message{step(1000), step(1000), step(1000)}, "2", 1},
+		"newest":      {"the newest in any case: the model has not read it", Context{Window: 9000, AtPercent: 80}, false, []*message.Message{step(1000), step(1000)}, "2", 1},
+		"too long":    {"unless it alone fills the window", Context{Window: 1000, AtPercent: 80, KeepRecent: 600}, false, []*message.Message{step(100), step(5000)}, "", 2},
+		"refused":     {"or half of what was refused", Context{AtPercent: 80, KeepRecent: 600}, true, []*message.Message{step(100), step(5000)}, "", 2},
+		"correction":  {"what was said about an answer stays with it", Context{Window: 9000, AtPercent: 80}, false, []*message.Message{step(100), step(100), user("again, as JSON"), user("please")}, "2", 1},
+		"words first": {"words before the first answer are a step, too", Context{Window: 9000, AtPercent: 80}, false, []*message.Message{user("hurry"), user("please")}, "1", 0},
+		"open":        {"a call without a result, and all behind it", Context{Window: 9000, AtPercent: 80}, false, []*message.Message{step(100), open, step(100), step(100)}, "2", 1},
+		"second":      {"a second time the notes go, too", Context{Window: 9000, AtPercent: 80}, false, []*message.Message{step(100), step(100), summary, step(100), step(100)}, "5", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			l := &loop{Config: w.config()}
+			l.Context = c.context
+			for i, m := range c.messages {
+				m.ID, m.Time.Completed = fmt.Sprint(i+1), 1
+				l.View.Messages = append(l.View.Messages, m)
+			}
+			l.estimate.bytes = sizes(l.View.History())
+			got := l.cut(c.overflow)
+			if got.first.Text() != "do it" || got.tailStart() != c.tail || len(got.drop) != c.dropped || (got.earlier != nil) != (name == "second") {
+				t.Errorf("%s: the tail begins at %q, %d are dropped; want %q and %d", c.reason, got.tailStart(), len(got.drop), c.tail, c.dropped)
+			}
+		})
+	}
+}
+
+func TestSmallModelsWriteShortNotes(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason  string
+		context Context
+		bytes   int64
+		want    int64
+	}{
+		"large":      {"never more than 4,096", Context{Window: 200_000}, 1000, summaryTokens},
+		"small":      {"a quarter of the window", Context{Window: 8000}, 1000, 2000},
+		"unknown":    {"a quarter of what was refused", Context{}, 20_000, 1250},
+		"other":      {"the window of the model that writes them", Context{Window: 200_000, Summarizer: model{}, SummarizerWindow: 4000}, 1000, 1000},
+		"other, any": {"which is taken to be the same where it is not known", Context{Window: 8000, Summarizer: model{}}, 1000, 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &loop{Config: Config{Context: c.context}, estimate: estimate{bytes: c.bytes}}
+			if got := l.notes(); got != c.want {
+				t.Errorf("%s: %d tokens, want %d", c.reason, got, c.want)
+			}
+		})
 	}
 }
