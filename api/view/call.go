@@ -59,6 +59,9 @@ func (r *Run) applyCall(e event.Event) error {
 		return fmt.Errorf("no call %q", e.Call)
 	}
 	if !c.open() {
+		if e.Type() == event.TypeToolProgress {
+			return nil // the last piece may be told behind the result
+		}
 		return fmt.Errorf("call %q has ended", e.Call)
 	}
 	switch d := e.Data.(type) {

@@ -304,7 +304,8 @@ func TestProgressIsThereWhileACallRuns(t *testing.T) {
 	if c := fold(t, conversation[:20]...).Call("c1"); c.Progress != "x" {
 		t.Errorf("progress %q", c.Progress)
 	}
-	if c := fold(t, conversation[:21]...).Call("c1"); c.Progress != "" || c.Result.Text != "x" {
+	late := append(conversation[:21:21], conversation[19]) // a last piece behind the result
+	if c := fold(t, late...).Call("c1"); c.Progress != "" || c.Result.Text != "x" {
 		t.Errorf("progress %q, result %+v", c.Progress, c.Result)
 	}
 }
