@@ -40,8 +40,8 @@ const agentSchema = `{"description":"Agent declares who works: its instructions,
 	`"timeout":{"default":"15m","description":"Timeout bounds the wall time of one run. Reason DeadlineExceeded, exit code 5.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
 	`"type":"object"},` +
 	`"loopGuard":{"default":{},` +
-	`"description":"LoopGuard stops a model that repeats itself.","properties":{"cycles":{"default":3,"description":"Cycles is the number of rounds of a repeating sequence of two to four\ncalls that is one too many.","format":"int32","maximum":1000,"minimum":2,"type":"integer"},` +
-	`"identicalCalls":{"default":3,"description":"IdenticalCalls is the number of equal consecutive calls that is one too\nmany: the third does not run when it is 3.","format":"int32","maximum":1000,"minimum":2,"type":"integer"},` +
+	`"description":"LoopGuard stops a model that repeats itself.","properties":{"cycles":{"default":3,"description":"Cycles is the number of rounds of a repeating sequence of two to four\ncalls that is one too many; four times as many when their results differ.","format":"int32","maximum":1000,"minimum":2,"type":"integer"},` +
+	`"identicalCalls":{"default":3,"description":"IdenticalCalls is the number of equal consecutive calls that is one too\nmany: the third does not run when it is 3. Calls whose results differ wait\nfor something; they have four times as many. A call that brought one\nresult five times in ten steps, or one time less than this number if that\nis more, does not run again either, whatever stands between.","format":"int32","maximum":1000,"minimum":2,"type":"integer"},` +
 	`"onDetect":{"default":"Stop","description":"OnDetect says what happens: Stop ends the run with reason LoopDetected\n(exit code 5), Nudge tells the model once and then stops, Ask asks a person.","enum":["Ask","Stop","Nudge"],"type":"string"}},` +
 	`"type":"object"},` +
 	`"mode":{"default":"All","description":"Mode says whether the agent is started by a run (Primary), by another\nagent (Subagent), or both (All).","enum":["Primary","Subagent","All"],"type":"string"},` +

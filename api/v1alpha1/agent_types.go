@@ -166,14 +166,17 @@ const (
 // LoopGuard stops a model that asks for the same call again and again.
 type LoopGuard struct {
 	// IdenticalCalls is the number of equal consecutive calls that is one too
-	// many: the third does not run when it is 3.
+	// many: the third does not run when it is 3. Calls whose results differ wait
+	// for something; they have four times as many. A call that brought one
+	// result five times in ten steps, or one time less than this number if that
+	// is more, does not run again either, whatever stands between.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	IdenticalCalls int32 `json:"identicalCalls,omitempty"`
 	// Cycles is the number of rounds of a repeating sequence of two to four
-	// calls that is one too many.
+	// calls that is one too many; four times as many when their results differ.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=2
 	// +kubebuilder:validation:Maximum=1000
