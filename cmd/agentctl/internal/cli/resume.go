@@ -28,8 +28,8 @@ func (a *app) resumeCmd() *cobra.Command {
 Its journal is all that is needed: the manifests may have changed since, or be
 gone. Calls that have a result are not repeated. One that was interrupted runs
 again if its tool says so (spec.retry); of any other nobody knows whether it
-happened: it is not repeated, and the model reads so. Questions that were open
-are asked again; credentials are read anew.
+happened: a person is asked whether to run it again, else the model reads so.
+Questions that were open are asked again; credentials are read anew.
 
 The run is named run/ID, by its id, by the start of it, or @latest. With -o json
 stdout holds one object about the whole run, with -o jsonl the events from now
