@@ -17,6 +17,7 @@ const MaxBlob = 64 << 20
 
 const (
 	blobFolder = "blobs"
+	blobTemp   = ".blob-"
 	hashPrefix = "sha256:"
 )
 
@@ -38,7 +39,7 @@ func (w *Writer) PutBlob(b []byte) (id string, err error) {
 		return "", err
 	}
 	folder := filepath.Dir(path)
-	if err := storeBlob(path, b); err != nil {
+	if err := w.storeBlob(path, b); err != nil {
 		return "", fmt.Errorf("run %q: store blob: %w", w.opts.Run, err)
 	}
 	w.mu.Lock()
@@ -52,22 +53,22 @@ func (w *Writer) PutBlob(b []byte) (id string, err error) {
 
 // storeBlob trusts a file that is there already only if it holds b: one that a
 // crash left empty is replaced.
-func storeBlob(path string, b []byte) error {
+func (w *Writer) storeBlob(path string, b []byte) error {
 	if old, err := readCapped(path, MaxBlob); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
 	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, ".blob-*")
+	f, err := os.CreateTemp(folder, blobTemp+"*")
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
-		f, err = os.CreateTemp(folder, ".blob-*")
+		f, err = os.CreateTemp(folder, blobTemp+"*")
 	}
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
+	err = w.write(f, b)
 	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -75,6 +76,33 @@ func storeBlob(path string, b []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
+	return nil
+}
+
+// takeOverBlobs has the next Sync make durable what an earlier process has
+// stored, for events may speak of it, and removes what it left half-written.
+func (w *Writer) takeOverBlobs() error {
+	folder := filepath.Join(w.opts.Dir, blobFolder)
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list blobs: %w", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		switch {
+		case !e.Type().IsRegular():
+		case strings.HasPrefix(e.Name(), blobTemp):
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("remove a half-written blob: %w", err)
+			}
+		default:
+			w.commit.touchFile(path)
+		}
+	}
+	w.commit.touchFolder(folder)
 	return nil
 }
 

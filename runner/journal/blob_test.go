@@ -80,6 +80,7 @@ func unwrapAll(err error) error {
 func TestDamagedBlobIsRefusedAndReplaced(t *testing.T) {
 	o := options(t)
 	w := create(t, o)
+	appendText(t, w, "x")
 	id, err := w.PutBlob([]byte("content"))
 	if err != nil {
 		t.Fatal(err)

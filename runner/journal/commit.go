@@ -53,7 +53,7 @@ func (w *Writer) Sync() error {
 		upTo, file, files, folders := c.written, w.file, c.files, c.folders
 		c.files, c.folders, c.running = nil, nil, true
 		w.mu.Unlock()
-		err := syncAll(file, files, folders)
+		err := w.syncAll(file, files, folders)
 		w.mu.Lock()
 		c.running = false
 		if err != nil {
@@ -67,7 +67,7 @@ func (w *Writer) Sync() error {
 }
 
 // syncAll makes blobs durable before the events that name them.
-func syncAll(events *os.File, files, folders []string) error {
+func (w *Writer) syncAll(events *os.File, files, folders []string) error {
 	if len(files) > manyFiles {
 		if err := syncFilesystem(filepath.Dir(files[0])); err != nil {
 			return err
@@ -79,7 +79,7 @@ func syncAll(events *os.File, files, folders []string) error {
 	errs := make([]error, len(paths))
 	var wg sync.WaitGroup
 	for i, path := range paths {
-		wg.Go(func() { errs[i] = syncPath(path) })
+		wg.Go(func() { errs[i] = w.syncPath(path) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -88,15 +88,15 @@ func syncAll(events *os.File, files, folders []string) error {
 	if events == nil {
 		return nil
 	}
-	return events.Sync()
+	return w.opts.Sync(events)
 }
 
-func syncPath(path string) error {
+func (w *Writer) syncPath(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if err := w.opts.Sync(f); err != nil {
 		_ = f.Close()
 		return err
 	}

@@ -137,6 +137,9 @@ func FindRun(stateDir, ref string) (Found, error) {
 	if f, ok := look(stateDir, name); ok {
 		return f, nil
 	}
+	if info, err := os.Stat(Dir(stateDir, name)); err == nil && info.IsDir() {
+		return Found{}, &NotFoundError{Ref: ref, Problem: ErrEmpty.Error()}
+	}
 	ids, err := runIDs(stateDir)
 	if err != nil {
 		return Found{}, err

@@ -60,7 +60,7 @@ func TestFindRun(t *testing.T) {
 		"latest":     {"started last, not last in the alphabet", "@latest", "reviewer-01a", ""},
 		"ambiguous":  {"two begin like this", "rev", "", "2 runs begin like this: reviewer-01a, reviewer-01b"},
 		"typo":       {"the nearest is shown", "fixr-01a", "", "the nearest are: fixer-01a"},
-		"no events":  {"a folder without events is no run", "no-events", "", "there is no such run"},
+		"no events":  {"a folder without events is no run", "no-events", "", "it was stopped before it began"},
 		"traversal":  {"a path is no name", "../../etc", "", "no run can have this name"},
 		"traversal2": {"a path is no name", "run/../x", "", "no run can have this name"},
 		"empty":      {"nothing is no name", "", "", "no run can have this name"},

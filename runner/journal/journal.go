@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +38,17 @@ type Options struct {
 	// an event whose payload it breaks is refused, never written. Optional.
 	// Blobs are not redacted: a file's content must come back as it was.
 	Redact func(payload []byte) []byte
+
+	// Write and Sync are how bytes reach a file and the disk: events, blobs and
+	// the head; Sync also makes folders durable. Tests let a process die, a line
+	// tear or a disk fill up here. Defaults (*os.File).Write and (*os.File).Sync.
+	Write func(f *os.File, b []byte) (int, error)
+	Sync  func(f *os.File) error
 }
+
+// ErrEmpty is a run of which no event was kept: it was stopped before it began,
+// and nothing of it can have happened.
+var ErrEmpty = errors.New("its journal holds no events: it was stopped before it began")
 
 // Writer appends events to a journal. There is one per run at a time, the
 // holder of the lock. It is safe for concurrent use.
@@ -67,7 +78,7 @@ type Writer struct {
 
 // Create starts the journal of a new run. The folder may exist, but not hold events.
 func Create(ctx context.Context, opts Options) (*Writer, error) {
-	w, state, err := acquire(ctx, opts)
+	w, state, err := acquire(ctx, opts, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +88,22 @@ func Create(ctx context.Context, opts Options) (*Writer, error) {
 	return w, nil
 }
 
-// Open continues the journal of a run, after a crash or for a resume. A torn
-// last line is cut off; a journal that is damaged otherwise is refused.
+// Open continues the journal of a run, after a crash or for a resume.
+//
+//	the journal                       Open returns
+//	complete, closed or not           a Writer
+//	its last line is torn             a Writer; the line is cut off
+//	without a complete event, or none ErrEmpty
+//	damaged anywhere else             *CorruptError
+//	written by another process        *HeldError
+//
+// Whoever wants to know what stands in it reads it after Open: nobody else
+// writes then.
 func Open(ctx context.Context, opts Options) (*Writer, error) {
 	if _, err := os.Stat(opts.Dir); err != nil {
 		return nil, fmt.Errorf("run %q: open journal: %w", opts.Run, err)
 	}
-	w, state, err := acquire(ctx, opts)
+	w, state, err := acquire(ctx, opts, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +114,7 @@ func Open(ctx context.Context, opts Options) (*Writer, error) {
 }
 
 // acquire takes the lock first and looks afterwards: what it finds cannot change.
-func acquire(ctx context.Context, opts Options) (*Writer, Report, error) {
+func acquire(ctx context.Context, opts Options, wait time.Duration) (*Writer, Report, error) {
 	if !validRun(opts.Run) {
 		return nil, Report{}, fmt.Errorf("run id %q: want lower-case letters, digits, '.' and '-'", opts.Run)
 	}
@@ -104,7 +124,13 @@ func acquire(ctx context.Context, opts Options) (*Writer, Report, error) {
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, Report{}, fmt.Errorf("run %q: make folder: %w", opts.Run, err)
 	}
-	l, err := acquireLock(opts.Dir, opts.Run)
+	if opts.Write == nil {
+		opts.Write = (*os.File).Write
+	}
+	if opts.Sync == nil {
+		opts.Sync = (*os.File).Sync
+	}
+	l, err := acquireLock(ctx, opts.Dir, opts.Run, wait)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -123,24 +149,24 @@ func (w *Writer) resume(state Report) error {
 	if state.Run != "" && state.Run != w.opts.Run {
 		return fmt.Errorf("the journal in %s belongs to run %q", w.opts.Dir, state.Run)
 	}
-	w.seq, w.head = state.Events, state.Head
-	if len(state.Files) == 0 {
-		return nil
+	if state.Events == 0 {
+		return ErrEmpty
 	}
+	w.seq, w.head = state.Events, state.Head
 	last := state.Files[len(state.Files)-1]
 	f, err := os.OpenFile(filepath.Join(w.opts.Dir, last), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
 	if state.Torn != nil {
-		if err := errors.Join(f.Truncate(state.Torn.Offset), f.Sync()); err != nil {
+		if err := errors.Join(f.Truncate(state.Torn.Offset), w.opts.Sync(f)); err != nil {
 			return errors.Join(fmt.Errorf("cut the torn last line of %s: %w", last, err), f.Close())
 		}
 	}
 	w.file, w.day = f, dayOf(last)
 	// What an earlier process wrote may still be in the system's memory only.
 	w.commit.touch()
-	return nil
+	return w.takeOverBlobs()
 }
 
 // Append writes one event and returns it as readers will see it: numbered,
@@ -169,12 +195,21 @@ func (w *Writer) Append(e event.Event) (event.Event, error) {
 	}
 	w.head = hashLine(w.line)
 	w.line = append(w.line, '\n')
-	if _, err := w.file.Write(w.line); err != nil {
+	if err := w.write(w.file, w.line); err != nil {
 		return event.Event{}, w.poison(fmt.Errorf("run %q: write event %d: %w", w.opts.Run, e.Seq, err))
 	}
 	w.seq = e.Seq
 	w.commit.touch()
 	return e, nil
+}
+
+// write is Options.Write, which must not get away with half of b.
+func (w *Writer) write(f *os.File, b []byte) error {
+	n, err := w.opts.Write(f, b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
 }
 
 // encode leaves the line in w.line. An event that cannot be written is an error
@@ -251,7 +286,7 @@ func (w *Writer) rotate(t time.Time) error {
 	if w.file != nil {
 		// The old day must be on the disk before the new one can be: a crash
 		// could otherwise leave a hole in the middle of the chain.
-		if err := errors.Join(w.file.Sync(), w.file.Close()); err != nil {
+		if err := errors.Join(w.opts.Sync(w.file), w.file.Close()); err != nil {
 			return fmt.Errorf("run %q: close journal of %s: %w", w.opts.Run, w.day, err)
 		}
 	}
@@ -290,10 +325,10 @@ func (w *Writer) Close() error {
 		}
 		err := w.err
 		if err == nil {
-			err = syncAll(w.file, w.commit.files, w.commit.folders)
+			err = w.syncAll(w.file, w.commit.files, w.commit.folders)
 		}
 		if err == nil && w.seq > 0 {
-			err = writeAnchor(w.opts.Dir, anchor{w.seq, w.head})
+			err = w.writeAnchor(anchor{w.seq, w.head})
 		}
 		if w.file != nil {
 			err = errors.Join(err, w.file.Close())
@@ -313,7 +348,8 @@ type anchor struct {
 
 const anchorFile = "head.json"
 
-func writeAnchor(dir string, a anchor) error {
+func (w *Writer) writeAnchor(a anchor) error {
+	dir := w.opts.Dir
 	b, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encode head: %w", err)
@@ -322,8 +358,8 @@ func writeAnchor(dir string, a anchor) error {
 	if err != nil {
 		return fmt.Errorf("write head: %w", err)
 	}
-	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = w.write(f, append(b, '\n'))
+	err = errors.Join(err, w.opts.Sync(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), filepath.Join(dir, anchorFile))
 	}

@@ -1,11 +1,14 @@
 package journal
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -27,10 +30,22 @@ func (e *HeldError) Error() string {
 // people and may be that of a holder long gone.
 type lock struct{ flock *flock.Flock }
 
-func acquireLock(dir, run string) (*lock, error) {
+// patience is how long Open waits for the lock: a process that was killed this
+// very moment keeps it until the system has cleared it away.
+const patience = 500 * time.Millisecond
+
+func acquireLock(ctx context.Context, dir, run string, wait time.Duration) (*lock, error) {
 	path := filepath.Join(dir, lockFile)
 	f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	ok, err := f.TryLock()
+	if err == nil && !ok && wait > 0 {
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		ok, err = f.TryLockContext(ctx, 5*time.Millisecond)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("run %q: lock journal: %w", run, err)
 	}
