@@ -32,13 +32,18 @@ type Pool struct {
 	// Env holds the declared variables of each tool as NAME=value, by call name.
 	Env map[string][]string
 
+	// shipped is where our own program is, looked up once: a call asks for it.
+	shipped  func() (string, error)
 	mu       sync.Mutex
 	programs map[string]*program
 	starting sync.WaitGroup
 }
 
 // NewPool returns a pool without processes. Close it.
-func NewPool(o PoolOptions) *Pool { return &Pool{PoolOptions: o, programs: map[string]*program{}} }
+func NewPool(o PoolOptions) *Pool {
+	find := func() (string, error) { return FindProgram(builtin.Program) }
+	return &Pool{PoolOptions: o, shipped: sync.OnceValues(find), programs: map[string]*program{}}
+}
 
 // maxStarts is the first start and two more after crashes.
 const maxStarts = 3
@@ -164,7 +169,7 @@ func (p *Pool) program(d *Definition) (*program, error) {
 	if s := d.Spec.Source.Plugin; s != nil {
 		spec.Dir, spec.Argv, spec.Sha256 = p.Dir, s.Command, s.SHA256
 	} else {
-		path, err := FindProgram(builtin.Program)
+		path, err := p.shipped()
 		if err != nil {
 			return nil, err
 		}
