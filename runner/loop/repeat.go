@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -59,6 +60,9 @@ func (r *repeat) write(piece string) (wrong bool) {
 func (r *repeat) add(piece string) {
 	if len(r.tail)+len(piece) > tailBytes+checkMax {
 		r.tail = append(r.tail[:0], r.tail[len(r.tail)-tailBytes:]...)
+	}
+	if len(r.tail) > checkMax { // a long text needs all of it, once
+		r.tail = slices.Grow(r.tail, tailBytes+checkMax-len(r.tail))
 	}
 	r.tail = append(r.tail, piece...)
 }
