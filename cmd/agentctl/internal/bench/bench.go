@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// defaultTurns is the length of the plain conversation, for which the goals hold.
+const defaultTurns = 20
+
 // options of one invocation.
 type options struct {
 	agentctl      string
@@ -39,7 +42,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.agentctl, "agentctl", "bin/agentctl", "program to measure")
 	only := f.String("only", "", "scenarios to measure, separated by commas (default: all):\n"+scenarioList())
 	f.IntVar(&o.reps, "reps", 0, "interleaved repetitions of every scenario (default: each scenario's own)")
-	f.IntVar(&o.turns, "turns", 20, "tool turns of a run")
+	f.IntVar(&o.turns, "turns", defaultTurns, "tool turns of a run")
 	f.IntVar(&o.conversations, "conversations", 1000, "conversations held at once in one process")
 	f.IntVar(&o.memory, "memory-reps", 3, "further repetitions in which memory is sampled, which disturbs the times")
 	f.StringVar(&o.dir, "dir", "", "folder for state and workspaces, on the disk to measure (default: a temporary one)")
@@ -118,6 +121,8 @@ func measure(ctx context.Context, o options, dir string, progress io.Writer) (*r
 	if b.report.FsyncP50, err = fsyncP50(dir); err != nil {
 		return nil, err
 	}
+	b.report.begin("machine", 1)
+	b.report.note("%s", machine())
 	becomeReaper()
 	for _, s := range o.only {
 		if o.floor && s.ours {

@@ -104,6 +104,9 @@ func TestBenchMeasuresBothSides(t *testing.T) {
 	if err := run(t.Context(), []string{"-floor-only", "-only", "many,start,turns", "-conversations", "3", "-reps", "1", "-turns", "2", "-memory-reps", "0", "-dir", t.TempDir()}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(out.String(), " CPUs") {
+		t.Errorf("nothing is said of the machine:\n%s", &out)
+	}
 	if !strings.Contains(out.String(), "wall of 2 turns") || !strings.Contains(out.String(), "3 conversations at once") || strings.Contains(out.String(), "init") {
 		t.Errorf("table:\n%s", &out)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,17 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// machine tells what a reader of the figures must know: who is not alone on a
+// machine measures the others as well.
+func machine() string {
+	text := fmt.Sprintf("%d CPUs", runtime.NumCPU())
+	load, err := os.ReadFile("/proc/loadavg")
+	if one, _, ok := strings.Cut(string(load), " "); err == nil && ok {
+		text += ", load before the start " + one
+	}
+	return text
+}
 
 // treePeak is the most memory a process tree had at once, in bytes. RSS counts a
 // page shared by two processes twice, PSS shares it out.
