@@ -156,7 +156,7 @@ func (p *Plugin) cancelled(r *reception, f *flight, cause error) (*CallResult, e
 		return r.res, nil
 	}
 	res := *r.res
-	res.IsError, res.Code = true, codeCancelled
+	res.IsError, res.Code, res.Writes = true, codeCancelled, true // what it did is unknown
 	res.Text = r.whole(res.Text)
 	return &res, cause
 }
