@@ -16,10 +16,18 @@ import (
 // stopped and changes are looked at.
 const finishTime = 30 * time.Second
 
+// stopTime is the same for a run that a person or the system stops: with what
+// goes before and after it, the program exits within five seconds.
+const stopTime = 3 * time.Second
+
 // close ends what runs, records what changed and how the run ended, and closes
 // the journal. It works on also when ctx has ended.
 func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	limit := finishTime
+	if ctx.Err() != nil {
+		limit = stopTime
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	// What could not be ended or listed is no part of how the run ended; what
 	// could not be written down is.
@@ -67,7 +75,7 @@ func (s *session) changes(ctx context.Context) error {
 	}
 	change, err := s.files.Changes(ctx)
 	if err != nil {
-		return s.recorder.tell(event.Warning{Message: "the changes of the run could not be listed: " + err.Error()})
+		return s.recorder.tell(event.Warning{Message: "the changes of the run could not be listed: " + err.Error() + "; its files are in " + s.files.Dir()})
 	}
 	patch, err := change.Record(s.journal)
 	if err != nil {
