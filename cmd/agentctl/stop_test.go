@@ -196,20 +196,20 @@ func (l *live) pids(t *testing.T) (pids []int) {
 	return pids
 }
 
-// stalling is a model server that begins an answer and then says nothing, or
-// that is busy for a minute.
-func stalling(t *testing.T, busy bool) string {
+// stalling is a model server that begins an answer and then says nothing; one
+// that begins none is busy.
+func stalling(t *testing.T, begun string) string {
 	t.Helper()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the answer does not depend on it
-		if busy {
+		if begun == "" {
 			w.Header().Set("Retry-After", "30")
 			w.WriteHeader(http.StatusTooManyRequests)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: %s\n\n", `{"choices":[{"index":0,"delta":{"role":"assistant","content":"half an ans"}}]}`)
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", begun)
 		w.(http.Flusher).Flush()
 		select {
 		case <-release:
@@ -231,13 +231,23 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		check    func(t *testing.T, l *live)
 	}{
 		"streaming": {
-			"the text so far is the output of the run", manifest("allow", stalling(t, false)), "half an ans", time.Second,
+			"the text so far is the output of the run", manifest("allow", stalling(t, `{"role":"assistant","content":"half an ans"}`)), "half an ans", time.Second,
 			func(t *testing.T, l *live) {
 				if got := l.run.Finished.Output; got != "half an ans" {
 					t.Errorf("the output is %q", got)
 				}
 				if m := l.run.Message(); m.Error != message.Aborted || m.Text() != "half an ans" {
 					t.Errorf("the message is %q, error %q", m.Text(), m.Error)
+				}
+			},
+		},
+		"a call is being written": {
+			"it never runs, and has an end",
+			manifest("allow", stalling(t, `{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ec"}}]}`)),
+			`"type":"tool.input-delta"`, time.Second,
+			func(t *testing.T, l *live) {
+				if m := l.run.Message(); m.Error != message.Aborted {
+					t.Errorf("the message has error %q", m.Error)
 				}
 			},
 		},
@@ -265,7 +275,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 			func(t *testing.T, l *live) { l.cancelled(t, 0, "") },
 		},
 		"a request is retried": {
-			"the wait ends", manifest("allow", stalling(t, true)), `"type":"model.retry"`, time.Second, func(*testing.T, *live) {},
+			"the wait ends", manifest("allow", stalling(t, "")), `"type":"model.retry"`, time.Second, func(*testing.T, *live) {},
 		},
 	}
 	for name, c := range cases {

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+func testApp(out, errs io.Writer) *app {
+	return &app{
+		Streams: Streams{In: strings.NewReader(""), Out: out, Err: errs}, getenv: os.Getenv,
+		color: newChoice(display.ColorNever), state: "/s",
+	}
+}
+
+func ended(code int, unseen int64) *runner.Outcome {
+	return &runner.Outcome{
+		Run:     &view.Run{ID: "r-1", Finished: &event.RunFinished{Phase: view.Succeeded, Reason: "Completed", ExitCode: code, Output: "the answer"}},
+		Journal: "/s/runs/r-1", Unseen: unseen,
+	}
+}
+
+func TestOutputThatNobodyReadsIsNotWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		o      *runner.Outcome
+		want   int
+	}{
+		"completed": {"a program that reads half the events must not take the run for a success", ended(0, 7), reason.ExitFailed},
+		"failed":    {"how the run ended says more", ended(5, 7), 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			block := make(chan struct{})
+			defer close(block)
+			var stderr bytes.Buffer
+			a := testApp(writer(func(b []byte) (int, error) { <-block; return len(b), nil }), &stderr)
+			err := a.show(t.Context(), showing{format: display.FormatText, live: func(context.Context, func(event.Event), <-chan struct{}) (*runner.Outcome, error) {
+				return c.o, nil
+			}})
+			if code, ok := errors.AsType[exitError](err); !ok || int(code) != c.want {
+				t.Errorf("%s: got %v, want %d", c.reason, err, c.want)
+			}
+			want := "error: nobody reads the output: 7 events were not shown\n" +
+				"hint: they are in /s/runs/r-1; for the result: agentctl resume run/r-1 --state /s\n"
+			if got := stderr.String(); got != want {
+				t.Errorf("stderr is %q", got)
+			}
+		})
+	}
+}
+
+func TestErrorThatNobodyReadsIsNotWaitedFor(t *testing.T) {
+	block := make(chan struct{})
+	defer close(block)
+	a := testApp(io.Discard, writer(func(b []byte) (int, error) { <-block; return len(b), nil }))
+	if err := a.tell(display.NewRun(display.FormatJSON, a.stdout(), a.stderr(), display.RunOptions{}), ended(0, 1)); err == nil {
+		t.Error("it is no error")
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
+
+func TestSecondSignalSaysHowToGoOn(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	a := testApp(io.Discard, write)
+	err = a.show(t.Context(), showing{format: display.FormatJSON, live: func(ctx context.Context, tell func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+		tell(event.Event{Seq: 1, Run: "r-1", Data: event.RunStarted{}})
+		raise(t, syscall.SIGINT)
+		await(t, ctx.Done(), "the end of the context")
+		raise(t, syscall.SIGINT)
+		await(t, kill, "the kill")
+		return ended(130, 0), nil
+	}})
+	if code, ok := errors.AsType[exitError](err); !ok || code != 130 {
+		t.Errorf("got %v", err)
+	}
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "stopping (again to kill)\nkilling (again to leave; then go on with: agentctl resume run/r-1 --state /s)\n"
+	if !strings.HasPrefix(string(said), want) {
+		t.Errorf("stderr is %q", said)
+	}
+}
