@@ -20,7 +20,7 @@ type Limits struct {
 	// ReserveOutput is the most a single answer may hold, where it is known.
 	ReserveOutput int64
 	// Price returns what a model's tokens cost; false is an unknown price. The
-	// zero ModelRef is the model of the agent.
+	// zero ModelRef is whoever will answer.
 	Price func(message.ModelRef, message.Usage) (message.Cost, bool)
 }
 

@@ -2,6 +2,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,12 @@ type talk struct {
 
 func (s suite) talk(t *testing.T, steps ...Step) *talk {
 	t.Helper()
+	return s.patient(t, patience, steps...)
+}
+
+// patient is a talk with a provider that bears so long a silence.
+func (s suite) patient(t *testing.T, idle time.Duration, steps ...Step) *talk {
+	t.Helper()
 	server, err := NewServer(steps...)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ func (s suite) talk(t *testing.T, steps ...Step) *talk {
 				return ctx.Err()
 			},
 		},
-		FirstByte: 250 * time.Millisecond, Idle: 250 * time.Millisecond,
+		FirstByte: idle, Idle: idle,
 	})
 	k.say(t, user("What is in the folder?"))
 	return k
@@ -506,7 +513,7 @@ func (s suite) everyCut(t *testing.T) {
 
 func (s suite) stall(t *testing.T) {
 	for _, at := range []int{0, 1, 400} {
-		k := s.talk(t, full.Step().StallAt(at), full.Step())
+		k := s.patient(t, 250*time.Millisecond, full.Step().StallAt(at), full.Step())
 		k.wants(t, wantFull())
 		if len(k.waits) != 1 || len(k.Requests()) != 2 {
 			t.Errorf("stalled at %d: %d waits, %d requests", at, len(k.waits), len(k.Requests()))
@@ -547,14 +554,19 @@ func (s suite) retryAfter(t *testing.T) {
 }
 
 func (s suite) cancel(t *testing.T) {
-	k := s.talk(t, full.Step().StallAt(400))
+	// Behind the first piece that is told.
+	begun := bytes.Index(full.Stream(), []byte("The user")) + 400
+	k := s.talk(t, full.Step().StallAt(begun))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_, err := k.Next(ctx, message.Request{}, func(message.Delta) error { cancel(); return nil })
 	if got := reason.Of(err); got != reason.Cancelled || !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: reason %s, error %v", got, err)
 	}
-	k = s.talk(t, full.Step().StallAt(400))
+	if len(k.Requests()) != 1 || len(k.waits) > 0 {
+		t.Errorf("%d requests and %d waits before the stream was cancelled", len(k.Requests()), len(k.waits))
+	}
+	k = s.talk(t, full.Step().StallAt(begun))
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = k.Next(ctx, message.Request{}, func(message.Delta) error { return nil })
