@@ -7,17 +7,22 @@ import (
 )
 
 // Tools returns read, list, glob, grep, edit and write. They share what they
-// know of the files read in a run, which edit and write insist on; the tools of
-// two calls of Tools know nothing of each other.
+// know of the files read in a run, which edit and write insist on, and which
+// their metadata tells to a process after them; the tools of two calls of Tools
+// know nothing of each other.
 func Tools() []sdk.Tool {
 	s := &set{seen: newSeen(), locks: newLocks()}
+	return s.tools()
+}
+
+func (s *set) tools() []sdk.Tool {
 	return []sdk.Tool{
-		sdk.New("read", "Read a file of the workspace as numbered lines (2000 lines, 2000 characters a line; page with offset), or the entries of a folder.", s.read),
+		sdk.New("read", "Read a file of the workspace as numbered lines (2000 lines, 2000 characters a line; page with offset), or the entries of a folder.", s.read, sdk.OnRecall(s.recall)),
 		sdk.New("list", "List a folder: names sorted, folders end with /, sizes in bytes.", s.list),
 		sdk.New("glob", "Find files by path pattern; ** spans folders, {a,b} alternates. Respects .gitignore, includes dotfiles.", s.glob),
 		sdk.New("grep", "Search file contents by regular expression (RE2); gives file:line:text. Respects .gitignore, skips binary files.", s.grep),
-		sdk.New("edit", "Replace text in a file that was read before. oldString must match exactly one place unless replaceAll is set.", s.edit),
-		sdk.New("write", "Write a whole file, making its folders. An existing file must have been read before.", s.write),
+		sdk.New("edit", "Replace text in a file that was read before. oldString must match exactly one place unless replaceAll is set.", s.edit, sdk.OnRecall(s.recall)),
+		sdk.New("write", "Write a whole file, making its folders. An existing file must have been read before.", s.write, sdk.OnRecall(s.recall)),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +72,29 @@ func (s *server) Cancel(ctx context.Context, req *toolpb.CancelRequest) (*toolpb
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
+}
+
+// Recall implements the service. A memory that fails is one that is lost: the
+// tools do without.
+func (s *server) Recall(ctx context.Context, req *toolpb.RecallRequest) (*toolpb.RecallResponse, error) {
+	for _, a := range req.GetAnswers() {
+		if err := ctx.Err(); err != nil {
+			return nil, status.FromContextError(err).Err()
+		}
+		if t := s.tools[a.GetTool()]; t != nil && t.recall != nil {
+			t.remember(Past{Run: req.GetRun(), Workspace: req.GetWorkspace(), Metadata: a.GetMetadataJson()})
+		}
+	}
+	return &toolpb.RecallResponse{}, nil
+}
+
+func (t *Tool) remember(past Past) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("tool panicked in its memory", "tool", t.name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	t.recall(past)
 }
 
 // takeOff registers a call under its ticket; land ends it.

@@ -28,6 +28,7 @@ type Tool struct {
 	parameters  json.RawMessage
 	schema      *jsonschema.Resolved
 	fn          func(ctx context.Context, call *Call, args json.RawMessage) (*Result, error)
+	recall      func(past Past)
 	err         error
 }
 
@@ -38,6 +39,23 @@ type Option func(*Tool)
 // 2020-12 whose type is object.
 func Schema(schema json.RawMessage) Option {
 	return func(t *Tool) { t.parameters = schema }
+}
+
+// Past is what a tool answered earlier in a run, in a process before this one.
+type Past struct {
+	// Run and Workspace as in Call.
+	Run, Workspace string
+	// Metadata of the result, as JSON. Secrets in it have been replaced.
+	Metadata json.RawMessage
+}
+
+// OnRecall is for a tool that remembers something from one call to the next.
+// When its program is started in the middle of a run, after a crash of either
+// side, fn is told every answer of the tool that completed, in order and before
+// the first call; the answers of all tools of the program come in the order in
+// which they were given. What the metadata does not hold cannot be remembered.
+func OnRecall(fn func(past Past)) Option {
+	return func(t *Tool) { t.recall = fn }
 }
 
 // New makes a tool of a function. The schema of the arguments comes from the

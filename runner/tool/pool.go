@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,12 +32,25 @@ type Pool struct {
 	Dir string
 	// Env holds the declared variables of each tool as NAME=value, by call name.
 	Env map[string][]string
+	// Past returns the calls of the run that have completed, the oldest first. A
+	// process that is started in the middle of a run, by a resume or after a
+	// crash, is told those of its own tools before its first call, so that it
+	// knows what the one before it knew. It is asked from the goroutine of a
+	// call; nil is no past.
+	Past func() []Past
 
 	// shipped is where our own program is, looked up once: a call asks for it.
 	shipped  func() (string, error)
 	mu       sync.Mutex
 	programs map[string]*program
 	starting sync.WaitGroup
+}
+
+// Past is a call that has completed: its tool, by call name, and the metadata of
+// its result as it stands in the journal.
+type Past struct {
+	Tool     string
+	Metadata json.RawMessage
 }
 
 // NewPool returns a pool without processes. Close it.
@@ -52,8 +66,10 @@ const maxStarts = 3
 type program struct {
 	pool *Pool
 	spec sandbox.Spec
-	// tools of the program in this run, for messages.
-	tools []string
+	// tools of the program in this run by call name, and what the program calls
+	// them. The pool's mutex guards both.
+	tools     []string
+	functions map[string]string
 
 	mu      sync.Mutex
 	current *started
@@ -65,6 +81,8 @@ type started struct {
 	ready  chan struct{}
 	plugin *host.Plugin
 	err    error
+	// reminded is done when the process knows the past of the run.
+	reminded sync.Once
 }
 
 // Start begins to start the programs of the plugins among the tools. It does
@@ -181,11 +199,12 @@ func (p *Pool) program(d *Definition) (*program, error) {
 	defer p.mu.Unlock()
 	prog := p.programs[key]
 	if prog == nil {
-		prog = &program{pool: p, spec: spec}
+		prog = &program{pool: p, spec: spec, functions: map[string]string{}}
 		p.programs[key] = prog
 	}
 	if !slices.Contains(prog.tools, d.Name) {
 		prog.tools = append(prog.tools, d.Name)
+		prog.functions[d.Name] = d.function()
 	}
 	return prog, nil
 }
@@ -243,6 +262,7 @@ type pluginServer struct {
 // Call implements Server. A plugin that dies under a call makes it an error
 // result: what the call did is unknown and is never repeated unasked.
 func (s *pluginServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
+	s.run.reminded.Do(func() { s.remind(ctx, req) })
 	result, err := s.run.plugin.Call(ctx, host.CallRequest{
 		Tool: req.Tool, Args: req.Args, ID: req.Call, Run: req.Run, Agent: req.Agent,
 		Workspace: req.Workspace, Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
@@ -262,6 +282,33 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 		return Reply{}, reason.New(reason.ToolError, "plugin %s died %d times: %w", s.program.spec.Argv[0], maxStarts, err)
 	}
 	return Reply{Output: fmt.Sprintf("the tool's program died during the call: %v; what the call did until then may or may not have happened", err), Failed: true, Code: message.CodeTool, Writes: true}, nil
+}
+
+// remindTime bounds the telling of the past.
+const remindTime = 5 * time.Second
+
+// remind tells a process the past of its tools. One that cannot be told knows
+// less, and so refuses more; whether it is alive its first call will show.
+func (s *pluginServer) remind(ctx context.Context, req Request) {
+	pool := s.program.pool
+	if pool.Past == nil {
+		return
+	}
+	var answers []host.Answer
+	past := pool.Past()
+	pool.mu.Lock()
+	for _, p := range past {
+		if function, ok := s.program.functions[p.Tool]; ok && len(p.Metadata) > 0 {
+			answers = append(answers, host.Answer{Tool: function, Metadata: p.Metadata})
+		}
+	}
+	pool.mu.Unlock()
+	if len(answers) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, remindTime)
+	defer cancel()
+	_ = s.run.plugin.Recall(ctx, req.Run, req.Workspace, answers)
 }
 
 func reply(r *host.CallResult) Reply {

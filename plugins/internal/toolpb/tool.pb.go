@@ -387,6 +387,157 @@ func (*CancelResponse) Descriptor() ([]byte, []int) {
 	return file_tool_proto_rawDescGZIP(), []int{5}
 }
 
+type RecallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// As in CallRequest.
+	Workspace     string    `protobuf:"bytes,2,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Answers       []*Answer `protobuf:"bytes,3,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecallRequest) Reset() {
+	*x = RecallRequest{}
+	mi := &file_tool_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecallRequest) ProtoMessage() {}
+
+func (x *RecallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecallRequest.ProtoReflect.Descriptor instead.
+func (*RecallRequest) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RecallRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *RecallRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *RecallRequest) GetAnswers() []*Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+// Answer is what a tool answered in a call that completed.
+type Answer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tool  string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	// The result's metadata. A secret in it has been replaced.
+	MetadataJson  []byte `protobuf:"bytes,2,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_tool_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Answer) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *Answer) GetMetadataJson() []byte {
+	if x != nil {
+		return x.MetadataJson
+	}
+	return nil
+}
+
+type RecallResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecallResponse) Reset() {
+	*x = RecallResponse{}
+	mi := &file_tool_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecallResponse) ProtoMessage() {}
+
+func (x *RecallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecallResponse.ProtoReflect.Descriptor instead.
+func (*RecallResponse) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{8}
+}
+
 type CallEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Event:
@@ -401,7 +552,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +564,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +577,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{6}
+	return file_tool_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -496,7 +647,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +659,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +672,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{7}
+	return file_tool_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Progress) GetText() string {
@@ -542,7 +693,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -554,7 +705,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -567,7 +718,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{8}
+	return file_tool_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Output) GetChunk() []byte {
@@ -603,7 +754,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +766,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +779,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{9}
+	return file_tool_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Result) GetText() string {
@@ -724,7 +875,15 @@ const file_tool_proto_rawDesc = "" +
 	"\x06ticket\x18\f \x01(\x04R\x06ticket\"'\n" +
 	"\rCancelRequest\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\x04R\x06ticket\"\x10\n" +
-	"\x0eCancelResponse\"\xb6\x01\n" +
+	"\x0eCancelResponse\"s\n" +
+	"\rRecallRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
+	"\tworkspace\x18\x02 \x01(\tR\tworkspace\x122\n" +
+	"\aanswers\x18\x03 \x03(\v2\x18.agentctl.tool.v1.AnswerR\aanswers\"A\n" +
+	"\x06Answer\x12\x12\n" +
+	"\x04tool\x18\x01 \x01(\tR\x04tool\x12#\n" +
+	"\rmetadata_json\x18\x02 \x01(\fR\fmetadataJson\"\x10\n" +
+	"\x0eRecallResponse\"\xb6\x01\n" +
 	"\tCallEvent\x128\n" +
 	"\bprogress\x18\x01 \x01(\v2\x1a.agentctl.tool.v1.ProgressH\x00R\bprogress\x122\n" +
 	"\x06output\x18\x02 \x01(\v2\x18.agentctl.tool.v1.OutputH\x00R\x06output\x122\n" +
@@ -745,11 +904,12 @@ const file_tool_proto_rawDesc = "" +
 	"\x06writes\x18\b \x01(\bR\x06writes\x12#\n" +
 	"\rdropped_bytes\x18\t \x01(\x03R\fdroppedBytesB\f\n" +
 	"\n" +
-	"_exit_code2\xec\x01\n" +
+	"_exit_code2\xb9\x02\n" +
 	"\x04Tool\x12Q\n" +
 	"\bDescribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12D\n" +
 	"\x04Call\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n" +
-	"\x06Cancel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
+	"\x06Cancel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n" +
+	"\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
 
 var (
 	file_tool_proto_rawDescOnce sync.Once
@@ -763,7 +923,7 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
@@ -771,27 +931,33 @@ var file_tool_proto_goTypes = []any{
 	(*CallRequest)(nil),      // 3: agentctl.tool.v1.CallRequest
 	(*CancelRequest)(nil),    // 4: agentctl.tool.v1.CancelRequest
 	(*CancelResponse)(nil),   // 5: agentctl.tool.v1.CancelResponse
-	(*CallEvent)(nil),        // 6: agentctl.tool.v1.CallEvent
-	(*Progress)(nil),         // 7: agentctl.tool.v1.Progress
-	(*Output)(nil),           // 8: agentctl.tool.v1.Output
-	(*Result)(nil),           // 9: agentctl.tool.v1.Result
+	(*RecallRequest)(nil),    // 6: agentctl.tool.v1.RecallRequest
+	(*Answer)(nil),           // 7: agentctl.tool.v1.Answer
+	(*RecallResponse)(nil),   // 8: agentctl.tool.v1.RecallResponse
+	(*CallEvent)(nil),        // 9: agentctl.tool.v1.CallEvent
+	(*Progress)(nil),         // 10: agentctl.tool.v1.Progress
+	(*Output)(nil),           // 11: agentctl.tool.v1.Output
+	(*Result)(nil),           // 12: agentctl.tool.v1.Result
 }
 var file_tool_proto_depIdxs = []int32{
-	2, // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
-	7, // 1: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
-	8, // 2: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
-	9, // 3: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
-	0, // 4: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3, // 5: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	4, // 6: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	1, // 7: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	6, // 8: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	5, // 9: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	7, // [7:10] is the sub-list for method output_type
-	4, // [4:7] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
+	7,  // 1: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
+	10, // 2: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
+	11, // 3: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
+	12, // 4: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
+	0,  // 5: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 6: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	4,  // 7: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	6,  // 8: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	1,  // 9: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	9,  // 10: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	5,  // 11: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	8,  // 12: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	9,  // [9:13] is the sub-list for method output_type
+	5,  // [5:9] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -799,19 +965,19 @@ func file_tool_proto_init() {
 	if File_tool_proto != nil {
 		return
 	}
-	file_tool_proto_msgTypes[6].OneofWrappers = []any{
+	file_tool_proto_msgTypes[9].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Output)(nil),
 		(*CallEvent_Result)(nil),
 	}
-	file_tool_proto_msgTypes[9].OneofWrappers = []any{}
+	file_tool_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

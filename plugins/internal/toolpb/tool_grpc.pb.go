@@ -25,6 +25,7 @@ const (
 	Tool_Describe_FullMethodName = "/agentctl.tool.v1.Tool/Describe"
 	Tool_Call_FullMethodName     = "/agentctl.tool.v1.Tool/Call"
 	Tool_Cancel_FullMethodName   = "/agentctl.tool.v1.Tool/Cancel"
+	Tool_Recall_FullMethodName   = "/agentctl.tool.v1.Tool/Recall"
 )
 
 // ToolClient is the client API for Tool service.
@@ -44,6 +45,11 @@ type ToolClient interface {
 	// reset alone never tells. A ticket that is not known is a call that is over.
 	// Programs may leave it unimplemented.
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
+	// Recall tells a program that was started in the middle of a run, after a
+	// crash of either side, what its tools answered before. It comes before the
+	// first call, once or in several pieces, oldest answer first. Programs that
+	// keep nothing between calls may leave it unimplemented.
+	Recall(ctx context.Context, in *RecallRequest, opts ...grpc.CallOption) (*RecallResponse, error)
 }
 
 type toolClient struct {
@@ -93,6 +99,16 @@ func (c *toolClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *toolClient) Recall(ctx context.Context, in *RecallRequest, opts ...grpc.CallOption) (*RecallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecallResponse)
+	err := c.cc.Invoke(ctx, Tool_Recall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolServer is the server API for Tool service.
 // All implementations must embed UnimplementedToolServer
 // for forward compatibility.
@@ -110,6 +126,11 @@ type ToolServer interface {
 	// reset alone never tells. A ticket that is not known is a call that is over.
 	// Programs may leave it unimplemented.
 	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
+	// Recall tells a program that was started in the middle of a run, after a
+	// crash of either side, what its tools answered before. It comes before the
+	// first call, once or in several pieces, oldest answer first. Programs that
+	// keep nothing between calls may leave it unimplemented.
+	Recall(context.Context, *RecallRequest) (*RecallResponse, error)
 	mustEmbedUnimplementedToolServer()
 }
 
@@ -128,6 +149,9 @@ func (UnimplementedToolServer) Call(*CallRequest, grpc.ServerStreamingServer[Cal
 }
 func (UnimplementedToolServer) Cancel(context.Context, *CancelRequest) (*CancelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
+}
+func (UnimplementedToolServer) Recall(context.Context, *RecallRequest) (*RecallResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Recall not implemented")
 }
 func (UnimplementedToolServer) mustEmbedUnimplementedToolServer() {}
 func (UnimplementedToolServer) testEmbeddedByValue()              {}
@@ -197,6 +221,24 @@ func _Tool_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tool_Recall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServer).Recall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tool_Recall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServer).Recall(ctx, req.(*RecallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tool_ServiceDesc is the grpc.ServiceDesc for Tool service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -211,6 +253,10 @@ var Tool_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Cancel",
 			Handler:    _Tool_Cancel_Handler,
+		},
+		{
+			MethodName: "Recall",
+			Handler:    _Tool_Recall_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

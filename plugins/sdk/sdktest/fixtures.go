@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"agentctl.dev/agentctl/plugins/sdk"
@@ -48,7 +49,26 @@ func Fixtures() []sdk.Tool {
 		sdk.New("daemon", "Leaves a daemon behind and returns its process id.", daemon),
 		sdk.New("dies", "Writes the text to stderr and kills itself.", dies),
 		sdk.New("about", "Returns the call it got.", about),
+		memory(),
 	}
+}
+
+// memory returns what its process was told of the run before its first call.
+func memory() sdk.Tool {
+	var mu sync.Mutex
+	var told []string
+	return sdk.New("memory", "Returns what it was told of the past.", func(context.Context, *sdk.Call, none) (*sdk.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return &sdk.Result{Text: strings.Join(told, "\n"), Metadata: len(told)}, nil
+	}, sdk.OnRecall(func(past sdk.Past) {
+		if string(past.Metadata) == `"panic"` {
+			panic("a bad memory")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, past.Run+" "+past.Workspace+" "+string(past.Metadata[:min(len(past.Metadata), 40)]))
+	}))
 }
 
 func echo(_ context.Context, _ *sdk.Call, in textIn) (*sdk.Result, error) {

@@ -1,0 +1,50 @@
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"agentctl.dev/agentctl/plugins/sdk"
+)
+
+// recall notes what a process before this one has read or written. A file that
+// is no longer there, or whose path or hash did not come through whole, has to
+// be read again: that is the safe side.
+func (s *set) recall(past sdk.Past) {
+	var data fileData
+	if json.Unmarshal(past.Metadata, &data) != nil {
+		return
+	}
+	sum, ok := parseDigest(data.Hash)
+	if !ok {
+		return
+	}
+	w, err := openWorkspace(past.Workspace)
+	if err != nil {
+		return
+	}
+	defer w.close()
+	rel, err := w.rel(data.Path)
+	if err != nil {
+		return
+	}
+	f, _, err := w.open(rel)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if p, err := realFile(f); err == nil {
+		s.seen.put(past.Run, p, sum)
+	}
+}
+
+func parseDigest(text string) (d digest, ok bool) {
+	text, ok = strings.CutPrefix(text, "sha256:")
+	if !ok || len(text) != 2*sha256.Size {
+		return d, false
+	}
+	_, err := hex.Decode(d[:], []byte(text))
+	return d, err == nil
+}
