@@ -33,7 +33,7 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	// could not be written down is.
 	_ = errors.Join(s.stop(), s.changes(work))
 	err := s.finished(ctx, end)
-	_ = s.closeFiles()
+	_ = s.closeFiles(err == nil && !end.Suspended)
 	if closed := s.journal.Close(); err == nil {
 		err = closed // a journal that has failed says the same again
 	}
@@ -60,11 +60,15 @@ func (s *session) stop() error {
 	return s.launcher.Close()
 }
 
-func (s *session) closeFiles() error {
-	if s.files == nil {
+// closeFiles lets go of the files; a run that has not ended takes them up again.
+func (s *session) closeFiles(ended bool) error {
+	switch {
+	case s.files == nil:
 		return nil
+	case ended:
+		return s.files.Close()
 	}
-	return s.files.Close()
+	return s.files.Leave()
 }
 
 // changes records what the run did to the files. A run that started no program

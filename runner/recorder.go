@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/tool"
 )
 
 // recorder is where every event of a run passes: into the journal, into the
@@ -75,6 +76,22 @@ func (r *recorder) end(patience time.Duration, giveUp <-chan struct{}) int64 {
 func (r *recorder) tell(p event.Payload) error {
 	_, err := r.Append(event.Event{Data: p})
 	return err
+}
+
+// past lists the calls that have completed, for a program that is started in the
+// middle of the run.
+func (r *recorder) past() []tool.Past {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var past []tool.Past
+	for _, m := range r.view.Messages {
+		for _, c := range m.Calls() {
+			if c.State == message.StateCompleted && len(c.Result.Metadata) > 0 {
+				past = append(past, tool.Past{Tool: c.Tool, Metadata: c.Result.Metadata})
+			}
+		}
+	}
+	return past
 }
 
 // used is what a run has used of its limits.

@@ -184,6 +184,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := s.prepare(ctx); err != nil {
 		return loop.End{}, unprepared(err)
 	}
+	s.pool.Past = s.recorder.past
 	s.pool.Start(ctx, s.tools)
 	if err := s.describe(ctx); err != nil {
 		return loop.End{}, err
