@@ -36,16 +36,8 @@ func View(ctx context.Context, state, ref string) (*Outcome, error) {
 		return nil, &UsageError{Err: err}
 	}
 	v := &view.Run{}
-	for e, err := range journal.Read(ctx, found.Dir, 0) {
-		if err == nil {
-			err = v.Apply(e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
-		}
-	}
-	if v.ID == "" {
-		return nil, usage("run %s: the journal holds no events", found.ID)
+	if err := fold(ctx, found, v); err != nil {
+		return nil, err
 	}
 	return &Outcome{Run: v, Journal: found.Dir}, nil
 }

@@ -54,11 +54,17 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		return nil, nothing(err)
 	}
 	// Without the lock first: a finished run is only looked at.
-	seen, err := fold(ctx, found)
-	if err != nil || over(seen[0]) {
-		return &Outcome{Run: seen[0], Journal: found.Dir}, err
+	seen := &view.Run{}
+	if err := fold(ctx, found, seen); err != nil {
+		if _, ok := errors.AsType[*UsageError](err); ok {
+			err = nothing(err)
+		}
+		return nil, err
 	}
-	s, err := takeUp(ctx, found, &o)
+	if over(seen) {
+		return &Outcome{Run: seen, Journal: found.Dir}, nil
+	}
+	s, err := takeUp(ctx, found, seen, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -80,32 +86,29 @@ func nothing(err error) error {
 	return &UsageError{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
 }
 
-// fold reads a journal into two views of the run, one for each who goes on with it.
-func fold(ctx context.Context, found journal.Found) (views [2]*view.Run, err error) {
-	views = [2]*view.Run{{}, {}}
+// fold reads a journal into views of the run: one for each who goes on with it.
+func fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 	for e, err := range journal.Read(ctx, found.Dir, 0) {
-		for _, v := range views {
-			if err == nil {
-				err = v.Apply(e)
-			}
-		}
 		if err != nil {
-			return views, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+			return fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+		}
+		for _, v := range views {
+			// An event that the rules forbid is what the run died of; it changes
+			// nothing, and is no reason to lose the rest.
+			if err := v.Apply(e); err != nil {
+				v.Warnings = append(v.Warnings, err.Error())
+			}
 		}
 	}
 	if views[0].ID == "" {
-		return views, nothing(fmt.Errorf("run %s was interrupted before it began", found.ID))
+		return usage("run %s was interrupted before it began", found.ID)
 	}
-	return views, nil
+	return nil
 }
 
 // takeUp takes the journal of a run over, with everything that stands in it.
-func takeUp(ctx context.Context, found journal.Found, o *ResumeOptions) (*session, error) {
-	seen, err := fold(ctx, found)
-	if err != nil {
-		return nil, err
-	}
-	r, err := readRecord(found.Dir, seen[0])
+func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeOptions) (*session, error) {
+	r, err := readRecord(found.Dir, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +117,7 @@ func takeUp(ctx context.Context, found journal.Found, o *ResumeOptions) (*sessio
 		Timeout: o.Timeout, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
 	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)
-	if s.plan, err = r.plan(seen[0], o); err != nil {
+	if s.plan, err = r.plan(seen, o); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	s.plan.files.Dir = s.folder()
@@ -122,12 +125,12 @@ func takeUp(ctx context.Context, found journal.Found, o *ResumeOptions) (*sessio
 		return nil, errors.Join(held(err), s.stop())
 	}
 	// From here on nobody else writes; what was written since is read now.
-	if seen, err = fold(ctx, found); err != nil {
+	s.view = &view.Run{}
+	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
+	if err := fold(ctx, found, s.view, &s.recorder.view); err != nil {
+		s.recorder.end(feedHurry, o.Kill)
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}
-	s.view = seen[0]
-	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
-	s.recorder.view = *seen[1]
 	return s, nil
 }
 

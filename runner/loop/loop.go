@@ -125,10 +125,13 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if end, err := l.makeRoom(ctx); end != nil || err != nil {
 			return deref(end), err
 		}
+		closing := l.Limits.MaxSteps > 0 && l.View.Steps >= l.Limits.MaxSteps
 		if end := l.overLimit(); end != nil {
+			if closing { // the closing request is a courtesy: the steps ended the run
+				end = l.outOfSteps(&message.Output{})
+			}
 			return *end, nil
 		}
-		closing := l.Limits.MaxSteps > 0 && l.View.Steps >= l.Limits.MaxSteps
 		out, err := l.ask(ctx, closing)
 		for tooLong(ctx, err) { // the second time in a row, overflowed ends the run
 			if end, err := l.overflowed(ctx); end != nil || err != nil {

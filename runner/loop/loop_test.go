@@ -579,3 +579,13 @@ func TestToolThatCannotBeAskedEndsTheRun(t *testing.T) {
 		t.Errorf("ended %+v, want ToolError with its hint", end)
 	}
 }
+
+func TestStepsWithoutMoneyForAClosingRequestEndAsSteps(t *testing.T) {
+	used := calls(`a {}`)
+	used.out.Usage = message.Usage{Input: 60, Output: 20}
+	w := newWorld(t, used)
+	end := w.start(t.Context(), func(c *Config) { c.Limits.MaxSteps, c.Limits.MaxTokens = 1, 100 })
+	if end.Reason != reason.MaxSteps || len(w.requests) != 1 {
+		t.Errorf("end %+v after %d requests", end, len(w.requests))
+	}
+}
