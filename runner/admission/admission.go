@@ -6,6 +6,7 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"slices"
 	"sync"
@@ -36,7 +37,12 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 	var warm sync.WaitGroup
 	if !opts.SkipExpressions {
 		warm.Go(warmUp)
-		warm.Go(func() { _, _ = anyShipped() }) // who needs it is told the error
+		warm.Go(func() {
+			_, _ = anyShipped() // who needs it is told the error
+			if opts.Ahead != nil {
+				_, _ = json.Marshal(Plan{}) // makes the encoders with which a run writes down its plan
+			}
+		})
 	}
 	set, found := manifest.Load(ctx, paths, stdin)
 	warm.Wait()
