@@ -77,6 +77,28 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// A pattern costs 5 to 150 µs, in every start of every program that links it.
+func TestNoPatternIsCompiledBeforeMain(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(filepath.Dir(file), "test") {
+			continue
+		}
+		f := parse(t, file, parser.SkipObjectResolution)
+		for _, d := range f.Decls {
+			if _, isFunc := d.(*ast.FuncDecl); isFunc {
+				continue
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "MustCompile" {
+					t.Errorf("%s: a pattern is compiled before main; use sync.OnceValue, or a function without a pattern", file)
+				}
+				_, later := n.(*ast.FuncLit)
+				return !later
+			})
+		}
+	}
+}
+
 func TestMainFilesAreShort(t *testing.T) {
 	const most = 40
 	for _, file := range goFiles(t) {
