@@ -83,7 +83,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 	)
 	root.AddCommand(
 		a.runCmd(), a.resumeCmd(), a.diffCmd(), a.applyChangesCmd(),
-		a.validateCmd(), a.explainCmd(), a.schemaCmd(),
+		a.validateCmd(), a.policyCmd(), a.explainCmd(), a.schemaCmd(),
 		a.versionCmd(), a.exitCodesTopic(),
 	)
 	return root

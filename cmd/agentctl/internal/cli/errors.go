@@ -119,3 +119,19 @@ func oneArg(what string) cobra.PositionalArgs {
 		return usagef("unexpected argument %q after %s", args[1], what)
 	}
 }
+
+// subcommand refuses a word that is no command of a parent.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	err := usagef("unknown command %q of %s", args[0], cmd.CommandPath())
+	if s := spell.Nearest(args[0], known); s != "" {
+		return err.try(cmd.CommandPath() + " " + s)
+	}
+	return err
+}

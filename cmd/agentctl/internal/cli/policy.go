@@ -1,0 +1,15 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func (a *app) policyCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "policy",
+		Short:   "Look at what policies see and decide",
+		GroupID: groupManifest,
+		Args:    subcommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.policyFactsCmd())
+	return cmd
+}

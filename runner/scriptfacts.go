@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"agentctl.dev/agentctl/runner/policy/shell"
+)
+
+// scriptLine bounds a line that holds a shell command. The analyser gives up on
+// much less; the rest is room for escapes.
+const scriptLine = 1 << 20
+
+// ScriptFacts is what is known about a shell command from its text alone.
+type ScriptFacts struct {
+	// Commands are the names of the simple commands that can run, outer before
+	// inner; "?" cannot be resolved.
+	Commands []string `json:"commands"`
+	// Writes and Reads are paths as written, with ~ for the home folder, relative
+	// ones joined to a literal cd before them, and patterns kept; "?" is unknown.
+	Writes []string `json:"writes"`
+	Reads  []string `json:"reads"`
+	// Network says that something can open a connection.
+	Network bool `json:"network"`
+	// Dynamic says that only the run can tell all that runs or is touched.
+	Dynamic bool `json:"dynamic"`
+	// Details are the facts as rules read them.
+	Details shell.Facts `json:"details"`
+}
+
+// FactsOf says what a shell command does. It runs and opens nothing.
+func FactsOf(command string) ScriptFacts {
+	f := shell.Parse(command, "")
+	// An empty list is a list, for readers in other languages.
+	f.Commands = append([]shell.Command{}, f.Commands...)
+	f.Writes, f.Reads = append([]string{}, f.Writes...), append([]string{}, f.Reads...)
+	out := ScriptFacts{
+		Commands: make([]string, len(f.Commands)), Writes: f.Writes, Reads: f.Reads,
+		Network: f.Network, Dynamic: f.Dynamic, Details: f,
+	}
+	for i, c := range f.Commands {
+		out.Commands[i] = c.Name
+	}
+	return out
+}
+
+// ScriptLine is what came of one line of input: facts, or the error that kept
+// the line from being read.
+type ScriptLine struct {
+	ScriptFacts
+	Err error
+}
+
+// MarshalJSON writes the facts, or {error, dynamic: true}: what cannot be read
+// may be anything.
+func (l ScriptLine) MarshalJSON() ([]byte, error) {
+	var v any = l.ScriptFacts
+	if l.Err != nil {
+		v = struct {
+			Error   string `json:"error"`
+			Dynamic bool   `json:"dynamic"`
+		}{l.Err.Error(), true}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // a redirection stays readable
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// ReadScripts reads JSON strings, one a line, and hands on what each of these
+// shell commands does, in order. Idle is called before it waits for more input:
+// who buffers writes there. A line that is no JSON string is answered as such;
+// an error is one of r, of emit, or the end of the context.
+func ReadScripts(ctx context.Context, r io.Reader, emit func(ScriptLine) error, idle func() error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for ctx.Err() == nil {
+		if waiting, _ := in.Peek(in.Buffered()); bytes.IndexByte(waiting, '\n') < 0 {
+			if err := idle(); err != nil {
+				return err
+			}
+		}
+		line, long, err := readLine(in)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read the commands: %w", err)
+		}
+		end := err != nil
+		if end && len(line) == 0 && !long {
+			return idle()
+		}
+		if err := emit(scriptOf(line, long)); err != nil {
+			return err
+		}
+		if end {
+			return idle()
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// readLine reads up to the next line feed. Of a line that is too long it keeps
+// nothing.
+func readLine(in *bufio.Reader) (line []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > scriptLine; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSuffix(line, []byte("\n")), long, err
+		}
+	}
+}
+
+func scriptOf(line []byte, long bool) ScriptLine {
+	text := bytes.TrimSpace(line)
+	switch {
+	case long:
+		return ScriptLine{Err: fmt.Errorf("the line is longer than %d bytes", scriptLine)}
+	case len(text) == 0:
+		return ScriptLine{Err: errors.New("the line is empty, not a JSON string")}
+	case text[0] != '"':
+		return ScriptLine{Err: errors.New("the line is no JSON string")}
+	case !utf8.Valid(text):
+		// A decoder would replace what it cannot read, and we would judge another
+		// command than the one that runs.
+		return ScriptLine{Err: errors.New("the line is no UTF-8 text")}
+	}
+	var command string
+	if err := json.Unmarshal(text, &command); err != nil {
+		return ScriptLine{Err: fmt.Errorf("the line is no JSON string: %w", err)}
+	}
+	return ScriptLine{ScriptFacts: FactsOf(command)}
+}
