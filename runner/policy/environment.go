@@ -14,7 +14,8 @@ import (
 // compared by identity.
 var sharedVars = sync.OnceValue(func() []expr.Var {
 	field := func(name string, t expr.Type) expr.Field { return expr.Field{Name: name, Type: t} }
-	short := expr.String.Max(factText)
+	short, long := expr.String.Max(factText), expr.String.Max(factPath)
+	places := expr.List(long).Max(factItems)
 	texts, counts := expr.List(short).Max(factItems), expr.Map(expr.Int)
 	use := expr.NewObject("Use", field("used", expr.Int), field("limit", expr.Int))
 	return []expr.Var{
@@ -28,9 +29,9 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 			field("category", expr.Enum("Read", "Edit", "Delete", "Move", "Search", "Execute", "Think", "Fetch", "Other")),
 			field("digest", expr.String), field("contained", expr.Bool))},
 		{Name: "cmd", Type: expr.NewObject("Cmd", field("commands", expr.List(expr.NewObject("Command", field("name", short),
-			field("argv", texts), field("env", texts), field("wrappers", texts))).Max(factItems)), field("writes", texts), field("reads", texts),
+			field("argv", texts), field("env", texts), field("wrappers", texts))).Max(factItems)), field("writes", places), field("reads", places),
 			field("hosts", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("reasons", texts))},
-		{Name: "paths", Type: expr.List(expr.NewObject("Path", field("raw", short), field("clean", short), field("real", short),
+		{Name: "paths", Type: expr.List(expr.NewObject("Path", field("raw", long), field("clean", long), field("real", long),
 			field("inWorkspace", expr.Bool), field("op", expr.Enum(opRead, opWrite, opExecute, opDelete)), field("secret", expr.Bool))).Max(factItems)},
 		{Name: "net", Type: expr.NewObject("Net", field("hosts", texts), field("ports", expr.List(expr.Int)), field("schemes", texts))},
 		{Name: "session", Type: expr.NewObject("Session", field("calls", counts), field("denials", expr.Int))},

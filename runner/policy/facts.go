@@ -75,10 +75,12 @@ const (
 	largeArgs  = 4096
 	largeItems = 64
 	urlLimit   = 200
-	// factItems and factText are the sizes that the types of cmd, paths and net
-	// declare; larger facts are judged with counting.
+	// factItems, factText and factPath are the sizes that the types of cmd, paths
+	// and net declare; larger facts are judged with counting, which takes several
+	// times as long. A path in the workspace of a run has its id in it, twice.
 	factItems = 32
 	factText  = 128
+	factPath  = 256
 )
 
 // establish finds out what a call does. It reads the file system for symbolic
@@ -123,7 +125,7 @@ func searched(dir, pattern string) string {
 // exceeds says that the facts are larger than their types declare.
 func (f *facts) exceeds() bool {
 	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems ||
-		slices.ContainsFunc(f.paths, func(p Path) bool { return max(len(p.Raw), len(p.Clean), len(p.Real)) > factText }) ||
+		slices.ContainsFunc(f.paths, func(p Path) bool { return max(len(p.Raw), len(p.Clean), len(p.Real)) > factPath }) ||
 		slices.ContainsFunc(f.script.Commands, func(c command) bool {
 			return len(c.Argv) > factItems || slices.ContainsFunc(c.Argv, func(a string) bool { return len(a) > factText })
 		})
