@@ -15,10 +15,15 @@ import (
 )
 
 // TestMain lets the test program be the shipped tools as well: a link to it
-// with their name, started as a plugin, serves them.
+// with their name, started as a plugin, serves them. With an errand it is a
+// runner that will die (crash_test.go).
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == builtin.Program {
 		sdk.Serve(slices.Concat(files.Tools(), shell.Tools())...)
+		return
+	}
+	if errand := os.Getenv(errandVar); errand != "" {
+		doErrand(errand)
 		return
 	}
 	dir, err := os.MkdirTemp("", "libexec-")

@@ -32,6 +32,8 @@ type ResumeOptions struct {
 	// Timeout ends this process's part of the run, if the run's own limit does
 	// not end it sooner; 0 leaves that.
 	Timeout time.Duration
+
+	disk disk
 }
 
 // Resume goes on with a run that was killed or suspended. Calls that have a
@@ -62,6 +64,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		return nil, err
 	}
 	if over(seen) {
+		seal(ctx, found, seen)
 		return &Outcome{Run: seen, Journal: found.Dir}, nil
 	}
 	s, err := takeUp(ctx, found, seen, &o)
@@ -76,6 +79,22 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}
 	return s.run(ctx)
+}
+
+// seal closes the journal of a run that was killed after its end was told and
+// before it was closed. The result is there with or without it: a folder that
+// cannot be written to, or that its own process is about to close, is left alone.
+func seal(ctx context.Context, found journal.Found, v *view.Run) {
+	if report, err := journal.Verify(ctx, found.Dir); err != nil || report.Anchored {
+		return
+	}
+	w, err := journal.Open(ctx, journal.Options{Dir: found.Dir, Run: found.ID})
+	if err != nil {
+		return
+	}
+	s := &session{plan: &plan{files: workspace.Spec{Source: v.Started.Workspace.Source}}, id: found.ID, dir: found.Dir}
+	_ = workspace.Forget(s.folder())
+	_ = w.Close()
 }
 
 // over says whether a run needs no process any more.
@@ -114,7 +133,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 	}
 	s := newSession(RunOptions{
 		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill,
-		Timeout: o.Timeout, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
+		Timeout: o.Timeout, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
 	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)
 	if s.plan, err = r.plan(seen, o); err != nil {

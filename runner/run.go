@@ -2,6 +2,7 @@ package runner
 
 import (
 	"io"
+	"os"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -53,6 +54,15 @@ type RunOptions struct {
 	Events func(event.Event)
 	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
 	Kill <-chan struct{}
+
+	disk disk
+}
+
+// disk is how the journal reaches the disk, for tests that die on the way; the
+// zero value is the system's own way.
+type disk struct {
+	write func(*os.File, []byte) (int, error)
+	sync  func(*os.File) error
 }
 
 // Terminal is a place to ask a person.

@@ -120,7 +120,7 @@ func (s *session) open(ctx context.Context, p *plan) error {
 }
 
 func (s *session) journaling() journal.Options {
-	return journal.Options{Dir: s.dir, Run: s.id, Redact: func(b []byte) []byte {
+	return journal.Options{Dir: s.dir, Run: s.id, Write: s.opts.disk.write, Sync: s.opts.disk.sync, Redact: func(b []byte) []byte {
 		return s.redactor.Load().Bytes(b)
 	}}
 }

@@ -191,4 +191,8 @@ func (p *pack) remove() error {
 	return nil
 }
 
+// Forget removes what a workspace in dir has kept for a run that goes on: the
+// run has ended.
+func Forget(dir string) error { return (&pack{path: (&Spec{Dir: dir}).packPath()}).remove() }
+
 func isText(b []byte) bool { return len(b) <= maxText && bytes.IndexByte(b, 0) < 0 }
