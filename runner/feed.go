@@ -165,16 +165,17 @@ func (f *feed) Flush(ctx context.Context) {
 	}
 }
 
-// end tells what is left and ends the feed. A watcher that takes nothing for as
-// long as patience, or until giveUp is closed, is given up: its goroutine ends
-// when its call returns, and tells it nothing more. It returns the number of
-// events that were not told.
-func (f *feed) end(patience time.Duration, giveUp <-chan struct{}) int64 {
+// end tells what is left and ends the feed. A watcher that takes nothing for
+// feedPatience, for feedHurry once ctx has ended, or until giveUp is closed, is
+// given up: its goroutine ends when its call returns, and tells it nothing more.
+// It returns the number of events that were not told.
+func (f *feed) end(ctx context.Context, giveUp <-chan struct{}) int64 {
 	f.mu.Lock()
 	f.closing = true
 	before := f.told
 	f.mu.Unlock()
 	f.call()
+	patience, stopped := feedPatience, ctx.Done()
 	idle := time.NewTimer(patience)
 	defer idle.Stop()
 	for {
@@ -183,14 +184,16 @@ func (f *feed) end(patience time.Duration, giveUp <-chan struct{}) int64 {
 			return f.left(false)
 		case <-giveUp:
 			return f.left(true)
+		case <-stopped:
+			patience, stopped = feedHurry, nil
 		case <-idle.C:
-		}
-		f.mu.Lock()
-		still := f.told == before
-		before = f.told
-		f.mu.Unlock()
-		if still {
-			return f.left(true)
+			f.mu.Lock()
+			still := f.told == before
+			before = f.told
+			f.mu.Unlock()
+			if still {
+				return f.left(true)
+			}
 		}
 		idle.Reset(patience)
 	}

@@ -55,7 +55,7 @@ func TestWatcherSeesEveryEventOnceAndInOrder(t *testing.T) {
 		pause  func(n int) time.Duration // before event n is taken
 	}{
 		"quick":   {"all come from memory", func(int) time.Duration { return 0 }},
-		"blocked": {"it stands still while the run writes everything", func(n int) time.Duration { return time.Duration(max(0, 1-n)) * time.Hour }},
+		"blocked": {"it stands still while the run writes everything", func(n int) time.Duration { return time.Duration(max(0, 1-n)) * 9 * time.Second }},
 		"slow":    {"it falls further behind all the time", func(int) time.Duration { return 3 * time.Millisecond }},
 		"uneven":  {"it falls behind and catches up", func(int) time.Duration { return time.Duration(random.IntN(100)/98) * time.Second }},
 	}
@@ -78,7 +78,7 @@ func TestWatcherSeesEveryEventOnceAndInOrder(t *testing.T) {
 				if took := time.Since(start); took != 3*time.Second {
 					t.Errorf("%s: the run took %s, it waits for its watcher", c.reason, took)
 				}
-				if n := r.end(2*time.Hour, nil); n != 0 {
+				if n := r.end(t.Context(), nil); n != 0 {
 					t.Errorf("%s: %d events are unseen", c.reason, n)
 				}
 				if diff := cmp.Diff(written(t, dir), seen); diff != "" {
@@ -97,15 +97,15 @@ func (f *feed) held() int {
 }
 
 func TestWatcherThatStandsStillIsGivenUp(t *testing.T) {
-	closed := make(chan struct{})
-	close(closed)
 	cases := map[string]struct {
 		reason string
 		giveUp chan struct{}
+		signal time.Duration // after the end of the run; 0 is none
 		want   time.Duration
 	}{
-		"time":   {"the end of a run has a deadline", nil, feedPatience},
-		"signal": {"a second signal waits for nothing", closed, 0},
+		"time":          {"the end of a run has a deadline", nil, 0, feedPatience},
+		"signal":        {"a person waits", nil, 3 * time.Second, 3*time.Second + feedHurry},
+		"second signal": {"it waits for nothing", closedKill(), 0, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,12 @@ func TestWatcherThatStandsStillIsGivenUp(t *testing.T) {
 				tellAll(t, r, 600)
 				synctest.Wait()
 				start := time.Now()
-				if n := r.end(feedPatience, c.giveUp); n != 598 {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.signal > 0 {
+					time.AfterFunc(c.signal, cancel)
+				}
+				if n := r.end(ctx, c.giveUp); n != 598 {
 					t.Errorf("%s: %d events are unseen, want 598", c.reason, n)
 				}
 				if took := time.Since(start); took != c.want {
@@ -144,7 +149,7 @@ func TestSlowWatcherIsNotGivenUp(t *testing.T) {
 			seen++
 		})
 		tellAll(t, r, 300)
-		if n := r.end(feedPatience, nil); n != 0 || seen != 300 {
+		if n := r.end(t.Context(), nil); n != 0 || seen != 300 {
 			t.Errorf("it saw %d of 300 events, %d are unseen", seen, n)
 		}
 	})
@@ -164,7 +169,7 @@ func TestQuestionComesAfterWhatLedToIt(t *testing.T) {
 		}
 		r.shown(t.Context()) // nothing is new: nothing to wait for
 		tellAll(t, r, 1)
-		r.end(time.Second, nil)
+		r.end(t.Context(), nil)
 	})
 }
 
@@ -185,7 +190,7 @@ func TestBlockedWatcherHoldsBackNoQuestion(t *testing.T) {
 			t.Errorf("it waited for a question that is cancelled")
 		}
 		close(block)
-		r.end(time.Second, nil)
+		r.end(t.Context(), nil)
 	})
 }
 
@@ -207,7 +212,7 @@ func TestJournalThatCannotBeReadEndsTheFeed(t *testing.T) {
 		}
 		close(block)
 		r.shown(t.Context())
-		if n := r.end(time.Second, nil); n != 10 || seen != feedRoom+1 {
+		if n := r.end(t.Context(), nil); n != 10 || seen != feedRoom+1 {
 			t.Errorf("%d events were seen, %d are unseen", seen, n)
 		}
 	})
@@ -227,7 +232,7 @@ func TestResumedRunTellsOnlyWhatIsNew(t *testing.T) {
 	var seen []int64
 	again := newRecorder(w, dir, func(e event.Event) { seen = append(seen, e.Seq) })
 	tellAll(t, again, 2)
-	again.end(time.Second, nil)
+	again.end(t.Context(), nil)
 	if !slices.Equal(seen, []int64{701, 702}) {
 		t.Errorf("it was told %v", seen)
 	}
@@ -292,7 +297,7 @@ func BenchmarkAppend(b *testing.B) {
 				}
 			}
 			b.StopTimer()
-			r.end(time.Second, closedKill())
+			r.end(b.Context(), closedKill())
 		})
 	}
 }
@@ -313,5 +318,5 @@ func BenchmarkFirstLook(b *testing.B) {
 		}
 		<-seen
 	}
-	r.end(time.Second, nil)
+	r.end(b.Context(), nil)
 }

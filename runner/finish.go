@@ -37,21 +37,13 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	if closed := s.journal.Close(); err == nil {
 		err = closed // a journal that has failed says the same again
 	}
-	unseen := s.recorder.end(patience(ctx), s.opts.Kill)
+	unseen := s.recorder.end(ctx, s.opts.Kill)
 	if err != nil {
 		if err := s.untold(err); err != nil {
 			return nil, fmt.Errorf("end run %s: %w", s.id, err)
 		}
 	}
 	return &Outcome{Run: &s.recorder.view, Journal: s.dir, Unseen: unseen}, nil
-}
-
-// patience is how long a watcher may stand still before it is given up.
-func patience(ctx context.Context) time.Duration {
-	if ctx.Err() != nil {
-		return feedHurry
-	}
-	return feedPatience
 }
 
 func (s *session) stop() error {

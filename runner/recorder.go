@@ -66,11 +66,11 @@ func (r *recorder) shown(ctx context.Context) {
 }
 
 // end ends what tells the watcher, and returns how many events it did not take.
-func (r *recorder) end(patience time.Duration, giveUp <-chan struct{}) int64 {
+func (r *recorder) end(ctx context.Context, giveUp <-chan struct{}) int64 {
 	if r.feed == nil {
 		return 0
 	}
-	return r.feed.end(patience, giveUp)
+	return r.feed.end(ctx, giveUp)
 }
 
 func (r *recorder) tell(p event.Payload) error {

@@ -75,7 +75,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		return &Outcome{Run: s.view, Journal: found.Dir}, errors.Join(s.journal.Close(), s.stop())
 	}
 	if err := s.resumed(); err != nil {
-		s.recorder.end(feedHurry, o.Kill)
+		s.recorder.end(ctx, o.Kill)
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}
 	return s.run(ctx)
@@ -147,7 +147,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 	s.view = &view.Run{}
 	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
 	if err := fold(ctx, found, s.view, &s.recorder.view); err != nil {
-		s.recorder.end(feedHurry, o.Kill)
+		s.recorder.end(ctx, o.Kill)
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}
 	return s, nil

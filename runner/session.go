@@ -113,7 +113,7 @@ func (s *session) open(ctx context.Context, p *plan) error {
 	}
 	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
 	if err := s.begin(); err != nil {
-		s.recorder.end(feedHurry, s.opts.Kill)
+		s.recorder.end(ctx, s.opts.Kill)
 		return errors.Join(err, s.journal.Close())
 	}
 	return nil

@@ -233,6 +233,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		"streaming": {
 			"the text so far is the output of the run", manifest("allow", stalling(t, `{"role":"assistant","content":"half an ans"}`)), "half an ans", time.Second,
 			func(t *testing.T, l *live) {
+				t.Helper()
 				if got := l.run.Finished.Output; got != "half an ans" {
 					t.Errorf("the output is %q", got)
 				}
@@ -246,6 +247,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 			manifest("allow", stalling(t, `{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ec"}}]}`)),
 			`"type":"tool.input-delta"`, time.Second,
 			func(t *testing.T, l *live) {
+				t.Helper()
 				if m := l.run.Message(); m.Error != message.Aborted {
 					t.Errorf("the message has error %q", m.Error)
 				}
@@ -253,11 +255,15 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		},
 		"a tool runs": {
 			"its output so far is its result", manifest("allow", calling("echo begun; sleep 60")), "begun\\n", time.Second,
-			func(t *testing.T, l *live) { l.cancelled(t, 0, "begun\n") },
+			func(t *testing.T, l *live) {
+				t.Helper()
+				l.cancelled(t, 0, "begun\n")
+			},
 		},
 		"a deaf tool runs": {
 			"it is killed with all it has started", manifest("allow", calling(deafTree)), " begun\\n", 5 * time.Second,
 			func(t *testing.T, l *live) {
+				t.Helper()
 				l.cancelled(t, 0, "begun\n")
 				gone(t, l.pids(t), 0)
 			},
@@ -265,6 +271,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		"tools run and wait": {
 			"every call has an end", manifest("allow", calling("echo begun; sleep 60", "sleep 61", "sleep 62")), "begun\\n", time.Second,
 			func(t *testing.T, l *live) {
+				t.Helper()
 				for i := range 3 {
 					l.cancelled(t, i, "")
 				}
@@ -272,7 +279,10 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		},
 		"a person is asked": {
 			"nobody answers any more", manifest("ask", calling("echo begun")), `"type":"approval.requested"`, time.Second,
-			func(t *testing.T, l *live) { l.cancelled(t, 0, "") },
+			func(t *testing.T, l *live) {
+				t.Helper()
+				l.cancelled(t, 0, "")
+			},
 		},
 		"a request is retried": {
 			"the wait ends", manifest("allow", stalling(t, "")), `"type":"model.retry"`, time.Second, func(*testing.T, *live) {},
