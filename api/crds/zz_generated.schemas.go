@@ -50,7 +50,7 @@ const agentSchema = `{"description":"Agent declares who works: its instructions,
 	`"output":{"description":"Output describes the shape of the final answer.","properties":{"retries":{"default":2,"description":"Retries is how often the model is shown its mistakes before the run ends\nwith reason OutputInvalid and exit code 6.","format":"int32","maximum":10,"minimum":0,"type":"integer"},` +
 	`"schema":{"description":"Schema is a JSON Schema (2020-12) that the final answer, parsed as JSON,\nmust satisfy. Required.","x-kubernetes-preserve-unknown-fields":true}},` +
 	`"required":["schema"],"type":"object"},` +
-	`"policyRefs":{"description":"PolicyRefs name policies that judge this agent's calls, besides every\nPolicy whose appliesTo selects the agent.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"policyRefs":{"description":"PolicyRefs name policies that judge this agent's calls, besides every\nPolicy whose appliesTo selects the agent. The shipped policies baseline, ci,\nno-secrets and read-only need no Policy manifest; a manifest of the same name\ntakes the place of the shipped one.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"maxItems":32,"type":"array"},` +
 	`"skills":{"description":"Skills the agent may load.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
@@ -283,13 +283,26 @@ const policySchema = `{"description":"Policy declares which calls are allowed, a
 	`"required":["action","name"],"type":"object"},` +
 	`"maxItems":1000,"type":"array"},` +
 	`"tests":{"description":"Tests are calls with the decision this policy must give.","items":{"description":"PolicyTest is a call and the decision the policy must give.","properties":{"agent":{"description":"Agent the call comes from. Optional.","type":"string"},` +
-	`"call":{"description":"Call that is judged. Required.","properties":{"args":{"description":"Args of the call. Default: {}.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"call":{"description":"Call that is judged. Required.","properties":{"args":{"description":"Args of the call. Relative paths start in the workspace, ${workspace} stands\nfor its folder. Default: {}.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"tool":{"description":"Tool by call name. Required.","minLength":1,"type":"string"}},` +
 	`"required":["tool"],"type":"object"},` +
 	`"expect":{"description":"Expect is the decision. Required.","enum":["allow","ask","deny","redact"],"type":"string"},` +
-	`"message":{"description":"Message that must be shown. Optional.","type":"string"},` +
+	`"links":{"description":"Links are symbolic links that the workspace holds; it is empty beside them.\nOptional, for example [{path: notes, to: /etc}].","items":{"description":"TestLink is a symbolic link in the workspace of a case.","properties":{"path":{"description":"Path of the link, relative to the workspace. Required.","minLength":1,"type":"string"},` +
+	`"to":{"description":"To is where it leads. Required.","minLength":1,"type":"string"}},` +
+	`"required":["path","to"],"type":"object"},` +
+	`"maxItems":32,"type":"array"},` +
+	`"message":{"description":"Message that must be shown; ${workspace} stands for the workspace's folder.\nOptional.","type":"string"},` +
 	`"name":{"description":"Name of the case. Required.","minLength":1,"type":"string"},` +
-	`"rule":{"description":"Rule that must decide. Optional.","type":"string"}},` +
+	`"result":{"description":"Result of the call. When it is given, the rules with on: Result are judged,\nand expect is about the result: deny withholds it, redact changes it, allow\nleaves it as it is. Optional.","properties":{"error":{"description":"Error is the reason of a result that is an error. Optional, for example ToolError.","type":"string"},` +
+	`"exitCode":{"description":"ExitCode of the program. Default: 0.","format":"int32","type":"integer"},` +
+	`"text":{"description":"Text of the result. Default: none.","type":"string"},` +
+	`"want":{"description":"Want is the text that must be left when expect is redact. Optional.","type":"string"}},` +
+	`"type":"object"},` +
+	`"rule":{"description":"Rule that must decide: a rule of the policy, permissions for its list, or\ndefault. Optional.","type":"string"},` +
+	`"session":{"description":"Session is what the run has done before the call. Default: nothing.","properties":{"calls":{"additionalProperties":{"format":"int32","type":"integer"},` +
+	`"description":"Calls judged before, by tool. Optional, for example {bash: 3}.","type":"object"},` +
+	`"denials":{"description":"Denials before. Default: 0.","format":"int32","minimum":0,"type":"integer"}},` +
+	`"type":"object"}},` +
 	`"required":["call","expect","name"],"type":"object"},` +
 	`"maxItems":1000,"type":"array"},` +
 	`"variables":{"description":"Variables are CEL expressions, computed at most once per decision and read\nas variables.name.","items":{"description":"Variable is a named CEL expression.","properties":{"expression":{"description":"Expression in CEL. Required.","maxLength":4096,"minLength":1,"type":"string"},` +

@@ -62,7 +62,9 @@ type AgentSpec struct {
 	// +optional
 	Tools []AgentTool `json:"tools,omitempty"`
 	// PolicyRefs name policies that judge this agent's calls, besides every
-	// Policy whose appliesTo selects the agent.
+	// Policy whose appliesTo selects the agent. The shipped policies baseline, ci,
+	// no-secrets and read-only need no Policy manifest; a manifest of the same name
+	// takes the place of the shipped one.
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	PolicyRefs []Reference `json:"policyRefs,omitempty"`

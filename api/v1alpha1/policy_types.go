@@ -215,12 +215,27 @@ type PolicyTest struct {
 	Agent string `json:"agent,omitempty"`
 	// Call that is judged. Required.
 	Call TestCall `json:"call"`
+	// Result of the call. When it is given, the rules with on: Result are judged,
+	// and expect is about the result: deny withholds it, redact changes it, allow
+	// leaves it as it is. Optional.
+	// +optional
+	Result *TestResult `json:"result,omitempty"`
+	// Session is what the run has done before the call. Default: nothing.
+	// +optional
+	Session *TestSession `json:"session,omitempty"`
+	// Links are symbolic links that the workspace holds; it is empty beside them.
+	// Optional, for example [{path: notes, to: /etc}].
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Links []TestLink `json:"links,omitempty"`
 	// Expect is the decision. Required.
 	Expect Action `json:"expect"`
-	// Rule that must decide. Optional.
+	// Rule that must decide: a rule of the policy, permissions for its list, or
+	// default. Optional.
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// Message that must be shown. Optional.
+	// Message that must be shown; ${workspace} stands for the workspace's folder.
+	// Optional.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -230,11 +245,49 @@ type TestCall struct {
 	// Tool by call name. Required.
 	// +kubebuilder:validation:MinLength=1
 	Tool string `json:"tool"`
-	// Args of the call. Default: {}.
+	// Args of the call. Relative paths start in the workspace, ${workspace} stands
+	// for its folder. Default: {}.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Args *JSON `json:"args,omitempty"`
+}
+
+// TestResult is a tool's result written by hand.
+type TestResult struct {
+	// Text of the result. Default: none.
+	// +optional
+	Text string `json:"text,omitempty"`
+	// Error is the reason of a result that is an error. Optional, for example ToolError.
+	// +optional
+	Error string `json:"error,omitempty"`
+	// ExitCode of the program. Default: 0.
+	// +optional
+	ExitCode int32 `json:"exitCode,omitempty"`
+	// Want is the text that must be left when expect is redact. Optional.
+	// +optional
+	Want *string `json:"want,omitempty"`
+}
+
+// TestSession is what a run has done before a call.
+type TestSession struct {
+	// Calls judged before, by tool. Optional, for example {bash: 3}.
+	// +optional
+	Calls map[string]int32 `json:"calls,omitempty"`
+	// Denials before. Default: 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Denials int32 `json:"denials,omitempty"`
+}
+
+// TestLink is a symbolic link in the workspace of a case.
+type TestLink struct {
+	// Path of the link, relative to the workspace. Required.
+	// +kubebuilder:validation:MinLength=1
+	Path string `json:"path"`
+	// To is where it leads. Required.
+	// +kubebuilder:validation:MinLength=1
+	To string `json:"to"`
 }
 
 // PolicyStatus is what the controller found out about a policy.
