@@ -290,6 +290,16 @@ func BenchmarkAppend(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			r, _ := recorded(b, watch)
+			for _, e := range []event.Event{
+				{Message: "msg-00", Part: "part-00", Data: event.RunStarted{}},
+				{Data: event.StepStart{Step: 1}},
+				{Message: "msg-01", Data: event.ModelRequest{Step: 1}},
+				{Message: "msg-01", Part: "part-01", Data: event.TextStart{}},
+			} {
+				if _, err := r.Append(e); err != nil {
+					b.Fatal(err)
+				}
+			}
 			e := event.Event{Message: "msg-01", Part: "part-01", Data: event.TextDelta{Text: "a hundred bytes of text, as a model streams them: not much more than a line of it, again and again"}}
 			for b.Loop() {
 				if _, err := r.Append(e); err != nil {
