@@ -308,11 +308,11 @@ func TestACancelledCallKeepsItsOutput(t *testing.T) {
 		err     error
 		within  time.Duration
 	}{
-		"listens":       {"the tool's own end counts", []string{"serve-fixtures"}, "wait", "begun\ncontext canceled", "cancelled", context.Canceled, 500 * time.Millisecond},
-		"does not":      {"the SDK answers for it", []string{"serve-fixtures"}, "deaf", "begun\ncancelled", "cancelled", context.Canceled, time.Second},
-		"says nothing":  {"what watchers saw is all there is", []string{"serve-rogue", "half, then never"}, "t", "half", "cancelled", context.Canceled, time.Second},
-		"had done it":   {"its work was done before it heard", []string{"serve-rogue", "ends as it is cancelled"}, "t", "half and all", "", nil, 250 * time.Millisecond},
-		"went on after": {"it was told to stop and did more", []string{"serve-rogue", "ends late"}, "t", "half and all", "cancelled", context.Canceled, time.Second},
+		"listens":       {"the tool's own end counts", []string{"serve-fixtures"}, "wait", "begun\ncontext canceled", "cancelled", context.Canceled, time.Second},
+		"does not":      {"the SDK answers for it", []string{"serve-fixtures"}, "deaf", "begun\ncancelled", "cancelled", context.Canceled, 2 * time.Second},
+		"says nothing":  {"what watchers saw is all there is", []string{"serve-rogue", "half, then never"}, "t", "half", "cancelled", context.Canceled, 2 * time.Second},
+		"had done it":   {"its work was done before it heard", []string{"serve-rogue", "ends as it is cancelled"}, "t", "half and all", "", nil, time.Second},
+		"went on after": {"it was told to stop and did more", []string{"serve-rogue", "ends late"}, "t", "half and all", "cancelled", context.Canceled, 2 * time.Second},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

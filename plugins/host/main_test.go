@@ -123,7 +123,7 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: "half"}}})
 		<-r.cancelled
 		if r.how == "ends late" {
-			<-time.After(500 * time.Millisecond)
+			<-time.After(350 * time.Millisecond)
 		}
 		return s.Send(result(&toolpb.Result{Text: "half and all"}))
 	}
