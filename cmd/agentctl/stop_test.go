@@ -231,7 +231,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		check    func(t *testing.T, l *live)
 	}{
 		"streaming": {
-			"the text so far is the output of the run", manifest("allow", stalling(t, `{"role":"assistant","content":"half an ans"}`)), "half an ans", time.Second,
+			"the text so far is the output of the run", manifest("allow", stalling(t, `{"role":"assistant","content":"half an ans"}`)), "half an ans", 3 * time.Second,
 			func(t *testing.T, l *live) {
 				t.Helper()
 				if got := l.run.Finished.Output; got != "half an ans" {
@@ -245,7 +245,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 		"a call is being written": {
 			"it never runs, and has an end",
 			manifest("allow", stalling(t, `{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ec"}}]}`)),
-			`"type":"tool.input-delta"`, time.Second,
+			`"type":"tool.input-delta"`, 3 * time.Second,
 			func(t *testing.T, l *live) {
 				t.Helper()
 				if m := l.run.Message(); m.Error != message.Aborted {
@@ -254,7 +254,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 			},
 		},
 		"a tool runs": {
-			"its output so far is its result", manifest("allow", calling("echo begun; sleep 60")), "begun\\n", time.Second,
+			"its output so far is its result", manifest("allow", calling("echo begun; sleep 60")), "begun\\n", 3 * time.Second,
 			func(t *testing.T, l *live) {
 				t.Helper()
 				l.cancelled(t, 0, "begun\n")
@@ -269,7 +269,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 			},
 		},
 		"tools run and wait": {
-			"every call has an end", manifest("allow", calling("echo begun; sleep 60", "sleep 61", "sleep 62")), "begun\\n", time.Second,
+			"every call has an end", manifest("allow", calling("echo begun; sleep 60", "sleep 61", "sleep 62")), "begun\\n", 3 * time.Second,
 			func(t *testing.T, l *live) {
 				t.Helper()
 				for i := range 3 {
@@ -278,14 +278,14 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 			},
 		},
 		"a person is asked": {
-			"nobody answers any more", manifest("ask", calling("echo begun")), `"type":"approval.requested"`, time.Second,
+			"nobody answers any more", manifest("ask", calling("echo begun")), `"type":"approval.requested"`, 3 * time.Second,
 			func(t *testing.T, l *live) {
 				t.Helper()
 				l.cancelled(t, 0, "")
 			},
 		},
 		"a request is retried": {
-			"the wait ends", manifest("allow", stalling(t, "")), `"type":"model.retry"`, time.Second, func(*testing.T, *live) {},
+			"the wait ends", manifest("allow", stalling(t, "")), `"type":"model.retry"`, 3 * time.Second, func(*testing.T, *live) {},
 		},
 	}
 	for name, c := range cases {
@@ -339,7 +339,7 @@ func TestSecondSignalKillsTheTreeAtOnce(t *testing.T) {
 	} else {
 		t.Logf("the tree was gone %s after the second signal", took)
 	}
-	l.ends(t, 130, second, time.Second)
+	l.ends(t, 130, second, 3*time.Second)
 	l.cancelled(t, 0, "begun\n")
 }
 
