@@ -27,7 +27,11 @@ func (r *rule) truth(ctx context.Context, in *input) (expr.Truth, error) {
 	if r.when == nil {
 		return expr.True, nil
 	}
-	return r.when.EvalBool(ctx, in.of(ctx, r.policy))
+	t, err := r.when.EvalBool(ctx, in.of(ctx, r.policy))
+	if err == nil && r.negated && t != expr.Unknown {
+		t = expr.True - t // False is 0
+	}
+	return t, err
 }
 
 // outcome judges a call: deny, then ask, redact, allow, default. The first

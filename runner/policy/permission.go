@@ -23,6 +23,16 @@ type entry struct {
 	action     v1alpha1.Action
 	// flags are the letters of a cluster like -rf in the pattern, "" for none.
 	flags string
+	// won is set when the entry decides about something; nil where nobody asks.
+	won *bool
+}
+
+// win returns what the entry says.
+func (e *entry) win() verdict {
+	if e.won != nil {
+		*e.won = true
+	}
+	return e.action
 }
 
 func (c *compiler) compilePermissions() {
@@ -52,7 +62,7 @@ func (c *compiler) compilePermissions() {
 		if strings.Contains(pattern, "/../") || strings.HasPrefix(pattern, "../") {
 			c.report(Problem{Path: field + ".pattern", Message: "paths are cleaned before they are matched, so .. never matches", Warning: true})
 		}
-		c.out.entries = append(c.out.entries, entry{p.Permission, pattern, p.Action, cluster(pattern)})
+		c.out.entries = append(c.out.entries, entry{permission: p.Permission, pattern: pattern, action: p.Action, flags: cluster(pattern)})
 	}
 }
 
@@ -105,7 +115,7 @@ func rank(v verdict) int {
 func last(entries []entry, names []string, matches func(*entry) bool) verdict {
 	for i := len(entries) - 1; i >= 0; i-- {
 		if e := &entries[i]; e.concerns(names) && matches(e) {
-			return e.action
+			return e.win()
 		}
 	}
 	return ""
@@ -120,10 +130,11 @@ func unknown(entries []entry, names []string) verdict {
 			continue
 		}
 		if e.action != v1alpha1.ActionAllow {
+			e.win()
 			return v1alpha1.ActionAsk
 		}
 		if e.pattern == "*" {
-			return v1alpha1.ActionAllow
+			return e.win()
 		}
 	}
 	// It may match an allow, or nothing.

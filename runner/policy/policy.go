@@ -82,6 +82,8 @@ type Compiled struct {
 	// rules by tool and phase.
 	rules map[string][]*rule
 	vars  map[string]map[string]*expr.Program
+	// origin is what a mutant was made of.
+	origin *Compiled
 }
 
 // rule is a rule compiled for one tool.
@@ -94,6 +96,8 @@ type rule struct {
 	message *expr.Program
 	// broken rules did not compile; they deny, should they ever be asked.
 	broken bool
+	// negated turns the condition round, in a mutant.
+	negated bool
 }
 
 // Compile checks a policy against the tools it can meet. The result is never

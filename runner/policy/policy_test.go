@@ -473,7 +473,9 @@ func FuzzGlob(f *testing.F) {
 		if !glob("*", s) || !strings.ContainsAny(s, "*?") && !glob(s, s) {
 			t.Errorf("%q does not match itself", s)
 		}
-		c := Compiled{entries: []entry{{"bash", pattern, "deny", cluster(pattern)}, {"edit", pattern, "allow", ""}}}
+		c := Compiled{entries: []entry{
+			{permission: "bash", pattern: pattern, action: "deny", flags: cluster(pattern)}, {permission: "edit", pattern: pattern, action: "allow"},
+		}}
 		w := Workspace{Root: "/w"}
 		args := map[string]any{"command": s}
 		c.judge(&Tool{Name: "bash", Builtin: "bash"}, w.establish(&Tool{Name: "bash", Builtin: "bash"}, nil, args))

@@ -36,20 +36,38 @@ func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *mess
 	if err != nil {
 		return nil, fmt.Errorf("review the result of %s: %w", call.Tool, err)
 	}
-	in.vars["result"] = resultValue(result)
-	in.large = in.large || len(result.Text) > largeArgs
+	in.result(result)
 	return e.review(ctx, j, in, result)
 }
+
+// WithheldError says that a rule keeps a result from the model.
+type WithheldError struct {
+	// Rule as policy/rule.
+	Rule    string
+	Message string
+	// Err is why the rule could not be judged; nil when it could.
+	Err error
+}
+
+func (e *WithheldError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("rule %s could not be judged, so the result is withheld: %v", e.Rule, e.Err)
+	}
+	return fmt.Sprintf("the result is withheld by %s: %s", e.Rule, e.Message)
+}
+
+// Unwrap returns why the rule could not be judged.
+func (e *WithheldError) Unwrap() error { return e.Err }
 
 func (e *Engine) review(ctx context.Context, j *judged, in *input, result *message.ToolResult) (*message.ToolResult, error) {
 	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
 		for _, r := range j.enforced.after[action] {
 			t, err := r.truth(ctx, in)
 			if err != nil {
-				return nil, fmt.Errorf("rule %s could not be judged, so the result is withheld: %w", r.id, err)
+				return nil, &WithheldError{Rule: r.id, Err: err}
 			}
 			if t != expr.False {
-				return nil, fmt.Errorf("the result is withheld by %s: %s", r.id, r.explain(ctx, in, j, "withholds the result of"))
+				return nil, &WithheldError{Rule: r.id, Message: r.explain(ctx, in, j, "withholds the result of")}
 			}
 		}
 	}
@@ -58,7 +76,7 @@ func (e *Engine) review(ctx context.Context, j *judged, in *input, result *messa
 	for _, r := range j.enforced.after[v1alpha1.ActionRedact] {
 		t, err := r.truth(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("rule %s could not be judged, so the result is withheld: %w", r.id, err)
+			return nil, &WithheldError{Rule: r.id, Err: err}
 		}
 		if t != expr.False {
 			touched = true
@@ -93,6 +111,12 @@ func (r *rule) redactMetadata(raw json.RawMessage) []byte {
 		return []byte("null")
 	}
 	return out
+}
+
+// result lets rules read a result.
+func (in *input) result(r *message.ToolResult) {
+	in.vars["result"] = resultValue(r)
+	in.large = in.large || len(r.Text) > largeArgs
 }
 
 func resultValue(r *message.ToolResult) map[string]any {

@@ -1,0 +1,71 @@
+package policy
+
+import (
+	"context"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// Answer is what one rule says about a call by itself, whatever the others say.
+type Answer struct {
+	// Rule is its place in spec.rules.
+	Rule  int
+	Truth expr.Truth
+	// Err is why the rule could not be judged, so that it denies.
+	Err error
+}
+
+// Survey is what a policy says about a call besides its decision: a deny
+// silences all other rules, and here they speak.
+type Survey struct {
+	// Answers of the rules whose match selects the call, in no order.
+	Answers []Answer
+	// Entries are the places in spec.permissions that were the last to match
+	// something the call does, in order.
+	Entries []int
+}
+
+// Survey asks every rule of one policy about a call, and those on results about
+// its result, if there is one. The call is not counted.
+func (c *Compiled) Survey(ctx context.Context, about Context, call message.ToolCall, result *message.ToolResult) (Survey, error) {
+	seen := *c
+	seen.entries = slices.Clone(c.entries)
+	won := make([]bool, len(seen.entries))
+	for i := range seen.entries {
+		seen.entries[i].won = &won[i]
+	}
+	e := NewEngine([]*Compiled{&seen}, about)
+	j, ok := e.tools[call.Tool]
+	if !ok {
+		return Survey{}, nil
+	}
+	in, err := e.input(j, call)
+	if err != nil {
+		return Survey{}, err
+	}
+	var s Survey
+	s.ask(ctx, j.enforced.calls, in)
+	seen.judge(j.tool, in.facts)
+	for i, w := range won {
+		if w {
+			s.Entries = append(s.Entries, i)
+		}
+	}
+	if result != nil {
+		in.result(result)
+		s.ask(ctx, j.enforced.after, in)
+	}
+	return s, nil
+}
+
+func (s *Survey) ask(ctx context.Context, rules map[v1alpha1.Action][]*rule, in *input) {
+	for _, of := range rules {
+		for _, r := range of {
+			t, err := r.truth(ctx, in)
+			s.Answers = append(s.Answers, Answer{Rule: r.order, Truth: t, Err: err})
+		}
+	}
+}
