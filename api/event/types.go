@@ -224,6 +224,8 @@ type ApprovalRequested struct {
 	Hash string `json:"hash,omitempty"`
 	// ExpiresAt in milliseconds since 1970; 0 is never.
 	ExpiresAt int64 `json:"expiresAt,omitempty"`
+	// Unknown says that the call was interrupted and may have happened already.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // ApprovalDecided is the answer. It is durable before the call runs.

@@ -32,7 +32,31 @@ type Decision struct {
 	// Hash binds an approval to exactly this call: sha256 over the tool's digest
 	// and the canonical arguments.
 	Hash string `json:"hash,omitempty"`
+	// Always is what an approval for always would allow from now on; empty when
+	// the call can only be approved once, and Once says why.
+	Always []Grant `json:"always,omitempty"`
+	Once   string  `json:"once,omitempty"`
 }
+
+// Grant is one entry of a remembered approval, over what a call was found to do:
+// either an entry of a permission list, or a rule about one tool.
+type Grant struct {
+	// Permission and Pattern as a policy's permissions list has them.
+	Permission string `json:"permission,omitempty"`
+	Pattern    string `json:"pattern,omitempty"`
+	// Tool and When as a policy's rules have them.
+	Tool string `json:"tool,omitempty"`
+	When string `json:"when,omitempty"`
+}
+
+// Scope is how far an approval reaches.
+type Scope string
+
+// The scopes of an approval. "" is Once.
+const (
+	Once   Scope = "Once"
+	Always Scope = "Always"
+)
 
 // ApprovalState is how a question to a person ended.
 type ApprovalState string
@@ -52,6 +76,9 @@ type Question struct {
 	// Unknown says that the call was interrupted and may have happened already;
 	// the question is whether to run it again.
 	Unknown bool `json:"unknown,omitempty"`
+	// ExpiresAt ends the wait for an answer, in milliseconds since 1970; 0 is
+	// never.
+	ExpiresAt int64 `json:"expiresAt,omitempty"`
 }
 
 // Answer is a person's, or a declaration's, answer to a question.
@@ -61,6 +88,15 @@ type Answer struct {
 	By string `json:"by"`
 	// Reason the model is told; may be empty.
 	Reason string `json:"reason,omitempty"`
+	// Scope of an approval: Once, or Always for what Remember lists as well.
+	Scope    Scope   `json:"scope,omitempty"`
+	Remember []Grant `json:"remember,omitempty"`
+	// Request is the id of the request that brought the answer from outside the
+	// run's process; each counts once.
+	Request string `json:"request,omitempty"`
+	// ExpiresAt is the time, in milliseconds since 1970, until which an approval
+	// may be used; 0 is any.
+	ExpiresAt int64 `json:"expiresAt,omitempty"`
 	// Suspend asks the run to stop here and wait to be resumed.
 	Suspend bool `json:"suspend,omitempty"`
 }

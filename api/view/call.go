@@ -17,6 +17,37 @@ type call struct {
 	step int
 	// writing holds the arguments while the model writes them.
 	writing []byte
+	// question is the newest one about the call, and answer the newest answer.
+	question *Question
+	answer   *Answer
+}
+
+// Question is what a person was asked about a call, and when.
+type Question struct {
+	event.ApprovalRequested
+	Time time.Time
+}
+
+// Answer is what was answered about a call, and when.
+type Answer struct {
+	message.Answer
+	Time time.Time
+}
+
+// Question returns the newest question about a call, nil when there was none.
+func (r *Run) Question(id string) *Question {
+	if c := r.calls[id]; c != nil {
+		return c.question
+	}
+	return nil
+}
+
+// Answer returns the newest answer about a call, nil when there is none.
+func (r *Run) Answer(id string) *Answer {
+	if c := r.calls[id]; c != nil {
+		return c.answer
+	}
+	return nil
 }
 
 // Call returns the tool call of that id, nil when there is none.
@@ -72,10 +103,14 @@ func (r *Run) applyCall(e event.Event) error {
 	case event.PolicyDecision:
 		c.Decision = &d.Decision
 	case event.ApprovalRequested:
+		c.question = &Question{d, e.Time}
 		r.decided(e.Call)
 		r.PendingApprovals = append(r.PendingApprovals, e.Call)
 	case event.ApprovalDecided:
-		c.Approval = d.State
+		c.Approval, c.answer = d.State, &Answer{d.Answer, e.Time}
+		if d.State == message.Approved && d.Scope == message.Always {
+			r.Remembered = append(r.Remembered, d.Remember...)
+		}
 		r.decided(e.Call)
 	case event.ToolCall:
 		return r.runCall(c, d, e)

@@ -53,6 +53,8 @@ type Run struct {
 	Warnings []string
 	// PendingApprovals are the calls that wait for an answer.
 	PendingApprovals []string
+	// Remembered is what approvals for always have allowed so far.
+	Remembered []message.Grant
 
 	// Snapshot is the blob that lists the files before the run; "" until a program runs.
 	Snapshot string
