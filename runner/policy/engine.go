@@ -212,6 +212,9 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	if d.Action == message.Ask || d.Action == message.Deny || len(audit) > 0 {
 		d.Facts = in.describe(audit)
 	}
+	if d.Action == message.Ask {
+		d.Always, d.Once = j.remember(in)
+	}
 	d.Hash = Hash(j.tool.Digest, in.raw)
 	return d
 }

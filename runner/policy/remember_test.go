@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// grants writes grants as a test states them.
+func written(grants []message.Grant) string {
+	var out []string
+	for _, g := range grants {
+		if g.Tool != "" {
+			out = append(out, g.Tool+" when "+g.When)
+		} else {
+			out = append(out, g.Permission+": "+g.Pattern)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestAlwaysIsNarrow(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		call   message.ToolCall
+		want   string
+		once   string
+	}{
+		"plain":       {"one word says what a plain tool is", bash("ls -la"), "bash: ls *", ""},
+		"git":         {"git is many programs", bash("git commit -m x"), "bash: git commit *", ""},
+		"git alone":   {"without a command there is nothing that may follow", bash("git"), "bash: git", ""},
+		"git option":  {"an option that stands for the command is no word", bash("git -C sub status"), "", "no plain word"},
+		"git config":  {"a setting decides what runs later", bash("git config core.pager x"), "", ""},
+		"npm run":     {"npm run is a group", bash("npm run build --fast"), "bash: npm run build *", ""},
+		"cloud":       {"a cloud's program is groups of programs", bash("aws s3 ls"), "bash: aws s3 ls *", ""},
+		"several":     {"each command counts", bash("ls && git status; ls -l"), "bash: ls *; bash: git status *", ""},
+		"interpreter": {"an interpreter runs anything", bash("python3.12 -c 'print(1)'"), "", ""},
+		"node":        {"an interpreter without a script", bash("node --version"), "", ""},
+		"shell":       {"a shell runs anything", bash("sh -c ls"), "", ""},
+		"wrapper":     {"a wrapper starts something else", bash("sudo ls"), "", ""},
+		"env":         {"an assignment changes what the command does", bash("FOO=1 ls"), "", "it sets FOO"},
+		"xargs":       {"what xargs starts is given at run time", bash("ls | xargs rm"), "", ""},
+		"dynamic":     {"what is not known cannot be remembered", bash("$CMD x"), "", "only the run can tell"},
+		"redirect":    {"a command's approval does not cover its redirections", bash("ls > list.txt"), "", "redirects"},
+		"outside":     {"the workspace ends the approval", bash("cat /etc/passwd"), "", ""},
+		"secret":      {"a secret is asked about each time", bash("cat .env"), "", "secrets"},
+		"own program": {"the agent may change what it may start", bash("./build.sh all"), "", ""},
+		"network":     {"hosts differ", bash("curl http://a.test/x"), "", "reaches other hosts"},
+		"empty":       {"nothing found is never allowed", bash(""), "", "only the run can tell"},
+
+		"edit":       {"that folder", call("edit", map[string]any{"path": "src/a.go"}), "edit: src/*", ""},
+		"write":      {"write and edit are one permission", call("write", map[string]any{"path": "src/sub/a.go"}), "edit: src/sub/*", ""},
+		"edit root":  {"a file of the workspace's own folder by its name", call("edit", map[string]any{"path": "go.mod"}), "edit: go.mod", ""},
+		"read":       {"that folder", call("read", map[string]any{"path": "src/a.go"}), "read: src/*", ""},
+		"read all":   {"never the whole workspace", call("read", map[string]any{"path": "."}), "", "whole workspace"},
+		"grep":       {"the folder that is searched", call("grep", map[string]any{"pattern": "x", "path": "src"}), "grep: src", ""},
+		"dots":       {"a path counts where it leads", call("edit", map[string]any{"path": "src/../a"}), "edit: a", ""},
+		"link":       {"a link may be turned", call("edit", map[string]any{"path": "link/a.go"}), "", "symbolic link"},
+		"star":       {"a name that is a pattern", call("edit", map[string]any{"path": "a*/x"}), "", "pattern"},
+		"edit away":  {"outside is not inside", call("edit", map[string]any{"path": "/tmp/elsewhere/a"}), "", "outside"},
+		"undoable":   {"R3 is approved one by one", call("send", map[string]any{"to": "x"}), "", "cannot be undone"},
+		"untyped":    {"that tool with those arguments", call("free", map[string]any{"title": "a", "body": "b"}), "free when call.args.all(k, k in ['body', 'title'])", ""},
+		"no args":    {"that tool with no arguments", call("free", nil), "free when call.args.all(k, k in [])", ""},
+		"host":       {"and those hosts", call("free", map[string]any{"url": "https://a.test/x"}), "free when call.args.all(k, k in ['url']) && net.hosts.all(h, h in ['a.test'])", ""},
+		"path":       {"and no path outside", call("free", map[string]any{"path": "a/b"}), "free when call.args.all(k, k in ['path']) && paths.all(p, p.inWorkspace)", ""},
+		"odd key":    {"a name that no rule can write", call("free", map[string]any{"it's": 1}), "", "it's"},
+		"typed":      {"a schema names what was not given", call("typed", map[string]any{"title": "a"}), "typed when has(call.args.title) && !has(call.args.body)", ""},
+		"typed none": {"nothing given", call("typed", nil), "typed when !has(call.args.body) && !has(call.args.title)", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := remembering(t, nil)
+			d := decide(t, e, tc.call)
+			if d.Action != message.Ask {
+				t.Fatalf("got %+v", d)
+			}
+			if got := written(d.Always); got != tc.want {
+				t.Errorf("%s: got %q, want %q (%s)", tc.reason, got, tc.want, d.Once)
+			}
+			if (d.Once == "") != (tc.want != "") || !strings.Contains(d.Once, tc.once) {
+				t.Errorf("%s: once because %q, want %q", tc.reason, d.Once, tc.once)
+			}
+			if tc.want == "" {
+				return
+			}
+			// As a policy, a grant allows the very call that it was made from.
+			if d := decide(t, remembering(t, asPolicy(d.Always)), tc.call); d.Action != message.Allow {
+				t.Errorf("as a policy: got %+v", d)
+			}
+		})
+	}
+}
+
+func TestOnlyAQuestionIsRemembered(t *testing.T) {
+	e := engine(t, "rules: [{name: no, match: {tools: [bash]}, action: deny}, {name: yes, match: {tools: [read]}, action: allow}]")
+	for _, c := range []message.ToolCall{bash("ls"), call("read", map[string]any{"path": "a"})} {
+		if d := decide(t, e, c); len(d.Always) > 0 || d.Once != "" {
+			t.Errorf("%s: got %+v", c.Tool, d)
+		}
+	}
+}
+
+// remembering asks about everything that the policy does not allow.
+func remembering(t *testing.T, allow *v1alpha1.Policy) *Engine {
+	t.Helper()
+	root := t.TempDir()
+	for _, dir := range []string{"src", "real"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("real", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	tools := append(testTools(), Tool{Name: "typed", Source: "exec", Risk: "R2", Schema: schema("title", "body"), Digest: "d9"})
+	policies := []*v1alpha1.Policy{parse(t, "default: ask")}
+	if allow != nil {
+		policies = append(policies, allow)
+	}
+	var compiled []*Compiled
+	for _, p := range policies {
+		c, problems := Compile(p, tools)
+		for _, problem := range problems {
+			t.Errorf("%v", problem)
+		}
+		compiled = append(compiled, c)
+	}
+	return NewEngine(compiled, Context{Workspace: Workspace{Root: root}, Tools: tools})
+}
+
+func asPolicy(grants []message.Grant) *v1alpha1.Policy {
+	p := &v1alpha1.Policy{}
+	p.Name = "remembered"
+	for _, g := range grants {
+		if g.Tool == "" {
+			p.Spec.Permissions = append(p.Spec.Permissions, v1alpha1.Permission{Permission: g.Permission, Pattern: g.Pattern, Action: v1alpha1.ActionAllow})
+		} else {
+			p.Spec.Rules = append(p.Spec.Rules, v1alpha1.Rule{Name: g.Tool, Match: v1alpha1.Match{Tools: []string{g.Tool}}, When: g.When, Action: v1alpha1.ActionAllow})
+		}
+	}
+	return p
+}
+
+func TestAlwaysSaysTheSameEachTime(t *testing.T) {
+	e := remembering(t, nil)
+	c := call("free", map[string]any{"b": 1, "a": 2, "c": "https://x.test/ https://y.test"})
+	if diff := cmp.Diff(decide(t, e, c).Always, decide(t, e, c).Always); diff != "" {
+		t.Error(diff)
+	}
+}
