@@ -588,6 +588,7 @@ func TestAKillAtAnyDurableWriteIsSurvived(t *testing.T) {
 		}
 	}
 	crashAll(t, len(dooms), func(t *testing.T, i int, times *durations) int {
+		t.Helper()
 		v := &victim{place: crashing(t, "Copy")}
 		if !v.die(t, dooms[i], 0, false) && dooms[i].N <= want.writes*9/10 && dooms[i].Kind == "write" {
 			t.Errorf("%v: it lived", dooms[i])
@@ -620,6 +621,7 @@ func TestAKillAtAnyMomentIsSurvived(t *testing.T) {
 	strategies := []string{"Copy", "InPlace"}
 	wants := []calm{undisturbed(t, "Copy"), undisturbed(t, "InPlace")}
 	crashAll(t, moments, func(t *testing.T, i int, times *durations) int {
+		t.Helper()
 		chance := rand.New(rand.NewPCG(seed, uint64(i)))
 		which := i % 2
 		v := &victim{place: crashing(t, strategies[which])}
@@ -642,8 +644,41 @@ func TestAKillAtAnyMomentIsSurvived(t *testing.T) {
 	})
 }
 
+// TestARunThatFilledTheDiskGoesOn lets the disk become full at some write; the
+// run ends without a word in its journal, and goes on when there is room again.
+func TestARunThatFilledTheDiskGoesOn(t *testing.T) {
+	want := undisturbed(t, "Copy")
+	step := 12
+	if os.Getenv(fullVar) == "full" {
+		step = 1
+	}
+	crashAll(t, want.writes/step, func(t *testing.T, i int, times *durations) int {
+		t.Helper()
+		v := &victim{place: crashing(t, "Copy")}
+		var writes atomic.Int64
+		out, err := Run(t.Context(), v.options(func(o *RunOptions) {
+			o.Approve = "all"
+			o.disk.write = func(f *os.File, b []byte) (int, error) {
+				if writes.Add(1) <= int64(i*step) {
+					return f.Write(b)
+				}
+				n, _ := f.Write(b[:len(b)/2])
+				return n, syscall.ENOSPC
+			}
+		}))
+		if err == nil && (out.ExitCode() == 0 || out.Run.Phase != view.Failed) {
+			t.Errorf("a full disk at write %d: %+v", i*step, out.Run.Finished)
+		}
+		if out := v.goOn(t, times); out != nil {
+			v.check(t, out, want)
+		}
+		return 0
+	})
+}
+
 // crashAll runs the cases, a few at a time.
 func crashAll(t *testing.T, cases int, one func(t *testing.T, i int, times *durations) (kills int)) {
+	t.Helper()
 	times := &durations{}
 	var kills atomic.Int64
 	t.Run("cases", func(t *testing.T) {

@@ -323,6 +323,11 @@ func (s *session) recordFiles() error {
 		}
 	}
 	_, err = s.recorder.Append(event.Event{Part: s.ids("part"), Data: event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes}})
+	if err == nil && s.plan.files.Strategy == v1alpha1.StrategyInPlace {
+		// Nothing but this tells what stood there before the run: a copy could be
+		// made anew after a crash of the machine.
+		err = s.recorder.Sync()
+	}
 	return err
 }
 

@@ -63,14 +63,17 @@ func TestChangesAfterAResumeAreThoseOfAnUndisturbedRun(t *testing.T) {
 	}{
 		"copy": {"the plain case", func(*Spec) {}, nil},
 		"source changed": {"the base is what was copied, not what the source is now", func(*Spec) {}, func(t *testing.T, spec Spec) {
+			t.Helper()
 			must(t, os.WriteFile(filepath.Join(spec.Source, "src/a.go"), []byte("by a person\n"), 0o644))
 			must(t, os.Remove(filepath.Join(spec.Source, "README.md")))
 		}},
 		"in place": {"the source is what the run changes", inPlace, nil},
 		"texts lost": {"the source still has them", func(*Spec) {}, func(t *testing.T, spec Spec) {
+			t.Helper()
 			must(t, os.Remove(spec.packPath()))
 		}},
 		"killed while writing": {"half a file is nobody's work", func(*Spec) {}, func(t *testing.T, spec Spec) {
+			t.Helper()
 			name := ".agentctl-" + strings.Repeat("A2", 13) + ".tmp"
 			must(t, os.WriteFile(filepath.Join(spec.Dir, "src", name), []byte("pack"), 0o600))
 		}},
