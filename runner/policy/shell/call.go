@@ -56,6 +56,7 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	if moves, ok := a.funcs[name]; ok {
 		if moves {
 			sc.known = false
+			a.moved()
 		}
 		return
 	}
@@ -168,8 +169,22 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	if p.deletes {
 		a.deleted(operands, sc)
 	}
-	if p.writes != "" {
+	if p.writes != "" && !slices.ContainsFunc(p.instead, func(option string) bool { return hits[option] }) {
 		a.write(p.writes, sc)
+	}
+	if hits["O"] && p.saves || hits["remote-name"] || hits["remote-name-all"] {
+		a.saved(operands, hits, sc)
+	}
+}
+
+// saved records the files that a download names after its addresses.
+func (a *analyser) saved(addresses []word, hits map[string]bool, sc *scope) {
+	for _, w := range addresses {
+		name := path.Base(w.text)
+		if !w.known || w.glob || hits["J"] || hits["remote-header-name"] || hits["output-dir"] || strings.ContainsAny(name, "?#{}[]") || name == "/" {
+			name = "." // the server, or a pattern, decides
+		}
+		a.write(name, sc)
 	}
 }
 
@@ -212,6 +227,12 @@ func (a *analyser) operands(mode string, ops []word, sc *scope) {
 			ops = ops[1:]
 		}
 		mode = "w"
+	case "wr": // an output, then inputs
+		if len(ops) > 0 {
+			a.touchWord(ops[0], "w", sc)
+			ops = ops[1:]
+		}
+		mode = "r"
 	case "ro": // an input and an output
 		if len(ops) > 1 {
 			a.touchWord(ops[1], "w", sc)

@@ -12,8 +12,12 @@ type program struct {
 	deletes bool
 	// inert programs touch nothing, whatever their arguments are.
 	inert bool
-	// writes is a path the program always writes.
-	writes string
+	// writes is a path the program writes, unless one of the options instead of
+	// it says where.
+	writes  string
+	instead []string
+	// saves says that -O names a file after its address.
+	saves bool
 }
 
 // programs are those whose arguments we understand. A program that is not here
@@ -50,14 +54,15 @@ var programs = map[string]program{
 	"ln": {ops: "cp", flags: "t=w S=v"}, "install": {ops: "cp", flags: "m=v o=v g=v t=w strip-program=x"},
 	"gzip": {ops: "rw", flags: "S=v"}, "gunzip": {ops: "rw"}, "bzip2": {ops: "rw"}, "xz": {ops: "rw", flags: "T=v files=r? files0=r? S=v F=v M=v"}, "zstd": {ops: "rw", flags: "o=w T=v"}, "zcat": {ops: "r"},
 	"patch": {ops: "w", flags: "i=r input=r o=w p=v d=w r=w", writes: "."},
-	"unzip": {ops: "r", flags: "d=w x=v", writes: "."}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
-	"curl": {ops: "url", net: true, flags: "o=w output=w d=d data=d data-binary=d data-urlencode=d F=d form=d T=r upload-file=r K=x config=x H=d header=d X=v request=v u=v user=v A=v e=v b=r cookie=r c=w cookie-jar=w D=w dump-header=w x=v proxy=v m=v max-time=v connect-timeout=v w=v retry=v E=r cacert=r cert=r key=r output-dir=w trace=w trace-ascii=w stderr=w url=u resolve=v json=d data-raw=v libcurl=w hsts=w alt-svc=w etag-save=w etag-compare=r netrc-file=r variable=d unix-socket=r abstract-unix-socket=v form-string=v preproxy=v connect-to=v interface=v pinnedpubkey=v crlfile=r pubkey=r proxy-cacert=r proxy-cert=r proxy-key=r"},
-	"wget": {ops: "url", net: true, writes: ".", flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
+	"unzip": {ops: "r", flags: "d=w x=v", writes: ".", instead: []string{"d"}}, "zip": {ops: "wr", flags: "x=v i=v b=w n=v TT=x unzip-command=x"}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
+	"curl": {ops: "url", net: true, saves: true, flags: "o=w output=w d=d data=d data-binary=d data-urlencode=d F=d form=d T=r upload-file=r K=x config=x H=d header=d X=v request=v u=v user=v A=v e=v b=r cookie=r c=w cookie-jar=w D=w dump-header=w x=v proxy=v m=v max-time=v connect-timeout=v w=v retry=v E=r cacert=r cert=r key=r output-dir=w trace=w trace-ascii=w stderr=w url=u resolve=v json=d data-raw=v libcurl=w hsts=w alt-svc=w etag-save=w etag-compare=r netrc-file=r variable=d unix-socket=r abstract-unix-socket=v form-string=v preproxy=v connect-to=v interface=v pinnedpubkey=v crlfile=r pubkey=r proxy-cacert=r proxy-cert=r proxy-key=r"},
+	"wget": {ops: "url", net: true, writes: ".", instead: []string{"O", "output-document", "P", "directory-prefix"}, flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
 	"scp":  {ops: "cp", net: true, flags: "S=x o=v F=r i=r P=v l=v c=v J=v"}, "sftp": {ops: "url", net: true, flags: "S=x b=x o=v i=r P=v"},
 	"ping": {ops: "url", net: true, flags: "c=v i=v W=v w=v s=v I=v t=v"}, "dig": {ops: "url", net: true, flags: "f=r k=r p=v t=v x=v"},
 	"nslookup": {ops: "url", net: true}, "host": {ops: "url", net: true, flags: "t=v W=v"}, "traceroute": {ops: "url", net: true}, "whois": {ops: "url", net: true, flags: "h=u p=v"},
 	"nc": {ops: "url", net: true, flags: "e=x c=x p=v w=v s=v"}, "ncat": {ops: "url", net: true, flags: "e=x c=x p=v exec=x sh-exec=x lua-exec=x"}, "netcat": {ops: "url", net: true, flags: "e=x c=x p=v w=v"},
 	"telnet": {ops: "url", net: true}, "ftp": {ops: "url", net: true},
+	"mkfs": {ops: "w", flags: "t=v"}, "mkswap": {ops: "w"}, "wipefs": {ops: "w", flags: "o=v t=v"},
 	"iconv": {ops: "r", flags: "o=w output=w f=v t=v from-code=v to-code=v"},
 	"gcc":   {ops: "r", flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},
 }

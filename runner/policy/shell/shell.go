@@ -132,6 +132,15 @@ type analyser struct {
 	understood bool
 	// links is set when the script makes symbolic links.
 	links bool
+	// trapped is set when a text of the script runs at some later time.
+	trapped bool
+}
+
+// moved notes that the script changes its folder.
+func (a *analyser) moved() {
+	if a.trapped {
+		a.dynamic("a trap runs in a folder that is not known")
+	}
 }
 
 func (a *analyser) dynamic(reason string) {

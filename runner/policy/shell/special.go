@@ -18,7 +18,12 @@ func special(name string) (handler, bool) {
 	case "pushd":
 		return changeFolder, true
 	case "popd", "dirs":
-		return func(_ *analyser, n string, _ []word, sc *scope) { sc.known = sc.known && n == "dirs" }, true
+		return func(a *analyser, n string, _ []word, sc *scope) {
+			if n == "popd" {
+				sc.known = false
+				a.moved()
+			}
+		}, true
 	case "eval":
 		return evalText, true
 	case "source", ".":
@@ -69,10 +74,26 @@ func special(name string) (handler, bool) {
 		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "socat", "openssl", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
 		return opaqueProgram, true
 	}
+	if strings.HasPrefix(name, "mkfs.") {
+		return func(a *analyser, _ string, args []word, sc *scope) { a.generic(programs["mkfs"], args, sc) }, true
+	}
+	if slices.Contains(remote, name) {
+		return func(a *analyser, _ string, args []word, sc *scope) {
+			a.facts.Network = true
+			a.foreign(args, sc)
+		}, true
+	}
 	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "perl5") {
 		return interpreter, true
 	}
 	return nil, false
+}
+
+// remote are programs of services elsewhere: what they do there is theirs, but
+// they talk to it.
+var remote = []string{
+	"gh", "glab", "hub", "aws", "gcloud", "gsutil", "az", "doctl", "heroku", "flyctl", "fly", "vercel", "netlify", "terraform", "tofu", "pulumi", "helm", "s3cmd", "rclone",
+	"mail", "mailx", "sendmail", "mutt", "ntpdate", "snmpget", "ldapsearch", "redis-cli", "mongo", "mongosh", "http", "https", "httpie", "xh", "aria2c", "yt-dlp", "lynx", "w3m", "links", "elinks", "lftp", "tftp", "rsh", "rlogin",
 }
 
 // isKnown says whether a name has a meaning for the analysis, so that something
@@ -95,6 +116,7 @@ func selects(name string) bool {
 func loads(name string) bool { return name == "LD_PRELOAD" || name == "LD_AUDIT" || name == "BASH_ENV" }
 
 func changeFolder(a *analyser, name string, args []word, sc *scope) {
+	a.moved()
 	var ops []word
 	physical := false
 	for i, w := range args {
@@ -155,6 +177,7 @@ func sourceFile(a *analyser, name string, args []word, sc *scope) {
 	}
 	a.opaque(sc.wrapped(name), name+" runs a file")
 	sc.known = false
+	a.moved()
 }
 
 // valued are the options of wrappers that take a value of their own.
@@ -324,6 +347,13 @@ func xargs(a *analyser, name string, args []word, sc *scope) {
 		i++
 	}
 	rest := slices.Clone(args[i:])
+	if mark := placeholder(args[:i]); mark != "" {
+		for j, w := range rest {
+			if w.known && strings.Contains(w.text, mark) {
+				rest[j] = word{}
+			}
+		}
+	}
 	a.dynamic(name + " takes arguments from its input")
 	if len(rest) == 0 {
 		if name == "parallel" {
@@ -336,6 +366,24 @@ func xargs(a *analyser, name string, args []word, sc *scope) {
 		a.opaque(sc.wrapped(name), "parallel runs its arguments through a shell")
 	}
 	a.run(append(rest, word{split: true}), nil, sc.wrapped(name))
+}
+
+// placeholder is what xargs -I replaces by its input, or "".
+func placeholder(options []word) string {
+	for i, w := range options {
+		switch t := w.text; {
+		case t == "-I" && i+1 < len(options):
+			return options[i+1].text
+		case strings.HasPrefix(t, "-I"):
+			return t[2:]
+		case strings.HasPrefix(t, "-i"), strings.HasPrefix(t, "--replace"):
+			if _, mark, ok := strings.Cut(t, "="); ok {
+				return mark
+			}
+			return "{}"
+		}
+	}
+	return ""
 }
 
 func watch(a *analyser, name string, args []word, sc *scope) {
@@ -428,9 +476,9 @@ func trap(a *analyser, name string, args []word, sc *scope) {
 		a.opaque(sc.wrapped(name), "a trap whose text is not known")
 		return
 	}
-	inner := sc.wrapped(name)
-	inner.known = false
-	a.script(args[0].text, inner)
+	// It runs in the folder that the script is in by then.
+	a.trapped = true
+	a.script(args[0].text, sc.wrapped(name).copy())
 }
 
 func find(a *analyser, name string, args []word, sc *scope) {
@@ -550,7 +598,15 @@ func opaqueProgram(a *analyser, name string, args []word, sc *scope) {
 		}
 		a.dynamic(name + " changes what names mean")
 		return
-	case "less", "more", "man":
+	case "man":
+		_, hits := a.options("P=x pager=x C=r config-file=r M=v S=v s=v", args, sc)
+		for _, w := range args {
+			if w.known && !hits["P"] && strings.Contains(w.text, "/") {
+				a.operands("r", []word{w}, sc)
+			}
+		}
+		return
+	case "less", "more":
 		if _, hits := a.options("P=x pager=x k=x o=w H=x", args, sc); !hits["P"] {
 			a.operands("r", args, sc)
 		}

@@ -1,0 +1,47 @@
+package shell
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhereProgramsWrite(t *testing.T) {
+	tests := map[string]struct {
+		reason, script, writes, reads string
+		network, dynamic              bool
+	}{
+		"saved":            {"curl names the file after the address", "curl -sSLO http://h/a/f.txt", "f.txt", "", true, false},
+		"saved by header":  {"the server names the file", "curl -OJ http://h/f.txt", ".", "", true, false},
+		"saved by pattern": {"a pattern names many files", "curl -O http://h/f[1-3]", ".", "", true, false},
+		"download":         {"a redirect may name another file", "wget http://h/x", ".", "", true, false},
+		"download to":      {"the file is named", "wget -O x http://h/y", "x", "", true, false},
+		"download into":    {"the folder is named", "wget -P d http://h/y", "d", "", true, false},
+		"unpack into":      {"nothing is written here", "unzip a.zip -d /tmp/x", "/tmp/x", "a.zip", false, false},
+		"unpack":           {"everything is written here", "unzip a.zip", ".", "a.zip", false, false},
+		"pack":             {"the first one is written", "zip -r a.zip d e", "a.zip", "d e", false, false},
+		"format":           {"a file system is written over what is there", "mkfs.ext4 /dev/sda1", "/dev/sda1", "", false, false},
+		"placeholder":      {"what xargs fills in is not known", "xargs -I{} cp {} d", "?", "? d", false, true},
+		"trap":             {"a trap runs where the script is", "cd a; trap 'rm f' EXIT", "a/f", "", false, false},
+		"trap and move":    {"the script moves before the trap runs", "trap 'rm f' EXIT; cd /", "f", "", false, true},
+		"trap and call":    {"a function moves", "m() { cd /; }; trap 'rm f' EXIT; m", "f", "", false, true},
+		"service":          {"a program of a service talks to it", "gh pr create", "", "", true, false},
+		"manual":           {"a page is no file", "man ls", "", "", false, false},
+		"manual file":      {"unless it is", "man ./x.1", "", "./x.1", false, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := Parse(tc.script, "")
+			if diff := cmp.Diff(sorted(strings.Fields(tc.writes)), sorted(f.Writes)); diff != "" {
+				t.Errorf("%s: writes of %q (-want +got):\n%s", tc.reason, tc.script, diff)
+			}
+			if diff := cmp.Diff(sorted(strings.Fields(tc.reads)), sorted(f.Reads)); diff != "" {
+				t.Errorf("%s: reads of %q (-want +got):\n%s", tc.reason, tc.script, diff)
+			}
+			if f.Network != tc.network || f.Dynamic != tc.dynamic {
+				t.Errorf("%s: %q: network %t, dynamic %t %q", tc.reason, tc.script, f.Network, f.Dynamic, f.Reasons)
+			}
+		})
+	}
+}
