@@ -22,6 +22,9 @@ type Options struct {
 	// conditions of scripts and the CEL rules of the schemas. A caller that only
 	// lists or converts manifests saves the time.
 	SkipExpressions bool
+	// Cases are read, too, where they stand in files of their own. A run has no
+	// need of them.
+	Cases bool
 	// Ahead is called when everything but the expressions has been judged and no
 	// error was found: what takes time and harms nobody can be begun while they
 	// are compiled. The manifests are not admitted yet. Optional.
@@ -45,6 +48,9 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 		})
 	}
 	set, found := manifest.Load(ctx, paths, stdin)
+	if opts.Cases {
+		found = append(found, set.ReadCases(ctx)...)
+	}
 	warm.Wait()
 	catalog, more := Admit(set, opts)
 	found = append(found, more...)
@@ -59,9 +65,13 @@ func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 	for _, d := range set.Documents {
 		a.enter(d)
 	}
+	a.shippedPolicies(set.Cases)
 	a.namespaces(set.Documents)
 	for _, d := range set.Documents {
 		a.document(d)
+	}
+	for _, d := range set.Cases {
+		a.caseFile(d)
 	}
 	a.cycles()
 	if opts.Ahead != nil && !a.found.HasErrors() {

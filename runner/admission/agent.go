@@ -3,9 +3,11 @@ package admission
 import (
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/tool/builtin"
@@ -14,10 +16,10 @@ import (
 func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
 	a.reference(d, "spec.modelRef.name", v1alpha1.KindModel, ag.Spec.ModelRef.Name, names(a.catalog.Models))
 	a.agentTools(d, ag)
-	policies := names(a.catalog.Policies)
+	known := slices.Concat(names(a.catalog.Policies), policies.Names())
 	for i, ref := range ag.Spec.PolicyRefs {
 		at := manifest.Index("spec.policyRefs", i)
-		a.reference(d, at+".name", v1alpha1.KindPolicy, ref.Name, policies)
+		a.reference(d, at+".name", v1alpha1.KindPolicy, ref.Name, known)
 		for j := range i {
 			if ref.Name != "" && ag.Spec.PolicyRefs[j].Name == ref.Name {
 				a.add(d.Warnf(at+".name", "policy %q is listed twice", ref.Name))

@@ -23,12 +23,16 @@ type Catalog struct {
 	Tools    map[string]Entry[v1alpha1.Tool]
 	Policies map[string]Entry[v1alpha1.Policy]
 	Runs     map[string]Entry[v1alpha1.Run]
+	// Cases that stand beside policies, by the name of the policy.
+	Cases map[string][]Entry[v1alpha1.Policy]
 
 	// unnamed are runs that only have a generateName.
 	unnamed []Entry[v1alpha1.Run]
 	// compiled policies by name; ambiguous when two tools share a call name, so
 	// that they were compiled against one of them only.
-	compiled  map[string]*policy.Compiled
+	compiled map[string]*policy.Compiled
+	// shipped are the policies that no manifest declares.
+	shipped   map[string]bool
 	ambiguous bool
 }
 
@@ -39,7 +43,9 @@ func newCatalog() *Catalog {
 		Tools:    map[string]Entry[v1alpha1.Tool]{},
 		Policies: map[string]Entry[v1alpha1.Policy]{},
 		Runs:     map[string]Entry[v1alpha1.Run]{},
+		Cases:    map[string][]Entry[v1alpha1.Policy]{},
 		compiled: map[string]*policy.Compiled{},
+		shipped:  map[string]bool{},
 	}
 }
 

@@ -24,14 +24,7 @@ func (a *admitter) policy(d *manifest.Document, p *v1alpha1.Policy) {
 		a.unique(d, rules, "rule", "spec.rules", i, r.Name)
 		a.redact(d, at, r)
 	}
-	tests := map[string]int{}
-	for i, t := range p.Spec.Tests {
-		a.unique(d, tests, "test", "spec.tests", i, t.Name)
-		if _, ok := rules[t.Rule]; t.Rule != "" && !ok {
-			a.add(d.Errorf(manifest.Index("spec.tests", i)+".rule", "the policy has no rule %q", clip(t.Rule)).
-				With(manifest.Suggest(t.Rule, ruleNames(p))))
-		}
-	}
+	a.cases(d, p.Spec.Tests, p)
 }
 
 func ruleNames(p *v1alpha1.Policy) []string {

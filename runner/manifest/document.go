@@ -53,7 +53,8 @@ type Validation struct {
 }
 
 // newDocument decodes one document. It returns nil for one that holds no object.
-func newDocument(src source, c chunk, p patterns) (*Document, Findings) {
+func newDocument(of *piece, p patterns) (*Document, Findings) {
+	src, c := of.source, of.chunk
 	d := &Document{File: src.name, Line: c.line, Dir: src.dir, text: newText(src.name, c)}
 	value, errs := decode(d.text)
 	if value == nil && len(errs) > 0 {
@@ -62,6 +63,10 @@ func newDocument(src source, c chunk, p patterns) (*Document, Findings) {
 	obj, ok := value.(map[string]any)
 	if !ok {
 		return nil, append(errs, d.errorAt("", "a manifest is a mapping, not %s", describe(value)))
+	}
+	if of.cases {
+		errs = append(errs, d.strangers(obj)...)
+		obj, d.text.cases = asPolicy(obj), true
 	}
 	d.Value = obj
 	d.Broken = errs.HasErrors()

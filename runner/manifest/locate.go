@@ -14,7 +14,9 @@ type text struct {
 	file string
 	data []byte
 	line int
-	root func() *yaml.Node
+	// cases says that paths of a policy are looked for in a list of cases.
+	cases bool
+	root  func() *yaml.Node
 	// lines are made when the first finding shows one.
 	lines func() [][]byte
 	// words says whether the text holds a word that YAML 1.1 reads as a boolean.
@@ -47,6 +49,9 @@ func (t *text) find(path string) found {
 	n := t.root()
 	if n == nil {
 		return found{}
+	}
+	if t.cases {
+		path = written(path)
 	}
 	at := found{value: n, exact: true}
 	for _, s := range parsePath(path) {

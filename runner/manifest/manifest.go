@@ -31,6 +31,11 @@ const (
 // a folder, and the places in a file.
 type Set struct {
 	Documents []*Document
+	// Cases are policies that hold nothing but tests, from the files that stand
+	// beside policies. ReadCases fills it.
+	Cases []*Document
+
+	cases []*piece
 }
 
 // Load reads manifests from files, folders and, for "-", standard input. A
@@ -40,7 +45,7 @@ type Set struct {
 // that cannot be used, so that a later stage finds its mistakes too.
 func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings) {
 	var found Findings
-	var pieces []*piece
+	var pieces, cases []*piece
 	for _, path := range paths {
 		sources, errs := open(ctx, path, stdin)
 		found = append(found, errs...)
@@ -51,22 +56,39 @@ func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings)
 					With("a manifest begins with apiVersion: agentctl.dev/v1alpha1 and kind: Agent"))
 			}
 			for _, c := range chunks {
-				if len(pieces) == MaxDocuments {
+				if len(pieces)+len(cases) == MaxDocuments {
 					f := fileError(src.name, "more than %d documents", MaxDocuments)
 					f.Position.Line, f.Position.Col = c.line, 1
 					return read(ctx, pieces, append(found, f))
 				}
-				pieces = append(pieces, &piece{source: src, chunk: c})
+				if p := (&piece{source: src, chunk: c}); c.holdsCases(src.name) {
+					p.cases = true
+					cases = append(cases, p)
+				} else {
+					pieces = append(pieces, p)
+				}
 			}
 		}
 	}
-	return read(ctx, pieces, found)
+	set, found := read(ctx, pieces, found)
+	set.cases = cases
+	return set, found
+}
+
+// Parse reads the documents of a text that is no file; name stands in positions.
+func Parse(ctx context.Context, name string, data []byte) (*Set, Findings) {
+	var pieces []*piece
+	for _, c := range split(data) {
+		pieces = append(pieces, &piece{source: source{name: name, data: data}, chunk: c})
+	}
+	return read(ctx, pieces, nil)
 }
 
 // piece is a document on its way.
 type piece struct {
 	source source
 	chunk  chunk
+	cases  bool
 	doc    *Document
 	found  Findings
 }
@@ -85,7 +107,7 @@ func read(ctx context.Context, pieces []*piece, found Findings) (*Set, Findings)
 			if i >= len(pieces) || ctx.Err() != nil {
 				return
 			}
-			pieces[i].doc, pieces[i].found = newDocument(pieces[i].source, pieces[i].chunk, p)
+			pieces[i].doc, pieces[i].found = newDocument(pieces[i], p)
 		}
 	}
 	var readers sync.WaitGroup

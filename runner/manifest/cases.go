@@ -1,0 +1,65 @@
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// caseEnds are what the name of a file ends in that may hold cases.
+var caseEnds = []string{"tests.yaml", "tests.yml"}
+
+// holdsCases reports whether a document is no object but a list of cases beside
+// a policy: "policy: NAME" and "tests:". A document that says its kind is an
+// object, whatever its file is called, so that no policy is passed over.
+func (c chunk) holdsCases(file string) bool {
+	if !slices.ContainsFunc(caseEnds, func(end string) bool { return strings.HasSuffix(strings.ToLower(file), end) }) {
+		return false
+	}
+	has := func(key string) bool {
+		return bytes.HasPrefix(c.data, []byte(key)) || bytes.Contains(c.data, []byte("\n"+key))
+	}
+	return has("policy:") && has("tests:") && !has("kind:") && !has("apiVersion:")
+}
+
+// ReadCases decodes the documents that hold cases, which a run has no need of.
+// Each becomes a Policy with nothing but its name and spec.tests in Cases.
+func (s *Set) ReadCases(ctx context.Context) Findings {
+	read, found := read(ctx, s.cases, nil)
+	s.Cases, s.cases = read.Documents, nil
+	return found
+}
+
+// asPolicy gives a list of cases the shape of the policy it is about, so that
+// the one schema judges both.
+func asPolicy(obj map[string]any) map[string]any {
+	return map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindPolicy,
+		"metadata": map[string]any{"name": obj["policy"]},
+		"spec":     map[string]any{"tests": obj["tests"]},
+	}
+}
+
+// strangers reports what else stands beside cases.
+func (d *Document) strangers(obj map[string]any) (found Findings) {
+	for _, key := range slices.Sorted(maps.Keys(obj)) {
+		if key != "policy" && key != "tests" {
+			f := d.errorAt("", "field %q is unknown: a list of cases has policy and tests", key)
+			f.Position = d.text.position(d.text.find(key).key)
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// written is where a field of such a policy stands in the file.
+func written(path string) string {
+	if path == "metadata.name" {
+		return "policy"
+	}
+	return strings.TrimPrefix(path, "spec.")
+}
