@@ -1,0 +1,115 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/policy/suite"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// PolicyTestOptions say which cases of policies are judged.
+type PolicyTestOptions struct {
+	// Paths are files, folders or "-" (Stdin). Required.
+	Paths []string
+	Stdin io.Reader
+	// Only picks cases by name. Optional.
+	Only *regexp.Regexp
+	// Mutate tries which mistakes in a policy its cases notice.
+	Mutate bool
+}
+
+// What the cases of policies have shown.
+type (
+	// PolicyReport is about all policies.
+	PolicyReport = suite.Report
+	// PolicyShare is how much of a policy the cases have seen at work.
+	PolicyShare = suite.Share
+	// PolicyGap is something that no case does.
+	PolicyGap = suite.Gap
+)
+
+// TestPolicies judges the cases of all policies in manifests, in spec.tests and
+// beside them in files that end in tests.yaml. Nothing is run. Its errors are an
+// *InvalidError or a *UsageError, or about the machine.
+func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, error) {
+	if len(o.Paths) == 0 {
+		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
+	}
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Cases: true})
+	if found.HasErrors() {
+		return nil, &InvalidError{found}
+	}
+	opts := suite.Options{Only: o.Only, Mutate: o.Mutate, Agents: map[string]policy.Agent{}}
+	var err error
+	if opts.Tools, err = catalog.PolicyTools(); err != nil {
+		return nil, err
+	}
+	if opts.Check, err = argumentCheck(opts.Tools); err != nil {
+		return nil, err
+	}
+	for name, a := range catalog.Agents {
+		opts.Agents[name] = policy.Agent{Name: name, Namespace: a.Object.Namespace, Labels: a.Object.Labels, Mode: string(a.Object.Spec.Mode)}
+	}
+	subjects := policySubjects(catalog)
+	if !slices.ContainsFunc(subjects, func(s suite.Subject) bool { return len(s.Cases) > 0 }) {
+		return nil, usage("the manifests hold no case of a policy").hint("write cases in spec.tests of the Policy, or beside it in a file NAME-tests.yaml")
+	}
+	report, err := suite.Run(ctx, subjects, opts)
+	if err == nil && report.Cases == 0 {
+		return nil, usage("no case has a name that matches %s", o.Only)
+	}
+	return report, err
+}
+
+// policySubjects are the policies that were declared, and shipped ones that
+// somebody has written cases for.
+func policySubjects(c *admission.Catalog) []suite.Subject {
+	var all []suite.Subject
+	for _, name := range slices.Sorted(maps.Keys(c.Policies)) {
+		e := c.Policies[name]
+		s := suite.Subject{Policy: e.Object, Compiled: c.CompiledPolicy(name), Where: e.Doc.Locate}
+		for _, from := range append([]admission.Entry[v1alpha1.Policy]{e}, c.Cases[name]...) {
+			for i, t := range from.Object.Spec.Tests {
+				s.Cases = append(s.Cases, suite.Case{PolicyTest: t, Position: from.Doc.Locate(manifest.Index("spec.tests", i))})
+			}
+		}
+		if !c.Shipped(name) || len(c.Cases[name]) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// argumentCheck holds arguments against the schemas of tools, as a run does
+// before a call is judged.
+func argumentCheck(tools []policy.Tool) (func(string, json.RawMessage) error, error) {
+	schemas := map[string]*tool.Schema{}
+	for i := range tools {
+		if len(tools[i].Schema) == 0 {
+			continue
+		}
+		s, err := tool.NewSchema(tools[i].Schema)
+		if err != nil {
+			return nil, fmt.Errorf("tool %q: %w", tools[i].Name, err)
+		}
+		schemas[tools[i].Name] = s
+	}
+	return func(name string, args json.RawMessage) error {
+		s, ok := schemas[name]
+		if !ok {
+			return nil
+		}
+		_, err := s.Check(string(args))
+		return err
+	}, nil
+}
