@@ -124,6 +124,8 @@ type Options struct {
 	Timeout time.Duration
 	// Terminal to ask on; nil when stdin or stderr is none.
 	Terminal *Terminal
+	// Attendance lets people answer from outside; nil when they cannot.
+	Attendance *Attendance
 }
 
 // defaultTimeout of a question, as the API declares it.
@@ -134,6 +136,27 @@ func (c Choice) Approver(o Options) Approver {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
+	own := c.own(o)
+	if o.Attendance == nil {
+		return own
+	}
+	return &attended{Attendance: *o.Attendance, next: own, now: time.Now}
+}
+
+// Waits is how long a question of the choice waits for an answer; 0 is not at all.
+func (c Choice) Waits(o Options) time.Duration {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	prompts := o.Terminal != nil && (c.Mode == ModeAuto || c.Mode == ModePrompt)
+	if prompts || c.Mode != ModeAll && o.OnAsk == v1alpha1.OnAskWait {
+		return o.Timeout
+	}
+	return 0
+}
+
+// own is the approver that the command line names.
+func (c Choice) own(o Options) Approver {
 	nobody := Nobody{OnAsk: o.OnAsk, Timeout: o.Timeout}
 	switch c.Mode {
 	case ModeAll:
@@ -142,7 +165,11 @@ func (c Choice) Approver(o Options) Approver {
 		return &Listed{name: c.File, left: c.hashes, otherwise: nobody}
 	case ModeAuto, ModePrompt:
 		if o.Terminal != nil {
-			return &Prompt{terminal: o.Terminal, timeout: o.Timeout}
+			p := &Prompt{terminal: o.Terminal, timeout: o.Timeout}
+			if o.Attendance != nil {
+				p.memory = o.Attendance.Memory
+			}
+			return p
 		}
 		nobody.why = "no terminal"
 	case ModeNever:

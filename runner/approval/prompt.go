@@ -110,6 +110,8 @@ func (t *Terminal) next(ctx context.Context) (string, error) {
 type Prompt struct {
 	terminal *Terminal
 	timeout  time.Duration
+	// memory of what was approved for always; nil remembers nothing.
+	memory *Memory
 }
 
 var errLate = errors.New("nobody answered in time")
@@ -124,16 +126,26 @@ func (p *Prompt) Ask(ctx context.Context, q message.Question) (message.Answer, e
 	case <-t.ask:
 	}
 	defer func() { t.ask <- struct{}{} }()
+	if p.memory.Covers(q) { // by the answer to the question before
+		return recalled(q), nil
+	}
 	inner, cancel := context.WithTimeoutCause(ctx, p.timeout, errLate)
 	defer cancel()
 	t.drop()
 	if _, err := t.out.Write(p.question(q)); err != nil {
 		return message.Answer{}, fmt.Errorf("ask about call %s: %w", q.Call.ID, err)
 	}
-	a, err := p.answer(inner)
+	a, err := p.answer(inner, p.memory != nil && rememberable(q))
+	elsewhere, ok := errors.AsType[errElsewhere](err)
 	switch {
+	case err == nil && a.Scope == message.Always:
+		p.memory.add(q.Decision.Always)
+		fmt.Fprint(t.out, "remembered for this run; to keep it, add this policy:\n"+Visible(Policy(q.Decision.Always), true))
+		return a, nil
 	case err == nil:
 		return a, nil
+	case ok:
+		fmt.Fprintf(t.out, "\n%s by %s\n", elsewhere.answer.State, Visible(elsewhere.answer.By, false))
 	case errors.Is(err, errLate):
 		fmt.Fprintln(t.out, "\nno answer in time: the call is not run")
 		return message.Answer{State: message.Expired, By: "terminal", Reason: "nobody answered in time"}, nil
@@ -143,7 +155,7 @@ func (p *Prompt) Ask(ctx context.Context, q message.Question) (message.Answer, e
 	return message.Answer{}, fmt.Errorf("ask about call %s: %w", q.Call.ID, err)
 }
 
-func (p *Prompt) answer(ctx context.Context) (message.Answer, error) {
+func (p *Prompt) answer(ctx context.Context, always bool) (message.Answer, error) {
 	for {
 		text, err := p.terminal.next(ctx)
 		if err != nil {
@@ -154,6 +166,10 @@ func (p *Prompt) answer(ctx context.Context) (message.Answer, error) {
 		case "y", "yes":
 			if rest == "" {
 				return message.Answer{State: message.Approved, By: "terminal"}, nil
+			}
+		case "a", "always":
+			if rest == "" && always {
+				return message.Answer{State: message.Approved, By: "terminal", Scope: message.Always}, nil
 			}
 		case "", "n", "no":
 			if rest == "" {
@@ -169,39 +185,66 @@ func (p *Prompt) answer(ctx context.Context) (message.Answer, error) {
 			}
 			return message.Answer{State: message.Rejected, By: "terminal", Reason: reason}, nil
 		}
-		fmt.Fprint(p.terminal.out, "answer y, n or r: ")
+		if always {
+			fmt.Fprint(p.terminal.out, "answer y, a, n or r: ")
+		} else {
+			fmt.Fprint(p.terminal.out, "answer y, n or r: ")
+		}
 	}
 }
 
-// question shows everything about a call; nothing is cut.
+// question shows everything about a call, and what can be answered.
 func (p *Prompt) question(q message.Question) []byte {
 	var b bytes.Buffer
+	b.WriteByte('\n')
+	describe(&b, "Allow this call of", "?", q)
+	always := ""
+	if p.memory != nil && rememberable(q) {
+		always = "   [a] always, in this run"
+	}
+	fmt.Fprintf(&b, "[y] once%s   [n] no, the default   [r] no, with a reason   (within %s): ", always, p.timeout)
+	return b.Bytes()
+}
+
+// Describe shows everything about a call that waits for an answer; nothing is
+// cut, and nothing in it can pass for words of ours.
+func Describe(q message.Question) []byte {
+	var b bytes.Buffer
+	describe(&b, "call of", "", q)
+	return b.Bytes()
+}
+
+func describe(b *bytes.Buffer, before, after string, q message.Question) {
 	d := q.Decision
-	fmt.Fprintf(&b, "\nAllow this call of %s?", Visible(q.Call.Tool, false))
+	fmt.Fprintf(b, "%s %s%s", before, Visible(q.Call.Tool, false), after)
 	if d.Risk != "" {
-		fmt.Fprintf(&b, "   risk %s%s", Visible(d.Risk, false), riskText(d.Risk))
+		fmt.Fprintf(b, "   risk %s%s", Visible(d.Risk, false), riskText(d.Risk))
 	}
 	b.WriteByte('\n')
 	args := q.Call.Args
 	if len(d.Args) > 0 {
 		args = d.Args
 	}
-	writeFields(&b, args)
+	writeFields(b, args)
 	if d.Message != "" {
-		writeField(&b, "why", d.Message)
+		writeField(b, "why", d.Message)
 	}
 	if d.Rule != "" {
-		writeField(&b, "rule", d.Rule)
+		writeField(b, "rule", d.Rule)
 	}
-	if len(d.Facts) > 0 {
+	if len(d.Facts) > 0 && string(d.Facts) != "{}" {
 		b.WriteString("  facts\n")
-		writeFacts(&b, d.Facts)
+		writeFacts(b, d.Facts)
 	}
 	if d.Hash != "" {
-		writeField(&b, "hash", d.Hash)
+		writeField(b, "hash", d.Hash)
 	}
-	fmt.Fprintf(&b, "[y] once   [n] no, the default   [r] no, with a reason   (within %s): ", p.timeout)
-	return b.Bytes()
+	switch {
+	case rememberable(q):
+		writeField(b, "always", Summary(d.Always))
+	case d.Once != "":
+		writeField(b, "only once", d.Once)
+	}
 }
 
 func riskText(risk string) string {
@@ -244,7 +287,7 @@ func writeFields(b *bytes.Buffer, raw json.RawMessage) {
 }
 
 // ours are the labels of our own lines, which no argument may pass for.
-var ours = []string{"why", "rule", "facts", "hash", "arguments"}
+var ours = []string{"why", "rule", "facts", "hash", "arguments", "always", "only once"}
 
 var ordinary = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)

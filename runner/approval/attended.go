@@ -1,0 +1,137 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// look is how often the inbox is looked at while something is asked.
+const look = 150 * time.Millisecond
+
+// Attendance is what lets people answer from outside the run's process, and
+// what they approved for always.
+type Attendance struct {
+	// Run is the id of the run.
+	Run    string
+	Inbox  *Inbox
+	Memory *Memory
+	// Binding returns the open question about a call as one word: its hash, the
+	// rule, the facts, the plan of the run.
+	Binding func(call string) string
+	// Used says whether a request has been an answer before.
+	Used func(call, request string) bool
+	// Refused is told of requests that are not taken, and why.
+	Refused func(name string, why error)
+}
+
+// attended asks an approver and looks into the inbox at the same time: whoever
+// answers first is heard.
+type attended struct {
+	Attendance
+	next Approver
+	now  func() time.Time
+}
+
+// errElsewhere ends a question that was answered from outside.
+type errElsewhere struct{ answer message.Answer }
+
+func (errElsewhere) Error() string { return "answered elsewhere" }
+
+// Ask asks nobody about what is remembered. It never leaves the other approver
+// behind.
+func (a *attended) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return message.Answer{}, context.Cause(ctx)
+	}
+	if a.Memory.Covers(q) {
+		return a.settle(recalled(q), q), nil
+	}
+	if answer, ok := a.left(q); ok {
+		return a.settle(answer, q), nil
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	type result struct {
+		answer message.Answer
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		answer, err := a.next.Ask(inner, q)
+		done <- result{answer, err}
+	}()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-done:
+			return a.settle(r.answer, q), r.err
+		case <-tick.C:
+			answer, ok := a.left(q)
+			if !ok {
+				continue
+			}
+			cancel(errElsewhere{answer})
+			if r := <-done; r.err == nil && r.answer.State != message.Unanswered {
+				answer = r.answer // it was quicker; what was left is not used
+			}
+			return a.settle(answer, q), nil
+		}
+	}
+}
+
+// recalled is the answer to a call that is covered.
+func recalled(q message.Question) message.Answer {
+	return message.Answer{State: message.Approved, By: "remembered: " + Summary(q.Decision.Always)}
+}
+
+// left returns the answer that somebody left for the question.
+func (a *attended) left(q message.Question) (message.Answer, bool) {
+	binding := a.Binding(q.Call.ID)
+	r, ok := a.Inbox.take(q.Call.ID, func(r *Request) error {
+		switch {
+		case r.Run != a.Run || r.Call != q.Call.ID:
+			return errors.New("it is for another call")
+		case a.Used(r.Call, r.ID):
+			return errors.New("it was used before")
+		case binding == "" || r.Binding != binding:
+			return errors.New("the call, or what it would do, is not what was approved or denied")
+		}
+		return nil
+	}, a.Refused)
+	if !ok {
+		return message.Answer{}, false
+	}
+	answer := message.Answer{State: r.State, By: r.By, Reason: r.Reason, Scope: r.Scope, Request: r.ID}
+	if answer.State == message.Approved {
+		answer.ExpiresAt = time.UnixMilli(r.Time).Add(Life).UnixMilli()
+	}
+	return answer, true
+}
+
+// settle completes an answer: what holds for always is remembered, and no
+// approval holds for ever.
+func (a *attended) settle(answer message.Answer, q message.Question) message.Answer {
+	if answer.Scope == message.Always && (answer.State != message.Approved || !rememberable(q)) {
+		answer.Scope = message.Once
+	}
+	if answer.Scope == message.Always {
+		answer.Remember = q.Decision.Always
+		a.Memory.add(answer.Remember)
+	}
+	if answer.State == message.Approved && answer.ExpiresAt == 0 {
+		answer.ExpiresAt = a.now().Add(Life).UnixMilli()
+	}
+	return answer
+}
+
+// Decided takes away the request that brought an answer, once that stands in
+// the journal.
+func (a *attended) Decided(call string, answer message.Answer) {
+	if answer.Request != "" {
+		_ = a.Inbox.Remove(call, answer.Request) // used; should it stay, it is refused
+	}
+}
