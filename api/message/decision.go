@@ -38,6 +38,25 @@ type Decision struct {
 	Once   string  `json:"once,omitempty"`
 }
 
+// Essence is what an approval of the call relies on, as one text: the call, the
+// rule that asks and what the call was found to do. Two decisions that differ in
+// it are two questions.
+func (d *Decision) Essence() string {
+	var facts map[string]json.RawMessage
+	if json.Unmarshal(d.Facts, &facts) != nil {
+		facts = map[string]json.RawMessage{"unread": nil}
+	}
+	delete(facts, "audit") // said of the call, not what it does
+	b, err := json.Marshal(struct {
+		Hash, Rule, Risk string
+		Facts            map[string]json.RawMessage
+	}{d.Hash, d.Rule, d.Risk, facts})
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
 // Grant is one entry of a remembered approval, over what a call was found to do:
 // either an entry of a permission list, or a rule about one tool.
 type Grant struct {

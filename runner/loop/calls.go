@@ -21,7 +21,9 @@ type call struct {
 	done      bool   // it has its result already
 	waited    bool   // something happened between its judgement and its turn
 	attempt   int    // 2 or more: the call was interrupted and runs again
-	approved  bool   // a person has said yes already, before the run was interrupted
+	approved  bool   // somebody has said yes
+	asked     int    // how often
+	expires   int64  // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
 
 // unseen is the place of a call that the guard held up: it neither breaks a row
@@ -149,10 +151,9 @@ func (l *loop) decide(ctx context.Context, c *call) error {
 	}
 	if c.looping != "" && d.Action != message.Deny {
 		d.Action, d.Message = message.Ask, c.looping
+		d.Always, d.Once = nil, "a call that repeats itself is approved one by one"
 	}
-	if p := l.View.Call(c.ID); p.Approval == message.Approved && p.Decision != nil {
-		c.approved = p.Decision.Hash != "" && p.Decision.Hash == d.Hash
-	}
+	l.recallApproval(c, &d)
 	c.decision = d
 	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
 		return err
@@ -243,25 +244,30 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 
 // perform asks where the policy says so, makes the intent durable, and runs.
 func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End, error) {
-	if c.decision.Action == message.Ask && !c.approved {
-		end, err := l.approve(ctx, c)
-		if c.done || end != nil || err != nil {
-			return end, err
+	for ready := false; !ready; {
+		if c.decision.Action == message.Ask && !c.approved {
+			end, err := l.approve(ctx, c)
+			if c.done || end != nil || err != nil {
+				return end, err
+			}
 		}
-	}
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if c.waited {
-		if err := l.confirm(ctx, c); c.done || err != nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		var err error
+		if ready, err = l.confirm(ctx, c); !ready || err != nil || ctx.Err() != nil {
+			<-slots // whoever is asked again holds nobody up
+		}
+		if c.done || err != nil {
 			return nil, err
 		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
+	defer func() { <-slots }()
 	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID, Attempt: c.attempt}); err != nil {
 		return nil, err
 	}
@@ -279,74 +285,6 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 		return nil, errors.Join(err, l.fail(c, code, err.Error()))
 	}
 	return nil, l.end(ctx, c, result)
-}
-
-// confirm judges a call once more, on the world as it is now: a link may have
-// been turned while a person thought or a sibling ran. Only the same answer, or
-// a milder one, lets it run.
-func (l *loop) confirm(ctx context.Context, c *call) error {
-	again := c.ToolCall
-	again.Again = true
-	d, err := l.Gate.Decide(ctx, again)
-	switch {
-	case err != nil:
-		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
-	case d.Action == message.Allow, d.Action == message.Redact && string(d.Args) == string(c.Args):
-		return nil
-	case d.Action == message.Ask && c.decision.Action == message.Ask && d.Hash == c.decision.Hash:
-		return nil
-	case d.Action != message.Deny:
-		d.Action, d.Message = message.Deny, "what the call would touch has changed since it was judged"
-	}
-	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	l.refused = true
-	l.mu.Unlock()
-	return l.fail(c, message.CodeDenied, denied(d))
-}
-
-// approve asks a person, or whoever stands for one.
-func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
-	d := c.decision
-	if err := l.tell(c, event.ApprovalRequested{
-		Tool: c.Tool, Args: c.Args, Rule: d.Rule, Risk: d.Risk, Message: d.Message, Hash: d.Hash,
-	}); err != nil {
-		return nil, err
-	}
-	a, err := l.Approver.Ask(ctx, message.Question{Call: c.ToolCall, Decision: d})
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		a = message.Answer{State: message.Unanswered, By: "error", Reason: err.Error()}
-	}
-	if a.Suspend {
-		return &End{
-			Reason: reason.ApprovalRequired, Suspended: true,
-			Message: sentence("%s waits for an approval (rule %s)", c.Tool, d.Rule),
-			Hint:    "answer with --approve, or set spec.approvals.onAsk of the agent",
-		}, nil
-	}
-	if err := l.tell(c, event.ApprovalDecided{Answer: a}); err != nil {
-		return nil, err
-	}
-	switch a.State {
-	case message.Approved:
-		return nil, nil // the intent's fsync makes the answer durable before the call runs
-	case message.Rejected:
-		return l.rejected(c, a)
-	case message.Expired, message.Unanswered:
-	}
-	l.mu.Lock()
-	l.unanswered = true
-	l.mu.Unlock()
-	text := sentence("not run: rule %s asks for an approval and nobody answered", d.Rule)
-	if d.Message != "" {
-		text += " (" + d.Message + ")"
-	}
-	return nil, l.fail(c, message.CodeDenied, text)
 }
 
 // rejected ends the run when the person gave no reason: there is nothing the

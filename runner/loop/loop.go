@@ -45,6 +45,9 @@ type Config struct {
 	Guard   Guard
 	Answer  Answer
 	Context Context
+	// AskTime is how long a question waits for its answer, for people to know; 0
+	// is not known, or not at all.
+	AskTime time.Duration
 
 	Now func() time.Time
 	// NewID returns an id that is unique in the run and begins with kind.

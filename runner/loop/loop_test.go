@@ -287,9 +287,9 @@ func TestCallsThatWaitedAreJudgedAgain(t *testing.T) {
 		"asked":          {"a person took time", []string{"a {}"}, ask, deny, 2, false},
 		"asked, same":    {"nothing has changed", []string{"a {}"}, ask, ask, 2, true},
 		"asked, milder":  {"a milder answer is no obstacle", []string{"a {}"}, ask, allow, 2, true},
-		"asked, other":   {"the approval was for another call", []string{"a {}"}, ask, message.Decision{Action: message.Ask, Hash: "g"}, 2, false},
+		"asked, other":   {"the approval was for another question, so the other is asked", []string{"a {}"}, ask, message.Decision{Action: message.Ask, Hash: "g"}, 3, true},
 		"sibling":        {"another call ran beside", []string{"a {}", "b {}"}, allow, deny, 4, false},
-		"sibling, asked": {"an allowed call that is now asked about has not been asked", []string{"a {}", "b {}"}, allow, ask, 4, false},
+		"sibling, asked": {"an allowed call that is now asked about is asked about", []string{"a {}", "b {}"}, allow, ask, 6, true},
 		"behind":         {"an exclusive call ran before", []string{"alone {}", "a {}"}, allow, deny, 3, true},
 		"no answer":      {"no decision is a refusal", []string{"a {}"}, ask, message.Decision{}, 2, false},
 	} {

@@ -50,6 +50,12 @@ type Approver interface {
 	Ask(ctx context.Context, q message.Question) (message.Answer, error)
 }
 
+// Witness is an Approver that wants to know when its answer stands in the
+// journal.
+type Witness interface {
+	Decided(call string, a message.Answer)
+}
+
 // Toolbox checks and runs calls.
 type Toolbox interface {
 	// Check turns what the model wrote into a call that can be judged: it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 )
@@ -155,22 +154,13 @@ func (l *loop) unknown(c *call, p *message.ToolPart) error {
 func (l *loop) askAgain(ctx context.Context, c *call) (bool, error) {
 	d := c.decision
 	d.Message = unknownAsk
-	if err := l.tell(c, event.ApprovalRequested{
-		Tool: c.Tool, Args: c.Args, Rule: d.Rule, Risk: d.Risk, Message: d.Message, Hash: d.Hash,
-	}); err != nil {
+	d.Always, d.Once = nil, "it may have happened already"
+	a, err := l.question(ctx, c, d, true)
+	if err != nil {
 		return false, err
 	}
-	a, err := l.Approver.Ask(ctx, message.Question{Call: c.ToolCall, Decision: d, Unknown: true})
-	if err != nil {
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-		a = message.Answer{State: message.Unanswered, By: "error", Reason: err.Error()}
-	}
-	if a.Suspend {
-		a = message.Answer{State: message.Unanswered, By: a.By}
-	}
-	return a.State == message.Approved, l.tell(c, event.ApprovalDecided{Answer: a})
+	c.expires = a.ExpiresAt
+	return a.State == message.Approved, nil
 }
 
 func repeated(tool, wrong, hint string) *End {

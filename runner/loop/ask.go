@@ -1,0 +1,146 @@
+package loop
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// mostAsked is how often a person is asked about one call whose circumstances
+// keep changing.
+const mostAsked = 3
+
+// confirm judges a call that has waited once more, on the world as it is now: a
+// link may have been turned while a person thought or a sibling ran. The same
+// answer, or a milder one, lets it run; another question is asked anew.
+func (l *loop) confirm(ctx context.Context, c *call) (ready bool, err error) {
+	if !c.waited {
+		return true, nil
+	}
+	again := c.ToolCall
+	again.Again = true
+	d, err := l.Gate.Decide(ctx, again)
+	switch {
+	case err != nil:
+		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
+	case d.Action == message.Allow, d.Action == message.Redact && string(d.Args) == string(c.Args):
+		return l.fresh(c), nil
+	case d.Action == message.Ask && c.asked < mostAsked:
+		if c.decision.Action == message.Ask && d.Essence() == c.decision.Essence() {
+			return l.fresh(c), nil
+		}
+		c.decision, c.approved = d, false
+		if len(d.Args) > 0 {
+			c.Args = d.Args
+		}
+		return false, l.tell(c, event.PolicyDecision{Decision: d})
+	case d.Action == message.Ask && c.decision.Action == message.Ask && d.Essence() == c.decision.Essence():
+		return l.fresh(c), nil
+	case d.Action != message.Deny:
+		d.Action, d.Message = message.Deny, "what the call would touch has changed since it was judged"
+	}
+	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	l.refused = true
+	l.mu.Unlock()
+	return false, l.fail(c, message.CodeDenied, denied(d))
+}
+
+// fresh says whether the approval of a call may still be used; one that may not
+// is forgotten.
+func (l *loop) fresh(c *call) bool {
+	if c.decision.Action == message.Ask && !l.usable(c.expires) {
+		c.approved = false
+		return false
+	}
+	return true
+}
+
+func (l *loop) usable(expires int64) bool {
+	return expires == 0 || l.Now().UnixMilli() < expires
+}
+
+// recallApproval finds the yes that was given before the run was interrupted. It
+// counts for the same question alone, and not for ever.
+func (l *loop) recallApproval(c *call, d *message.Decision) {
+	p := l.View.Call(c.ID)
+	if p.Approval != message.Approved || p.Decision == nil || p.Decision.Hash == "" || p.Decision.Essence() != d.Essence() {
+		return
+	}
+	if a := l.View.Answer(c.ID); a != nil {
+		c.expires = a.ExpiresAt
+	}
+	c.approved = l.usable(c.expires)
+}
+
+// approve asks a person, or whoever stands for one.
+func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
+	d := c.decision
+	a, err := l.question(ctx, c, d, false)
+	if err != nil {
+		return nil, err
+	}
+	if a.Suspend {
+		run := l.View.ID
+		return &End{
+			Reason: reason.ApprovalRequired, Suspended: true,
+			Message: sentence("%s waits for an approval (rule %s)", c.Tool, d.Rule),
+			Hint:    sentence("answer with: agentctl approve %s/%s, or agentctl deny; then go on with: agentctl resume run/%s", run, c.ID, run),
+		}, nil
+	}
+	switch a.State {
+	case message.Approved:
+		c.approved, c.expires = true, a.ExpiresAt
+		return nil, nil // the intent's fsync makes the answer durable before the call runs
+	case message.Rejected:
+		return l.rejected(c, a)
+	case message.Expired, message.Unanswered:
+	}
+	l.mu.Lock()
+	l.unanswered = true
+	l.mu.Unlock()
+	text := sentence("not run: rule %s asks for an approval and nobody answered", d.Rule)
+	if d.Message != "" {
+		text += " (" + d.Message + ")"
+	}
+	return nil, l.fail(c, message.CodeDenied, text)
+}
+
+// question writes down the question, asks it, and writes down the answer; that of a
+// run which is to wait is none yet.
+func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknown bool) (message.Answer, error) {
+	c.asked++
+	q := message.Question{Call: c.ToolCall, Decision: d, Unknown: unknown}
+	if l.AskTime > 0 {
+		q.ExpiresAt = l.Now().Add(l.AskTime).UnixMilli()
+	}
+	if err := l.tell(c, event.ApprovalRequested{
+		Tool: c.Tool, Args: c.Args, Rule: d.Rule, Risk: d.Risk, Message: d.Message, Hash: d.Hash, ExpiresAt: q.ExpiresAt, Unknown: unknown,
+	}); err != nil {
+		return message.Answer{}, err
+	}
+	a, err := l.Approver.Ask(ctx, q)
+	if err != nil {
+		if ctx.Err() != nil {
+			return message.Answer{}, context.Cause(ctx)
+		}
+		a = message.Answer{State: message.Unanswered, By: "error", Reason: err.Error()}
+	}
+	if a.Suspend {
+		if !unknown {
+			return a, nil
+		}
+		a = message.Answer{State: message.Unanswered, By: a.By} // a run that waits here would wait for ever
+	}
+	if err := l.tell(c, event.ApprovalDecided{Answer: a}); err != nil {
+		return message.Answer{}, err
+	}
+	if w, ok := l.Approver.(Witness); ok {
+		w.Decided(c.ID, a)
+	}
+	return a, nil
+}
