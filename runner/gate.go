@@ -31,18 +31,17 @@ func (s *session) gate() (*policy.Engine, error) {
 		c.Run.Labels = s.plan.Run.Labels
 	}
 	for i := range s.tools {
-		c.Tools = append(c.Tools, s.judged(&s.tools[i]))
+		c.Tools = append(c.Tools, judged(&s.tools[i], s.launcher.Level(), s.plan.files.Strategy))
 	}
 	return policy.NewEngine(s.compiled, c), nil
 }
 
-// judged is what a policy knows about a tool.
-func (s *session) judged(d *tool.Definition) policy.Tool {
+// judged is what a policy knows about a tool that runs in some containment.
+func judged(d *tool.Definition, level v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
 	t := policy.Tool{
 		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: d.Parameters, Digest: d.Digest(),
-		Contained: s.launcher.Level() != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone &&
-			s.plan.files.Strategy == v1alpha1.StrategyCopy,
+		Contained: level != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone && files == v1alpha1.StrategyCopy,
 	}
 	if b := d.Spec.Source.Builtin; b != nil {
 		t.Builtin = b.Name

@@ -1,0 +1,40 @@
+package display
+
+import (
+	"fmt"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Access is what policies say about a call.
+type Access struct {
+	Decision message.Action
+	// Rule as policy/rule, Place as file:line or "".
+	Rule, Place, Reason string
+	// Change lists what would have to be otherwise.
+	Change, Warnings []string
+}
+
+// Write writes the answer for a person.
+func (a Access) Write(s *Screen) error {
+	color := map[message.Action]style{message.Allow: green, message.Ask: yellow, message.Deny: red, message.Redact: yellow}[a.Decision]
+	line := s.paint(color, string(a.Decision)) + "  by " + Line(a.Rule)
+	if a.Place != "" {
+		line += s.paint(dim, " ("+Line(a.Place)+")")
+	}
+	s.print(line + "\n")
+	s.print(Line(a.Reason) + "\n")
+	for _, w := range a.Warnings {
+		s.print(s.paint(yellow, "warning:") + " " + Line(w) + "\n")
+	}
+	if len(a.Change) > 0 {
+		s.print("\nfor this call to be allowed:\n")
+	}
+	for i, c := range a.Change {
+		s.print(fmt.Sprintf("  %d. %s\n", i+1, Line(c)))
+	}
+	return s.Err()
+}
+
+// WriteObject writes any value as one object.
+func WriteObject(s *Screen, v any) error { return writeJSON(s, v) }

@@ -1,0 +1,268 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// AccessOptions name a call that nobody makes.
+type AccessOptions struct {
+	// Paths are files, folders or "-" (Stdin). Required.
+	Paths []string
+	Stdin io.Reader
+	// Agent by name; may be "" where the manifests hold one.
+	Agent string
+	// Workspace is the folder whose files the call would see; "" is that of the
+	// manifests, else the current folder.
+	Workspace string
+	// Tool by call name, and its arguments; none are {}.
+	Tool string
+	Args json.RawMessage
+}
+
+// Access is what the policies say about a call.
+type Access struct {
+	// Decision is allow, ask, deny or redact.
+	Decision message.Action `json:"decision"`
+	// Rule that decided and its Policy, which is "" for a default that no policy
+	// sets. A rule may also be "permissions" or "default".
+	Rule   string `json:"rule"`
+	Policy string `json:"policy"`
+	// File and Line of the rule; "" and 0 for what stands in no file.
+	File string `json:"file"`
+	Line int    `json:"line"`
+	// Reason for people.
+	Reason string `json:"reason"`
+	// Change is what would have to be otherwise for the call to be allowed, all of
+	// it; empty for an allowed call.
+	Change []Obstacle `json:"change"`
+
+	Agent string `json:"agent"`
+	Tool  string `json:"tool"`
+	// Risk of the tool, and what is known about the call.
+	Risk     string          `json:"risk"`
+	Facts    json.RawMessage `json:"facts,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+}
+
+// Obstacle is one thing that would have to be otherwise.
+type Obstacle struct {
+	Decision message.Action `json:"decision"`
+	Rule     string         `json:"rule"`
+	Policy   string         `json:"policy"`
+	File     string         `json:"file"`
+	Line     int            `json:"line"`
+	// Text says what to do.
+	Text string `json:"text"`
+}
+
+// CanI judges a call as a run would, without a run: nothing is started, asked or
+// written. Its errors are an *InvalidError or a *UsageError.
+func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
+	if len(o.Paths) == 0 {
+		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
+	}
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
+	if found.HasErrors() {
+		return nil, &InvalidError{found}
+	}
+	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent})
+	if err != nil {
+		return nil, &UsageError{Err: err, Hint: "name one with --agent"}
+	}
+	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
+	if p.tools, err = define(resolved); err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	if err := p.place(&RunOptions{Workspace: o.Workspace}); err != nil {
+		return nil, err
+	}
+	j := &judgement{plan: p, catalog: catalog, call: message.ToolCall{ID: "call", Tool: o.Tool, Args: o.Args, Again: true}}
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	j.engine = policy.NewEngine(p.compiled, p.standing())
+	return j.access(ctx)
+}
+
+// standing is the context of a call before anything has happened.
+func (p *plan) standing() policy.Context {
+	root := p.files.Source
+	if root == "" {
+		root = filepath.Join("/", "workspace") // the run would make an empty one
+	}
+	c := policy.Context{
+		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode)},
+		Workspace: policy.Workspace{Root: root, Source: p.files.Source},
+		Now:       time.Now,
+		Budget:    func() policy.Budget { return policy.Budget{} },
+	}
+	if p.Run != nil {
+		c.Run = policy.Run{Name: p.Run.Name, Labels: p.Run.Labels}
+	}
+	level := sandbox.New(sandbox.Options{Outer: outerIsolation()}).Level()
+	for i := range p.tools {
+		c.Tools = append(c.Tools, judged(&p.tools[i], level, p.files.Strategy))
+	}
+	return c
+}
+
+// judgement is a call before its judge.
+type judgement struct {
+	*plan
+	catalog *admission.Catalog
+	call    message.ToolCall
+	engine  *policy.Engine
+}
+
+// check holds the call against the tool's schema, as a run does before it is judged.
+func (j *judgement) check() error {
+	if len(j.call.Args) == 0 {
+		j.call.Args = json.RawMessage("{}")
+	}
+	if !json.Valid(j.call.Args) {
+		return usage("the arguments are no JSON: %s", clipped(string(j.call.Args))).hint(`write an object, for example --args '{"path": "README.md"}'`)
+	}
+	at := slices.IndexFunc(j.tools, func(d tool.Definition) bool { return d.Name == j.call.Tool })
+	if at < 0 || len(j.tools[at].Parameters) == 0 {
+		return nil
+	}
+	schema, err := tool.NewSchema(j.tools[at].Parameters)
+	if err != nil {
+		return fmt.Errorf("tool %q: %w", j.call.Tool, err)
+	}
+	args, err := schema.Check(string(j.call.Args))
+	if err != nil {
+		return usage("no run would judge this call of %s: %w", j.call.Tool, err)
+	}
+	j.call.Args = args
+	return nil
+}
+
+func clipped(s string) string {
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return s
+}
+
+func (j *judgement) access(ctx context.Context) (*Access, error) {
+	d, err := j.engine.Decide(ctx, j.call)
+	if err != nil {
+		return nil, err
+	}
+	at := j.origin(ctx, d)
+	a := &Access{
+		Decision: d.Action, Rule: at.Rule, Policy: at.Policy, File: at.File, Line: at.Line, Reason: d.Message, Change: []Obstacle{},
+		Agent: j.Agent.Name, Tool: j.call.Tool, Risk: d.Risk, Facts: d.Facts, Warnings: d.Warnings,
+	}
+	if a.Reason == "" {
+		a.Reason = j.why(at, d)
+	}
+	if d.Rule == "default/unknown-tool" {
+		a.Change = append(a.Change, Obstacle{Decision: d.Action, Rule: at.Rule, Text: j.unknown()})
+	}
+	for _, d := range j.engine.Obstacles(ctx, j.call) {
+		c := j.origin(ctx, d)
+		a.Change = append(a.Change, Obstacle{Decision: d.Action, Rule: c.Rule, Policy: c.Policy, File: c.File, Line: c.Line, Text: j.advice(c, d)})
+	}
+	return a, nil
+}
+
+// place is where a decision comes from, in the manifests.
+type place struct {
+	policy.Origin
+	manifest.Position
+}
+
+func (p place) String() string {
+	if p.File == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", p.File, p.Line)
+}
+
+func (j *judgement) origin(ctx context.Context, d message.Decision) place {
+	p := place{Origin: j.engine.Origin(ctx, j.compiled, j.call, d)}
+	if e, ok := j.catalog.Policies[p.Policy]; ok && p.Path != "" {
+		p.Position = e.Doc.Locate(p.Path)
+	}
+	return p
+}
+
+func (j *judgement) why(at place, d message.Decision) string {
+	if at.Policy == "" {
+		return fmt.Sprintf("no rule speaks of this call, and its risk is %s", d.Risk)
+	}
+	return fmt.Sprintf("%s of policy %s says %s", noun(at.Rule), at.Policy, d.Action)
+}
+
+func noun(rule string) string {
+	switch rule {
+	case "permissions":
+		return "the permission list"
+	case "default":
+		return "the default"
+	}
+	return "rule " + rule
+}
+
+// unknown says what an agent without the tool would need.
+func (j *judgement) unknown() string {
+	text := fmt.Sprintf("list %s in spec.tools of agent %s", j.call.Tool, j.Agent.Name)
+	if near := spell.Nearest(j.call.Tool, j.callNames()); near != "" {
+		return text + ", or did you mean " + near + "?"
+	}
+	return text + ": it has " + strings.Join(j.callNames(), ", ")
+}
+
+// advice says what would have to change about one decision.
+func (j *judgement) advice(at place, d message.Decision) string {
+	switch {
+	case d.Rule == "default/error":
+		return "write arguments that can be judged: " + d.Message
+	case at.Policy == "" || at.Rule == "default":
+		text := fmt.Sprintf("%s%s: a rule of a policy must allow it, such as %s", noun(at.Rule), at, j.allowing())
+		if d.Action == message.Ask {
+			text += "; or a person approves the call when it is made"
+		}
+		return text
+	case at.Rule == "permissions":
+		return fmt.Sprintf("the permissions of policy %s%s must allow it: the last entry that matches says %s", at.Policy, at, d.Action)
+	}
+	text := fmt.Sprintf("rule %s of policy %s%s must not hold", at.Rule, at.Policy, at)
+	if e, ok := j.catalog.Policies[at.Policy]; ok {
+		if n := slices.IndexFunc(e.Object.Spec.Rules, func(r v1alpha1.Rule) bool { return r.Name == at.Rule }); n >= 0 {
+			if when := e.Object.Spec.Rules[n].When; when != "" {
+				text += ": when: " + strings.TrimSpace(when)
+			} else {
+				text += ": it has no condition, and holds for all that its match selects"
+			}
+		}
+	}
+	return text
+}
+
+// allowing is a rule that would allow calls of the tool.
+func (j *judgement) allowing() string {
+	match := "tools: [" + j.call.Tool + "]"
+	if at := slices.IndexFunc(j.tools, func(d tool.Definition) bool { return d.Name == j.call.Tool }); at >= 0 && j.tools[at].Spec.Risk == v1alpha1.RiskR3 {
+		match += ", risks: [R3]"
+	}
+	return fmt.Sprintf("{name: allow-%s, match: {%s}, when: ..., action: allow}", strings.ToLower(strings.ReplaceAll(j.call.Tool, "_", "-")), match)
+}

@@ -1,0 +1,106 @@
+package policy
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// obstacleLimit bounds the list of what stands in a call's way.
+const obstacleLimit = 50
+
+// Obstacles are all decisions that would have to be others for a call to be
+// allowed: the one that holds, then the one that would hold without its rule, and
+// so on, up to the default. An allowed call has none. The call is not counted.
+func (e *Engine) Obstacles(ctx context.Context, call message.ToolCall) []message.Decision {
+	j, ok := e.tools[call.Tool]
+	if !ok {
+		return nil
+	}
+	var all []message.Decision
+	for range obstacleLimit {
+		d := e.decide(ctx, j, call)
+		if d.Action == message.Allow {
+			return all
+		}
+		all = append(all, d)
+		next, ok := j.without(d.Rule)
+		if !ok {
+			return all
+		}
+		j = next
+	}
+	return all
+}
+
+// without is the tool as if a rule, or a policy's list, were not there; false
+// when it is neither.
+func (j *judged) without(id string) (*judged, bool) {
+	out := *j
+	out.enforced.calls = maps.Clone(j.enforced.calls)
+	found := false
+	if name, ok := strings.CutSuffix(id, "/permissions"); ok {
+		out.enforced.lists = slices.DeleteFunc(slices.Clone(j.enforced.lists), func(p *Compiled) bool {
+			found = found || p.name == name
+			return p.name == name
+		})
+	}
+	for action, rules := range out.enforced.calls {
+		out.enforced.calls[action] = slices.DeleteFunc(slices.Clone(rules), func(r *rule) bool {
+			found = found || r.id == id
+			return r.id == id
+		})
+	}
+	return &out, found
+}
+
+// ruleOf takes a decision's rule apart; policy is "" for a default that no
+// policy has set.
+func ruleOf(decided string) (policy, rule string) {
+	policy, rule, _ = strings.Cut(decided, "/")
+	if policy == "default" {
+		return "", decided
+	}
+	return policy, rule
+}
+
+// Origin is where a decision comes from.
+type Origin struct {
+	// Policy and Rule by name; Policy is "" for what no policy has said, and Rule
+	// then is such as default/byRisk. A rule may also be "permissions" or "default".
+	Policy, Rule string
+	// Path of the field in the policy, "" without one.
+	Path string
+}
+
+// Origin finds where a decision of this engine comes from.
+func (e *Engine) Origin(ctx context.Context, policies []*Compiled, call message.ToolCall, d message.Decision) Origin {
+	o := Origin{}
+	o.Policy, o.Rule = ruleOf(d.Rule)
+	at := slices.IndexFunc(policies, func(p *Compiled) bool { return p.name == o.Policy })
+	if at < 0 || o.Policy == "" {
+		return o
+	}
+	spec := policies[at].spec
+	switch n := slices.IndexFunc(spec.Rules, func(r v1alpha1.Rule) bool { return r.Name == o.Rule }); {
+	case n >= 0:
+		o.Path = index("spec.rules", n)
+	case o.Rule == "permissions":
+		o.Path = "spec.permissions"
+		if s, err := policies[at].Survey(ctx, e.context, call, nil); err == nil {
+			if n := slices.IndexFunc(s.Entries, func(i int) bool { return string(spec.Permissions[i].Action) == string(d.Action) }); n >= 0 {
+				o.Path = index(o.Path, s.Entries[n])
+			}
+		}
+	case o.Rule == "default":
+		o.Path = "spec.default"
+	}
+	return o
+}
+
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

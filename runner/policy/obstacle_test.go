@@ -1,0 +1,46 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestObstaclesAreAllThatStandInTheWay(t *testing.T) {
+	ways := []string{
+		"rules: [{name: a, match: {tools: [bash]}, action: deny}, {name: b, match: {tools: [bash]}, when: \"cmd.commands.exists(c, c.name == 'rm')\", action: ask}]",
+		"permissions: [{permission: bash, pattern: \"rm *\", action: deny}]\ndefault: ask",
+		"rules: [{name: other, match: {tools: [read]}, action: deny}]",
+	}
+	tests := map[string]struct {
+		reason, script string
+		want           []string
+	}{
+		"all":  {"each of them would be the next to refuse", "rm x", []string{"deny p0/a", "deny p1/permissions", "ask p0/b", "ask p1/default"}},
+		"some": {"what does not hold for the call is none", "ls", []string{"deny p0/a", "ask p1/default"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := engine(t, ways...)
+			for range 2 { // to ask changes nothing
+				var got []string
+				for _, d := range e.Obstacles(t.Context(), bash(tc.script)) {
+					got = append(got, string(d.Action)+" "+d.Rule)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+				}
+			}
+			if d := decide(t, e, bash(tc.script)); d.Rule != "p0/a" {
+				t.Errorf("the engine itself lost a rule: %s", d.Rule)
+			}
+		})
+	}
+	e := engine(t, "rules: [{name: a, match: {tools: [read]}, action: allow}]")
+	if got := e.Obstacles(t.Context(), call("read", map[string]any{"path": "x"})); len(got) != 0 {
+		t.Errorf("an allowed call has obstacles: %+v", got)
+	}
+	if got := e.Obstacles(t.Context(), call("nothing", nil)); len(got) != 0 {
+		t.Errorf("a tool that is not there has obstacles: %+v", got)
+	}
+}
