@@ -343,3 +343,25 @@ func TestOneSourceServesManyEnvironments(t *testing.T) {
 		t.Error("after the checks the source does not read args.x any more")
 	}
 }
+
+func TestSecretSeesCredentials(t *testing.T) {
+	env, err := NewEnv(Var{Name: "text", Type: String})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := env.Bool("secret(text)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]Truth{"AKIA" + "IOSFODNN7EXAMPLE": True, "nothing": False} {
+		if got, err := p.EvalBool(t.Context(), Input{Vars: map[string]any{"text": text}}); got != want || err != nil {
+			t.Errorf("secret(%q) is %v (%v), want %v", text, got, err, want)
+		}
+	}
+	if _, err := p.EvalBool(t.Context(), Input{Vars: map[string]any{"text": strings.Repeat("x", secretText+1)}, Large: true}); err == nil {
+		t.Error("a text that is too long to look at is no error")
+	}
+	if _, err := env.Bool("secret(1)"); err == nil {
+		t.Error("secret(1) compiles")
+	}
+}

@@ -7,48 +7,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"agentctl.dev/agentctl/runner/secret"
 )
 
 // redacted stands where a value was.
 const redacted = "[redacted]"
 
-// credential finds what looks like a credential: tokens with a known prefix,
-// private keys, and values behind a name that says secret. It is compiled when
-// the first rule needs it, as every pattern here: most runs need none.
-var credentials = sync.OnceValue(func() []*regexp.Regexp {
-	return []*regexp.Regexp{
-		regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
-		regexp.MustCompile(`\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{20,}`),
-		regexp.MustCompile(`\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{40,}|\bglpat-[A-Za-z0-9_-]{20,}`),
-		regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
-		regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`),
-		regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`),
-		regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{50,}|\bhf_[A-Za-z0-9]{30,}`),
-		regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`),
-	}
-})
-
-var (
-	bearer = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9+/._~-]{16,}=*`)
-	})
-	inURL = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(@)`)
-	})
-	assigned = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)([A-Z0-9_.-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)["']?\s*[:=]\s*)("[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{4,})`)
-	})
-)
-
 // redactSecrets replaces what looks like a credential.
-func redactSecrets(s string) string {
-	for _, re := range credentials() {
-		s = re.ReplaceAllString(s, redacted)
-	}
-	s = bearer().ReplaceAllString(s, "${1}"+redacted)
-	s = inURL().ReplaceAllString(s, "${1}"+redacted+"${2}")
-	return assigned().ReplaceAllString(s, "${1}"+redacted)
-}
+func redactSecrets(s string) string { return secret.HideCredentials(s, redacted) }
 
 // redactArgs rewrites arguments by what the rules say.
 func redactArgs(args json.RawMessage, rules []*rule) (json.RawMessage, error) {
@@ -127,7 +94,7 @@ func redactTexts(v any) any {
 	case map[string]any:
 		for k, x := range v {
 			// A field called token says so better than its value does.
-			if s, ok := x.(string); ok && assigned().MatchString(k+"="+s) {
+			if s, ok := x.(string); ok && secret.NamesCredential(k, s) {
 				v[k] = redacted
 				continue
 			}
