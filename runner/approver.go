@@ -3,16 +3,22 @@ package runner
 import (
 	"context"
 	"os"
+	"sync"
+	"time"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/loop"
 )
 
 // approver answers the run's questions as the command line and the agent
-// declare. Release lets go of the terminal.
-func (s *session) approver() (a approval.Approver, release func()) {
+// declare, and as people do from outside; wait is how long they are waited for.
+// Release lets go of the terminal.
+func (s *session) approver() (a approval.Approver, wait time.Duration, release func()) {
 	declared := s.Agent.Spec.Approvals
-	o := approval.Options{OnAsk: declared.OnAsk, Timeout: declared.Timeout.Duration}
+	o := approval.Options{OnAsk: declared.OnAsk, Timeout: declared.Timeout.Duration, Attendance: s.attendance()}
 	release = func() {}
 	if t := s.opts.Terminal; t != nil {
 		if o.Terminal = terminal(t); o.Terminal != nil {
@@ -23,7 +29,41 @@ func (s *session) approver() (a approval.Approver, release func()) {
 	if o.Terminal != nil {
 		a = inTurn{a, s.recorder}
 	}
-	return a, release
+	return a, s.answers.Waits(o), release
+}
+
+// attendance reads answers from the run's inbox, and holds them against what
+// stands in the journal.
+func (s *session) attendance() *approval.Attendance {
+	var told sync.Map
+	return &approval.Attendance{
+		Run: s.id, Inbox: approval.NewInbox(s.dir), Memory: approval.NewMemory(s.view.Remembered),
+		Binding: func(call string) (b string) {
+			s.recorder.see(func(v *view.Run) { b = binding(v, call) })
+			return b
+		},
+		Used: func(call, request string) (used bool) {
+			s.recorder.see(func(v *view.Run) { a := v.Answer(call); used = a != nil && a.Request == request })
+			return used
+		},
+		Refused: func(name string, why error) {
+			if _, twice := told.LoadOrStore(name, true); !twice {
+				_ = s.recorder.tell(event.Warning{Message: refused(name, why.Error())}) // a journal that fails says so itself
+			}
+		},
+	}
+}
+
+// refused is how the journal tells of an answer that is not taken.
+func refused(name, why string) string {
+	return "an answer in the run's inbox is not taken (" + name + "): " + why
+}
+
+// see looks at the run as it stands in the journal.
+func (r *recorder) see(look func(*view.Run)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	look(&r.view)
 }
 
 // inTurn lets a watcher show what led to a question before it is asked: both
@@ -37,6 +77,13 @@ type inTurn struct {
 func (a inTurn) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
 	a.recorder.shown(ctx)
 	return a.Approver.Ask(ctx, q)
+}
+
+// Decided implements loop.Witness.
+func (a inTurn) Decided(call string, answer message.Answer) {
+	if w, ok := a.Approver.(loop.Witness); ok {
+		w.Decided(call, answer)
+	}
 }
 
 // terminal asks on the streams of the process where they are a terminal.

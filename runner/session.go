@@ -206,11 +206,11 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		return loop.End{}, err
 	}
 	defer closing(conversation)()
-	approver, release := s.approver()
+	approver, wait, release := s.approver()
 	defer release()
 	cfg := loop.Config{
 		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
-		View: s.view, Now: time.Now, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+		View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}
 	hangUp, err := s.summarizer(keys, &cfg.Context)

@@ -75,7 +75,7 @@ func (r *Request) Check() error {
 	return nil
 }
 
-var requestID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z_]{1,64}$`) })
+var requestID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z][0-9a-z_-]{0,63}$`) })
 
 // Inbox is the folder of a run in which answers are left. Only files of the
 // run's own user count.

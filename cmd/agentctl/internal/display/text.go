@@ -83,6 +83,8 @@ func (t *textRun) callEvent(e event.Event) {
 			t.endLine()
 			t.clear()
 			t.asking++
+		} else if d.ExpiresAt > 0 {
+			t.say(asked(t.stderr, e.Run, e.Call, t.o.State, title(t.run.Call(e.Call)), d))
 		}
 	case event.ApprovalDecided:
 		t.answers[e.Call] = d.Answer

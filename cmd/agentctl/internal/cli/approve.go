@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type approveOptions struct {
+	app     *app
+	approve bool
+	always  bool
+	reason  string
+	output  choice
+}
+
+func (a *app) approveCmd() *cobra.Command {
+	o := &approveOptions{app: a, approve: true, output: newChoice(display.FormatText, display.FormatJSON)}
+	cmd := &cobra.Command{
+		Use:   "approve [RUN/CALL]",
+		Short: "Let a call run that waits for an approval, or list what waits",
+		Long: `Let a call run that waits for an approval. Without a name, list every call that
+waits, in all runs, with everything that is known about it.
+
+A call is named RUN/CALL: the run by its id, the start of it, or @latest, the
+call by its id or the start of it. The run alone is enough when one call waits.
+
+A run that waits (approvals.onAsk: Wait, or a prompt on its terminal) goes on at
+once. For one that is suspended or was killed the answer is kept for 24 hours:
+"agentctl resume" takes it. An approval counts once, for exactly the call that
+was shown: if its arguments, its tool, the rule that asks or what it would touch
+have changed, it is asked about anew.
+
+With --always calls of this kind are approved for the rest of the run, as far as
+the listing says; stdout then holds the same as a policy that you may keep.
+
+Exit codes: 0 the answer was taken, or kept for a resume; 1 the call was answered
+or has ended already, or its run did not take the answer; 2 there is no such call.`,
+		Example: `  agentctl approve
+  agentctl approve @latest
+  agentctl approve hello-01k/call_1 --always > remembered.yaml
+  agentctl approve -o json`,
+		GroupID:           groupRun,
+		Args:              atMostOneCall,
+		ValidArgsFunction: a.completeWaiting,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if o.always || cmd.Flags().Changed("reason") {
+					return usagef("the call (RUN/CALL) is missing")
+				}
+				return o.list(cmd.Context())
+			}
+			return o.runApprove(cmd.Context(), args[0])
+		},
+	}
+	cmd.Flags().BoolVar(&o.always, "always", false, "approve calls of this kind for the rest of the run")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "a `text` for the journal")
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *approveOptions) flags(cmd *cobra.Command) {
+	output(cmd, &o.output, "what stdout holds: text, or JSON")
+	o.app.stateFlag(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions) // fails only for a flag that is not there
+}
+
+func atMostOneCall(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("unexpected argument %q: one call is answered at a time", args[1])
+	}
+	return nil
+}
+
+// runApprove gives the answer.
+func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
+	answered, err := runner.Answer(ctx, runner.AnswerOptions{
+		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, By: who(o.app.In),
+	})
+	if err != nil {
+		return err
+	}
+	shown := display.Answered{
+		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Policy: answered.Policy,
+		Next: display.Resume(answered.Run, o.app.state), Object: answered,
+	}
+	if o.output.value == display.FormatJSON {
+		return shown.WriteJSON(o.app.stdout())
+	}
+	return shown.WriteText(o.app.stdout(), o.app.stderr())
+}
+
+// list shows what waits.
+func (o *approveOptions) list(ctx context.Context) error {
+	state, err := runner.StateDir(o.app.state)
+	if err != nil {
+		return err
+	}
+	calls, err := runner.WaitingCalls(ctx, state)
+	if err != nil {
+		return err
+	}
+	if o.output.value == display.FormatJSON {
+		return display.Object(o.app.stdout(), calls)
+	}
+	shown := make([]display.Waiting, len(calls))
+	for i := range calls {
+		w := &calls[i]
+		shown[i] = display.Waiting{
+			Ref: w.Ref, Agent: w.Agent, State: w.State, AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
+			Call: w, Resume: display.Resume(w.Run, o.app.state), Answer: display.Approve(w.Ref, o.app.state),
+		}
+	}
+	return display.WaitingList(o.app.stdout(), shown)
+}
+
+// completeWaiting offers the calls that wait.
+func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	state, err := runner.StateDir(a.state)
+	if err != nil || len(args) > 0 {
+		return nil, directive
+	}
+	calls, err := runner.WaitingCalls(cmd.Context(), state)
+	if err != nil {
+		return nil, directive
+	}
+	var refs []string
+	for i := range calls[:min(len(calls), maxCompletions)] {
+		refs = append(refs, calls[i].Ref+"\t"+calls[i].Tool+", "+calls[i].Rule)
+	}
+	return refs, directive
+}
+
+// who is the person at this terminal, as the journal will name them.
+func who(in any) string {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if tty, err := os.Readlink("/proc/self/fd/0"); err == nil {
+			return name + "@" + strings.TrimPrefix(tty, "/dev/")
+		}
+		return name + "@terminal"
+	}
+	return name + "@agentctl"
+}

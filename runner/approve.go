@@ -1,0 +1,205 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// AnswerOptions say which call is answered and how. Ref is required.
+type AnswerOptions struct {
+	// Ref is RUN/CALL: the run as ResumeOptions.Ref takes it, the call by its id
+	// or a unique beginning; or the run alone when one of its calls waits.
+	Ref string
+	// State is the folder that holds runs; see StateDir.
+	State string
+	// Approve the call, or else deny it.
+	Approve bool
+	// Always approves calls of this kind for the rest of the run.
+	Always bool
+	// Reason the model is told of a denial. A denial without one ends the run.
+	Reason string
+	// By says who answers, for example "jane@pts/3".
+	By string
+	// Patience is how long a run that goes on may take to notice; 0 is 5 seconds.
+	Patience time.Duration
+}
+
+// Answered is an answer that a run has taken, or will take when it is resumed.
+type Answered struct {
+	Ref   string                `json:"ref"`
+	Run   string                `json:"run"`
+	Call  string                `json:"call"`
+	Tool  string                `json:"tool"`
+	State message.ApprovalState `json:"state"`
+	Scope message.Scope         `json:"scope"`
+	By    string                `json:"by"`
+	// Reason that was given.
+	Reason string `json:"reason"`
+	// Taken says that the answer stands in the journal; else it lies in the
+	// run's inbox until a resume takes it.
+	Taken bool `json:"taken"`
+	// Remember is what is allowed from now on, and Policy the same as a manifest.
+	Remember []message.Grant `json:"remember"`
+	Policy   string          `json:"policy,omitempty"`
+}
+
+const (
+	takenPatience = 5 * time.Second
+	takenLook     = 50 * time.Millisecond
+)
+
+// Answer answers a call of a run that another process drives, or will drive. It
+// writes nothing but a request; the run checks it, and its journal is the fact.
+//
+//	the call                          Answer returns
+//	waits, its run goes on            what the journal says, Taken
+//	waits, its run is suspended       what lies in the inbox now
+//	or was killed
+//	is not there, several fit         a *UsageError
+//	was answered, has ended, or the   an error that says which
+//	run does not take the answer
+func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
+	state, err := StateDir(o.State)
+	if err != nil {
+		return nil, err
+	}
+	found, w, err := findWaiting(ctx, state, o.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if o.Always && len(w.Always) == 0 {
+		return nil, usage("%s cannot be approved for always: %s", w.Ref, w.Once).hint("approve it without --always")
+	}
+	r := approval.Request{
+		ID: newIDs(time.Now)("ans"), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
+		By: o.By, Reason: o.Reason, Time: time.Now().UnixMilli(),
+	}
+	if o.Approve {
+		r.State, r.Scope = message.Approved, message.Once
+		if o.Always {
+			r.Scope = message.Always
+		}
+	}
+	if err := r.Check(); err != nil {
+		return nil, usage("answer %s: %w", w.Ref, err)
+	}
+	inbox := approval.NewInbox(found.Dir)
+	if err := inbox.Put(r); err != nil {
+		return nil, err
+	}
+	a := &Answered{
+		Ref: w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: r.State, Scope: r.Scope, By: r.By, Reason: r.Reason,
+		Remember: []message.Grant{},
+	}
+	if o.Always {
+		a.Remember, a.Policy = w.Always, approval.Policy(w.Always)
+	}
+	if w.State != RunWaits {
+		return a, nil
+	}
+	if o.Patience <= 0 {
+		o.Patience = takenPatience
+	}
+	a.Taken, err = taken(ctx, found, inbox, r, o.Patience)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// findWaiting finds the one call that a reference names.
+func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waiting, error) {
+	run, call, _ := strings.Cut(strings.TrimPrefix(ref, "run/"), "/")
+	found, err := journal.FindRun(state, run)
+	if err != nil {
+		return found, nil, (&UsageError{Err: err}).hint("agentctl approve lists the calls that wait")
+	}
+	v := &view.Run{}
+	if err := fold(ctx, found, v); err != nil {
+		return found, nil, err
+	}
+	all := waitingIn(found, v)
+	fits := slices.DeleteFunc(slices.Clone(all), func(w Waiting) bool { return !strings.HasPrefix(w.Call, call) })
+	if i := slices.IndexFunc(all, func(w Waiting) bool { return w.Call == call }); i >= 0 {
+		fits = all[i : i+1]
+	}
+	switch {
+	case len(fits) == 1:
+		return found, &fits[0], nil
+	case len(fits) > 1:
+		return found, nil, usage("%d calls of run %s wait: %s", len(fits), v.ID, refs(fits)).hint("name one of them")
+	case call == "":
+		return found, nil, usage("no call of run %s waits for an approval", v.ID).hint("agentctl approve lists the calls that wait")
+	}
+	err = closed(v, call)
+	if u, ok := errors.AsType[*UsageError](err); ok && len(all) > 0 {
+		u.Hint = "what waits is " + refs(all)
+	}
+	return found, nil, err
+}
+
+func refs(waiting []Waiting) string {
+	names := make([]string, len(waiting))
+	for i := range waiting {
+		names[i] = waiting[i].Ref
+	}
+	return strings.Join(names, ", ")
+}
+
+// taken waits until the run has made something of a request. It is false when
+// the run has ended meanwhile, and a resume will find the request.
+func taken(ctx context.Context, found journal.Found, inbox *approval.Inbox, r approval.Request, patience time.Duration) (bool, error) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	tick := time.NewTicker(takenLook)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		there := inbox.Has(r.Call, r.ID)
+		// The journal is read as a whole: seldom, while nothing has happened.
+		if !there || n%10 == 9 {
+			v := &view.Run{}
+			if err := fold(ctx, found, v); err != nil {
+				return false, err
+			}
+			if done, err := became(v, r, there); done || err != nil {
+				return done, errors.Join(err, inbox.Remove(r.Call, r.ID))
+			}
+			if there && !journal.Held(found.Dir) {
+				return false, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false, errors.Join(context.Cause(ctx), inbox.Remove(r.Call, r.ID))
+		case <-late.C:
+			return false, errors.Join(fmt.Errorf("run %s does not take the answer: its process hangs, or waits no longer", r.Run), inbox.Remove(r.Call, r.ID))
+		case <-tick.C:
+		}
+	}
+}
+
+// became says what a run has made of a request: taken, refused with a reason, or
+// nothing so far.
+func became(v *view.Run, r approval.Request, there bool) (taken bool, err error) {
+	if a := v.Answer(r.Call); a != nil && a.Request == r.ID {
+		return true, nil
+	}
+	for _, w := range v.Warnings {
+		if strings.Contains(w, r.ID+".json") {
+			return false, errors.New(w)
+		}
+	}
+	if !slices.Contains(v.PendingApprovals, r.Call) && (there || v.Finished != nil) {
+		return false, closed(v, r.Call)
+	}
+	return false, nil
+}

@@ -1,0 +1,169 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// The states of a run whose call waits for an approval.
+const (
+	// RunWaits: its process takes an answer at once.
+	RunWaits = "Waiting"
+	// RunSuspended: a resume takes the answer.
+	RunSuspended = "Suspended"
+	// RunInterrupted: its process was killed; a resume takes the answer.
+	RunInterrupted = "Interrupted"
+)
+
+// Waiting is a call that waits for an approval, with everything that is known
+// about it.
+type Waiting struct {
+	// Ref is the run and the call as "agentctl approve" takes them.
+	Ref   string `json:"ref"`
+	Run   string `json:"run"`
+	Agent string `json:"agent"`
+	// State of the run.
+	State string `json:"state"`
+
+	Call    string          `json:"call"`
+	Tool    string          `json:"tool"`
+	Args    json.RawMessage `json:"args"`
+	Risk    string          `json:"risk"`
+	Rule    string          `json:"rule"`
+	Message string          `json:"message"`
+	Facts   json.RawMessage `json:"facts"`
+	Hash    string          `json:"hash"`
+	// Unknown says that the call may have happened already.
+	Unknown bool `json:"unknown"`
+	// Always is what an approval for always would allow, Once why there is none.
+	Always []message.Grant `json:"always"`
+	Once   string          `json:"once,omitempty"`
+	// AskedAt, and ExpiresAt unless the question waits for ever.
+	AskedAt   time.Time  `json:"askedAt"`
+	ExpiresAt *time.Time `json:"expiresAt"`
+
+	binding string
+}
+
+// Write shows a call in full: nothing is cut, and what is invisible is named.
+func (w *Waiting) Write(out io.Writer) error {
+	_, err := out.Write(approval.Describe(message.Question{
+		Call: message.ToolCall{ID: w.Call, Tool: w.Tool, Args: w.Args}, Unknown: w.Unknown,
+		Decision: message.Decision{Rule: w.Rule, Risk: w.Risk, Message: w.Message, Facts: w.Facts, Hash: w.Hash, Always: w.Always, Once: w.Once},
+	}))
+	return err
+}
+
+// WaitingCalls lists the calls of all runs of a state folder that wait for an
+// approval, those of the newest run first. A run that cannot be read is left out.
+func WaitingCalls(ctx context.Context, state string) ([]Waiting, error) {
+	runs, err := journal.List(state)
+	if err != nil {
+		return nil, err
+	}
+	waiting := []Waiting{}
+	for _, found := range runs {
+		if quiet(found.Dir) {
+			continue
+		}
+		v := &view.Run{}
+		if fold(ctx, found, v) != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			continue
+		}
+		waiting = append(waiting, waitingIn(found, v)...)
+	}
+	return waiting, nil
+}
+
+// quiet says whether nothing can wait in a run, by the last line of its journal.
+func quiet(dir string) bool {
+	e, err := journal.Last(dir)
+	if err != nil {
+		return false
+	}
+	f, ended := e.Data.(event.RunFinished)
+	return ended && f.Phase != view.Suspended
+}
+
+func waitingIn(found journal.Found, v *view.Run) []Waiting {
+	state := RunInterrupted
+	switch {
+	case v.Phase == view.Suspended:
+		state = RunSuspended
+	case journal.Held(found.Dir):
+		state = RunWaits
+	}
+	var waiting []Waiting
+	for _, id := range v.PendingApprovals {
+		p, q := v.Call(id), v.Question(id)
+		if p == nil || q == nil {
+			continue
+		}
+		w := Waiting{
+			Ref: v.ID + "/" + id, Run: v.ID, Agent: v.Started.Agent, State: state,
+			Call: id, Tool: q.Tool, Args: q.Args, Risk: q.Risk, Rule: q.Rule, Message: q.Message, Hash: q.Hash,
+			Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: binding(v, id),
+		}
+		if d := p.Decision; d != nil {
+			w.Facts = d.Facts
+			w.Once = d.Once
+			if !q.Unknown {
+				w.Always = append(w.Always, d.Always...)
+			}
+		}
+		if q.ExpiresAt > 0 && state == RunWaits {
+			at := time.UnixMilli(q.ExpiresAt)
+			w.ExpiresAt = &at
+		}
+		waiting = append(waiting, w)
+	}
+	return waiting
+}
+
+// binding is the open question about a call as one word: whoever answers has
+// seen exactly this, in this run, with its agent, its tools and its policies. ""
+// is no question.
+func binding(v *view.Run, call string) string {
+	p, q := v.Call(call), v.Question(call)
+	if p == nil || q == nil || p.Decision == nil {
+		return ""
+	}
+	b, err := json.Marshal(struct {
+		Run, Plan, Call, Tool, Essence string
+		Args                           json.RawMessage
+		Unknown                        bool
+	}{v.ID, v.Started.Plan, call, q.Tool, p.Decision.Essence(), q.Args, q.Unknown})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// closed says why a call does not wait for an approval.
+func closed(v *view.Run, call string) error {
+	p, a := v.Call(call), v.Answer(call)
+	switch {
+	case p == nil:
+		return usage("run %s has no call %s", v.ID, call)
+	case a != nil:
+		return fmt.Errorf("call %s of run %s was answered already: %s by %s", call, v.ID, a.State, a.By)
+	case p.State == message.StateCompleted || p.State == message.StateError:
+		return fmt.Errorf("call %s of run %s has ended already", call, v.ID)
+	}
+	return usage("call %s of run %s waits for no approval", call, v.ID)
+}
