@@ -117,7 +117,12 @@ func (a *analyser) foreign(args []word, sc *scope) {
 		if _, v, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
 			text = v
 		}
-		a.operand(text, sc)
+		if n := len(a.facts.Operands); text != "" {
+			a.operand(text, sc)
+			if len(a.facts.Operands) > n {
+				a.tree([]word{{text: text, known: true}}, sc)
+			}
+		}
 		a.hostOf(text)
 	}
 }
@@ -156,6 +161,9 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 		return
 	}
 	mode := p.ops
+	if mode == "pr" && hasPattern(hits) {
+		mode = "r"
+	}
 	switch {
 	case hits["W"]:
 		mode = "rw"
@@ -166,6 +174,9 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 		a.deleted(operands, sc)
 	}
 	a.operands(mode, operands, sc)
+	if slices.ContainsFunc(p.trees, func(option string) bool { return option == "" || hits[option] }) {
+		a.trees(p, mode, operands, sc)
+	}
 	if p.deletes {
 		a.deleted(operands, sc)
 	}
@@ -174,6 +185,34 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	}
 	if hits["O"] && p.saves || hits["remote-name"] || hits["remote-name-all"] {
 		a.saved(operands, hits, sc)
+	}
+}
+
+// hasPattern says that a program that looks for a pattern was given it in an
+// option, so that every operand is a file.
+func hasPattern(hits map[string]bool) bool {
+	return hits["e"] || hits["regexp"] || hits["f"] || hits["file"] || hits["from-file"] || hits["files"]
+}
+
+// trees records the folders that a program takes with all that is in them.
+func (a *analyser) trees(p program, mode string, operands []word, sc *scope) {
+	switch n := len(operands); {
+	case (mode == "pr" || mode == "wr") && n > 0:
+		operands = operands[1:]
+	case (mode == "cp" || mode == "mv") && n > 1:
+		operands = operands[:n-1] // the last one is where they go
+	}
+	if len(operands) == 0 && p.here {
+		operands = []word{{text: ".", known: true}}
+	}
+	a.tree(operands, sc)
+}
+
+func (a *analyser) tree(folders []word, sc *scope) {
+	for _, w := range folders {
+		if w.known { // what is not known has made the script dynamic
+			a.facts.Trees = a.touch(a.facts.Trees, w.text, sc)
+		}
 	}
 }
 

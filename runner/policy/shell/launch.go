@@ -56,6 +56,9 @@ func git(a *analyser, name string, args []word, sc *scope) {
 		return
 	}
 	a.gitArguments(sub.text, rest, inner)
+	if sub.text == "grep" || sub.text == "archive" {
+		a.tree([]word{{text: ".", known: true}}, inner)
+	}
 	if slices.Contains(gitWrites, sub.text) {
 		a.write(".", inner)
 	}
@@ -188,6 +191,9 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 			a.hostOf(w.text)
 		default:
 			a.operand(w.text, sc)
+			if _, file, ok := strings.Cut(w.text, ":"); ok && file != "" {
+				a.read(file, sc) // of a commit, or of the index
+			}
 		}
 	}
 	if sub == "clone" {
@@ -424,6 +430,7 @@ func (a *analyser) tarPaths(mode byte, file, dir word, members []word, sc *scope
 			changeFolder(a, "cd", []word{dir}, from)
 		}
 		a.operands("r", members, from)
+		a.tree(members, from)
 	default:
 		a.dynamic("tar without a mode")
 	}
@@ -451,6 +458,9 @@ func rsync(a *analyser, name string, args []word, sc *scope) {
 	ops, hits := a.options("e=x rsh=x rsync-path=x exclude=v include=v files-from=r exclude-from=r log-file=w filter=v out-format=v password-file=r backup-dir=w temp-dir=w T=w daemon=x", args, sc)
 	if hits["daemon"] || hits["config"] {
 		a.opaque(sc.wrapped(name), "rsync as a daemon")
+	}
+	if len(ops) > 0 {
+		a.tree(ops[:len(ops)-1], sc)
 	}
 	local := ops[:0:0]
 	for _, w := range ops {

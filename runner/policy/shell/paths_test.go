@@ -27,6 +27,9 @@ func TestWhereProgramsWrite(t *testing.T) {
 		"trap and move":    {"the script moves before the trap runs", "trap 'rm f' EXIT; cd /", "f", "", false, true},
 		"trap and call":    {"a function moves", "m() { cd /; }; trap 'rm f' EXIT; m", "f", "", false, true},
 		"service":          {"a program of a service talks to it", "gh pr create", "", "", true, false},
+		"pattern option":   {"with -e the first operand is a file", "grep -e x f", "", "f", false, false},
+		"pattern file":     {"with -f too", "rg -f pats f", "", "pats f", false, false},
+		"of a commit":      {"git shows files as they were", "git show HEAD:.env", "", ".env", false, false},
 		"manual":           {"a page is no file", "man ls", "", "", false, false},
 		"manual file":      {"unless it is", "man ./x.1", "", "./x.1", false, false},
 	}
@@ -41,6 +44,36 @@ func TestWhereProgramsWrite(t *testing.T) {
 			}
 			if f.Network != tc.network || f.Dynamic != tc.dynamic {
 				t.Errorf("%s: %q: network %t, dynamic %t %q", tc.reason, tc.script, f.Network, f.Dynamic, f.Reasons)
+			}
+		})
+	}
+}
+
+func TestFoldersThatAreTakenWithAllThatIsInThem(t *testing.T) {
+	tests := map[string]struct{ reason, script, trees string }{
+		"here":        {"without an operand grep -r begins here", "grep -rn x", "."},
+		"folder":      {"the folder is named", "grep -rn x src lib", "src lib"},
+		"pattern":     {"with -e the first operand is a folder", "grep -R -e x src", "src"},
+		"file":        {"without -r grep reads a file", "grep x f", ""},
+		"always":      {"rg needs no option", "rg x", "."},
+		"moved":       {"cd leads there", "cd sub && rg x", "sub"},
+		"removed":     {"", "rm -rf d", "d"},
+		"one file":    {"", "rm d", ""},
+		"copied":      {"the target is no source", "cp -a d e", "d"},
+		"renamed":     {"what is in it has new names", "mv d e", "d"},
+		"packed":      {"", "tar czf a.tgz -C sub x", "sub/x"},
+		"zipped":      {"the archive is no source", "zip -r a.zip d", "d"},
+		"names":       {"find tells names", "find d -name x", ""},
+		"found":       {"find hands on what it finds", "find d -exec cat {} +", "d"},
+		"deleted":     {"", "find d -delete", "d"},
+		"git":         {"git grep searches all there is", "git grep x", "."},
+		"unknown":     {"a program that is not known may take all", "mytool ./d --in=e/f", "./d e/f"},
+		"transferred": {"", "rsync -a d/ h:e", "d/"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(sorted(strings.Fields(tc.trees)), sorted(Parse(tc.script, "").Trees)); diff != "" {
+				t.Errorf("%s: %q (-want +got):\n%s", tc.reason, tc.script, diff)
 			}
 		})
 	}

@@ -60,6 +60,10 @@ type Facts struct {
 	Operands []string `json:"operands,omitempty"`
 	// Redirects are those of Writes and Reads that the shell opens, not a command.
 	Redirects []Redirect `json:"redirects,omitempty"`
+	// Trees are folders of which a command takes everything within: it searches,
+	// copies, packs, moves or removes them. They stand in another list, too, unless
+	// the command starts in the current folder of its own accord.
+	Trees []string `json:"trees,omitempty"`
 	// Hosts that are named in arguments.
 	Hosts []string `json:"hosts,omitempty"`
 	// Network says that a command can open a connection.

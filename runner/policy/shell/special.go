@@ -510,6 +510,7 @@ func find(a *analyser, name string, args []word, sc *scope) {
 		}
 		switch args[i].text {
 		case "-delete":
+			a.tree(roots, sc)
 			a.operands("w", roots, sc)
 			a.deleted(roots, sc)
 		case "-fprint", "-fprint0", "-fls", "-fprintf":
@@ -521,13 +522,13 @@ func find(a *analyser, name string, args []word, sc *scope) {
 		case "-newer", "-samefile":
 			i++
 		case "-exec", "-execdir", "-ok", "-okdir":
-			i = a.findExec(name, args, i, sc)
+			i = a.findExec(name, args, i, roots, sc)
 		}
 	}
 }
 
 // findExec judges find -exec up to ; or +, with the found path as unknown.
-func (a *analyser) findExec(name string, args []word, at int, sc *scope) int {
+func (a *analyser) findExec(name string, args []word, at int, roots []word, sc *scope) int {
 	end := at + 1
 	var cmd []word
 	for end < len(args) && !(args[end].known && (args[end].text == ";" || args[end].text == "+")) {
@@ -539,6 +540,7 @@ func (a *analyser) findExec(name string, args []word, at int, sc *scope) int {
 		cmd = append(cmd, w)
 		end++
 	}
+	a.tree(roots, sc)
 	inner := sc.wrapped(name)
 	if strings.HasSuffix(args[at].text, "dir") {
 		inner.known = false
