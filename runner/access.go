@@ -184,28 +184,28 @@ func (j *judgement) access(ctx context.Context) (*Access, error) {
 	return a, nil
 }
 
-// place is where a decision comes from, in the manifests.
-type place struct {
+// origin is where a decision comes from, in the manifests.
+type origin struct {
 	policy.Origin
 	manifest.Position
 }
 
-func (p place) String() string {
+func (p origin) String() string {
 	if p.File == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (%s:%d)", p.File, p.Line)
 }
 
-func (j *judgement) origin(ctx context.Context, d message.Decision) place {
-	p := place{Origin: j.engine.Origin(ctx, j.compiled, j.call, d)}
+func (j *judgement) origin(ctx context.Context, d message.Decision) origin {
+	p := origin{Origin: j.engine.Origin(ctx, j.compiled, j.call, d)}
 	if e, ok := j.catalog.Policies[p.Policy]; ok && p.Path != "" {
 		p.Position = e.Doc.Locate(p.Path)
 	}
 	return p
 }
 
-func (j *judgement) why(at place, d message.Decision) string {
+func (j *judgement) why(at origin, d message.Decision) string {
 	if at.Policy == "" {
 		return fmt.Sprintf("no rule speaks of this call, and its risk is %s", d.Risk)
 	}
@@ -232,7 +232,7 @@ func (j *judgement) unknown() string {
 }
 
 // advice says what would have to change about one decision.
-func (j *judgement) advice(at place, d message.Decision) string {
+func (j *judgement) advice(at origin, d message.Decision) string {
 	switch {
 	case d.Rule == "default/error":
 		return "write arguments that can be judged: " + d.Message
