@@ -183,8 +183,10 @@ func (s *session) reopen(ctx context.Context) (err error) {
 			return err
 		}
 		s.snapshot = func() error { return nil }
-		s.touched.Store(true)
 	}
-	s.files, err = workspace.Open(ctx, s.plan.files, base)
-	return err
+	if s.files, err = workspace.Open(ctx, s.plan.files, base); err != nil {
+		return err
+	}
+	s.touched.Store(base != nil)
+	return nil
 }

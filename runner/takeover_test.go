@@ -116,3 +116,39 @@ func TestASuspendedRunGoesOnWithItsFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFilesThatAreGoneEndARunAndNothingElse takes away what a suspended run has
+// worked on. The source of a copy is not needed any more.
+func TestFilesThatAreGoneEndARunAndNothingElse(t *testing.T) {
+	const steps = `
+- calls: [{tool: read, args: {path: a.txt}}]
+- calls: [{tool: bash, args: {command: "echo 1 > log.txt"}}]
+- say: done
+`
+	for name, c := range map[string]struct {
+		inPlace bool
+		gone    func(p place, out *Outcome) string
+		want    reason.Reason
+	}{
+		"source of a copy": {false, func(p place, _ *Outcome) string { return p.workspace }, reason.Completed},
+		"the copy":         {false, func(_ place, out *Outcome) string { return filepath.Join(out.Journal, "workspace") }, reason.Internal},
+		"in place":         {true, func(p place, _ *Outcome) string { return p.workspace }, reason.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, agent("approvals: {onAsk: Suspend}\ntools: [{name: read}, {name: bash}]", steps), map[string]string{"a.txt": "one\n"})
+			out := p.run(t, func(o *RunOptions) { o.InPlace = c.inPlace })
+			want(t, out, reason.ApprovalRequired)
+			if err := os.RemoveAll(c.gone(p, out)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := p.resume(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, out, c.want)
+			if n := len(out.Result().ChangedFiles); c.want == reason.Completed && n != 1 {
+				t.Errorf("%d files have changed, want 1", n)
+			}
+		})
+	}
+}

@@ -21,17 +21,18 @@ var ErrGone = errors.New("the folder of the interrupted run is gone")
 // that of Prepare.
 //
 // Without a base no program has seen the files. A copy may be half made then,
-// and is thrown away and made anew.
+// and is thrown away and made anew. One with a base is complete, and is taken up
+// also when its source is not there any more.
 //
 // Like Prepare it returns at once and works on until Ready returns: every file
 // is read once, for how long a file has been what it is was known to the
 // process that was killed only.
 func Open(ctx context.Context, spec Spec, base *Snapshot) (*Workspace, error) {
-	need := mustBeThere
+	need, from := mustBeThere, anySource
 	if base == nil {
-		need = func(dir string) error { return errors.Join(os.RemoveAll(dir), makeDir(dir)) }
+		need, from = func(dir string) error { return errors.Join(os.RemoveAll(dir), makeDir(dir)) }, checkSource
 	}
-	w, err := newWorkspace(spec, need)
+	w, err := newWorkspace(spec, from, need)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +54,9 @@ func (w *Workspace) reopen(ctx context.Context, base *Snapshot) error {
 	}
 	return w.start(ctx, func(ctx context.Context) error { return w.takeUp(ctx, base) })
 }
+
+// anySource takes every source: nothing more is copied from it.
+func anySource(Spec) error { return nil }
 
 func mustBeThere(dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {

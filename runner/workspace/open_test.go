@@ -173,6 +173,21 @@ func TestAPersonsFilesAreNeverSwept(t *testing.T) {
 	}
 }
 
+func TestACopyIsTakenUpWithoutItsSource(t *testing.T) {
+	w, spec := setup(t, project)
+	ready(t, w)
+	base := recorded(t, w, spec.Blobs)
+	want := read(t, w.Dir())
+	abandon(t, w)
+	must(t, os.RemoveAll(spec.Source))
+	if diff := cmp.Diff(want, read(t, reopen(t, spec, base).Dir())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := Open(context.Background(), spec, nil); !errors.Is(err, ErrSource) {
+		t.Errorf("a copy that was never made: %v", err)
+	}
+}
+
 func TestWorkspaceThatIsGoneIsSaid(t *testing.T) {
 	w, spec := setup(t, project)
 	ready(t, w)

@@ -80,7 +80,7 @@ type Workspace struct {
 // in place looked at, in the background until Ready returns. Cancelling ctx
 // stops that; Close waits for it.
 func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
-	w, err := newWorkspace(spec, makeDir)
+	w, err := newWorkspace(spec, checkSource, makeDir)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,9 @@ func (w *Workspace) prepare(ctx context.Context) error {
 	return w.start(ctx, w.fill)
 }
 
-// newWorkspace checks the spec; need is what is done about the folder of a
-// strategy that has one of its own.
-func newWorkspace(spec Spec, need func(dir string) error) (*Workspace, error) {
+// newWorkspace checks the spec; from checks the source of a copy, and need is
+// what is done about the folder of a strategy that has one of its own.
+func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error) (*Workspace, error) {
 	if spec.Strategy == "" {
 		spec.Strategy = v1alpha1.StrategyCopy
 	}
@@ -112,7 +112,7 @@ func newWorkspace(spec Spec, need func(dir string) error) (*Workspace, error) {
 	var err error
 	switch spec.Strategy {
 	case v1alpha1.StrategyCopy:
-		err = errors.Join(checkSource(spec), need(spec.Dir))
+		err = errors.Join(from(spec), need(spec.Dir))
 	case v1alpha1.StrategyInPlace:
 		w.dir, err = spec.Source, checkSource(spec)
 	case v1alpha1.StrategyEmpty:
