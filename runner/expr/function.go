@@ -5,7 +5,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/credential"
 )
 
 // secretText bounds the text that one call of secret() looks at. It takes 4 ms
@@ -24,6 +24,6 @@ func secretFunction() cel.EnvOption {
 			if len(s) > secretText {
 				return types.NewErr("the text is longer than %d bytes", secretText)
 			}
-			return types.Bool(secret.HoldsCredential(string(s)))
+			return types.Bool(credential.Within(string(s)))
 		})))
 }

@@ -1,11 +1,11 @@
-package secret
+package credential
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestHoldsCredential(t *testing.T) {
+func TestWithin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason, text string
 		want         bool
@@ -21,7 +21,7 @@ func TestHoldsCredential(t *testing.T) {
 		"second hit":  {"the first find is a name, the second a key", "pk_accounts_organizations_members sk-" + strings.Repeat("a1", 12), true},
 		"in the path": {"inside of a longer word it is none", "risk-assessment-of-the-whole-company-2024", false},
 	} {
-		if got := HoldsCredential(tt.text); got != tt.want {
+		if got := Within(tt.text); got != tt.want {
 			t.Errorf("%s: got %t, want %t: %s", name, got, tt.want, tt.reason)
 		}
 	}
@@ -29,22 +29,22 @@ func TestHoldsCredential(t *testing.T) {
 
 func TestWhatIsRefusedIsAlsoHidden(t *testing.T) {
 	text := "token ghp_" + strings.Repeat("a1", 18) + " AKIA" + "IOSFODNN7EXAMPLE https://me:hunter22@host/ Bearer abcdefghijklmnopqrst api_key=abcdef"
-	hidden := HideCredentials(text, "[x]")
-	if HoldsCredential(hidden) {
+	hidden := Hide(text, "[x]")
+	if Within(hidden) {
 		t.Errorf("still there: %s", hidden)
 	}
 	if n := strings.Count(hidden, "[x]"); n != 5 {
 		t.Errorf("hid %d of 5: %s", n, hidden)
 	}
-	if !NamesCredential("dbPassword", "hunter22") || NamesCredential("path", "hunter22") {
+	if !Named("dbPassword", "hunter22") || Named("path", "hunter22") {
 		t.Error("a field is judged by its name")
 	}
 }
 
-func BenchmarkHoldsCredential(b *testing.B) {
+func BenchmarkWithin(b *testing.B) {
 	text := strings.Repeat("func main() { fmt.Println(x) } // nothing to see\n", 1<<20/50)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		HoldsCredential(text)
+		Within(text)
 	}
 }

@@ -1,4 +1,5 @@
-package secret
+// Package credential recognises what looks like a credential in a text.
+package credential
 
 import (
 	"regexp"
@@ -48,9 +49,9 @@ var (
 	})
 )
 
-// HideCredentials puts a mark in place of everything in a text that looks like a
+// Hide puts a mark in place of everything in a text that looks like a
 // credential: a known form, or a value behind a name that says secret.
-func HideCredentials(text, mark string) string {
+func Hide(text, mark string) string {
 	for _, f := range credentials() {
 		if f.within(text) {
 			text = f.pattern.ReplaceAllString(text, mark)
@@ -61,13 +62,13 @@ func HideCredentials(text, mark string) string {
 	return assigned().ReplaceAllString(text, "${1}"+mark)
 }
 
-// NamesCredential says that a name says so of its value.
-func NamesCredential(name, value string) bool { return assigned().MatchString(name + "=" + value) }
+// Named says whether a name says of its value that it is one.
+func Named(name, value string) bool { return assigned().MatchString(name + "=" + value) }
 
-// HoldsCredential says that a text holds a token of a known form or a private
-// key. It is stricter than HideCredentials, because a call can be refused for
+// Within says whether a text holds a token of a known form or a private
+// key. It is stricter than Hide, because a call can be refused for
 // it: password = getenv("X") is code, and pk_of_the_accounts_table is a name.
-func HoldsCredential(text string) bool {
+func Within(text string) bool {
 	return slices.ContainsFunc(credentials(), func(f form) bool {
 		return f.within(text) && slices.ContainsFunc(f.pattern.FindAllString(text, -1), func(found string) bool {
 			return strings.HasPrefix(found, "-----") || strings.ContainsAny(found, "0123456789")
