@@ -186,7 +186,7 @@ func (b *Inbox) take(call string, check func(*Request) error, refused func(name 
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // withdrawn this very moment
 		}
-		if err == nil && path != b.path(call, r.ID) {
+		if err == nil && (r.Call != call || path != b.path(call, r.ID)) {
 			err = errors.New("its name is not that of the call and the request in it")
 		}
 		if err == nil {

@@ -1,0 +1,187 @@
+package approval
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+func request(id string) Request {
+	return Request{
+		ID: id, Run: "r", Call: "c1", Binding: "b", State: message.Approved, Scope: message.Once,
+		By: "jane@pts/1", Time: time.Now().UnixMilli(),
+	}
+}
+
+func yes(*Request) error { return nil }
+
+func TestInboxTakesTheFirstRequest(t *testing.T) {
+	b := NewInbox(t.TempDir())
+	if _, ok := b.take("c1", yes, func(string, error) { t.Error("refused") }); ok {
+		t.Error("there is no inbox yet")
+	}
+	other := request("ans-0")
+	other.Call = "c2"
+	for _, r := range []Request{request("ans-2"), request("ans-1"), other} {
+		if err := b.Put(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"ans-1", "ans-2"} {
+		r, ok := b.take("c1", yes, func(name string, why error) { t.Errorf("%s: %v", name, why) })
+		if !ok || r.ID != want || !b.Has("c1", want) {
+			t.Fatalf("got %+v, want %s, which stays until it is written down", r, want)
+		}
+		if err := errors.Join(b.Remove("c1", want), b.Remove("c1", want)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, ok := b.take("c1", yes, nil); ok {
+		t.Error("a request for another call was taken")
+	}
+	if !b.Has("c2", "ans-0") {
+		t.Error("a request for another call was removed")
+	}
+	info, err := os.Stat(b.dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("folder: %v, %v", info.Mode(), err)
+	}
+	file, err := os.Stat(b.path("c2", "ans-0"))
+	if err != nil || file.Mode().Perm() != 0o600 {
+		t.Errorf("file: %v, %v", file.Mode(), err)
+	}
+}
+
+func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
+	changed := func(change func(*Request)) []byte {
+		r := request("ans-1")
+		change(&r)
+		raw, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	good := changed(func(*Request) {})
+	for name, c := range map[string]struct {
+		reason string
+		raw    []byte
+		then   func(t *testing.T, b *Inbox, path string)
+		why    string
+	}{
+		"another user": {"only the run's own user may answer", good, func(_ *testing.T, b *Inbox, _ string) { b.uid++ }, "another user"},
+		"writable":     {"others may have written it", good, func(t *testing.T, _ *Inbox, path string) { check(t, os.Chmod(path, 0o622)) }, "other users"},
+		"open folder":  {"others may have put it there", good, func(t *testing.T, b *Inbox, _ string) { check(t, os.Chmod(b.dir, 0o770)) }, "other users"},
+		"link": {"it may lead anywhere", good, func(t *testing.T, b *Inbox, path string) {
+			check(t, os.Rename(path, b.dir+"-moved"))
+			check(t, os.Symlink(b.dir+"-moved", path))
+		}, "too many levels"},
+		"linked folder": {"so may the folder", good, func(t *testing.T, b *Inbox, _ string) {
+			check(t, os.Rename(b.dir, b.dir+"-moved"))
+			check(t, os.Symlink(b.dir+"-moved", b.dir))
+		}, "no folder"},
+		"pipe": {"reading it would wait for ever", good, func(t *testing.T, _ *Inbox, path string) {
+			check(t, os.Remove(path))
+			check(t, syscall.Mkfifo(path, 0o600))
+		}, "regular file"},
+		"folder": {"a folder is no request", good, func(t *testing.T, _ *Inbox, path string) {
+			check(t, os.Remove(path))
+			check(t, os.Mkdir(path, 0o700))
+		}, "regular file"},
+		"large":       {"nobody writes that much", []byte(strings.Repeat(" ", requestLimit) + string(good)), nil, "larger than"},
+		"empty":       {"nothing is no answer", nil, nil, "cannot be read"},
+		"no JSON":     {"it was cut off", good[:len(good)-2], nil, "cannot be read"},
+		"more":        {"something stands behind it", append(append([]byte{}, good...), "{}"...), nil, "text behind"},
+		"field":       {"a field that we would overlook", []byte(strings.Replace(string(good), `"by"`, `"bye"`, 1)), nil, "unknown field"},
+		"other call":  {"it is for another call", changed(func(r *Request) { r.Call = "c2" }), nil, "its name"},
+		"other id":    {"its id is that of another", changed(func(r *Request) { r.ID = "ans-2" }), nil, "its name"},
+		"path":        {"its id leads elsewhere", changed(func(r *Request) { r.ID = "../x" }), nil, "its name"},
+		"no answer":   {"it says neither yes nor no", changed(func(r *Request) { r.State = message.Expired }), nil, "neither"},
+		"always no":   {"a denial is never for always", changed(func(r *Request) { r.State, r.Scope = message.Rejected, message.Always }), nil, "scope"},
+		"scope":       {"a scope that is none", changed(func(r *Request) { r.Scope = "Ever" }), nil, "scope"},
+		"nobody":      {"nobody answered", changed(func(r *Request) { r.By = "" }), nil, "who"},
+		"long reason": {"a text for the model is short", changed(func(r *Request) { r.Reason = strings.Repeat("x", reasonLimit+1) }), nil, "reason"},
+		"old":         {"too old to be used", changed(func(r *Request) { r.Time -= Life.Milliseconds() + 1000 }), nil, "older"},
+		"future":      {"from a clock that is wrong", changed(func(r *Request) { r.Time += 2 * skew.Milliseconds() }), nil, "future"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewInbox(t.TempDir())
+			check(t, os.Mkdir(b.dir, 0o700))
+			path := b.path("c1", "ans-1")
+			check(t, os.WriteFile(path, c.raw, 0o600))
+			if c.then != nil {
+				c.then(t, b, path)
+			}
+			var why []string
+			r, ok := b.take("c1", yes, func(name string, err error) { why = append(why, name+": "+err.Error()) })
+			if ok || len(why) != 1 || !strings.Contains(why[0], c.why) {
+				t.Errorf("%s: got %+v, refused %q, want %q", c.reason, r, why, c.why)
+			}
+			if len(why) == 1 && strings.Contains(why[0], ".json") {
+				if _, err := os.Lstat(path); err == nil {
+					t.Error("what is refused is still there")
+				}
+			}
+		})
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPutLeavesAllOrNothing(t *testing.T) {
+	dir := t.TempDir()
+	b := NewInbox(dir)
+	bad := request("ans-1")
+	bad.Reason = "\xff"
+	if err := b.Put(bad); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("got %v", err)
+	}
+	check(t, os.WriteFile(b.dir, nil, 0o600))
+	if err := b.Put(request("ans-1")); err == nil || !strings.Contains(err.Error(), "no folder") {
+		t.Errorf("got %v", err)
+	}
+	check(t, os.Remove(b.dir))
+	check(t, os.Mkdir(b.dir, 0o700))
+	check(t, os.Mkdir(b.path("c1", "ans-1"), 0o700)) // in the way of the rename
+	if err := b.Put(request("ans-1")); err == nil {
+		t.Error("a folder was replaced")
+	}
+	left, err := filepath.Glob(filepath.Join(b.dir, ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := b.Remove("c1", "../../x"); err != nil {
+		t.Errorf("an id that is none: %v", err)
+	}
+}
+
+func FuzzRequest(f *testing.F) {
+	good, err := json.Marshal(request("ans-1"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(`{"id":"a","state":"approved","by":"x","time":1e300}`))
+	f.Add([]byte("{}{}"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r, err := parseRequest(raw)
+		if err != nil {
+			return
+		}
+		if r.Check() == nil && (strings.ContainsAny(r.ID, "/.") || r.State != message.Approved && r.State != message.Rejected) {
+			t.Errorf("taken: %+v", r)
+		}
+	})
+}
