@@ -7,84 +7,166 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/policies"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
-// TestPoliciesDecideTheirOwnCases judges the calls in spec.tests of every
-// policy of the tree by that policy alone.
-func TestPoliciesDecideTheirOwnCases(t *testing.T) {
-	var folders []string
-	for _, pattern := range []string{"policies/*", "manifests/*"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range found {
-			if info, err := os.Stat(path); err == nil && info.IsDir() {
-				folders = append(folders, path)
+// TestShippedPoliciesAreTested: all cases pass, each rule is seen at work, and
+// nearly every mistake is noticed.
+func TestShippedPoliciesAreTested(t *testing.T) {
+	const score = 95
+	for _, name := range policies.Names() {
+		t.Run(name, func(t *testing.T) {
+			report, err := runner.TestPolicies(t.Context(), runner.PolicyTestOptions{Paths: []string{filepath.Join("policies", name)}, Mutate: true})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-	}
-	cases := 0
-	for _, folder := range folders {
-		set, found := manifest.Load(t.Context(), []string{folder}, nil)
-		if found.HasErrors() {
-			t.Errorf("%s: %v", folder, found)
-		}
-		for _, d := range set.Documents {
-			p, ok := d.Object.(*v1alpha1.Policy)
-			if !ok {
-				continue
+			if len(report.Policies) != 1 || report.Policies[0].Name != name {
+				t.Fatalf("the folder holds %d policies, want one named %s", len(report.Policies), name)
 			}
-			compiled, problems := policy.Compile(p, shippedTools())
-			for _, problem := range problems {
-				t.Errorf("%s: %v", d, problem)
+			p := report.Policies[0]
+			for _, c := range p.Cases {
+				if !c.Pass {
+					t.Errorf("%s: %s: want %+v, got %+v %s", c.Position, c.Name, c.Want, c.Got, c.Problem)
+				}
 			}
-			for _, c := range p.Spec.Tests {
-				cases++
-				t.Run(p.Name+"/"+c.Name, func(t *testing.T) { decide(t, compiled, c) })
+			if p.Coverage == nil || !p.Coverage.Complete() {
+				t.Errorf("coverage %+v, want all of it", p.Coverage)
 			}
-		}
-	}
-	if cases == 0 {
-		t.Error("no policy of the tree has a case")
-	}
-}
-
-func shippedTools() (tools []policy.Tool) {
-	for _, name := range builtin.Names() {
-		b, _ := builtin.Lookup(name)
-		tools = append(tools, policy.Tool{
-			Name: b.Name, Builtin: b.Name, Source: "builtin", Risk: b.Risk, Effects: b.Effects, Category: b.Category, Schema: b.Parameters,
+			if p.Mutation == nil || p.Mutation.Score < score {
+				t.Errorf("mutation %+v, want a score of %d", p.Mutation, score)
+			}
 		})
 	}
-	return tools
 }
 
-func decide(t *testing.T, compiled *policy.Compiled, c v1alpha1.PolicyTest) {
-	t.Helper()
-	engine := policy.NewEngine([]*policy.Compiled{compiled}, policy.Context{
-		Agent: policy.Agent{Name: c.Agent}, Workspace: policy.Workspace{Root: t.TempDir()}, Tools: shippedTools(),
-	})
-	args := json.RawMessage("{}")
-	if c.Call.Args != nil {
-		args = c.Call.Args.Raw
-	}
-	d, err := engine.Decide(t.Context(), message.ToolCall{ID: "call", Tool: c.Call.Tool, Args: args})
+// TestCasesBesideManifestsPass judges the cases of the policies in examples.
+func TestCasesBesideManifestsPass(t *testing.T) {
+	folders, err := filepath.Glob("manifests/*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(d.Action) != string(c.Expect) {
-		t.Errorf("decided %s by %s (%s), want %s", d.Action, d.Rule, d.Message, c.Expect)
+	for _, folder := range folders {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() || !holdsCases(t, folder) {
+			continue
+		}
+		report, err := runner.TestPolicies(t.Context(), runner.PolicyTestOptions{Paths: []string{folder}})
+		if err != nil || report.Failed > 0 {
+			t.Errorf("%s: %+v, %v", folder, report, err)
+		}
 	}
-	if c.Rule != "" && !strings.HasSuffix(d.Rule, "/"+c.Rule) {
-		t.Errorf("decided by %s, want %s", d.Rule, c.Rule)
+}
+
+func holdsCases(t *testing.T, folder string) bool {
+	t.Helper()
+	set, _ := manifest.Load(t.Context(), []string{folder}, nil)
+	for _, d := range set.Documents {
+		if p, ok := d.Object.(*v1alpha1.Policy); ok && len(p.Spec.Tests) > 0 {
+			return true
+		}
 	}
-	if c.Message != "" && d.Message != c.Message {
-		t.Errorf("says %q, want %q", d.Message, c.Message)
+	return false
+}
+
+// TestShippedPoliciesAreListed wherever somebody looks for them.
+func TestShippedPoliciesAreListed(t *testing.T) {
+	for _, file := range []string{"policies/README.md", "docs/policies.md", "api/v1alpha1/agent_types.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range policies.Names() {
+			if !strings.Contains(string(text), name) {
+				t.Errorf("%s does not name the policy %s", file, name)
+			}
+		}
 	}
+}
+
+// TestShippedPoliciesNeedNoManifest: an agent names them, and a manifest of its
+// own with such a name takes the place.
+func TestShippedPoliciesNeedNoManifest(t *testing.T) {
+	agent := "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  modelRef: {name: m}\n  policyRefs: [{name: " +
+		strings.Join(policies.Names(), "}, {name: ") + "}]\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: scripted, model: x, scripted: {steps: [{say: hi}]}}\n"
+	if c := complaint(t, agent); c != "" {
+		t.Errorf("refused:\n%s", c)
+	}
+	if c := complaint(t, strings.Replace(agent, "name: baseline", "name: basline", 1)); !strings.Contains(c, "baseline") {
+		t.Errorf("a misspelt name is not explained: %q", c)
+	}
+	own := agent + "---\napiVersion: agentctl.dev/v1alpha1\nkind: Policy\nmetadata: {name: baseline}\nspec: {rules: [{name: x, when: nonsense, action: deny}]}\n"
+	if c := complaint(t, own); !strings.Contains(c, "nonsense") {
+		t.Errorf("a manifest does not take the place of the shipped policy: %q", c)
+	}
+}
+
+// TestNobodyIsAskedInCI: whatever a script does, and whatever a tool is given.
+func TestNobodyIsAskedInCI(t *testing.T) {
+	set, found := manifest.Load(t.Context(), []string{"policies/ci/policy.yaml"}, nil)
+	if found.HasErrors() {
+		t.Fatal(found)
+	}
+	p, ok := set.Documents[0].Object.(*v1alpha1.Policy)
+	if !ok {
+		t.Fatalf("%s is no policy", set.Documents[0])
+	}
+	var tools []policy.Tool
+	for _, name := range builtin.Names() {
+		b, _ := builtin.Lookup(name)
+		tools = append(tools, policy.Tool{Name: b.Name, Builtin: b.Name, Source: "builtin", Risk: b.Risk, Effects: b.Effects, Category: b.Category, Schema: b.Parameters})
+	}
+	tools = append(tools, policy.Tool{Name: "foreign", Source: "plugin", Effects: []v1alpha1.Effect{v1alpha1.EffectNetwork}})
+	compiled, problems := policy.Compile(p, tools)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	engine := policy.NewEngine([]*policy.Compiled{compiled}, policy.Context{Workspace: policy.Workspace{Root: t.TempDir()}, Tools: tools})
+	scripts := corpusScripts(t)
+	if len(scripts) < 60 {
+		t.Fatalf("the corpus holds %d scripts", len(scripts))
+	}
+	allowed := 0
+	for _, tool := range tools {
+		for _, s := range scripts {
+			args, err := json.Marshal(map[string]string{"command": s, "path": s, "pattern": s, "content": s, "oldString": s, "newString": s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := engine.Decide(t.Context(), message.ToolCall{Tool: tool.Name, Args: args})
+			if err != nil || d.Action == message.Ask {
+				t.Errorf("%s %q: %s by %s, %v", tool.Name, s, d.Action, d.Rule, err)
+			}
+			if tool.Name == "bash" && d.Action == message.Allow {
+				allowed++
+			}
+		}
+	}
+	if allowed == 0 {
+		t.Error("no script of the corpus is allowed")
+	}
+}
+
+func corpusScripts(t *testing.T) (scripts []string) {
+	t.Helper()
+	text, err := os.ReadFile("runner/policy/shell/testdata/corpus.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []struct {
+		Command string `json:"command"`
+	}
+	if err := yaml.Unmarshal(text, &entries); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		scripts = append(scripts, e.Command)
+	}
+	return scripts
 }
