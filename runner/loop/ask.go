@@ -85,11 +85,10 @@ func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 		return nil, err
 	}
 	if a.Suspend {
-		run := l.View.ID
 		return &End{
 			Reason: reason.ApprovalRequired, Suspended: true,
 			Message: sentence("%s waits for an approval (rule %s)", c.Tool, d.Rule),
-			Hint:    sentence("answer with: agentctl approve %s/%s, or agentctl deny; then go on with: agentctl resume run/%s", run, c.ID, run),
+			Hint:    "answer with agentctl approve or agentctl deny, then resume the run; or set spec.approvals.onAsk of the agent",
 		}, nil
 	}
 	switch a.State {

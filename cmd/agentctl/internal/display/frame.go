@@ -155,6 +155,9 @@ func failure(s *Screen, f *event.RunFinished) string {
 func follow(run *view.Run, state string) []string {
 	var next []string
 	if run.Finished.Phase == view.Suspended {
+		for _, call := range run.PendingApprovals {
+			next = append(next, Approve(run.ID+"/"+call, state))
+		}
 		next = append(next, Resume(run.ID, state))
 	}
 	if len(run.Changes.Files) == 0 {

@@ -35,6 +35,9 @@ func (q *quietRun) fail(run *view.Run) {
 	if f := run.Finished; f != nil && f.ExitCode != 0 {
 		q.stderr.print(failure(q.stderr, f))
 		if f.Phase == view.Suspended {
+			for _, call := range run.PendingApprovals {
+				q.stderr.print(q.stderr.paint(cyan, "hint:") + " approve with: " + Approve(run.ID+"/"+call, q.state) + "\n")
+			}
 			q.stderr.print(q.stderr.paint(cyan, "hint:") + " go on with: " + Resume(run.ID, q.state) + "\n")
 		}
 	}
