@@ -196,6 +196,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: s.workspace, Blobs: s.journal, Now: time.Now,
 		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,
+		Unreadable: gate.Unreadable,
 	})
 	if err != nil {
 		return loop.End{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -40,7 +41,7 @@ func (s *set) glob(ctx context.Context, call *sdk.Call, in globIn) (*sdk.Result,
 	var found []string
 	more := 0
 	k := &walker{w: w, ignore: true, visit: func(p string, e entry) error {
-		if e.mode.IsDir() || !matches(pattern, relative(base, p)) {
+		if e.mode.IsDir() || slices.Contains(call.Hidden, p) || !matches(pattern, relative(base, p)) {
 			return nil
 		}
 		if len(found) == maxFound {

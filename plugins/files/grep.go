@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,6 +26,7 @@ func (s *set) grep(ctx context.Context, call *sdk.Call, in grepIn) (*sdk.Result,
 	if err != nil {
 		return nil, err
 	}
+	q.hidden = call.Hidden
 	w, err := openWorkspace(call.Workspace)
 	if err != nil {
 		return nil, err
@@ -42,10 +44,15 @@ func (s *set) grep(ctx context.Context, call *sdk.Call, in grepIn) (*sdk.Result,
 		return nil, w.fail("grep", base, err)
 	}
 	var out found
-	if !info.IsDir() {
+	switch {
+	case !info.IsDir() && slices.Contains(q.hidden, base):
+		return nil, sdk.Errorf("%s may not be read", base)
+	case !info.IsDir():
 		err = searchOne(ctx, w, base, q, &out)
-	} else if err = search(ctx, w, base, q, &out); err != nil {
-		err = w.fail("grep", base, err)
+	default:
+		if err = search(ctx, w, base, q, &out); err != nil {
+			err = w.fail("grep", base, err)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -75,6 +82,8 @@ type query struct {
 	// be asked.
 	whole   *regexp.Regexp
 	include string
+	// hidden files are left out.
+	hidden []string
 	// buffers holds file contents between scans.
 	buffers sync.Pool
 }
@@ -152,6 +161,8 @@ func withoutNewline(ranges []rune) []rune {
 // about the file's name.
 func (q *query) wants(base, rel string) bool {
 	switch {
+	case slices.Contains(q.hidden, rel):
+		return false
 	case q.include == "":
 		return true
 	case strings.Contains(q.include, "/"):

@@ -24,6 +24,8 @@ type CallRequest struct {
 	ID, Run, Agent, Session, Message string
 	// Workspace is the root of the run's files as the program sees them.
 	Workspace string
+	// Hidden are files, relative to the workspace, that a search must leave out.
+	Hidden []string
 	// Key is the idempotency key.
 	Key string
 	// Timeout of the call; 0 is none of its own. When it passes, the call is an
@@ -190,7 +192,7 @@ func (p *Plugin) landed(r *reception, req CallRequest, ticket uint64) (*CallResu
 func (r CallRequest) wire(ticket uint64) *toolpb.CallRequest {
 	return &toolpb.CallRequest{
 		Tool: r.Tool, ArgsJson: r.Args, CallId: r.ID, Run: r.Run, Agent: r.Agent, Session: r.Session, Message: r.Message,
-		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket,
+		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket, Hidden: r.Hidden,
 	}
 }
 

@@ -15,6 +15,9 @@ type Call struct {
 	Run, Agent, Session, Message string
 	// Workspace is the absolute root of the run's files; the process starts there.
 	Workspace string
+	// Hidden are files, relative to Workspace, that a tool which searches folders
+	// must leave out: whoever calls may not read them.
+	Hidden []string
 	// Key is the same for every attempt at this call, also after a crash: an
 	// idempotency key for services that know such a thing.
 	Key string

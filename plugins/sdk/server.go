@@ -171,7 +171,7 @@ func (s *server) Call(req *toolpb.CallRequest, stream grpc.ServerStreamingServer
 func newCall(req *toolpb.CallRequest) *Call {
 	return &Call{
 		ID: req.GetCallId(), Run: req.GetRun(), Agent: req.GetAgent(), Session: req.GetSession(), Message: req.GetMessage(),
-		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(),
+		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(), Hidden: req.GetHidden(),
 	}
 }
 

@@ -70,6 +70,8 @@ type Context struct {
 type Engine struct {
 	context Context
 	tools   map[string]*judged
+	// reader judges the reading of single files, whichever tool reads them.
+	reader *judged
 	// fixed are the variables that stay the same for the run.
 	fixed map[string]any
 
@@ -110,6 +112,7 @@ func NewEngine(policies []*Compiled, c Context) *Engine {
 		t := &c.Tools[i]
 		e.tools[t.Name] = e.judgedTool(t, policies)
 	}
+	e.reader = e.newReader(policies)
 	return e
 }
 
@@ -189,7 +192,7 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	if err != nil {
 		return message.Decision{Action: message.Deny, Rule: "default/error", Message: "the arguments cannot be read: " + err.Error(), Risk: string(j.tool.risk())}
 	}
-	o := j.enforced.outcome(ctx, j, in, false)
+	o := e.reach(ctx, j, in, j.enforced.outcome(ctx, j, in, false))
 	var rewritten json.RawMessage
 	if len(o.redactions) > 0 && o.action != v1alpha1.ActionDeny {
 		rewritten, err = redactArgs(call.Args, o.redactions)

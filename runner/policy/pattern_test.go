@@ -59,7 +59,7 @@ rules:
 			"git log --oneline -n 3": message.Allow, "git log --format=%H": message.Allow, "git commit -m x": message.Allow, "git diff --stat": message.Allow,
 			"iconv -o LICENSE a.go": message.Deny,
 			"mv .env b; cat b":      message.Deny, "mv -t d .env": message.Deny, "cp -t d .env": message.Deny, "cp --target-directory=d .env": message.Deny, "mv --target d .env": message.Deny, "cp --target-d=d .env": message.Deny, "ln .env": message.Deny, "git mv .env b": message.Deny, "ln .env b; cat b": message.Deny,
-			"ln -s d q; cat q/x.go": message.Ask, "cp -rs d q; cat q/x.go": message.Ask, "ln -s d q && echo x > q/y": message.Ask, "ln --symbolic d q; head q/x.go": message.Ask,
+			"ln -s d q; cat q/x.go": message.Ask, "cp -rs d q; cat q/x.go": message.Deny, "ln -s d q && echo x > q/y": message.Ask, "ln --symbolic d q; head q/x.go": message.Ask,
 			"mkdir -p e && cd e && ln -s ../a.go b": message.Allow,
 		} {
 			if d := decide(t, e, bash(script)); d.Action != want {

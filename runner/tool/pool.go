@@ -265,7 +265,7 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 	s.run.reminded.Do(func() { s.remind(ctx, req) })
 	result, err := s.run.plugin.Call(ctx, host.CallRequest{
 		Tool: req.Tool, Args: req.Args, ID: req.Call, Run: req.Run, Agent: req.Agent,
-		Workspace: req.Workspace, Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
+		Workspace: req.Workspace, Hidden: req.Hidden, Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
 	}, func(e host.Event) {
 		if e.Progress != "" {
 			progress(e.Progress)

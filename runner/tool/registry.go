@@ -35,6 +35,8 @@ type Request struct {
 	Call, Run, Agent string
 	// Workspace is the root of the run's files.
 	Workspace string
+	// Hidden are files of the workspace that a search must leave out.
+	Hidden []string
 	// Key is the same on every attempt of the call.
 	Key string
 	// Timeout of the call. When it passes the reply has code timeout and holds
@@ -74,6 +76,9 @@ type Options struct {
 	// Workspace returns the root of the run's files once they are all there.
 	Workspace func(ctx context.Context) (string, error)
 	Blobs     Blobs
+	// Unreadable returns those of some files, relative to the workspace, that a
+	// call must not read though it may read their folder. Nil: it may read all.
+	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
 	// Redact removes secrets from text; nil removes nothing.
 	Redact func(string) string
 	// Run and Agent are ids handed to the programs.
@@ -185,7 +190,7 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	limited, cancel := context.WithTimeout(ctx, timeout+timeoutSlack)
 	defer cancel()
 	start := r.Now()
-	reply, err := server.Call(limited, Request{
+	reply, err := r.call(limited, d, call, server, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Run: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
 	}, func(text string) { progress(r.Redact(text)) })

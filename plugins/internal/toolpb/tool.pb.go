@@ -188,7 +188,10 @@ type CallRequest struct {
 	// The same for every attempt at one call, also after a crash.
 	IdempotencyKey string `protobuf:"bytes,11,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	// Names the call for Cancel; unique on the connection, never 0.
-	Ticket        uint64 `protobuf:"varint,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Ticket uint64 `protobuf:"varint,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// Files, relative to the workspace, that the call must leave out of what it
+	// searches: neither their content nor a match in them may be told.
+	Hidden        []string `protobuf:"bytes,13,rep,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +308,13 @@ func (x *CallRequest) GetTicket() uint64 {
 		return x.Ticket
 	}
 	return 0
+}
+
+func (x *CallRequest) GetHidden() []string {
+	if x != nil {
+		return x.Hidden
+	}
+	return nil
 }
 
 type CancelRequest struct {
@@ -857,7 +867,7 @@ const file_tool_proto_rawDesc = "" +
 	"\bToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12'\n" +
-	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xdd\x02\n" +
+	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xf5\x02\n" +
 	"\vCallRequest\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1b\n" +
 	"\targs_json\x18\x02 \x01(\fR\bargsJson\x12\x17\n" +
@@ -872,7 +882,8 @@ const file_tool_proto_rawDesc = "" +
 	"\x10max_output_bytes\x18\n" +
 	" \x01(\x03R\x0emaxOutputBytes\x12'\n" +
 	"\x0fidempotency_key\x18\v \x01(\tR\x0eidempotencyKey\x12\x16\n" +
-	"\x06ticket\x18\f \x01(\x04R\x06ticket\"'\n" +
+	"\x06ticket\x18\f \x01(\x04R\x06ticket\x12\x16\n" +
+	"\x06hidden\x18\r \x03(\tR\x06hidden\"'\n" +
 	"\rCancelRequest\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\x04R\x06ticket\"\x10\n" +
 	"\x0eCancelResponse\"s\n" +

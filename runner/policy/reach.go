@@ -1,0 +1,273 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+	"agentctl.dev/agentctl/runner/policy/shell"
+)
+
+// A file that may not be read is unreadable by every way: what the rules say
+// about the tool read counts for each file that another tool would read. Where a
+// call takes a whole folder, each file in it is judged by itself:
+//
+//	tool         judged                                        a file that is stricter than its folder
+//	bash         before the call, over the folders of a script makes the whole call stricter
+//	grep, glob   after the call, over the files of the result  is left out (see Unreadable)
+//	list, read   the folder: names are no content
+
+// reader is the tool by which reading one file is judged: the agent's own read,
+// or the one it would have.
+func (e *Engine) newReader(policies []*Compiled) *judged {
+	for _, name := range slices.Sorted(keysOf(e.tools)) {
+		if e.tools[name].tool.Builtin == builtinRead {
+			return e.tools[name]
+		}
+	}
+	return e.judgedTool(&Tool{
+		Name: builtinRead, Builtin: builtinRead, Source: "builtin", Risk: v1alpha1.RiskR0,
+		Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategoryRead,
+	}, policies)
+}
+
+const builtinRead = "read"
+
+func keysOf(m map[string]*judged) func(func(string) bool) { return maps.Keys(m) }
+
+// byPath says whether paths make a difference to what could refuse a call.
+func (g *group) byPath() bool {
+	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
+		for _, r := range g.calls[action] {
+			if r.when != nil && (r.when.Reads("paths") || r.when.Reads("call", "args") || r.when.Reads("variables")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// listed says whether a list could refuse a path.
+func (g *group) listed() bool {
+	return slices.ContainsFunc(g.lists, func(p *Compiled) bool {
+		return slices.ContainsFunc(p.entries, func(e entry) bool { return e.action != v1alpha1.ActionAllow })
+	})
+}
+
+// on is the input of the same call as if it touched nothing but these paths.
+func (in *input) on(paths ...Path) *input {
+	f := *in.facts
+	f.paths = paths
+	out := *in
+	out.facts, out.variables = &f, map[*Compiled]*expr.Lazy{}
+	if in.unknown != nil { // whatever else is unknown: these are touched
+		out.unknown = expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
+			[]string{"cmd", "network"}, []string{"net"})
+	}
+	out.vars = maps.Clone(in.vars)
+	out.vars["paths"] = func() any { return f.pathsValue() }
+	if c, ok := in.vars["call"].(map[string]any); ok && len(paths) == 1 {
+		if args, ok := c["args"].(map[string]any); ok && args["path"] != nil {
+			c, args = maps.Clone(c), maps.Clone(args)
+			args["path"] = paths[0].Raw
+			c["args"] = args
+			out.vars["call"] = c
+		}
+	}
+	return &out
+}
+
+// reading is the judge of single files for one call.
+type reading struct {
+	e *Engine
+	// in is a call of read for the workspace itself; base is what is said of it.
+	in   *input
+	base outcome
+}
+
+func (e *Engine) reading(ctx context.Context) (*reading, error) {
+	in, err := e.input(e.reader, message.ToolCall{ID: "read", Tool: e.reader.tool.Name, Args: json.RawMessage(`{"path":"."}`)})
+	if err != nil {
+		return nil, fmt.Errorf("judge what may be read: %w", err)
+	}
+	return &reading{e, in, e.reader.enforced.outcome(ctx, e.reader, in, true)}, nil
+}
+
+// of is what is said about reading a file, where that is more than is said of
+// the workspace.
+func (r *reading) of(ctx context.Context, p Path) (outcome, bool) {
+	p.Op, p.redirect = opRead, false
+	o := r.e.reader.enforced.outcome(ctx, r.e.reader, r.in.on(p), true)
+	return o, rank(o.action) > rank(r.base.action)
+}
+
+// anyFile is what is said about reading a file that is not known.
+func (r *reading) anyFile(ctx context.Context) (outcome, bool) {
+	in := r.in.on(Path{Raw: shell.Unknown, Clean: shell.Unknown, Real: shell.Unknown, Op: opRead})
+	in.unknown = expr.NewUnknowns([]string{"paths"}, []string{"call", "args", "path"})
+	o, failed := r.e.reader.enforced.strict(ctx, r.e.reader, in)
+	if failed != nil && o.action != v1alpha1.ActionDeny {
+		o = *failed
+	}
+	if o.action == v1alpha1.ActionDeny {
+		o.action = v1alpha1.ActionAsk // nobody knows that it is such a file
+	}
+	return o, rank(o.action) > rank(r.base.action)
+}
+
+// reach makes an outcome stricter by what is said about each file that the call
+// reaches, named or in a folder.
+func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) outcome {
+	if o.action == v1alpha1.ActionDeny || j == e.reader {
+		return o
+	}
+	byReader := e.reader.enforced.byPath()
+	trees := in.facts.shell && len(in.facts.script.Trees) > 0 && (byReader || j.enforced.byPath() || j.enforced.listed())
+	if !byReader && !trees {
+		return o
+	}
+	r, err := e.reading(ctx)
+	if err != nil {
+		return outcome{action: v1alpha1.ActionDeny, rule: "default/error", message: err.Error()}
+	}
+	stricter := func(x outcome, where string) {
+		if rank(x.action) > rank(o.action) {
+			o.action, o.rule, o.message = x.action, x.rule, bounded(where+": "+x.message)
+		}
+	}
+	if byReader {
+		for _, p := range in.facts.paths {
+			if x, more := r.of(ctx, p); more && (p.Op == opRead || p.Op == opExecute) {
+				stricter(x, p.Raw)
+			}
+		}
+		if x, more := r.anyFile(ctx); more && in.facts.script.Dynamic {
+			stricter(x, "a file that only the run can tell")
+		}
+	}
+	if trees {
+		e.reachTrees(ctx, j, in, r, stricter)
+	}
+	return o
+}
+
+func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *reading, stricter func(outcome, string)) {
+	base := j.enforced.outcome(ctx, j, in.on(), true)
+	for _, tree := range in.facts.script.Trees {
+		ops := in.facts.treeOps(tree)
+		files, all := e.context.Workspace.within(in.facts, tree)
+		if !all {
+			stricter(outcome{
+				action: v1alpha1.ActionAsk, rule: "default/folder",
+				message: "it holds too many files to judge each of them, and rules speak of single files",
+			}, tree)
+		}
+		for _, name := range files {
+			for _, op := range ops {
+				p := e.context.Workspace.resolve(name, op)
+				if x := j.enforced.outcome(ctx, j, in.on(p), true); rank(x.action) > rank(base.action) {
+					stricter(x, name)
+				}
+				if x, more := r.of(ctx, p); more && op != opDelete {
+					stricter(x, name)
+				}
+			}
+		}
+	}
+}
+
+// treeOps are what a script does to the files in a folder.
+func (f *facts) treeOps(tree string) []string {
+	var ops []string
+	if slices.Contains(f.script.Deletes, tree) {
+		ops = append(ops, opDelete)
+	}
+	if slices.Contains(f.script.Operands, tree) {
+		ops = append(ops, opExecute)
+	}
+	if len(ops) == 0 || slices.Contains(f.script.Reads, tree) {
+		ops = append(ops, opRead)
+	}
+	return ops
+}
+
+// within lists the files in a folder, by paths relative to the workspace where
+// they are in it. All is false when there are too many to say.
+func (w Workspace) within(f *facts, tree string) (files []string, all bool) {
+	p := w.resolve(f.script.Joined(tree), opRead)
+	if p.Real == shell.Unknown || strings.ContainsAny(tree, "*?[") { // patterns are expanded by themselves
+		return nil, true
+	}
+	seen := map[string]bool{}
+	var walk func(dir string) bool
+	walk = func(dir string) bool {
+		real := realPath(dir)
+		if seen[real] {
+			return true
+		}
+		seen[real] = true
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return true // no folder, or one that nobody here can read
+		}
+		if f.read += len(entries) + 1; f.read > patternEntries {
+			return false
+		}
+		for _, e := range entries {
+			name := path.Join(dir, e.Name())
+			isDir := e.IsDir()
+			if e.Type()&os.ModeSymlink != 0 {
+				info, err := os.Stat(name)
+				isDir = err == nil && info.IsDir()
+			}
+			if isDir {
+				if !walk(name) {
+					return false
+				}
+				continue
+			}
+			files = append(files, strings.TrimPrefix(name, f.root+"/"))
+		}
+		return true
+	}
+	return files, walk(p.Clean)
+}
+
+// Unreadable returns those of some files that a call must not read although it
+// may read the folder they are in. Files are named relative to the workspace.
+func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []string) ([]string, error) {
+	j, ok := e.tools[call.Tool]
+	if !ok {
+		return nil, fmt.Errorf("judge what %s has read: there is no such tool", call.Tool)
+	}
+	own, reader := j.enforced.byPath() || j.enforced.listed(), e.reader.enforced.byPath()
+	if !own && !reader {
+		return nil, nil
+	}
+	in, err := e.input(j, call)
+	if err != nil {
+		return nil, fmt.Errorf("judge what %s has read: %w", call.Tool, err)
+	}
+	r, err := e.reading(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base := j.enforced.outcome(ctx, j, in, true)
+	var hidden []string
+	for _, name := range files {
+		p := e.context.Workspace.resolve(name, opRead)
+		x := j.enforced.outcome(ctx, j, in.on(p), true)
+		if _, more := r.of(ctx, p); more || rank(x.action) > rank(base.action) {
+			hidden = append(hidden, name)
+		}
+	}
+	return hidden, nil
+}
