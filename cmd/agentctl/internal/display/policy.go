@@ -68,7 +68,7 @@ func (p PolicyTests) failed(policy, index int) string {
 	rows = append(rows, [2]string{"next", p.Again + " --run " + shellQuote("^"+regexp.QuoteMeta(c.Name)+"$")})
 	var b strings.Builder
 	for _, r := range rows {
-		fmt.Fprintf(&b, "  %s  %s\n", r[0], Line(r[1]))
+		fmt.Fprintf(&b, "  %-4s  %s\n", r[0], Line(r[1]))
 	}
 	return b.String() + "\n"
 }
