@@ -140,6 +140,8 @@ func (s *session) begin() error {
 	if err != nil {
 		return fmt.Errorf("write down the plan: %w", err)
 	}
+	// A run may wait for hours. Its policies are written down, and judge compiled.
+	s.Policies, s.Sources = nil, nil
 	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
 		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Inputs: inputs, Plan: id,
 		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),

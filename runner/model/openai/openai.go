@@ -131,6 +131,7 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        90 * time.Second,
 		DisableCompression:     true,
+		WriteBufferSize:        1 << 10, // for the head of a request; its body is handed over as it is
 		MaxResponseHeaderBytes: 256 << 10,
 	}
 }
