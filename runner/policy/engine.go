@@ -99,6 +99,8 @@ type group struct {
 	lists []*Compiled
 	def   v1alpha1.DefaultAction
 	from  string
+	// byPath says that a rule could refuse a call for a path, listed that a list could.
+	byPath, listed bool
 }
 
 // NewEngine makes the judge of one agent's calls in one run.
@@ -127,6 +129,7 @@ func (e *Engine) judgedTool(t *Tool, policies []*Compiled) *judged {
 		}
 		g.take(p, e.context.Agent.Name, t.Name)
 	}
+	j.enforced.note()
 	return j
 }
 

@@ -43,8 +43,11 @@ const builtinRead = "read"
 
 func keysOf(m map[string]*judged) func(func(string) bool) { return maps.Keys(m) }
 
-// byPath says whether paths make a difference to what could refuse a call.
-func (g *group) byPath() bool {
+// note says what of a group depends on paths; it is asked at each call.
+func (g *group) note() { g.byPath, g.listed = g.dependsOnPaths(), g.listsPaths() }
+
+// dependsOnPaths says whether paths make a difference to what could refuse a call.
+func (g *group) dependsOnPaths() bool {
 	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
 		for _, r := range g.calls[action] {
 			if r.when != nil && (r.when.Reads("paths") || r.when.Reads("call", "args") || r.when.Reads("variables")) {
@@ -55,8 +58,8 @@ func (g *group) byPath() bool {
 	return false
 }
 
-// listed says whether a list could refuse a path.
-func (g *group) listed() bool {
+// listsPaths says whether a list could refuse a path.
+func (g *group) listsPaths() bool {
 	return slices.ContainsFunc(g.lists, func(p *Compiled) bool {
 		return slices.ContainsFunc(p.entries, func(e entry) bool { return e.action != v1alpha1.ActionAllow })
 	})
@@ -129,8 +132,8 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	if o.action == v1alpha1.ActionDeny || j == e.reader {
 		return o
 	}
-	byReader := e.reader.enforced.byPath()
-	trees := in.facts.shell && len(in.facts.script.Trees) > 0 && (byReader || j.enforced.byPath() || j.enforced.listed())
+	byReader := e.reader.enforced.byPath && (in.facts.script.Dynamic || len(in.facts.paths) > 0 || len(in.facts.script.Trees) > 0)
+	trees := in.facts.shell && len(in.facts.script.Trees) > 0 && (byReader || j.enforced.byPath || j.enforced.listed)
 	if !byReader && !trees {
 		return o
 	}
@@ -145,12 +148,17 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	}
 	if byReader {
 		for _, p := range in.facts.paths {
-			if x, more := r.of(ctx, p); more && (p.Op == opRead || p.Op == opExecute) {
+			if p.Op != opRead && p.Op != opExecute {
+				continue
+			}
+			if x, more := r.of(ctx, p); more {
 				stricter(x, p.Raw)
 			}
 		}
-		if x, more := r.anyFile(ctx); more && in.facts.script.Dynamic {
-			stricter(x, "a file that only the run can tell")
+		if in.facts.script.Dynamic {
+			if x, more := r.anyFile(ctx); more {
+				stricter(x, "a file that only the run can tell")
+			}
 		}
 	}
 	if trees {
@@ -248,7 +256,7 @@ func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []
 	if !ok {
 		return nil, fmt.Errorf("judge what %s has read: there is no such tool", call.Tool)
 	}
-	own, reader := j.enforced.byPath() || j.enforced.listed(), e.reader.enforced.byPath()
+	own, reader := j.enforced.byPath || j.enforced.listed, e.reader.enforced.byPath
 	if !own && !reader {
 		return nil, nil
 	}
