@@ -105,6 +105,12 @@ func (p *Plan) Compiled() []*policy.Compiled {
 	for _, t := range p.Tools {
 		tools = append(tools, policyTool(t.Tool))
 	}
+	// What is said about read counts for every tool that reads, and so for an
+	// agent without it.
+	if read, err := shipped("read"); err == nil && !slices.ContainsFunc(tools, func(t policy.Tool) bool { return t.Name == read.Name }) {
+		materialise(read)
+		tools = append(tools, policyTool(read))
+	}
 	all := make([]*policy.Compiled, 0, len(p.Policies))
 	for _, pol := range p.Policies {
 		// What does not compile denies; admission has told the author.
