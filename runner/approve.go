@@ -92,7 +92,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	if err := r.Check(); err != nil {
 		return nil, usage("answer %s: %w", w.Ref, err)
 	}
-	inbox := approval.NewInbox(found.Dir)
+	inbox := approval.NewInbox(found.Dir, time.Now)
 	if err := inbox.Put(r); err != nil {
 		return nil, err
 	}

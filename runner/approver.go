@@ -37,7 +37,7 @@ func (s *session) approver() (a approval.Approver, wait time.Duration, release f
 func (s *session) attendance() *approval.Attendance {
 	var told sync.Map
 	return &approval.Attendance{
-		Run: s.id, Inbox: approval.NewInbox(s.dir), Memory: approval.NewMemory(s.view.Remembered),
+		Run: s.id, Inbox: approval.NewInbox(s.dir, time.Now), Now: time.Now, Memory: approval.NewMemory(s.view.Remembered),
 		Binding: func(call string) (b string) {
 			s.recorder.see(func(v *view.Run) { b = binding(v, call) })
 			return b

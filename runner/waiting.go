@@ -119,11 +119,11 @@ func waitingIn(found journal.Found, v *view.Run) []Waiting {
 			Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: binding(v, id),
 		}
 		if d := p.Decision; d != nil {
-			w.Facts = d.Facts
-			w.Once = d.Once
-			if !q.Unknown {
-				w.Always = append(w.Always, d.Always...)
-			}
+			w.Facts, w.Once = d.Facts, d.Once
+			w.Always = append(w.Always, d.Always...)
+		}
+		if q.Unknown {
+			w.Always, w.Once = []message.Grant{}, "it may have happened already"
 		}
 		if q.ExpiresAt > 0 && state == RunWaits {
 			at := time.UnixMilli(q.ExpiresAt)

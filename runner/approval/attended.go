@@ -18,6 +18,7 @@ type Attendance struct {
 	Run    string
 	Inbox  *Inbox
 	Memory *Memory
+	Now    func() time.Time
 	// Binding returns the open question about a call as one word: its hash, the
 	// rule, the facts, the plan of the run.
 	Binding func(call string) string
@@ -32,13 +33,12 @@ type Attendance struct {
 type attended struct {
 	Attendance
 	next Approver
-	now  func() time.Time
 }
 
-// errElsewhere ends a question that was answered from outside.
-type errElsewhere struct{ answer message.Answer }
+// elsewhereError ends a question that was answered from outside.
+type elsewhereError struct{ answer message.Answer }
 
-func (errElsewhere) Error() string { return "answered elsewhere" }
+func (elsewhereError) Error() string { return "answered elsewhere" }
 
 // Ask asks nobody about what is remembered. It never leaves the other approver
 // behind.
@@ -74,7 +74,7 @@ func (a *attended) Ask(ctx context.Context, q message.Question) (message.Answer,
 			if !ok {
 				continue
 			}
-			cancel(errElsewhere{answer})
+			cancel(elsewhereError{answer})
 			if r := <-done; r.err == nil && r.answer.State != message.Unanswered {
 				answer = r.answer // it was quicker; what was left is not used
 			}
@@ -123,7 +123,7 @@ func (a *attended) settle(answer message.Answer, q message.Question) message.Ans
 		a.Memory.add(answer.Remember)
 	}
 	if answer.State == message.Approved && answer.ExpiresAt == 0 {
-		answer.ExpiresAt = a.now().Add(Life).UnixMilli()
+		answer.ExpiresAt = a.Now().Add(Life).UnixMilli()
 	}
 	return answer
 }

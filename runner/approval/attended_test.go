@@ -15,10 +15,11 @@ import (
 
 // desk is an attendance whose question is always "b".
 func desk(t *testing.T) (*Attendance, *[]string) {
+	t.Helper()
 	refused := &[]string{}
 	used := map[string]bool{}
 	a := &Attendance{
-		Run: "r", Inbox: NewInbox(t.TempDir()), Memory: NewMemory(nil),
+		Run: "r", Inbox: NewInbox(t.TempDir(), time.Now), Memory: NewMemory(nil), Now: time.Now,
 		Binding: func(string) string { return "b" },
 		Used:    func(_, request string) bool { defer func() { used[request] = true }(); return used[request] },
 		Refused: func(_ string, why error) { *refused = append(*refused, why.Error()) },

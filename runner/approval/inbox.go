@@ -85,9 +85,10 @@ type Inbox struct {
 	now func() time.Time
 }
 
-// NewInbox returns the inbox of the run whose folder is given.
-func NewInbox(run string) *Inbox {
-	return &Inbox{dir: filepath.Join(run, "inbox"), uid: os.Geteuid(), now: time.Now}
+// NewInbox returns the inbox of the run whose folder is given; now is the clock
+// by which requests are too old.
+func NewInbox(run string, now func() time.Time) *Inbox {
+	return &Inbox{dir: filepath.Join(run, "inbox"), uid: os.Geteuid(), now: now}
 }
 
 // path of a request: what is left for one call begins alike, and is read in the

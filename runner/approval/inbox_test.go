@@ -23,7 +23,7 @@ func request(id string) Request {
 func yes(*Request) error { return nil }
 
 func TestInboxTakesTheFirstRequest(t *testing.T) {
-	b := NewInbox(t.TempDir())
+	b := NewInbox(t.TempDir(), time.Now)
 	if _, ok := b.take("c1", yes, func(string, error) { t.Error("refused") }); ok {
 		t.Error("there is no inbox yet")
 	}
@@ -73,27 +73,23 @@ func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		raw    []byte
-		then   func(t *testing.T, b *Inbox, path string)
+		then   func(b *Inbox, path string) error
 		why    string
 	}{
-		"another user": {"only the run's own user may answer", good, func(_ *testing.T, b *Inbox, _ string) { b.uid++ }, "another user"},
-		"writable":     {"others may have written it", good, func(t *testing.T, _ *Inbox, path string) { check(t, os.Chmod(path, 0o622)) }, "other users"},
-		"open folder":  {"others may have put it there", good, func(t *testing.T, b *Inbox, _ string) { check(t, os.Chmod(b.dir, 0o770)) }, "other users"},
-		"link": {"it may lead anywhere", good, func(t *testing.T, b *Inbox, path string) {
-			check(t, os.Rename(path, b.dir+"-moved"))
-			check(t, os.Symlink(b.dir+"-moved", path))
+		"another user": {"only the run's own user may answer", good, func(b *Inbox, _ string) error { b.uid++; return nil }, "another user"},
+		"writable":     {"others may have written it", good, func(_ *Inbox, path string) error { return os.Chmod(path, 0o622) }, "other users"},
+		"open folder":  {"others may have put it there", good, func(b *Inbox, _ string) error { return os.Chmod(b.dir, 0o770) }, "other users"},
+		"link": {"it may lead anywhere", good, func(b *Inbox, path string) error {
+			return errors.Join(os.Rename(path, b.dir+"-moved"), os.Symlink(b.dir+"-moved", path))
 		}, "too many levels"},
-		"linked folder": {"so may the folder", good, func(t *testing.T, b *Inbox, _ string) {
-			check(t, os.Rename(b.dir, b.dir+"-moved"))
-			check(t, os.Symlink(b.dir+"-moved", b.dir))
+		"linked folder": {"so may the folder", good, func(b *Inbox, _ string) error {
+			return errors.Join(os.Rename(b.dir, b.dir+"-moved"), os.Symlink(b.dir+"-moved", b.dir))
 		}, "no folder"},
-		"pipe": {"reading it would wait for ever", good, func(t *testing.T, _ *Inbox, path string) {
-			check(t, os.Remove(path))
-			check(t, syscall.Mkfifo(path, 0o600))
+		"pipe": {"reading it would wait for ever", good, func(_ *Inbox, path string) error {
+			return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600))
 		}, "regular file"},
-		"folder": {"a folder is no request", good, func(t *testing.T, _ *Inbox, path string) {
-			check(t, os.Remove(path))
-			check(t, os.Mkdir(path, 0o700))
+		"folder": {"a folder is no request", good, func(_ *Inbox, path string) error {
+			return errors.Join(os.Remove(path), os.Mkdir(path, 0o700))
 		}, "regular file"},
 		"large":       {"nobody writes that much", []byte(strings.Repeat(" ", requestLimit) + string(good)), nil, "larger than"},
 		"empty":       {"nothing is no answer", nil, nil, "cannot be read"},
@@ -112,12 +108,12 @@ func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 		"future":      {"from a clock that is wrong", changed(func(r *Request) { r.Time += 2 * skew.Milliseconds() }), nil, "future"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewInbox(t.TempDir())
+			b := NewInbox(t.TempDir(), time.Now)
 			check(t, os.Mkdir(b.dir, 0o700))
 			path := b.path("c1", "ans-1")
 			check(t, os.WriteFile(path, c.raw, 0o600))
 			if c.then != nil {
-				c.then(t, b, path)
+				check(t, c.then(b, path))
 			}
 			var why []string
 			r, ok := b.take("c1", yes, func(name string, err error) { why = append(why, name+": "+err.Error()) })
@@ -142,7 +138,7 @@ func check(t *testing.T, err error) {
 
 func TestPutLeavesAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
-	b := NewInbox(dir)
+	b := NewInbox(dir, time.Now)
 	bad := request("ans-1")
 	bad.Reason = "\xff"
 	if err := b.Put(bad); err == nil || !strings.Contains(err.Error(), "UTF-8") {

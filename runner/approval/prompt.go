@@ -136,7 +136,7 @@ func (p *Prompt) Ask(ctx context.Context, q message.Question) (message.Answer, e
 		return message.Answer{}, fmt.Errorf("ask about call %s: %w", q.Call.ID, err)
 	}
 	a, err := p.answer(inner, p.memory != nil && rememberable(q))
-	elsewhere, ok := errors.AsType[errElsewhere](err)
+	elsewhere, ok := errors.AsType[elsewhereError](err)
 	switch {
 	case err == nil && a.Scope == message.Always:
 		p.memory.add(q.Decision.Always)

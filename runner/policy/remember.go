@@ -88,7 +88,7 @@ func (c *command) kind() (words []string, once string) {
 		return nil, "it sets " + c.Env[0] + " for " + c.Name
 	case c.elsewhere || strings.Contains(c.program(), "/"):
 		return nil, c.Argv[0] + " is a program that may be changed"
-	case starters[version().ReplaceAllString(c.Name, "")]:
+	case starters()[version().ReplaceAllString(c.Name, "")]:
 		return nil, c.Name + " runs whatever it is given"
 	}
 	words = slices.Clone(c.Argv[:min(arity(c.Argv), len(c.Argv))])
@@ -141,7 +141,7 @@ var threeWords = map[string][]string{
 
 // starters are interpreters and wrappers: to allow one is to allow everything.
 // A name stands here without its version.
-var starters = func() map[string]bool {
+var starters = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for name := range strings.FieldsSeq(`
 		sh bash zsh dash ksh mksh ash fish csh tcsh pwsh powershell rbash busybox toybox
@@ -155,7 +155,7 @@ var starters = func() map[string]bool {
 		m[name] = true
 	}
 	return m
-}()
+})
 
 // starting are the commands of programs that run something else, or decide what
 // will be run later.
