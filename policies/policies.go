@@ -23,7 +23,7 @@ func Lookup(name string) (file string, manifest []byte, ok bool) {
 	if err != nil {
 		return "", nil, false
 	}
-	return "<shipped>/policies/" + file, text, true
+	return "(shipped)/policies/" + file, text, true
 }
 
 // Names returns the names of all shipped policies, sorted.

@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -44,13 +45,16 @@ func asPolicy(obj map[string]any) map[string]any {
 	}
 }
 
-// strangers reports what else stands beside cases.
-func (d *Document) strangers(obj map[string]any) (found Findings) {
+// caseKeys reports what else stands beside cases, and a policy without a name.
+func (d *Document) caseKeys(obj map[string]any) (found Findings) {
+	if name := obj["policy"]; name == nil || name == "" {
+		f := Finding{Severity: Error, Path: "policy", Message: "names no policy: cases are about one"}
+		found = append(found, d.at(f, d.Locate("policy")))
+	}
 	for _, key := range slices.Sorted(maps.Keys(obj)) {
 		if key != "policy" && key != "tests" {
-			f := d.errorAt("", "field %q is unknown: a list of cases has policy and tests", key)
-			f.Position = d.text.position(d.text.find(key).key)
-			found = append(found, f)
+			f := Finding{Severity: Error, Path: key, Message: fmt.Sprintf("unknown field %q: a list of cases has policy and tests", key)}
+			found = append(found, d.at(f, d.LocateKey(key)))
 		}
 	}
 	return found

@@ -65,7 +65,7 @@ func newDocument(of *piece, p patterns) (*Document, Findings) {
 		return nil, append(errs, d.errorAt("", "a manifest is a mapping, not %s", describe(value)))
 	}
 	if of.cases {
-		errs = append(errs, d.strangers(obj)...)
+		errs = append(errs, d.caseKeys(obj)...)
 		obj, d.text.cases = asPolicy(obj), true
 	}
 	d.Value = obj

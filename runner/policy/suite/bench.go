@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -170,9 +171,10 @@ func (b *bench) review(ctx context.Context, j *judges, t *trial) Verdict {
 	return v
 }
 
-// shown is a text without the name of the folder, which is another one each time.
+// shown is a text without the names of folders that are others each time.
 func (t *trial) shown(text string) string {
-	return strings.ReplaceAll(text, t.about.Workspace.Root, workspaceWord)
+	root := t.about.Workspace.Root
+	return strings.NewReplacer(root, workspaceWord, filepath.Dir(root), workspaceWord+"/..").Replace(text)
 }
 
 // meets says whether a verdict is what the case wants.
