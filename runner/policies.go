@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
@@ -49,7 +50,7 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, erro
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}
-	opts := suite.Options{Only: o.Only, Mutate: o.Mutate, Agents: map[string]policy.Agent{}}
+	opts := suite.Options{Only: o.Only, Mutate: o.Mutate, Clock: time.Now, Agents: map[string]policy.Agent{}}
 	var err error
 	if opts.Tools, err = catalog.PolicyTools(); err != nil {
 		return nil, err

@@ -190,7 +190,7 @@ func (t *trial) meets(v Verdict) bool {
 
 // result judges a trial by the policy as it is.
 func (b *bench) result(ctx context.Context, t *trial) CaseResult {
-	began := time.Now()
+	took := b.opts.stopwatch()
 	r := CaseResult{
 		Name: t.Name, Position: t.Position, Agent: t.Agent, Tool: t.call.Tool, Args: json.RawMessage(t.shown(string(t.call.Args))),
 		Want: Verdict{Action: t.Expect, Rule: t.Rule, Message: t.Message}, Problem: t.problem,
@@ -207,6 +207,6 @@ func (b *bench) result(ctx context.Context, t *trial) CaseResult {
 		r.Got, r.Pass = &got, t.meets(got)
 		r.RulePosition = b.place(got.Rule)
 	}
-	r.DurationMicros = time.Since(began).Microseconds()
+	r.DurationMicros = took().Microseconds()
 	return r
 }

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -48,6 +49,16 @@ type Options struct {
 	Only *regexp.Regexp
 	// Mutate tries which mistakes in a policy its cases notice.
 	Mutate bool
+	// Clock times the cases; nil: they take no time.
+	Clock func() time.Time
+}
+
+func (o *Options) stopwatch() func() time.Duration {
+	if o.Clock == nil {
+		return func() time.Duration { return 0 }
+	}
+	began := o.Clock()
+	return func() time.Duration { return o.Clock().Sub(began) }
 }
 
 // Run judges all cases. An error is about the machine, not about a case.
