@@ -192,7 +192,7 @@ func TestPromptShowsEverything(t *testing.T) {
 	if _, err := a.Ask(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Allow this call of bash?", "risk R3, cannot be undone", "    | ls\n    | rm -rf ~<U+202E> x <U+001B>[2J<U+200B>\n", long, "n: [1,2]", "why: because", "rule: p/r", `"dynamic": true`, hashA, "within 1m0s"} {
+	for _, want := range []string{"Allow this call of bash?", "risk R3, cannot be undone", "    | ls\n    | rm -rf ~<U+202E> x <U+001B>[2J<U+200B>\n", long, "n: [1,2]", "why: because", "rule: p/r", "    only the run can tell: more than can be said\n", hashA, "within 1m0s"} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("the question lacks %.60q:\n%.2000s", want, s.String())
 		}

@@ -311,25 +311,5 @@ func plain(raw json.RawMessage) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// writeField shows a value. Each line of a longer one has a bar in front, so
-// that a text cannot pass for a line of ours.
-func writeField(b *bytes.Buffer, name, value string) {
-	name, value = Visible(name, false), Visible(value, true)
-	if !strings.Contains(value, "\n") {
-		fmt.Fprintf(b, "  %s: %s\n", name, value)
-		return
-	}
-	fmt.Fprintf(b, "  %s:\n", name)
-	for l := range strings.SplitSeq(value, "\n") {
-		fmt.Fprintf(b, "    | %s\n", l)
-	}
-}
-
-func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
-	var pretty bytes.Buffer
-	if json.Indent(&pretty, raw, "    ", "  ") != nil {
-		fmt.Fprintf(b, "    %s\n", Visible(string(raw), false))
-		return
-	}
-	fmt.Fprintf(b, "    %s\n", Visible(pretty.String(), true))
-}
+// writeField shows a value of the call.
+func writeField(b *bytes.Buffer, name, value string) { writeIndented(b, "  ", name, value) }

@@ -1,0 +1,107 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// facts are what a policy has found out about a call, as far as we have words
+// for it.
+type facts struct {
+	Paths []struct {
+		Raw         string `json:"raw"`
+		Clean       string `json:"clean"`
+		Real        string `json:"real"`
+		InWorkspace bool   `json:"inWorkspace"`
+		Op          string `json:"op"`
+		Secret      bool   `json:"secret"`
+	} `json:"paths"`
+	Commands []string `json:"commands"`
+	Network  struct {
+		Hosts   []string `json:"hosts"`
+		Ports   []int    `json:"ports"`
+		Schemes []string `json:"schemes"`
+	} `json:"network"`
+	Dynamic bool     `json:"dynamic"`
+	Reasons []string `json:"reasons"`
+	Audit   []string `json:"audit"`
+}
+
+// writeFacts says what a call would do, one thing a line. Facts that hold more
+// than we have words for are shown as they are: nothing is left out.
+func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	var f facts
+	if d.Decode(&f) != nil {
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, raw, "", "  ") != nil {
+			pretty.Reset()
+			pretty.Write(raw)
+		}
+		writeIndented(b, "    ", "as data", pretty.String())
+		return
+	}
+	for _, c := range f.Commands {
+		writeIndented(b, "    ", "runs", c)
+	}
+	told := map[string]bool{}
+	for i := range f.Paths {
+		p := &f.Paths[i]
+		text := p.Raw
+		switch {
+		case p.Real == "?":
+			text += "   (only the run can tell where that is)"
+		case !p.InWorkspace:
+			text += "   (outside the workspace: " + p.Real + ")"
+		case p.Real != p.Clean:
+			text += "   (leads to " + p.Real + ")"
+		}
+		if p.Secret {
+			text += "   (a file that holds secrets)"
+		}
+		op, ok := operations[p.Op]
+		if !ok {
+			op = p.Op
+		}
+		if !told[op+text] {
+			told[op+text] = true
+			writeIndented(b, "    ", op, text)
+		}
+	}
+	if n := &f.Network; len(n.Hosts)+len(n.Ports)+len(n.Schemes) > 0 {
+		words := append(append([]string{}, n.Hosts...), n.Schemes...)
+		for _, port := range n.Ports {
+			words = append(words, "port "+strconv.Itoa(port))
+		}
+		writeIndented(b, "    ", "reaches", strings.Join(words, ", "))
+	}
+	if f.Dynamic && len(f.Reasons) == 0 {
+		f.Reasons = []string{"more than can be said"}
+	}
+	for _, r := range f.Reasons {
+		writeIndented(b, "    ", "only the run can tell", r)
+	}
+	for _, a := range f.Audit {
+		writeIndented(b, "    ", "audit", a)
+	}
+}
+
+var operations = map[string]string{"read": "reads", "write": "writes", "delete": "deletes", "execute": "may use"}
+
+// writeIndented shows a value. Each line of a longer one has a bar in front, so
+// that a text cannot pass for a line of ours.
+func writeIndented(b *bytes.Buffer, indent, name, value string) {
+	name, value = Visible(name, false), Visible(value, true)
+	if !strings.Contains(value, "\n") {
+		fmt.Fprintf(b, "%s%s: %s\n", indent, name, value)
+		return
+	}
+	fmt.Fprintf(b, "%s%s:\n", indent, name)
+	for l := range strings.SplitSeq(value, "\n") {
+		fmt.Fprintf(b, "%s  | %s\n", indent, l)
+	}
+}
