@@ -62,8 +62,8 @@ const (
 //
 //	the call                          Answer returns
 //	waits, its run goes on            what the journal says, Taken
-//	waits, its run is suspended       what lies in the inbox now
-//	or was killed
+//	waits, its run is suspended       what lies in the inbox now, instead of
+//	or was killed                     what lay there
 //	is not there, several fit         a *UsageError
 //	was answered, has ended, or the   an error that says which
 //	run does not take the answer
@@ -93,7 +93,11 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		return nil, usage("answer %s: %w", w.Ref, err)
 	}
 	inbox := approval.NewInbox(found.Dir, time.Now)
-	if err := inbox.Put(r); err != nil {
+	leave := inbox.Put
+	if w.State != RunWaits {
+		leave = inbox.Replace // a denial takes back an approval that no run has seen
+	}
+	if err := leave(r); err != nil {
 		return nil, err
 	}
 	a := &Answered{

@@ -132,6 +132,20 @@ func (b *Inbox) Put(r Request) error {
 	return nil
 }
 
+// Replace leaves a request instead of those that were left for its call: while
+// nobody has taken an answer, a person may think again. Should it end half-way,
+// there is no answer, and the call is asked about.
+func (b *Inbox) Replace(r Request) error {
+	if b.trust() == nil { // else Put says what is wrong
+		for _, name := range b.names(prefix(r.Call)) {
+			if err := os.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("replace an answer for call %s: %w", r.Call, err)
+			}
+		}
+	}
+	return b.Put(r)
+}
+
 // Remove takes a request away: what it said is written down, or is said no more.
 func (b *Inbox) Remove(call, id string) error {
 	if !requestID().MatchString(id) {

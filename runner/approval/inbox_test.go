@@ -59,6 +59,23 @@ func TestInboxTakesTheFirstRequest(t *testing.T) {
 	}
 }
 
+func TestLastAnswerReplacesWhatNobodyHasTaken(t *testing.T) {
+	b := NewInbox(t.TempDir(), time.Now)
+	other, denial := request("ans-0"), request("ans-2")
+	other.Call = "c2"
+	denial.State, denial.Scope = message.Rejected, ""
+	if err := errors.Join(b.Put(other), b.Replace(request("ans-1")), b.Replace(denial)); err != nil {
+		t.Fatal(err)
+	}
+	r, ok := b.take("c1", yes, func(name string, why error) { t.Errorf("%s: %v", name, why) })
+	if !ok || r.ID != "ans-2" || r.State != message.Rejected {
+		t.Errorf("got %+v, want the denial: the approval was taken back", r)
+	}
+	if b.Has("c1", "ans-1") || !b.Has("c2", "ans-0") {
+		t.Error("the approval must be gone, and what is for another call must stay")
+	}
+}
+
 func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 	changed := func(change func(*Request)) []byte {
 		r := request("ans-1")
