@@ -96,7 +96,7 @@ func (o *policyTestOptions) enough(report *runner.PolicyReport) bool {
 }
 
 func (o *policyTestOptions) write(report *runner.PolicyReport) error {
-	shown := display.PolicyTests{PolicyReport: report, Again: "agentctl policy test -f " + strings.Join(o.files, " -f ")}
+	shown := display.PolicyTests{PolicyReport: report, Mutate: o.mutate, Again: "agentctl policy test -f " + strings.Join(o.files, " -f ")}
 	switch o.output.value {
 	case display.FormatJSON:
 		return shown.WriteJSON(o.app.stdout())

@@ -17,6 +17,8 @@ type PolicyTests struct {
 	*runner.PolicyReport
 	// Again is the command line that has judged them, without --run.
 	Again string
+	// Mutate says that mutants were asked for.
+	Mutate bool
 }
 
 // WriteJSON writes the report as an object.
@@ -119,6 +121,9 @@ func (p PolicyTests) summary(s *Screen, i int) string {
 				parts = append(parts, fmt.Sprintf("%s %d/%d%s", share.name, share.Covered, share.Total, gaps(share.Missing)))
 			}
 		}
+	}
+	if p.Mutate && r.Mutation == nil && failed > 0 {
+		below.WriteString("  mutants are tried once all cases pass\n")
 	}
 	if m := r.Mutation; m != nil {
 		parts = append(parts, fmt.Sprintf("mutants %d/%d (%s %%)", m.Killed, m.Mutants, percent(m.Score)))
