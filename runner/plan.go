@@ -58,6 +58,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func([]tool.Definition)) 
 	if err != nil {
 		return nil, &UsageError{Err: err, Hint: "see agentctl run --help"}
 	}
+	catalog.PlaceRules(resolved)
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
 	if p.tools, err = define(resolved); err != nil {
 		return nil, &UsageError{Err: err}

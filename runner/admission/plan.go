@@ -39,7 +39,8 @@ type Plan struct {
 	Run *v1alpha1.Run `json:"run,omitempty"`
 	// Limits are those of the agent, narrowed by the run.
 	Limits v1alpha1.Limits `json:"limits"`
-	// Sources tell where each object was declared, as kind/name → file:line:col.
+	// Sources tell where each object was declared, as kind/name → file:line:col,
+	// and where each part of a policy stands, as policy/name/spec.rules[0].
 	// What is built in is not listed.
 	Sources map[string]string `json:"sources,omitempty"`
 
@@ -94,6 +95,30 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 func (p *Plan) declare(d *manifest.Document) {
 	p.Sources[d.String()] = manifest.Position{File: d.File, Line: d.Line, Col: 1}.String()
 }
+
+// PlaceRules notes in the plan where the parts of its policies stand, so that a
+// decision can be explained when the manifests are gone.
+func (c *Catalog) PlaceRules(p *Plan) {
+	for _, pol := range p.Policies {
+		e, ok := c.Policies[pol.Name]
+		if !ok {
+			continue
+		}
+		place := func(path string) { p.Sources[RuleKey(pol.Name, path)] = e.Doc.Locate(path).String() }
+		for i := range pol.Spec.Rules {
+			place(manifest.Index("spec.rules", i))
+		}
+		for i := range pol.Spec.Permissions {
+			place(manifest.Index("spec.permissions", i))
+		}
+		if pol.Spec.Default != "" {
+			place("spec.default")
+		}
+	}
+}
+
+// RuleKey is the key in Sources of a part of a policy.
+func RuleKey(policy, path string) string { return "policy/" + policy + "/" + path }
 
 // choose finds what is to be run.
 func (c *Catalog) choose(opts ResolveOptions) (Entry[v1alpha1.Agent], *Entry[v1alpha1.Run], error) {

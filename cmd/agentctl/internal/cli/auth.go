@@ -129,13 +129,7 @@ func callArguments(value string) (json.RawMessage, error) {
 }
 
 func shownAccess(a *runner.Access) display.Access {
-	s := display.Access{Decision: a.Decision, Rule: a.Rule, Reason: a.Reason, Warnings: a.Warnings}
-	if a.Policy != "" {
-		s.Rule = a.Policy + "/" + a.Rule
-	}
-	if a.File != "" {
-		s.Place = fmt.Sprintf("%s:%d", a.File, a.Line)
-	}
+	s := display.Access{Decision: a.Decision, Rule: named(a.Policy, a.Rule), Place: placeOf(a.File, a.Line), Reason: a.Reason, Warnings: a.Warnings}
 	for _, c := range a.Change {
 		s.Change = append(s.Change, c.Text)
 	}

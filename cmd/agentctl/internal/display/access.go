@@ -17,12 +17,7 @@ type Access struct {
 
 // Write writes the answer for a person.
 func (a Access) Write(s *Screen) error {
-	color := map[message.Action]style{message.Allow: green, message.Ask: yellow, message.Deny: red, message.Redact: yellow}[a.Decision]
-	line := s.paint(color, string(a.Decision)) + "  by " + Line(a.Rule)
-	if a.Place != "" {
-		line += s.paint(dim, " ("+Line(a.Place)+")")
-	}
-	s.print(line + "\n")
+	s.print(s.paint(actionStyle(a.Decision), string(a.Decision)) + "  by " + Line(a.Rule) + s.placed(a.Place) + "\n")
 	s.print(Line(a.Reason) + "\n")
 	for _, w := range a.Warnings {
 		s.print(s.paint(yellow, "warning:") + " " + Line(w) + "\n")

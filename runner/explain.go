@@ -1,0 +1,314 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/expr"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// ExplainOptions name a decision.
+type ExplainOptions struct {
+	// State is the folder that holds runs; see StateDir.
+	State string
+	// Ref is RUN/CALL: the run as Resume takes it, and a call by its id, by the
+	// beginning of exactly one, or by its number in the run, counted from 1. RUN
+	// alone is the only call, or the last one that was not allowed.
+	Ref string
+}
+
+// Explanation is a decision of a run, and what led to it.
+type Explanation struct {
+	Run   string    `json:"run"`
+	Call  string    `json:"call"`
+	Agent string    `json:"agent"`
+	Tool  string    `json:"tool"`
+	Time  time.Time `json:"time"`
+	Step  int       `json:"step"`
+	// Args as the model wrote them, without secrets.
+	Args json.RawMessage `json:"args"`
+
+	// Decision, Rule, Policy, File, Line and Reason are those of the run.
+	Decision message.Action `json:"decision"`
+	Rule     string         `json:"rule"`
+	Policy   string         `json:"policy"`
+	File     string         `json:"file"`
+	Line     int            `json:"line"`
+	Reason   string         `json:"reason"`
+	Risk     string         `json:"risk"`
+	// Again is what the second evaluation decides. It can differ where the first
+	// one has read files, or a secret that the journal does not hold.
+	Again message.Action `json:"again"`
+	// Candidates are all that was asked, and what each said by itself.
+	Candidates []Candidate `json:"candidates"`
+	// Facts about the call, found anew.
+	Facts json.RawMessage `json:"facts,omitempty"`
+}
+
+// Candidate is a rule, an entry of a list or a default that could have decided.
+type Candidate struct {
+	Policy string          `json:"policy"`
+	Rule   string          `json:"rule"`
+	File   string          `json:"file"`
+	Line   int             `json:"line"`
+	Action v1alpha1.Action `json:"action"`
+	Mode   string          `json:"mode"`
+	// When is the condition, Truth what it came to: true, false, unknown or error.
+	When  string `json:"when,omitempty"`
+	Truth string `json:"truth"`
+	Error string `json:"error,omitempty"`
+	// Decisive says that the decision came from here.
+	Decisive bool `json:"decisive"`
+	// Values are the parts of the condition and what they were.
+	Values []expr.Step `json:"values,omitempty"`
+}
+
+// Explain judges a call of a run once more, from its journal alone, and tells
+// what each rule said. Nothing is run or written. An error is a *UsageError, or
+// says that the journal cannot be read.
+func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
+	state, err := StateDir(o.State)
+	if err != nil {
+		return nil, err
+	}
+	run, call, _ := strings.Cut(strings.TrimPrefix(o.Ref, "run/"), "/")
+	found, err := journal.FindRun(state, run)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	past, err := readDecisions(ctx, found, call)
+	if err != nil {
+		return nil, err
+	}
+	r, err := readRecord(found.Dir, past.view)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.plan(past.view, &ResumeOptions{State: state})
+	if err != nil {
+		return nil, err
+	}
+	return past.explain(ctx, p, found)
+}
+
+// decision is one decision of a run, and what had happened before it.
+type decision struct {
+	view    *view.Run
+	call    *message.ToolPart
+	step    int
+	at      event.Event
+	made    message.Decision
+	calls   map[string]int
+	denials int
+}
+
+// readDecisions reads a journal up to the decision that is meant.
+func readDecisions(ctx context.Context, found journal.Found, ref string) (*decision, error) {
+	v := &view.Run{}
+	if err := fold(ctx, found, v); err != nil {
+		return nil, err
+	}
+	id, err := chooseCall(v, ref)
+	if err != nil {
+		return nil, err
+	}
+	// A call that was judged again, because something had changed by the time it
+	// ran, stands by the last decision.
+	last := int64(0)
+	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+		}
+		if e.Type() == event.TypePolicyDecision && e.Call == id {
+			last = e.Seq
+		}
+	}
+	d := &decision{view: &view.Run{}, calls: map[string]int{}}
+	counted := map[string]bool{}
+	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+		}
+		_ = d.view.Apply(e) // an event that the rules forbid changes nothing
+		made, ok := e.Data.(event.PolicyDecision)
+		if !ok {
+			continue
+		}
+		c := d.view.Call(e.Call)
+		if c == nil {
+			continue
+		}
+		if e.Seq == last {
+			d.call, d.at, d.made, d.step = c, e, made.Decision, d.view.Step(id)
+			return d, nil
+		}
+		if e.Call == id || counted[e.Call] {
+			continue
+		}
+		counted[e.Call] = true
+		d.calls[c.Tool]++
+		if made.Action == message.Deny {
+			d.denials++
+		}
+	}
+	return nil, usage("the journal of run %s holds no decision about call %s", found.ID, id)
+}
+
+// chooseCall finds the call that is meant.
+func chooseCall(v *view.Run, ref string) (string, error) {
+	var judged []*message.ToolPart
+	for _, m := range v.Messages {
+		for _, c := range m.Calls() {
+			if c.Decision != nil {
+				judged = append(judged, c)
+			}
+		}
+	}
+	if len(judged) == 0 {
+		return "", usage("no call of run %s was judged", v.ID)
+	}
+	if ref == "" {
+		for _, c := range slices.Backward(judged) {
+			if c.Decision.Action != message.Allow {
+				return c.CallID, nil
+			}
+		}
+		return judged[len(judged)-1].CallID, nil
+	}
+	var fits []string
+	for _, c := range judged {
+		if c.CallID == ref {
+			return ref, nil
+		}
+		if strings.HasPrefix(c.CallID, ref) {
+			fits = append(fits, c.CallID)
+		}
+	}
+	if n, err := strconv.Atoi(ref); err == nil && len(fits) == 0 && n >= 1 && n <= len(judged) {
+		return judged[n-1].CallID, nil
+	}
+	if len(fits) == 1 {
+		return fits[0], nil
+	}
+	var known []string
+	for _, c := range judged[:min(len(judged), 20)] {
+		known = append(known, c.CallID)
+	}
+	if len(fits) > 1 {
+		known = fits
+	}
+	return "", usage("run %s has no one call %q that was judged", v.ID, ref).hint("name one of " + strings.Join(known, ", ") + ", or its number")
+}
+
+// context is what the decision depended on.
+func (d *decision) context(p *plan) policy.Context {
+	c := policy.Context{
+		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode)},
+		Run:       policy.Run{Name: d.view.ID, Inputs: map[string]any{}},
+		Workspace: policy.Workspace{Root: d.view.Started.Workspace.Dir, Source: d.view.Started.Workspace.Source},
+		Now:       func() time.Time { return d.at.Time },
+		Calls:     d.calls, Denials: d.denials,
+	}
+	for name, raw := range p.inputs {
+		var value any
+		if json.Unmarshal(raw, &value) == nil {
+			c.Run.Inputs[name] = value
+		}
+	}
+	if p.Run != nil {
+		c.Run.Labels = p.Run.Labels
+	}
+	spent := d.view
+	c.Budget = func() policy.Budget {
+		return policy.Budget{
+			Tokens:  policy.Use{Used: spent.Tokens.Total(), Limit: p.Limits.MaxTokens},
+			Steps:   policy.Use{Used: int64(spent.Steps), Limit: int64(p.Limits.MaxSteps)},
+			Seconds: policy.Use{Used: int64(d.at.Time.Sub(spent.StartTime).Seconds()), Limit: int64(p.deadline().Seconds())},
+		}
+	}
+	for i := range p.tools {
+		c.Tools = append(c.Tools, judged(&p.tools[i], v1alpha1.IsolationLevel(d.view.Started.Isolation), p.files.Strategy))
+	}
+	return c
+}
+
+// args are what was judged: the arguments after the schema.
+func (d *decision) args(p *plan) json.RawMessage {
+	raw := d.call.Input
+	if len(raw) == 0 {
+		raw = json.RawMessage(d.call.Raw)
+	}
+	at := slices.IndexFunc(p.tools, func(t tool.Definition) bool { return t.Name == d.call.Tool })
+	if at < 0 || len(p.tools[at].Parameters) == 0 {
+		return raw
+	}
+	if schema, err := tool.NewSchema(p.tools[at].Parameters); err == nil {
+		if checked, err := schema.Check(string(raw)); err == nil {
+			return checked
+		}
+	}
+	return raw
+}
+
+func (d *decision) explain(ctx context.Context, p *plan, found journal.Found) (*Explanation, error) {
+	engine := policy.NewEngine(p.compiled, d.context(p))
+	call := message.ToolCall{ID: d.call.CallID, Tool: d.call.Tool, Args: d.args(p), Step: d.step, Again: true}
+	again, err := engine.Decide(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	candidates, err := engine.Candidates(ctx, p.compiled, call)
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", call.ID, err)
+	}
+	from := engine.Origin(ctx, p.compiled, call, d.made)
+	x := &Explanation{
+		Run: found.ID, Call: call.ID, Agent: p.Agent.Name, Tool: call.Tool, Time: d.at.Time, Step: d.step, Args: call.Args,
+		Decision: d.made.Action, Rule: from.Rule, Policy: from.Policy, Reason: d.made.Message, Risk: d.made.Risk,
+		Again: again.Action, Facts: again.Facts, Candidates: []Candidate{},
+	}
+	x.File, x.Line = p.where(from)
+	for _, c := range candidates {
+		k := Candidate{
+			Policy: c.Policy, Rule: c.Rule, Action: c.Action, Mode: string(c.Mode), When: c.When, Truth: c.Truth, Error: c.Error,
+			Values: c.Steps, Decisive: c.Origin == from,
+		}
+		k.File, k.Line = p.where(c.Origin)
+		x.Candidates = append(x.Candidates, k)
+	}
+	return x, nil
+}
+
+// where is the place of a part of a policy, as the plan remembers it.
+func (p *plan) where(o policy.Origin) (file string, line int) {
+	at, ok := p.Sources[admission.RuleKey(o.Policy, o.Path)]
+	if !ok {
+		return "", 0
+	}
+	// The position is file:line:col, and a file's name may hold colons.
+	for range 2 {
+		i := strings.LastIndexByte(at, ':')
+		if i < 0 {
+			return at, line
+		}
+		n, err := strconv.Atoi(at[i+1:])
+		if err != nil {
+			return at, line
+		}
+		at, line = at[:i], n
+	}
+	return at, line
+}

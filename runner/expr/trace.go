@@ -1,0 +1,147 @@
+package expr
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// Step is a part of an expression and the value it had.
+type Step struct {
+	// Expression as its author could have written it.
+	Expression string `json:"expression"`
+	// Value as JSON, "unknown", or "error: " and why.
+	Value string `json:"value"`
+}
+
+// Limits of a trace: it is for people.
+const (
+	traceSteps = 40
+	traceText  = 300
+)
+
+// Trace evaluates a condition once more and tells the values of its parts, the
+// whole first. Parts that were not evaluated, because what stands before them
+// has decided, are left out, and so is what happens inside of loops.
+func (p *Program) Trace(ctx context.Context, in Input) ([]Step, error) {
+	opts := append(tracked(), cel.EvalOptions(cel.OptTrackState, cel.OptTrackCost))
+	var vars any = in.Vars
+	if in.Unknown != nil {
+		opts = append(tracked(), cel.EvalOptions(cel.OptTrackState, cel.OptTrackCost, cel.OptPartialEval))
+		partial, err := cel.PartialVars(in.Vars, in.Unknown.patterns...)
+		if err != nil {
+			return nil, err
+		}
+		vars = partial
+	}
+	prog, err := p.cel.Program(p.ast, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("plan the expression: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	whole, details, err := prog.ContextEval(ctx, vars)
+	if details == nil {
+		return nil, err
+	}
+	root := p.ast.NativeRep().Expr()
+	t := &tracer{info: p.written(), seen: map[string]bool{}}
+	t.value = func(id int64) (ref.Val, bool) {
+		if v, ok := details.State().Value(id); ok || id != root.ID() || whole == nil {
+			return v, ok
+		}
+		return whole, true // a loop is not watched
+	}
+	t.visit(root)
+	return t.steps, nil
+}
+
+// written is what is known about the text of the expression, loops included: to
+// write those back takes what a parser keeps only when told to.
+func (p *Program) written() *ast.SourceInfo {
+	info := p.ast.NativeRep().SourceInfo()
+	src := p.ast.Source()
+	b, err := base()
+	if err != nil || src == nil {
+		return info
+	}
+	if b, err = b.Extend(cel.EnableMacroCallTracking()); err != nil {
+		return info
+	}
+	// One parser gives one text the same ids each time.
+	again, issues := b.Parse(src.Content())
+	if issues.Err() != nil {
+		return info
+	}
+	return again.NativeRep().SourceInfo()
+}
+
+type tracer struct {
+	info  *ast.SourceInfo
+	value func(id int64) (ref.Val, bool)
+	seen  map[string]bool
+	steps []Step
+}
+
+func (t *tracer) visit(x ast.Expr) {
+	if len(t.steps) == traceSteps || x.Kind() == ast.LiteralKind {
+		return
+	}
+	t.note(x)
+	if x.Kind() == ast.ComprehensionKind {
+		t.visit(x.AsComprehension().IterRange())
+		return
+	}
+	if steps(x) != nil {
+		return // the parts of a.b.c are larger than the whole
+	}
+	for _, c := range children(x) {
+		t.visit(c)
+	}
+}
+
+func (t *tracer) note(x ast.Expr) {
+	v, ok := t.value(x.ID())
+	if !ok {
+		return
+	}
+	text, err := cel.ExprToString(x, t.info)
+	if err != nil || t.seen[text] {
+		return
+	}
+	t.seen[text] = true
+	t.steps = append(t.steps, Step{Expression: clipped(text), Value: clipped(shown(v))})
+}
+
+func shown(v ref.Val) string {
+	switch v := v.(type) {
+	case *types.Err:
+		return "error: " + v.Error()
+	case *types.Unknown:
+		return "unknown"
+	}
+	n, err := native(v)
+	if err != nil {
+		return "a " + v.Type().TypeName()
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(n); err != nil {
+		return fmt.Sprint(n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func clipped(s string) string {
+	if r := []rune(s); len(r) > traceText {
+		return string(r[:traceText]) + "…"
+	}
+	return s
+}
