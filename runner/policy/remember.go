@@ -147,7 +147,7 @@ var starters = sync.OnceValue(func() map[string]bool {
 		sh bash zsh dash ksh mksh ash fish csh tcsh pwsh powershell rbash busybox toybox
 		python pypy ipython node nodejs deno bun ruby jruby irb perl php lua luajit tclsh wish expect guile racket scheme
 		R Rscript julia java jshell groovy scala kotlin ghci runghc erl escript elixir iex ocaml clojure bb osascript swift tsx ts-node
-		awk gawk mawk nawk sed ed ex vi vim nvim emacs nano gdb lldb sqlite sqlite3 psql mysql m4 jq bc dc
+		awk gawk mawk nawk sed ed ex vi vim nvim emacs nano gdb lldb sqlite sqlite3 psql mysql m4 dc
 		sudo doas su runuser pkexec env nohup nice ionice chrt taskset timeout setsid stdbuf unbuffer script time command builtin exec eval
 		xargs parallel watch entr find fd trap source . alias chroot unshare nsenter strace ltrace perf ssh mosh rsync tmux screen
 		npx bunx uvx pnpx dlx flock at batch crontab systemd-run start-stop-daemon man less more git-shell

@@ -107,7 +107,7 @@ func TestOnlyAQuestionIsRemembered(t *testing.T) {
 }
 
 // remembering asks about everything that the policy does not allow.
-func remembering(t *testing.T, allow *v1alpha1.Policy) *Engine {
+func remembering(t testing.TB, allow *v1alpha1.Policy) *Engine {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"src", "real"} {
@@ -153,4 +153,34 @@ func TestAlwaysSaysTheSameEachTime(t *testing.T) {
 	if diff := cmp.Diff(decide(t, e, c).Always, decide(t, e, c).Always); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// What is remembered of a script is a policy that allows the script, and
+// nothing that starts other programs.
+func FuzzAlways(f *testing.F) {
+	for _, s := range []string{
+		"ls -la", "git commit -m 'x y'", "make test && git push", "npm run build", "a=b ls", "sudo ls", "ls | xargs rm", "ls > x", "cat <<X\na\nX", "git -C x status",
+		"'my tool' x", "l\\s", "docker compose up", "aws s3 ls s3://x", "cd src; go test ./...", "if true; then ls; fi", "f() { ls; }; f", "git 'a*b'", "python3.1 x", "[ -f x ] && wc x",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, script string) {
+		e := remembering(t, nil)
+		d := decide(t, e, bash(script))
+		if len(d.Always) == 0 {
+			if d.Action == message.Ask && d.Once == "" {
+				t.Errorf("%q: nothing is remembered, and nobody is told why", script)
+			}
+			return
+		}
+		for _, g := range d.Always {
+			word, _, _ := strings.Cut(g.Pattern, " ")
+			if starters()[version().ReplaceAllString(word, "")] || strings.ContainsAny(strings.TrimSuffix(g.Pattern, " *"), "*?") {
+				t.Errorf("%q is remembered as %q", script, written(d.Always))
+			}
+		}
+		if again := decide(t, remembering(t, asPolicy(d.Always)), bash(script)); again.Action != message.Allow {
+			t.Errorf("%q is remembered as %q, which says %s: %s", script, written(d.Always), again.Action, again.Message)
+		}
+	})
 }
