@@ -29,7 +29,8 @@ Its journal is all that is needed: the manifests may have changed since, or be
 gone. Calls that have a result are not repeated. One that was interrupted runs
 again if its tool says so (spec.retry); of any other nobody knows whether it
 happened: a person is asked whether to run it again, else the model reads so.
-Questions that were open are asked again; credentials are read anew.
+An answer that "agentctl approve" or "agentctl deny" has left is taken; other open
+questions are asked again. Credentials are read anew.
 
 The run is named run/ID, by its id, by the start of it, or @latest. With -o json
 stdout holds one object about the whole run, with -o jsonl the events from now
