@@ -162,3 +162,31 @@ func TestQuestionSaysUntilWhen(t *testing.T) {
 		}
 	}
 }
+
+// witness is told what stands in the journal already.
+type witness struct {
+	Approver
+	decided func(call string, a message.Answer)
+}
+
+func (w witness) Decided(call string, a message.Answer) { w.decided(call, a) }
+
+func TestWitnessIsToldWhenTheAnswerIsWritten(t *testing.T) {
+	w := newWorld(t, calls("a {}"), say("done"))
+	w.decide = func(message.ToolCall) (message.Decision, error) {
+		return message.Decision{Action: message.Ask, Hash: "h"}, nil
+	}
+	w.ask = func(context.Context, message.Question) (message.Answer, error) {
+		return message.Answer{State: message.Approved, Request: "ans-1"}, nil
+	}
+	var told []string
+	w.start(t.Context(), func(c *Config) {
+		c.Approver = witness{c.Approver, func(call string, a message.Answer) {
+			last := w.events[len(w.events)-1]
+			told = append(told, fmt.Sprint(call, " ", a.Request, " ", last.Type()))
+		}}
+	})
+	if len(told) != 1 || told[0] != "c0-a ans-1 approval.decided" {
+		t.Errorf("got %q", told)
+	}
+}
