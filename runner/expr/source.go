@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -47,6 +48,16 @@ func (s *Source) Reads(path ...string) bool { return reads(s.tree(), path) }
 
 // Fields returns the fields of a path that the expression reads, has() included.
 func (s *Source) Fields(path ...string) []string { return fields(s.tree(), path) }
+
+// ReadsWhole says whether the expression reads a path as a whole, or something it
+// is a part of, and not only fields of it.
+func (s *Source) ReadsWhole(path ...string) bool {
+	whole := false
+	visit(s.tree(), func(p []string) {
+		whole = whole || len(p) <= len(path) && slices.Equal(p, path[:len(p)])
+	})
+	return whole
+}
 
 // Guarded says whether every read of path.field stands behind has(path.field).
 func (s *Source) Guarded(field string, path ...string) bool {

@@ -70,6 +70,20 @@ func (t Type) Field(name string) (Type, bool) {
 	return f.Type, ok
 }
 
+// Plain describes a type that holds no object, so that two of one description
+// are the same to every expression; false for any other type.
+func (t Type) Plain() (description string, ok bool) {
+	if t.object != nil {
+		return "", false
+	}
+	description = fmt.Sprintf("%s %d %q", typeName(t.cel), t.max, t.enum)
+	if t.elem == nil {
+		return description, t.cel == nil || t.cel.Kind() != types.StructKind
+	}
+	of, ok := t.elem.Plain()
+	return description + " of " + of, ok
+}
+
 // Field is a field of an object type.
 type Field struct {
 	Name string

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -116,6 +117,9 @@ type matrix struct {
 	tools  []*Tool
 	source *expr.Source
 	shared bool
+	// fields of the arguments that the expression reads, where it reads nothing
+	// else of what differs: tools that have them alike share a program.
+	fields []string
 	done   map[string]*expr.Program
 	// any is a program that compiled.
 	any      *expr.Program
@@ -135,6 +139,9 @@ func (c *compiler) newMatrix(path, src string, tools []*Tool) *matrix {
 	}
 	m.source = source
 	m.shared = !source.Reads("call", "args") && !source.Reads("variables")
+	if !source.Reads("variables") && !source.ReadsWhole("call", "args") {
+		m.fields = source.Fields("call", "args")
+	}
 	return m
 }
 
@@ -157,9 +164,9 @@ func (m *matrix) compile(t *Tool) *expr.Program {
 	if m.src == "" || m.source == nil {
 		return nil
 	}
-	key := string(t.Schema)
+	key := m.key(t)
 	if m.shared {
-		key, t = "", &Tool{Name: t.Name}
+		t = &Tool{Name: t.Name}
 	}
 	if p, ok := m.done[key]; ok {
 		return p
@@ -170,6 +177,27 @@ func (m *matrix) compile(t *Tool) *expr.Program {
 		m.any = p
 	}
 	return p
+}
+
+// key is the same for tools that one program can serve.
+func (m *matrix) key(t *Tool) string {
+	if m.shared {
+		return ""
+	}
+	if len(m.fields) == 0 {
+		return string(t.Schema)
+	}
+	args := m.c.environment(t).args
+	var alike strings.Builder
+	for _, name := range m.fields {
+		typ, ok := args.Field(name)
+		text, plain := typ.Plain()
+		if !ok || !plain {
+			return string(t.Schema)
+		}
+		fmt.Fprintf(&alike, "fields:%q %s\n", name, text)
+	}
+	return alike.String()
 }
 
 func (m *matrix) compileFor(t *Tool) *expr.Program {
