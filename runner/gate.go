@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -27,6 +29,7 @@ func (s *session) gate() (*policy.Engine, error) {
 		Now:       time.Now,
 		Budget:    s.budget,
 	}
+	c.Calls, c.Denials = judgedBefore(s.view)
 	if s.plan.Run != nil {
 		c.Run.Labels = s.plan.Run.Labels
 	}
@@ -34,6 +37,24 @@ func (s *session) gate() (*policy.Engine, error) {
 		c.Tools = append(c.Tools, judged(&s.tools[i], s.launcher.Level(), s.plan.files.Strategy))
 	}
 	return policy.NewEngine(s.compiled, c), nil
+}
+
+// judgedBefore counts the calls of earlier processes of the run, so that a rule
+// over session counts them, too. Calls that are still open are judged again.
+func judgedBefore(v *view.Run) (calls map[string]int, denials int) {
+	calls = map[string]int{}
+	for _, m := range v.Messages {
+		for _, c := range m.Calls() {
+			if c.Decision == nil || c.State != message.StateCompleted && c.State != message.StateError {
+				continue
+			}
+			calls[c.Tool]++
+			if c.Decision.Action == message.Deny {
+				denials++
+			}
+		}
+	}
+	return calls, denials
 }
 
 // judged is what a policy knows about a tool that runs in some containment.
