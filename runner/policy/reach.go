@@ -217,11 +217,11 @@ func (w Workspace) within(f *facts, tree string) (files []string, all bool) {
 	seen := map[string]bool{}
 	var walk func(dir string) bool
 	walk = func(dir string) bool {
-		real := realPath(dir)
-		if seen[real] {
+		at := realPath(dir)
+		if seen[at] {
 			return true
 		}
-		seen[real] = true
+		seen[at] = true
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return true // no folder, or one that nobody here can read
