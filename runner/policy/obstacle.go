@@ -22,20 +22,33 @@ func (e *Engine) Obstacles(ctx context.Context, call message.ToolCall) []message
 	if !ok {
 		return nil
 	}
+	supposed := e.supposed()
 	var all []message.Decision
 	for range obstacleLimit {
-		d := e.decide(ctx, j, call)
+		d := supposed.decide(ctx, j, call)
 		if d.Action == message.Allow {
 			return all
 		}
 		all = append(all, d)
-		next, ok := j.without(d.Rule)
-		if !ok {
+		// A rule about reading speaks twice: of the call, and of each file.
+		next, asked := j.without(d.Rule)
+		reader, read := supposed.reader.without(d.Rule)
+		if !asked && !read {
 			return all
 		}
-		j = next
+		if j == supposed.reader {
+			reader = next
+		}
+		j, supposed.reader = next, reader
 	}
 	return all
+}
+
+// supposed is an engine of which rules can be taken away; what it counts is its own.
+func (e *Engine) supposed() *Engine {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return &Engine{context: e.context, tools: e.tools, reader: e.reader, fixed: e.fixed, calls: maps.Clone(e.calls), denials: e.denials}
 }
 
 // without is the tool as if a rule, or a policy's list, were not there; false

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/api/message"
 )
 
 func TestObstaclesAreAllThatStandInTheWay(t *testing.T) {
@@ -35,6 +37,22 @@ func TestObstaclesAreAllThatStandInTheWay(t *testing.T) {
 				t.Errorf("the engine itself lost a rule: %s", d.Rule)
 			}
 		})
+	}
+	secrets := "rules: [{name: secret, when: \"paths.exists(p, p.secret)\", action: deny}]"
+	for _, c := range []struct {
+		call message.ToolCall
+		want []string
+	}{
+		{bash("cat .env"), []string{"deny p0/secret", "deny p1/secret", "ask p2/default"}},
+		{call("read", map[string]any{"path": ".env"}), []string{"deny p0/secret", "deny p1/secret", "ask p2/default"}},
+	} {
+		var got []string
+		for _, d := range engine(t, secrets, secrets, "default: ask").Obstacles(t.Context(), c.call) {
+			got = append(got, string(d.Action)+" "+d.Rule)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: a rule that also holds for the file that is read is one obstacle (-want +got):\n%s", c.call.Tool, diff)
+		}
 	}
 	e := engine(t, "rules: [{name: a, match: {tools: [read]}, action: allow}]")
 	if got := e.Obstacles(t.Context(), call("read", map[string]any{"path": "x"})); len(got) != 0 {
