@@ -53,6 +53,10 @@ type Waiting struct {
 	AskedAt   time.Time  `json:"askedAt"`
 	ExpiresAt *time.Time `json:"expiresAt"`
 
+	// Left is the answer that lies in the run's inbox until a resume takes it:
+	// approved or rejected; "" is none.
+	Left message.ApprovalState `json:"left,omitempty"`
+
 	binding string
 }
 
@@ -107,6 +111,7 @@ func waitingIn(found journal.Found, v *view.Run) []Waiting {
 	case journal.Held(found.Dir):
 		state = RunWaits
 	}
+	inbox := approval.NewInbox(found.Dir, time.Now)
 	var waiting []Waiting
 	for _, id := range v.PendingApprovals {
 		p, q := v.Call(id), v.Question(id)
@@ -124,6 +129,11 @@ func waitingIn(found journal.Found, v *view.Run) []Waiting {
 		}
 		if q.Unknown {
 			w.Always, w.Once = []message.Grant{}, "it may have happened already"
+		}
+		if state != RunWaits {
+			if r := inbox.Left(id, w.binding); r != nil {
+				w.Left = r.State
+			}
 		}
 		if q.ExpiresAt > 0 && state == RunWaits {
 			at := time.UnixMilli(q.ExpiresAt)

@@ -157,6 +157,21 @@ func (b *Inbox) Remove(call, id string) error {
 	return nil
 }
 
+// Left is the request that was left for a question and that nobody has taken; it
+// stays. Nil is none.
+func (b *Inbox) Left(call, binding string) *Request {
+	if binding == "" || b.trust() != nil {
+		return nil
+	}
+	for _, name := range b.names(prefix(call)) {
+		r, err := b.read(filepath.Join(b.dir, name))
+		if err == nil && r.Call == call && r.Binding == binding && r.Check() == nil && b.fresh(r) == nil {
+			return r
+		}
+	}
+	return nil
+}
+
 // Has says whether a request is still there.
 func (b *Inbox) Has(call, id string) bool {
 	_, err := os.Lstat(b.path(call, id))

@@ -67,6 +67,12 @@ func TestLastAnswerReplacesWhatNobodyHasTaken(t *testing.T) {
 	if err := errors.Join(b.Put(other), b.Replace(request("ans-1")), b.Replace(denial)); err != nil {
 		t.Fatal(err)
 	}
+	if r := b.Left("c1", "b"); r == nil || r.ID != "ans-2" {
+		t.Errorf("left is %+v, want the denial", r)
+	}
+	if r := b.Left("c1", "another question"); r != nil {
+		t.Errorf("left for another question: %+v", r)
+	}
 	r, ok := b.take("c1", yes, func(name string, why error) { t.Errorf("%s: %v", name, why) })
 	if !ok || r.ID != "ans-2" || r.State != message.Rejected {
 		t.Errorf("got %+v, want the denial: the approval was taken back", r)

@@ -115,7 +115,7 @@ func (o *approveOptions) list(ctx context.Context) error {
 	for i := range calls {
 		w := &calls[i]
 		shown[i] = display.Waiting{
-			Ref: w.Ref, Agent: w.Agent, State: w.State, AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
+			Ref: w.Ref, Agent: w.Agent, State: w.State, Left: string(w.Left), AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
 			Call: w, Resume: display.Resume(w.Run, o.app.state), Answer: display.Approve(w.Ref, o.app.state),
 		}
 	}

@@ -12,8 +12,10 @@ import (
 // Waiting is a call that waits for an approval.
 type Waiting struct {
 	Ref, Agent, State string
-	AskedAt           time.Time
-	ExpiresAt         *time.Time
+	// Left is the answer that a resume will take, "" is none.
+	Left      string
+	AskedAt   time.Time
+	ExpiresAt *time.Time
 	// Call writes everything about the call; nothing in it is cut.
 	Call interface{ Write(w io.Writer) error }
 	// Answer and Resume are the commands that follow.
@@ -49,6 +51,8 @@ func WaitingList(s *Screen, calls []Waiting) error {
 func waits(c *Waiting) string {
 	since := "asked " + c.AskedAt.Local().Format(time.DateTime)
 	switch {
+	case c.Left != "":
+		return strings.ToLower(c.State) + ", " + since + ", " + c.Left + " since: a resume takes it"
 	case c.State != "Waiting":
 		return strings.ToLower(c.State) + ", " + since
 	case c.ExpiresAt != nil:
