@@ -7,6 +7,12 @@ import (
 	"agentctl.dev/agentctl/runner/model/price"
 )
 
+// priced says whether it is known what an answer of the agent's model costs.
+func (s *session) priced() bool {
+	_, known := price.Of(&s.Model.Spec)
+	return known
+}
+
 // price returns what the tokens of each model cost. The zero reference stands
 // for whoever will answer: that is the dearest of those that may.
 func (s *session) price() func(message.ModelRef, message.Usage) (message.Cost, bool) {

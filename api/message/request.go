@@ -74,6 +74,9 @@ type Output struct {
 	Calls     []CallRequest
 	Finish    Finish
 	Usage     Usage
+	// Uncounted says that the provider did not say how many tokens the answer
+	// took; limits count what it may have been.
+	Uncounted bool
 	// Model that answered.
 	Model ModelRef
 	// Warnings about the answer, such as a usage that cannot be.

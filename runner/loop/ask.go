@@ -101,7 +101,12 @@ func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	}
 	l.mu.Lock()
 	l.unanswered = true
+	// Nobody said yes to the repetition once; asked again, nobody would.
+	stuck := c.looping != "" && !l.guard.nudge(c.signature)
 	l.mu.Unlock()
+	if stuck {
+		return repeated(c.Tool, c.looping, c.hint), l.fail(c, message.CodeLoop, "not run: "+c.looping)
+	}
 	text := sentence("not run: rule %s asks for an approval and nobody answered", d.Rule)
 	if d.Message != "" {
 		text += " (" + d.Message + ")"

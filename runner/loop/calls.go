@@ -17,13 +17,15 @@ type call struct {
 	exclusive bool
 	note      string // what the model should know about how its call was read
 	looping   string // what the guard says, when it wants a person asked
-	seen      int    // its place in the guard's memory, or unseen
-	done      bool   // it has its result already
-	waited    bool   // something happened between its judgement and its turn
-	attempt   int    // 2 or more: the call was interrupted and runs again
-	approved  bool   // somebody has said yes
-	asked     int    // how often
-	expires   int64  // until when the yes may be used, in milliseconds since 1970; 0 is for ever
+	signature string // of a looping call, and how to allow it
+	hint      string
+	seen      int   // its place in the guard's memory, or unseen
+	done      bool  // it has its result already
+	waited    bool  // something happened between its judgement and its turn
+	attempt   int   // 2 or more: the call was interrupted and runs again
+	approved  bool  // somebody has said yes
+	asked     int   // how often
+	expires   int64 // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
 
 // unseen is the place of a call that the guard held up: it neither breaks a row
@@ -130,7 +132,7 @@ func (l *loop) tooManyInvalid() *End {
 func (l *loop) looping(c *call, signature, wrong, hint string) (*End, error) {
 	switch {
 	case l.guard.Act == GuardAsk:
-		c.looping = wrong
+		c.looping, c.signature, c.hint = wrong, signature, hint
 		return nil, nil
 	case l.guard.Act == GuardNudge && l.guard.nudge(signature):
 		return nil, l.fail(c, message.CodeLoop, "not run: "+wrong+". The result would be the same; do something else, or give the final answer.")

@@ -62,6 +62,9 @@ func (g *guard) recall(c *message.ToolPart, step int, check func(message.CallReq
 		g.nudge(signature)
 		return unseen
 	case wrong != "" && g.Act == GuardAsk:
+		if c.Approval == message.Unanswered || c.Approval == message.Expired {
+			g.nudge(signature)
+		}
 		return unseen
 	}
 	return g.made(signature, step)

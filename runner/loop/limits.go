@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 )
@@ -44,10 +45,11 @@ func (l *loop) overLimit() *End {
 // overBudget says whether a request that may use so much may not be sent to a
 // model; the zero ModelRef is the agent's.
 func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
-	if limit := l.Limits.MaxTokens; limit > 0 && l.View.Tokens.Total()+next.Total() > limit {
+	used := l.View.Tokens.Total() + l.uncounted.Total()
+	if limit := l.Limits.MaxTokens; limit > 0 && used+next.Total() > limit {
 		return &End{
 			Reason:  reason.BudgetExceeded,
-			Message: sentence("limits.maxTokens is %d; %d tokens are used and the next request may need %d", limit, l.View.Tokens.Total(), next.Total()),
+			Message: sentence("limits.maxTokens is %d; %d tokens are used and the next request may need %d", limit, used, next.Total()),
 			Hint:    "raise spec.limits.maxTokens of the agent, or give the agent a smaller task",
 		}
 	}
@@ -66,6 +68,9 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 			Hint:    "declare spec.pricing of the Model, or remove spec.limits.maxCost of the agent",
 		}
 	}
+	if guess := l.Limits.cost(message.ModelRef{}, l.uncounted); guess != nil {
+		spent = spent.Add(*guess)
+	}
 	if spent+*ahead > limit {
 		return &End{
 			Reason:  reason.BudgetExceeded,
@@ -74,4 +79,24 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 		}
 	}
 	return nil
+}
+
+// guess counts an answer that the provider has not counted: taken for nothing,
+// no budget would ever end the run. Asked is the estimate of its request.
+func (l *loop) guess(asked int64, out *message.Output) error {
+	if !out.Uncounted || out.Usage.Total() > 0 || l.Limits.MaxTokens == 0 && l.Limits.MaxCost == 0 {
+		return nil
+	}
+	answered := len(out.Text) + len(out.Reasoning)
+	for _, c := range out.Calls {
+		answered += len(c.Tool) + len(c.Args)
+	}
+	first := l.uncounted == message.Usage{}
+	l.uncounted = l.uncounted.Add(message.Usage{Input: asked, Output: l.estimate.tokens(int64(answered))})
+	if !first {
+		return nil
+	}
+	return l.record(event.Event{Data: event.Warning{
+		Message: "the model's provider does not say how many tokens an answer took: the limits on tokens and cost count an estimate",
+	}})
 }

@@ -98,8 +98,10 @@ type loop struct {
 	// synced is the fsync that overlaps the model request; nil when none runs.
 	synced chan error
 
-	guard    guard
-	estimate estimate
+	guard guard
+	// uncounted is what answers may have taken that nobody counted.
+	uncounted message.Usage
+	estimate  estimate
 
 	// current is the answer whose step goes on.
 	current     *message.Message

@@ -589,3 +589,41 @@ func TestStepsWithoutMoneyForAClosingRequestEndAsSteps(t *testing.T) {
 		t.Errorf("end %+v after %d requests", end, len(w.requests))
 	}
 }
+
+func TestBudgetCountsWhatTheProviderDoesNot(t *testing.T) {
+	var answers []answer
+	for i := range 20 {
+		a := calls(`a {"n":` + strconv.Itoa(i) + `}`)
+		a.out.Text, a.out.Uncounted = strings.Repeat("four", 100), true
+		answers = append(answers, a)
+	}
+	price := func(_ message.ModelRef, u message.Usage) (message.Cost, bool) { return message.Cost(u.Total()), true }
+	for name, limits := range map[string]Limits{"tokens": {MaxTokens: 2000}, "cost": {MaxCost: 2000, Price: price}} {
+		w := newWorld(t, answers...)
+		var cfg Config
+		end := w.start(t.Context(), func(c *Config) {
+			limits.MaxParallel = 1
+			c.Limits = limits
+			cfg = *c
+		})
+		if end.Reason != reason.BudgetExceeded || len(w.requests) > 8 {
+			t.Errorf("%s: %+v after %d requests", name, end, len(w.requests))
+		}
+		said := slices.DeleteFunc(slices.Clone(cfg.View.Warnings), func(w string) bool { return !strings.Contains(w, "an estimate") })
+		if len(said) != 1 {
+			t.Errorf("%s: warnings %q, want one", name, cfg.View.Warnings)
+		}
+	}
+}
+
+func TestLoopThatNobodyAllowsEndsTheRun(t *testing.T) {
+	var answers []answer
+	for range 9 {
+		answers = append(answers, calls(`a {}`))
+	}
+	w := newWorld(t, answers...)
+	end := w.start(t.Context(), func(c *Config) { c.Guard.Act = GuardAsk })
+	if end.Reason != reason.LoopDetected || len(w.ran()) != 2 || len(w.requests) != 4 {
+		t.Errorf("end %+v after %d requests, ran %v", end, len(w.requests), w.ran())
+	}
+}

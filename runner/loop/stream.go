@@ -72,6 +72,9 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 	if err := s.finish(out); err != nil {
 		return nil, err
 	}
+	if err := l.guess(l.estimate.next(), out); err != nil {
+		return nil, err
+	}
 	l.estimate.saw(out.Usage)
 	l.said(out.Text)
 	return out, l.broken

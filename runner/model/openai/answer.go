@@ -28,6 +28,7 @@ type answer struct {
 	calls        []*call
 	finish       string
 	usage        message.Usage
+	counted      bool // the server said how many tokens there were
 	// miscounted tells of counts in usage that cannot be.
 	miscounted []string
 	size       int
@@ -282,6 +283,7 @@ func (a *answer) readUsage() {
 		c.skip()
 		return
 	}
+	a.counted = true
 	var u struct{ prompt, completion, total, cached, written, reasoning int64 }
 	a.miscounted = nil
 	count := func(into *int64) {
@@ -339,7 +341,7 @@ func (a *answer) readUsage() {
 func (a *answer) output() *message.Output {
 	out := &message.Output{
 		Text: valid(a.text.String()), Reasoning: valid(a.reasoning.String()),
-		Finish: finishOf(a.finish), Usage: a.usage, Warnings: a.miscounted,
+		Finish: finishOf(a.finish), Usage: a.usage, Uncounted: !a.counted, Warnings: a.miscounted,
 	}
 	for i, c := range a.calls {
 		if c.id == "" {

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +118,10 @@ func TestServersThatDiffer(t *testing.T) {
 			if c.want.Finish == message.FinishToolCalls && a.finish == "" {
 				a.finish = "stop"
 				got = *a.output()
+			}
+			counted := slices.ContainsFunc(c.chunks, func(s string) bool { return strings.Contains(s, `"usage":{`) })
+			if c.want.Uncounted = !counted; got.Uncounted == counted {
+				t.Errorf("%s: uncounted %v", c.reason, got.Uncounted)
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, d)

@@ -51,7 +51,7 @@ func FuzzArguments(f *testing.F) {
 			Calls: []modeltest.Call{{ID: "call_a", Tool: tool, Args: args}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
 		}
 		want := &message.Output{
-			Text: "I call.", Finish: message.FinishToolCalls,
+			Text: "I call.", Finish: message.FinishToolCalls, Uncounted: true,
 			// What is no text was replaced when the server wrote its JSON.
 			Calls: []message.CallRequest{{ID: "call_a", Tool: throughJSON(t, tool), Args: throughJSON(t, args)}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
 		}
