@@ -32,6 +32,8 @@ func (j *judged) remember(in *input) (grants []message.Grant, once string) {
 			return nil, "it touches a file that holds secrets"
 		case !p.InWorkspace:
 			return nil, "it reaches outside the workspace"
+		case p.Op != opRead && kept().MatchString(p.Real+"/"):
+			return nil, "git keeps hooks and settings there that run programs"
 		case p.Real != shell.Unknown && relative(p.Real, realPath(f.root)) != relative(p.Clean, f.root):
 			return nil, "it goes through a symbolic link"
 		}
@@ -44,6 +46,9 @@ func (j *judged) remember(in *input) (grants []message.Grant, once string) {
 	}
 	return j.rememberArgs(in)
 }
+
+// kept is in the folder of a repository.
+var kept = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)/[.]git/`) })
 
 func relative(p, root string) string { return strings.TrimPrefix(strings.TrimPrefix(p, root), "/") }
 
@@ -62,8 +67,12 @@ func (f *facts) rememberScript(tool string) ([]message.Grant, string) {
 	for i := range s.Commands {
 		c := &s.Commands[i]
 		words, once := c.kind()
-		if once == "" && len(words) == 1 && s.Network {
+		switch {
+		case once != "":
+		case len(words) == 1 && s.Network:
 			once = c.Name + " reaches other hosts"
+		case len(s.Hosts) > 0:
+			once = "it reaches " + s.Hosts[0]
 		}
 		if once != "" {
 			return nil, once
@@ -91,6 +100,9 @@ func (c *command) kind() (words []string, once string) {
 	case starters()[version().ReplaceAllString(c.Name, "")]:
 		return nil, c.Name + " runs whatever it is given"
 	}
+	if o := slices.IndexFunc(c.Argv, writesOutput); c.Name == "git" && o > 0 {
+		return nil, "it writes to a file by " + strconv.Quote(c.Argv[o])
+	}
 	words = slices.Clone(c.Argv[:min(arity(c.Argv), len(c.Argv))])
 	words[0] = c.Name
 	for i, w := range words {
@@ -102,6 +114,13 @@ func (c *command) kind() (words []string, once string) {
 		return nil, c.Name + " " + words[1] + " runs whatever it is given"
 	}
 	return words, ""
+}
+
+// writesOutput says whether an option makes a command of git that shows write a
+// file instead; git accepts it cut short.
+func writesOutput(arg string) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	return len(name) > 3 && strings.HasPrefix("--output", name)
 }
 
 // version is what may stand behind the name of a program: python3.12.
@@ -151,6 +170,12 @@ var starters = sync.OnceValue(func() map[string]bool {
 		sudo doas su runuser pkexec env nohup nice ionice chrt taskset timeout setsid stdbuf unbuffer script time command builtin exec eval
 		xargs parallel watch entr find fd trap source . alias chroot unshare nsenter strace ltrace perf ssh mosh rsync tmux screen
 		npx bunx uvx pnpx dlx flock at batch crontab systemd-run start-stop-daemon man less more git-shell
+		proot fakeroot fakechroot firejail bwrap numactl cpulimit valgrind setarch linux32 linux64 prlimit choom faketime dbus-run-session dbus-launch xvfb-run
+		rlwrap direnv dotenv dotenvx op doppler aws-vault chamber envdir envchain sem gosu su-exec tini dumb-init catatonit s6-setuidgid setuidgid chpst
+		hyperfine chronic ifne ts tsp nq run-parts ssh-agent gpg-agent systemd-inhibit caffeinate qemu-x86_64 qemu-aarch64 wine wine64 box64 ld.so ld-linux
+		nix nix-shell guix mise asdf rbenv pyenv nodenv goenv jenv volta corepack nvm fnm rvm pipenv hatch pdm rye pixi micromamba mamba lerna concurrently nodemon
+		elvish nu xonsh osh ysh oil rc es yash sbcl clisp csi chicken gosh racket octave gnuplot maxima gp raku perl6 rakudo crystal zig nim dart flutter mix lein sbt
+		gradlew mvnw bazelisk vimdiff view rview rvim gvim vimtutor emacsclient kak hx helix joe pico micro busctl dbus-send logrotate fzf tig lazygit gitui k9s ranger mc
 	`) {
 		m[name] = true
 	}
