@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/json"
 	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +74,35 @@ func TestEveryTypeStandsInTheDocs(t *testing.T) {
 		if !strings.Contains(string(docs), "`"+string(p.Type())+"`") {
 			t.Errorf("docs/output.md does not tell of %s", p.Type())
 		}
+	}
+}
+
+func TestEveryFieldOfAnEventStandsInTheDocs(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/output.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, p := range Payloads() {
+		row := ""
+		for line := range strings.SplitSeq(string(docs), "\n") {
+			if cells := strings.Split(line, "|"); len(cells) == 5 && strings.Contains(cells[1], "`"+string(p.Type())+"`") {
+				row = cells[3]
+			}
+		}
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(p)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous || name == "" || name == "-" || strings.Contains(row, "the same") {
+				continue
+			}
+			checked++
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(row) {
+				t.Errorf("docs/output.md does not tell of %s of %s: it says%s", name, p.Type(), row)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("%d fields found: the table is read wrongly", checked)
 	}
 }
 
