@@ -185,7 +185,8 @@ type LoopGuard struct {
 	// +optional
 	Cycles int32 `json:"cycles,omitempty"`
 	// OnDetect says what happens: Stop ends the run with reason LoopDetected
-	// (exit code 5), Nudge tells the model once and then stops, Ask asks a person.
+	// (exit code 5), Nudge tells the model once and then stops, Ask asks a person, and stops
+	// the second time that nobody allows it.
 	// +kubebuilder:default=Stop
 	// +optional
 	OnDetect LoopAction `json:"onDetect,omitempty"`

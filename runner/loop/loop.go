@@ -233,9 +233,10 @@ func (l *loop) settle() {
 
 // durable returns when everything recorded so far will survive a crash.
 func (l *loop) durable() error {
-	if err := l.Journal.Sync(); err != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+	err := l.Journal.Sync()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
 		l.breakdown(reason.New(reason.Internal, "write the journal: %w", err))
 	}
 	return l.broken
