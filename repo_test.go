@@ -28,6 +28,10 @@ func TestTopLevelFoldersAreTheListedOnes(t *testing.T) {
 		if below && !slices.Contains(topLevel, top) {
 			t.Errorf("%s: %s is not one of the top-level folders %v", f, top, topLevel)
 		}
+		if !below && !strings.HasPrefix(top, ".") && !strings.HasSuffix(top, ".md") && !strings.HasSuffix(top, "_test.go") &&
+			!slices.Contains([]string{"LICENSE", "Makefile", "go.mod", "go.sum"}, top) {
+			t.Errorf("%s: nobody looks for a file of this kind at the top", f)
+		}
 	}
 }
 
