@@ -151,15 +151,12 @@ func (a *analyser) hostOf(text string) {
 	a.host(u.Hostname())
 }
 
-// remote notes the host of a place written as host:path or user@host:path, and
-// says whether it is one.
-func (a *analyser) remote(text string) bool {
+// remote notes the host of a place written as host:path or user@host:path.
+func (a *analyser) remote(text string) {
 	host, _, ok := strings.Cut(text, ":")
-	if !ok || host == "" || strings.Contains(host, "/") || strings.Contains(text, "://") {
-		return false
+	if ok && host != "" && !strings.Contains(host, "/") && !strings.Contains(text, "://") {
+		a.host(host[strings.LastIndexByte(host, '@')+1:])
 	}
-	a.host(host[strings.LastIndexByte(host, '@')+1:])
-	return true
 }
 
 // generic judges a program by its entry in the table.
