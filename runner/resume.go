@@ -29,8 +29,8 @@ type ResumeOptions struct {
 	Events   func(event.Event)
 	Kill     <-chan struct{}
 
-	// Timeout ends this process's part of the run, if the run's own limit does
-	// not end it sooner; 0 leaves that.
+	// Timeout ends the run after this time, for good, if its own limit does not
+	// end it sooner; 0 leaves that.
 	Timeout time.Duration
 
 	disk disk
