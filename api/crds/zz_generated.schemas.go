@@ -166,7 +166,11 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"type":"object"},` +
 	`"isolation":{"default":{},` +
 	`"description":"Isolation of the tool's process.","properties":{"fresh":{"description":"Fresh starts a new sandbox or container for each call.","type":"boolean"},` +
-	`"minimum":{"default":"Sandbox","description":"Minimum level. A host that cannot give it ends the run with reason\nIsolationUnavailable and exit code 8 before anything runs.","enum":["None","Sandbox","Container"],"type":"string"}},` +
+	`"minimum":{"default":"Sandbox","description":"Minimum level. A host that cannot give it ends the run with reason\nIsolationUnavailable and exit code 8 before anything runs.","enum":["None","Sandbox","Container"],"type":"string"},` +
+	`"mounts":{"description":"Mounts are files and folders of the host that the program sees besides\n/usr, the run's files and the files its command names.","items":{"description":"Mount is a file or folder of the host that a contained program sees under the\nsame path.","properties":{"access":{"default":"ReadOnly","description":"Access: ReadOnly or ReadWrite.","enum":["ReadOnly","ReadWrite"],"type":"string"},` +
+	`"path":{"description":"Path of the file or folder; relative to the manifest. Required.","minLength":1,"type":"string"}},` +
+	`"required":["path"],"type":"object"},` +
+	`"maxItems":64,"type":"array","x-kubernetes-list-map-keys":["path"],"x-kubernetes-list-type":"map"}},` +
 	`"type":"object"},` +
 	`"limits":{"default":{},` +
 	`"description":"Limits of one call.","properties":{"cpu":{"anyOf":[{"type":"integer"},` +

@@ -114,6 +114,7 @@ func TestPublishedSchemaJudgesEvents(t *testing.T) {
 		with(event.ToolResult{ToolResult: result}),
 		with(event.ToolError{ToolResult: message.ToolResult{Text: "no", Code: message.CodeDenied}}),
 		with(event.WorkspacePatch{Files: []event.FileChange{{Path: "a", Change: "added"}}}),
+		with(event.EgressConnection{Tools: []string{"fetch"}, Host: "example.com", Port: 443, Decision: message.Deny, Rule: "not in spec.network.allow"}),
 		with(event.TextStart{}),
 	}
 	resolved := resolve(t)

@@ -41,6 +41,7 @@ const (
 	TypeContextCompaction Type = "context.compaction"
 	TypeWorkspaceSnapshot Type = "workspace.snapshot"
 	TypeWorkspacePatch    Type = "workspace.patch"
+	TypeEgressConnection  Type = "egress.connection"
 	TypeWarning           Type = "warning"
 )
 
@@ -308,6 +309,30 @@ type FileChange struct {
 	Change string `json:"change"`
 }
 
+// EgressConnection is one connection that a contained tool asked for, told when
+// it has ended. A CONNECT tunnel is one; so is each request of plain HTTP that
+// goes to another server.
+type EgressConnection struct {
+	// Tools that share the network the connection came from; the call, in the
+	// envelope, is set where only one was running.
+	Tools []string `json:"tools"`
+	// Host and Port as the tool wrote them, in lower case and without a final dot.
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	// Address that was dialled; "" when nothing was.
+	Address string `json:"address,omitempty"`
+	// Decision is allow or deny; Rule is the entry of spec.network.allow that
+	// matched, or what forbade it.
+	Decision message.Action `json:"decision"`
+	Rule     string         `json:"rule,omitempty"`
+	// Sent and Received are bytes as the tool sees it.
+	Sent       int64 `json:"sent"`
+	Received   int64 `json:"received"`
+	DurationMs int64 `json:"durationMs"`
+	// Error is why an allowed connection failed or was cut; "" when it did not.
+	Error string `json:"error,omitempty"`
+}
+
 // Warning is something a person should know that did not stop the run.
 type Warning struct {
 	Message string `json:"message"`
@@ -349,6 +374,7 @@ func (ContextPrune) Type() Type      { return TypeContextPrune }
 func (ContextCompaction) Type() Type { return TypeContextCompaction }
 func (WorkspaceSnapshot) Type() Type { return TypeWorkspaceSnapshot }
 func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
+func (EgressConnection) Type() Type  { return TypeEgressConnection }
 func (Warning) Type() Type           { return TypeWarning }
 func (u Unknown) Type() Type         { return u.Of }
 
@@ -385,6 +411,7 @@ func Payloads() []Payload {
 		ContextCompaction{},
 		WorkspaceSnapshot{},
 		WorkspacePatch{},
+		EgressConnection{},
 		Warning{},
 	}
 }

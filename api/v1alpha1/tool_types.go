@@ -257,7 +257,36 @@ type Isolation struct {
 	// Fresh starts a new sandbox or container for each call.
 	// +optional
 	Fresh bool `json:"fresh,omitempty"`
+	// Mounts are files and folders of the host that the program sees besides
+	// /usr, the run's files and the files its command names.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=path
+	// +optional
+	Mounts []Mount `json:"mounts,omitempty"`
 }
+
+// Mount is a file or folder of the host that a contained program sees under the
+// same path.
+type Mount struct {
+	// Path of the file or folder; relative to the manifest. Required.
+	// +kubebuilder:validation:MinLength=1
+	Path string `json:"path"`
+	// Access: ReadOnly or ReadWrite.
+	// +kubebuilder:default=ReadOnly
+	// +optional
+	Access MountAccess `json:"access,omitempty"`
+}
+
+// MountAccess is what a program may do with a mount.
+// +kubebuilder:validation:Enum=ReadOnly;ReadWrite
+type MountAccess string
+
+// The accesses of a mount.
+const (
+	MountReadOnly  MountAccess = "ReadOnly"
+	MountReadWrite MountAccess = "ReadWrite"
+)
 
 // Network is what a tool's process can reach.
 type Network struct {

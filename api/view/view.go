@@ -128,7 +128,7 @@ func (r *Run) apply(e event.Event) error {
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
 	case event.Warning:
 		r.Warnings = append(r.Warnings, d.Message)
-	case event.Unknown:
+	case event.EgressConnection, event.Unknown: // of interest to watchers and auditors only
 	default:
 		return r.applyMessage(e)
 	}

@@ -361,6 +361,10 @@ func absoluteTool(t *v1alpha1.Tool, dir string) {
 			absoluteValue(v, dir)
 		}
 	}
+	for i := range t.Spec.Isolation.Mounts {
+		m := &t.Spec.Isolation.Mounts[i]
+		m.Path = absolute(dir, m.Path)
+	}
 }
 
 func absoluteValue(v *v1alpha1.ValueFrom, dir string) {

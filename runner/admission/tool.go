@@ -31,6 +31,7 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 		}
 	}
 	a.network(d, t)
+	a.mounts(d, t)
 	a.positive(d, "spec.limits.timeout", t.Spec.Limits.Timeout.Duration)
 	a.quantity(d, "spec.limits.memory", t.Spec.Limits.Memory)
 	a.quantity(d, "spec.limits.cpu", t.Spec.Limits.CPU)
@@ -151,6 +152,22 @@ func (a *admitter) network(d *manifest.Document, t *v1alpha1.Tool) {
 	}
 	if len(n.Allow) > 0 && n.Mode != v1alpha1.NetworkProxy {
 		a.add(d.Warnf("spec.network.allow", "has no effect: it counts for mode Proxy only, and the mode is %s", n.Mode))
+	}
+}
+
+// noMounts are folders of which a mount would open the sandbox itself.
+var noMounts = []string{"/", "/proc", "/sys", "/dev", "/run", "/var/run"}
+
+func (a *admitter) mounts(d *manifest.Document, t *v1alpha1.Tool) {
+	for i, m := range t.Spec.Isolation.Mounts {
+		path := absolute(d.Dir, m.Path)
+		for _, not := range noMounts {
+			if path == not || not != "/" && strings.HasPrefix(path, not+"/") {
+				a.add(d.Errorf(manifest.Index("spec.isolation.mounts", i)+".path", "%q would open the sandbox: %s is never mounted", clip(m.Path), not).
+					With("name the file or folder the program needs"))
+				break
+			}
+		}
 	}
 }
 

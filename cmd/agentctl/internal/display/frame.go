@@ -2,6 +2,7 @@ package display
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,6 +100,12 @@ func compacted(s *Screen, d event.ContextCompaction) string {
 func contextLine(s *Screen, what string, before, after int64) string {
 	line := "  " + pad("context", 8) + "  " + what + ": " + count(before) + " → " + count(after) + " tokens"
 	return s.paint(dim, cut(line, s.width())) + "\n"
+}
+
+// refusedConnection says that a tool asked for a connection it may not have.
+func refusedConnection(d event.EgressConnection) string {
+	where := Line(d.Host) + ":" + strconv.Itoa(d.Port)
+	return "network: " + Line(strings.Join(d.Tools, ", ")) + " was refused a connection to " + where + " (" + Line(d.Rule) + ")"
 }
 
 // footer says what a run came to, what it cost and what to do next.

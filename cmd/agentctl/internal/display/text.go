@@ -65,6 +65,10 @@ func (t *textRun) Event(e event.Event) {
 		t.say(pruned(t.stderr, d))
 	case event.ContextCompaction:
 		t.say(compacted(t.stderr, d))
+	case event.EgressConnection:
+		if d.Decision == message.Deny {
+			t.warn(refusedConnection(d))
+		}
 	case event.Warning:
 		t.warn(d.Message)
 	default:
