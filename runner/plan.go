@@ -38,17 +38,21 @@ type plan struct {
 // newPlan reads and judges the manifests and resolves them. Its errors are an
 // *InvalidError or a *UsageError.
 //
-// Ahead is told the tools as soon as they are known, while rules are compiled.
-func newPlan(ctx context.Context, o *RunOptions, ahead func([]tool.Definition)) (*plan, error) {
+// Ahead is told the tools and the files as soon as they are known, while rules
+// are compiled: a plan without words and without judges.
+func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, error) {
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
 	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
-		if resolved, err := c.Resolve(choice); err == nil {
-			if tools, err := define(resolved); err == nil {
-				ahead(tools)
-			}
+		resolved, err := c.Resolve(choice)
+		if err != nil {
+			return // it is told below
+		}
+		early := &plan{Plan: resolved}
+		if early.tools, err = define(resolved); err == nil && early.place(o) == nil {
+			ahead(early)
 		}
 	}})
 	if found.HasErrors() {

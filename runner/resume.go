@@ -92,8 +92,7 @@ func seal(ctx context.Context, found journal.Found, v *view.Run) {
 	if err != nil {
 		return
 	}
-	s := &session{plan: &plan{files: workspace.Spec{Source: v.Started.Workspace.Source}}, id: found.ID, dir: found.Dir}
-	_ = workspace.Forget(s.folder())
+	_ = workspace.Forget(folder(found.Dir, found.ID, v.Started.Workspace.Source))
 	_ = w.Close()
 }
 
@@ -139,7 +138,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 	if s.plan, err = r.plan(seen, o); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	s.plan.files.Dir = s.folder()
+	s.plan.files.Dir = folder(s.dir, s.id, s.plan.files.Source)
 	if s.journal, err = journal.Open(ctx, s.journaling()); err != nil {
 		return nil, errors.Join(held(err), s.stop())
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -31,6 +32,8 @@ type session struct {
 	opts RunOptions
 	id   string
 	dir  string // the run's folder
+	// housed says that this process has made the run's folder.
+	housed bool
 	// view is the loop's own fold of the run; the recorder has another, which
 	// goes on while the loop thinks.
 	view *view.Run
@@ -59,18 +62,39 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	}
 	o.State = state
 	s := newSession(o)
-	p, err := newPlan(ctx, &s.opts, func(tools []tool.Definition) {
-		if contain(s.launcher, tools) == nil {
-			s.pool.StartShipped(ctx, tools)
+	p, err := newPlan(ctx, &s.opts, func(p *plan) {
+		if contain(s.launcher, p.tools) == nil && s.settleIn(p) == nil {
+			s.pool.StartShipped(ctx, p.tools)
 		}
 	})
 	if err == nil {
 		err = s.open(ctx, p)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.stop())
+		return nil, errors.Join(err, s.stop(), s.moveOut())
 	}
 	return s.run(ctx)
+}
+
+// settleIn gives a run its name and its folders; a second time is none. Errors
+// of a run that cannot be written down are told when it is opened.
+func (s *session) settleIn(p *plan) error {
+	if s.id == "" {
+		s.id = runID(p.Agent.Name, s.ids)
+		s.dir = journal.Dir(s.opts.State, s.id)
+	}
+	p.files.Dir = folder(s.dir, s.id, p.files.Source)
+	err := workspace.MakeDir(p.files)
+	s.housed = err == nil
+	return err
+}
+
+// moveOut takes the folders of a run away that never began.
+func (s *session) moveOut() error {
+	if !s.housed || s.journal != nil {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }
 
 // newSession returns a session that has not begun.
@@ -103,9 +127,10 @@ func (s *session) run(ctx context.Context) (*Outcome, error) {
 // open begins the journal; live sees to it that its first event is durable.
 func (s *session) open(ctx context.Context, p *plan) error {
 	s.plan = p
-	s.id = runID(p.Agent.Name, s.ids)
 	s.snapshot = sync.OnceValue(s.recordFiles)
-	s.dir = journal.Dir(s.opts.State, s.id)
+	if err := s.settleIn(p); err != nil {
+		return fmt.Errorf("begin the run: %w", err)
+	}
 	var err error
 	s.journal, err = journal.Create(ctx, s.journaling())
 	if err != nil {
@@ -130,7 +155,6 @@ func (s *session) begin() error {
 	if err != nil {
 		return fmt.Errorf("write down the inputs: %w", err)
 	}
-	s.plan.files.Dir = s.folder()
 	s.system = s.systemPrompt()
 	record, err := s.record()
 	if err != nil {
@@ -230,13 +254,13 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	return loop.Run(ctx, cfg)
 }
 
-// folder is where a copy of the files is made.
-func (s *session) folder() string {
+// folder is where a run copies the files of a source folder; "" is none.
+func folder(runDir, id, source string) string {
 	name := "empty"
-	if s.plan.files.Source != "" {
-		name = filepath.Base(s.plan.files.Source)
+	if source != "" {
+		name = filepath.Base(source)
 	}
-	return filepath.Join(s.dir, "workspace", name+"_"+s.id)
+	return filepath.Join(runDir, "workspace", name+"_"+id)
 }
 
 // root is the folder the tools see.

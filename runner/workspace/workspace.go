@@ -187,10 +187,27 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("make workspace folder: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !isEmptyDir(dir) {
 		return fmt.Errorf("make workspace folder: %w", err)
 	}
 	return nil
+}
+
+func isEmptyDir(dir string) bool {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) == 0
+}
+
+// MakeDir makes the folder of a workspace that has one of its own, ahead of
+// Prepare: a program can be held in it before there are any files.
+func MakeDir(spec Spec) error {
+	if spec.Strategy == v1alpha1.StrategyInPlace {
+		return nil
+	}
+	return makeDir(spec.Dir)
 }
 
 // fill makes the copy, or looks at the tree in place, and keeps its texts.

@@ -407,9 +407,9 @@ func TestSourcesNobodyMeansAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", s, err)
 		}
 	}
-	must(t, os.Mkdir(filepath.Join(dir, "full"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(dir, "full", "sub"), 0o700))
 	if _, err := Prepare(context.Background(), Spec{Source: dir, Dir: filepath.Join(dir, "full")}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a folder that is there already: %v", err)
+		t.Errorf("a folder with something in it: %v", err)
 	}
 }
 
