@@ -33,6 +33,13 @@ type CallRequest struct {
 	Timeout time.Duration
 	// MaxOutput bounds the text; 0 and more than 10 MiB are 10 MiB.
 	MaxOutput int64
+	// Ask puts a question of the call to a person and returns the answer, one of
+	// the options where there are some. Its error is told to the tool as the reason
+	// why nobody answers. Its context ends with the call. Nil: nobody is there.
+	Ask func(ctx context.Context, q Question) (string, error)
+	// History returns what has been said in the run, at most the newest of that
+	// number unless it is 0, the oldest of them first. Nil: the run gives none.
+	History func(ctx context.Context, most int) ([]Message, error)
 }
 
 // Event is something a call shows before its result: exactly one of the two.
@@ -103,6 +110,10 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 		return nil, &Error{Kind: KindClosed, Plugin: p.name, Err: errClosed}
 	}
 	r := newReception(req, on)
+	asking, enough := context.WithCancel(ctx)
+	defer enough() // who is asked for a call that is over is let go
+	w := &wisher{plugin: p, req: &req, ticket: ticket}
+	r.wish = func(a *toolpb.Ask) { w.grant(asking, a) }
 	go func() { // sending, too, may block on a program that does not read
 		defer close(f.over)
 		stream, err := p.client.Call(rpc, req.wire(ticket))
@@ -214,6 +225,8 @@ func (r CallRequest) limit() int64 {
 // reception collects what a call sends.
 type reception struct {
 	limit int64
+	// wish is told what the call asks for; it does not block.
+	wish func(*toolpb.Ask)
 
 	mu      sync.Mutex
 	on      func(Event)
@@ -231,7 +244,7 @@ func newReception(req CallRequest, on func(Event)) *reception {
 	if on == nil {
 		on = func(Event) {}
 	}
-	return &reception{limit: req.limit(), on: on}
+	return &reception{limit: req.limit(), on: on, wish: func(*toolpb.Ask) {}}
 }
 
 // receive reads to the end of the stream: any number of events, one result,
@@ -257,6 +270,8 @@ func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent])
 			r.show(tail(e.Progress.GetText(), toolpb.MaxProgress))
 		case *toolpb.CallEvent_Output:
 			r.add(e.Output.GetChunk())
+		case *toolpb.CallEvent_Ask:
+			r.wish(e.Ask)
 		case *toolpb.CallEvent_Result:
 			r.add([]byte(e.Result.GetText()))
 			r.res = r.result(e.Result)

@@ -17,7 +17,7 @@ type callbook struct {
 	refused bool // no new calls
 	sealed  bool // no more waiting either
 	flights map[uint64]*flight
-	// wg counts the goroutines that wait for a tool to let go.
+	// wg counts the goroutines that wait for a tool to let go, or for an answer to it.
 	wg sync.WaitGroup
 }
 
@@ -93,6 +93,18 @@ func (b *callbook) letGo(ticket uint64, p *Plugin) {
 			p.guard.kill("a call did not end when it was cancelled")
 		}
 	}()
+}
+
+// attend runs f for a call; the end of all calls waits for it. It says no when
+// nobody would wait any more.
+func (b *callbook) attend(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sealed {
+		return false
+	}
+	b.wg.Go(f)
+	return true
 }
 
 // settleAll cancels every call and waits until all are over or ctx ends.

@@ -106,6 +106,15 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 		return s.Send(result(&toolpb.Result{
 			Text: strings.Repeat("é", 8<<20), IsError: true, Title: strings.Repeat("t", 5000), MetadataJson: []byte("{"), DroppedBytes: -5, Signal: "\x1b[2Jx",
 		}))
+	case "strange wishes":
+		wish := func(a *toolpb.Ask) { _ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Ask{Ask: a}}) }
+		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Ask{}})
+		wish(&toolpb.Ask{})
+		wish(&toolpb.Ask{Wish: &toolpb.Ask_Question{}})
+		wish(&toolpb.Ask{Wish: &toolpb.Ask_History{}})
+		for id := range 10_000 {
+			wish(&toolpb.Ask{Id: uint64(id), Wish: &toolpb.Ask_Question{Question: &toolpb.Question{Text: "again?"}}})
+		}
 	case "endless output":
 		for s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Output{Output: &toolpb.Output{Chunk: make([]byte, 256<<10)}}}) == nil {
 		}

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"context"
 	"io"
 	"time"
 )
@@ -24,6 +25,10 @@ type Call struct {
 	// MaxOutput is how many bytes of text the caller keeps; 0 means the SDK's
 	// bound of 10 MiB. What a tool writes beyond it is counted and dropped.
 	MaxOutput int64
+	// AskFunc and HistoryFunc stand behind Ask and History. Tests of a tool set
+	// them; in a program they reach the run.
+	AskFunc     func(ctx context.Context, question string, options []string) (string, error)
+	HistoryFunc func(ctx context.Context, most int) ([]Message, error)
 
 	out      output
 	progress progress

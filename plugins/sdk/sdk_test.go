@@ -210,3 +210,21 @@ func TestACallOfATestKeepsItsOutput(t *testing.T) {
 	}
 	call.Progress("nobody watches")
 }
+
+func TestACallOfATestAsksWhomTheTestSays(t *testing.T) {
+	var call Call
+	if _, err := call.Ask(t.Context(), "who?"); !errors.Is(err, ErrNobody) {
+		t.Errorf("ask = %v, want ErrNobody", err)
+	}
+	if _, err := call.History(t.Context(), 1); err == nil {
+		t.Error("a history came from nowhere")
+	}
+	call.AskFunc = func(_ context.Context, q string, options []string) (string, error) { return q + options[0], nil }
+	call.HistoryFunc = func(_ context.Context, most int) ([]Message, error) { return make([]Message, most), nil }
+	if said, err := call.Ask(t.Context(), "who?", "me"); said != "who?me" || err != nil {
+		t.Errorf("ask = %q, %v", said, err)
+	}
+	if said, err := call.History(t.Context(), 3); len(said) != 3 || err != nil {
+		t.Errorf("history = %v, %v", said, err)
+	}
+}

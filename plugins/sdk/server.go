@@ -38,6 +38,7 @@ type server struct {
 type flight struct {
 	cancel context.CancelFunc
 	over   chan struct{}
+	wishes wishes
 }
 
 func newServer(tools []Tool) (*server, error) {
@@ -74,6 +75,17 @@ func (s *server) Cancel(ctx context.Context, req *toolpb.CancelRequest) (*toolpb
 	}
 }
 
+// Answer implements the service.
+func (s *server) Answer(_ context.Context, req *toolpb.AnswerRequest) (*toolpb.AnswerResponse, error) {
+	s.mu.Lock()
+	f := s.running[req.GetTicket()]
+	s.mu.Unlock()
+	if f != nil {
+		f.wishes.grant(req)
+	}
+	return &toolpb.AnswerResponse{}, nil
+}
+
 // Recall implements the service. A memory that fails is one that is lost: the
 // tools do without.
 func (s *server) Recall(ctx context.Context, req *toolpb.RecallRequest) (*toolpb.RecallResponse, error) {
@@ -98,15 +110,15 @@ func (t *Tool) remember(past Past) {
 }
 
 // takeOff registers a call under its ticket; land ends it.
-func (s *server) takeOff(ctx context.Context, ticket uint64) (inner context.Context, land func()) {
+func (s *server) takeOff(ctx context.Context, ticket uint64) (inner context.Context, f *flight, land func()) {
 	inner, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel, over: make(chan struct{})}
+	f = &flight{cancel: cancel, over: make(chan struct{}), wishes: wishes{over: inner.Done()}}
 	if ticket != 0 {
 		s.mu.Lock()
 		s.running[ticket] = f
 		s.mu.Unlock()
 	}
-	return inner, func() {
+	return inner, f, func() {
 		cancel()
 		close(f.over)
 		s.mu.Lock()
@@ -155,7 +167,8 @@ func (s *server) Call(req *toolpb.CallRequest, stream grpc.ServerStreamingServer
 	}
 	call := newCall(req)
 	call.out.sink, call.progress.sink = sink.output, sink.progress
-	res, err := s.await(ctx, t, call, req)
+	res, err := s.await(ctx, t, call, req, sink)
+	sink.close()
 	call.progress.close()
 	if err != nil {
 		call.out.close()
@@ -179,14 +192,22 @@ func newCall(req *toolpb.CallRequest) *Call {
 // lives: a function that does not listen must not hold back the output so far.
 // Such a function goes on in its goroutine; the caller kills the program if it
 // does not end either.
-func (s *server) await(ctx context.Context, t *Tool, call *Call, req *toolpb.CallRequest) (*Result, error) {
+func (s *server) await(ctx context.Context, t *Tool, call *Call, req *toolpb.CallRequest, sink *sender) (*Result, error) {
 	type outcome struct {
 		res *Result
 		err error
 	}
 	done := make(chan outcome, 1)
 	start := time.Now()
-	ctx, land := s.takeOff(ctx, req.GetTicket())
+	ctx, f, land := s.takeOff(ctx, req.GetTicket())
+	if req.GetTicket() != 0 { // an answer could not find its way without
+		call.AskFunc = func(ctx context.Context, question string, options []string) (string, error) {
+			return f.wishes.question(ctx, sink.ask, question, options)
+		}
+		call.HistoryFunc = func(ctx context.Context, most int) ([]Message, error) {
+			return f.wishes.history(ctx, sink.ask, most)
+		}
+	}
 	go func() {
 		defer land()
 		res, err := t.run(ctx, call, req.GetArgsJson())
@@ -214,6 +235,26 @@ func (s *server) await(ctx context.Context, t *Tool, call *Call, req *toolpb.Cal
 type sender struct {
 	mu     sync.Mutex
 	stream grpc.ServerStreamingServer[toolpb.CallEvent]
+	closed bool
+}
+
+// errOver is what a function gets that asks after its call has been answered.
+var errOver = errors.New("the call is over")
+
+// ask sends a wish, unless the call has been answered: only the result may come then.
+func (s *sender) ask(e *toolpb.CallEvent) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errOver
+	}
+	return s.stream.Send(e)
+}
+
+func (s *sender) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
 }
 
 // send ignores errors: the only one is that the caller left, which the context says too.

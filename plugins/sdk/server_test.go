@@ -289,3 +289,50 @@ func TestTheHandshakeIsHiddenAndTheProgramEndsAlone(t *testing.T) {
 	}
 	var _ grpc.ServiceRegistrar = server
 }
+
+// A question that nobody answers ends with the call, not with the context the
+// tool has asked with, and none is sent after the result.
+func TestAQuestionDoesNotOutliveItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		after := make(chan error, 2)
+		r, err := serve(t, &toolpb.CallRequest{Ticket: 1, DeadlineMs: 1000}, func(ctx context.Context, call *Call, _ struct{}) (*Result, error) {
+			_, err := call.Ask(context.WithoutCancel(ctx), "?")
+			after <- err
+			<-time.After(time.Minute)
+			_, err = call.History(context.WithoutCancel(ctx), 1)
+			after <- err
+			return nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, res := r.text(t); res.GetCode() != CodeTimeout {
+			t.Errorf("result = %v", res)
+		}
+		for range 2 {
+			if err := <-after; !errors.Is(err, errOver) {
+				t.Errorf("error = %v, want %v", err, errOver)
+			}
+		}
+		if n := len(r.events); n != 2 || r.events[0].GetAsk().GetQuestion() == nil {
+			t.Errorf("%d events: %v, want a question and a result", n, r.events)
+		}
+	})
+}
+
+func TestAnAnswerNobodyWaitsForGoesNowhere(t *testing.T) {
+	s, err := newServer([]Tool{New("t", "d", func(context.Context, *Call, struct{}) (*Result, error) { return nil, nil })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, f, land := s.takeOff(t.Context(), 7)
+	defer land()
+	for _, req := range []*toolpb.AnswerRequest{{}, {Ticket: 7, Id: 1}, {Ticket: 7, Id: 1}, {Ticket: 8}} {
+		if _, err := s.Answer(t.Context(), req); err != nil {
+			t.Errorf("answer %v: %v", req, err)
+		}
+	}
+	if len(f.wishes.open) != 0 {
+		t.Errorf("open wishes: %v", f.wishes.open)
+	}
+}

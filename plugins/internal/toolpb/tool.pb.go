@@ -548,6 +548,125 @@ func (*RecallResponse) Descriptor() ([]byte, []int) {
 	return file_tool_proto_rawDescGZIP(), []int{8}
 }
 
+type AnswerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ticket of the call.
+	Ticket uint64 `protobuf:"varint,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// The id of the ask event.
+	Id uint64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Why there is no answer: nobody is there, nobody may be asked, too many
+	// questions. Empty with an answer.
+	Refusal string `protobuf:"bytes,3,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	// What the person said, or the option that was chosen.
+	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	// The newest messages of the run, the oldest of them first: a JSON array of
+	// {"role": "user" | "assistant" | "tool", "text": "..."}.
+	HistoryJson   []byte `protobuf:"bytes,5,opt,name=history_json,json=historyJson,proto3" json:"history_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerRequest) Reset() {
+	*x = AnswerRequest{}
+	mi := &file_tool_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerRequest) ProtoMessage() {}
+
+func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
+func (*AnswerRequest) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AnswerRequest) GetTicket() uint64 {
+	if x != nil {
+		return x.Ticket
+	}
+	return 0
+}
+
+func (x *AnswerRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *AnswerRequest) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetHistoryJson() []byte {
+	if x != nil {
+		return x.HistoryJson
+	}
+	return nil
+}
+
+type AnswerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerResponse) Reset() {
+	*x = AnswerResponse{}
+	mi := &file_tool_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerResponse) ProtoMessage() {}
+
+func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
+func (*AnswerResponse) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{10}
+}
+
 type CallEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Event:
@@ -555,6 +674,7 @@ type CallEvent struct {
 	//	*CallEvent_Progress
 	//	*CallEvent_Output
 	//	*CallEvent_Result
+	//	*CallEvent_Ask
 	Event         isCallEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -562,7 +682,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +694,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +707,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{9}
+	return file_tool_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -624,6 +744,15 @@ func (x *CallEvent) GetResult() *Result {
 	return nil
 }
 
+func (x *CallEvent) GetAsk() *Ask {
+	if x != nil {
+		if x, ok := x.Event.(*CallEvent_Ask); ok {
+			return x.Ask
+		}
+	}
+	return nil
+}
+
 type isCallEvent_Event interface {
 	isCallEvent_Event()
 }
@@ -640,11 +769,213 @@ type CallEvent_Result struct {
 	Result *Result `protobuf:"bytes,3,opt,name=result,proto3,oneof"`
 }
 
+type CallEvent_Ask struct {
+	Ask *Ask `protobuf:"bytes,4,opt,name=ask,proto3,oneof"`
+}
+
 func (*CallEvent_Progress) isCallEvent_Event() {}
 
 func (*CallEvent_Output) isCallEvent_Event() {}
 
 func (*CallEvent_Result) isCallEvent_Event() {}
+
+func (*CallEvent_Ask) isCallEvent_Event() {}
+
+// Ask is a wish of the call that its caller may grant; the answer comes by the
+// method Answer. The call's time goes on. A caller that does not know the event
+// ignores it, so a program waits no longer than its call lives.
+type Ask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the wish within the call; never 0.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Types that are valid to be assigned to Wish:
+	//
+	//	*Ask_Question
+	//	*Ask_History
+	Wish          isAsk_Wish `protobuf_oneof:"wish"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ask) Reset() {
+	*x = Ask{}
+	mi := &file_tool_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ask) ProtoMessage() {}
+
+func (x *Ask) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ask.ProtoReflect.Descriptor instead.
+func (*Ask) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Ask) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Ask) GetWish() isAsk_Wish {
+	if x != nil {
+		return x.Wish
+	}
+	return nil
+}
+
+func (x *Ask) GetQuestion() *Question {
+	if x != nil {
+		if x, ok := x.Wish.(*Ask_Question); ok {
+			return x.Question
+		}
+	}
+	return nil
+}
+
+func (x *Ask) GetHistory() *HistoryWish {
+	if x != nil {
+		if x, ok := x.Wish.(*Ask_History); ok {
+			return x.History
+		}
+	}
+	return nil
+}
+
+type isAsk_Wish interface {
+	isAsk_Wish()
+}
+
+type Ask_Question struct {
+	// A question to the person behind the run.
+	Question *Question `protobuf:"bytes,2,opt,name=question,proto3,oneof"`
+}
+
+type Ask_History struct {
+	// What has been said in the run.
+	History *HistoryWish `protobuf:"bytes,3,opt,name=history,proto3,oneof"`
+}
+
+func (*Ask_Question) isAsk_Wish() {}
+
+func (*Ask_History) isAsk_Wish() {}
+
+type Question struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 4 KB.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// The answers that are possible, at most 16 of at most 200 bytes each; none is
+	// any text.
+	Options       []string `protobuf:"bytes,2,rep,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Question) Reset() {
+	*x = Question{}
+	mi := &file_tool_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Question) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Question) ProtoMessage() {}
+
+func (x *Question) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Question.ProtoReflect.Descriptor instead.
+func (*Question) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Question) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Question) GetOptions() []string {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+type HistoryWish struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many messages at most, the newest; 0 is as many as the caller gives.
+	Most          int32 `protobuf:"varint,1,opt,name=most,proto3" json:"most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryWish) Reset() {
+	*x = HistoryWish{}
+	mi := &file_tool_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryWish) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryWish) ProtoMessage() {}
+
+func (x *HistoryWish) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryWish.ProtoReflect.Descriptor instead.
+func (*HistoryWish) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *HistoryWish) GetMost() int32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
 
 // Progress is for watchers and is not part of the result.
 type Progress struct {
@@ -657,7 +988,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +1000,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +1013,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{10}
+	return file_tool_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Progress) GetText() string {
@@ -703,7 +1034,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +1046,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +1059,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{11}
+	return file_tool_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Output) GetChunk() []byte {
@@ -764,7 +1095,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +1107,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +1120,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{12}
+	return file_tool_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Result) GetText() string {
@@ -894,12 +1225,30 @@ const file_tool_proto_rawDesc = "" +
 	"\x06Answer\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12#\n" +
 	"\rmetadata_json\x18\x02 \x01(\fR\fmetadataJson\"\x10\n" +
-	"\x0eRecallResponse\"\xb6\x01\n" +
+	"\x0eRecallResponse\"\x88\x01\n" +
+	"\rAnswerRequest\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\x04R\x06ticket\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x18\n" +
+	"\arefusal\x18\x03 \x01(\tR\arefusal\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12!\n" +
+	"\fhistory_json\x18\x05 \x01(\fR\vhistoryJson\"\x10\n" +
+	"\x0eAnswerResponse\"\xe1\x01\n" +
 	"\tCallEvent\x128\n" +
 	"\bprogress\x18\x01 \x01(\v2\x1a.agentctl.tool.v1.ProgressH\x00R\bprogress\x122\n" +
 	"\x06output\x18\x02 \x01(\v2\x18.agentctl.tool.v1.OutputH\x00R\x06output\x122\n" +
-	"\x06result\x18\x03 \x01(\v2\x18.agentctl.tool.v1.ResultH\x00R\x06resultB\a\n" +
-	"\x05event\"\x1e\n" +
+	"\x06result\x18\x03 \x01(\v2\x18.agentctl.tool.v1.ResultH\x00R\x06result\x12)\n" +
+	"\x03ask\x18\x04 \x01(\v2\x15.agentctl.tool.v1.AskH\x00R\x03askB\a\n" +
+	"\x05event\"\x92\x01\n" +
+	"\x03Ask\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x128\n" +
+	"\bquestion\x18\x02 \x01(\v2\x1a.agentctl.tool.v1.QuestionH\x00R\bquestion\x129\n" +
+	"\ahistory\x18\x03 \x01(\v2\x1d.agentctl.tool.v1.HistoryWishH\x00R\ahistoryB\x06\n" +
+	"\x04wish\"8\n" +
+	"\bQuestion\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x18\n" +
+	"\aoptions\x18\x02 \x03(\tR\aoptions\"!\n" +
+	"\vHistoryWish\x12\x12\n" +
+	"\x04most\x18\x01 \x01(\x05R\x04most\"\x1e\n" +
 	"\bProgress\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x1e\n" +
 	"\x06Output\x12\x14\n" +
@@ -915,12 +1264,13 @@ const file_tool_proto_rawDesc = "" +
 	"\x06writes\x18\b \x01(\bR\x06writes\x12#\n" +
 	"\rdropped_bytes\x18\t \x01(\x03R\fdroppedBytesB\f\n" +
 	"\n" +
-	"_exit_code2\xb9\x02\n" +
+	"_exit_code2\x86\x03\n" +
 	"\x04Tool\x12Q\n" +
 	"\bDescribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12D\n" +
 	"\x04Call\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n" +
 	"\x06Cancel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n" +
-	"\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
+	"\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponse\x12K\n" +
+	"\x06Answer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
 
 var (
 	file_tool_proto_rawDescOnce sync.Once
@@ -934,7 +1284,7 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
@@ -945,30 +1295,40 @@ var file_tool_proto_goTypes = []any{
 	(*RecallRequest)(nil),    // 6: agentctl.tool.v1.RecallRequest
 	(*Answer)(nil),           // 7: agentctl.tool.v1.Answer
 	(*RecallResponse)(nil),   // 8: agentctl.tool.v1.RecallResponse
-	(*CallEvent)(nil),        // 9: agentctl.tool.v1.CallEvent
-	(*Progress)(nil),         // 10: agentctl.tool.v1.Progress
-	(*Output)(nil),           // 11: agentctl.tool.v1.Output
-	(*Result)(nil),           // 12: agentctl.tool.v1.Result
+	(*AnswerRequest)(nil),    // 9: agentctl.tool.v1.AnswerRequest
+	(*AnswerResponse)(nil),   // 10: agentctl.tool.v1.AnswerResponse
+	(*CallEvent)(nil),        // 11: agentctl.tool.v1.CallEvent
+	(*Ask)(nil),              // 12: agentctl.tool.v1.Ask
+	(*Question)(nil),         // 13: agentctl.tool.v1.Question
+	(*HistoryWish)(nil),      // 14: agentctl.tool.v1.HistoryWish
+	(*Progress)(nil),         // 15: agentctl.tool.v1.Progress
+	(*Output)(nil),           // 16: agentctl.tool.v1.Output
+	(*Result)(nil),           // 17: agentctl.tool.v1.Result
 }
 var file_tool_proto_depIdxs = []int32{
 	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
 	7,  // 1: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
-	10, // 2: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
-	11, // 3: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
-	12, // 4: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
-	0,  // 5: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3,  // 6: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	4,  // 7: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	6,  // 8: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
-	1,  // 9: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	9,  // 10: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	5,  // 11: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	8,  // 12: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
-	9,  // [9:13] is the sub-list for method output_type
-	5,  // [5:9] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	15, // 2: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
+	16, // 3: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
+	17, // 4: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
+	12, // 5: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
+	13, // 6: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
+	14, // 7: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
+	0,  // 8: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 9: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	4,  // 10: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	6,  // 11: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	9,  // 12: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
+	1,  // 13: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	11, // 14: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	5,  // 15: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	8,  // 16: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	10, // 17: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
+	13, // [13:18] is the sub-list for method output_type
+	8,  // [8:13] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -976,19 +1336,24 @@ func file_tool_proto_init() {
 	if File_tool_proto != nil {
 		return
 	}
-	file_tool_proto_msgTypes[9].OneofWrappers = []any{
+	file_tool_proto_msgTypes[11].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Output)(nil),
 		(*CallEvent_Result)(nil),
+		(*CallEvent_Ask)(nil),
 	}
-	file_tool_proto_msgTypes[12].OneofWrappers = []any{}
+	file_tool_proto_msgTypes[12].OneofWrappers = []any{
+		(*Ask_Question)(nil),
+		(*Ask_History)(nil),
+	}
+	file_tool_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	Tool_Call_FullMethodName     = "/agentctl.tool.v1.Tool/Call"
 	Tool_Cancel_FullMethodName   = "/agentctl.tool.v1.Tool/Cancel"
 	Tool_Recall_FullMethodName   = "/agentctl.tool.v1.Tool/Recall"
+	Tool_Answer_FullMethodName   = "/agentctl.tool.v1.Tool/Answer"
 )
 
 // ToolClient is the client API for Tool service.
@@ -50,6 +51,10 @@ type ToolClient interface {
 	// first call, once or in several pieces, oldest answer first. Programs that
 	// keep nothing between calls may leave it unimplemented.
 	Recall(ctx context.Context, in *RecallRequest, opts ...grpc.CallOption) (*RecallResponse, error)
+	// Answer brings what a call asked for by an ask event. It comes once for each
+	// id, while the call runs; a call that is over, or an id that is not known, is
+	// no error. Programs whose tools ask nothing may leave it unimplemented.
+	Answer(ctx context.Context, in *AnswerRequest, opts ...grpc.CallOption) (*AnswerResponse, error)
 }
 
 type toolClient struct {
@@ -109,6 +114,16 @@ func (c *toolClient) Recall(ctx context.Context, in *RecallRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *toolClient) Answer(ctx context.Context, in *AnswerRequest, opts ...grpc.CallOption) (*AnswerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnswerResponse)
+	err := c.cc.Invoke(ctx, Tool_Answer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolServer is the server API for Tool service.
 // All implementations must embed UnimplementedToolServer
 // for forward compatibility.
@@ -131,6 +146,10 @@ type ToolServer interface {
 	// first call, once or in several pieces, oldest answer first. Programs that
 	// keep nothing between calls may leave it unimplemented.
 	Recall(context.Context, *RecallRequest) (*RecallResponse, error)
+	// Answer brings what a call asked for by an ask event. It comes once for each
+	// id, while the call runs; a call that is over, or an id that is not known, is
+	// no error. Programs whose tools ask nothing may leave it unimplemented.
+	Answer(context.Context, *AnswerRequest) (*AnswerResponse, error)
 	mustEmbedUnimplementedToolServer()
 }
 
@@ -152,6 +171,9 @@ func (UnimplementedToolServer) Cancel(context.Context, *CancelRequest) (*CancelR
 }
 func (UnimplementedToolServer) Recall(context.Context, *RecallRequest) (*RecallResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Recall not implemented")
+}
+func (UnimplementedToolServer) Answer(context.Context, *AnswerRequest) (*AnswerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Answer not implemented")
 }
 func (UnimplementedToolServer) mustEmbedUnimplementedToolServer() {}
 func (UnimplementedToolServer) testEmbeddedByValue()              {}
@@ -239,6 +261,24 @@ func _Tool_Recall_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tool_Answer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnswerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServer).Answer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tool_Answer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServer).Answer(ctx, req.(*AnswerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tool_ServiceDesc is the grpc.ServiceDesc for Tool service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -257,6 +297,10 @@ var Tool_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Recall",
 			Handler:    _Tool_Recall_Handler,
+		},
+		{
+			MethodName: "Answer",
+			Handler:    _Tool_Answer_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

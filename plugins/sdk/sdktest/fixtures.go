@@ -49,6 +49,8 @@ func Fixtures() []sdk.Tool {
 		sdk.New("daemon", "Leaves a daemon behind and returns its process id.", daemon),
 		sdk.New("dies", "Writes the text to stderr and kills itself.", dies),
 		sdk.New("about", "Returns the call it got.", about),
+		sdk.New("asks", "Asks a person as often as told.", asks),
+		sdk.New("history", "Returns what has been said in the run.", history),
 		memory(),
 	}
 }
@@ -191,4 +193,42 @@ func about(ctx context.Context, call *sdk.Call, _ none) (*sdk.Result, error) {
 		Text:     strings.Join([]string{call.ID, call.Run, call.Agent, call.Session, call.Message, call.Workspace, call.Key, fmt.Sprint(call.MaxOutput, timed)}, " "),
 		ExitCode: &code, Signal: "killed", Writes: true,
 	}, nil
+}
+
+type askIn struct {
+	Question string   `json:"question" jsonschema:"what to ask"`
+	Options  []string `json:"options,omitempty" jsonschema:"what may be answered"`
+	Times    int      `json:"times,omitempty" jsonschema:"how often; 0 is once"`
+}
+
+func asks(ctx context.Context, call *sdk.Call, in askIn) (*sdk.Result, error) {
+	fmt.Fprintln(call.Output(), "begun")
+	var said []string
+	for range max(in.Times, 1) {
+		answer, err := call.Ask(ctx, in.Question, in.Options...)
+		switch {
+		case errors.Is(err, sdk.ErrNobody):
+			return nil, sdk.Errorf("%v", err)
+		case err != nil:
+			return nil, err
+		}
+		said = append(said, answer)
+	}
+	return &sdk.Result{Text: strings.Join(said, "\n")}, nil
+}
+
+type historyIn struct {
+	Most int `json:"most,omitempty" jsonschema:"how many messages"`
+}
+
+func history(ctx context.Context, call *sdk.Call, in historyIn) (*sdk.Result, error) {
+	said, err := call.History(ctx, in.Most)
+	if err != nil {
+		return nil, sdk.Errorf("%v", err)
+	}
+	var b strings.Builder
+	for _, m := range said {
+		fmt.Fprintf(&b, "%s %d %.20s\n", m.Role, len(m.Text), m.Text)
+	}
+	return &sdk.Result{Text: b.String(), Metadata: len(said)}, nil
 }
