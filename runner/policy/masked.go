@@ -1,0 +1,30 @@
+package policy
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Masked returns those of some files that no call may read, whatever it is and
+// whoever is asked: a sandbox shows them to no program. A file that a person
+// could allow is not among them. Files are named relative to the workspace.
+func (e *Engine) Masked(ctx context.Context, files []string) ([]string, error) {
+	if !e.reader.enforced.byPath && !e.reader.enforced.listed {
+		return nil, nil
+	}
+	r, err := e.reading(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var masked []string
+	for _, name := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if o, more := r.of(ctx, e.context.Workspace.resolve(name, opRead)); more && o.action == v1alpha1.ActionDeny {
+			masked = append(masked, name)
+		}
+	}
+	return masked, nil
+}

@@ -1,0 +1,202 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+// home is where a contained program finds its home folder: empty, and gone with
+// the sandbox.
+const home = "/home/agent"
+
+// systemPath is where a contained program's own programs are looked for besides
+// its mounts: a sandbox shows /usr and nothing else of the host's programs.
+var systemPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// Place is where the tools of a run are held.
+type Place struct {
+	// Workspace is the root of the run's files.
+	Workspace string
+	// Masked are folders of which no tool may see anything, and ReadOnly those
+	// that none may change, wherever a mount would show them.
+	Masked, ReadOnly []string
+}
+
+// Profiles says how each tool is to be contained, by call name. Tools of our own
+// program are one process: each of them is held as loosely as the loosest of
+// them asks for, unless it declares variables of its own.
+func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
+	all := map[string]*spec.Profile{}
+	var errs []error
+	shared := &spec.Profile{}
+	for i := range tools {
+		d := &tools[i]
+		if d.Spec.Isolation.Minimum == v1alpha1.IsolationNone || d.Spec.Source.Container != nil {
+			continue
+		}
+		p, err := d.profile(at)
+		if err != nil {
+			errs = append(errs, reason.New(reason.IsolationUnavailable, "tool %q: %w", d.Name, err).
+				WithHint("check spec.source and spec.isolation.mounts of the Tool"))
+			continue
+		}
+		if d.Spec.Source.Builtin != nil && len(d.Spec.Env) == 0 && plain(d) {
+			loosen(shared, p)
+			p = shared
+		}
+		all[d.Name] = p
+	}
+	return all, errors.Join(errs...)
+}
+
+// plain tools ask for nothing but access to the run's files.
+func plain(d *Definition) bool {
+	return len(d.Spec.Isolation.Mounts) == 0 && d.Spec.Network.Mode == v1alpha1.NetworkNone && !d.Spec.Isolation.Fresh
+}
+
+// loosen makes a profile allow what another one allows.
+func loosen(p, other *spec.Profile) {
+	if p.Workspace == "" {
+		*p = *other
+		return
+	}
+	if other.Access == spec.AccessReadWrite {
+		p.Access = other.Access
+	}
+	more := func(a, b int64) int64 { // 0 is no limit
+		if a == 0 || b == 0 {
+			return 0
+		}
+		return max(a, b)
+	}
+	l, o := &p.Limits, other.Limits
+	l.Memory, l.CPU, l.Pids = more(l.Memory, o.Memory), more(l.CPU, o.CPU), more(l.Pids, o.Pids)
+	l.Scratch = max(l.Scratch, o.Scratch)
+}
+
+func (d *Definition) profile(at Place) (*spec.Profile, error) {
+	p := &spec.Profile{
+		Workspace: at.Workspace, Access: spec.Access(d.Spec.WorkspaceAccess), Network: spec.Network(d.Spec.Network.Mode),
+		Home: home, Masked: within(at.Masked, at.Workspace), ReadOnly: within(at.ReadOnly, at.Workspace),
+	}
+	if p.Network == spec.NetworkProxy {
+		p.Allow = slices.Clone(d.Spec.Network.Allow)
+	}
+	for _, m := range d.Spec.Isolation.Mounts {
+		if err := mountable(m.Path); err != nil {
+			return nil, err
+		}
+		p.Mounts = append(p.Mounts, spec.Mount{Source: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
+		p.Masked = append(p.Masked, within(at.Masked, m.Path)...)
+	}
+	for _, path := range d.programFiles() {
+		if !shown(path, at.Workspace, p.Mounts) {
+			p.Mounts = append(p.Mounts, spec.Mount{Source: path})
+		}
+	}
+	if len(d.Spec.Env) > 0 {
+		p.Group = d.Name // its secrets are in its processes' environment
+	}
+	l := d.Spec.Limits
+	p.Limits = spec.Limits{Pids: l.Pids}
+	if l.Memory != nil {
+		p.Limits.Memory = l.Memory.Value()
+	}
+	if l.CPU != nil {
+		p.Limits.CPU = l.CPU.MilliValue()
+	}
+	return p, nil
+}
+
+// programFiles are the files that a command names: the program, and scripts
+// among its arguments.
+func (d *Definition) programFiles() []string {
+	var command []string
+	switch s := d.Spec.Source; {
+	case s.Plugin != nil:
+		command = s.Plugin.Command
+	case s.Exec != nil:
+		command = s.Exec.Command
+	}
+	var files []string
+	for _, arg := range command {
+		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
+			files = append(files, filepath.Clean(arg))
+		}
+	}
+	return files
+}
+
+// shown says whether programs see a path without a mount of its own.
+func shown(path, workspace string, mounts []spec.Mount) bool {
+	if below(path, "/usr") || below(path, workspace) {
+		return true
+	}
+	return slices.ContainsFunc(mounts, func(m spec.Mount) bool { return below(path, m.Source) })
+}
+
+// closed are the folders of which no mount may show anything: with them a program
+// reaches the host. Admission says so of the words of a manifest, this of the
+// file that they lead to.
+var closed = []string{"/proc", "/sys", "/dev", "/run", "/var/run"}
+
+func mountable(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", path, err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", path, err)
+	}
+	if mode := info.Mode(); !mode.IsDir() && !mode.IsRegular() {
+		return fmt.Errorf("mount %s: it is neither a folder nor a file", path)
+	}
+	for _, dir := range closed {
+		if real == "/" || below(real, dir) {
+			return fmt.Errorf("mount %s: it leads to %s, which would open the sandbox", path, real)
+		}
+	}
+	return nil
+}
+
+// within returns those of some paths that lie in a folder.
+func within(paths []string, dir string) []string {
+	var in []string
+	for _, p := range paths {
+		if below(p, dir) {
+			in = append(in, p)
+		}
+	}
+	return in
+}
+
+func below(path, dir string) bool {
+	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}
+
+// held is the environment of a contained program: the base variables as the
+// sandbox has them, and the declared ones.
+func held(p *spec.Profile, declared []string) []string {
+	path := append([]string(nil), systemPath...)
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !slices.Contains(path, dir) && filepath.IsAbs(dir) && shown(filepath.Clean(dir), p.Workspace, p.Mounts) && !below(dir, p.Workspace) {
+			path = append(path, dir)
+		}
+	}
+	env := []string{"PATH=" + strings.Join(path, ":"), "HOME=" + home, "TMPDIR=/tmp"}
+	for _, name := range []string{"LANG", "TZ"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return append(env, declared...)
+}
