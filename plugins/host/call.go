@@ -116,7 +116,7 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 	r.wish = func(a *toolpb.Ask) { w.grant(asking, a) }
 	go func() { // sending, too, may block on a program that does not read
 		defer close(f.over)
-		stream, err := p.client.Call(rpc, req.wire(ticket))
+		stream, err := p.client.Call(rpc, req.wire(ticket), grpc.ForceCodecV2(p.codec))
 		if err != nil {
 			r.err = err
 			return
@@ -224,14 +224,12 @@ func (r CallRequest) limit() int64 {
 
 // reception collects what a call sends.
 type reception struct {
-	limit int64
 	// wish is told what the call asks for; it does not block.
 	wish func(*toolpb.Ask)
 
-	mu      sync.Mutex
-	on      func(Event)
-	text    []byte
-	dropped int64
+	mu   sync.Mutex
+	on   func(Event)
+	text keeper
 	// progress is the newest: what a call that is cut off may have to show of
 	// its output.
 	progress string
@@ -244,14 +242,15 @@ func newReception(req CallRequest, on func(Event)) *reception {
 	if on == nil {
 		on = func(Event) {}
 	}
-	return &reception{limit: req.limit(), on: on, wish: func(*toolpb.Ask) {}}
+	return &reception{text: keeper{limit: int(req.limit())}, on: on, wish: func(*toolpb.Ask) {}}
 }
 
 // receive reads to the end of the stream: any number of events, one result,
 // nothing after it.
 func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent]) {
+	var f frame
 	for {
-		e, err := stream.Recv()
+		err := stream.RecvMsg(&f)
 		switch {
 		case errors.Is(err, io.EOF) && r.res == nil:
 			r.err = broken("the call ended without a result")
@@ -265,10 +264,15 @@ func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent])
 			r.res, r.err = nil, broken("it sent more after the result of a call")
 			return
 		}
-		switch e := e.GetEvent().(type) {
+		if f.output {
+			r.add(f.chunk)
+			f.free()
+			continue
+		}
+		switch e := f.event.GetEvent().(type) {
 		case *toolpb.CallEvent_Progress:
 			r.show(tail(e.Progress.GetText(), toolpb.MaxProgress))
-		case *toolpb.CallEvent_Output:
+		case *toolpb.CallEvent_Output: // with something in it that we do not know
 			r.add(e.Output.GetChunk())
 		case *toolpb.CallEvent_Ask:
 			r.wish(e.Ask)
@@ -283,14 +287,9 @@ func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent])
 func (r *reception) add(chunk []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if room := r.limit - int64(len(r.text)); int64(len(chunk)) > room {
-		r.dropped += int64(len(chunk)) - room
-		chunk = chunk[:room]
-	}
-	if len(chunk) == 0 {
+	if chunk = r.text.add(chunk); len(chunk) == 0 {
 		return
 	}
-	r.text = append(r.text, chunk...)
 	if r.on != nil {
 		r.on(Event{Output: chunk})
 	}
@@ -314,8 +313,8 @@ func (r *reception) mute() {
 
 func (r *reception) result(w *toolpb.Result) *CallResult {
 	res := &CallResult{
-		Text: strings.ToValidUTF8(string(r.text), "\uFFFD"), Signal: excerpt(w.GetSignal()), Title: head(w.GetTitle(), maxTitle),
-		Writes: w.GetWrites(), IsError: w.GetIsError(), Code: excerpt(w.GetCode()), Dropped: r.dropped + max(w.GetDroppedBytes(), 0),
+		Text: r.text.string(), Signal: excerpt(w.GetSignal()), Title: head(w.GetTitle(), maxTitle),
+		Writes: w.GetWrites(), IsError: w.GetIsError(), Code: excerpt(w.GetCode()), Dropped: r.text.dropped + max(w.GetDroppedBytes(), 0),
 	}
 	if res.IsError && res.Code == "" {
 		res.Code = codeTool
@@ -344,7 +343,7 @@ func (r *reception) stopped() *CallResult { return r.soFar(codeCancelled) }
 // Nobody knows what the call did.
 func (r *reception) soFar(code string) *CallResult {
 	r.mu.Lock()
-	text, dropped := strings.ToValidUTF8(string(r.text), "\uFFFD"), r.dropped
+	text, dropped := r.text.string(), r.text.dropped
 	r.mu.Unlock()
 	return &CallResult{Text: r.whole(text), IsError: true, Code: code, Dropped: dropped, Writes: true}
 }

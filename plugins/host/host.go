@@ -62,6 +62,7 @@ type Plugin struct {
 	guard  *guard
 	conn   *grpc.ClientConn
 	client toolpb.ToolClient
+	codec  codec
 	tools  []ToolInfo
 	stderr *stderrTail
 	dir    string
@@ -91,7 +92,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	}
 	tail := &stderrTail{sink: opts.Stderr, ended: make(chan struct{})}
 	p := &Plugin{
-		name: opts.Name, dir: dir, guard: newGuard(tail), stderr: tail,
+		name: opts.Name, dir: dir, guard: newGuard(tail), stderr: tail, codec: newCodec(),
 		starter: make(chan struct{}), closed: make(chan struct{}),
 	}
 	p.calls.flights = map[uint64]*flight{}
@@ -157,11 +158,14 @@ func (p *Plugin) shakeHands(ctx context.Context, opts Options) (string, error) {
 	}
 }
 
-// watch ends the program's calls when it dies, and the program when its
-// connection does: the socket's file is gone, so it cannot be reached again.
+// watch ends the program's calls when it dies: the socket's file is gone, so it
+// cannot be reached again. Nobody may close a program that has died by itself,
+// so its folder goes too.
 func (p *Plugin) watch() {
 	<-p.guard.exited
 	_ = p.conn.Close()
+	<-p.starter
+	_ = os.RemoveAll(p.dir)
 }
 
 // Tools returns what the program serves, as it said when it was started.

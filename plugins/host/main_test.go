@@ -106,6 +106,11 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 		return s.Send(result(&toolpb.Result{
 			Text: strings.Repeat("é", 8<<20), IsError: true, Title: strings.Repeat("t", 5000), MetadataJson: []byte("{"), DroppedBytes: -5, Signal: "\x1b[2Jx",
 		}))
+	case "200 MB":
+		chunk := []byte(strings.Repeat("0123456789abcde\n", 2<<10))
+		for range 200 << 20 / len(chunk) {
+			_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Output{Output: &toolpb.Output{Chunk: chunk}}})
+		}
 	case "strange wishes":
 		wish := func(a *toolpb.Ask) { _ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Ask{Ask: a}}) }
 		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Ask{}})
