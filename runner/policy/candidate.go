@@ -77,6 +77,8 @@ func (e *Engine) readCandidates(ctx context.Context, j *judged, in *input) []Can
 			paths = append(paths, e.context.Workspace.resolve(name, opRead))
 		}
 	}
+	kept, _ := e.shown(ctx, j, in, r)
+	paths = append(paths, kept...)
 	var all []Candidate
 	for _, rules := range [][]*rule{e.reader.enforced.calls[v1alpha1.ActionDeny], e.reader.enforced.calls[v1alpha1.ActionAsk]} {
 		for _, rule := range rules {

@@ -72,6 +72,8 @@ type Engine struct {
 	tools   map[string]*judged
 	// reader judges the reading of single files, whichever tool reads them.
 	reader *judged
+	// tracked are the files that git may show.
+	tracked *tracked
 	// fixed are the variables that stay the same for the run.
 	fixed map[string]any
 
@@ -105,7 +107,9 @@ type group struct {
 
 // NewEngine makes the judge of one agent's calls in one run.
 func NewEngine(policies []*Compiled, c Context) *Engine {
-	e := &Engine{context: c, tools: map[string]*judged{}, calls: map[string]int{}, denials: c.Denials}
+	e := &Engine{
+		context: c, tools: map[string]*judged{}, tracked: &tracked{listings: map[string]*listing{}}, calls: map[string]int{}, denials: c.Denials,
+	}
 	maps.Copy(e.calls, c.Calls)
 	policies = slices.Clone(policies)
 	slices.SortStableFunc(policies, func(a, b *Compiled) int { return strings.Compare(a.name, b.name) })

@@ -10,7 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-func put(t *testing.T, root string, names ...string) {
+func put(t testing.TB, root string, names ...string) {
 	t.Helper()
 	for _, n := range names {
 		p := filepath.Join(root, n)

@@ -133,8 +133,10 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 		return o
 	}
 	byReader := e.reader.enforced.byPath && (in.facts.script.Dynamic || len(in.facts.paths) > 0 || len(in.facts.script.Trees) > 0)
-	trees := in.facts.shell && len(in.facts.script.Trees) > 0 && (byReader || j.enforced.byPath || j.enforced.listed)
-	if !byReader && !trees {
+	paths := e.reader.enforced.byPath || j.enforced.byPath || j.enforced.listed
+	trees := paths && in.facts.shell && len(in.facts.script.Trees) > 0
+	repositories := paths && len(in.facts.script.Repositories) > 0
+	if !byReader && !trees && !repositories {
 		return o
 	}
 	r, err := e.reading(ctx)
@@ -164,7 +166,30 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	if trees {
 		e.reachTrees(ctx, j, in, r, stricter)
 	}
+	if repositories {
+		e.reachRepositories(ctx, j, in, r, stricter)
+	}
 	return o
+}
+
+// reachRepositories judges the files that git has kept as the files themselves.
+func (e *Engine) reachRepositories(ctx context.Context, j *judged, in *input, r *reading, stricter func(outcome, string)) {
+	base := j.enforced.outcome(ctx, j, in.on(), true)
+	paths, all := e.shown(ctx, j, in, r)
+	for _, p := range paths {
+		where := p.Raw + " is in the repository, so name the files that git shall show behind --"
+		if x := j.enforced.outcome(ctx, j, in.on(p), true); rank(x.action) > rank(base.action) {
+			stricter(x, where)
+		}
+		if x, more := r.of(ctx, p); more {
+			stricter(x, where)
+		}
+	}
+	if !all {
+		if x, more := r.anyFile(ctx); more {
+			stricter(x, "nobody knows which files the repository holds")
+		}
+	}
 }
 
 func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *reading, stricter func(outcome, string)) {

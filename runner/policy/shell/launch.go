@@ -56,6 +56,7 @@ func git(a *analyser, name string, args []word, sc *scope) {
 		return
 	}
 	a.gitArguments(sub.text, rest, inner)
+	a.repository(sub.text, rest, inner)
 	if sub.text == "grep" || sub.text == "archive" {
 		a.tree([]word{{text: ".", known: true}}, inner)
 	}
@@ -189,6 +190,7 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 		case sub == "mv":
 			a.read(w.text, sc)
 			a.write(w.text, sc)
+			a.tree([]word{w}, sc)
 		case sub == "rm":
 			a.write(w.text, sc)
 		case sub == "apply" || sub == "am":
@@ -202,7 +204,7 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 			repository = repository || strings.Trim(w.text, "0123456789") != "" // no number of --depth
 		default:
 			a.operand(w.text, sc)
-			if _, file, ok := strings.Cut(w.text, ":"); ok && file != "" {
+			if _, file, ok := strings.Cut(w.text, ":"); ok && file != "" && !strings.Contains(w.text, "://") {
 				a.read(file, sc) // of a commit, or of the index
 			}
 		}

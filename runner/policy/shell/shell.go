@@ -64,6 +64,8 @@ type Facts struct {
 	// copies, packs, moves or removes them. They stand in another list, too, unless
 	// the command starts in the current folder of its own accord.
 	Trees []string `json:"trees,omitempty"`
+	// Repositories that commands of git work on.
+	Repositories []Repository `json:"repositories,omitempty"`
 	// Hosts that are named in arguments.
 	Hosts []string `json:"hosts,omitempty"`
 	// Network says that a command can open a connection.

@@ -1,0 +1,158 @@
+package shell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Repository is one that a command of git works on.
+type Repository struct {
+	// Dir is where git begins to look for it.
+	Dir string `json:"dir"`
+	// Named says that Dir is the repository, and git looks nowhere else.
+	Named bool `json:"named,omitempty"`
+	// Content says that the command shows what files hold, or writes it elsewhere,
+	// without naming each of them.
+	Content bool `json:"content,omitempty"`
+	// Paths are what it is limited to, relative to Dir; none are all.
+	Paths []string `json:"paths,omitempty"`
+}
+
+// repository notes the repositories of a command of git. A folder that is not
+// known matters only to one that shows content.
+func (a *analyser) repository(sub string, args []word, sc *scope) {
+	shows := gitShows(sub, args)
+	if !shows && !sc.known {
+		return
+	}
+	a.facts.Repositories = append(a.facts.Repositories, Repository{Dir: a.path(".", sc), Content: shows, Paths: gitPaths(sub, args)})
+	// What comes from another one can be shown here.
+	switch sub {
+	case "clone", "fetch", "pull", "remote":
+		for _, w := range args {
+			if w.known && !strings.HasPrefix(w.text, "-") && !strings.Contains(strings.TrimPrefix(w.text, "file://"), ":") {
+				dir := strings.TrimPrefix(w.text, "file://")
+				a.facts.Repositories = append(a.facts.Repositories, Repository{Dir: a.path(dir, sc), Named: true, Content: true})
+			}
+		}
+	}
+}
+
+// gitPaths are the paths that a command is limited to. Only those behind -- are
+// surely none of a commit; what is a pattern may be anything.
+func gitPaths(sub string, args []word) []string {
+	var paths []string
+	behind := sub == "blame"
+	for _, w := range args {
+		switch {
+		case w.known && w.text == "--":
+			behind = true
+		case !behind || sub == "blame" && w.known && strings.HasPrefix(w.text, "-"):
+		case !w.known || w.text == "" || strings.ContainsAny(w.text, `:*?[\`):
+			return nil
+		default:
+			paths = append(paths, w.text)
+		}
+	}
+	return paths
+}
+
+var (
+	// gitQuiet are options with which git tells about commits and names only; a
+	// number behind - is one, too.
+	gitQuiet = strings.Fields(`--oneline --stat --shortstat --numstat --name-only --name-status --summary --dirstat --compact-summary --raw --graph --all
+		--decorate --no-decorate --format --pretty --since --until --after --before --author --committer --grep --abbrev --abbrev-commit --no-abbrev-commit --no-merges
+		--merges --first-parent --reverse --follow --date --branches --tags --remotes --max-count --skip --color --no-color --topo-order --date-order
+		--diff-filter --no-patch --quiet --cached --staged --relative --left-right --cherry-pick --cherry --boundary --no-renames --find-renames --merge-base
+		-s -n -M -C -z -q -i -r -t`)
+	// gitSilent are those of them that keep show and diff from showing content.
+	gitSilent = strings.Fields("--stat --shortstat --numstat --name-only --name-status --summary --dirstat --compact-summary --raw --no-patch --quiet -s -q")
+	// gitStash are options of stash that say what is put away.
+	gitStash = strings.Fields("-m --message -u --include-untracked -k --keep-index --no-keep-index -a --all --index --staged")
+
+	numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-n?\d+$`) })
+	// headOnly is a name that can only be a commit.
+	headOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(HEAD|@)([~^]\d*)*$`) })
+)
+
+// gitShows says whether a command shows what files hold, or writes it elsewhere.
+// An option that is not known may do that.
+func gitShows(sub string, args []word) bool {
+	if slices.ContainsFunc(args, func(w word) bool { return strings.Contains(w.text, "%(raw") }) {
+		return true
+	}
+	switch sub {
+	case "archive", "format-patch", "range-diff", "grep", "blame":
+		return true
+	case "log", "reflog", "whatchanged", "diff-tree":
+		return !only(args, gitQuiet)
+	case "stash":
+		return !only(args, slices.Concat(gitQuiet, gitStash))
+	case "show":
+		return !only(args, gitQuiet) || !has(args, gitSilent) || slices.ContainsFunc(args, func(w word) bool {
+			return !strings.HasPrefix(w.text, "-") && !headOnly().MatchString(w.text) // any other name may be a file's
+		})
+	case "diff":
+		return !only(args, gitQuiet) || !has(args, gitSilent)
+	case "cat-file":
+		return !has(args, []string{"-t", "-s", "-e"}) || len(args) > 2
+	case "worktree":
+		return len(args) == 0 || args[0].text == "add" || !args[0].known
+	case "push":
+		return slices.ContainsFunc(args, func(w word) bool { return strings.HasPrefix(w.text, "/") || strings.HasPrefix(w.text, ".") })
+	case "status":
+		return asks(args, "v", "--verbose")
+	case "commit":
+		return asks(args, "vpi", "--verbose", "--patch", "--interactive")
+	case "add", "checkout", "reset", "restore":
+		return asks(args, "pi", "--patch", "--interactive")
+	case "notes":
+		return asks(args, "Cc", "--reuse-message", "--reedit-message")
+	case "am", "rebase":
+		return asks(args, "", "--show-current-patch")
+	case "fsck":
+		return asks(args, "", "--lost-found")
+	}
+	return false
+}
+
+// only says that all options are among some.
+func only(args []word, among []string) bool {
+	for _, w := range args {
+		name, _, _ := strings.Cut(w.text, "=")
+		switch {
+		case !w.known:
+			return false
+		case name == "--":
+			return true
+		case !strings.HasPrefix(name, "-") || numbered().MatchString(name) || slices.Contains(among, name):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// has says that one of some options is there.
+func has(args []word, options []string) bool {
+	return slices.ContainsFunc(args, func(w word) bool {
+		name, _, _ := strings.Cut(w.text, "=")
+		return slices.Contains(options, name)
+	})
+}
+
+// asks says that an option may be there: a letter in a cluster, or a long one,
+// also cut short.
+func asks(args []word, letters string, long ...string) bool {
+	return slices.ContainsFunc(args, func(w word) bool {
+		switch {
+		case strings.HasPrefix(w.text, "--"):
+			return len(w.text) > 2 && slices.ContainsFunc(long, func(l string) bool { return strings.HasPrefix(l, w.text) })
+		case strings.HasPrefix(w.text, "-"):
+			return letters != "" && strings.ContainsAny(w.text, letters)
+		}
+		return false
+	})
+}
