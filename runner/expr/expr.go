@@ -124,7 +124,7 @@ func (e *Env) compile(s *Source, want *types.Type, noun string) (*Program, error
 	if err := e.checkEnums(checked.NativeRep()); err != nil {
 		return nil, err
 	}
-	p := &Program{env: e, cel: c, ast: checked, want: want, out: Type{cel: out, object: e.objectOf(out)}}
+	p := &Program{env: e, cel: c, ast: checked, want: want, out: e.outcome(checked.NativeRep(), out)}
 	if err := p.bound(); err != nil {
 		return nil, err
 	}

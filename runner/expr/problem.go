@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/spell"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 )
 
 // Error says what is wrong with an expression and where.
@@ -109,6 +110,12 @@ func pathOf(x ast.Expr) string {
 	case ast.SelectKind:
 		if p := pathOf(x.AsSelect().Operand()); p != "" {
 			return p + "." + x.AsSelect().FieldName()
+		}
+	case ast.CallKind:
+		if call := x.AsCall(); call.FunctionName() == operators.Index {
+			if p := pathOf(call.Args()[0]); p != "" && call.Args()[1].Kind() == ast.LiteralKind {
+				return fmt.Sprintf("%s[%v]", p, call.Args()[1].AsLiteral().Value())
+			}
 		}
 	}
 	return ""

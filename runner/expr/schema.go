@@ -31,6 +31,8 @@ type schema struct {
 	OneOf                []json.RawMessage `json:"oneOf"`
 	AnyOf                []json.RawMessage `json:"anyOf"`
 	AllOf                []json.RawMessage `json:"allOf"`
+	Minimum              *float64          `json:"minimum"`
+	Maximum              *float64          `json:"maximum"`
 	MaxLength            *float64          `json:"maxLength"`
 	MaxItems             *float64          `json:"maxItems"`
 	MaxProperties        *float64          `json:"maxProperties"`
@@ -89,7 +91,7 @@ func (c *converter) convert(name string, s *schema, depth int) Type {
 	case "string":
 		return s.text()
 	case "integer":
-		return Int
+		return s.integer()
 	case "number":
 		return Double
 	case "boolean":
@@ -125,7 +127,7 @@ func (s *schema) text() Type {
 	if s.MaxLength != nil && *s.MaxLength > 0 && *s.MaxLength < math.MaxInt32 {
 		t.max = uint64(*s.MaxLength)
 	}
-	for _, v := range s.Enum {
+	for _, v := range s.values() {
 		text, ok := v.(string)
 		if !ok {
 			t.enum = nil
@@ -135,6 +137,46 @@ func (s *schema) text() Type {
 	}
 	return t
 }
+
+// values are the only ones the schema admits, where it lists them.
+func (s *schema) values() []any {
+	if len(s.Const) == 0 {
+		return s.Enum
+	}
+	var v any
+	if json.Unmarshal(s.Const, &v) != nil {
+		return nil
+	}
+	return []any{v}
+}
+
+func (s *schema) integer() Type {
+	var only []int64
+	for _, v := range s.values() {
+		f, ok := v.(float64)
+		if !ok || !exact(f) {
+			return Int
+		}
+		only = append(only, int64(f))
+	}
+	if len(only) > 0 {
+		return Numbers(only...)
+	}
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	if s.Minimum != nil && exact(*s.Minimum) {
+		least = int64(*s.Minimum)
+	}
+	if s.Maximum != nil && exact(*s.Maximum) {
+		most = int64(*s.Maximum)
+	}
+	if least > most || least == math.MinInt64 && most == math.MaxInt64 {
+		return Int
+	}
+	return Range(least, most)
+}
+
+// exact says whether a number is an integer that is written without loss.
+func exact(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1<<53 }
 
 func (c *converter) array(name string, s *schema, depth int) Type {
 	elem := Dyn
@@ -297,7 +339,7 @@ func (t Type) number(n json.Number) any {
 		return i
 	}
 	// 9.0 and 9e0 are integers too, as long as they are exact.
-	if err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+	if err == nil && exact(f) {
 		return int64(f)
 	}
 	if err != nil {

@@ -17,6 +17,8 @@ type Type struct {
 	elem *Type
 	// enum lists the only values a string can have.
 	enum []string
+	// span are the only values an integer can have; nil is any.
+	span *span
 	// max bounds the length of a string, list or map; 0 is unknown.
 	max uint64
 }
@@ -42,6 +44,16 @@ func Map(of Type) Type { return Type{cel: types.NewMapType(types.StringType, of.
 // Enum is a string that has one of the given values. Literals compared with it
 // are checked when an expression is compiled.
 func Enum(values ...string) Type { return Type{cel: types.StringType, enum: values} }
+
+// Range is an integer from least to most.
+func Range(least, most int64) Type {
+	return Type{cel: types.IntType, span: &span{least: least, most: most}}
+}
+
+// Numbers is an integer that has one of the given values.
+func Numbers(values ...int64) Type {
+	return Type{cel: types.IntType, span: &span{least: slices.Min(values), most: slices.Max(values), only: values}}
+}
 
 // Max bounds the length of a string, list or map, for the static bound of cost.
 // An evaluation with longer values must be counted (Input.Large).
@@ -77,6 +89,9 @@ func (t Type) Plain() (description string, ok bool) {
 		return "", false
 	}
 	description = fmt.Sprintf("%s %d %q", typeName(t.cel), t.max, t.enum)
+	if t.span != nil {
+		description += fmt.Sprint(" of ", *t.span)
+	}
 	if t.elem == nil {
 		return description, t.cel == nil || t.cel.Kind() != types.StructKind
 	}
