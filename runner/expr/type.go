@@ -82,6 +82,24 @@ func (t Type) Field(name string) (Type, bool) {
 	return f.Type, ok
 }
 
+// Names adds the names that members of a value can have, as JSON writes them, at
+// any depth; false when it can hold others.
+func (t Type) Names(into map[string]bool) bool {
+	switch {
+	case t.object != nil:
+		all := true
+		for _, f := range t.object.fields {
+			known := into[f.key]
+			into[f.key] = true
+			all = (known || f.Type.Names(into)) && all
+		}
+		return all
+	case t.elem != nil:
+		return t.cel.Kind() == types.ListKind && t.elem.Names(into)
+	}
+	return t.cel != nil && t.cel.Kind() != types.DynKind && t.cel.Kind() != types.MapKind
+}
+
 // Plain describes a type that holds no object, so that two of one description
 // are the same to every expression; false for any other type.
 func (t Type) Plain() (description string, ok bool) {
