@@ -202,17 +202,7 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	o := e.reach(ctx, j, in, j.enforced.outcome(ctx, j, in, false))
 	var rewritten json.RawMessage
 	if len(o.redactions) > 0 && o.action != v1alpha1.ActionDeny {
-		rewritten, err = redactArgs(call.Args, o.redactions)
-		if err != nil {
-			o = outcome{action: v1alpha1.ActionDeny, rule: o.redactions[0].id, message: "the redaction failed: " + err.Error()}
-		} else if string(rewritten) != string(call.Args) {
-			o, in, err = e.again(ctx, j, call, rewritten, o)
-			if err != nil {
-				o = outcome{action: v1alpha1.ActionDeny, rule: "default/error", message: err.Error()}
-			}
-		} else {
-			rewritten = nil
-		}
+		o, in, rewritten = e.redact(ctx, j, in, call, o)
 	}
 	d = message.Decision{Action: message.Action(o.action), Rule: o.rule, Message: o.message, Risk: string(j.tool.risk()), Warnings: o.warnings}
 	if o.action != v1alpha1.ActionDeny {
@@ -229,6 +219,38 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	return d
 }
 
+// redact rewrites a call and judges it again. The arguments are nil when nothing
+// was taken away.
+func (e *Engine) redact(ctx context.Context, j *judged, in *input, call message.ToolCall, o outcome) (outcome, *input, json.RawMessage) {
+	failed := func(rule, message string, err error) (outcome, *input, json.RawMessage) {
+		return outcome{action: v1alpha1.ActionDeny, rule: rule, message: message + err.Error()}, in, nil
+	}
+	if o.action == v1alpha1.ActionRedact {
+		lets, err := redactArgs(call.Args, o.certain)
+		if err != nil {
+			return failed(o.rule, "the redaction failed: ", err)
+		}
+		if string(lets) == string(call.Args) {
+			// A rule that takes nothing away lets nothing run.
+			redactions := o.redactions
+			o = e.reach(ctx, j, in, j.enforced.outcome(ctx, j, in, true))
+			o.redactions = redactions
+		}
+	}
+	rewritten, err := redactArgs(call.Args, o.redactions)
+	if err != nil {
+		return failed(o.redactions[0].id, "the redaction failed: ", err)
+	}
+	if string(rewritten) == string(call.Args) {
+		return o, in, nil
+	}
+	second, changed, err := e.again(ctx, j, call, rewritten, o)
+	if err != nil {
+		return failed("default/error", "", err)
+	}
+	return second, changed, rewritten
+}
+
 // again judges a rewritten call: deny and ask count, once.
 func (e *Engine) again(ctx context.Context, j *judged, call message.ToolCall, args json.RawMessage, first outcome) (outcome, *input, error) {
 	call.Args = args
@@ -240,6 +262,7 @@ func (e *Engine) again(ctx context.Context, j *judged, call message.ToolCall, ar
 	if failed != nil && second.action != v1alpha1.ActionDeny {
 		second = *failed
 	}
+	second = e.reach(ctx, j, in, second)
 	if rank(second.action) > rank(first.action) {
 		return second, in, nil
 	}
@@ -291,24 +314,45 @@ func (e *Engine) HiddenTools() []string {
 	return hidden
 }
 
+const builtinShell = "bash"
+
+// always says that every call of the tool is denied: by a rule that always holds,
+// by a list, or because nothing could allow it or have it asked about.
 func (g *group) always(t *Tool) bool {
-	for _, r := range g.calls[v1alpha1.ActionDeny] {
-		if r.spec.When == "" && !r.broken {
-			return true
-		}
+	if slices.ContainsFunc(g.calls[v1alpha1.ActionDeny], (*rule).holds) {
+		return true
 	}
-	for _, p := range g.lists {
-		for i := len(p.entries) - 1; i >= 0; i-- {
-			en := &p.entries[i]
-			if !en.concerns(t.names()) {
-				continue
-			}
-			if en.pattern == "*" && en.action == v1alpha1.ActionDeny {
-				return true
-			}
-			break
-		}
+	if slices.ContainsFunc(g.lists, func(p *Compiled) bool { return denied(p.entries, t.names()) }) {
+		return true
 	}
-	return g.def == v1alpha1.DefaultDeny && len(g.lists) == 0 && len(g.calls[v1alpha1.ActionAllow]) == 0 &&
-		len(g.calls[v1alpha1.ActionAsk]) == 0 && len(g.calls[v1alpha1.ActionRedact]) == 0
+	if g.def != v1alpha1.DefaultDeny || slices.ContainsFunc(g.calls[v1alpha1.ActionAsk], (*rule).possible) {
+		return false
+	}
+	lifted := func(r *rule) bool { return lifts(r, t) && r.possible() }
+	if slices.ContainsFunc(g.calls[v1alpha1.ActionAllow], lifted) || slices.ContainsFunc(g.calls[v1alpha1.ActionRedact], lifted) {
+		return false
+	}
+	// What is not known of a script is asked about where it could be denied.
+	if t.Builtin == builtinShell && (slices.ContainsFunc(g.calls[v1alpha1.ActionDeny], (*rule).possible) || len(g.lists) > 0) {
+		return false
+	}
+	return !slices.ContainsFunc(g.lists, func(p *Compiled) bool { return p.softens(t) })
+}
+
+// holds says that a rule's condition is always true.
+func (r *rule) holds() bool {
+	if r.when == nil || r.broken {
+		return !r.broken && !r.negated
+	}
+	value, constant := r.when.Constant()
+	return constant && value != r.negated
+}
+
+// possible says that a rule's condition could be true.
+func (r *rule) possible() bool {
+	if r.when == nil || r.broken {
+		return !r.negated
+	}
+	value, constant := r.when.Constant()
+	return !constant || value != r.negated
 }

@@ -17,6 +17,8 @@ type outcome struct {
 	warnings []string
 	// redactions that hold, whatever the action is.
 	redactions []*rule
+	// certain are those of them that let the call run, if they take something away.
+	certain []*rule
 }
 
 // truth evaluates a rule's condition. An error is returned as such: it denies.
@@ -49,6 +51,10 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 				failed = first(failed, g.failure(r, err))
 			} else if t != expr.False {
 				o.redactions = append(o.redactions, r)
+				if t == expr.True && lifts(r, j.tool) {
+					// One that nobody knows to hold takes values away, but lets nothing run.
+					o.certain = append(o.certain, r)
+				}
 			}
 		}
 	}
@@ -61,11 +67,10 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 	if o.action == v1alpha1.ActionAsk {
 		return o
 	}
-	for _, r := range o.redactions {
-		if lifts(r, j.tool) {
-			o.action, o.rule, o.message = v1alpha1.ActionRedact, r.id, r.explain(ctx, in, j, "removes values from")
-			return o
-		}
+	if len(o.certain) > 0 {
+		r := o.certain[0]
+		o.action, o.rule, o.message = v1alpha1.ActionRedact, r.id, r.explain(ctx, in, j, "removes values from")
+		return o
 	}
 	if allowed != nil {
 		allowed.redactions = o.redactions

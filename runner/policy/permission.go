@@ -141,6 +141,31 @@ func unknown(entries []entry, names []string) verdict {
 	return ""
 }
 
+// denied says that a list denies everything a tool can do: an entry for all of it
+// denies, and no later one says anything else.
+func denied(entries []entry, names []string) bool {
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := &entries[i]
+		if !e.concerns(names) {
+			continue
+		}
+		if e.action != v1alpha1.ActionDeny || e.pattern == "*" {
+			return e.action == v1alpha1.ActionDeny
+		}
+	}
+	return false
+}
+
+// softens says that the list could allow a call of the tool, or have it asked about.
+func (c *Compiled) softens(t *Tool) bool {
+	return slices.ContainsFunc(c.entries, func(e entry) bool {
+		if e.action == v1alpha1.ActionAllow {
+			return t.risk() != v1alpha1.RiskR3 && e.concerns(t.names())
+		}
+		return e.action == v1alpha1.ActionAsk && e.concerns(append(t.names(), "read", "edit", externalDirectory))
+	})
+}
+
 // judge returns what one policy's list says about a call: one action, the
 // strictest of what it says about each thing the call does.
 func (c *Compiled) judge(t *Tool, f *facts) verdict {
@@ -218,6 +243,9 @@ func (c *Compiled) judgeCommands(names []string, f *facts) verdict {
 	}
 	if len(f.script.Commands) == 0 {
 		// Nothing found is never allowed.
+		if denied(c.entries, names) {
+			return v1alpha1.ActionDeny
+		}
 		return v1alpha1.ActionAsk
 	}
 	return v

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -216,6 +217,7 @@ func (c *compiler) checkRule(path string, r *v1alpha1.Rule, tools []*Tool) {
 	if r.Action == v1alpha1.ActionAsk && r.On == v1alpha1.OnResult {
 		c.report(Problem{Path: path + ".action", Message: "nobody can be asked about a result: it is withheld", Suggestion: "write deny or redact", Warning: true})
 	}
+	c.checkRedacted(path, r, tools)
 	if r.Action != v1alpha1.ActionRedact && r.Redact != nil {
 		c.report(Problem{Path: path + ".redact", Message: fmt.Sprintf("redact has no meaning with action %s", r.Action), Warning: true})
 	}
@@ -229,6 +231,29 @@ func (c *compiler) checkRule(path string, r *v1alpha1.Rule, tools []*Tool) {
 				Suggestion: "list R3 in match.risks if it should", Warning: true,
 			})
 			return
+		}
+	}
+}
+
+// checkRedacted tells of a field that no call can have. It may still stand in a
+// text that is JSON, so that it is no error.
+func (c *compiler) checkRedacted(path string, r *v1alpha1.Rule, tools []*Tool) {
+	if r.Redact == nil || len(r.Redact.Fields) == 0 || r.On == v1alpha1.OnResult || tools[0].Name == "" {
+		return
+	}
+	known := map[string]bool{}
+	for _, t := range tools {
+		if !c.environment(t).args.Names(known) {
+			return
+		}
+	}
+	for i, f := range r.Redact.Fields {
+		first, _, _ := strings.Cut(f, ".")
+		if !known[first] {
+			c.report(Problem{
+				Path: fmt.Sprintf("%s.redact.fields[%d]", path, i), Message: fmt.Sprintf("no tool of the rule has an argument %s", f),
+				Suggestion: expr.Nearest(first, slices.Collect(maps.Keys(known))), Warning: true,
+			})
 		}
 	}
 }
