@@ -57,15 +57,23 @@ func TestAQuestionIsShownCleaned(t *testing.T) {
 	t.Parallel()
 	p := start(t, exe(t), "serve-fixtures")
 	var got host.Question
+	var shown []string
 	_, err := p.Call(t.Context(), host.CallRequest{
 		Tool: "asks", Args: []byte(`{"question":"delete\u001b[2J it?\nreally","options":["\u001b]0;x\u0007yes","no"]}`),
 		Ask: func(_ context.Context, q host.Question) (string, error) { got = q; return "no", nil },
-	}, nil)
+	}, func(e host.Event) {
+		if e.Progress != "" {
+			shown = append(shown, e.Progress)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(host.Question{Text: "delete it?\nreally", Options: []string{"yes", "no"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"asks: delete it?\nreally", "asked: delete it?\nreally\nanswered: no"}, shown); diff != "" {
+		t.Errorf("what watchers see (-want +got):\n%s", diff)
 	}
 }
 

@@ -35,7 +35,8 @@ type CallRequest struct {
 	MaxOutput int64
 	// Ask puts a question of the call to a person and returns the answer, one of
 	// the options where there are some. Its error is told to the tool as the reason
-	// why nobody answers. Its context ends with the call. Nil: nobody is there.
+	// why nobody answers. Its context ends with the call. The question and what
+	// came of it are progress of the call. Nil: nobody is there.
 	Ask func(ctx context.Context, q Question) (string, error)
 	// History returns what has been said in the run, at most the newest of that
 	// number unless it is 0, the oldest of them first. Nil: the run gives none.
@@ -112,7 +113,7 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 	r := newReception(req, on)
 	asking, enough := context.WithCancel(ctx)
 	defer enough() // who is asked for a call that is over is let go
-	w := &wisher{plugin: p, req: &req, ticket: ticket}
+	w := &wisher{plugin: p, req: &req, ticket: ticket, tell: r.tell}
 	r.wish = func(a *toolpb.Ask) { w.grant(asking, a) }
 	go func() { // sending, too, may block on a program that does not read
 		defer close(f.over)
@@ -299,6 +300,15 @@ func (r *reception) show(progress string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.progress = progress
+	if r.on != nil {
+		r.on(Event{Progress: progress})
+	}
+}
+
+// tell shows watchers what is no output of the tool.
+func (r *reception) tell(progress string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.on != nil {
 		r.on(Event{Progress: progress})
 	}

@@ -28,7 +28,8 @@ func output(chunk string) *toolpb.CallEvent {
 // same thing, or as a mistake by both.
 func FuzzFrame(f *testing.F) {
 	for _, e := range []*toolpb.CallEvent{
-		output(""), output("text"), output(strings.Repeat("x", 300)), {},
+		output(""), output("text"), output(strings.Repeat("x", 300)),
+		{},
 		{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: "p"}}},
 		{Event: &toolpb.CallEvent_Result{Result: &toolpb.Result{Text: "r"}}},
 		{Event: &toolpb.CallEvent_Ask{Ask: &toolpb.Ask{Id: 1}}},

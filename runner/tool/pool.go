@@ -20,6 +20,9 @@ import (
 // PoolOptions are what a Pool needs.
 type PoolOptions struct {
 	Launcher *sandbox.Launcher
+	// After is the clock by which a program that died waits before it is started
+	// again; nil is time.After.
+	After func(time.Duration) <-chan time.Time
 }
 
 // Pool holds the processes behind the tools of one run. Tools of the same
@@ -38,6 +41,13 @@ type Pool struct {
 	// knows what the one before it knew. It is asked from the goroutine of a
 	// call; nil is no past.
 	Past func() []Past
+	// Ask puts a question of a tool, in the call of that id, to the person behind
+	// the run. What was asked and answered is told as progress of the call, and so
+	// stands in the journal. Nil: nobody is there.
+	Ask func(ctx context.Context, call string, q host.Question) (string, error)
+	// History returns the newest messages of the run, at most that many unless it
+	// is 0, the oldest of them first, and without secrets. Nil: tools get none.
+	History func(ctx context.Context, most int) ([]host.Message, error)
 
 	// shipped is where our own program is, looked up once: a call asks for it.
 	shipped  func() (string, error)
@@ -55,12 +65,21 @@ type Past struct {
 
 // NewPool returns a pool without processes. Close it.
 func NewPool(o PoolOptions) *Pool {
+	if o.After == nil {
+		o.After = time.After
+	}
 	find := func() (string, error) { return FindProgram(builtin.Program) }
 	return &Pool{PoolOptions: o, shipped: sync.OnceValues(find), programs: map[string]*program{}}
 }
 
 // maxStarts is the first start and two more after crashes.
 const maxStarts = 3
+
+// backOff is how long a program that died waits before it is started again: what
+// killed it, for example a lack of memory, may pass.
+func backOff(starts int) time.Duration {
+	return 100 * time.Millisecond << (2 * (starts - 1)) // 100 ms, 400 ms
+}
 
 // program is one plugin program and its process.
 type program struct {
@@ -218,9 +237,18 @@ func (g *program) start(ctx context.Context) *started {
 	}
 	run := &started{ready: make(chan struct{})}
 	g.current = run
+	before := g.starts
 	g.starts++
 	g.pool.starting.Go(func() {
 		defer close(run.ready)
+		if before > 0 {
+			select {
+			case <-g.pool.After(backOff(before)):
+			case <-ctx.Done():
+				run.err = context.Cause(ctx)
+				return
+			}
+		}
 		run.plugin, run.err = host.Start(ctx, host.Options{Name: g.spec.Argv[0], Launch: g.pool.Launcher.PluginRunner(g.spec)})
 		if run.err != nil {
 			run.err = reason.New(reason.ToolError, "start plugin %s (tools: %s): %w", g.spec.Argv[0], strings.Join(g.tools, ", "), run.err).
@@ -266,6 +294,7 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 	result, err := s.run.plugin.Call(ctx, host.CallRequest{
 		Tool: req.Tool, Args: req.Args, ID: req.Call, Run: req.Run, Agent: req.Agent,
 		Workspace: req.Workspace, Hidden: req.Hidden, Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
+		Ask: s.asker(req.Call), History: s.program.pool.History,
 	}, func(e host.Event) {
 		if e.Progress != "" {
 			progress(e.Progress)
@@ -282,6 +311,15 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 		return Reply{}, reason.New(reason.ToolError, "plugin %s died %d times: %w", s.program.spec.Argv[0], maxStarts, err)
 	}
 	return Reply{Output: fmt.Sprintf("the tool's program died during the call: %v; what the call did until then may or may not have happened", err), Failed: true, Code: message.CodeTool, Writes: true}, nil
+}
+
+// asker asks for a call, or is nil where nobody is there.
+func (s *pluginServer) asker(call string) func(context.Context, host.Question) (string, error) {
+	ask := s.program.pool.Ask
+	if ask == nil {
+		return nil
+	}
+	return func(ctx context.Context, q host.Question) (string, error) { return ask(ctx, call, q) }
 }
 
 // remindTime bounds the telling of the past.
