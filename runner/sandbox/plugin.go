@@ -38,7 +38,7 @@ func (l *Launcher) PluginRunner(spec Spec) func(hclog.Logger, *exec.Cmd, string)
 		}
 		s := spec
 		s.Env, s.Stdin = env, nil
-		p := &plugin{launcher: l, spec: s, socketDir: socketDir}
+		p := &plugin{launcher: l, spec: s, hostDir: socketDir, socketDir: socketDir}
 		p.outR, p.outW = io.Pipe()
 		p.errR, p.errW = io.Pipe()
 		return p, nil
@@ -73,11 +73,13 @@ func isHandshake(kv string) bool {
 
 // plugin is a go-plugin runner.Runner over Start.
 type plugin struct {
-	launcher   *Launcher
-	spec       Spec
-	socketDir  string
-	outR, errR *io.PipeReader
-	outW, errW *io.PipeWriter
+	launcher *Launcher
+	spec     Spec
+	// socketDir is the folder for the socket as the plugin sees it, hostDir the
+	// same folder as we do.
+	socketDir, hostDir string
+	outR, errR         *io.PipeReader
+	outW, errW         *io.PipeWriter
 
 	mu   sync.Mutex
 	proc *Process
@@ -85,9 +87,7 @@ type plugin struct {
 
 // Start implements runner.Runner.
 func (p *plugin) Start(ctx context.Context) error {
-	s := p.spec
-	s.Stdout, s.Stderr = p.outW, p.errW
-	proc, err := p.launcher.Start(ctx, s)
+	proc, err := p.begin(ctx)
 	if err != nil {
 		p.hangUp()
 		return err
@@ -101,6 +101,26 @@ func (p *plugin) Start(ctx context.Context) error {
 	}()
 	return nil
 }
+
+// begin starts the program; in a sandbox, with a folder that both sides see.
+func (p *plugin) begin(ctx context.Context) (*Process, error) {
+	s := p.spec
+	s.Stdout, s.Stderr = p.outW, p.errW
+	r, err := p.launcher.house(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
+			return nil, err
+		}
+		s.Env = append(s.Env[:len(s.Env):len(s.Env)], socketEnv+p.socketDir) // the last one counts
+	}
+	return p.launcher.startIn(ctx, r, s)
+}
+
+// socketEnv tells a plugin where its socket belongs.
+const socketEnv = "PLUGIN_UNIX_SOCKET_DIR="
 
 // hangUp gives the readers their end of file. Only now may go-plugin call Wait:
 // it reads to the end first, and a daemon that held the real pipe would hold it up.
@@ -171,10 +191,11 @@ func (p *plugin) Diagnose(context.Context) string { return "" }
 // PluginToHost implements runner.Runner: the only address a plugin may name is
 // a socket directly inside the folder it was given.
 func (p *plugin) PluginToHost(network, addr string) (string, string, error) {
-	path, err := socketPath(p.socketDir, network, addr)
+	base, err := socketName(p.socketDir, network, addr)
 	if err != nil {
 		return "", "", err
 	}
+	path := filepath.Join(p.hostDir, base)
 	fi, err := os.Lstat(path) // a link could lead to another program's socket
 	if err != nil {
 		return "", "", fmt.Errorf("plugin's socket: %w", err)
@@ -185,8 +206,9 @@ func (p *plugin) PluginToHost(network, addr string) (string, string, error) {
 	return "unix", path, nil
 }
 
-// socketPath checks an address without looking at the disk.
-func socketPath(dir, network, addr string) (string, error) {
+// socketName checks an address without looking at the disk and returns the name
+// of the socket in its folder.
+func socketName(dir, network, addr string) (string, error) {
 	if network != "unix" {
 		return "", fmt.Errorf("plugin listens on network %q, not unix", network)
 	}
@@ -194,7 +216,7 @@ func socketPath(dir, network, addr string) (string, error) {
 	if base == addr || base == "" || base == "." || base == ".." || strings.ContainsAny(base, "/\x00") {
 		return "", fmt.Errorf("plugin's address %q is not directly inside %s", addr, dir)
 	}
-	return filepath.Join(dir, base), nil
+	return base, nil
 }
 
 // HostToPlugin implements runner.Runner. Plugins call nobody, so nothing asks.

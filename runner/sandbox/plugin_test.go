@@ -90,7 +90,7 @@ func TestPluginToHostTakesSocketsInItsFolderOnly(t *testing.T) {
 	if err := os.Symlink("/run/docker.sock", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	p := &plugin{socketDir: dir}
+	p := &plugin{socketDir: dir, hostDir: dir}
 	for _, addr := range []string{"file", "link", "none", "", ".", "..", "../x", "a/b", "\x00"} {
 		if _, got, err := p.PluginToHost("unix", dir+"/"+addr); err == nil {
 			t.Errorf("%q accepted as %q", addr, got)
@@ -112,7 +112,8 @@ func FuzzPluginToHost(f *testing.F) {
 	}
 	f.Add("tcp", "127.0.0.1:1")
 	f.Fuzz(func(t *testing.T, network, addr string) {
-		path, err := socketPath("/run/plugin", network, addr)
+		base, err := socketName("/run/plugin", network, addr)
+		path := filepath.Join("/run/plugin", base)
 		if err == nil && (network != "unix" || filepath.Dir(path) != "/run/plugin" || path != addr || filepath.Clean(path) != path) {
 			t.Errorf("%q %q accepted as %q", network, addr, path)
 		}

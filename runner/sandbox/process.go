@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
 // Spec is a program to start.
@@ -29,6 +31,13 @@ type Spec struct {
 	// Sha256 of the program's file in hex; "" checks nothing. A checked program
 	// is started through the file that was read, not by its name.
 	Sha256 string
+	// Profile is the sandbox to run in; nil is level None. Dir, and the program,
+	// are then those the sandbox shows: the launcher adds the files that Argv names
+	// to the profile's mounts, read-only, and an empty folder at the HOME of Env.
+	// What HTTP clients look for is added to Env for spec.NetworkProxy.
+	Profile *spec.Profile
+	// Fresh is a sandbox of its own, which ends with the program.
+	Fresh bool
 	// Tidy is a program known to end what it has started, and then itself, at a
 	// SIGTERM. It gets one, and not SIGKILL, when the runner dies. Kill is the same.
 	Tidy bool
@@ -59,8 +68,11 @@ const drainWait = time.Second
 
 // Process is a program that was started.
 type Process struct {
+	// proc and tag are those of a program at level None, guest that of one in a
+	// sandbox.
 	proc  *os.Process
 	tag   uint64
+	guest *guest
 	pipes []*os.File
 	copy  sync.WaitGroup
 	stdin *os.File
@@ -74,19 +86,40 @@ type Process struct {
 
 // Start starts a program. The context bounds the start only; end the program by
 // Kill. Start undoes everything when it returns an error.
-func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
+func (l *Launcher) Start(ctx context.Context, s Spec) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := spec.check(); err != nil {
+	r, err := l.house(ctx, &s)
+	if err != nil {
 		return nil, err
 	}
-	path, err := spec.program()
+	return l.startIn(ctx, r, s)
+}
+
+// house makes the sandbox for a program ready; nil is none.
+func (l *Launcher) house(ctx context.Context, s *Spec) (*resident, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if s.Profile == nil {
+		return nil, nil
+	}
+	path, err := s.program()
+	if err != nil {
+		return nil, err
+	}
+	return l.resident(ctx, s, path)
+}
+
+// startIn starts a program in a sandbox that stands, or in none.
+func (l *Launcher) startIn(ctx context.Context, r *resident, s Spec) (*Process, error) {
+	path, err := s.program()
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{dead: make(chan struct{}), done: make(chan struct{})}
-	if err := p.start(ctx, l, spec, path); err != nil {
+	if err := p.start(ctx, l, r, s, path); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	return p, nil
@@ -103,6 +136,9 @@ func (s *Spec) check() error {
 	}
 	if !filepath.IsAbs(s.Dir) {
 		return fmt.Errorf("start %s: the working folder %q is not absolute", s.Argv[0], s.Dir)
+	}
+	if s.Profile != nil {
+		return nil // the folder may exist only inside
 	}
 	if fi, err := os.Stat(s.Dir); err != nil {
 		return fmt.Errorf("start %s: working folder: %w", s.Argv[0], err)
@@ -156,8 +192,23 @@ func executable(path string) error {
 	return nil
 }
 
-// PID returns the program's process id.
-func (p *Process) PID() int { return p.proc.Pid }
+// PID returns the program's process id: for a program in a sandbox, the one it
+// has there.
+func (p *Process) PID() int {
+	if p.guest != nil {
+		return p.guest.pid
+	}
+	return p.proc.Pid
+}
+
+// Unenforced names the declared limits and the layers that this host does not
+// enforce for the program, for example "cpu: no cgroup"; none at level None.
+func (p *Process) Unenforced() []string {
+	if p.guest == nil {
+		return nil
+	}
+	return p.guest.resident.unenforced
+}
 
 // Done is closed when Wait would return.
 func (p *Process) Done() <-chan struct{} { return p.done }
@@ -247,6 +298,9 @@ func (p *Process) finish(l *Launcher) {
 	l.mu.Lock()
 	delete(l.live, p)
 	l.mu.Unlock()
+	if p.guest != nil && p.guest.fresh {
+		p.guest.resident.stop()
+	}
 	close(p.done)
 }
 

@@ -40,7 +40,7 @@ func (l *Launcher) run(ctx context.Context, f func()) error {
 }
 
 // start forks the program and begins to watch it.
-func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string) (err error) {
+func (p *Process) start(ctx context.Context, l *Launcher, r *resident, spec Spec, path string) (err error) {
 	var files []*os.File
 	defer func() {
 		for _, f := range files {
@@ -60,6 +60,9 @@ func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string
 		return err
 	}
 	std, target := files[:3:3], path
+	if r != nil {
+		return p.startInside(ctx, l, r, &spec, path, files)
+	}
 	if spec.Sha256 != "" {
 		f, script, err := l.sums.open(path, spec.Sha256)
 		if err != nil {
@@ -96,6 +99,34 @@ func (p *Process) start(ctx context.Context, l *Launcher, spec Spec, path string
 	return nil
 }
 
+// startInside is start for a program in a sandbox.
+func (p *Process) startInside(ctx context.Context, l *Launcher, r *resident, s *Spec, path string, std []*os.File) error {
+	if s.Sha256 != "" {
+		f, _, err := l.sums.open(path, s.Sha256)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		std = append(std[:3:3], f)
+	}
+	g, err := r.start(ctx, s, path, std)
+	if err != nil {
+		return err
+	}
+	p.guest = g
+	l.mu.Lock()
+	closed := l.closed
+	l.live[p] = struct{}{}
+	l.mu.Unlock()
+	p.feed(s.Stdin)
+	go p.finish(l)
+	if closed { // in the meantime: nobody else will end it
+		p.Kill(0)
+		return errClosed
+	}
+	return nil
+}
+
 // explain turns the errors of execve into sentences.
 func explain(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
@@ -116,6 +147,9 @@ func explain(err error) error {
 
 // reap waits for the program itself.
 func (p *Process) reap() ExitInfo {
+	if p.guest != nil {
+		return <-p.guest.exited
+	}
 	st, err := p.proc.Wait()
 	if err != nil {
 		return ExitInfo{Code: -1, Signal: "unknown (" + err.Error() + ")"}
@@ -131,6 +165,10 @@ func (p *Process) terminate() {
 	select {
 	case <-p.dead:
 	default:
+		if p.guest != nil {
+			p.guest.signal(syscall.SIGTERM)
+			return
+		}
 		_ = syscall.Kill(-p.proc.Pid, syscall.SIGTERM)
 	}
 }

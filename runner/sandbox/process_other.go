@@ -10,10 +10,39 @@ import (
 
 var errLinux = errors.New("agents run on Linux only")
 
-func (p *Process) start(context.Context, *Launcher, Spec, string) error { return errLinux }
+func (p *Process) start(context.Context, *Launcher, *resident, Spec, string) error { return errLinux }
 
 func (p *Process) reap() ExitInfo { return ExitInfo{Code: -1} }
 
 func (p *Process) terminate() {}
 
 func (p *Process) sweep(time.Time) {}
+
+// resident, guest and protection are for Linux only.
+type resident struct{ unenforced []string }
+
+type guest struct {
+	resident *resident
+	pid      int
+	fresh    bool
+}
+
+type protection struct{}
+
+func (l *Launcher) resident(context.Context, *Spec, string) (*resident, error) { return nil, errLinux }
+
+func (r *resident) plugin() (host, inside string, err error) { return "", "", errLinux }
+
+func (r *resident) stop() {}
+
+func (l *Launcher) cachedProbe() probed {
+	return probed{Missing: errLinux.Error(), Hint: "run agentctl on Linux"}
+}
+
+// Probe lists the parts of the containment.
+func (l *Launcher) Probe(context.Context) []Control {
+	return []Control{{Name: "sandbox", Needed: true, Why: errLinux.Error(), Hint: "run agentctl on Linux"}}
+}
+
+// Protect does nothing where nothing runs.
+func (l *Launcher) Protect(context.Context, []string, []string) error { return nil }

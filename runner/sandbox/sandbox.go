@@ -1,69 +1,116 @@
 // Package sandbox starts every program a run needs, as tightly contained as this host can, and ends it as a tree.
 //
-// It is the one place in runner that starts programs. In this version the only
-// level is None: own session and process group, exactly the declared
-// environment, no terminal, no host stdin, death with the runner. What a
-// program can still do at this level: read and write whatever its user may,
-// reach the network, and escape the tree kill by two deliberate steps at once
-// (detaching from its parents and lowering an rlimit; see tree_linux.go). When
-// the runner is killed with SIGKILL the program dies with it; what the program
-// started may then live on until its own pipes break, unless the program is Tidy.
+// It is the one place in runner that starts programs. Level None is an own
+// session and process group, exactly the declared environment, no terminal, no
+// host stdin, death with the runner. What a program can still do there: read and
+// write whatever its user may, reach the network, and escape the tree kill by two
+// deliberate steps at once (detaching from its parents and lowering an rlimit;
+// see tree_linux.go). When the runner is killed with SIGKILL the program dies with
+// it; what the program started may then live on until its own pipes break, unless
+// the program is Tidy.
+//
+// Level Sandbox is a Spec with a Profile: the program runs in a resident sandbox
+// that agentctl-sandbox builds and stays the init of, and that programs of equal
+// profiles share (resident_linux.go). It dies as a whole with the runner.
 package sandbox
 
 import (
+	"context"
 	"errors"
+	"maps"
+	"net"
+	"slices"
 	"sync"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
 // OuterContainer is the one value of AGENTCTL_OUTER_ISOLATION: this machine is
 // itself a container that nobody minds losing.
 const OuterContainer = "container"
 
-// Options say what the user declared about this host.
+// Options say what the user declared about this host, and what a sandbox needs.
 type Options struct {
-	// AllowUnsandboxed lets tools that ask for Sandbox run at level None.
+	// AllowUnsandboxed lets tools that ask for Sandbox run at level None where
+	// this host gives no more.
 	AllowUnsandboxed bool
 	// Outer is the value of AGENTCTL_OUTER_ISOLATION: "" or "container".
 	Outer string
+	// Helper is the path of agentctl-sandbox; "" looks where our own programs are.
+	Helper string
+	// State is a folder in which the answer of the probe is kept until the next
+	// boot; "" probes anew in each process.
+	State string
+	// TempDir holds a folder for each sandbox, with its sockets; "" is the
+	// system's. It must be short: a socket's path ends at 107 bytes.
+	TempDir string
+	// Serve serves the proxy's listener of a sandbox with spec.NetworkProxy until
+	// its context ends, and returns when all it started has ended. The profile
+	// says what is allowed. nil is no proxy: tools that need one are refused.
+	Serve func(ctx context.Context, l net.Listener, p *spec.Profile)
 }
 
 // Launcher starts programs. Its children die when it is closed or its process
 // ends, whatever the reason.
 type Launcher struct {
-	opts Options
-	sums sums
+	opts  Options
+	sums  sums
+	probe func() probed
 
-	mu     sync.Mutex
-	closed bool
-	work   chan func()
-	thread sync.WaitGroup
-	live   map[*Process]struct{}
+	mu        sync.Mutex
+	closed    bool
+	work      chan func()
+	thread    sync.WaitGroup
+	live      map[*Process]struct{}
+	residents map[string]*resident
+	// protected are the paths of Protect, for sandboxes that come later.
+	protected []protection
+	fresh     int
 }
 
 // New returns a Launcher. It starts nothing; Close it when nothing is to be
 // started any more.
 func New(opts Options) *Launcher {
-	return &Launcher{opts: opts, live: map[*Process]struct{}{}}
+	l := &Launcher{opts: opts, live: map[*Process]struct{}{}, residents: map[string]*resident{}}
+	l.probe = sync.OnceValue(l.cachedProbe)
+	return l
 }
 
 // errClosed is returned by Start after Close.
 var errClosed = errors.New("launcher is closed")
 
-// Level returns the tightest level this host gives.
-func (l *Launcher) Level() v1alpha1.IsolationLevel { return v1alpha1.IsolationNone }
+// Level returns the tightest level this host gives. The first call of a boot
+// takes some 10 ms: it is found out by doing it.
+func (l *Launcher) Level() v1alpha1.IsolationLevel {
+	if l.probe().Missing == "" {
+		return v1alpha1.IsolationSandbox
+	}
+	return v1alpha1.IsolationNone
+}
+
+// Grant returns the level at which a tool with this minimum runs here, when
+// Require has accepted it: Sandbox wherever the host gives it, except for a tool
+// that asks for None.
+func (l *Launcher) Grant(minimum v1alpha1.IsolationLevel) v1alpha1.IsolationLevel {
+	if minimum == v1alpha1.IsolationNone {
+		return v1alpha1.IsolationNone
+	}
+	return l.Level()
+}
 
 // Require says whether a tool may run here:
 //
-//	minimum     network   declared                      outcome
-//	None        None,Host any                           nil
-//	Sandbox     None,Host allowed, or outer container   nil: the user answers for the containment
-//	Sandbox     None,Host nothing                       IsolationUnavailable
-//	Container   any       any                           IsolationUnavailable
-//	any         Proxy     any                           IsolationUnavailable: there is no proxy yet
-//	any other   any       any                           IsolationUnavailable
+//	minimum     network     host and user                 outcome
+//	None        None,Host   any                           nil
+//	Sandbox     None,Host   host gives Sandbox            nil
+//	Sandbox     None,Host   allowed, or outer container   nil: the user answers for the containment
+//	Sandbox     None,Host   nothing                       IsolationUnavailable
+//	Sandbox     Proxy       host gives Sandbox            nil
+//	any other   Proxy       any                           IsolationUnavailable: the proxy needs an empty network
+//	Container   any         any                           IsolationUnavailable
+//	any other   any         any                           IsolationUnavailable
 //
 // A wrong value of AGENTCTL_OUTER_ISOLATION fails every tool: a misspelt
 // declaration must not pass for none.
@@ -79,8 +126,11 @@ func (l *Launcher) Require(tool string, minimum v1alpha1.IsolationLevel, network
 	case "", v1alpha1.NetworkNone, v1alpha1.NetworkHost:
 		return nil
 	case v1alpha1.NetworkProxy:
-		return reason.New(reason.IsolationUnavailable, "tool %q needs network mode Proxy, but this version has no proxy", tool).
-			WithHint("set spec.network.mode: Host in the Tool to give it the host's network, or None")
+		if l.opts.Serve != nil && l.Grant(minimum) == v1alpha1.IsolationSandbox {
+			return nil
+		}
+		return reason.New(reason.IsolationUnavailable, "tool %q needs network mode Proxy, but runs at level %s here, where nothing makes it use the proxy", tool, l.Grant(minimum)).
+			WithHint("set spec.isolation.minimum: Sandbox on a host that gives it (see agentctl doctor), or spec.network.mode: Host to give the tool the host's network, or None")
 	}
 	return reason.New(reason.IsolationUnavailable, "tool %q needs network mode %q, which is unknown", tool, network).
 		WithHint("spec.network.mode is None, Proxy or Host")
@@ -92,10 +142,14 @@ func (l *Launcher) requireLevel(tool string, minimum v1alpha1.IsolationLevel) er
 		return nil
 	case "", v1alpha1.IsolationSandbox:
 		if l.opts.AllowUnsandboxed || l.opts.Outer == OuterContainer {
+			return nil // without asking the host: it is not needed
+		}
+		p := l.probe()
+		if p.Missing == "" {
 			return nil
 		}
-		return reason.New(reason.IsolationUnavailable, "tool %q needs isolation Sandbox, but this host gives %s", tool, l.Level()).
-			WithHint("pass --allow-unsandboxed to run it without containment, set AGENTCTL_OUTER_ISOLATION=%s if this machine is itself a throw-away container, or set spec.isolation.minimum: None in the Tool", OuterContainer)
+		return reason.New(reason.IsolationUnavailable, "tool %q needs isolation Sandbox, but this host gives None: %s", tool, p.Missing).
+			WithHint("%s; or pass --allow-unsandboxed to run it without containment, set AGENTCTL_OUTER_ISOLATION=%s if this machine is itself a throw-away container, or set spec.isolation.minimum: None in the Tool", p.Hint, OuterContainer)
 	case v1alpha1.IsolationContainer:
 		return reason.New(reason.IsolationUnavailable, "tool %q needs isolation Container, but this host gives %s: this version starts no containers", tool, l.Level()).
 			WithHint("set spec.isolation.minimum: Sandbox or None in the Tool")
@@ -114,9 +168,14 @@ func (l *Launcher) Close() error {
 	for p := range l.live {
 		ps = append(ps, p)
 	}
+	rs := slices.Collect(maps.Values(l.residents))
 	l.mu.Unlock()
 
 	var wg sync.WaitGroup
+	for _, r := range rs { // first: each takes its programs along
+		wg.Go(r.stop)
+	}
+	wg.Wait()
 	for _, p := range ps {
 		wg.Go(func() { p.Kill(0) })
 	}

@@ -77,6 +77,10 @@ func mark(pid int) uint64 {
 
 // sweep kills until nobody of the tree is left or the deadline passes.
 func (p *Process) sweep(deadline time.Time) {
+	if p.guest != nil {
+		p.guest.sweep(deadline)
+		return
+	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		left := p.members()
 		for _, pid := range left {

@@ -1,0 +1,42 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Helper is the file name of the program that builds sandboxes.
+const Helper = "agentctl-sandbox"
+
+// find returns the path of one of our own programs: beside this program's
+// resolved file, in ../libexec/agentctl, or in AGENTCTL_LIBEXEC. PATH is never
+// searched: whoever can write there could let a tool out.
+func find(name string) (string, error) {
+	var dirs []string
+	if exe, err := os.Executable(); err == nil {
+		if exe, err = filepath.EvalSymlinks(exe); err == nil {
+			dir := filepath.Dir(exe)
+			dirs = append(dirs, dir, filepath.Join(dir, "..", "libexec", "agentctl"))
+		}
+	}
+	if dir := os.Getenv("AGENTCTL_LIBEXEC"); filepath.IsAbs(dir) {
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not in %s", name, strings.Join(dirs, ", "))
+}
+
+// helper returns the path of agentctl-sandbox.
+func (l *Launcher) helper() (string, error) {
+	if l.opts.Helper != "" {
+		return l.opts.Helper, nil
+	}
+	return find(Helper)
+}

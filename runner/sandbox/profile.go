@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+// shown are the folders of the host that every sandbox shows.
+var shown = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
+
+// complete returns the profile with what the program needs to be found inside:
+// the files that its command names, and an empty folder for its HOME. Equal
+// results share a sandbox.
+func complete(s *Spec, path string) spec.Profile {
+	p := *s.Profile
+	p.Mounts = slices.Clone(p.Mounts)
+	named := append([]string{path}, s.Argv[1:]...)
+	for _, file := range named {
+		if !filepath.IsAbs(file) || filepath.Clean(file) != file || visible(&p, file) {
+			continue
+		}
+		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() {
+			p.Mounts = append(p.Mounts, spec.Mount{Source: file})
+		}
+	}
+	if p.Home == "" {
+		if home := lookup(s.Env, "HOME"); spec.CheckPath("home", home) == nil && !visible(&p, home) {
+			p.Home = home
+		}
+	}
+	return p
+}
+
+// visible says whether a path of the host is seen inside anyway.
+func visible(p *spec.Profile, path string) bool {
+	if slices.ContainsFunc(shown, func(dir string) bool { return within(path, dir) }) {
+		return true
+	}
+	if p.Workspace != "" && p.Access != "" && p.Access != spec.AccessNone && within(path, p.Workspace) {
+		return true
+	}
+	return slices.ContainsFunc(p.Mounts, func(m spec.Mount) bool { return within(path, m.At()) })
+}
+
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// lookup returns the value of the last variable of that name, or "".
+func lookup(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// proxyEnv is what HTTP clients look for, for a sandbox whose only way out is
+// the proxy. What the tool declares itself wins.
+func proxyEnv(p *spec.Profile, env []string) []string {
+	if p.Network != spec.NetworkProxy {
+		return env
+	}
+	var more []string
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		if lookup(env, name) == "" {
+			more = append(more, name+"=http://"+spec.ProxyAddress)
+		}
+	}
+	return append(more, env...)
+}
+
+// key tells sandboxes apart.
+func key(p *spec.Profile) string {
+	b, _ := json.Marshal(p) // strings and numbers only
+	return string(b)
+}

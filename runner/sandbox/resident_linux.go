@@ -1,0 +1,630 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+// resident is a sandbox that stands: a helper that is its init, and the socket
+// to talk to it. It lives until the launcher closes, the helper dies, or, when it
+// is fresh, its program ends.
+type resident struct {
+	launcher *Launcher
+	key      string
+	profile  spec.Profile
+	dir      *scratch
+	proc     *os.Process
+	conn     *net.UnixConn
+	tail     *tail
+
+	// ready is closed when the sandbox stands or err says why not.
+	ready      chan struct{}
+	err        error
+	landlock   int
+	unenforced []string
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan *spec.Reply
+	guests  map[uint64]*guest
+	plugins int
+	over    bool
+
+	// giveUp ends the building of the sandbox.
+	giveUp context.CancelFunc
+	// gone is closed when the helper, and with it everything inside, has ended
+	// and nothing of the sandbox is left.
+	gone   chan struct{}
+	ending sync.Once
+	cancel context.CancelFunc
+	serve  sync.WaitGroup
+}
+
+// guest is a program in a sandbox.
+type guest struct {
+	resident *resident
+	id       uint64
+	pid      int
+	fresh    bool
+	exited   chan ExitInfo
+}
+
+// bootTime bounds the building of a sandbox, which takes some 5 ms.
+const bootTime = 10 * time.Second
+
+// answerTime bounds one answer of the helper.
+const answerTime = 10 * time.Second
+
+// errGone is the error of a request to a sandbox that has ended.
+var errGone = errors.New("the sandbox has ended")
+
+// resident returns the sandbox for a program: the one that stands for an equal
+// profile, or a new one.
+func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*resident, error) {
+	profile := complete(s, path)
+	if err := profile.Check(); err != nil {
+		return nil, fmt.Errorf("start %s: its sandbox: %w", path, err)
+	}
+	name := key(&profile)
+	l.mu.Lock()
+	if s.Fresh {
+		l.fresh++
+		name = "fresh " + strconv.Itoa(l.fresh)
+	}
+	if l.closed {
+		l.mu.Unlock()
+		return nil, errClosed
+	}
+	r := l.residents[name]
+	if r == nil {
+		r = &resident{
+			launcher: l, key: name, profile: profile,
+			ready: make(chan struct{}), gone: make(chan struct{}),
+			waiting: map[uint64]chan *spec.Reply{}, guests: map[uint64]*guest{},
+		}
+		l.residents[name] = r
+		var building context.Context
+		building, r.giveUp = context.WithTimeoutCause(context.Background(), bootTime, fmt.Errorf("its sandbox did not stand within %v", bootTime))
+		go r.begin(building)
+	}
+	l.mu.Unlock()
+	select {
+	case <-r.ready:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, r.err)
+	}
+	return r, nil
+}
+
+// begin builds the sandbox. Nobody's context ends it half-way: others wait for
+// the same one.
+func (r *resident) begin(ctx context.Context) {
+	defer r.giveUp()
+	err := r.boot(ctx)
+	if err == nil {
+		err = r.protectAll(ctx)
+	}
+	if err != nil {
+		r.kill()
+		r.err = unavailable(err)
+	}
+	close(r.ready)
+}
+
+// unavailable gives an error of the building of a sandbox its reason.
+func unavailable(err error) error {
+	if _, ok := errors.AsType[*reason.Error](err); ok || errors.Is(err, errClosed) {
+		return err
+	}
+	return reason.New(reason.IsolationUnavailable, "build its sandbox: %w", err).
+		WithHint("agentctl doctor says which part of a sandbox this host does not give")
+}
+
+// boot starts the helper, tells it what to build and waits until it stands.
+func (r *resident) boot(ctx context.Context) (err error) {
+	helper, err := r.launcher.helper()
+	if err != nil {
+		return reason.New(reason.IsolationUnavailable, "build its sandbox: %w", err).
+			WithHint("run make build, or set AGENTCTL_LIBEXEC to the folder that holds %s", Helper)
+	}
+	if r.dir, err = newScratch(r.launcher.opts.TempDir); err != nil {
+		return err
+	}
+	boot := spec.Boot{
+		Version: spec.Version, Profile: r.profile, Root: r.dir.root(), Sockets: r.dir.sockets(),
+		UID: os.Getuid(), GID: os.Getgid(),
+	}
+	boot.Profile.ReadOnly, boot.Profile.Masked = nil, nil // they come in pieces
+	boot.Profile.Group = ""                               // the helper has no use for it
+	first, err := spec.Encode(&boot)
+	if err != nil {
+		return err
+	}
+	if err := r.fork(ctx, helper); err != nil {
+		return err
+	}
+	stands := make(chan *spec.Reply, 1)
+	listener := make(chan *os.File, 1)
+	r.waiting[0] = stands
+	go r.listen(listener)
+	if err := r.write(first, nil); err != nil {
+		return r.explain(err)
+	}
+	reply, err := r.await(ctx, 0, stands)
+	if err != nil {
+		return err
+	}
+	r.landlock, r.unenforced = reply.Landlock, reply.Unenforced
+	return r.open(listener)
+}
+
+// fork starts the helper as init of its own namespaces, on the launcher's thread.
+func (r *resident) fork(ctx context.Context, helper string) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make a socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "helper")
+	defer func() { _, _ = ours.Close(), theirs.Close() }()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return fmt.Errorf("watch the socket: %w", err)
+	}
+	r.conn = conn.(*net.UnixConn)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	t, errs, err := newTail()
+	if err != nil {
+		return err
+	}
+	r.tail = t
+	defer func() { _ = errs.Close() }()
+	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, errs, theirs}, Sys: namespaces(r.profile.Network)}
+	var forkErr error
+	if err := r.launcher.run(ctx, func() {
+		r.proc, forkErr = os.StartProcess(helper, []string{Helper}, attr)
+	}); err != nil {
+		return err
+	}
+	if forkErr != nil {
+		return diagnose(forkErr)
+	}
+	return nil
+}
+
+// namespaces are those of a sandbox. The user keeps its number, so that files
+// belong to the same one inside and outside; the capabilities are the helper's,
+// for its own mounts, and no program's.
+func namespaces(n spec.Network) *syscall.SysProcAttr {
+	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
+	if n != spec.NetworkHost {
+		flags |= unix.CLONE_NEWNET
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags: flags, Setsid: true, Pdeathsig: syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+		// Without ambient ones a user who is not root has none after execve.
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN},
+	}
+}
+
+// listen reads what the helper says until it ends, and clears up after it.
+func (r *resident) listen(listener chan<- *os.File) {
+	buf, oob := make([]byte, maxReply), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, oobn, flags, _, err := r.conn.ReadMsgUnix(buf, oob)
+		if err != nil || n == 0 || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+			break
+		}
+		for _, f := range received(oob[:oobn]) {
+			select {
+			case listener <- f:
+			default:
+				_ = f.Close() // only one was announced
+			}
+		}
+		m, err := spec.DecodeReply(buf[:n])
+		if err != nil {
+			break
+		}
+		r.hear(m)
+	}
+	close(listener)
+	r.end()
+}
+
+// maxReply bounds a message of the helper.
+const maxReply = 32 << 10
+
+// received returns the descriptors that came with a message.
+func received(oob []byte) []*os.File {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil
+	}
+	var out []*os.File
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			out = append(out, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	return out
+}
+
+// hear hands a message to whoever waits for it.
+func (r *resident) hear(m *spec.Reply) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m.Exited {
+		if g := r.guests[m.ID]; g != nil {
+			g.exited <- exitInfo(m) // room for one, and only one comes
+			delete(r.guests, m.ID)
+		}
+		return
+	}
+	if c := r.waiting[m.ID]; c != nil {
+		c <- m
+		delete(r.waiting, m.ID)
+	}
+}
+
+func exitInfo(m *spec.Reply) ExitInfo {
+	if m.Signal != 0 {
+		return ExitInfo{Code: -1, Signal: syscall.Signal(m.Signal).String()}
+	}
+	return ExitInfo{Code: m.Code}
+}
+
+// end clears up when the helper does not answer any more: it is killed, and the
+// kernel ends everything inside.
+func (r *resident) end() {
+	r.launcher.mu.Lock()
+	if r.launcher.residents[r.key] == r {
+		delete(r.launcher.residents, r.key)
+	}
+	r.launcher.mu.Unlock()
+	if r.proc != nil {
+		_ = r.proc.Kill()
+		_, _ = r.proc.Wait() // returns when all processes of the namespace have gone
+	}
+	r.mu.Lock()
+	r.over = true
+	for id, c := range r.waiting {
+		close(c)
+		delete(r.waiting, id)
+	}
+	for id, g := range r.guests {
+		g.exited <- ExitInfo{Code: -1, Signal: syscall.SIGKILL.String()}
+		delete(r.guests, id)
+	}
+	cancel := r.cancel
+	r.mu.Unlock()
+	if r.conn != nil {
+		_ = r.conn.Close()
+	}
+	if cancel != nil {
+		cancel()
+	}
+	r.serve.Wait()
+	r.tail.close()
+	r.dir.remove()
+	r.ending.Do(func() { close(r.gone) })
+}
+
+// stop ends the sandbox with everything inside, and waits for it.
+func (r *resident) stop() {
+	r.giveUp()
+	<-r.ready
+	r.kill()
+}
+
+func (r *resident) kill() {
+	if r.conn == nil || r.proc == nil { // it never stood: nobody listens
+		r.end()
+		return
+	}
+	_ = r.proc.Kill() // harmless when it has been waited for
+	<-r.gone          // the socket ends with the helper, and listen with the socket
+}
+
+// write sends a message with descriptors.
+func (r *resident) write(b []byte, files []*os.File) error {
+	var oob []byte
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, f := range files {
+			fds[i] = int(f.Fd()) //nolint:staticcheck // pipes of programs are blocking anyway
+		}
+		oob = unix.UnixRights(fds...)
+	}
+	if err := r.conn.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
+		return err
+	}
+	_, _, err := r.conn.WriteMsgUnix(b, oob, nil)
+	return err
+}
+
+// ask sends a request and returns the answer. An error of the helper is one.
+func (r *resident) ask(ctx context.Context, m *spec.Request, files []*os.File, g *guest) (*spec.Reply, error) {
+	c := make(chan *spec.Reply, 1)
+	r.mu.Lock()
+	if r.over {
+		r.mu.Unlock()
+		return nil, errGone
+	}
+	r.last++
+	m.ID = r.last
+	r.waiting[m.ID] = c
+	if g != nil {
+		g.id = m.ID
+		r.guests[m.ID] = g
+	}
+	r.mu.Unlock()
+	forget := func() {
+		r.mu.Lock()
+		delete(r.waiting, m.ID)
+		delete(r.guests, m.ID)
+		r.mu.Unlock()
+	}
+	b, err := spec.Encode(m)
+	if err == nil {
+		err = r.write(b, files)
+	}
+	if err != nil {
+		forget()
+		return nil, r.explain(err)
+	}
+	reply, err := r.await(ctx, m.ID, c)
+	if err != nil && g != nil {
+		forget()
+	}
+	return reply, err
+}
+
+// await waits for an answer.
+func (r *resident) await(ctx context.Context, id uint64, c chan *spec.Reply) (*spec.Reply, error) {
+	t := time.NewTimer(answerTime)
+	defer t.Stop()
+	var err error
+	select {
+	case m, ok := <-c:
+		switch {
+		case !ok:
+			return nil, r.explain(errGone)
+		case m.Error != "":
+			return m, &refusal{m.Error, syscall.Errno(m.Errno)}
+		}
+		return m, nil
+	case <-t.C:
+		err = fmt.Errorf("the sandbox did not answer within %v", answerTime)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	r.mu.Lock()
+	delete(r.waiting, id)
+	r.mu.Unlock()
+	return nil, err
+}
+
+// explain adds the helper's last words to an error of the connection.
+func (r *resident) explain(err error) error {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
+		err = errGone
+	}
+	if words := r.tail.String(); words != "" {
+		return fmt.Errorf("%w: %s", err, words)
+	}
+	return err
+}
+
+// refusal is what the helper could not do.
+type refusal struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e *refusal) Error() string { return e.text }
+
+func (e *refusal) Unwrap() error {
+	if e.errno == 0 {
+		return nil
+	}
+	return e.errno
+}
+
+// open takes the listener of the proxy and lets it be served.
+func (r *resident) open(listener <-chan *os.File) error {
+	if r.profile.Network != spec.NetworkProxy {
+		return nil
+	}
+	if r.launcher.opts.Serve == nil {
+		return errors.New("nobody serves its proxy")
+	}
+	var f *os.File
+	select {
+	case f = <-listener: // it came with the answer that has been heard
+	default:
+	}
+	if f == nil {
+		return errors.New("the helper opened no listener for the proxy")
+	}
+	defer func() { _ = f.Close() }()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return fmt.Errorf("watch the proxy's listener: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		cancel()
+		_ = l.Close()
+		return errGone
+	}
+	r.cancel = cancel
+	r.serve.Go(func() {
+		defer func() { _ = l.Close() }()
+		r.launcher.opts.Serve(ctx, l, &r.profile)
+	})
+	return nil
+}
+
+// start starts a program inside.
+func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.File) (*guest, error) {
+	g := &guest{resident: r, fresh: s.Fresh, exited: make(chan ExitInfo, 1)}
+	m := &spec.Request{Op: spec.OpStart, Path: path, Argv: s.Argv, Env: proxyEnv(&r.profile, s.Env), Dir: s.Dir, Checked: s.Sha256 != ""}
+	reply, err := r.ask(ctx, m, files, g)
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.errno != 0 && refused.text == refused.errno.Error() {
+		return nil, inside(explain(refused.errno))
+	}
+	if err != nil {
+		if ctx.Err() != nil && g.id != 0 { // it may start in a moment, and nobody will know it
+			g.sweep(time.Now().Add(sweepTime))
+		}
+		return nil, err
+	}
+	g.pid = reply.PID
+	return g, nil
+}
+
+// inside says where a program was not found, for it may well exist outside.
+func inside(err error) error {
+	return fmt.Errorf("in its sandbox: %w", err)
+}
+
+// signal sends a signal to the program's group.
+func (g *guest) signal(sig syscall.Signal) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSignal, Program: g.id, Signal: int(sig)}, nil, nil)
+}
+
+// sweep kills the program and all it started.
+func (g *guest) sweep(deadline time.Time) {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSweep, Program: g.id}, nil, nil)
+}
+
+// plugin makes a folder for the socket of one plugin, and says where it is inside.
+func (r *resident) plugin() (host, inside string, err error) {
+	r.mu.Lock()
+	r.plugins++
+	name := strconv.Itoa(r.plugins)
+	r.mu.Unlock()
+	host = filepath.Join(r.dir.sockets(), name)
+	if err := os.Mkdir(host, 0o700); err != nil {
+		return "", "", fmt.Errorf("make a folder for its socket: %w", err)
+	}
+	return host, spec.SocketDir + "/" + name, nil
+}
+
+// protection is one call of Protect.
+type protection struct{ readOnly, masked []string }
+
+// Protect makes paths read-only or unreadable in every sandbox, those that stand
+// and those that come: for paths that were not there when a sandbox was built,
+// because the workspace is copied behind the first model request. Call it before
+// programs that are not trusted with them run. What does not exist, or is not
+// seen in a sandbox, is left out there. Anything else that goes wrong is an
+// error, and that sandbox must not be used.
+func (l *Launcher) Protect(ctx context.Context, readOnly, masked []string) error {
+	p := protection{readOnly, masked}
+	l.mu.Lock()
+	l.protected = append(l.protected, p)
+	var rs []*resident
+	for _, r := range l.residents {
+		rs = append(rs, r)
+	}
+	l.mu.Unlock()
+	for _, r := range rs {
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if r.err != nil {
+			continue // nothing runs there
+		}
+		if err := r.protect(ctx, p); err != nil && !errors.Is(err, errGone) {
+			return reason.New(reason.IsolationUnavailable, "protect files in the sandbox: %w", err)
+		}
+	}
+	return nil
+}
+
+// protectAll is Protect for a sandbox that has just been built.
+func (r *resident) protectAll(ctx context.Context) error {
+	r.launcher.mu.Lock()
+	ps := append([]protection{{r.profile.ReadOnly, r.profile.Masked}}, r.launcher.protected...)
+	r.launcher.mu.Unlock()
+	for _, p := range ps {
+		if err := r.protect(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxProtect bounds the bytes of paths in one request, and so in its answer.
+const maxProtect = 24 << 10
+
+func (r *resident) protect(ctx context.Context, p protection) error {
+	var m spec.Request
+	size := 0
+	flush := func() error {
+		if size == 0 {
+			return nil
+		}
+		m.Op = spec.OpProtect
+		_, err := r.ask(ctx, &m, nil, nil)
+		m, size = spec.Request{}, 0
+		return err
+	}
+	add := func(list *[]string, path string) error {
+		if size += len(path) + 8; size > maxProtect {
+			if err := flush(); err != nil {
+				return err
+			}
+			size = len(path) + 8
+		}
+		*list = append(*list, path)
+		return nil
+	}
+	for _, path := range p.readOnly {
+		if err := add(&m.ReadOnly, path); err != nil {
+			return err
+		}
+	}
+	for _, path := range p.masked {
+		if err := add(&m.Masked, path); err != nil {
+			return err
+		}
+	}
+	return flush()
+}
