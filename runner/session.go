@@ -372,6 +372,6 @@ func unprepared(err error) error {
 func (s *session) systemPrompt() string {
 	return prompt.System{
 		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles, Admit: s.admitContext(),
 	}.Text()
 }

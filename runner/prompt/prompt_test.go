@@ -62,6 +62,20 @@ func TestContextFileIsCutAndBinaryIsLeftOut(t *testing.T) {
 	}
 }
 
+func TestAContextFileIsAdmittedFirst(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, ".git", "HEAD"), "ref")
+	write(t, filepath.Join(root, "A.md"), "secret above")
+	write(t, filepath.Join(root, "part", "A.md"), "secret")
+	write(t, filepath.Join(root, "part", "B.md"), "a key")
+	text := System{Source: filepath.Join(root, "part"), ContextFiles: []string{"A.md", "B.md", "NONE.md"}, Admit: func(file, text string) (string, bool) {
+		return strings.ReplaceAll(text, "key", "[redacted]"), filepath.Base(file) == "B.md"
+	}}.Text()
+	if strings.Contains(text, "secret") || !strings.Contains(text, "a [redacted]") {
+		t.Errorf("got %s", text)
+	}
+}
+
 func TestFill(t *testing.T) {
 	inputs := map[string]json.RawMessage{"name": json.RawMessage(`"${inputs.other} $x"`), "list": json.RawMessage(`[1,2]`)}
 	for name, c := range map[string]struct{ reason, text, want, err string }{

@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// RefusedError says that a rule keeps a file from the model.
+type RefusedError struct {
+	// Rule as policy/rule.
+	Rule    string
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("it is refused by %s: %s", e.Rule, e.Message)
+}
+
+// Load judges a file that the runner reads on its own behalf, and returns what
+// of its text a model may see. A file that read would be denied, or asked about,
+// is refused with a *RefusedError, or a *WithheldError for its text; one that is
+// refused only because everything is, is not. A file in the workspace's own
+// repository that lies above the workspace is refused where a rule denies it.
+func (e *Engine) Load(ctx context.Context, file, text string) (out string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = "", fmt.Errorf("judge the file: %v", r)
+		}
+	}()
+	r, err := e.reading(ctx)
+	if err != nil {
+		return "", err
+	}
+	file = strings.TrimPrefix(file, filepath.Clean(e.context.Workspace.Root)+"/") // as a call would name it
+	p := e.context.Workspace.resolve(file, opRead)
+	if o, more := r.of(ctx, p); more && (o.action == v1alpha1.ActionDeny || p.InWorkspace || !e.context.Workspace.belongs(p)) {
+		return "", &RefusedError{o.rule, o.message}
+	}
+	if len(e.reader.enforced.after) == 0 {
+		return text, nil
+	}
+	args, err := json.Marshal(map[string]string{"path": file})
+	if err != nil {
+		return "", fmt.Errorf("judge the file: %w", err)
+	}
+	in, err := e.input(e.reader, message.ToolCall{ID: "load", Tool: e.reader.tool.Name, Args: args})
+	if err != nil {
+		return "", fmt.Errorf("judge the file: %w", err)
+	}
+	result := &message.ToolResult{Text: text}
+	in.result(result)
+	if result, err = e.review(ctx, e.reader, in, result); err != nil {
+		return "", err
+	}
+	return result.Text, nil
+}
+
+// belongs says that a path is, behind its links, in the repository around the
+// workspace.
+func (w Workspace) belongs(p Path) bool {
+	repo, ok := findRepository(realPath(w.Root), false)
+	return ok && inside(p.Real, repo.tree)
+}
