@@ -63,6 +63,12 @@ type Grant struct {
 	// Permission and Pattern as a policy's permissions list has them.
 	Permission string `json:"permission,omitempty"`
 	Pattern    string `json:"pattern,omitempty"`
+	// Dir is the folder in which a command runs, relative to the workspace; "" is
+	// the workspace itself.
+	Dir string `json:"dir,omitempty"`
+	// Within is what a command may change, as a pattern of paths such as src/*; ""
+	// is nothing.
+	Within string `json:"within,omitempty"`
 	// Tool and When as a policy's rules have them.
 	Tool string `json:"tool,omitempty"`
 	When string `json:"when,omitempty"`

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,7 +42,7 @@ func (j *judged) remember(in *input) (grants []message.Grant, once string) {
 	}
 	switch {
 	case f.shell:
-		return f.rememberScript(j.tool.Name)
+		return f.rememberScript(in, j.tool.Name)
 	case pathOps[j.tool.Builtin] != "" && len(f.paths) > 0:
 		return f.rememberPaths(j.tool)
 	}
@@ -52,24 +54,61 @@ var kept = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i
 
 func relative(p, root string) string { return strings.TrimPrefix(strings.TrimPrefix(p, root), "/") }
 
-// rememberScript takes each command by as many words as say what it is.
-func (f *facts) rememberScript(tool string) ([]message.Grant, string) {
+// rememberScript takes each command by as many words as say what it is, and binds
+// it to the folder it runs in and to those that the script changes.
+func (f *facts) rememberScript(in *input, tool string) ([]message.Grant, string) {
 	s := &f.script
 	switch {
 	case s.Dynamic && len(s.Reasons) > 0:
 		return nil, "only the run can tell what it does: " + s.Reasons[0]
 	case s.Dynamic || len(s.Commands) == 0:
 		return nil, "only the run can tell what it does"
-	case len(s.Redirects) > 0:
-		return nil, "it redirects to or from a file"
+	case slices.ContainsFunc(s.Redirects, func(r shell.Redirect) bool { return !r.Write }):
+		return nil, "it redirects from a file"
+	}
+	dir, once := f.startsIn(in)
+	if once != "" {
+		return nil, once
+	}
+	patterns, once := f.patterns()
+	if once != "" {
+		return nil, once
+	}
+	places, once := f.changes(dir)
+	if once != "" {
+		return nil, once
+	}
+	if len(patterns)*len(places) > grantLimit {
+		return nil, "it changes too much"
 	}
 	var grants []message.Grant
+	for _, pattern := range patterns {
+		g := message.Grant{Permission: tool, Pattern: pattern, Dir: dir}
+		if len(places) == 0 {
+			grants = add(grants, g)
+		}
+		for _, g.Within = range places {
+			grants = add(grants, g)
+		}
+	}
+	return grants, ""
+}
+
+// grantLimit bounds what one approval is remembered as: a person is to read it.
+const grantLimit = 64
+
+// patterns are the commands of a script.
+func (f *facts) patterns() (patterns []string, once string) {
+	s := &f.script
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		words, once := c.kind()
+		if c.Name == "cd" && len(s.Commands) > 1 {
+			continue // that is the folder of the others
+		}
+		pattern, words, once := c.pattern(len(s.Writes) > 0)
 		switch {
 		case once != "":
-		case len(words) == 1 && s.Network:
+		case words == 1 && s.Network:
 			once = c.Name + " reaches other hosts"
 		case len(s.Hosts) > 0:
 			once = "it reaches " + s.Hosts[0]
@@ -77,118 +116,97 @@ func (f *facts) rememberScript(tool string) ([]message.Grant, string) {
 		if once != "" {
 			return nil, once
 		}
-		pattern := strings.Join(words, " ")
-		if len(words) == arity(c.Argv) {
-			pattern += " *"
-		}
-		grants = add(grants, message.Grant{Permission: tool, Pattern: pattern})
+		patterns = add(patterns, pattern)
 	}
-	return grants, ""
+	return patterns, ""
 }
 
-// kind returns the words that say what a command is.
-func (c *command) kind() (words []string, once string) {
-	switch {
-	case len(c.Argv) == 0 || c.Name == shell.Unknown:
-		return nil, "only the run can tell which command it is"
-	case len(c.Wrappers) > 0:
-		return nil, c.Wrappers[0] + " starts other programs"
-	case len(c.Env) > 0:
-		return nil, "it sets " + c.Env[0] + " for " + c.Name
-	case c.elsewhere || strings.Contains(c.program(), "/"):
-		return nil, c.Argv[0] + " is a program that may be changed"
-	case starters()[version().ReplaceAllString(c.Name, "")]:
-		return nil, c.Name + " runs whatever it is given"
-	}
-	if o := slices.IndexFunc(c.Argv, writesOutput); c.Name == "git" && o > 0 {
-		return nil, "it writes to a file by " + strconv.Quote(c.Argv[o])
-	}
-	words = slices.Clone(c.Argv[:min(arity(c.Argv), len(c.Argv))])
-	words[0] = c.Name
-	for i, w := range words {
-		if w == "" || strings.ContainsAny(w, " \t\n*?") || i > 0 && w[0] == '-' {
-			return nil, strconv.Quote(w) + " is no plain word"
-		}
-	}
-	if len(words) > 1 && slices.Contains(starting[c.Name], words[1]) {
-		return nil, c.Name + " " + words[1] + " runs whatever it is given"
-	}
-	return words, ""
-}
-
-// writesOutput says whether an option makes a command of git that shows write a
-// file instead; git accepts it cut short.
-func writesOutput(arg string) bool {
-	name, _, _ := strings.Cut(arg, "=")
-	return len(name) > 3 && strings.HasPrefix("--output", name)
-}
-
-// version is what may stand behind the name of a program: python3.12.
-var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[-.]?[0-9][0-9.]*$`) })
-
-// arity is the number of words that say what a command is.
-func arity(argv []string) int {
-	name := path.Base(argv[0])
-	if len(argv) > 1 && slices.Contains(threeWords[name], argv[1]) || slices.Contains(threeWords[name], "") {
-		return 3
-	}
-	if slices.Contains(twoWords, name) {
-		return 2
-	}
-	return 1
-}
-
-// twoWords are programs that are many programs in one.
-var twoWords = []string{
-	"git", "hg", "svn", "jj", "gh", "glab",
-	"npm", "pnpm", "yarn", "pip", "pip3", "pipx", "poetry", "uv", "conda", "gem", "bundle", "rake", "composer", "cargo", "rustup", "go", "dotnet",
-	"mvn", "gradle", "make", "just", "task", "cmake", "meson", "bazel", "nx", "turbo",
-	"docker", "podman", "nerdctl", "kubectl", "helm", "kind", "k3d", "minikube", "oc", "argocd", "flux", "istioctl",
-	"terraform", "tofu", "pulumi", "vault", "consul", "nomad", "packer", "vagrant", "fly", "heroku", "vercel", "netlify", "wrangler", "firebase", "supabase",
-	"apt", "apt-get", "apk", "dnf", "yum", "pacman", "brew", "snap", "flatpak", "systemctl", "service", "journalctl",
-}
-
-// threeWords are those whose second word is no more than a group; "" is any.
-var threeWords = map[string][]string{
-	"npm": {"run"}, "pnpm": {"run"}, "yarn": {"run"},
-	"docker":  {"compose", "container", "image", "volume", "network", "buildx", "builder", "system", "context"},
-	"podman":  {"compose", "container", "image", "volume", "network", "system"},
-	"git":     {"remote", "stash", "submodule", "worktree", "bisect", "notes", "lfs"},
-	"kubectl": {"config", "rollout", "auth"},
-	"aws":     {""}, "gcloud": {""}, "az": {""}, "doctl": {""}, "oci": {""}, "ibmcloud": {""}, "aliyun": {""}, "hcloud": {""}, "scw": {""},
-}
-
-// starters are interpreters and wrappers: to allow one is to allow everything.
-// A name stands here without its version.
-var starters = sync.OnceValue(func() map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq(`
-		sh bash zsh dash ksh mksh ash fish csh tcsh pwsh powershell rbash busybox toybox
-		python pypy ipython node nodejs deno bun ruby jruby irb perl php lua luajit tclsh wish expect guile racket scheme
-		R Rscript julia java jshell groovy scala kotlin ghci runghc erl escript elixir iex ocaml clojure bb osascript swift tsx ts-node
-		awk gawk mawk nawk sed ed ex vi vim nvim emacs nano gdb lldb sqlite sqlite3 psql mysql m4 dc
-		sudo doas su runuser pkexec env nohup nice ionice chrt taskset timeout setsid stdbuf unbuffer script time command builtin exec eval
-		xargs parallel watch entr find fd trap source . alias chroot unshare nsenter strace ltrace perf ssh mosh rsync tmux screen
-		npx bunx uvx pnpx dlx flock at batch crontab systemd-run start-stop-daemon man less more git-shell
-		proot fakeroot fakechroot firejail bwrap numactl cpulimit valgrind setarch linux32 linux64 prlimit choom faketime dbus-run-session dbus-launch xvfb-run
-		rlwrap direnv dotenv dotenvx op doppler aws-vault chamber envdir envchain sem gosu su-exec tini dumb-init catatonit s6-setuidgid setuidgid chpst
-		hyperfine chronic ifne ts tsp nq run-parts ssh-agent gpg-agent systemd-inhibit caffeinate qemu-x86_64 qemu-aarch64 wine wine64 box64 ld.so ld-linux
-		nix nix-shell guix mise asdf rbenv pyenv nodenv goenv jenv volta corepack nvm fnm rvm pipenv hatch pdm rye pixi micromamba mamba lerna concurrently nodemon
-		elvish nu xonsh osh ysh oil rc es yash sbcl clisp csi chicken gosh racket octave gnuplot maxima gp raku perl6 rakudo crystal zig nim dart flutter mix lein sbt
-		gradlew mvnw bazelisk vimdiff view rview rvim gvim vimtutor emacsclient kak hx helix joe pico micro busctl dbus-send logrotate fzf tig lazygit gitui k9s ranger mc
-	`) {
-		m[name] = true
-	}
-	return m
+// moves is a script that begins by going into a folder. Only there it is certain
+// that everything else runs in it.
+var moves = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*cd +([A-Za-z0-9_.][A-Za-z0-9_./-]*) *&&`)
 })
 
-// starting are the commands of programs that run something else, or decide what
-// will be run later.
-var starting = map[string][]string{
-	"git": {"config", "bisect", "filter-branch", "submodule", "difftool", "mergetool", "rebase"}, "go": {"run", "generate", "tool"}, "cargo": {"run"}, "dotnet": {"run"},
-	"npm": {"exec", "x", "config", "set"}, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "dlx", "node"}, "uv": {"run", "tool"}, "poetry": {"run"}, "pipx": {"run"}, "conda": {"run"}, "bundle": {"exec"},
-	"docker": {"run", "exec"}, "podman": {"run", "exec"}, "nerdctl": {"run", "exec"}, "kubectl": {"run", "exec", "debug", "attach"}, "gh": {"alias", "extension"}, "oc": {"exec", "rsh", "run"},
-	"nomad": {"exec"}, "vagrant": {"ssh"}, "rustup": {"run"},
+// startsIn is the folder in which the commands of a script run.
+func (f *facts) startsIn(in *input) (dir, once string) {
+	args := in.args()
+	dir, _ = args["workdir"].(string)
+	text, _ := args["command"].(string)
+	moved := 0
+	for i := range f.script.Commands {
+		switch f.script.Commands[i].Name {
+		case "cd", "chdir", "pushd", "popd":
+			moved++
+		}
+	}
+	if moved > 0 {
+		m := moves().FindStringSubmatch(text)
+		rest := strings.ReplaceAll(text, "&&", "")
+		if m == nil || moved > 1 || dir != "" || strings.Contains(rest, "&") {
+			return "", "it changes the folder on the way"
+		}
+		dir = m[1]
+	}
+	if dir == "" {
+		return "", ""
+	}
+	if !filepath.IsAbs(dir) {
+		dir = f.root + "/" + dir
+	}
+	dir = filepath.Clean(dir)
+	if !inside(dir, f.root) || realPath(dir) != realPath(f.root)+strings.TrimPrefix(dir, f.root) {
+		return "", "it runs outside the workspace, or behind a link"
+	}
+	return relative(dir, f.root), ""
+}
+
+// changes are the places of what a script writes and deletes, and of what its
+// unknown programs are told to use.
+func (f *facts) changes(dir string) (places []string, once string) {
+	unknown := false
+	for i := range f.script.Commands {
+		c := &f.script.Commands[i]
+		if shell.Known(c.Name) {
+			continue
+		}
+		unknown = true
+		for _, word := range c.Argv[1:] {
+			if _, err := os.Lstat(filepath.Join(f.root, dir, word)); err == nil && word != "" && word[0] != '-' {
+				if places, once = f.place(places, filepath.Join(f.root, dir, word)); once != "" {
+					return nil, once
+				}
+			}
+		}
+	}
+	for i := range f.paths {
+		p := &f.paths[i]
+		if p.Op == opRead || p.Op == opExecute && !unknown {
+			continue
+		}
+		if places, once = f.place(places, p.Clean); once != "" {
+			return nil, once
+		}
+	}
+	return places, ""
+}
+
+// place adds the folder of a file, and a folder by itself: its neighbours were
+// not looked at.
+func (f *facts) place(places []string, clean string) ([]string, string) {
+	rel := relative(clean, f.root)
+	dir := path.Dir(rel)
+	info, err := os.Stat(clean)
+	switch {
+	case rel == "" || rel == clean:
+		return nil, "it may change the whole workspace"
+	case strings.ContainsAny(dir, "*?[") || dir == "." && strings.ContainsAny(rel, "*?["):
+		return nil, strconv.Quote(rel) + " reads like a pattern"
+	case err == nil && info.IsDir():
+		return add(add(places, rel), rel+"/*"), ""
+	case dir == ".":
+		return add(places, rel), ""
+	}
+	return add(places, dir+"/*"), ""
 }
 
 // rememberPaths takes the folder of a file that is read or changed, the folder
@@ -219,8 +237,7 @@ func (f *facts) rememberPaths(t *Tool) ([]message.Grant, string) {
 // rememberArgs takes a tool with the arguments it was given, by name, and the
 // hosts that stood in them.
 func (j *judged) rememberArgs(in *input) ([]message.Grant, string) {
-	call, _ := in.vars["call"].(map[string]any)
-	given, _ := call["args"].(map[string]any)
+	given := in.args()
 	fields := j.args.Fields()
 	for _, name := range slices.Sorted(keys(given)) {
 		if !plain().MatchString(name) || fields != nil && !slices.Contains(fields, name) {
@@ -249,7 +266,11 @@ func (j *judged) rememberArgs(in *input) ([]message.Grant, string) {
 		when = append(when, "call.args.all(k, k in "+quoted(slices.Sorted(keys(given)))+")")
 	}
 	if len(in.facts.paths) > 0 {
-		when = append(when, "paths.all(p, p.inWorkspace)")
+		there, once := j.rememberNamed(in.facts.paths)
+		if once != "" {
+			return nil, once
+		}
+		when = append(when, there)
 	}
 	if hosts := in.facts.net.Hosts; len(hosts) > 0 {
 		when = append(when, "net.hosts.all(h, h in "+quoted(slices.Sorted(slices.Values(hosts)))+")")
@@ -258,6 +279,38 @@ func (j *judged) rememberArgs(in *input) ([]message.Grant, string) {
 		when = []string{"true"}
 	}
 	return []message.Grant{{Tool: j.tool.Name, When: strings.Join(when, " && ")}}, ""
+}
+
+// rememberNamed is a condition that holds for paths in the folders of those that
+// a tool was given: what only reads may read elsewhere in the workspace.
+func (j *judged) rememberNamed(paths []Path) (when, once string) {
+	if j.tool.risk() == v1alpha1.RiskR0 {
+		return "paths.all(p, p.inWorkspace)", ""
+	}
+	var there []string
+	for i := range paths {
+		raw := paths[i].Raw
+		if !plainPath().MatchString(raw) || slices.Contains(strings.Split(raw, "/"), "..") {
+			return "", "the path " + strconv.Quote(raw) + " has a strange name"
+		}
+		if dir, _ := path.Split(raw); dir != "" {
+			there = add(there, "p.raw.startsWith('"+dir+"')")
+		} else {
+			there = add(there, "p.raw == '"+raw+"'")
+		}
+	}
+	slices.Sort(there)
+	return "paths.all(p, p.inWorkspace && !p.raw.contains('..') && (" + strings.Join(there, " || ") + "))", ""
+}
+
+// plainPath is a path that an expression can hold without quoting.
+var plainPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`) })
+
+// args are the arguments of the call.
+func (in *input) args() map[string]any {
+	call, _ := in.vars["call"].(map[string]any)
+	given, _ := call["args"].(map[string]any)
+	return given
 }
 
 // identifier is a name that can stand behind a dot.

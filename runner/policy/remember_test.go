@@ -19,7 +19,14 @@ func written(grants []message.Grant) string {
 		if g.Tool != "" {
 			out = append(out, g.Tool+" when "+g.When)
 		} else {
-			out = append(out, g.Permission+": "+g.Pattern)
+			text := g.Permission + ": " + g.Pattern
+			if g.Dir != "" {
+				text += " in " + g.Dir
+			}
+			if g.Within != "" {
+				text += " changing " + g.Within
+			}
+			out = append(out, text)
 		}
 	}
 	return strings.Join(out, "; ")
@@ -47,12 +54,43 @@ func TestAlwaysIsNarrow(t *testing.T) {
 		"env":           {"an assignment changes what the command does", bash("FOO=1 ls"), "", "it sets FOO"},
 		"xargs":         {"what xargs starts is given at run time", bash("ls | xargs rm"), "", ""},
 		"dynamic":       {"what is not known cannot be remembered", bash("$CMD x"), "", "only the run can tell"},
-		"redirect":      {"a command's approval does not cover its redirections", bash("ls > list.txt"), "", "redirects"},
+		"redirect":      {"a redirection changes a file", bash("ls > list.txt"), "bash: ls * changing list.txt", ""},
+		"redirect in":   {"what is read from is not remembered", bash("wc < list.txt"), "", "redirects"},
+		"remove":        {"a file is removed in its folder", bash("rm src/a.go"), "bash: rm * changing src/*", ""},
+		"remove root":   {"or by its name", bash("rm a"), "bash: rm * changing a", ""},
+		"remove tree":   {"a folder by itself, with the options", bash("rm -rf src"), "bash: rm -rf * changing src; bash: rm -rf * changing src/*", ""},
+		"remove all":    {"never the whole workspace", bash("rm -rf ."), "", "whole workspace"},
+		"remove some":   {"a pattern in a folder", bash("rm src/*.o"), "bash: rm * changing src/*", ""},
+		"option behind": {"an option behind the file", bash("rm src/a -f"), "", "stands behind"},
+		"sort output":   {"an option that writes", bash("sort -o src/x list.txt"), "bash: sort -o * changing src/*", ""},
+		"dd":            {"an operand that writes", bash("dd if=a of=src/b"), "bash: dd * changing src/*", ""},
+		"two places":    {"each place for each command", bash("touch src/a && rm real/b"), "bash: touch * changing src/*; bash: touch * changing real/*; bash: rm * changing src/*; bash: rm * changing real/*", ""},
+		"unknown":       {"what an unknown program is told it may change", bash("shfmt src/a.sh"), "bash: shfmt * changing src/*", ""},
+		"unknown bare":  {"a word that is a file, too", bash("shfmt src"), "bash: shfmt * changing src; bash: shfmt * changing src/*", ""},
+		"unknown none":  {"nothing is named", bash("shfmt --version"), "bash: shfmt *", ""},
+		"folder":        {"a command in a folder is one there", bash("cd src && make test"), "bash: make test * in src", ""},
+		"workdir":       {"however it gets there", call("bash", map[string]any{"command": "make test", "workdir": "src"}), "bash: make test * in src", ""},
+		"folder late":   {"behind something else nobody knows which commands run there", bash("make test; cd src"), "", "changes the folder"},
+		"folder sub":    {"nor in a subshell", bash("(cd src); make test"), "", "changes the folder"},
+		"folder back":   {"nor behind a command in the background", bash("cd src && sleep 1 & make test"), "", "changes the folder"},
+		"folder twice":  {"nor twice", bash("cd src && cd sub && make test"), "", "changes the folder"},
+		"folder link":   {"nor behind a link", bash("cd link && make test"), "", "link"},
+		"makefile":      {"another Makefile is another program", bash("make test -f other.mk"), "", "what to work on"},
+		"makefile 2":    {"in a cluster of letters", bash("make test -kf other.mk"), "", "what to work on"},
+		"makefile 3":    {"by a name that is cut short", bash("make test --makef other.mk"), "", "what to work on"},
+		"go install":    {"an install", bash("go install ./..."), "", "foreign code"},
+		"npm install":   {"an install", bash("npm install"), "", "foreign code"},
+		"npm inst":      {"cut short", bash("npm inst left-pad"), "", "foreign code"},
+		"pip install":   {"an install", bash("pip3 install x"), "", "foreign code"},
+		"yarn":          {"an install of everything", bash("yarn"), "", "foreign code"},
+		"go test":       {"two words", bash("go test ./... -run X"), "bash: go test *", ""},
+		"gh":            {"a group and what is done to it", bash("gh pr list"), "bash: gh pr list *", ""},
+		"gh api":        {"anything at all", bash("gh api repos/x -X DELETE"), "", "runs whatever"},
 		"outside":       {"the workspace ends the approval", bash("cat /etc/passwd"), "", ""},
 		"secret":        {"a secret is asked about each time", bash("cat .env"), "", "secrets"},
 		"own program":   {"the agent may change what it may start", bash("./build.sh all"), "", ""},
 		"network":       {"hosts differ", bash("curl http://a.test/x"), "", "reaches other hosts"},
-		"push":          {"git names a remote", bash("git push origin main"), "bash: git push *", ""},
+		"push":          {"git names a place elsewhere", bash("git push origin main"), "bash: git push origin main", ""},
 		"push away":     {"git reaches another host", bash("git push https://a.test/x"), "", "reaches a.test"},
 		"git output":    {"what shows writes instead", bash("git diff --output=src/a.go"), "", "--output"},
 		"git short":     {"an option that is cut short", bash("git log --outp src/a.go"), "", "--outp"},
@@ -76,7 +114,9 @@ func TestAlwaysIsNarrow(t *testing.T) {
 		"untyped":    {"that tool with those arguments", call("free", map[string]any{"title": "a", "body": "b"}), "free when call.args.all(k, k in ['body', 'title'])", ""},
 		"no args":    {"that tool with no arguments", call("free", nil), "free when call.args.all(k, k in [])", ""},
 		"host":       {"and those hosts", call("free", map[string]any{"url": "https://a.test/x"}), "free when call.args.all(k, k in ['url']) && net.hosts.all(h, h in ['a.test'])", ""},
-		"path":       {"and no path outside", call("free", map[string]any{"path": "a/b"}), "free when call.args.all(k, k in ['path']) && paths.all(p, p.inWorkspace)", ""},
+		"path":       {"and the folder of the path", call("free", map[string]any{"path": "a/b"}), "free when call.args.all(k, k in ['path']) && paths.all(p, p.inWorkspace && !p.raw.contains('..') && (p.raw.startsWith('a/')))", ""},
+		"path root":  {"or its name", call("free", map[string]any{"path": "a"}), "free when call.args.all(k, k in ['path']) && paths.all(p, p.inWorkspace && !p.raw.contains('..') && (p.raw == 'a'))", ""},
+		"odd path":   {"a path that no rule can write", call("free", map[string]any{"path": "a'/b"}), "", "strange name"},
 		"odd key":    {"a name that no rule can write", call("free", map[string]any{"it's": 1}), "", "it's"},
 		"typed":      {"a schema names what was not given", call("typed", map[string]any{"title": "a"}), "typed when has(call.args.title) && !has(call.args.body)", ""},
 		"typed none": {"nothing given", call("typed", nil), "typed when !has(call.args.body) && !has(call.args.title)", ""},
@@ -146,6 +186,12 @@ func asPolicy(grants []message.Grant) *v1alpha1.Policy {
 	p := &v1alpha1.Policy{}
 	p.Name = "remembered"
 	for _, g := range grants {
+		if g.Within != "" {
+			p.Spec.Permissions = append(p.Spec.Permissions, v1alpha1.Permission{Permission: "edit", Pattern: g.Within, Action: v1alpha1.ActionAllow})
+		}
+		if g.Dir != "" {
+			p.Spec.Permissions = append(p.Spec.Permissions, v1alpha1.Permission{Permission: g.Permission, Pattern: "cd " + g.Dir, Action: v1alpha1.ActionAllow})
+		}
 		if g.Tool == "" {
 			p.Spec.Permissions = append(p.Spec.Permissions, v1alpha1.Permission{Permission: g.Permission, Pattern: g.Pattern, Action: v1alpha1.ActionAllow})
 		} else {
