@@ -115,9 +115,10 @@ func (p *plan) standing() policy.Context {
 	if p.Run != nil {
 		c.Run = policy.Run{Name: p.Run.Name, Labels: p.Run.Labels}
 	}
-	level := sandbox.New(sandbox.Options{Outer: outerIsolation()}).Level()
+	state, _ := StateDir("") // without one, what the host gives is found out anew
+	host := sandbox.New(sandbox.Options{Outer: outerIsolation(), State: state}).Level()
 	for i := range p.tools {
-		c.Tools = append(c.Tools, judged(&p.tools[i], level, p.files.Strategy))
+		c.Tools = append(c.Tools, judged(&p.tools[i], host, p.files.Strategy))
 	}
 	return c
 }

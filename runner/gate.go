@@ -57,12 +57,24 @@ func judgedBefore(v *view.Run) (calls map[string]int, denials int) {
 	return calls, denials
 }
 
-// judged is what a policy knows about a tool that runs in some containment.
-func judged(d *tool.Definition, level v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
+// level is how tightly a tool is held on a host that gives some level: a tool in
+// an image is in a container, one that asks for nothing is given nothing.
+func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationLevel {
+	switch {
+	case d.Spec.Source.Container != nil:
+		return v1alpha1.IsolationContainer
+	case d.Spec.Isolation.Minimum == v1alpha1.IsolationNone:
+		return v1alpha1.IsolationNone
+	}
+	return host
+}
+
+// judged is what a policy knows about a tool on a host that gives some level.
+func judged(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
 	t := policy.Tool{
 		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: d.Parameters, Digest: d.Digest(),
-		Contained: level != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone && files == v1alpha1.StrategyCopy,
+		Contained: level(d, host) != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone && files == v1alpha1.StrategyCopy,
 	}
 	if b := d.Spec.Source.Builtin; b != nil {
 		t.Builtin = b.Name

@@ -33,6 +33,8 @@ type plan struct {
 	files                workspace.Spec
 	answers              approval.Choice
 	warnings             []string
+	// manifests of this plan that lie in the files, as paths in them.
+	manifests []string
 }
 
 // newPlan reads and judges the manifests and resolves them. Its errors are an
@@ -45,7 +47,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
+	set, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
 		resolved, err := c.Resolve(choice)
 		if err != nil {
 			return // it is told below
@@ -79,7 +81,11 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	if err := p.words(o); err != nil {
 		return nil, &UsageError{Err: err}
 	}
-	return p, p.place(o)
+	if err := p.place(o); err != nil {
+		return nil, err
+	}
+	p.manifests = p.own(set.Documents)
+	return p, nil
 }
 
 func define(p *admission.Plan) ([]tool.Definition, error) {

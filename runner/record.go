@@ -22,6 +22,8 @@ type record struct {
 	Exclude   []string                   `json:"exclude,omitempty"`
 	SizeLimit int64                      `json:"sizeLimit,omitempty"`
 	Strategy  v1alpha1.WorkspaceStrategy `json:"strategy"`
+	// Manifests that lie in the workspace, as paths in it.
+	Manifests []string `json:"manifests,omitempty"`
 	// The wishes of the command line that hold for the whole run.
 	AllowUnsandboxed bool `json:"allowUnsandboxed,omitempty"`
 	FailOnDenied     bool `json:"failOnDenied,omitempty"`
@@ -29,7 +31,7 @@ type record struct {
 
 func (s *session) record() ([]byte, error) {
 	b, err := json.Marshal(record{
-		Plan: s.Plan, System: s.system, Exclude: s.plan.files.Exclude, SizeLimit: s.plan.files.SizeLimit, Strategy: s.plan.files.Strategy,
+		Plan: s.Plan, System: s.system, Exclude: s.plan.files.Exclude, SizeLimit: s.plan.files.SizeLimit, Strategy: s.plan.files.Strategy, Manifests: s.manifests,
 		AllowUnsandboxed: s.opts.AllowUnsandboxed, FailOnDenied: s.opts.FailOnDenied,
 	})
 	if err != nil {
@@ -57,7 +59,7 @@ func readRecord(dir string, v *view.Run) (*record, error) {
 // plan makes the plan anew: nothing of it comes from the manifests, which may
 // have changed since.
 func (r *record) plan(v *view.Run, o *ResumeOptions) (*plan, error) {
-	p := &plan{Plan: r.Plan, compiled: r.Compiled(), prompt: v.Started.Prompt, system: r.System}
+	p := &plan{Plan: r.Plan, compiled: r.Compiled(), prompt: v.Started.Prompt, system: r.System, manifests: r.Manifests}
 	var err error
 	if p.tools, err = define(r.Plan); err != nil {
 		return nil, err

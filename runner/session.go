@@ -63,7 +63,7 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	o.State = state
 	s := newSession(o)
 	p, err := newPlan(ctx, &s.opts, func(p *plan) {
-		if contain(s.launcher, p.tools) == nil && s.settleIn(p) == nil {
+		if contain(s.launcher, p.tools) == nil && s.settleIn(p) == nil && s.hold(p) == nil {
 			s.pool.StartShipped(ctx, p.tools)
 		}
 	})
@@ -100,7 +100,7 @@ func (s *session) moveOut() error {
 // newSession returns a session that has not begun.
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation()})
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: o.State})
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
 }
@@ -210,6 +210,9 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := s.prepare(ctx); err != nil {
 		return loop.End{}, unprepared(err)
 	}
+	if err := s.hold(s.plan); err != nil {
+		return loop.End{}, err
+	}
 	s.pool.Past = s.recorder.past
 	s.pool.Start(ctx, s.tools)
 	if err := s.describe(ctx); err != nil {
@@ -219,8 +222,10 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
+	files, release := s.fence(ctx, gate)
+	defer release()
 	toolbox, err := tool.NewRegistry(tool.Options{
-		Tools: s.tools, Serve: s.pool.Serve, Workspace: s.workspace, Blobs: s.journal, Now: time.Now,
+		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,
 		Unreadable: gate.Unreadable,
 	})
@@ -233,8 +238,8 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		return loop.End{}, err
 	}
 	defer closing(conversation)()
-	approver, wait, release := s.approver()
-	defer release()
+	approver, wait, dismiss := s.approver()
+	defer dismiss()
 	cfg := loop.Config{
 		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
 		View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),

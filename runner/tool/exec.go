@@ -34,7 +34,7 @@ type execServer struct {
 func (s *execServer) Call(ctx context.Context, req Request, _ func(string)) (Reply, error) {
 	spec := s.spec
 	var out, errs capped
-	spec.Dir, spec.Stdin, spec.Stdout, spec.Stderr = req.Workspace, bytes.NewReader(req.Args), &out, &errs
+	spec.Dir, spec.Stdin, spec.Stdout, spec.Stderr = dir(spec.Profile, req.Workspace), bytes.NewReader(req.Args), &out, &errs
 	spec.Env = append(append([]string(nil), spec.Env...),
 		"AGENTCTL_CALL="+req.Call, "AGENTCTL_RUN="+req.Run, "AGENTCTL_KEY="+req.Key, "AGENTCTL_WORKSPACE="+req.Workspace)
 	p, err := s.launcher.Start(ctx, spec)

@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
@@ -35,6 +36,8 @@ type Pool struct {
 	Dir string
 	// Env holds the declared variables of each tool as NAME=value, by call name.
 	Env map[string][]string
+	// Profiles say how each tool is contained, by call name; one without is not.
+	Profiles map[string]*spec.Profile
 	// Past returns the calls of the run that have completed, the oldest first. A
 	// process that is started in the middle of a run, by a resume or after a
 	// crash, is told those of its own tools before its first call, so that it
@@ -137,7 +140,9 @@ func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
 func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
 	switch s := d.Spec.Source; {
 	case s.Exec != nil:
-		return &execServer{p.Launcher, sandbox.Spec{Argv: s.Exec.Command, Env: Environment(p.Env[d.Name])}}, nil
+		start := sandbox.Spec{Argv: s.Exec.Command, Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
+		start.Env = p.environment(d.Name)
+		return &execServer{p.Launcher, start}, nil
 	case s.Builtin != nil, s.Plugin != nil:
 		prog, err := p.program(d)
 		if err != nil {
@@ -199,26 +204,38 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 		WithHint("set spec.source.plugin.tool of the Tool")
 }
 
+// environment is that of a tool's programs.
+func (p *Pool) environment(name string) []string {
+	if held := p.Profiles[name]; held != nil {
+		return contained(held, p.Env[name])
+	}
+	return Environment(p.Env[name])
+}
+
 // program returns the program behind a tool. Its key is all that makes two
 // processes differ.
 func (p *Pool) program(d *Definition) (*program, error) {
-	spec := sandbox.Spec{Dir: "/"}
+	start := sandbox.Spec{Dir: "/", Profile: p.Profiles[d.Name]}
 	if s := d.Spec.Source.Plugin; s != nil {
-		spec.Dir, spec.Argv, spec.Sha256 = p.Dir, s.Command, s.SHA256
+		start.Dir, start.Argv, start.Sha256 = dir(start.Profile, p.Dir), s.Command, s.SHA256
 	} else {
 		path, err := p.shipped()
 		if err != nil {
 			return nil, err
 		}
-		spec.Argv, spec.Tidy = []string{path}, true
+		start.Argv, start.Tidy = []string{path}, true
 	}
-	spec.Env = Environment(p.Env[d.Name])
-	key := strings.Join(slices.Concat(spec.Argv, []string{"", spec.Sha256, ""}, spec.Env), "\x00")
+	start.Env = p.environment(d.Name)
+	held, err := json.Marshal(start.Profile)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: its sandbox: %w", d.Name, err)
+	}
+	key := strings.Join(slices.Concat(start.Argv, []string{"", start.Sha256, string(held), ""}, start.Env), "\x00")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	prog := p.programs[key]
 	if prog == nil {
-		prog = &program{pool: p, spec: spec, functions: map[string]string{}}
+		prog = &program{pool: p, spec: start, functions: map[string]string{}}
 		p.programs[key] = prog
 	}
 	if !slices.Contains(prog.tools, d.Name) {

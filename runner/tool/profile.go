@@ -85,7 +85,7 @@ func loosen(p, other *spec.Profile) {
 func (d *Definition) profile(at Place) (*spec.Profile, error) {
 	p := &spec.Profile{
 		Workspace: at.Workspace, Access: spec.Access(d.Spec.WorkspaceAccess), Network: spec.Network(d.Spec.Network.Mode),
-		Home: home, Masked: within(at.Masked, at.Workspace), ReadOnly: within(at.ReadOnly, at.Workspace),
+		Masked: within(at.Masked, at.Workspace), ReadOnly: within(at.ReadOnly, at.Workspace),
 	}
 	if p.Network == spec.NetworkProxy {
 		p.Allow = slices.Clone(d.Spec.Network.Allow)
@@ -96,11 +96,6 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		}
 		p.Mounts = append(p.Mounts, spec.Mount{Source: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
 		p.Masked = append(p.Masked, within(at.Masked, m.Path)...)
-	}
-	for _, path := range d.programFiles() {
-		if !shown(path, at.Workspace, p.Mounts) {
-			p.Mounts = append(p.Mounts, spec.Mount{Source: path})
-		}
 	}
 	if len(d.Spec.Env) > 0 {
 		p.Group = d.Name // its secrets are in its processes' environment
@@ -114,25 +109,6 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		p.Limits.CPU = l.CPU.MilliValue()
 	}
 	return p, nil
-}
-
-// programFiles are the files that a command names: the program, and scripts
-// among its arguments.
-func (d *Definition) programFiles() []string {
-	var command []string
-	switch s := d.Spec.Source; {
-	case s.Plugin != nil:
-		command = s.Plugin.Command
-	case s.Exec != nil:
-		command = s.Exec.Command
-	}
-	var files []string
-	for _, arg := range command {
-		if info, err := os.Stat(arg); filepath.IsAbs(arg) && err == nil && info.Mode().IsRegular() {
-			files = append(files, filepath.Clean(arg))
-		}
-	}
-	return files
 }
 
 // shown says whether programs see a path without a mount of its own.
@@ -183,9 +159,17 @@ func below(path, dir string) bool {
 	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
 }
 
-// held is the environment of a contained program: the base variables as the
+// dir is where a program starts: in the files of the run, where it sees them.
+func dir(held *spec.Profile, workspace string) string {
+	if held != nil && (held.Workspace == "" || held.Access == "" || held.Access == spec.AccessNone) {
+		return "/tmp"
+	}
+	return workspace
+}
+
+// contained is the environment of a contained program: the base variables as the
 // sandbox has them, and the declared ones.
-func held(p *spec.Profile, declared []string) []string {
+func contained(p *spec.Profile, declared []string) []string {
 	path := append([]string(nil), systemPath...)
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if !slices.Contains(path, dir) && filepath.IsAbs(dir) && shown(filepath.Clean(dir), p.Workspace, p.Mounts) && !below(dir, p.Workspace) {

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// gitFiles are the files of a repository by which one who may write there has
+// git run programs.
+var gitFiles = []string{".git/config", ".git/config.worktree", ".git/hooks"}
+
+// hold says how the tools are contained, on a host that can contain them.
+func (s *session) hold(p *plan) (err error) {
+	if s.launcher.Level() != v1alpha1.IsolationSandbox {
+		return nil // contain has refused whatever must not run without
+	}
+	at := tool.Place{Workspace: p.files.Dir, Masked: []string{s.opts.State}}
+	if p.files.Strategy == v1alpha1.StrategyInPlace {
+		at.Workspace = p.files.Source
+	}
+	s.pool.Profiles, err = tool.Profiles(p.tools, at)
+	return err
+}
+
+// fence returns the files of the run for calls, which wait until contained
+// programs can no longer do there what they must not. Release ends the work
+// behind it and waits for that.
+func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(context.Context) (string, error), release func()) {
+	if len(s.pool.Profiles) == 0 {
+		return s.workspace, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- s.protect(ctx, gate) }()
+	protected := sync.OnceValue(func() error { return <-done })
+	files = func(ctx context.Context) (string, error) {
+		dir, err := s.workspace(ctx)
+		if err != nil {
+			return "", err
+		}
+		return dir, protected()
+	}
+	return files, func() { cancel(); _ = protected() }
+}
+
+// protect takes from contained programs what the run's files hold besides the
+// work: what git would run, the manifests that the run itself is made of, and
+// every file that a policy lets nobody read. It waits for the files.
+func (s *session) protect(ctx context.Context, gate *policy.Engine) error {
+	if err := s.files.Ready(ctx); err != nil {
+		return err
+	}
+	var names []string
+	for _, e := range s.files.Base().Entries {
+		if e.Type != workspace.TypeDir {
+			names = append(names, string(e.Path))
+		}
+	}
+	masked, err := gate.Masked(ctx, names)
+	if err != nil {
+		return reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
+	}
+	if err := s.launcher.Protect(ctx, s.inside(slices.Concat(s.gitOwn(), s.manifests)), s.inside(masked)); err != nil {
+		return reason.New(reason.IsolationUnavailable, "protect files of the run from its tools: %w", err)
+	}
+	return nil
+}
+
+// gitOwn are the files by which git runs programs. A copy without a folder for
+// hooks is given an empty one: what is not there cannot be protected.
+func (s *session) gitOwn() []string {
+	hooks := filepath.Join(s.root(), ".git", "hooks")
+	if s.plan.files.Strategy == v1alpha1.StrategyCopy {
+		if err := os.Mkdir(hooks, 0o700); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+			return gitFiles // the mount tells
+		}
+	}
+	return gitFiles
+}
+
+// own returns those of some documents' files that lie in the files of the run,
+// as paths in them: a tool must not rewrite what the run is judged by.
+func (p *plan) own(docs []*manifest.Document) []string {
+	var in []string
+	for _, d := range docs {
+		file, err := filepath.EvalSymlinks(filepath.Join(d.Dir, filepath.Base(d.File)))
+		if err != nil {
+			continue // standard input
+		}
+		if name, ok := strings.CutPrefix(file, p.files.Source+"/"); ok && p.files.Source != "" && !slices.Contains(in, name) {
+			in = append(in, name)
+		}
+	}
+	return in
+}
+
+// inside are the absolute paths of names in the run's files.
+func (s *session) inside(names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(s.root(), name)
+	}
+	return paths
+}
