@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -35,7 +36,9 @@ func (s *session) approver() (a approval.Approver, wait time.Duration, release f
 // attendance reads answers from the run's inbox, and holds them against what
 // stands in the journal.
 func (s *session) attendance() *approval.Attendance {
-	var told sync.Map
+	refusals := &refusals{tell: func(text string) {
+		_ = s.recorder.tell(event.Warning{Message: text}) // a journal that fails says so itself
+	}}
 	return &approval.Attendance{
 		Run: s.id, Inbox: approval.NewInbox(s.dir, time.Now), Now: time.Now, Memory: approval.NewMemory(s.view.Remembered),
 		Binding: func(call string) (b string) {
@@ -46,12 +49,38 @@ func (s *session) attendance() *approval.Attendance {
 			s.recorder.see(func(v *view.Run) { a := v.Answer(call); used = a != nil && a.Request == request })
 			return used
 		},
-		Refused: func(name string, why error) {
-			if _, twice := told.LoadOrStore(name, true); !twice {
-				_ = s.recorder.tell(event.Warning{Message: refused(name, why.Error())}) // a journal that fails says so itself
-			}
-		},
+		Refused: func(name string, why error) { refusals.add(name, why) },
 	}
+}
+
+// refusals are the answers that a run has not taken. The inbox is a folder: what
+// is written into it must not fill the journal.
+type refusals struct {
+	tell func(text string)
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// refusalLimit bounds the warnings about single files.
+const refusalLimit = 16
+
+// add tells of each once, and of too many once.
+func (r *refusals) add(name string, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch n := len(r.told); {
+	case r.told[name] || n > refusalLimit:
+		return
+	case n == refusalLimit:
+		r.tell(fmt.Sprintf("more than %d answers in the run's inbox are not taken; no more is said of them", refusalLimit))
+	default:
+		r.tell(refused(name, why.Error()))
+	}
+	if r.told == nil {
+		r.told = map[string]bool{}
+	}
+	r.told[name] = true
 }
 
 // refused is how the journal tells of an answer that is not taken.

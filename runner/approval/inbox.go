@@ -27,8 +27,10 @@ const (
 	requestLimit = 64 << 10
 	reasonLimit  = 4096
 	byLimit      = 256
-	// inboxLimit bounds how many requests are looked at.
+	// inboxLimit bounds how many requests are read at one look, entryLimit how
+	// many names: the rest has to wait until those are gone.
 	inboxLimit = 256
+	entryLimit = 16 << 10
 	// Life is how long an approval may be used: what was true of the world when
 	// somebody looked at a call is true for so long.
 	Life = 24 * time.Hour
@@ -137,7 +139,8 @@ func (b *Inbox) Put(r Request) error {
 // there is no answer, and the call is asked about.
 func (b *Inbox) Replace(r Request) error {
 	if b.trust() == nil { // else Put says what is wrong
-		for _, name := range b.names(prefix(r.Call)) {
+		names, _ := b.names(prefix(r.Call))
+		for _, name := range names {
 			if err := os.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("replace an answer for call %s: %w", r.Call, err)
 			}
@@ -163,7 +166,8 @@ func (b *Inbox) Left(call, binding string) *Request {
 	if binding == "" || b.trust() != nil {
 		return nil
 	}
-	for _, name := range b.names(prefix(call)) {
+	names, _ := b.names(prefix(call))
+	for _, name := range names {
 		r, err := b.read(filepath.Join(b.dir, name))
 		if err == nil && r.Call == call && r.Binding == binding && r.Check() == nil && b.fresh(r) == nil {
 			return r
@@ -210,7 +214,11 @@ func (b *Inbox) take(call string, check func(*Request) error, refused func(name 
 		refused(filepath.Base(b.dir), err)
 		return nil, false
 	}
-	for _, name := range b.names(prefix(call)) {
+	names, all := b.names(prefix(call))
+	if !all {
+		refused(filepath.Base(b.dir), fmt.Errorf("it holds more than %d files, and not all are looked at", entryLimit))
+	}
+	for _, name := range names {
 		path := filepath.Join(b.dir, name)
 		r, err := b.read(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -247,20 +255,47 @@ func (b *Inbox) fresh(r *Request) error {
 	return nil
 }
 
-func (b *Inbox) names(prefix string) []string {
+// names lists what was left for a call, files before what is none: that may be
+// something that cannot be removed. All is false when the folder holds too much.
+func (b *Inbox) names(prefix string) (names []string, all bool) {
 	d, err := os.Open(b.dir)
 	if err != nil {
-		return nil
+		return nil, true
 	}
 	defer d.Close()
-	all, _ := d.Readdirnames(inboxLimit) // what cannot be read now is read the next time
-	names := slices.DeleteFunc(all, func(n string) bool { return !strings.HasPrefix(n, prefix) })
+	var others []string
+	for seen := 0; ; {
+		entries, err := d.ReadDir(inboxLimit)
+		for _, e := range entries {
+			switch {
+			case !strings.HasPrefix(e.Name(), prefix):
+			case e.Type().IsRegular():
+				names = append(names, e.Name())
+			default:
+				others = append(others, e.Name())
+			}
+		}
+		if err != nil { // the end, or what cannot be read now and is read the next time
+			all = true
+			break
+		}
+		if seen += len(entries); seen >= entryLimit {
+			break
+		}
+	}
 	slices.Sort(names)
-	return names
+	slices.Sort(others)
+	return slices.Concat(names[:min(len(names), inboxLimit)], others[:min(len(others), inboxLimit)]), all
 }
 
-// read reads a request, and nothing that is no plain file of our own.
+// read reads a request, and nothing that is no plain file of our own. Nothing
+// else is opened: to open a device can have an effect.
 func (b *Inbox) read(path string) (*Request, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package approval
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,7 +105,7 @@ func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 		"open folder":  {"others may have put it there", good, func(b *Inbox, _ string) error { return os.Chmod(b.dir, 0o770) }, "other users"},
 		"link": {"it may lead anywhere", good, func(b *Inbox, path string) error {
 			return errors.Join(os.Rename(path, b.dir+"-moved"), os.Symlink(b.dir+"-moved", path))
-		}, "too many levels"},
+		}, "no regular file"},
 		"linked folder": {"so may the folder", good, func(b *Inbox, _ string) error {
 			return errors.Join(os.Rename(b.dir, b.dir+"-moved"), os.Symlink(b.dir+"-moved", b.dir))
 		}, "no folder"},
@@ -203,4 +204,59 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("taken: %+v", r)
 		}
 	})
+}
+
+func TestFloodDoesNotHideAnAnswer(t *testing.T) {
+	b := NewInbox(t.TempDir(), time.Now)
+	if err := b.Put(request("zzz")); err != nil {
+		t.Fatal(err)
+	}
+	// Junk under other names and under that of the call, and what cannot be
+	// removed, all sorted before the answer.
+	for i := range 700 {
+		write := []error{os.WriteFile(filepath.Join(b.dir, fmt.Sprintf("junk-%d", i)), nil, 0o600), os.WriteFile(filepath.Join(b.dir, fmt.Sprintf("%s0%03d.json", prefix("c1"), i)), []byte("{}"), 0o600)}
+		if i < 300 {
+			write = append(write, os.MkdirAll(filepath.Join(b.dir, fmt.Sprintf("%s00%03d.json", prefix("c1"), i), "x"), 0o700))
+		}
+		if err := errors.Join(write...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for look := 1; ; look++ {
+		r, ok := b.take("c1", yes, func(string, error) { refused++ })
+		if ok {
+			if r.ID != "zzz" {
+				t.Errorf("took %+v", r)
+			}
+			break
+		}
+		if look == 5 {
+			t.Fatalf("the answer is not found; %d refused", refused)
+		}
+	}
+	if refused < 700 {
+		t.Errorf("%d refused, want all that is none", refused)
+	}
+}
+
+func TestFullFolderIsToldOf(t *testing.T) {
+	b := NewInbox(t.TempDir(), time.Now)
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(b.dir, "0")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range entryLimit + inboxLimit {
+		if err := os.Link(empty, filepath.Join(b.dir, fmt.Sprintf("junk-%d", i))); err != nil {
+			t.Skipf("no hard links here: %v", err)
+		}
+	}
+	var why []string
+	b.take("c1", yes, func(_ string, err error) { why = append(why, err.Error()) })
+	if len(why) != 1 || !strings.Contains(why[0], "more than 16384 files") {
+		t.Errorf("got %q", why)
+	}
 }
