@@ -188,6 +188,25 @@ const describeTimeout = 10 * time.Second
 // Exited is closed when the program has ended, for whatever reason.
 func (p *Plugin) Exited() <-chan struct{} { return p.guard.exited }
 
+// Running is the number of calls that run, those included that have been answered
+// for but whose tool has not let go.
+func (p *Plugin) Running() int {
+	p.calls.mu.Lock()
+	defer p.calls.mu.Unlock()
+	return len(p.calls.flights)
+}
+
+// Ending says how a program that has exited came to its end, for example "exit
+// code 3" or "signal killed"; it is "" while the program runs.
+func (p *Plugin) Ending() string {
+	select {
+	case <-p.guard.exited:
+		return p.guard.ended(exitWait)
+	default:
+		return ""
+	}
+}
+
 // Close cancels what runs, waits at most 2 s for it, kills the program with all
 // it started and removes its folder. It may be called more than once; the
 // context only shortens the wait. The error says that something is left.

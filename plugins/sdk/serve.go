@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,9 @@ const lonely = 30 * time.Second
 // caller ends the program or goes away. It panics when a tool is not usable: a
 // mistake that must not survive the program's first start.
 func Serve(tools ...Tool) {
+	if os.Getenv(toolpb.ProbesKey) == "1" {
+		tools = append(slices.Clone(tools), probes()...)
+	}
 	s, err := newServer(tools)
 	if err != nil {
 		panic("plugin: " + err.Error())

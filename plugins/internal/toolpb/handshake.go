@@ -9,6 +9,10 @@ const (
 	CookieValue = "tool-6c1f0a52"
 	// Version of the protocol in this package.
 	Version = 1
+	// ProbesKey is the environment variable by which a program is asked to serve
+	// the probe tools besides its own: "1". No manifest can set it, because its
+	// name is one of the handshake's.
+	ProbesKey = "PLUGIN_PROBES"
 	// PluginName is the name under which the service is registered.
 	PluginName = "tool"
 )

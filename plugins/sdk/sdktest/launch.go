@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin/runner"
@@ -84,11 +85,24 @@ func (l *launched) Wait(ctx context.Context) error {
 	}
 }
 
+// termGrace is the time between SIGTERM and SIGKILL, as agentctl grants it.
+const termGrace = 200 * time.Millisecond
+
 func (l *launched) Kill(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.started {
 		_ = l.outR.Close()
+		if ctx.Err() == nil {
+			_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGTERM)
+			late := time.NewTimer(termGrace)
+			defer late.Stop()
+			select {
+			case <-l.done:
+			case <-ctx.Done():
+			case <-late.C:
+			}
+		}
 		_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL)
 		select {
 		case <-l.done:
