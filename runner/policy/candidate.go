@@ -151,7 +151,7 @@ func (r *rule) candidate(ctx context.Context, in *input) Candidate {
 	}
 	if r.when != nil {
 		// What cannot be traced has been judged all the same.
-		c.Steps, _ = r.when.Trace(ctx, in.of(ctx, r.policy))
+		c.Steps, _ = r.when.Trace(ctx, in.leaveOpen(in.of(ctx, r.policy), r.when))
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
@@ -48,6 +49,9 @@ type facts struct {
 	paths  []Path
 	urls   []string
 	net    network
+	// talks says that the tool itself opens connections; unread, that an argument
+	// may be an address that was not understood.
+	talks, unread bool
 	// read counts the names of files that patterns were held against.
 	read int
 	// large says that the values exceed what the static bounds assume.
@@ -105,6 +109,7 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 	default:
 		w.namedPaths(f, t, fields)
 	}
+	f.talks = !f.shell && slices.Contains(t.Effects, v1alpha1.EffectNetwork)
 	f.addresses(fields)
 	f.large = len(raw) > largeArgs || bytes.Count(raw, []byte{','}) > largeItems || f.exceeds()
 	return f
@@ -339,7 +344,11 @@ func isSecret(p string) bool {
 func (f *facts) addresses(v any) {
 	switch v := v.(type) {
 	case string:
-		if len(f.urls) < urlLimit && strings.Contains(v, "://") && !strings.ContainsAny(v, " \n\t") {
+		switch v = strings.TrimSpace(v); {
+		case !strings.Contains(v, "://"):
+		case len(f.urls) >= urlLimit || strings.ContainsAny(v, " \n\t"):
+			f.unread = true
+		default:
 			f.address(v)
 		}
 	case []any:
@@ -348,18 +357,37 @@ func (f *facts) addresses(v any) {
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(keys(v)) {
+			if s, ok := v[k].(string); ok && s != "" && f.talks && !strings.Contains(s, "://") && addressed(k) {
+				f.address("//" + strings.TrimSpace(s))
+				continue
+			}
 			f.addresses(v[k])
 		}
 	}
 }
 
+// addressed says that an argument of a tool that opens connections is an address,
+// also without a scheme.
+func addressed(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"url", "uri", "href", "endpoint", "proxy", "host", "hostname", "server", "address"}, func(s string) bool { return strings.HasSuffix(name, s) })
+}
+
+// anywhere says that the call may reach a host that it does not name.
+func (f *facts) anywhere() bool {
+	return f.script.Anywhere || f.talks && (f.unread || len(f.net.Hosts) == 0)
+}
+
 func (f *facts) address(text string) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
+		f.unread = true
 		return
 	}
 	f.urls = append(f.urls, text)
-	f.net.Schemes = add(f.net.Schemes, strings.ToLower(u.Scheme))
+	if u.Scheme != "" {
+		f.net.Schemes = add(f.net.Schemes, strings.ToLower(u.Scheme))
+	}
 	f.net.Hosts = add(f.net.Hosts, strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")))
 	port := u.Port()
 	if port == "" {

@@ -23,9 +23,26 @@ type input struct {
 	large bool
 	// unknown is set when the facts of a script could not be established.
 	unknown *expr.Unknowns
+	// anywhere is set when hosts may be reached that the call does not name.
+	anywhere bool
 	// variables computed so far, by policy.
 	variables map[*Compiled]*expr.Lazy
 	tool      string
+}
+
+// hostUnknowns are the facts that are open when a host may be reached that is not
+// named. What is named stands in net.named.
+func hostUnknowns() *expr.Unknowns {
+	return expr.NewUnknowns([]string{"cmd", "hosts"}, []string{"net", "hosts"}, []string{"net", "ports"}, []string{"net", "schemes"})
+}
+
+// leaveOpen leaves open what a program reads of hosts, where that is not known. Others
+// are spared it: an evaluation with unknown values takes several times as long.
+func (in *input) leaveOpen(x expr.Input, p *expr.Program) expr.Input {
+	if in.anywhere && x.Unknown == nil && (p.Reads("cmd", "hosts") || p.Reads("net") || p.Reads("variables")) {
+		x.Unknown = hostUnknowns()
+	}
+	return x
 }
 
 // scriptUnknowns are the facts that a dynamic script leaves open. Whether it is
@@ -59,6 +76,7 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 	if f.shell && f.script.Dynamic {
 		in.unknown = scriptUnknowns()
 	}
+	in.anywhere = f.anywhere()
 	in.vars = map[string]any{
 		"agent": e.fixed["agent"], "run": e.fixed["run"], "tool": j.value,
 		"call":    map[string]any{"id": call.ID, "repeats": call.Repeats, "args": args},
@@ -147,7 +165,7 @@ func (in *input) of(ctx context.Context, p *Compiled) expr.Input {
 			if prog == nil {
 				return nil, fmt.Errorf("there is no variable %s", name)
 			}
-			return prog.EvalRaw(ctx, in.of(ctx, p))
+			return prog.EvalRaw(ctx, in.leaveOpen(in.of(ctx, p), prog))
 		})
 		in.variables[p] = lazy
 	}
@@ -218,7 +236,7 @@ func (f *facts) pathsValue() []any {
 func (f *facts) netValue() map[string]any {
 	ports := make([]int, len(f.net.Ports))
 	copy(ports, f.net.Ports)
-	return map[string]any{"hosts": list(f.net.Hosts), "ports": ports, "schemes": list(f.net.Schemes)}
+	return map[string]any{"hosts": list(f.net.Hosts), "named": list(f.net.Hosts), "ports": ports, "schemes": list(f.net.Schemes)}
 }
 
 func (e *Engine) sessionValue() map[string]any {
@@ -241,10 +259,11 @@ func (in *input) describe(audit []string) json.RawMessage {
 		Paths    []Path   `json:"paths,omitempty"`
 		Commands []string `json:"commands,omitempty"`
 		Network  *network `json:"network,omitempty"`
+		Anywhere bool     `json:"anywhere,omitempty"`
 		Dynamic  bool     `json:"dynamic,omitempty"`
 		Reasons  []string `json:"reasons,omitempty"`
 		Audit    []string `json:"audit,omitempty"`
-	}{Paths: f.paths, Dynamic: f.script.Dynamic, Reasons: f.script.Reasons, Audit: audit}
+	}{Paths: f.paths, Anywhere: in.anywhere, Dynamic: f.script.Dynamic, Reasons: f.script.Reasons, Audit: audit}
 	for i := range f.script.Commands {
 		out.Commands = append(out.Commands, f.script.Commands[i].line())
 	}

@@ -29,7 +29,7 @@ func (r *rule) truth(ctx context.Context, in *input) (expr.Truth, error) {
 	if r.when == nil {
 		return expr.True, nil
 	}
-	t, err := r.when.EvalBool(ctx, in.of(ctx, r.policy))
+	t, err := r.when.EvalBool(ctx, in.leaveOpen(in.of(ctx, r.policy), r.when))
 	if err == nil && r.negated && t != expr.Unknown {
 		t = expr.True - t // False is 0
 	}
@@ -179,6 +179,9 @@ func bounded(s string) string {
 
 func (r *rule) unsure(in *input, verb string) string {
 	why := ""
+	if in.anywhere {
+		why = ": it may reach hosts that it does not name"
+	}
 	if len(in.facts.script.Reasons) > 0 {
 		why = ": " + in.facts.script.Reasons[0]
 	}

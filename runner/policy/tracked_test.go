@@ -108,7 +108,9 @@ func TestARepositoryThatIsNotUnderstoodIsAskedAbout(t *testing.T) {
 		"cut":    func(_ *testing.T, index string) error { return os.Truncate(index, 100) },
 		"broken": func(_ *testing.T, index string) error { return os.WriteFile(index, []byte("DIRC, of a kind"), 0o600) },
 		"huge":   func(_ *testing.T, index string) error { return os.Truncate(index, indexLimit+1) },
-		"folder": func(_ *testing.T, index string) error { return swap(index, func() error { return os.Mkdir(index, 0o700) }) },
+		"folder": func(_ *testing.T, index string) error {
+			return swap(index, func() error { return os.Mkdir(index, 0o700) })
+		},
 		"split": func(t *testing.T, index string) error {
 			runGit(t, filepath.Dir(filepath.Dir(index)), "update-index", "--split-index")
 			return nil

@@ -161,10 +161,13 @@ func (a *analyser) remote(text string) {
 
 // generic judges a program by its entry in the table.
 func (a *analyser) generic(p program, args []word, sc *scope) {
-	if p.net {
-		a.facts.Network = true
-	}
+	named := a.named
 	operands, hits := a.options(p.flags, args, sc)
+	if p.net {
+		defer func() {
+			a.network(a.named == named || slices.ContainsFunc(p.anywhere, func(option string) bool { return hits[option] }))
+		}()
+	}
 	if p.inert {
 		return
 	}
@@ -269,6 +272,13 @@ func (a *analyser) operands(mode string, ops []word, sc *scope) {
 			a.url(w)
 		}
 		return
+	case "port": // an address and a port
+		for _, w := range ops {
+			if !w.known || w == ops[0] || !isNumber(w.text) {
+				a.url(w)
+			}
+		}
+		return
 	case "pr": // a pattern, then files
 		if len(ops) > 0 {
 			if !ops[0].known && ops[0].split {
@@ -349,11 +359,16 @@ func (a *analyser) url(w word) {
 		a.hostOf(w.text)
 		return
 	}
-	h, _, _ := strings.Cut(w.text, "/")
-	if _, after, ok := strings.Cut(h, "@"); ok {
-		h = after
+	h := w.text
+	if end := strings.IndexAny(h, `/?#\`); end >= 0 {
+		h = h[:end]
 	}
-	h, _, _ = strings.Cut(h, ":")
+	h = h[strings.LastIndexByte(h, '@')+1:]
+	if strings.HasPrefix(h, "[") {
+		h, _, _ = strings.Cut(h[1:], "]")
+	} else {
+		h, _, _ = strings.Cut(h, ":")
+	}
 	a.host(h)
 }
 
@@ -459,6 +474,9 @@ func (a *analyser) option(action string, v word, sc *scope) {
 	case "r", "w":
 		a.touchWord(v, action, sc)
 	case "u":
+		if strings.HasPrefix(v.text, "@") {
+			a.dynamic("addresses that stand in a file")
+		}
 		a.url(v)
 	case "d":
 		if !v.known {

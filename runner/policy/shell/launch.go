@@ -49,7 +49,8 @@ func git(a *analyser, name string, args []word, sc *scope) {
 		return
 	}
 	if slices.Contains(gitNetwork, sub.text) || sub.text == "remote" && len(rest) > 0 && rest[0].text == "update" {
-		a.facts.Network = true
+		named := a.named
+		defer func() { a.network(a.named == named || gitElsewhere(rest)) }()
 	}
 	if reason := gitLaunches(sub.text, rest); reason != "" {
 		a.opaque(sc.wrapped(name), reason)
@@ -63,6 +64,16 @@ func git(a *analyser, name string, args []word, sc *scope) {
 	if slices.Contains(gitWrites, sub.text) {
 		a.write(".", inner)
 	}
+}
+
+// gitElsewhere says that a command of git goes on to hosts that a repository names.
+func gitElsewhere(args []word) bool {
+	return slices.ContainsFunc(args, func(w word) bool {
+		return len(w.text) > 3 && slices.ContainsFunc([]string{"--all", "--multiple", "--recurse-submodules", "--recursive", "--remote-submodules"}, func(o string) bool {
+			name, _, _ := strings.Cut(w.text, "=")
+			return strings.HasPrefix(o, name)
+		})
+	})
 }
 
 // gitLaunches says why a git command may start a program, or "".
@@ -412,7 +423,8 @@ func tar(a *analyser, name string, args []word, sc *scope) {
 		}
 	}
 	if strings.Contains(file.text, ":") {
-		a.facts.Network = true
+		a.network(false)
+		a.remote(file.text)
 	}
 	a.tarPaths(mode, file, dir, members, sc)
 }
@@ -478,7 +490,7 @@ func rsync(a *analyser, name string, args []word, sc *scope) {
 	local := ops[:0:0]
 	for _, w := range ops {
 		if w.known && strings.Contains(w.text, ":") {
-			a.facts.Network = true
+			a.network(false)
 			a.url(w)
 			continue
 		}
@@ -607,7 +619,7 @@ func (a *analyser) module(name string, args []word, sc *scope) {
 	case "pip":
 		packages(a, "pip", args, sc)
 	case "http.server":
-		a.facts.Network = true
+		a.network(true)
 	case "pytest", "unittest", "venv", "json.tool", "mypy", "black", "ruff", "flake8", "build", "compileall":
 		a.foreign(args, sc)
 	default:
@@ -643,11 +655,11 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 	switch sub {
 	case "exec", "x", "dlx", "create", "init", "explore":
 		if name != "go" && name != "cargo" {
-			a.facts.Network = true
+			a.network(true)
 			a.opaque(sc.wrapped(name), name+" "+sub+" runs a package")
 		}
 	case "install", "i", "ci", "add", "update", "upgrade", "publish", "get", "download", "fetch", "audit", "outdated", "view", "search", "mod", "uninstall", "remove", "tidy", "sync", "require", "push", "login":
-		a.facts.Network = true
+		a.network(true)
 		if name == "apt" || name == "apt-get" || name == "apk" || name == "dnf" || name == "yum" {
 			a.write("/", sc)
 			return
@@ -655,7 +667,7 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 		a.write(".", sc)
 	case "":
 		if name == "yarn" {
-			a.facts.Network = true
+			a.network(true)
 			a.write(".", sc)
 		}
 	}

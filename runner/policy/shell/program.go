@@ -3,11 +3,13 @@ package shell
 // program says what a known program does with its arguments.
 type program struct {
 	// ops says what the operands are: "" no paths, r read, w written, rw both,
-	// pr a pattern and then read, pw a mode and then written, cp, mv, ro, url.
+	// pr a pattern and then read, pw a mode and then written, cp, mv, ro, url, port.
 	ops string
 	// flags that take a value, see options.
 	flags string
 	net   bool
+	// anywhere are options with which it reaches hosts that no argument names.
+	anywhere []string
 	// deletes says that what is written is removed.
 	deletes bool
 	// inert programs touch nothing, whatever their arguments are.
@@ -68,12 +70,12 @@ var programs = map[string]program{
 	"patch": {ops: "w", flags: "i=r input=r o=w p=v d=w r=w", writes: "."},
 	"unzip": {ops: "r", flags: "d=w x=v", writes: ".", instead: []string{"d"}}, "zip": {ops: "wr", trees: deep, flags: "x=v i=v b=w n=v TT=x unzip-command=x"}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
 	"curl": {ops: "url", net: true, saves: true, flags: "o=w output=w d=d data=d data-binary=d data-urlencode=d F=d form=d T=r upload-file=r K=x config=x H=d header=d X=v request=v u=v user=v A=v e=v b=r cookie=r c=w cookie-jar=w D=w dump-header=w x=u proxy=u socks4=u socks4a=u socks5=u socks5-hostname=u doh-url=u m=v max-time=v connect-timeout=v w=v retry=v E=r cacert=r cert=r key=r output-dir=w trace=w trace-ascii=w stderr=w url=u resolve=v json=d data-raw=v libcurl=w hsts=w alt-svc=w etag-save=w etag-compare=r netrc-file=r variable=d unix-socket=r abstract-unix-socket=v form-string=v preproxy=u connect-to=v interface=v pinnedpubkey=v crlfile=r pubkey=r proxy-cacert=r proxy-cert=r proxy-key=r"},
-	"wget": {ops: "url", net: true, writes: ".", instead: []string{"O", "output-document", "P", "directory-prefix"}, flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
-	"scp":  {ops: "cp", net: true, trees: deep, flags: "S=x o=v F=r i=r P=v l=v c=v J=v"}, "sftp": {ops: "url", net: true, flags: "S=x b=x o=v i=r P=v"},
-	"ping": {ops: "url", net: true, flags: "c=v i=v W=v w=v s=v I=v t=v"}, "dig": {ops: "url", net: true, flags: "f=r k=r p=v t=v x=v"},
+	"wget": {ops: "url", net: true, anywhere: []string{"i", "input-file"}, writes: ".", instead: []string{"O", "output-document", "P", "directory-prefix"}, flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
+	"scp":  {ops: "cp", net: true, trees: deep, flags: "J=u D=x S=x o=x F=x i=r P=v l=v c=v"}, "sftp": {ops: "url", net: true, flags: "J=u D=x S=x b=x o=x F=x i=r P=v"},
+	"ping": {ops: "url", net: true, flags: "c=v i=v W=v w=v s=v I=v t=v"}, "dig": {ops: "url", net: true, anywhere: []string{"f"}, flags: "f=r k=r p=v t=v x=v"},
 	"nslookup": {ops: "url", net: true}, "host": {ops: "url", net: true, flags: "t=v W=v"}, "traceroute": {ops: "url", net: true}, "whois": {ops: "url", net: true, flags: "h=u p=v"},
-	"nc": {ops: "url", net: true, flags: "e=x c=x p=v w=v s=v"}, "ncat": {ops: "url", net: true, flags: "e=x c=x p=v exec=x sh-exec=x lua-exec=x"}, "netcat": {ops: "url", net: true, flags: "e=x c=x p=v w=v"},
-	"telnet": {ops: "url", net: true}, "ftp": {ops: "url", net: true},
+	"nc": {ops: "port", net: true, anywhere: []string{"l", "listen", "L"}, flags: "e=x c=x p=v w=v s=v"}, "ncat": {ops: "port", net: true, anywhere: []string{"l", "listen", "L"}, flags: "e=x c=x p=v exec=x sh-exec=x lua-exec=x"}, "netcat": {ops: "port", net: true, anywhere: []string{"l", "listen", "L"}, flags: "e=x c=x p=v w=v"},
+	"telnet": {ops: "port", net: true}, "ftp": {ops: "port", net: true},
 	"mkfs": {ops: "w", flags: "t=v"}, "mkswap": {ops: "w"}, "wipefs": {ops: "w", flags: "o=v t=v"},
 	"iconv": {ops: "r", flags: "o=w output=w f=v t=v from-code=v to-code=v"},
 	"gcc":   {ops: "r", flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},

@@ -70,6 +70,9 @@ type Facts struct {
 	Hosts []string `json:"hosts,omitempty"`
 	// Network says that a command can open a connection.
 	Network bool `json:"network"`
+	// Anywhere says that one of them may lead to a host that no argument names: a
+	// setting does, or the program takes connections from others.
+	Anywhere bool `json:"anywhere,omitempty"`
 	// Dynamic says that something decides only at run time what runs or which
 	// path is touched.
 	Dynamic bool `json:"dynamic"`
@@ -138,6 +141,8 @@ type analyser struct {
 	understood bool
 	// links is set when the script makes symbolic links.
 	links bool
+	// named counts the hosts that arguments have named, each as often as they do.
+	named int
 	// trapped is set when a text of the script runs at some later time.
 	trapped bool
 }

@@ -79,7 +79,7 @@ func special(name string) (handler, bool) {
 	}
 	if slices.Contains(remote, name) {
 		return func(a *analyser, _ string, args []word, sc *scope) {
-			a.facts.Network = true
+			a.network(true)
 			a.foreign(args, sc)
 		}, true
 	}
@@ -624,7 +624,7 @@ func opaqueProgram(a *analyser, name string, args []word, sc *scope) {
 		}
 		return
 	case "docker", "podman", "nerdctl", "kubectl", "ssh", "mosh", "npx", "bunx", "uvx", "pipx", "socat", "openssl", "psql", "mysql":
-		a.facts.Network = true
+		a.network(true)
 	}
 	if len(args) == 1 && args[0].known && (args[0].text == "--version" || args[0].text == "--help") {
 		return

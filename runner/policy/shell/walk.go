@@ -405,8 +405,9 @@ func (a *analyser) open(target *syntax.Word, sc *scope, write bool) {
 		a.dynamic("a redirection to a path that is not known")
 	}
 	if strings.HasPrefix(path, "/dev/tcp/") || strings.HasPrefix(path, "/dev/udp/") {
-		a.facts.Network = true
-		if parts := strings.Split(path, "/"); len(parts) > 3 {
+		parts := strings.Split(path, "/")
+		a.network(len(parts) <= 3)
+		if len(parts) > 3 {
 			a.host(parts[3])
 		}
 	}

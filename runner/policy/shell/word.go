@@ -378,8 +378,15 @@ func (a *analyser) unknownPath(write bool) {
 	}
 }
 
+// network notes that a connection can be opened, maybe to a host that is not named.
+func (a *analyser) network(anywhere bool) {
+	a.facts.Network = true
+	a.facts.Anywhere = a.facts.Anywhere || anywhere
+}
+
 func (a *analyser) host(h string) {
 	if h != "" {
+		a.named++
 		a.facts.Hosts = appendNew(a.facts.Hosts, strings.ToLower(h))
 	}
 }
