@@ -162,12 +162,16 @@ func tracked() []cel.ProgramOption {
 }
 
 func bounded(ctx context.Context, prog cel.Program, vars any) (ref.Val, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	live, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	v, _, err := prog.ContextEval(ctx, vars)
+	v, _, err := prog.ContextEval(live, vars)
 	var cut interpreter.EvalCancelledError
-	if errors.As(err, &cut) && cut.Cause == interpreter.CostLimitExceeded {
+	switch {
+	case errors.As(err, &cut) && cut.Cause == interpreter.CostLimitExceeded:
 		return nil, fmt.Errorf("the expression costs more than %d steps", CostLimit)
+	case err != nil && live.Err() != nil && ctx.Err() == nil:
+		// Counting itself takes time in proportion to the square of a loop's length.
+		return nil, fmt.Errorf("the expression costs more than %s", deadline)
 	}
 	return v, err
 }

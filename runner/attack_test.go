@@ -1,0 +1,174 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// counter is a tool without an effect, whose arguments have every shape.
+const counter = "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: count}\nspec:\n  description: Counts.\n  risk: R0\n" +
+	"  parameters: {type: object, properties: {list: {type: array, items: {type: integer}}, n: {type: integer}, text: {type: string}, map: {type: object, additionalProperties: {type: string}}, deep: {}}}\n" +
+	"  source: {exec: {command: [\"true\"]}}\n"
+
+// TestARuleThatCannotBeJudgedDeniesByItsName whatever it would say, and whatever
+// other rules and the command line say.
+func TestARuleThatCannotBeJudgedDeniesByItsName(t *testing.T) {
+	tests := map[string]struct{ reason, when, args, says string }{
+		"a million steps":        {"it costs too much", "call.args.list.all(x, x > 0)", "{list: [" + strings.TrimSuffix(strings.Repeat("1,", 120_000), ",") + "]}", "costs more than"},
+		"loops in loops":         {"it costs too much", "call.args.list.exists(a, call.args.list.exists(b, a + b == 0))", "{list: [" + strings.TrimSuffix(strings.Repeat("1,", 2_000), ",") + "]}", "costs more than"},
+		"overflow by +":          {"integers are 64 bits wide", "call.args.n + 9223372036854775807 > 0", "{n: 1}", "overflow"},
+		"overflow by *":          {"integers are 64 bits wide", "call.args.n * 9223372036854775807 > 0", "{n: 2}", "overflow"},
+		"overflow by -":          {"integers are 64 bits wide", "-9223372036854775807 - call.args.n < 0", "{n: 2}", "overflow"},
+		"overflow of a text":     {"", "int(call.args.text) > 0", "{text: '99999999999999999999'}", "conversion"},
+		"overflow of uint":       {"", "uint(call.args.n) > 0u", "{n: -1}", "overflow"},
+		"division by zero":       {"", "10 / call.args.n > 1", "{n: 0}", "division by zero"},
+		"modulus by zero":        {"", "10 % call.args.n > 1", "{n: 0}", "modulus by zero"},
+		"missing argument":       {"it is optional, and not there", "call.args.n > 1", "{}", "no such key"},
+		"missing key":            {"of a map", "call.args.map['x'] == ''", "{map: {y: z}}", "no such key"},
+		"missing optional":       {"of an optional", "call.args.?n.value() > 1", "{}", "optional.none()"},
+		"missing element":        {"", "call.args.list[5] > 1", "{list: [1]}", "index out of bounds"},
+		"a pattern that is none": {"that came with the call", "'x'.matches(call.args.text)", "{text: '(((('}", "error parsing regexp"},
+		"a pattern that is huge": {"that came with the call", "'x'.matches(call.args.text)", "{text: '((((a{1000}){1000}){1000}){1000})'}", "error parsing regexp"},
+		"another type":           {"of an argument without one", "call.args.deep > 3", "{deep: {a: 1}}", "no such overload"},
+		"a time that is none":    {"that came with the call", "timestamp(call.args.text) < now", "{text: soon}", "timestamp"},
+		"a character outside":    {"", "call.args.text.charAt(100) == 'x'", "{text: abc}", "index out of range"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules := fmt.Sprintf("rules:\n- {name: sound, action: allow, match: {risks: [R0]}}\n- {name: bad-one, match: {tools: [count]}, action: allow, when: %q}\n", tc.when)
+			p := newPlace(t, agent("tools: [{name: count}]\npolicyRefs: [{name: p}]", "- calls: [{tool: count, args: "+tc.args+"}]\n- say: done\n", counter, policyOf(rules)), nil)
+			out := p.run(t, func(o *RunOptions) { o.Approve = "all,R3" })
+			want(t, out, reason.Completed)
+			c := out.Run.Call(call(t, out, 0).ID)
+			if c.Decision.Action != message.Deny || c.Decision.Rule != "p/bad-one" || c.State != message.StateError || c.Result.Code != message.CodeDenied {
+				t.Fatalf("%s: got %+v, %+v", tc.reason, c.Decision, c.Result)
+			}
+			if !strings.Contains(c.Result.Text, "p/bad-one") || !strings.Contains(c.Decision.Message, tc.says) {
+				t.Errorf("%s: the model reads %q, want the rule and %q", tc.reason, c.Result.Text, tc.says)
+			}
+		})
+	}
+}
+
+// TestArgumentsWithoutAnEndAreNoHarm: what nests deeper than anybody reads is
+// refused or judged, and never a crash.
+func TestArgumentsWithoutAnEndAreNoHarm(t *testing.T) {
+	for _, depth := range []int{60, 2_000} {
+		deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+		rules := "rules:\n- {name: deep, match: {tools: [count]}, action: deny, when: \"has(call.args.deep) && call.args.deep == [[1]]\"}\n"
+		p := newPlace(t, agent("tools: [{name: count}]\npolicyRefs: [{name: p}]", "- calls: [{tool: count, args: {text: x}}]\n- say: done\n", counter, policyOf(rules)), nil)
+		out := p.run(t)
+		want(t, out, reason.Completed)
+		a, err := CanI(t.Context(), AccessOptions{Paths: []string{p.manifests}, Tool: "count", Args: []byte(`{"deep":` + deep + `}`)})
+		if err == nil && a.Decision == "" {
+			t.Errorf("depth %d: no decision", depth)
+		}
+	}
+}
+
+// TestAPolicyThatDoesNotEnforceIsWrittenDown: Warn is a warning of the run, Audit
+// stands in the facts of the decision, and neither decides.
+func TestAPolicyThatDoesNotEnforceIsWrittenDown(t *testing.T) {
+	other := func(name, mode string) string {
+		return strings.Replace(policyOf("mode: "+mode+"\ndefault: deny\nrules: [{name: not, match: {tools: [write]}, action: deny}, {name: ask, match: {tools: [read]}, action: ask}]"), "name: p}", "name: "+name+"}", 1)
+	}
+	p := newPlace(t, agent("tools: [{name: read}, {name: write}]\npolicyRefs: [{name: warns}, {name: audits}]", `
+- calls: [{tool: write, args: {path: f, content: x}}]
+- calls: [{tool: read, args: {path: f}}]
+- say: done
+`, other("warns", "Warn"), other("audits", "Audit")), nil)
+	out := p.run(t)
+	want(t, out, reason.Completed)
+	for i, says := range []string{"/not would deny", "/ask would ask"} {
+		c := out.Run.Call(call(t, out, i).ID)
+		if c.State != message.StateCompleted || c.Decision.Action != message.Allow || c.Decision.Rule != "default/byRisk" {
+			t.Errorf("got %s, %+v", c.State, c.Decision)
+		}
+		if !strings.Contains(string(c.Decision.Facts), "audits"+says) || strings.Contains(string(c.Decision.Facts), "warns") {
+			t.Errorf("the facts are %s", c.Decision.Facts)
+		}
+		if !slices.ContainsFunc(out.Run.Warnings, func(w string) bool { return strings.HasPrefix(w, "warns"+says) }) {
+			t.Errorf("the warnings are %q", out.Run.Warnings)
+		}
+	}
+	decisions, warnings := 0, 0
+	for e, err := range journal.Read(t.Context(), out.Journal, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch d := e.Data.(type) {
+		case event.PolicyDecision:
+			decisions++
+		case event.Warning:
+			if strings.Contains(d.Message, " would ") {
+				if warnings++; e.Call == "" {
+					t.Error("a warning about a call does not name it")
+				}
+			}
+		}
+	}
+	if decisions != 2 || warnings != 2 {
+		t.Errorf("%d decisions and %d warnings are in the journal, want 2 and 2", decisions, warnings)
+	}
+}
+
+// TestWhatCannotBeUndoneIsApprovedByNameAlone: --approve all leaves R3 alone, all,R3
+// answers it, a deny stands against both, and nothing is remembered of an R3 call.
+func TestWhatCannotBeUndoneIsApprovedByNameAlone(t *testing.T) {
+	final := strings.Replace(payer, "risk: R2", "risk: R3", 1)
+	steps := "- calls: [{tool: pay, args: {amount: 1}}]\n- calls: [{tool: pay, args: {amount: 2, note: never}}]\n- calls: [{tool: pay, args: {amount: 1}}]\n- say: done\n"
+	rules := policyOf("rules:\n- {name: never, match: {tools: [pay]}, when: \"has(call.args.note)\", action: deny}\n- {name: allow, action: allow}\npermissions: [{permission: '*', action: allow}]\ndefault: allow")
+	for approve, paid := range map[string]string{"never": "", "all": "", "all,R3": `{"amount":1}{"amount":1}`} {
+		t.Run(approve, func(t *testing.T) {
+			p := newPlace(t, agent("tools: [{name: pay}]\npolicyRefs: [{name: p}]", steps, final, rules), nil)
+			out := p.run(t, func(o *RunOptions) { o.Approve = approve })
+			want(t, out, reason.Completed)
+			got, _ := os.ReadFile(filepath.Join(out.Run.Started.Workspace.Dir, "paid"))
+			if strings.ReplaceAll(string(got), "\n", "") != paid {
+				t.Errorf("paid %q, want %q", got, paid)
+			}
+			for i, action := range []message.Action{message.Ask, message.Deny, message.Ask} {
+				c := out.Run.Call(call(t, out, i).ID)
+				if c.Decision.Action != action || len(c.Decision.Always) > 0 {
+					t.Errorf("call %d: got %+v", i, c.Decision)
+				}
+			}
+			if len(out.Run.Remembered) > 0 {
+				t.Errorf("remembered %+v", out.Run.Remembered)
+			}
+		})
+	}
+}
+
+// TestAToolThatNoCallCouldBeAllowedForIsNotOffered, and a model that calls it all the
+// same is told so by the rule.
+func TestAToolThatNoCallCouldBeAllowedForIsNotOffered(t *testing.T) {
+	rules := policyOf("default: deny\nrules:\n- {name: no-shell, match: {builtins: [bash]}, action: deny}\npermissions: [{permission: read, pattern: 'src/*', action: allow}]")
+	p := newPlace(t, agent("tools: [{name: read}, {name: bash}, {name: write}]\npolicyRefs: [{name: p}]", `
+- calls: [{tool: bash, args: {command: "echo x > made"}}]
+- calls: [{tool: write, args: {path: made, content: x}}]
+- calls: [{tool: read, args: {path: src/a}}]
+- say: done
+`, rules), map[string]string{"src/a": "text"})
+	out := p.run(t, func(o *RunOptions) { o.Approve = "all,R3" })
+	want(t, out, reason.Completed)
+	for i, rule := range []string{"p/no-shell", "p/default", "p/permissions"} {
+		c := out.Run.Call(call(t, out, i).ID)
+		if c.Decision == nil || c.Decision.Rule != rule || (c.State == message.StateCompleted) != (i == 2) {
+			t.Errorf("call %d: %s, %+v", i, c.State, c.Decision)
+		}
+	}
+	if n := len(out.Result().ChangedFiles); n > 0 {
+		t.Errorf("%d files have changed", n)
+	}
+}
