@@ -1,0 +1,187 @@
+// Package container runs tools in containers of this host's containerd, each as tightly contained as the daemon allows, and leaves none of them behind.
+//
+// A Runtime is one connection to one containerd. Start runs a program in a fresh
+// container, PluginRunner does it for go-plugin, Hold keeps a container in which
+// programs are started by call. The first process of each container is
+// agentctl-entry (see package entry): it carries the declared variables past the
+// spec, which containerd keeps on disk. Nothing is pulled by a tag, nothing runs
+// as root, and what a killed runner left is swept by the next one.
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+)
+
+// DefaultNamespace is containerd's namespace of everything agentctl makes there.
+const DefaultNamespace = "agentctl"
+
+// Options are what a Runtime needs.
+type Options struct {
+	// Address of containerd's socket, see Address. Default DefaultAddress.
+	Address string
+	// Namespace inside containerd. Default DefaultNamespace.
+	Namespace string
+	// StateDir is an absolute folder; pipes, sockets and generated files lie in a
+	// folder of this process below it. Required.
+	StateDir string
+	// Entry is the path of agentctl-entry. Required, static and absolute.
+	Entry string
+	// Owner is who the containers are labelled with. Default Self(): this process.
+	Owner string
+	// Launches bounds how many containers are being created at once; more at a
+	// time are not faster. Default: the number of cores.
+	Launches int
+	// Log hears what nobody waits for: a deletion that failed, a slow
+	// snapshotter. Default nobody.
+	Log *slog.Logger
+}
+
+// Runtime is one containerd. It connects when it is first needed.
+type Runtime struct {
+	opts   Options
+	slots  chan struct{}
+	images shelf
+	maps   idmaps
+
+	// stopped ends when Close has waited long enough; whatever outlives a
+	// caller's context runs in it.
+	stopped context.Context //nolint:containedctx // the life of the runtime itself
+	stop    context.CancelFunc
+	// cleanups are deletions nobody waits for but Close, watchers the goroutines
+	// that live as long as the runtime.
+	cleanups sync.WaitGroup
+	watchers sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	client *containerd.Client
+	info   Info
+	dirs   *dirs
+	live   map[string]*Process
+	heard  bool // of containers that run out of memory
+}
+
+// New returns a Runtime. It starts and connects to nothing; Close it.
+func New(opts Options) (*Runtime, error) {
+	if opts.Address == "" {
+		opts.Address = DefaultAddress
+	}
+	if opts.Namespace == "" {
+		opts.Namespace = DefaultNamespace
+	}
+	if opts.Owner == "" {
+		owner, err := Self()
+		if err != nil {
+			return nil, err
+		}
+		opts.Owner = owner
+	}
+	if opts.Launches <= 0 {
+		opts.Launches = runtime.NumCPU()
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	for name, path := range map[string]string{"containerd's address": opts.Address, "the state folder": opts.StateDir, "agentctl-entry": opts.Entry} {
+		if !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("containers: %s %q is not an absolute path", name, path)
+		}
+	}
+	r := &Runtime{opts: opts, slots: make(chan struct{}, opts.Launches), live: map[string]*Process{}}
+	r.stopped, r.stop = context.WithCancel(namespaces.WithNamespace(context.Background(), opts.Namespace))
+	r.images.byRef = map[string]*imageCall{}
+	r.maps.fds = map[runAs]*os.File{}
+	return r, nil
+}
+
+// errClosed is returned by everything after Close.
+var errClosed = errors.New("containers: the runtime is closed")
+
+// context adds containerd's namespace to a caller's context.
+func (r *Runtime) context(ctx context.Context) context.Context {
+	return namespaces.WithNamespace(ctx, r.opts.Namespace)
+}
+
+// connected returns the client, connecting first if need be.
+func (r *Runtime) connected(ctx context.Context) (*containerd.Client, error) {
+	if _, err := r.Probe(ctx); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errClosed
+	}
+	return r.client, nil
+}
+
+// slot waits for leave to create a container.
+func (r *Runtime) slot(ctx context.Context) (release func(), err error) {
+	select {
+	case r.slots <- struct{}{}:
+		return func() { <-r.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// closeTime bounds how long Close waits for deletions that are under way.
+const closeTime = 2 * time.Second
+
+// Close kills what still runs, waits at most 2 s for deletions, and removes the
+// folder of this process. An error says what is left; a later Sweep finds it.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	var ps []*Process
+	for _, p := range r.live {
+		ps = append(ps, p)
+	}
+	client, dirs := r.client, r.dirs
+	r.mu.Unlock()
+
+	var kills sync.WaitGroup
+	for _, p := range ps {
+		kills.Go(func() { p.Kill(0) })
+	}
+	kills.Wait()
+	gone := make(chan struct{})
+	go func() { // ends at the latest by r.stop, which cancels every deletion
+		r.cleanups.Wait()
+		close(gone)
+	}()
+	var errs []error
+	late := time.NewTimer(closeTime)
+	defer late.Stop()
+	select {
+	case <-gone:
+	case <-late.C:
+		errs = append(errs, errors.New("containers: deletions took over 2 s; a later run sweeps them"))
+	}
+	r.stop()
+	<-gone
+	r.watchers.Wait()
+	r.maps.close()
+	if client != nil {
+		errs = append(errs, client.Close())
+	}
+	if dirs != nil && len(errs) < 2 { // what is left is found by its folder
+		errs = append(errs, dirs.remove())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,185 @@
+package entry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Main does what args, those of the process without its name, say. It returns
+// the exit code: that of the program, or 128 and its signal.
+func Main(args []string, stderr io.Writer) int {
+	switch {
+	case len(args) == 1 && args[0] == Hold:
+		return hold()
+	case len(args) > 1 && args[0] == Run:
+		return run(args[1:], stderr)
+	}
+	fmt.Fprintln(stderr, "agentctl-entry is the first process of a container and is started by agentctl.")
+	return exitUsage
+}
+
+// hold reaps what others leave until a signal ends it.
+func hold() int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCHLD)
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			return 0
+		}
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && !errors.Is(err, syscall.EINTR) {
+				break
+			}
+		}
+	}
+	return 0
+}
+
+// run starts the program, passes signals on, and ends with it.
+func run(argv []string, stderr io.Writer) int {
+	fail := func(code int, err error) int {
+		fmt.Fprintf(stderr, "start %s: %v\n", argv[0], err)
+		return code
+	}
+	greeting, err := ReadGreeting(os.Stdin)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	if !greeting.Input {
+		if err := muteStdin(); err != nil {
+			return fail(exitUsage, err)
+		}
+	}
+	env := merge(os.Environ(), greeting.Env)
+	path, err := lookup(argv[0], env)
+	if errors.Is(err, os.ErrNotExist) {
+		return fail(exitNotFound, err)
+	} else if err != nil {
+		return fail(exitCannotRun, err)
+	}
+	// Orphans come to this process also where it is not process 1.
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
+		return fail(exitUsage, errno)
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGCHLD)
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		return fail(exitCannotRun, err)
+	}
+	return attend(pid, signals)
+}
+
+const prSetChildSubreaper = 36
+
+// muteStdin leaves the program an empty input. Our own pipe must not stay open:
+// its other end would wait.
+func muteStdin() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	return syscall.Dup3(int(null.Fd()), 0, 0)
+}
+
+// attend reaps until the program is gone. SIGQUIT ends the program with
+// everything it has started; other signals are for it alone.
+func attend(pid int, signals <-chan os.Signal) int {
+	for s := range signals {
+		switch s {
+		case syscall.SIGCHLD:
+			if status, gone := reap(pid); gone {
+				killAll()
+				return status
+			}
+		case syscall.SIGQUIT:
+			killAll()
+			return exitBySignal + int(syscall.SIGKILL)
+		default:
+			if sig, ok := s.(syscall.Signal); ok {
+				_ = syscall.Kill(-pid, sig)
+			}
+		}
+	}
+	return exitUsage
+}
+
+// reap collects whatever has ended and says whether the program has.
+func reap(program int) (code int, gone bool) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if pid <= 0 {
+			return code, gone
+		}
+		if pid == program {
+			code, gone = status.ExitStatus(), true
+			if status.Signaled() {
+				code = exitBySignal + int(status.Signal())
+			}
+		}
+	}
+}
+
+// killAllTime bounds killAll; only a fork bomb needs more than a moment.
+const killAllTime = 2 * time.Second
+
+// killAll ends every descendant: children first, then those that become
+// children by it. Process 1 need not: the kernel does it when it leaves.
+func killAll() {
+	if os.Getpid() == 1 {
+		return
+	}
+	for end := time.Now().Add(killAllTime); time.Now().Before(end); {
+		for _, pid := range children() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if errors.Is(err, syscall.ECHILD) {
+				return
+			}
+			if pid <= 0 && !errors.Is(err, syscall.EINTR) {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// children lists the processes whose parent this is.
+func children() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	self := strconv.Itoa(os.Getpid())
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// The name, in parentheses, may hold anything; state and parent follow.
+		_, rest, _ := strings.Cut(string(stat[max(strings.LastIndexByte(string(stat), ')'), 0):]), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == self {
+			out = append(out, pid)
+		}
+	}
+	return out
+}

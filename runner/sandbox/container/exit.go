@@ -1,0 +1,204 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Cause says why a program ended, where its exit code does not.
+type Cause string
+
+// The causes.
+const (
+	// OutOfMemory: the container met its limit and the kernel killed the program,
+	// or something the program had started.
+	OutOfMemory Cause = "OutOfMemory"
+	// TooManyProcesses: the program ended with an error after the limit of
+	// processes had refused it one.
+	TooManyProcesses Cause = "TooManyProcesses"
+	// Killed: we did it.
+	Killed Cause = "Killed"
+	// Lost: containerd could not say.
+	Lost Cause = "Lost"
+)
+
+// ExitInfo says how a program ended.
+type ExitInfo struct {
+	// Code is the exit code, -1 when a signal ended the program.
+	Code int
+	// Signal is its name, for example "killed", or "".
+	Signal string
+	// Cause is why, where that is known.
+	Cause Cause
+	// Detail is the cause in words, with the field of the manifest to change.
+	Detail string
+	// Processes that were killed by us.
+	Processes int
+}
+
+// String returns "exit code 3" or "signal killed: exceeded 512Mi (spec.limits.memory)".
+func (e ExitInfo) String() string {
+	text := fmt.Sprintf("exit code %d", e.Code)
+	if e.Signal != "" {
+		text = "signal " + e.Signal
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// oomWait is how long the kernel's word of a kill for memory may come after the
+// end it caused.
+const oomWait = 300 * time.Millisecond
+
+// bySignal is what an exit code is above when a signal was the end.
+const bySignal = 128
+
+// explain makes an ExitInfo of an exit code and of what else is known.
+func (p *Process) explain(code uint32, err error) ExitInfo {
+	if err != nil {
+		return ExitInfo{Code: -1, Signal: "lost", Cause: Lost, Detail: fmt.Sprintf("containerd could not say how it ended: %v", err)}
+	}
+	p.mu.Lock()
+	killed := p.killed
+	p.mu.Unlock()
+	e := ExitInfo{Code: int(code)}
+	if sig := syscall.Signal(code - bySignal); code > bySignal && code <= bySignal+64 {
+		e = ExitInfo{Code: -1, Signal: sig.String()}
+	}
+	switch {
+	case p.ranOut(e.Signal == syscall.SIGKILL.String() && killed < 0):
+		e.Cause = OutOfMemory
+		e.Detail = fmt.Sprintf("out of memory: exceeded %s (spec.limits.memory)", quantity(p.limits.Memory))
+		if e.Signal == "" {
+			e.Detail = "a process it had started was killed: " + e.Detail
+		}
+	case killed >= 0:
+		e.Cause, e.Processes = Killed, killed
+	case code != 0 && p.refusedProcess():
+		e.Cause = TooManyProcesses
+		e.Detail = fmt.Sprintf("more than %d processes and threads were refused (spec.limits.pids)", p.limits.Pids)
+	}
+	return e
+}
+
+// ranOut says whether the container met its limit of memory. The event comes
+// by another way than the exit, so it may come later.
+func (p *Process) ranOut(wait bool) bool {
+	select {
+	case <-p.oom:
+		return true
+	default:
+	}
+	if !wait {
+		return false
+	}
+	if n, ok := p.counter("memory", "memory.oom_control", "memory.events", "oom_kill"); ok {
+		return n > 0
+	}
+	t := time.NewTimer(oomWait)
+	defer t.Stop()
+	select {
+	case <-p.oom:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+func (p *Process) refusedProcess() bool {
+	n, ok := p.counter("pids", "pids.events", "pids.events", "max")
+	return ok && n > 0
+}
+
+func quantity(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+
+// counter reads a number of the container's cgroup, in version 1 or 2.
+func (p *Process) counter(controller, v1, v2, key string) (int, bool) {
+	if p.group == "" {
+		return 0, false
+	}
+	name := filepath.Join(p.rt.opts.Namespace, p.group)
+	for _, file := range []string{filepath.Join(cgroups, controller, name, v1), filepath.Join(cgroups, name, v2)} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) == 2 && f[0] == key {
+				n, err := strconv.Atoi(f[1])
+				return n, err == nil
+			}
+		}
+	}
+	return 0, false
+}
+
+const cgroups = "/sys/fs/cgroup"
+
+// count is how many processes the container has; 1 where nobody can say.
+func (p *Process) count() int {
+	name := filepath.Join(p.rt.opts.Namespace, p.group, "cgroup.procs")
+	for _, file := range []string{filepath.Join(cgroups, "pids", name), filepath.Join(cgroups, name)} {
+		if text, err := os.ReadFile(file); err == nil && p.group != "" {
+			return max(bytes.Count(text, []byte("\n"))-1, 1) // agentctl-entry is not the tool's
+		}
+	}
+	return 1
+}
+
+// ExitError says that a plugin did not end with exit code 0.
+type ExitError struct{ Info ExitInfo }
+
+func (e *ExitError) Error() string { return e.Info.String() }
+
+// errNotStarted is returned by a wait for what was never started.
+var errNotStarted = errors.New("plugin was not started")
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+// Bounds of a tail.
+const (
+	tailBytes = 4 << 10
+	tailLines = 20
+)
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b[max(len(b)-tailBytes, 0):]...)
+	if over := len(t.buf) - tailBytes; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}
+
+// String returns the last lines without what a terminal would obey.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.ToValidUTF8(string(t.buf), "\uFFFD")
+	text = strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || strconv.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text)
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(len(lines)-tailLines, 0):], "\n")
+}

@@ -1,0 +1,172 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// Info is what a containerd said about itself.
+type Info struct {
+	Address  string
+	Version  string
+	Revision string
+	// Snapshotter is overlayfs, or native where there is none: it copies every
+	// image for every container.
+	Snapshotter string
+}
+
+// probeTime bounds each question of Probe.
+const probeTime = time.Second
+
+// The snapshotters, the better first.
+const (
+	overlayfs = "overlayfs"
+	native    = "native"
+)
+
+// Probe asks whether there is a containerd that can be used, and which. An
+// error has the reason IsolationUnavailable, says which socket was tried and
+// how to get one, and is asked anew the next time; an answer is kept.
+//
+// containerd's client has no error for a daemon that is not there: it connects
+// when it is used, and then waits. So the socket is tried first.
+func (r *Runtime) Probe(ctx context.Context) (Info, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return Info{}, errClosed
+	}
+	if r.client != nil {
+		return r.info, nil
+	}
+	ctx = r.context(ctx)
+	if err := knock(ctx, r.opts.Address); err != nil {
+		return Info{}, err
+	}
+	client, err := containerd.New(r.opts.Address)
+	if err != nil {
+		return Info{}, unavailable(err, "no containerd answered at %s (%v)", r.opts.Address, err)
+	}
+	info, err := ask(ctx, client, r.opts.Address)
+	if err != nil {
+		return Info{}, errors.Join(err, client.Close())
+	}
+	if info.Snapshotter == native {
+		r.opts.Log.Warn("containerd has no overlayfs: every container copies its image", "address", info.Address)
+	}
+	r.client, r.info = client, info
+	return info, nil
+}
+
+// Require is Probe in the words of a tool that needs a container.
+func (r *Runtime) Require(ctx context.Context, tool string) error {
+	_, err := r.Probe(ctx)
+	var bad *reason.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &reason.Error{Reason: bad.Reason, Hint: bad.Hint, Err: fmt.Errorf("tool %q needs isolation Container but %w", tool, bad.Err)}
+}
+
+// unavailableError carries the cause beside a text of our own.
+type unavailableError struct {
+	text  string
+	cause error
+}
+
+func (e *unavailableError) Error() string { return e.text }
+func (e *unavailableError) Unwrap() error { return e.cause }
+
+// unavailable is the error for a containerd that cannot be used.
+func unavailable(cause error, format string, args ...any) *reason.Error {
+	return (&reason.Error{Reason: reason.IsolationUnavailable, Err: &unavailableError{fmt.Sprintf(format, args...), cause}}).
+		WithHint("start containerd, name its socket by --containerd-address or %s, or set spec.isolation.minimum: Sandbox in the Tool", AddressEnv)
+}
+
+// knock connects to the socket and says what is wrong with it.
+func knock(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", address)
+	switch {
+	case err == nil:
+		return conn.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		return unavailable(err, "no containerd answered at %s (no such file)", address)
+	case errors.Is(err, fs.ErrPermission):
+		return unavailable(err, "the socket %s %s", address, refusal(address)).
+			WithHint("let uid %d into the socket's group (gid in containerd's config.toml, section [grpc]), or run agentctl as its owner; without a container: spec.isolation.minimum: Sandbox in the Tool", os.Geteuid())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return unavailable(err, "no containerd answered at %s (nobody listens there)", address)
+	case errors.Is(err, syscall.EPROTOTYPE) || errors.Is(err, syscall.ENOTSOCK):
+		return unavailable(err, "%s is not a containerd endpoint", address)
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return unavailable(err, "no containerd answered at %s (%v)", address, err)
+}
+
+// refusal names whose socket it is and who we are.
+func refusal(address string) string {
+	us := fmt.Sprintf("lets uid %d not in", os.Geteuid())
+	info, err := os.Stat(address)
+	if err != nil {
+		return us // the folder does not even let us look
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return us
+	}
+	owner, group := strconv.FormatUint(uint64(st.Uid), 10), strconv.FormatUint(uint64(st.Gid), 10)
+	if u, err := user.LookupId(owner); err == nil {
+		owner = u.Username
+	}
+	if g, err := user.LookupGroupId(group); err == nil {
+		group = g.Name
+	}
+	return fmt.Sprintf("belongs to %s:%s with mode %04o and %s", owner, group, info.Mode().Perm(), us)
+}
+
+// ask talks to the daemon: whoever else listens at the socket does not answer.
+func ask(ctx context.Context, client *containerd.Client, address string) (Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	v, err := client.Version(ctx)
+	if err != nil {
+		return Info{}, unavailable(err, "what listens at %s is not a containerd endpoint (%v)", address, err)
+	}
+	info := Info{Address: address, Version: v.Version, Revision: v.Revision}
+	plugins, err := client.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1")
+	if err != nil {
+		return Info{}, unavailable(err, "containerd at %s does not list its snapshotters: %v", address, err)
+	}
+	var usable []string
+	for _, p := range plugins.GetPlugins() {
+		if p.GetInitErr() == nil {
+			usable = append(usable, p.GetID())
+		}
+	}
+	for _, s := range []string{overlayfs, native} {
+		if slices.Contains(usable, s) {
+			info.Snapshotter = s
+			return info, nil
+		}
+	}
+	return Info{}, unavailable(nil, "containerd at %s has neither the snapshotter overlayfs nor native, only %q", address, usable)
+}

@@ -1,0 +1,60 @@
+package container
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// nobody is who a program is that belongs to no one.
+const nobody = 65534
+
+// runAs is who a program runs as, and whether the workspace has to be shown
+// to it as its own although it is root's on disk.
+type runAs struct {
+	uid, gid uint32
+	mapped   bool
+}
+
+// choose picks who the program runs as. It is never root: not even without
+// capabilities, for the kernel and every file on a host trust uid 0 by its
+// number.
+//
+//	workspace of      we are       the program is
+//	somebody          he, or root  he: his files stay his
+//	root              root         nobody; the mount shows the files as nobody's, what it writes becomes root's
+//	root              somebody     nobody we could be: refused
+//	somebody          another      refused
+//	none              somebody     we: its socket must be ours
+//	none              root         nobody
+func choose(workspace string, access v1alpha1.WorkspaceAccess) (runAs, error) {
+	us := runAs{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}
+	if workspace == "" {
+		if us.uid == 0 {
+			return runAs{uid: nobody, gid: nobody}, nil
+		}
+		return us, nil
+	}
+	info, err := os.Stat(workspace)
+	if err != nil {
+		return runAs{}, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return runAs{}, fmt.Errorf("workspace %s: its owner is not known", workspace)
+	}
+	owner := runAs{uid: st.Uid, gid: st.Gid}
+	switch {
+	case owner.uid == 0 && us.uid == 0:
+		return runAs{uid: nobody, gid: nobody, mapped: true}, nil
+	case us.uid == 0 && owner.gid == 0: // a group is a privilege, too
+		return runAs{uid: owner.uid, gid: nobody}, nil
+	case us.uid == 0 || us.uid == owner.uid:
+		return owner, nil
+	}
+	return runAs{}, reason.New(reason.IsolationUnavailable, "workspace %s belongs to uid %d and agentctl runs as uid %d: a container cannot run as either", workspace, owner.uid, us.uid).
+		WithHint("run agentctl as the owner of the workspace; access %s needs it", access)
+}
