@@ -89,6 +89,8 @@ type admitter struct {
 	opts    Options
 	catalog *Catalog
 	found   manifest.Findings
+	// replaced are the shipped policies that a manifest takes the place of.
+	replaced map[string]bool
 }
 
 func (a *admitter) add(f manifest.Finding) { a.found = append(a.found, f) }

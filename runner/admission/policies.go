@@ -62,6 +62,11 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 			continue
 		}
 		byName[CallName(t)] = policyTool(t)
+		if _, own := builtin.Lookup(CallName(t)); own && t.Name != CallName(t) {
+			// An agent that lists the shipped tool by its own name gets that one, whose
+			// risk and effects may be others.
+			c.ambiguous = true
+		}
 	}
 	for _, name := range builtin.Names() {
 		if _, taken := byName[name]; taken {

@@ -3,6 +3,8 @@ package admission
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -12,7 +14,7 @@ import (
 func (c *Catalog) Shipped(policy string) bool { return c.shipped[policy] }
 
 // shippedPolicies adds the policies that are named and not declared. One that is
-// declared takes the place of the shipped one.
+// declared takes the place of the shipped one, and its author is told.
 func (a *admitter) shippedPolicies(cases []*manifest.Document) {
 	for _, name := range names(a.catalog.Agents) {
 		for _, ref := range a.catalog.Agents[name].Object.Spec.PolicyRefs {
@@ -25,7 +27,8 @@ func (a *admitter) shippedPolicies(cases []*manifest.Document) {
 }
 
 func (a *admitter) shippedPolicy(name string) {
-	if _, declared := a.catalog.Policies[name]; declared {
+	declared, taken := a.catalog.Policies[name]
+	if taken && (declared.Doc == nil || a.catalog.shipped[name] || a.replaced[name]) {
 		return
 	}
 	file, text, ok := policies.Lookup(name)
@@ -33,11 +36,32 @@ func (a *admitter) shippedPolicy(name string) {
 		return
 	}
 	set, found := manifest.Parse(context.Background(), file, text)
-	a.found = append(a.found, found...) // a test of the tree sees to it that there are none
 	for _, d := range set.Documents {
-		if p, ok := d.Object.(*v1alpha1.Policy); ok {
-			a.catalog.Policies[p.Name] = Entry[v1alpha1.Policy]{p, d}
-			a.catalog.shipped[p.Name] = true
+		p, ok := d.Object.(*v1alpha1.Policy)
+		if !ok {
+			continue
 		}
+		if taken {
+			a.replace(declared, p)
+			return
+		}
+		a.catalog.Policies[p.Name] = Entry[v1alpha1.Policy]{p, d}
+		a.catalog.shipped[p.Name] = true
+	}
+	a.found = append(a.found, found...) // a test of the tree sees to it that there are none
+}
+
+// replace tells of a policy that is judged by in the place of a shipped one and is
+// another one: whoever names it in policyRefs may mean the one they know.
+func (a *admitter) replace(own Entry[v1alpha1.Policy], shipped *v1alpha1.Policy) {
+	if a.replaced == nil {
+		a.replaced = map[string]bool{}
+	}
+	a.replaced[shipped.Name] = true
+	x, y := own.Object.Spec.DeepCopy(), shipped.Spec.DeepCopy()
+	x.Tests, y.Tests = nil, nil
+	if !equality.Semantic.DeepEqual(x, y) {
+		a.add(own.Doc.Warnf("metadata.name", "this policy takes the place of the shipped policy %q", shipped.Name).
+			With("give it another name and list both in policyRefs: policies add up"))
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
 )
 
 const (
@@ -39,7 +42,7 @@ func TestAShippedPolicyJudgesWhoNamesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, found := admitFolder(t, map[string]string{"a.yaml": tt.text})
-			if len(found) > 0 {
+			if found.HasErrors() || (len(found) == 0) != tt.shipped || len(found) > 0 && !strings.Contains(found[0].Message, `takes the place of the shipped policy "ci"`) {
 				t.Fatal(found)
 			}
 			p, err := c.Resolve(ResolveOptions{})
@@ -56,6 +59,59 @@ func TestAShippedPolicyJudgesWhoNamesIt(t *testing.T) {
 				t.Error("it is not compiled")
 			}
 		})
+	}
+}
+
+func TestTheShippedPolicyItselfReplacesNothing(t *testing.T) {
+	_, text, _ := policies.Lookup("ci")
+	c, found := admitFolder(t, map[string]string{"a.yaml": shippedAgent, "ci.yaml": string(text)})
+	if len(found) > 0 || c.Shipped("ci") {
+		t.Errorf("found %v", found)
+	}
+}
+
+// A tool that takes a shipped one's call name must not keep rules from the shipped
+// one that another agent lists.
+func TestRulesAreCompiledForTheToolThatAnAgentHas(t *testing.T) {
+	const text = `apiVersion: agentctl.dev/v1alpha1
+kind: Agent
+metadata: {name: a}
+spec: {modelRef: {name: m}, tools: [{name: bash}], policyRefs: [{name: p}]}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Agent
+metadata: {name: b}
+spec: {modelRef: {name: m}, tools: [{name: shell}], policyRefs: [{name: p}]}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Tool
+metadata: {name: shell}
+spec: {callName: bash, risk: R3, source: {builtin: {name: bash}}}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Model
+metadata: {name: m}
+spec: {provider: scripted, scripted: {steps: [{say: hi}]}}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Policy
+metadata: {name: p}
+spec: {rules: [{name: two, match: {risks: [R2]}, action: deny}, {name: three, match: {risks: [R3]}, action: deny}]}
+`
+	c, found := admitFolder(t, map[string]string{"a.yaml": text})
+	if found.HasErrors() {
+		t.Fatal(found)
+	}
+	for agent, rule := range map[string]string{"a": "p/two", "b": "p/three"} {
+		p, err := c.Resolve(ResolveOptions{Agent: agent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := policy.NewEngine(p.Compiled(), policy.Context{Tools: []policy.Tool{policyTool(p.Tools[0].Tool)}})
+		d, err := e.Decide(t.Context(), message.ToolCall{Tool: "bash", Args: []byte(`{"command":"ls"}`)})
+		if err != nil || d.Action != message.Deny || d.Rule != rule {
+			t.Errorf("agent %s: got %+v, %v, want a deny by %s", agent, d, err, rule)
+		}
 	}
 }
 
