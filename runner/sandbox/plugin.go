@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +115,9 @@ func (p *plugin) begin(ctx context.Context) (*Process, error) {
 		if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
 			return nil, err
 		}
-		s.Env = append(s.Env[:len(s.Env):len(s.Env)], socketEnv+p.socketDir) // the last one counts
+		// Which of two counts depends on the language: there must be one.
+		s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(kv string) bool { return strings.HasPrefix(kv, socketEnv) })
+		s.Env = append(s.Env, socketEnv+p.socketDir)
 	}
 	return p.launcher.startIn(ctx, r, s)
 }

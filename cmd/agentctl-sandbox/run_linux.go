@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+// run is the life of a sandbox.
+func run() int {
+	if len(os.Args) > 1 || os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "agentctl-sandbox builds the sandboxes of agentctl and is started by agentctl.")
+		return 2
+	}
+	if err := harden(); err != nil {
+		fmt.Fprintln(os.Stderr, "agentctl-sandbox:", err)
+		return 1
+	}
+	line := &control{fd: spec.ControlFD}
+	first, _, err := line.receive()
+	if err != nil {
+		return 1 // the runner is gone
+	}
+	boot, err := spec.DecodeBoot(first)
+	if err != nil {
+		line.send(&spec.Reply{Error: err.Error()}, -1)
+		return 1
+	}
+	w, err := build(boot)
+	if err != nil {
+		line.send(&spec.Reply{Error: err.Error(), Errno: errnoOf(err)}, -1)
+		return 1
+	}
+	w.line = line
+	go w.reap()
+	line.send(&spec.Reply{Landlock: w.landlock, Unenforced: unenforced(boot)}, w.listener)
+	if w.listener >= 0 {
+		_ = unix.Close(w.listener)
+	}
+	return w.serve()
+}
+
+// harden keeps everybody inside off this process: it is not dumpable, so nobody
+// of its own user may trace it or look into its /proc folder, and it has no
+// descriptor but the listed ones.
+func harden() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("become undumpable: %w", err)
+	}
+	unix.CloseOnExec(spec.ControlFD)
+	if err := unix.CloseRange(spec.ControlFD+1, math.MaxUint32, 0); err != nil {
+		return fmt.Errorf("close inherited descriptors: %w", err)
+	}
+	unix.Umask(0o022)
+	return nil
+}
+
+// serve answers requests until the runner is gone.
+func (w *warden) serve() int {
+	for {
+		b, files, err := w.line.receive()
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0
+		case err != nil:
+			return 1
+		}
+		m, err := spec.DecodeRequest(b)
+		if err != nil {
+			if m != nil {
+				w.line.send(&spec.Reply{ID: m.ID, Error: err.Error()}, -1)
+			}
+			closeAll(files)
+			continue
+		}
+		w.answer(m, files)
+	}
+}
+
+// answer does what is asked for. Only a sweep takes long enough to be done aside.
+func (w *warden) answer(m *spec.Request, files []int) {
+	defer closeAll(files)
+	r := &spec.Reply{ID: m.ID}
+	var err error
+	switch m.Op {
+	case spec.OpStart:
+		w.start(m, files)
+		return
+	case spec.OpSignal:
+		w.signal(m)
+	case spec.OpSweep:
+		go func() {
+			w.sweep(m.Program)
+			w.line.send(r, -1)
+		}()
+		return
+	case spec.OpProtect:
+		r.Missing, err = protect(m.ReadOnly, m.Masked, w.workspace)
+	}
+	if err != nil {
+		r.Error, r.Errno = err.Error(), errnoOf(err)
+	}
+	w.line.send(r, -1)
+}
+
+func closeAll(files []int) {
+	for _, fd := range files {
+		_ = unix.Close(fd)
+	}
+}
+
+func errnoOf(err error) int {
+	var e unix.Errno
+	if errors.As(err, &e) {
+		return int(e)
+	}
+	return 0
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in the kernel's struct seccomp_data.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArg0   = 16
+	offsetArg1   = 24
+)
+
+// forbidden are the system calls that no program needs and every way out begins
+// with: mounts, namespaces, tracing, keys, other forms of the kernel's surface.
+// io_uring opens sockets without the call socket.
+var forbidden = append([]uintptr{
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN,
+	unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_OPEN_TREE_ATTR,
+	unix.SYS_SETNS, unix.SYS_UNSHARE, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
+	unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_SYSLOG, unix.SYS_FANOTIFY_INIT, unix.SYS_KCMP, unix.SYS_LOOKUP_DCOOKIE,
+	unix.SYS_VHANGUP, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
+}, forbiddenHere...)
+
+// families are the only ones a program may open sockets of. Netlink, packets and
+// vsock, which no network namespace holds, are not among them.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}
+
+const (
+	allow       = unix.SECCOMP_RET_ALLOW
+	deny        = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	missing     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	kill        = unix.SECCOMP_RET_KILL_PROCESS
+
+	// newNamespaces are the flags of clone that make namespaces.
+	newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+)
+
+// program is a filter in the making.
+type program []unix.SockFilter
+
+func (p *program) load(offset uint32) {
+	*p = append(*p, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
+}
+
+func (p *program) ret(k uint32) {
+	*p = append(*p, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k})
+}
+
+// jump skips n instructions when the test of what was loaded fails.
+func (p *program) jump(test uint16, k uint32, n int) {
+	*p = append(*p, unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jf: uint8(n)})
+}
+
+// when returns k for a system call number.
+func (p *program) when(number uintptr, k uint32) {
+	p.jump(unix.BPF_JEQ, uint32(number), 1)
+	p.ret(k)
+}
+
+// filter is what every program is judged by, call by call.
+func filter() program {
+	var p program
+	// A foreign architecture has other numbers, and would pass unjudged.
+	p.load(offsetArch)
+	p = append(p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch, Jt: 1})
+	p.ret(kill)
+	p.load(offsetNumber)
+	if x32 != 0 {
+		p.jump(unix.BPF_JGE, x32, 1)
+		p.ret(kill)
+	}
+	// Its flags lie in memory, which a filter cannot read; libc falls back to clone.
+	p.when(unix.SYS_CLONE3, missing)
+	for _, number := range forbidden {
+		p.when(number, deny)
+	}
+	p.jump(unix.BPF_JEQ, unix.SYS_CLONE, 4)
+	p.load(offsetArg0)
+	p.jump(unix.BPF_JSET, newNamespaces, 1)
+	p.ret(deny)
+	p.ret(allow)
+	p.jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1+2*len(families)+1)
+	p.load(offsetArg0)
+	for _, f := range families {
+		p.jump(unix.BPF_JEQ, f, 1)
+		p.ret(allow)
+	}
+	p.ret(unsupported)
+	// Typing into a terminal from behind; there is none, but it costs nothing.
+	p.jump(unix.BPF_JEQ, unix.SYS_IOCTL, 5)
+	p.load(offsetArg1)
+	p.jump(unix.BPF_JEQ, unix.TIOCSTI, 1)
+	p.ret(deny)
+	p.jump(unix.BPF_JEQ, tioclinux, 1)
+	p.ret(deny)
+	p.ret(allow)
+	return p
+}
+
+// tioclinux is TIOCLINUX, which pastes into a console.
+const tioclinux = 0x541c
+
+// seal lays the filter on this thread.
+func seal() error {
+	p := filter()
+	if len(p) > math.MaxUint16 {
+		return fmt.Errorf("a seccomp filter of %d instructions", len(p))
+	}
+	prog := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel's structure
+	if errno != 0 {
+		return fmt.Errorf("load the seccomp filter: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+// warden is process 1 of a sandbox: it starts, signals and collects programs.
+type warden struct {
+	line      *control
+	cage      *cage
+	workspace string
+	landlock  int
+	// listener of the proxy, or -1.
+	listener int
+
+	// mu is held over a fork, so that nobody is collected before it is known.
+	mu       sync.Mutex
+	programs map[uint64]*inmate
+	// mark is that of the next program; 0 when this host gives none.
+	mark uint64
+	// died is told when a child has ended.
+	died chan os.Signal
+}
+
+// inmate is a program that was started on request.
+type inmate struct {
+	pid  int
+	mark uint64
+	// gone says that it has been collected, and its number is free again.
+	gone bool
+}
+
+// build makes the sandbox in the order in which each step is still possible.
+func build(b *spec.Boot) (*warden, error) {
+	w := &warden{programs: map[uint64]*inmate{}, workspace: b.Profile.Workspace, listener: -1}
+	w.hear()
+	listener, err := network(b.Profile.Network)
+	if err != nil {
+		return nil, err
+	}
+	w.listener = listener
+	v, err := show(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := limit(&b.Profile.Limits); err != nil {
+		return nil, err
+	}
+	w.mark = firstMark()
+	rules := -1
+	if abi := landlockABI(); abi >= leastABI {
+		if rules, err = ruleset(abi, v.writable); err != nil {
+			return nil, err
+		}
+		w.landlock = abi
+		defer func() { _ = unix.Close(rules) }()
+	}
+	w.cage, err = newCage(func() error {
+		if err := drop(); err != nil {
+			return err
+		}
+		if rules >= 0 {
+			if err := restrict(rules); err != nil {
+				return err
+			}
+		}
+		return seal()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// hear takes every signal that can be taken. Those that come from inside must do
+// nothing here: the kernel spares a process 1 only where it has no handler, and
+// the Go runtime has one for each. To ignore them would be inherited by programs.
+func (w *warden) hear() {
+	w.died = make(chan os.Signal, 1)
+	signal.Notify(w.died, syscall.SIGCHLD)
+	var rest []os.Signal
+	for s := syscall.Signal(1); s <= lastSignal; s++ {
+		if s != syscall.SIGCHLD && s != syscall.SIGURG { // the latter is the Go scheduler's own
+			rest = append(rest, s)
+		}
+	}
+	signal.Notify(make(chan os.Signal), rest...) // nobody reads it, and nobody waits for that
+}
+
+const lastSignal = 64
+
+// start starts a program and says its number, or why not.
+func (w *warden) start(m *spec.Request, files []int) {
+	r := &spec.Reply{ID: m.ID}
+	pid, err := w.launch(m, files, r)
+	if err != nil {
+		r.Error, r.Errno = err.Error(), errnoOf(err)
+	}
+	if pid == 0 { // otherwise it has been sent
+		w.line.send(r, -1)
+	}
+}
+
+func (w *warden) launch(m *spec.Request, files []int, r *spec.Reply) (int, error) {
+	if want := 3; len(files) != want && (!m.Checked || len(files) != want+1) {
+		return 0, fmt.Errorf("%d descriptors came with the request", len(files))
+	}
+	if err := isFolder(m.Dir); err != nil {
+		return 0, err
+	}
+	std, path := files[:3:3], m.Path
+	if m.Checked {
+		fd, script, err := sameFile(m.Path, files[3])
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = unix.Close(fd) }()
+		path = fmt.Sprintf("/proc/self/fd/%d", fd)
+		if script { // its interpreter opens it again, when descriptors have been closed
+			std, path = append(std, fd), "/proc/self/fd/3"
+		}
+	}
+	attr := &syscall.ProcAttr{Dir: m.Dir, Env: m.Env, Sys: &syscall.SysProcAttr{Setsid: true}}
+	if attr.Env == nil {
+		attr.Env = []string{} // nil would be that of this process
+	}
+	for _, fd := range std {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.programs[m.ID] != nil {
+		return 0, fmt.Errorf("program %d has been started", m.ID)
+	}
+	p := &inmate{mark: w.nextMark()}
+	var err error
+	w.cage.do(func() { p.pid, err = syscall.ForkExec(path, m.Argv, attr) })
+	if err != nil {
+		return 0, err
+	}
+	w.programs[m.ID] = p
+	r.PID = p.pid
+	w.line.send(r, -1) // before its end can be told
+	return p.pid, nil
+}
+
+func isFolder(dir string) error {
+	var st unix.Stat_t
+	err := unix.Stat(dir, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return fmt.Errorf("working folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+// sameFile opens a program as the sandbox shows it and holds it against the file
+// whose checksum was taken. The one outside must not be started: through
+// /proc/self/exe a program could write to it.
+func sameFile(path string, checked int) (fd int, script bool, err error) {
+	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, false, err
+	}
+	var a, b unix.Stat_t
+	if err = unix.Fstat(fd, &a); err == nil {
+		err = unix.Fstat(checked, &b)
+	}
+	if err == nil && (a.Dev != b.Dev || a.Ino != b.Ino) {
+		err = fmt.Errorf("%s is not the file whose checksum was taken", path)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, false, err
+	}
+	var head [2]byte
+	n, _ := unix.Pread(fd, head[:], 0)
+	return fd, string(head[:max(n, 0)]) == "#!", nil
+}
+
+// reap collects whatever ends, and tells the ends of programs.
+func (w *warden) reap() {
+	for range w.died {
+		for w.collect() {
+		}
+	}
+}
+
+// collect takes one process that has ended.
+func (w *warden) collect() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var st syscall.WaitStatus
+	pid, err := syscall.Wait4(-1, &st, syscall.WNOHANG, nil)
+	if err == syscall.EINTR { //nolint:errorlint // a number of the kernel
+		return true
+	}
+	if err != nil || pid <= 0 {
+		return false
+	}
+	for id, p := range w.programs {
+		if p.pid != pid || p.gone {
+			continue
+		}
+		p.gone = true
+		r := &spec.Reply{ID: id, Exited: true, Code: st.ExitStatus()}
+		if st.Signaled() {
+			r.Code, r.Signal = -1, int(st.Signal())
+		}
+		w.line.send(r, -1)
+	}
+	return true
+}
+
+// signal reaches the process group of a program.
+func (w *warden) signal(m *spec.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.programs[m.Program]; p != nil && !p.gone {
+		_ = unix.Kill(-p.pid, unix.Signal(m.Signal))
+	}
+}
