@@ -72,6 +72,10 @@ type Engine struct {
 	tools   map[string]*judged
 	// reader judges the reading of single files, whichever tool reads them.
 	reader *judged
+	// byPath says that a rule or a list speaks of paths, names are those of files
+	// that have several.
+	byPath bool
+	names  *names
 	// tracked are the files that git may show.
 	tracked *tracked
 	// fixed are the variables that stay the same for the run.
@@ -108,7 +112,7 @@ type group struct {
 // NewEngine makes the judge of one agent's calls in one run.
 func NewEngine(policies []*Compiled, c Context) *Engine {
 	e := &Engine{
-		context: c, tools: map[string]*judged{}, tracked: &tracked{listings: map[string]*listing{}}, calls: map[string]int{}, denials: c.Denials,
+		context: c, tools: map[string]*judged{}, tracked: &tracked{listings: map[string]*listing{}}, names: &names{found: map[string]*found{}}, calls: map[string]int{}, denials: c.Denials,
 	}
 	maps.Copy(e.calls, c.Calls)
 	policies = slices.Clone(policies)
@@ -119,6 +123,10 @@ func NewEngine(policies []*Compiled, c Context) *Engine {
 		e.tools[t.Name] = e.judgedTool(t, policies)
 	}
 	e.reader = e.newReader(policies)
+	e.byPath = e.reader.speaksOfPaths()
+	for _, j := range e.tools {
+		e.byPath = e.byPath || j.speaksOfPaths()
+	}
 	return e
 }
 
@@ -213,7 +221,9 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 		d.Facts = in.describe(audit)
 	}
 	if d.Action == message.Ask {
-		d.Always, d.Once = j.remember(in)
+		if d.Always, d.Once = j.remember(in); in.facts.renamed {
+			d.Always, d.Once = nil, "a file has several names"
+		}
 	}
 	d.Hash = Hash(j.tool.Digest, in.raw)
 	return d

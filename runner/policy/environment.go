@@ -33,7 +33,7 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 			field("argv", texts), field("env", texts), field("wrappers", texts))).Max(factItems)), field("writes", places), field("reads", places),
 			field("hosts", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("reasons", texts))},
 		{Name: "paths", Type: expr.List(expr.NewObject("Path", field("raw", long), field("clean", long), field("real", long),
-			field("inWorkspace", expr.Bool), field("op", expr.Enum(opRead, opWrite, opExecute, opDelete)), field("secret", expr.Bool))).Max(factItems)},
+			field("inWorkspace", expr.Bool), field("op", expr.Enum(opRead, opWrite, opExecute, opDelete)), field("secret", expr.Bool), field("links", expr.Int))).Max(factItems)},
 		{Name: "net", Type: expr.NewObject("Net", field("hosts", texts), field("named", texts), field("ports", expr.List(expr.Int)), field("schemes", texts))},
 		{Name: "session", Type: expr.NewObject("Session", field("calls", counts), field("denials", expr.Int))},
 		{Name: "budget", Type: expr.NewObject("Budget", field("tokens", use), field("steps", use), field("seconds", use))},

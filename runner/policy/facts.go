@@ -37,6 +37,9 @@ type Path struct {
 	Op string `json:"op"`
 	// Secret says that the name is one of those that hold credentials.
 	Secret bool `json:"secret,omitempty"`
+	// Links is how many names a file has that exists; the others in the workspace
+	// are paths of their own.
+	Links int `json:"links,omitempty"`
 
 	redirect bool
 }
@@ -54,6 +57,8 @@ type facts struct {
 	talks, unread bool
 	// read counts the names of files that patterns were held against.
 	read int
+	// renamed says that some paths are other names of files.
+	renamed bool
 	// large says that the values exceed what the static bounds assume.
 	large bool
 }

@@ -72,6 +72,7 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 		return nil, err
 	}
 	f := e.context.Workspace.establish(j.tool, raw, args)
+	e.rename(f)
 	in := &input{raw: raw, facts: f, large: f.large, tool: j.tool.Name, variables: map[*Compiled]*expr.Lazy{}}
 	if f.shell && f.script.Dynamic {
 		in.unknown = scriptUnknowns()
@@ -228,7 +229,7 @@ func (f *facts) cmdValue() map[string]any {
 func (f *facts) pathsValue() []any {
 	out := make([]any, len(f.paths))
 	for i, p := range f.paths {
-		out[i] = map[string]any{"raw": p.Raw, "clean": p.Clean, "real": p.Real, "inWorkspace": p.InWorkspace, "op": p.Op, "secret": p.Secret}
+		out[i] = map[string]any{"raw": p.Raw, "clean": p.Clean, "real": p.Real, "inWorkspace": p.InWorkspace, "op": p.Op, "secret": p.Secret, "links": p.Links}
 	}
 	return out
 }

@@ -38,9 +38,10 @@ func (e *Engine) Load(ctx context.Context, file, text string) (out string, err e
 		return "", err
 	}
 	file = strings.TrimPrefix(file, filepath.Clean(e.context.Workspace.Root)+"/") // as a call would name it
-	p := e.context.Workspace.resolve(file, opRead)
-	if o, more := r.of(ctx, p); more && (o.action == v1alpha1.ActionDeny || p.InWorkspace || !e.context.Workspace.belongs(p)) {
-		return "", &RefusedError{o.rule, o.message}
+	for _, p := range e.byAllNames(file, opRead) {
+		if o, more := r.of(ctx, p); more && (o.action == v1alpha1.ActionDeny || p.InWorkspace || !e.context.Workspace.belongs(p)) {
+			return "", &RefusedError{o.rule, o.message}
+		}
 	}
 	if len(e.reader.enforced.after) == 0 {
 		return text, nil

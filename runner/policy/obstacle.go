@@ -48,7 +48,7 @@ func (e *Engine) Obstacles(ctx context.Context, call message.ToolCall) []message
 func (e *Engine) supposed() *Engine {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return &Engine{context: e.context, tools: e.tools, reader: e.reader, tracked: e.tracked, fixed: e.fixed, calls: maps.Clone(e.calls), denials: e.denials}
+	return &Engine{context: e.context, tools: e.tools, reader: e.reader, tracked: e.tracked, names: e.names, byPath: e.byPath, fixed: e.fixed, calls: maps.Clone(e.calls), denials: e.denials}
 }
 
 // without is the tool as if a rule, or a policy's list, were not there; false

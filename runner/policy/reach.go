@@ -46,6 +46,9 @@ func keysOf(m map[string]*judged) func(func(string) bool) { return maps.Keys(m) 
 // note says what of a group depends on paths; it is asked at each call.
 func (g *group) note() { g.byPath, g.listed = g.dependsOnPaths(), g.listsPaths() }
 
+// speaksOfPaths says that something refuses a call for a path.
+func (j *judged) speaksOfPaths() bool { return j.enforced.byPath || j.enforced.listed }
+
 // dependsOnPaths says whether paths make a difference to what could refuse a call.
 func (g *group) dependsOnPaths() bool {
 	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
@@ -205,12 +208,13 @@ func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *readin
 		}
 		for _, name := range files {
 			for _, op := range ops {
-				p := e.context.Workspace.resolve(name, op)
-				if x := j.enforced.outcome(ctx, j, in.on(p), true); rank(x.action) > rank(base.action) {
-					stricter(x, name)
-				}
-				if x, more := r.of(ctx, p); more && op != opDelete {
-					stricter(x, name)
+				for _, p := range e.byAllNames(name, op) {
+					if x := j.enforced.outcome(ctx, j, in.on(p), true); rank(x.action) > rank(base.action) {
+						stricter(x, name)
+					}
+					if x, more := r.of(ctx, p); more && op != opDelete {
+						stricter(x, name)
+					}
 				}
 			}
 		}
@@ -296,9 +300,11 @@ func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []
 	base := j.enforced.outcome(ctx, j, in, true)
 	var hidden []string
 	for _, name := range files {
-		p := e.context.Workspace.resolve(name, opRead)
-		x := j.enforced.outcome(ctx, j, in.on(p), true)
-		if _, more := r.of(ctx, p); more || rank(x.action) > rank(base.action) {
+		if slices.ContainsFunc(e.byAllNames(name, opRead), func(p Path) bool {
+			x := j.enforced.outcome(ctx, j, in.on(p), true)
+			_, more := r.of(ctx, p)
+			return more || rank(x.action) > rank(base.action)
+		}) {
 			hidden = append(hidden, name)
 		}
 	}

@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/runner/policy/shell"
+)
+
+// A hard link is one more name of a file: a rule about the file counts whichever
+// name is used. The other names are looked for in the workspace, and in the folder
+// it was copied from, because a copy turns one file into several; only where a file
+// has more than one name at all, and from the top down, so that what is found does
+// not depend on how large a folder of packages below it is. A name elsewhere is no
+// more than a number.
+
+// names are the files with several names in some folders.
+type names struct {
+	mu    sync.Mutex
+	found map[string]*found
+}
+
+// found is what one look at a folder has brought.
+type found struct {
+	begun time.Time
+	// names by file, relative to the folder.
+	names map[fileID][]string
+}
+
+// namesOfFile bounds what one file with very many names costs.
+const namesOfFile = 100
+
+// settled is how much older than a look the last change of a file must be for the
+// look to have seen it: clocks of file systems are coarse.
+const settled = 50 * time.Millisecond
+
+// of returns the names of a file in a folder.
+func (n *names) of(dir string, id fileID, changed time.Time) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.found[dir]
+	if f == nil || changed.After(f.begun.Add(-settled)) {
+		f = look(dir)
+		n.found[dir] = f
+	}
+	return f.names[id]
+}
+
+// look goes through a folder, one level after the other.
+func look(dir string) *found {
+	f := &found{begun: time.Now(), names: map[fileID][]string{}}
+	left := patternEntries
+	for level := []string{""}; len(level) > 0 && left > 0; {
+		var next []string
+		for _, in := range level {
+			entries, err := os.ReadDir(path.Join(dir, in))
+			if left -= len(entries) + 1; err != nil || left < 0 {
+				continue // what cannot be read, nobody reads
+			}
+			for _, e := range entries {
+				name := path.Join(in, e.Name())
+				if e.IsDir() && e.Name() != ".git" {
+					next = append(next, name)
+				}
+				f.note(name, e)
+			}
+		}
+		level = next
+	}
+	return f
+}
+
+func (f *found) note(name string, e fs.DirEntry) {
+	if !e.Type().IsRegular() {
+		return
+	}
+	info, err := e.Info()
+	if err != nil {
+		return
+	}
+	if id, links, _ := identify(info); links > 1 && len(f.names[id]) < namesOfFile {
+		f.names[id] = append(f.names[id], name)
+	}
+}
+
+// otherNames returns the paths under which a call could also have named a file,
+// and says how many names it has.
+func (e *Engine) otherNames(p Path) (others []Path, links int) {
+	w := e.context.Workspace
+	root := filepath.Clean(w.Root)
+	leads := p.Real
+	if rel, ok := strings.CutPrefix(leads, realPath(root)+"/"); ok {
+		leads = root + "/" + rel
+	}
+	others, links = e.namesIn(root, leads, p)
+	rel, ok := strings.CutPrefix(leads, root+"/")
+	if source := filepath.Clean(w.Source); ok && w.Source != "" && source != root {
+		more, n := e.namesIn(source, source+"/"+rel, p)
+		others, links = append(others, more...), max(links, n)
+	}
+	return others, links
+}
+
+func (e *Engine) namesIn(dir, file string, p Path) (others []Path, links int) {
+	info, err := os.Lstat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0
+	}
+	id, links, changed := identify(info)
+	if links < 2 || !e.byPath {
+		return nil, links
+	}
+	for _, name := range e.names.of(dir, id, changed) {
+		if dir+"/"+name == file {
+			continue
+		}
+		o := e.context.Workspace.resolve(name, p.Op)
+		o.Raw, o.redirect, o.Links = p.Raw, p.redirect, links
+		others = append(others, o)
+	}
+	return others, links
+}
+
+// byAllNames is a file by the name it was found by, and by its others.
+func (e *Engine) byAllNames(name, op string) []Path {
+	p := e.context.Workspace.resolve(name, op)
+	if p.Real == shell.Unknown {
+		return []Path{p}
+	}
+	others, links := e.otherNames(p)
+	p.Links = links
+	return append([]Path{p}, others...)
+}
+
+// rename adds the other names of the files of a call.
+func (e *Engine) rename(f *facts) {
+	n := len(f.paths)
+	for i := range n {
+		if !strings.HasPrefix(f.paths[i].Real, "/") {
+			continue
+		}
+		others, links := e.otherNames(f.paths[i])
+		f.paths[i].Links = links
+		f.paths = append(f.paths, others...)
+	}
+	f.renamed = len(f.paths) > n
+	f.large = f.large || f.renamed && f.exceeds()
+}
+
+// fileID is a file, whatever its name is.
+type fileID struct{ dev, ino uint64 }
