@@ -280,6 +280,9 @@ func (d *decision) explain(ctx context.Context, p *plan, found journal.Found) (*
 		Decision: d.made.Action, Rule: from.Rule, Policy: from.Policy, Reason: d.made.Message, Risk: d.made.Risk,
 		Again: again.Action, Facts: again.Facts, Candidates: []Candidate{},
 	}
+	if d.made.Action == message.Ask && from.Rule == loopRule && again.Action != message.Deny {
+		x.Again = message.Ask // the guard asks about the repetition, which no policy sees
+	}
 	x.File, x.Line = p.where(from)
 	for _, c := range candidates {
 		k := Candidate{
@@ -289,7 +292,22 @@ func (d *decision) explain(ctx context.Context, p *plan, found journal.Found) (*
 		k.File, k.Line = p.where(c.Origin)
 		x.Candidates = append(x.Candidates, k)
 	}
+	slices.SortStableFunc(x.Candidates, func(a, b Candidate) int { return rankOf(a) - rankOf(b) })
 	return x, nil
+}
+
+// loopRule is what asks about a call that repeats, as the loop says it.
+const loopRule = "default/loopGuard"
+
+// rankOf puts what decided first, then what agreed.
+func rankOf(c Candidate) int {
+	switch {
+	case c.Decisive:
+		return 0
+	case c.Truth == "true":
+		return 1
+	}
+	return 2
 }
 
 // where is the place of a part of a policy, as the plan remembers it.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 )
@@ -90,7 +92,7 @@ type tracer struct {
 }
 
 func (t *tracer) visit(x ast.Expr) {
-	if len(t.steps) == traceSteps || x.Kind() == ast.LiteralKind {
+	if len(t.steps) == traceSteps || constant(x) {
 		return
 	}
 	t.note(x)
@@ -102,8 +104,29 @@ func (t *tracer) visit(x ast.Expr) {
 		return // the parts of a.b.c are larger than the whole
 	}
 	for _, c := range children(x) {
-		t.visit(c)
+		t.inner(x, c)
 	}
+}
+
+// inner visits a part. In a row of conditions only the whole row and each of
+// them say something, not the beginnings of the row.
+func (t *tracer) inner(x, part ast.Expr) {
+	if !rowed(x) || part.Kind() != ast.CallKind || part.AsCall().FunctionName() != x.AsCall().FunctionName() {
+		t.visit(part)
+		return
+	}
+	for _, c := range children(part) {
+		t.inner(part, c)
+	}
+}
+
+func rowed(x ast.Expr) bool {
+	return x.Kind() == ast.CallKind && slices.Contains([]string{operators.LogicalAnd, operators.LogicalOr}, x.AsCall().FunctionName())
+}
+
+// constant says that an expression reads nothing: its value is its text.
+func constant(x ast.Expr) bool {
+	return x.Kind() != ast.IdentKind && x.Kind() != ast.ComprehensionKind && !slices.ContainsFunc(children(x), func(c ast.Expr) bool { return !constant(c) })
 }
 
 func (t *tracer) note(x ast.Expr) {

@@ -59,7 +59,7 @@ func nativeMap(m traits.Mapper) (any, error) {
 }
 
 func nativeList(l traits.Lister) (any, error) {
-	var out []any
+	out := []any{}
 	for it := l.Iterator(); it.HasNext() == types.True; {
 		v, err := native(it.Next())
 		if err != nil {

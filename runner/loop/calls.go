@@ -140,6 +140,9 @@ func (l *loop) looping(c *call, signature, wrong, hint string) (*End, error) {
 	return repeated(c.Tool, wrong, hint), l.fail(c, message.CodeLoop, "not run: "+wrong)
 }
 
+// loopRule is what asks about a call that repeats and that no policy asks about.
+const loopRule = "default/loopGuard"
+
 // decide asks the policy. Everything but a clear yes keeps the call from running.
 func (l *loop) decide(ctx context.Context, c *call) error {
 	d, err := l.Gate.Decide(ctx, c.ToolCall)
@@ -152,6 +155,9 @@ func (l *loop) decide(ctx context.Context, c *call) error {
 		d.Action, d.Message = message.Deny, "the policy gave no decision"
 	}
 	if c.looping != "" && d.Action != message.Deny {
+		if d.Action != message.Ask {
+			d.Rule = loopRule
+		}
 		d.Action, d.Message = message.Ask, c.looping
 		d.Always, d.Once = nil, "a call that repeats itself is approved one by one"
 	}

@@ -63,7 +63,7 @@ func why(c *message.ToolPart, answer message.Answer) string {
 		case message.Deny:
 			says = append(says, "denied by "+rule+because(d.Message))
 		case message.Ask:
-			says = append(says, "asked by "+rule+because(d.Message))
+			says = append(says, "asked by "+decider(d.Rule)+because(d.Message))
 		case message.Redact:
 			says = append(says, "redacted by "+rule)
 		}

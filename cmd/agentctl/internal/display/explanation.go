@@ -29,11 +29,11 @@ type Candidate struct {
 
 // Write writes the explanation for a person.
 func (x Explanation) Write(s *Screen) error {
-	s.print(s.paint(bold, Line(x.Call)) + s.paint(dim, "  "+Line(x.Ref)) + "\n")
-	s.print(s.paint(actionStyle(x.Decision), string(x.Decision)) + "  by " + Line(x.Rule) + s.placed(x.Place) + "\n")
+	s.print(s.paint(actionStyle(x.Decision), string(x.Decision)) + "  by " + decider(x.Rule) + s.placed(x.Place) + "\n")
 	if x.Reason != "" {
 		s.print(Line(x.Reason) + "\n")
 	}
+	s.print(s.paint(bold, Line(x.Call)) + s.paint(dim, "  "+Line(x.Ref)) + "\n")
 	if x.Again != x.Decision {
 		s.print(s.paint(yellow, "warning:") + " judged again it is " + string(x.Again) + ": files, or a secret that the journal does not hold, were others then\n")
 	}
@@ -71,6 +71,14 @@ func (c Candidate) write(s *Screen) {
 		}
 		s.print(indent + s.paint(dim, "  "+Line(v[0])+" = ") + Line(v[1]) + "\n")
 	}
+}
+
+// decider is the rule that decided, or what did instead of one.
+func decider(rule string) string {
+	if rule == "default/loopGuard" {
+		return "the loop guard (spec.loopGuard of the agent)"
+	}
+	return Line(rule)
 }
 
 func (s *Screen) placed(place string) string {
