@@ -15,22 +15,32 @@ import (
 
 // TestMain makes the test's own binary the programs under test.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "serve":
 		sdk.Serve(sdktest.Fixtures()...)
-		return
+	case len(os.Args) > 2 && os.Args[1] == "rogue":
+		serveRogue(os.Args[2])
+	case len(os.Args) > 1 && os.Args[1] == "bare":
+		serveBare()
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+}
+
+func exe(t *testing.T) string {
+	t.Helper()
+	name, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 func options(t *testing.T, script string) conformance.Options {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := []string{exe, "serve"}
+	command := []string{exe(t), "serve"}
 	if script != "" {
-		command = []string{"/bin/sh", "-c", strings.ReplaceAll(script, "SELF", exe+" serve")}
+		command = []string{"/bin/sh", "-c", strings.ReplaceAll(script, "SELF", exe(t)+" serve")}
 	}
 	env := []string{"PATH=/usr/bin:/bin", "DECLARED=yes"}
 	return conformance.Options{Name: "test", Launch: sdktest.Launch(command, env, "/"), Env: env, Workspace: "/w", Parallel: 16}
