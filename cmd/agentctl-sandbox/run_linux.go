@@ -14,6 +14,9 @@ import (
 
 // run is the life of a sandbox.
 func run() int {
+	if len(os.Args) == 2 && os.Args[1] == spec.EscapeArg {
+		return escape(os.Stdin, os.Stdout)
+	}
 	if len(os.Args) > 1 || os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "agentctl-sandbox builds the sandboxes of agentctl and is started by agentctl.")
 		return 2

@@ -10,3 +10,6 @@ const (
 
 // forbiddenHere exist on this architecture only.
 var forbiddenHere = []uintptr{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL, unix.SYS_CREATE_MODULE, unix.SYS_NFSSERVCTL, unix.SYS_SYSFS, unix.SYS_USTAT}
+
+// elfMachine is this architecture in the header of a program.
+const elfMachine = 62

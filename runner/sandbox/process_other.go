@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
 var errLinux = errors.New("agents run on Linux only")
@@ -46,3 +48,6 @@ func (l *Launcher) Probe(context.Context) []Control {
 
 // Protect does nothing where nothing runs.
 func (l *Launcher) Protect(context.Context, []string, []string) error { return nil }
+
+// Escape tries nothing where nothing runs.
+func (l *Launcher) Escape(context.Context) ([]spec.Attempt, error) { return nil, errLinux }
