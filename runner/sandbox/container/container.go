@@ -49,10 +49,10 @@ type Options struct {
 
 // Runtime is one containerd. It connects when it is first needed.
 type Runtime struct {
-	opts   Options
-	slots  chan struct{}
-	images shelf
-	maps   idmaps
+	opts  Options
+	slots chan struct{}
+	shelf shelf
+	maps  idmaps
 
 	// stopped ends when Close has waited long enough; whatever outlives a
 	// caller's context runs in it.
@@ -100,7 +100,7 @@ func New(opts Options) (*Runtime, error) {
 	}
 	r := &Runtime{opts: opts, slots: make(chan struct{}, opts.Launches), live: map[string]*Process{}}
 	r.stopped, r.stop = context.WithCancel(namespaces.WithNamespace(context.Background(), opts.Namespace))
-	r.images.byRef = map[string]*imageCall{}
+	r.shelf.byRef = map[string]*imageCall{}
 	r.maps.fds = map[runAs]*os.File{}
 	return r, nil
 }
@@ -185,3 +185,6 @@ func (r *Runtime) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Namespace returns containerd's namespace of everything made here.
+func (r *Runtime) Namespace() string { return r.opts.Namespace }

@@ -1,11 +1,8 @@
 package container
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -123,40 +120,6 @@ func (p *Process) refusedProcess() bool {
 }
 
 func quantity(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
-
-// counter reads a number of the container's cgroup, in version 1 or 2.
-func (p *Process) counter(controller, v1, v2, key string) (int, bool) {
-	if p.group == "" {
-		return 0, false
-	}
-	name := filepath.Join(p.rt.opts.Namespace, p.group)
-	for _, file := range []string{filepath.Join(cgroups, controller, name, v1), filepath.Join(cgroups, name, v2)} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) == 2 && f[0] == key {
-				n, err := strconv.Atoi(f[1])
-				return n, err == nil
-			}
-		}
-	}
-	return 0, false
-}
-
-const cgroups = "/sys/fs/cgroup"
-
-// count is how many processes the container has; 1 where nobody can say.
-func (p *Process) count() int {
-	name := filepath.Join(p.rt.opts.Namespace, p.group, "cgroup.procs")
-	for _, file := range []string{filepath.Join(cgroups, "pids", name), filepath.Join(cgroups, name)} {
-		if text, err := os.ReadFile(file); err == nil && p.group != "" {
-			return max(bytes.Count(text, []byte("\n"))-1, 1) // agentctl-entry is not the tool's
-		}
-	}
-	return 1
-}
 
 // ExitError says that a plugin did not end with exit code 0.
 type ExitError struct{ Info ExitInfo }

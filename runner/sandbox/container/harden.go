@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -79,8 +78,8 @@ func (p *plan) oci() *specs.Spec {
 			ReadonlyPaths: append(slices.Clone(readonlyPaths), p.spec.ReadOnly...),
 		},
 	}
-	// Last: the profile widens with the capabilities it finds.
-	s.Linux.Seccomp = seccomp.DefaultProfile(s)
+	// Last: the profile widens with the capabilities it finds, of which there are none.
+	s.Linux.Seccomp = profile(s)
 	return s
 }
 

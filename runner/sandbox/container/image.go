@@ -66,18 +66,18 @@ func (r *Runtime) image(ctx context.Context, text string) (*image, error) {
 			WithHint("agentctl image build prints the reference of an image it has built")
 	}
 	for {
-		r.images.mu.Lock()
-		call := r.images.byRef[ref.String()]
+		r.shelf.mu.Lock()
+		call := r.shelf.byRef[ref.String()]
 		mine := call == nil
 		if mine {
 			call = &imageCall{done: make(chan struct{})}
-			r.images.byRef[ref.String()] = call
+			r.shelf.byRef[ref.String()] = call
 		}
-		r.images.mu.Unlock()
+		r.shelf.mu.Unlock()
 		if mine {
 			call.image, call.err = r.ensure(ctx, ref)
 			if call.err != nil {
-				r.images.forget(ref.String())
+				r.shelf.forget(ref.String())
 			}
 			close(call.done)
 			return call.image, call.err

@@ -175,12 +175,24 @@ func needs(t testing.TB) {
 	}
 }
 
-// start returns a runtime on the shared daemon that is closed with the test,
+// namespaceOf is a namespace of one test, in this process alone: cgroups carry
+// its name, and those of another run are none of ours.
+func namespaceOf(t testing.TB) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, t.Name())
+	return fmt.Sprintf("t%d-%s", os.Getpid(), name[:min(len(name), 50)])
+}
+
+// newRuntime returns a runtime on the shared daemon that is closed with the test,
 // which must leave nothing.
 func newRuntime(t testing.TB, change ...func(*container.Options)) *container.Runtime {
 	t.Helper()
 	needs(t)
-	o := container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: "t" + strings.ToLower(strings.NewReplacer("/", "-", "#", "-", "_", "-").Replace(t.Name()))[:min(len(t.Name()), 60)]}
+	o := container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: namespaceOf(t)}
 	for _, f := range change {
 		f(&o)
 	}

@@ -71,22 +71,47 @@ const undoTime = 5 * time.Second
 // Start makes a container and starts its program. The context bounds the start
 // only; end the program by Kill. Start undoes everything when it returns an error.
 func (r *Runtime) Start(ctx context.Context, spec Spec) (*Process, error) {
-	l, err := r.launch(ctx, &spec)
+	img, err := r.ready(ctx, &spec)
 	if err != nil {
 		return nil, startError(&spec, err)
 	}
-	p := l.process
+	release, err := r.slot(ctx)
+	if err != nil {
+		return nil, startError(&spec, err)
+	}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
-		l.undo()
+		release()
 		return nil, startError(&spec, errClosed)
 	}
-	r.live[p.id] = p
 	r.cleanups.Add(1)
 	r.mu.Unlock()
-	go p.watch(l.exit)
-	return p, nil
+	type outcome struct {
+		process *Process
+		err     error
+	}
+	out := make(chan outcome)
+	go func() {
+		defer r.cleanups.Done()
+		p, err := r.launch(ctx, &spec, img, release)
+		select {
+		case out <- outcome{p, err}:
+		case <-ctx.Done():
+			if err == nil { // nobody waits any more
+				p.Kill(0)
+			}
+		}
+	}()
+	select {
+	case o := <-out:
+		if o.err != nil {
+			return nil, startError(&spec, o.err)
+		}
+		return o.process, nil
+	case <-ctx.Done():
+		return nil, startError(&spec, context.Cause(ctx))
+	}
 }
 
 // startError says what was being started.
@@ -126,14 +151,15 @@ func (l *launch) undo() {
 			l.rt.opts.Log.Warn("a container that did not start is left for a sweep", "id", l.plan.id, "error", err)
 		}
 	}
+	removeGroups(l.rt.opts.Namespace, l.plan.id)
 }
 
-func (r *Runtime) launch(ctx context.Context, spec *Spec) (_ *launch, err error) {
+// ready checks the spec and waits for everything that many containers share.
+func (r *Runtime) ready(ctx context.Context, spec *Spec) (*image, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	client, err := r.connected(ctx)
-	if err != nil {
+	if _, err := r.connected(ctx); err != nil {
 		return nil, err
 	}
 	img, err := r.image(ctx, spec.Image)
@@ -144,31 +170,48 @@ func (r *Runtime) launch(ctx context.Context, spec *Spec) (_ *launch, err error)
 		return nil, reason.New(reason.ToolError, "neither the Tool nor the image names a command").
 			WithHint("set spec.source.container.command in the Tool")
 	}
-	if err := r.listen(); err != nil { // for "out of memory", before anything can run out
-		return nil, err
-	}
-	release, err := r.slot(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return img, r.listen() // for "out of memory", before anything can run out
+}
+
+// launchTime bounds the making of one container.
+const launchTime = 30 * time.Second
+
+// launch makes a container and starts its program. What is asked of containerd
+// is not broken off when the caller gives up: runc, killed half-way, leaves
+// cgroups that nobody knows of. The caller is only not kept waiting.
+func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release func()) (_ *Process, err error) {
 	defer release()
-	l := &launch{rt: r, client: client, spec: spec}
+	l := &launch{rt: r, client: r.client, spec: spec}
 	l.plan = plan{spec: spec, image: img, id: "a" + strings.ToLower(rand.Text()), namespace: r.opts.Namespace, entry: r.opts.Entry, swap: countsSwap()}
 	defer func() {
 		if err != nil {
 			l.undo()
 		}
 	}()
-	ctx = r.context(ctx)
+	ctx, cancel := context.WithTimeout(r.stopped, launchTime)
+	defer cancel()
 	for _, step := range []func(context.Context) error{l.prepare, l.create, l.task, l.start} {
+		if err := caller.Err(); err != nil {
+			return nil, err
+		}
 		if err := step(ctx); err != nil {
 			if errdefs.IsNotFound(err) { // the image may have been removed since we looked
-				r.images.forget(spec.Image)
+				r.shelf.forget(spec.Image)
 			}
 			return nil, err
 		}
 	}
-	return l, nil
+	r.mu.Lock()
+	r.live[l.process.id] = l.process
+	closed := r.closed
+	r.cleanups.Add(1) // Close waits for us, so the count is not 0
+	r.mu.Unlock()
+	go l.process.watch(l.exit)
+	if closed {
+		l.process.Kill(0)
+		return nil, errClosed
+	}
+	return l.process, nil
 }
 
 // prepare makes the files and mounts the container needs on the host.

@@ -78,6 +78,7 @@ func (r *Runtime) sweepContainers(ctx context.Context, client *containerd.Client
 		wg.Go(func() {
 			defer release()
 			err := discard(ctx, c)
+			removeGroups(r.opts.Namespace, c.ID())
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -170,6 +170,20 @@ func (d *Daemon) Mounts() []string {
 	return out
 }
 
+// removeGroups removes the cgroups of the daemon's namespaces, which runc makes
+// and leaves; one with processes in it stays.
+func (d *Daemon) removeGroups() {
+	namespaces, _ := filepath.Glob(filepath.Join(d.State, "io.containerd.runtime.v2.task", "*"))
+	for _, n := range namespaces {
+		for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} {
+			groups, _ := filepath.Glob(pattern + filepath.Base(n))
+			for _, g := range groups {
+				_ = syscall.Rmdir(g)
+			}
+		}
+	}
+}
+
 // Stop ends the daemon, every container it still has, and removes its folders.
 func (d *Daemon) Stop() error {
 	for _, pid := range d.Shims() { // shims outlive their daemon by design
@@ -184,6 +198,7 @@ func (d *Daemon) Stop() error {
 		_ = d.cmd.Process.Kill()
 		<-d.dead
 	}
+	d.removeGroups()
 	mounts := d.Mounts()
 	for i := len(mounts) - 1; i >= 0; i-- { // inner ones last in the list
 		_ = syscall.Unmount(mounts[i], 2) // MNT_DETACH

@@ -1,0 +1,57 @@
+package container
+
+import (
+	"slices"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// modeArgs are the system calls that set a file's mode, and by which argument.
+var modeArgs = []callArg{
+	{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"mknod", 1}, {"mknodat", 2}, {"creat", 1}, {"open", 2}, {"openat", 3},
+}
+
+// flagArgs are those of them that set a mode only if a flag says so.
+var flagArgs = []callArg{{"open", 1}, {"openat", 2}}
+
+type callArg struct {
+	name string
+	arg  uint
+}
+
+const (
+	setIDs  = 0o6000              // setuid and setgid
+	creates = 0o100 | 0o020000000 // O_CREAT and the bit of O_TMPFILE that is its own
+	enosys  = 38
+)
+
+// profile is containerd's default list of system calls, for the capabilities
+// the spec has by now, without the making of setuid files: a workspace that is
+// root's on the host would else end up with a way to root in it.
+func profile(s *specs.Spec) *specs.LinuxSeccomp {
+	p := seccomp.DefaultProfile(s)
+	for i := range p.Syscalls {
+		p.Syscalls[i].Names = slices.DeleteFunc(slices.Clone(p.Syscalls[i].Names), func(name string) bool {
+			return slices.ContainsFunc(modeArgs, func(c callArg) bool { return c.name == name }) || name == "openat2" // its mode stands in memory, where no filter sees it
+		})
+	}
+	p.Syscalls = slices.DeleteFunc(p.Syscalls, func(s specs.LinuxSyscall) bool { return len(s.Names) == 0 })
+	for _, c := range modeArgs {
+		p.Syscalls = append(p.Syscalls, c.without(setIDs))
+	}
+	for _, c := range flagArgs {
+		p.Syscalls = append(p.Syscalls, c.without(creates))
+	}
+	code := uint(enosys) // programs then do without
+	p.Syscalls = append(p.Syscalls, specs.LinuxSyscall{Names: []string{"openat2"}, Action: specs.ActErrno, ErrnoRet: &code})
+	return p
+}
+
+// without allows a call whose argument has none of the bits.
+func (c callArg) without(bits uint64) specs.LinuxSyscall {
+	return specs.LinuxSyscall{
+		Names: []string{c.name}, Action: specs.ActAllow,
+		Args: []specs.LinuxSeccompArg{{Index: c.arg, Value: bits, ValueTwo: 0, Op: specs.OpMaskedEqual}},
+	}
+}

@@ -1,0 +1,175 @@
+//go:build linux
+
+package container_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox/container"
+)
+
+// leftovers counts what is there of a namespace of the test's daemon.
+func leftovers(t testing.TB, namespace string) map[string]int {
+	t.Helper()
+	c, err := containerd.New(shared.daemon.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := namespaces.WithNamespace(t.Context(), namespace)
+	containers, err := c.Containers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]int{"containers": len(containers)}
+	err = c.SnapshotService("overlayfs").Walk(ctx, func(_ context.Context, info snapshots.Info) error {
+		if info.Kind == snapshots.KindActive {
+			left["snapshots"]++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup/*/" + namespace + "/*", "/sys/fs/cgroup/" + namespace + "/*"} {
+		found, _ := filepath.Glob(pattern)
+		for _, f := range found {
+			if info, err := os.Stat(f); err == nil && info.IsDir() {
+				left["cgroups"]++
+			}
+		}
+	}
+	states, _ := filepath.Glob(filepath.Join(shared.daemon.State, "io.containerd.runtime.v2.task", namespace, "*"))
+	left["bundles"] = len(states)
+	for _, pid := range shared.daemon.Shims() {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(text), "\x00"+namespace+"\x00") {
+			left["shims"]++
+		}
+	}
+	for k, v := range left {
+		if v == 0 {
+			delete(left, k)
+		}
+	}
+	return left
+}
+
+// leavesNothing waits for deletions that are under way.
+func leavesNothing(t testing.TB, r *container.Runtime) {
+	t.Helper()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var left map[string]int
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); { // a shim ends after it has answered
+		if left = leftovers(t, r.Namespace()); len(left) == 0 {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	t.Errorf("left: %v", left)
+}
+
+func TestWhatAKilledRunnerLeftIsSwept(t *testing.T) {
+	r := newRuntime(t)
+	state := filepath.Join(shared.dir, "state")
+	root := workspace(t, 0) // by a mount of the runner's
+	shims, mounts := len(shared.daemon.Shims()), mountsIn(t, shared.dir)
+	var dirs []string
+	for i := range 5 {
+		c := exec.Command(os.Args[0], "be-a-runner", shared.daemon.Address, state, shared.entry, r.Namespace(), shared.layout, root)
+		c.Stderr = os.Stderr
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if dir, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
+				dirs = append(dirs, strings.Fields(dir)[0])
+				break
+			}
+			if strings.HasPrefix(lines.Text(), "error") {
+				t.Error(lines.Text())
+			}
+			if i >= 3 && strings.HasPrefix(lines.Text(), "started") { // killed in the middle of its second start
+				break
+			}
+		}
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+	}
+	alive := waiting(t, r, container.Spec{})
+	swept, err := r.Sweep(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if swept.Containers < 8 || swept.Folders < 5 {
+		t.Errorf("swept %+v, want at least 8 containers and 5 folders", swept)
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s is left (%v)", dir, err)
+		}
+	}
+	select {
+	case <-alive.Done():
+		t.Error("the sweep killed a container of a runner that lives")
+	default:
+	}
+	if text, err := os.ReadFile(filepath.Join(root, "file")); err != nil || string(text) != "from the host\n" {
+		t.Errorf("the workspace of a killed runner: %q, %v", text, err)
+	}
+	alive.Kill(0)
+	leavesNothing(t, r)
+	if n := len(shared.daemon.Shims()); n > shims {
+		t.Errorf("%d shims, %d before", n, shims)
+	}
+	if m := mountsIn(t, shared.dir); m != mounts {
+		t.Errorf("%d mounts, %d before", m, mounts)
+	}
+}
+
+func mountsIn(t testing.TB, dir string) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), " "+dir)
+}
+
+func TestTwentyLaunchesLeaveNothing(t *testing.T) {
+	r := newRuntime(t)
+	dir := workspace(t, 0)
+	for i := range 20 {
+		p := waiting(t, r, container.Spec{Workspace: dir, Access: v1alpha1.AccessReadWrite})
+		if i%2 == 0 {
+			p.Kill(0)
+		}
+	}
+	leavesNothing(t, r)
+	if m := mountsIn(t, shared.dir); m != 0 {
+		t.Errorf("%d mounts are left", m)
+	}
+	if left, _ := filepath.Glob(filepath.Join(shared.dir, "state", "containers", "*")); len(left) != 0 {
+		t.Errorf("folders are left: %v", left)
+	}
+}
