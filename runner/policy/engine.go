@@ -117,7 +117,7 @@ func NewEngine(policies []*Compiled, c Context) *Engine {
 	maps.Copy(e.calls, c.Calls)
 	policies = slices.Clone(policies)
 	slices.SortStableFunc(policies, func(a, b *Compiled) int { return strings.Compare(a.name, b.name) })
-	e.fixed = map[string]any{"agent": agentValue(c.Agent), "run": runValue(c.Run)}
+	e.fixed = map[string]any{"agent": agentValue(c.Agent), "run": runValue(c)}
 	for i := range c.Tools {
 		t := &c.Tools[i]
 		e.tools[t.Name] = e.judgedTool(t, policies)

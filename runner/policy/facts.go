@@ -134,7 +134,7 @@ func searched(dir, pattern string) string {
 
 // exceeds says that the facts are larger than their types declare.
 func (f *facts) exceeds() bool {
-	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems ||
+	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems || len(f.script.Variables) > factItems ||
 		slices.ContainsFunc(f.paths, func(p Path) bool { return max(len(p.Raw), len(p.Clean), len(p.Real)) > factPath }) ||
 		slices.ContainsFunc(f.script.Commands, func(c command) bool {
 			return len(c.Argv) > factItems || slices.ContainsFunc(c.Argv, func(a string) bool { return len(a) > factText })
@@ -220,6 +220,13 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 		f.add(w.resolve(f.script.Joined(p), opExecute))
 		w.expanded(f, p, opExecute)
 	}
+	for _, p := range f.script.Words {
+		if r := w.resolve(f.script.Joined(p), opExecute); exists(r.Real) {
+			f.add(r)
+			f.script.Trees = add(f.script.Trees, p)
+			f.script.Operands = add(f.script.Operands, p)
+		}
+	}
 	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
 }
 
@@ -248,6 +255,11 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 		p.Raw = raw
 		f.add(p)
 	}
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
 }
 
 // resolve says where a path leads.

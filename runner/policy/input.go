@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -49,7 +50,7 @@ func (in *input) leaveOpen(x expr.Input, p *expr.Program) expr.Input {
 // dynamic, and why, is known.
 func scriptUnknowns() *expr.Unknowns {
 	return expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
-		[]string{"cmd", "network"}, []string{"paths"}, []string{"net"})
+		[]string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"paths"}, []string{"net"})
 }
 
 func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
@@ -87,7 +88,7 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 		"session": func() any { return e.sessionValue() },
 	}
 	if step := call.Step; step > 0 {
-		run := make(map[string]any, 8)
+		run := make(map[string]any, 9)
 		maps.Copy(run, e.fixed["run"].(map[string]any))
 		run["step"] = step
 		in.vars["run"] = run
@@ -178,12 +179,16 @@ func agentValue(a Agent) map[string]any {
 	return map[string]any{"name": a.Name, "namespace": a.Namespace, "labels": texts(a.Labels), "mode": a.Mode, "depth": a.Depth, "parents": list(a.Parents)}
 }
 
-func runValue(r Run) map[string]any {
+func runValue(c Context) map[string]any {
+	r := c.Run
 	inputs := r.Inputs
 	if inputs == nil {
 		inputs = map[string]any{}
 	}
-	return map[string]any{"name": r.Name, "step": 0, "interactive": r.Interactive, "user": r.User, "inputs": inputs, "labels": texts(r.Labels)}
+	return map[string]any{
+		"name": r.Name, "step": 0, "interactive": r.Interactive, "user": r.User, "inputs": inputs, "labels": texts(r.Labels),
+		"workspace": filepath.Clean(c.Workspace.Root),
+	}
 }
 
 func toolValue(t *Tool) map[string]any {
@@ -221,7 +226,7 @@ func (f *facts) cmdValue() map[string]any {
 		commands[i] = map[string]any{"name": c.Name, "argv": list(c.Argv), "env": list(c.Env), "wrappers": list(c.Wrappers)}
 	}
 	return map[string]any{
-		"commands": commands, "writes": list(f.script.Writes), "reads": list(f.script.Reads), "hosts": list(f.script.Hosts),
+		"commands": commands, "writes": list(f.script.Writes), "reads": list(f.script.Reads), "hosts": list(f.script.Hosts), "variables": list(f.script.Variables),
 		"network": f.script.Network, "dynamic": f.script.Dynamic, "reasons": list(f.script.Reasons),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
 )
 
 // selects says whether a rule can meet a tool. Which agent calls is judged when
@@ -21,25 +22,4 @@ func anyGlob(patterns []string, s string) bool {
 
 // glob matches with * for any run of characters, / included, and ? for one. It
 // takes time in proportion to len(pattern) * len(s) at worst.
-func glob(pattern, s string) bool {
-	p, i, star, mark := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p++
-			i++
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
-}
+func glob(pattern, s string) bool { return expr.Glob(pattern, s) }

@@ -53,7 +53,7 @@ func (n *names) of(dir string, id fileID, changed time.Time) []string {
 
 // look goes through a folder, one level after the other.
 func look(dir string) *found {
-	f := &found{begun: time.Now(), names: map[fileID][]string{}}
+	f := &found{begun: time.Now(), names: map[fileID][]string{}} //nolint:forbidigo // it is held against the times of files
 	left := patternEntries
 	for level := []string{""}; len(level) > 0 && left > 0; {
 		var next []string

@@ -76,7 +76,7 @@ func (in *input) on(paths ...Path) *input {
 	out.facts, out.variables = &f, map[*Compiled]*expr.Lazy{}
 	if in.unknown != nil { // whatever else is unknown: these are touched
 		out.unknown = expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
-			[]string{"cmd", "network"}, []string{"net"})
+			[]string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"net"})
 	}
 	out.vars = maps.Clone(in.vars)
 	out.vars["paths"] = func() any { return f.pathsValue() }
@@ -135,6 +135,9 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	if o.action == v1alpha1.ActionDeny || j == e.reader {
 		return o
 	}
+	if denied := j.sure(ctx, in); denied != nil {
+		return *denied
+	}
 	byReader := e.reader.enforced.byPath && (in.facts.script.Dynamic || len(in.facts.paths) > 0 || len(in.facts.script.Trees) > 0)
 	paths := e.reader.enforced.byPath || j.enforced.byPath || j.enforced.listed
 	trees := paths && in.facts.shell && len(in.facts.script.Trees) > 0
@@ -173,6 +176,28 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 		e.reachRepositories(ctx, j, in, r, stricter)
 	}
 	return o
+}
+
+// sure denies a call for a path that it surely touches, whatever else it does:
+// what is unknown of a script must not hide what is known.
+func (j *judged) sure(ctx context.Context, in *input) *outcome {
+	if in.unknown == nil {
+		return nil
+	}
+	known := slices.DeleteFunc(slices.Clone(in.facts.paths), func(p Path) bool { return p.Real == shell.Unknown })
+	if len(known) == 0 {
+		return nil
+	}
+	on := in.on(known...)
+	for _, r := range j.enforced.calls[v1alpha1.ActionDeny] {
+		if r.when == nil || r.negated || !r.when.Reads("paths") || !r.when.Spreads("paths") {
+			continue
+		}
+		if t, err := r.truth(ctx, on); err == nil && t == expr.True {
+			return &outcome{action: v1alpha1.ActionDeny, rule: r.id, message: r.explain(ctx, on, j, "denies")}
+		}
+	}
+	return nil
 }
 
 // reachRepositories judges the files that git has kept as the files themselves.

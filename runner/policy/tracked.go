@@ -249,7 +249,8 @@ func (l *listing) narrow(ctx context.Context, r *rule, in *input, seen *asked, f
 
 // steady says that a rule reads nothing that changes from call to call but paths.
 func (r *rule) steady() bool {
-	return !slices.ContainsFunc([]string{"call", "cmd", "net", "run", "session", "budget", "now", "variables"}, func(v string) bool { return r.when.Reads(v) })
+	return !r.when.Reads("run", "step") &&
+		!slices.ContainsFunc([]string{"call", "cmd", "net", "session", "budget", "now", "variables"}, func(v string) bool { return r.when.Reads(v) })
 }
 
 // askList returns the files that a list does not let anybody read.

@@ -112,6 +112,7 @@ func TestARepositoryThatIsNotUnderstoodIsAskedAbout(t *testing.T) {
 			return swap(index, func() error { return os.Mkdir(index, 0o700) })
 		},
 		"split": func(t *testing.T, index string) error {
+			t.Helper()
 			runGit(t, filepath.Dir(filepath.Dir(index)), "update-index", "--split-index")
 			return nil
 		},

@@ -121,10 +121,21 @@ func (a *analyser) foreign(args []word, sc *scope) {
 			a.operand(text, sc)
 			if len(a.facts.Operands) > n {
 				a.tree([]word{{text: text, known: true}}, sc)
+			} else if sc.known && !strings.HasPrefix(text, "-") && !strings.Contains(text, "://") {
+				a.word(text, sc)
 			}
 		}
 		a.hostOf(text)
 	}
+}
+
+// word notes an argument that may be the name of a file.
+func (a *analyser) word(text string, sc *scope) {
+	if len(a.facts.Words) >= wordsLimit {
+		a.dynamic("an unknown program has too many arguments")
+		return
+	}
+	a.facts.Words = appendNew(a.facts.Words, a.path(text, sc))
 }
 
 // operand notes an argument that looks like a path: it may lead outside, by
@@ -170,6 +181,9 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	}
 	if p.inert {
 		return
+	}
+	if slices.ContainsFunc(p.told, func(option string) bool { return hits[option] }) {
+		a.dynamic("the names of files stand in what the program reads")
 	}
 	if p.saves && (hits["resolve"] || hits["connect-to"]) {
 		a.dynamic("an option that decides which host is reached")
@@ -375,7 +389,8 @@ func (a *analyser) url(w word) {
 // options splits arguments into options and operands by a table such as
 // "o=w output=w d=d". An option that is not in the table takes no value. The
 // actions of a value: v nothing, r read, w written, d data with @file, u an
-// address, x it names a program, s it is a script, W the operands are written;
+// address, n it holds names of files, x it names a program, s it is a script, W
+// the operands are written;
 // a ? behind it: the value must be attached.
 func (a *analyser) options(table string, args []word, sc *scope) (operands []word, hits map[string]bool) {
 	actions := map[string]string{}
@@ -473,6 +488,9 @@ func (a *analyser) option(action string, v word, sc *scope) {
 	switch action {
 	case "r", "w":
 		a.touchWord(v, action, sc)
+	case "n":
+		a.touchWord(v, "r", sc)
+		a.dynamic("names of files that stand in a file")
 	case "u":
 		if strings.HasPrefix(v.text, "@") {
 			a.dynamic("addresses that stand in a file")

@@ -215,6 +215,9 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 			repository = repository || strings.Trim(w.text, "0123456789") != "" // no number of --depth
 		default:
 			a.operand(w.text, sc)
+			if sub == "diff" && sc.known { // it compares any two files
+				a.word(w.text, sc)
+			}
 			if _, file, ok := strings.Cut(w.text, ":"); ok && file != "" && !strings.Contains(w.text, "://") {
 				a.read(file, sc) // of a commit, or of the index
 			}
@@ -480,7 +483,7 @@ func dd(a *analyser, _ string, args []word, sc *scope) {
 }
 
 func rsync(a *analyser, name string, args []word, sc *scope) {
-	ops, hits := a.options("e=x rsh=x rsync-path=x exclude=v include=v files-from=r exclude-from=r log-file=w filter=v out-format=v password-file=r backup-dir=w temp-dir=w T=w daemon=x", args, sc)
+	ops, hits := a.options("e=x rsh=x rsync-path=x exclude=v include=v files-from=n exclude-from=r log-file=w filter=v out-format=v password-file=r backup-dir=w temp-dir=w T=w daemon=x", args, sc)
 	if hits["daemon"] || hits["config"] {
 		a.opaque(sc.wrapped(name), "rsync as a daemon")
 	}

@@ -23,6 +23,8 @@ type program struct {
 	trees []string
 	// here says that without an operand it then takes the current folder.
 	here bool
+	// told are options with which it reads names of files and opens those.
+	told []string
 	// saves says that -O names a file after its address.
 	saves bool
 }
@@ -48,14 +50,14 @@ var programs = map[string]program{
 	"printenv": {}, "locale": {}, "free": {}, "tr": {}, "cut": {ops: "r", flags: "d=v f=v c=v b=v delimiter=v fields=v"},
 	"ls": {ops: "r", flags: "I=v ignore=v w=v"}, "cat": {ops: "r"}, "tac": {ops: "r"}, "rev": {ops: "r"}, "nl": {ops: "r"},
 	"head": {ops: "r", flags: "n=v c=v lines=v bytes=v"}, "tail": {ops: "r", flags: "n=v c=v lines=v bytes=v s=v pid=v"},
-	"wc": {ops: "r", flags: "files0-from=r"}, "od": {ops: "r", flags: "A=v j=v N=v t=v"}, "hexdump": {ops: "r", flags: "n=v s=v e=v f=r"},
+	"wc": {ops: "r", flags: "files0-from=n"}, "od": {ops: "r", flags: "A=v j=v N=v t=v"}, "hexdump": {ops: "r", flags: "n=v s=v e=v f=r"},
 	"strings": {ops: "r", flags: "n=v t=v e=v"}, "file": {ops: "r", flags: "m=r f=r"}, "stat": {ops: "r", flags: "c=v format=v printf=v"},
 	"md5sum": {ops: "r"}, "sha1sum": {ops: "r"}, "sha256sum": {ops: "r"}, "sha512sum": {ops: "r"}, "cksum": {ops: "r"}, "b2sum": {ops: "r"},
 	"diff": {ops: "r", trees: deep, flags: "U=v C=v I=v x=v label=v from-file=r to-file=r exclude-from=r X=r"}, "cmp": {ops: "r", flags: "n=v i=v"}, "comm": {ops: "r"}, "join": {ops: "r", flags: "t=v 1=v 2=v o=v"},
 	"paste": {ops: "r", flags: "d=v"}, "fold": {ops: "r", flags: "w=v"}, "fmt": {ops: "r", flags: "w=v"}, "column": {ops: "r", flags: "s=v c=v"},
-	"base64": {ops: "r", flags: "w=v wrap=v"}, "du": {ops: "r", flags: "d=v max-depth=v exclude=v files0-from=r X=r exclude-from=r"}, "df": {ops: "r"}, "tree": {ops: "r", flags: "L=v I=v P=v o=w"},
+	"base64": {ops: "r", flags: "w=v wrap=v"}, "du": {ops: "r", flags: "d=v max-depth=v exclude=v files0-from=n X=r exclude-from=r"}, "df": {ops: "r"}, "tree": {ops: "r", flags: "L=v I=v P=v o=w"},
 	"readlink": {ops: "r"}, "realpath": {ops: "r", flags: "relative-to=v"}, "uniq": {ops: "ro", flags: "f=v s=v w=v"}, "xxd": {ops: "ro", flags: "l=v s=v c=v g=v"},
-	"sort":  {ops: "r", flags: "o=w output=w k=v key=v t=v S=v T=w compress-program=x files0-from=r parallel=v"},
+	"sort":  {ops: "r", flags: "o=w output=w k=v key=v t=v S=v T=w compress-program=x files0-from=n parallel=v"},
 	"grep":  {ops: "pr", trees: deep, here: true, flags: "e=v f=r file=r exclude-from=r m=v A=v B=v C=v include=v exclude=v exclude-dir=v d=v"},
 	"egrep": {ops: "pr", trees: deep, here: true, flags: "e=v f=r file=r exclude-from=r m=v A=v B=v C=v"}, "fgrep": {ops: "pr", trees: deep, here: true, flags: "e=v f=r file=r exclude-from=r m=v A=v B=v C=v"},
 	"ag": {ops: "pr", trees: always, here: true}, "ack": {ops: "pr", trees: always, here: true}, "ugrep": {ops: "pr", trees: always, here: true},
@@ -66,9 +68,9 @@ var programs = map[string]program{
 	"tee": {ops: "w"}, "chmod": {ops: "pw", flags: "reference=r"}, "chown": {ops: "pw", flags: "reference=r"}, "chgrp": {ops: "pw"},
 	"cp": {ops: "cp", trees: deep, flags: "t=w target-directory=w S=v"}, "mv": {ops: "mv", trees: always, flags: "t=w target-directory=w S=v"},
 	"ln": {ops: "cp", flags: "t=w S=v"}, "install": {ops: "cp", flags: "m=v o=v g=v t=w strip-program=x"},
-	"gzip": {ops: "rw", flags: "S=v"}, "gunzip": {ops: "rw"}, "bzip2": {ops: "rw"}, "xz": {ops: "rw", flags: "T=v files=r? files0=r? S=v F=v M=v"}, "zstd": {ops: "rw", flags: "o=w T=v"}, "zcat": {ops: "r"},
+	"gzip": {ops: "rw", flags: "S=v"}, "gunzip": {ops: "rw"}, "bzip2": {ops: "rw"}, "xz": {ops: "rw", flags: "T=v files=n? files0=n? S=v F=v M=v"}, "zstd": {ops: "rw", flags: "o=w T=v"}, "zcat": {ops: "r"},
 	"patch": {ops: "w", flags: "i=r input=r o=w p=v d=w r=w", writes: "."},
-	"unzip": {ops: "r", flags: "d=w x=v", writes: ".", instead: []string{"d"}}, "zip": {ops: "wr", trees: deep, flags: "x=v i=v b=w n=v TT=x unzip-command=x"}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
+	"unzip": {ops: "r", flags: "d=w x=v", writes: ".", instead: []string{"d"}}, "zip": {ops: "wr", trees: deep, told: []string{"@"}, flags: "x=v i=v b=w n=v TT=x unzip-command=x"}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
 	"curl": {ops: "url", net: true, saves: true, flags: "o=w output=w d=d data=d data-binary=d data-urlencode=d F=d form=d T=r upload-file=r K=x config=x H=d header=d X=v request=v u=v user=v A=v e=v b=r cookie=r c=w cookie-jar=w D=w dump-header=w x=u proxy=u socks4=u socks4a=u socks5=u socks5-hostname=u doh-url=u m=v max-time=v connect-timeout=v w=v retry=v E=r cacert=r cert=r key=r output-dir=w trace=w trace-ascii=w stderr=w url=u resolve=v json=d data-raw=v libcurl=w hsts=w alt-svc=w etag-save=w etag-compare=r netrc-file=r variable=d unix-socket=r abstract-unix-socket=v form-string=v preproxy=u connect-to=v interface=v pinnedpubkey=v crlfile=r pubkey=r proxy-cacert=r proxy-cert=r proxy-key=r"},
 	"wget": {ops: "url", net: true, anywhere: []string{"i", "input-file"}, writes: ".", instead: []string{"O", "output-document", "P", "directory-prefix"}, flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
 	"scp":  {ops: "cp", net: true, trees: deep, flags: "J=u D=x S=x o=x F=x i=r P=v l=v c=v"}, "sftp": {ops: "url", net: true, flags: "J=u D=x S=x b=x o=x F=x i=r P=v"},
@@ -78,7 +80,7 @@ var programs = map[string]program{
 	"telnet": {ops: "port", net: true}, "ftp": {ops: "port", net: true},
 	"mkfs": {ops: "w", flags: "t=v"}, "mkswap": {ops: "w"}, "wipefs": {ops: "w", flags: "o=v t=v"},
 	"iconv": {ops: "r", flags: "o=w output=w f=v t=v from-code=v to-code=v"},
-	"gcc":   {ops: "r", flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},
+	"gcc":   {ops: "r", told: []string{"E"}, flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},
 }
 
 // selectors are variables that decide which program or library runs, or how the

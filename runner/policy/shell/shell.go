@@ -25,6 +25,9 @@ const (
 	// braceLimit bounds the brace expansions of one word, whose number doubles
 	// with each.
 	braceLimit = 12
+	// variablesLimit and wordsLimit bound lists that nothing else does.
+	variablesLimit = 500
+	wordsLimit     = 500
 )
 
 // Command is a simple command that can run.
@@ -58,6 +61,9 @@ type Facts struct {
 	// Operands are arguments of unknown programs that look like paths: they may
 	// be read or written.
 	Operands []string `json:"operands,omitempty"`
+	// Words are arguments of unknown programs that may be names of files in the
+	// current folder.
+	Words []string `json:"words,omitempty"`
 	// Redirects are those of Writes and Reads that the shell opens, not a command.
 	Redirects []Redirect `json:"redirects,omitempty"`
 	// Trees are folders of which a command takes everything within: it searches,
@@ -68,6 +74,9 @@ type Facts struct {
 	Repositories []Repository `json:"repositories,omitempty"`
 	// Hosts that are named in arguments.
 	Hosts []string `json:"hosts,omitempty"`
+	// Variables are the names of those whose values the script uses. HOME is
+	// written as ~ wherever it begins a path, and stands here all the same.
+	Variables []string `json:"variables,omitempty"`
 	// Network says that a command can open a connection.
 	Network bool `json:"network"`
 	// Anywhere says that one of them may lead to a host that no argument names: a
@@ -199,7 +208,23 @@ func (a *analyser) script(text string, sc *scope) {
 	if len(file.Stmts) == 0 {
 		a.understood = true
 	}
+	a.variables(file)
 	a.stmts(file.Stmts, sc)
+}
+
+// variables notes which variables a script uses the values of; a name that is
+// computed has made it dynamic.
+func (a *analyser) variables(file *syntax.File) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if p, ok := n.(*syntax.ParamExp); ok && p.Param != nil && plainName().MatchString(p.Param.Value) {
+			if len(a.facts.Variables) > variablesLimit {
+				a.dynamic("the script uses too many variables")
+				return false
+			}
+			a.facts.Variables = appendNew(a.facts.Variables, p.Param.Value)
+		}
+		return true
+	})
 }
 
 // nesting is an upper bound of how deep the parser can recurse.

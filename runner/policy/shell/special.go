@@ -74,6 +74,12 @@ func special(name string) (handler, bool) {
 		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "socat", "openssl", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
 		return opaqueProgram, true
 	}
+	if slices.Contains(including, name) {
+		return func(a *analyser, n string, args []word, sc *scope) {
+			a.foreign(args, sc)
+			a.dynamic(n + " opens the files that its input names")
+		}, true
+	}
 	if strings.HasPrefix(name, "mkfs.") {
 		return func(a *analyser, _ string, args []word, sc *scope) { a.generic(programs["mkfs"], args, sc) }, true
 	}
@@ -87,6 +93,11 @@ func special(name string) (handler, bool) {
 		return interpreter, true
 	}
 	return nil, false
+}
+
+// including are programs whose input names files that they show or pack.
+var including = []string{
+	"cpp", "m4", "soelim", "troff", "groff", "nroff", "mandoc", "tex", "latex", "pdflatex", "xelatex", "lualatex", "gs", "as", "cpio", "pax", "afio", "7z", "7za", "7zr",
 }
 
 // remote are programs of services elsewhere: what they do there is theirs, but
@@ -601,7 +612,11 @@ func opaqueProgram(a *analyser, name string, args []word, sc *scope) {
 		a.dynamic(name + " changes what names mean")
 		return
 	case "man":
-		_, hits := a.options("P=x pager=x C=r config-file=r M=v S=v s=v", args, sc)
+		pages, hits := a.options("P=x pager=x C=r config-file=r M=v S=v s=v", args, sc)
+		if hits["l"] || hits["local-file"] {
+			a.operands("r", pages, sc)
+			return
+		}
 		for _, w := range args {
 			if w.known && !hits["P"] && strings.Contains(w.text, "/") {
 				a.operands("r", []word{w}, sc)
