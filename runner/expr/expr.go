@@ -119,7 +119,8 @@ func (e *Env) compile(s *Source, want *types.Type, noun string) (*Program, error
 	}
 	out := checked.OutputType()
 	if want != nil && !out.IsExactType(want) && out.Kind() != types.DynKind {
-		return nil, &Error{Line: 1, Col: 1, Message: fmt.Sprintf("%s must be of type %s, this is %s", noun, want, typeName(out))}
+		message := fmt.Sprintf("%s must be of type %s, this is %s", noun, want, typeName(out))
+		return nil, &Error{Line: 1, Col: 1, Message: message, Suggestion: hint(message)}
 	}
 	if err := e.checkEnums(checked.NativeRep()); err != nil {
 		return nil, err

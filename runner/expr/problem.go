@@ -61,13 +61,41 @@ func (e *Env) problem(tree *ast.AST, iss *cel.Issues) error {
 		e.explainField(p, tree, first.ExprID, m[1])
 	} else if m := undeclaredName().FindStringSubmatch(first.Message); m != nil {
 		p.Message = fmt.Sprintf("there is no variable or function %s", m[1])
-		p.Suggestion = Nearest(m[1], e.names())
+		p.Suggestion = e.nearestName(m[1], called(tree, m[1]))
 	} else if m := noOverload().FindStringSubmatch(first.Message); m != nil {
 		p.Message = fmt.Sprintf("%s does not work on %s", operatorSpelled.Replace(m[1]), m[2])
 	} else if tree == nil {
 		p.Message = "syntax error: " + p.Message
 	}
+	if p.Suggestion == "" {
+		p.Suggestion = hint(p.Message)
+	}
 	return p
+}
+
+// called says whether an expression uses a name as a function.
+func called(tree *ast.AST, name string) (found bool) {
+	if tree == nil {
+		return false
+	}
+	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
+		found = found || x.Kind() == ast.CallKind && x.AsCall().FunctionName() == name
+	}))
+	return found
+}
+
+// nearestName is what a name that does not exist may stand for.
+func (e *Env) nearestName(name string, function bool) string {
+	if function {
+		if c, err := e.build(); err == nil {
+			return Nearest(name, functions(c))
+		}
+	}
+	known := e.names()
+	if s := Nearest(name, known); s != "" || len(known) == 0 {
+		return s
+	}
+	return "variables are " + strings.Join(known, ", ")
 }
 
 func (e *Env) explainField(p *Error, tree *ast.AST, id int64, field string) {

@@ -223,8 +223,8 @@ func (m *matrix) compileFor(t *Tool) *expr.Program {
 	if err == nil {
 		return p
 	}
-	if bad, ok := errors.AsType[*expr.Error](err); ok && bad.Object == "variables" && bad.Suggestion == "" {
-		bad.Suggestion = "declare it in spec.variables"
+	if bad, ok := errors.AsType[*expr.Error](err); ok && (bad.Object == "variables" || bad.Object == "params") && bad.Suggestion == "" {
+		bad.Suggestion = "declare it in spec." + bad.Object
 	}
 	return m.fail(t.Name, m.path, err)
 }
