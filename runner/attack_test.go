@@ -172,3 +172,73 @@ func TestAToolThatNoCallCouldBeAllowedForIsNotOffered(t *testing.T) {
 		t.Errorf("%d files have changed", n)
 	}
 }
+
+// TestWhatARuleTakesAwayTheModelNeverReads: out of results in JSON, in text around
+// it, in JSON inside of it, longer than is shown, of a call that was interrupted,
+// and when the run is taken up again.
+func TestWhatARuleTakesAwayTheModelNeverReads(t *testing.T) {
+	tests := map[string]string{
+		"json":              `{"a":[{"pin":"S3CRET-77"}],"pin":"S3CRET-77","x":{"pin":["S3CRET-77"]}}`,
+		"lines of json":     "{\"pin\":\"S3CRET-77\"}\n{\"b\":{\"pin\":\"S3CRET-77\"}}\n",
+		"a line before":     "log: 1\n{\"pin\": \"S3CRET-77\"}\n",
+		"an escaped name":   `{"p\u0069n":"S3CRET-77"}`,
+		"escaped in text":   `log: {"p\u0069n": "S3CRET-77"}`,
+		"json in json":      `{"body":"{\"pin\":\"S3CRET-77\"}"}`,
+		"text in json":      `{"line":"got {\"pin\": \"S3CRET-77\"} from x"}`,
+		"deeper":            `{"a":"{\"b\":\"{\\\"pin\\\":\\\"S3CRET-77\\\"}\"}"}`,
+		"a number":          `{"pin": 77, "text": "no S3CRET"}`,
+		"cut":               `{"pin":"S3CRET-77","x":"` + strings.Repeat("y", 9000) + `"}`,
+		"text, cut":         "log\n" + strings.Repeat("y\n", 4000) + "{\"pin\": \"S3CRET-77\"}\n",
+		"a known form":      "token=" + "ghp_" + strings.Repeat("S3CRET77", 5),
+		"spaces":            "{ \"pin\"  :\n\t\"S3CRET-77\" }",
+		"an object in text": "log: {\"pin\": {\"v\": \"S3CRET-77\"}}",
+		"a list in text":    "log: {\"pin\": [\"S3CRET-77\"]}",
+	}
+	rules := policyOf("rules:\n- {name: pins, 'on': Result, action: redact, redact: {fields: [pin], secrets: true}}\n- {name: ok, action: allow}")
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, agent("tools: [{name: bash}, {name: read}]\npolicyRefs: [{name: p}]", `
+- calls: [{tool: bash, args: {command: cat f}}]
+- calls: [{tool: read, args: {path: f}}]
+- say: "saw ${last.output}"
+`, rules), map[string]string{"f": text})
+			out := p.run(t)
+			want(t, out, reason.Completed)
+			hidden := func(out *Outcome) {
+				t.Helper()
+				seen := out.Run.Finished.Output
+				for _, c := range out.Result().ToolCalls {
+					r := out.Run.Call(c.ID).Result
+					if r == nil {
+						t.Fatalf("call %s has no result", c.ID)
+					}
+					seen += r.Text + r.Output + r.Title + string(r.Metadata)
+					if r.Blob != "" {
+						t.Errorf("the whole result is told as blob %s", r.Blob)
+					}
+				}
+				if strings.Contains(seen, "S3CRET-77") || strings.Contains(seen, "S3CRET77") || strings.Contains(seen, ": 77") {
+					t.Errorf("the model reads\n%.2000s", seen)
+				}
+			}
+			hidden(out)
+			// The process dies after the first call has said all of it.
+			var all []event.Event
+			for _, e := range told(t, out) {
+				all = append(all, e)
+				if _, ran := e.Data.(event.ToolCall); ran {
+					e.Data = event.ToolProgress{Text: text}
+					all = append(all, e)
+					break
+				}
+			}
+			p.write(t, out, all)
+			out = p.goOn(t)
+			if r := out.Run.Call(call(t, out, 0).ID).Result; r == nil || r.Code != message.CodeUnknown || !strings.Contains(r.Text, "so far") {
+				t.Errorf("got %+v", r)
+			}
+			hidden(out)
+		})
+	}
+}

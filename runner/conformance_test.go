@@ -161,12 +161,34 @@ func TestAnApprovalIsForTheArgumentsThatWereShown(t *testing.T) {
 func (p place) forge(t *testing.T, out *Outcome, change func(event.Event) event.Event, last event.Payload) {
 	t.Helper()
 	var all []event.Event
+	asked := event.Event{}
+	for _, e := range told(t, out) {
+		if _, ok := e.Data.(event.ApprovalRequested); ok {
+			asked = e
+		}
+		if _, ok := e.Data.(event.RunFinished); !ok { // it is as if the process had died before
+			all = append(all, change(e))
+		}
+	}
+	p.write(t, out, append(all, event.Event{Message: asked.Message, Part: asked.Part, Call: asked.Call, Data: last}))
+}
+
+// told are the events of a run.
+func told(t *testing.T, out *Outcome) []event.Event {
+	t.Helper()
+	var all []event.Event
 	for e, err := range journal.Read(t.Context(), out.Journal, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, e)
 	}
+	return all
+}
+
+// write makes some events the whole journal of a run.
+func (p place) write(t *testing.T, out *Outcome, all []event.Event) {
+	t.Helper()
 	days, err := filepath.Glob(filepath.Join(out.Journal, "events-*.jsonl"))
 	if err != nil || len(days) == 0 {
 		t.Fatalf("got %v, %v", days, err)
@@ -180,20 +202,10 @@ func (p place) forge(t *testing.T, out *Outcome, change func(event.Event) event.
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := event.Event{}
 	for _, e := range all {
-		if _, ok := e.Data.(event.ApprovalRequested); ok {
-			asked = e
-		}
-		if _, ok := e.Data.(event.RunFinished); ok {
-			continue // it is as if the process had died before
-		}
-		if _, err := w.Append(change(e)); err != nil {
+		if _, err := w.Append(e); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := w.Append(event.Event{Message: asked.Message, Part: asked.Part, Call: asked.Call, Data: last}); err != nil {
-		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

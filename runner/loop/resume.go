@@ -118,7 +118,7 @@ func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
 	}
 	checked, err := l.Toolbox.Check(message.CallRequest{ID: p.CallID, Tool: p.Tool, Args: string(p.Input)})
 	if err != nil {
-		return c, l.unknown(c, p)
+		return c, l.unknown(ctx, c, p)
 	}
 	c.exclusive = checked.Exclusive
 	c.seen = l.guard.made(checked.Signature, c.Step)
@@ -131,7 +131,7 @@ func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
 		c.approved = again
 		return c, err
 	}
-	return c, l.unknown(c, p)
+	return c, l.unknown(ctx, c, p)
 }
 
 const (
@@ -140,11 +140,17 @@ const (
 	unknownAsk = "the run was interrupted while this call was running: it may have happened already. Run it again?"
 )
 
-// unknown ends a call of which nobody can say whether it happened.
-func (l *loop) unknown(c *call, p *message.ToolPart) error {
+// unknown ends a call of which nobody can say whether it happened. What it has
+// said so far is a result like any other: the policy sees it first.
+func (l *loop) unknown(ctx context.Context, c *call, p *message.ToolPart) error {
 	text := unknownText
 	if p.Progress != "" {
-		text += "\nIts output so far:\n" + p.Progress
+		shown, err := l.Gate.Review(ctx, c.ToolCall, &message.ToolResult{Code: message.CodeUnknown, Text: p.Progress, Output: p.Progress})
+		if err != nil {
+			text += "\nIts output so far is withheld: " + err.Error()
+		} else {
+			text += "\nIts output so far:\n" + shown.Text
+		}
 	}
 	return l.fail(c, message.CodeUnknown, text)
 }

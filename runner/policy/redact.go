@@ -48,7 +48,7 @@ func (r *rule) redact(v any) any {
 		return v
 	}
 	if len(r.spec.Redact.Fields) > 0 {
-		v = redactFields(v, r.spec.Redact.Fields, "")
+		v = redactFields(v, r.spec.Redact.Fields, "", false)
 	}
 	if r.spec.Redact.Secrets {
 		v = redactTexts(v)
@@ -57,14 +57,16 @@ func (r *rule) redact(v any) any {
 }
 
 // redactFields replaces the values of fields, at any depth: a field is named by
-// its own name or by its path with dots.
-func redactFields(v any, fields []string, at string) any {
+// its own name or by its path with dots. In a text of a result they are looked for
+// as well; in one of a call only where all of it is JSON: a script with a hole in
+// it is another script.
+func redactFields(v any, fields []string, at string, texts bool) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, x := range v {
 			path := strings.TrimPrefix(at+"."+k, ".")
 			if !slices.Contains(fields, k) && !slices.Contains(fields, path) {
-				v[k] = redactFields(x, fields, path)
+				v[k] = redactFields(x, fields, path, texts)
 				continue
 			}
 			if _, ok := x.(string); ok || x == nil {
@@ -76,12 +78,15 @@ func redactFields(v any, fields []string, at string) any {
 		}
 	case []any:
 		for i := range v {
-			v[i] = redactFields(v[i], fields, at)
+			v[i] = redactFields(v[i], fields, at, texts)
 		}
 	case string:
 		// JSON inside of JSON: the body of a message, a log line.
 		if t := strings.TrimLeft(v, " \t\r\n"); (strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[")) && json.Valid([]byte(v)) {
 			return redactJSON(v, fields)
+		}
+		if texts {
+			return redactNamed(v, fields)
 		}
 	}
 	return v
@@ -146,7 +151,7 @@ func redactJSON(s string, fields []string) string {
 		return redactNamed(s, fields)
 	}
 	rest := s[d.InputOffset():]
-	b, err := json.Marshal(redactFields(v, fields, ""))
+	b, err := json.Marshal(redactFields(v, fields, "", true))
 	if err != nil {
 		return redacted
 	}
@@ -190,13 +195,13 @@ func redactNamed(s string, fields []string) string {
 		if m == nil {
 			break
 		}
-		if !slices.Contains(names, s[at+m[2]:at+m[3]]) {
+		if !slices.Contains(names, plainName(s[at+m[2]:at+m[3]])) {
 			// The value may hold the next name.
 			out.WriteString(s[at : at+m[4]])
 			at += m[4]
 			continue
 		}
-		if c := s[at+m[4]]; c == '{' || c == '[' || c == '\\' {
+		if c := s[at+m[4]]; c == '{' || c == '[' || c == '\\' || strings.Contains(s[at+m[3]:at+m[4]], "\n") {
 			return withheld
 		}
 		out.WriteString(s[at : at+m[4]])
@@ -205,4 +210,21 @@ func redactNamed(s string, fields []string) string {
 	}
 	out.WriteString(s[at:])
 	return out.String()
+}
+
+// plainName is the name that a member of JSON has, which may be escaped, also more
+// than once where JSON stands inside of JSON.
+func plainName(name string) string {
+	name = strings.TrimRight(name, `\`)
+	if !strings.Contains(name, `\`) {
+		return name
+	}
+	for strings.Contains(name, `\\`) {
+		name = strings.ReplaceAll(name, `\\`, `\`)
+	}
+	var plain string
+	if json.Unmarshal([]byte(`"`+name+`"`), &plain) != nil {
+		return name
+	}
+	return plain
 }
