@@ -15,8 +15,15 @@ import (
 // TestAKilledRunnerLeavesNoCommandBehind kills agentctl as nothing can be caught,
 // while a command runs that has a process in the background.
 func TestAKilledRunnerLeavesNoCommandBehind(t *testing.T) {
-	work := t.TempDir()
-	fifo, manifest := filepath.Join(work, "pids"), filepath.Join(work, "agent.yaml")
+	libexec := buildTools(t)
+	t.Run("in a sandbox", func(t *testing.T) { leavesNothing(t, libexec) })
+	t.Run("without one", func(t *testing.T) { leavesNothing(t, withoutSandbox(t, libexec)) })
+}
+
+func leavesNothing(t *testing.T, libexec string) {
+	t.Helper()
+	work, files := t.TempDir(), t.TempDir()
+	fifo, manifest := filepath.Join(files, "pids"), filepath.Join(work, "agent.yaml")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +37,13 @@ kind: Model
 metadata: {name: m}
 spec:
   provider: scripted
-  scripted: {steps: [{calls: [{tool: bash, args: {command: "sleep 300 & echo $! $$ >` + fifo + `; wait; true"}}]}]}
+  scripted: {steps: [{calls: [{tool: bash, args: {command: "sleep 300 & echo $! $$ >pids; wait; true"}}]}]}
 `
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := exec.CommandContext(t.Context(), "agentctl", "run", "-f", manifest, "-p", "go", "--approve", "all", "--workspace", t.TempDir())
-	run.Env = append(os.Environ(), "AGENTCTL_STATE="+filepath.Join(work, "state"), "AGENTCTL_LIBEXEC="+buildTools(t), "AGENTCTL_OUTER_ISOLATION=container")
+	run := exec.CommandContext(t.Context(), "agentctl", "run", "-f", manifest, "-p", "go", "--approve", "all", "--in-place", "--workspace", files)
+	run.Env = append(os.Environ(), "AGENTCTL_STATE="+filepath.Join(work, "state"), "AGENTCTL_LIBEXEC="+libexec, "AGENTCTL_OUTER_ISOLATION=container")
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,24 +57,23 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = run.Wait() // it was killed
-	pids := strings.Fields(string(told))
-	if len(pids) != 2 {
-		t.Fatalf("the command told %q", told)
-	}
-	for _, text := range pids {
+	var inner []int
+	for _, text := range strings.Fields(string(told)) {
 		pid, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !ended(t, pid) {
-			t.Errorf("process %d lives on", pid)
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		inner = append(inner, pid)
 	}
+	if len(inner) != 2 {
+		t.Fatalf("the command told %q", told)
+	}
+	pids := outside(t, run.Process.Pid, inner)
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // it was killed
+	gone(t, pids, patience)
 }
 
 // ended waits for a process that is no child of ours.

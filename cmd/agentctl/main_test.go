@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 // agentctl and the shipped tools beside it.
 func TestScripts(t *testing.T) {
 	tools := buildTools(t)
+	bare := withoutSandbox(t, tools)
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("AGENTCTL_STATE", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("AGENTCTL_LIBEXEC", tools)
-			// The tools of these stories touch nothing but the story's own folder.
+			env.Setenv("LIBEXEC_WITHOUT_SANDBOX", bare)
+			// Where there are no user namespaces, the tools of these stories touch
+			// nothing but the story's own folder.
 			env.Setenv("AGENTCTL_OUTER_ISOLATION", "container")
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -53,13 +56,25 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// buildTools builds the program that serves the shipped tools.
+// buildTools builds the programs that agentctl starts.
 func buildTools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "agentctl.dev/agentctl/cmd/agentctl-tools")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "agentctl.dev/agentctl/cmd/agentctl-tools", "agentctl.dev/agentctl/cmd/agentctl-sandbox")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build agentctl-tools: %v\n%s", err, out)
+		t.Fatalf("build the programs beside agentctl: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// withoutSandbox returns a folder with the shipped tools alone, as on a host that
+// gives no sandbox.
+func withoutSandbox(t *testing.T, libexec string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(libexec, "agentctl-tools"), filepath.Join(dir, "agentctl-tools")); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

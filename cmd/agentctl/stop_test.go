@@ -64,6 +64,8 @@ type live struct {
 	events *bufio.Reader
 	run    view.Run
 	stderr said
+	// tree are the processes of deafTree.
+	tree []int
 	// seen is the text of the events so far.
 	seen strings.Builder
 }
@@ -179,7 +181,7 @@ func (l *live) ends(t *testing.T, code int, since time.Time, within time.Duratio
 
 var toldPids = regexp.MustCompile(`"text":"(\d+) (\d+) (\d+) begun`)
 
-// pids are the process ids that deafTree has told.
+// pids are the process ids that deafTree has told, as this test sees them.
 func (l *live) pids(t *testing.T) (pids []int) {
 	t.Helper()
 	told := toldPids.FindStringSubmatch(l.seen.String())
@@ -193,7 +195,56 @@ func (l *live) pids(t *testing.T) (pids []int) {
 		}
 		pids = append(pids, pid)
 	}
-	return pids
+	return outside(t, l.cmd.Process.Pid, pids)
+}
+
+// outside turns process ids as a program under root sees them, perhaps in a
+// namespace of its own, into those of this test.
+func outside(t *testing.T, root int, inner []int) []int {
+	t.Helper()
+	parents, names := map[int]int{}, map[int]int{}
+	files, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has just ended
+		}
+		var pid, parent int
+		for line := range strings.Lines(string(b)) {
+			switch fields := strings.Fields(line); fields[0] {
+			case "Pid:":
+				pid, _ = strconv.Atoi(fields[1])
+			case "PPid:":
+				parent, _ = strconv.Atoi(fields[1])
+			case "NSpid:":
+				names[pid], _ = strconv.Atoi(fields[len(fields)-1])
+			}
+		}
+		parents[pid] = parent
+	}
+	var found []int
+	for _, want := range inner {
+		pid := want // reparented to the host's init, if it is in no namespace
+		for p, name := range names {
+			above := p
+			for above > 1 && above != root {
+				above = parents[above]
+			}
+			if name == want && above == root {
+				pid = p
+			}
+		}
+		if names[pid] == want {
+			found = append(found, pid)
+		}
+	}
+	if len(found) != len(inner) {
+		t.Fatalf("of the processes %v under %d there are %v", inner, root, found)
+	}
+	return found
 }
 
 // stalling is a model server that begins an answer and then says nothing; one
@@ -265,7 +316,7 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 			func(t *testing.T, l *live) {
 				t.Helper()
 				l.cancelled(t, 0, "begun\n")
-				gone(t, l.pids(t), 0)
+				gone(t, l.tree, 0)
 			},
 		},
 		"tools run and wait": {
@@ -294,6 +345,9 @@ func TestFirstSignalKeepsWhatThereIs(t *testing.T) {
 				t.Parallel()
 				l := begin(t, libexec, c.manifest)
 				l.until(t, c.when)
+				if toldPids.MatchString(l.seen.String()) {
+					l.tree = l.pids(t)
+				}
 				l.ends(t, code, l.signal(t, s), c.within)
 				c.check(t, l)
 				if t.Failed() {
@@ -327,12 +381,18 @@ func gone(t *testing.T, pids []int, within time.Duration) {
 
 func TestSecondSignalKillsTheTreeAtOnce(t *testing.T) {
 	libexec := buildTools(t)
+	t.Run("in a sandbox", func(t *testing.T) { killsTheTree(t, libexec) })
+	t.Run("without one", func(t *testing.T) { killsTheTree(t, withoutSandbox(t, libexec)) })
+}
+
+func killsTheTree(t *testing.T, libexec string) {
+	t.Helper()
 	l := begin(t, libexec, manifest("allow", calling(deafTree)))
 	l.until(t, "begun\\n")
+	pids := l.pids(t)
 	l.signal(t, syscall.SIGINT)
 	<-l.stderr.stopped // two signals of a kind may become one
 	second := l.signal(t, syscall.SIGINT)
-	pids := l.pids(t)
 	gone(t, pids, 300*time.Millisecond)
 	if took := time.Since(second); took > 350*time.Millisecond {
 		t.Errorf("the tree was gone after %s", took)
