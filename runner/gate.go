@@ -26,6 +26,7 @@ func (s *session) gate() (*policy.Engine, error) {
 		Agent:     policy.Agent{Name: s.Agent.Name, Namespace: s.Agent.Namespace, Labels: s.Agent.Labels, Mode: string(s.Agent.Spec.Mode)},
 		Run:       policy.Run{Name: s.id, Interactive: s.opts.Terminal != nil, Inputs: inputs},
 		Workspace: policy.Workspace{Root: s.root(), Source: s.plan.files.Source},
+		Ready:     s.files.Ready,
 		Now:       time.Now,
 		Budget:    s.budget,
 	}

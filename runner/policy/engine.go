@@ -55,6 +55,10 @@ type Context struct {
 	Run       Run
 	Workspace Workspace
 	Tools     []Tool
+	// Ready waits until the files of the workspace are there: a call is judged by
+	// what they are. A call that is judged although they are not cannot run. Nil:
+	// they are.
+	Ready func(context.Context) error
 	// Now is the recorded time of a call. Nil: rules that read now deny.
 	Now func() time.Time
 	// Budget is asked once per decision. Nil: rules that read budget deny.
@@ -183,6 +187,9 @@ func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Dec
 	j, ok := e.tools[call.Tool]
 	if !ok {
 		return message.Decision{Action: message.Deny, Rule: "default/unknown-tool", Message: fmt.Sprintf("there is no tool %s", call.Tool)}, nil
+	}
+	if e.context.Ready != nil {
+		_ = e.context.Ready(ctx) // what keeps them away keeps the call from running
 	}
 	d := e.decide(ctx, j, call)
 	if call.Again {

@@ -37,8 +37,8 @@ type Path struct {
 	Op string `json:"op"`
 	// Secret says that the name is one of those that hold credentials.
 	Secret bool `json:"secret,omitempty"`
-	// Links is how many names a file has that exists; the others in the workspace
-	// are paths of their own.
+	// Links is how many names a file has, where it has several; those in the
+	// workspace are paths of their own.
 	Links int `json:"links,omitempty"`
 
 	redirect bool

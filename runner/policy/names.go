@@ -103,6 +103,9 @@ func (e *Engine) otherNames(p Path) (others []Path, links int) {
 		more, n := e.namesIn(source, source+"/"+rel, p)
 		others, links = append(others, more...), max(links, n)
 	}
+	if links == 1 {
+		links = 0 // nothing to tell
+	}
 	return others, links
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,6 +62,22 @@ func TestAFolderWithTooManyFilesIsAskedAbout(t *testing.T) {
 	}
 	if d := decide(t, e, bash("grep -r x many")); d.Action != message.Ask || d.Rule != "default/folder" {
 		t.Errorf("got %s by %s (%s)", d.Action, d.Rule, d.Message)
+	}
+}
+
+func TestACallIsJudgedWhenTheFilesAreThere(t *testing.T) {
+	e := engine(t, ways["rule"])
+	root := e.context.Workspace.Root
+	e.context.Ready = func(context.Context) error {
+		put(t, root, "d/.env")
+		return os.Symlink("d", filepath.Join(root, "link"))
+	}
+	if d := decide(t, e, bash("grep -r x link")); d.Action != message.Deny {
+		t.Errorf("got %s by %s", d.Action, d.Rule)
+	}
+	e.context.Ready = func(context.Context) error { return os.ErrDeadlineExceeded }
+	if d := decide(t, e, bash("grep -r x link")); d.Action != message.Deny {
+		t.Errorf("files that do not come: got %s by %s", d.Action, d.Rule)
 	}
 }
 
