@@ -26,6 +26,8 @@ type Applied struct {
 	Run    string             `json:"run"`
 	Source string             `json:"source"`
 	Files  []event.FileChange `json:"files"`
+	// Already says that it stood there before.
+	Already bool `json:"already"`
 }
 
 // View folds the journal of a run. The reference is an id, with or without
@@ -68,7 +70,8 @@ func unfinished(v *view.Run) error {
 }
 
 // ApplyChanges makes the recorded change of a run in its source folder: exactly
-// it, all or nothing. It is refused when a file has changed since.
+// it, all or nothing. It is refused when a file has changed since; where the
+// folder has the change already, nothing is done and that is no error.
 func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	o, err := View(ctx, state, ref)
 	if err != nil {
@@ -95,13 +98,14 @@ func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	err = workspace.Apply(ctx, workspace.Application{
 		Source: source, Record: filepath.Join(o.Journal, "apply.json"), Change: change, Blobs: stored(o.Journal),
 	})
-	if errors.Is(err, workspace.ErrApplied) || errors.Is(err, workspace.ErrInPlace) {
+	already := errors.Is(err, workspace.ErrApplied)
+	switch {
+	case errors.Is(err, workspace.ErrInPlace):
 		return nil, usage("run %s: %w", v.ID, err)
-	}
-	if err != nil {
+	case err != nil && !already:
 		return nil, fmt.Errorf("run %s: %w", v.ID, err)
 	}
-	return &Applied{Run: v.ID, Source: source, Files: v.Changes.Files}, nil
+	return &Applied{Run: v.ID, Source: source, Files: v.Changes.Files, Already: already}, nil
 }
 
 // stored reads the blobs of a run that nobody writes to any more.

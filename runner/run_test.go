@@ -449,6 +449,9 @@ func TestServersThatGoWrongEndInANamedReason(t *testing.T) {
 			if out.Run.Finished.Message == "" {
 				t.Error("no message")
 			}
+			if hint := out.Run.Finished.Hint; c.want == reason.CredentialRejected && !strings.Contains(hint, "the Model sends no key") {
+				t.Errorf("hint %q", hint)
+			}
 		})
 	}
 }
@@ -749,6 +752,16 @@ func TestPluginToldByItself(t *testing.T) {
 	}
 	broken := newPlace(t, agent("tools: [{name: look}]", steps, plugin("/bin/true", "x")), nil)
 	want(t, broken.run(t), reason.ToolError)
+	// What to do is said of a program that is not there, and of one that is none.
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "text"), "no program")
+	for name, hint := range map[string]string{"nothing": "there is no such file", "text": "make it executable"} {
+		out := newPlace(t, agent("tools: [{name: look}]", steps, plugin(filepath.Join(dir, name), "x")), nil).run(t)
+		want(t, out, reason.ToolError)
+		if !strings.Contains(out.Run.Finished.Hint, hint) {
+			t.Errorf("%s: hint %q", name, out.Run.Finished.Hint)
+		}
+	}
 }
 
 func TestPluginThatDiesIsStartedAgain(t *testing.T) {

@@ -218,15 +218,24 @@ func (d *Document) conceal(s string) string {
 		}
 		s = strings.ReplaceAll(s, secret, hiddenText)
 	}
-	return credential().ReplaceAllString(s, "${1}"+hiddenText)
+	return credential().ReplaceAllStringFunc(s, func(found string) string {
+		parts := credential().FindStringSubmatch(found)
+		if name, value := strings.ToLower(parts[1]), strings.TrimSpace(parts[2]); strings.Contains(name, "token") && amount().MatchString(value) {
+			return found // maxToken is a slip of the pen, and its number is what helps
+		}
+		return parts[1] + hiddenText
+	})
 }
+
+// amount is a number of tokens, and too short for a credential.
+var amount = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9][0-9_]{0,8}[kKmM]?$`) })
 
 // hiddenText stands where a credential stood.
 const hiddenText = "***"
 
 // credential finds what looks like one in a line that could not be understood.
 var credential = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)((?:api_?key|token|secret|password|authorization)["']?\s*:\s*)[^\s{\[#&*][^,}\]]*`)
+	return regexp.MustCompile(`(?i)((?:api_?key|token|secret|password|authorization)["']?\s*:\s*)([^\s{\[#&*][^,}\]]*)`)
 })
 
 // Faulty reports whether an error was found at a field or inside it.

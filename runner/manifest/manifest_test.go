@@ -408,3 +408,14 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 		})
 	}
 }
+
+func TestNumbersOfTokensAreShown(t *testing.T) {
+	_, found := load(t, agentText+"  limits: {maxToken: 5000, token: sk-abcdefgh, my_token: 1234567890123, password: 1234}\n")
+	var b strings.Builder
+	if err := found.Write(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "limits: {maxToken: 5000, token: ***, my_token: ***, password: ***}") {
+		t.Errorf("got\n%s", b.String())
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -269,10 +271,20 @@ func (g *program) start(ctx context.Context) *started {
 		run.plugin, run.err = host.Start(ctx, host.Options{Name: g.spec.Argv[0], Launch: g.pool.Launcher.PluginRunner(g.spec)})
 		if run.err != nil {
 			run.err = reason.New(reason.ToolError, "start plugin %s (tools: %s): %w", g.spec.Argv[0], strings.Join(g.tools, ", "), run.err).
-				WithHint("run the program by hand to see what it says; a tool plugin is made with the SDK in plugins/sdk")
+				WithHint("%s", startHint(g.spec.Argv[0]))
 		}
 	})
 	return run
+}
+
+// startHint says what to do about a program that does not start.
+func startHint(path string) string {
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "there is no such file: build or install the program, or mend spec.source.plugin.command of the Tool, which counts from its manifest"
+	} else if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
+		return "the file cannot be run: make it executable (chmod +x), or name the program in spec.source.plugin.command of the Tool"
+	}
+	return "run the program by hand to see what it says; a tool plugin is made with the SDK in plugins/sdk"
 }
 
 func (g *program) wait(ctx context.Context) (*started, error) {

@@ -331,8 +331,14 @@ func (c *Conversation) accept(resp *http.Response) (*http.Response, error) {
 	return nil, model.Status(resp.StatusCode, resp.Header, f, c.cfg.Now())
 }
 
-// hide takes the key out of a server's words: some repeat it in full.
+// hide takes the key out of a server's words: some repeat it in full. Where there
+// is no key, that is the first thing to mend.
 func (c *Conversation) hide(e *model.Error) *model.Error {
+	if c.cfg.APIKey == nil && e.Kind == model.Credential {
+		keyless := *e
+		keyless.Hint = "the Model sends no key: name one, such as spec.apiKey: {valueFrom: {env: OPENAI_API_KEY}}"
+		return &keyless
+	}
 	if c.key == "" || !strings.Contains(e.Error(), c.key) {
 		return e
 	}

@@ -22,7 +22,8 @@ func (a *app) applyChangesCmd() *cobra.Command {
 		Long: `Apply exactly what a run changed to the folder its files came from.
 
 It is all or nothing: if one of the files has changed since the run began,
-nothing is applied, the files are listed and the exit code is 1.`,
+nothing is applied, the files are listed and the exit code is 1. Applied once
+more it does nothing, and the exit code is 0.`,
 		Example: `  agentctl diff @latest
   agentctl apply-changes @latest`,
 		GroupID:           groupRun,
@@ -52,7 +53,7 @@ func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) e
 	if err != nil {
 		return err
 	}
-	out := display.Applied{Run: applied.Run, Source: applied.Source, Files: applied.Files}
+	out := display.Applied{Run: applied.Run, Source: applied.Source, Files: applied.Files, Already: applied.Already}
 	if o.output.value == display.FormatJSON {
 		return out.WriteJSON(stdout)
 	}

@@ -154,12 +154,17 @@ type Applied struct {
 	// Source is the folder.
 	Source string             `json:"source"`
 	Files  []event.FileChange `json:"files"`
+	// Already says that nothing had to be done.
+	Already bool `json:"already"`
 }
 
 // WriteText lists the files.
 func (a Applied) WriteText(s *Screen) error {
 	if len(a.Files) == 0 {
 		return Text(s, "run/"+Line(a.Run)+" changed nothing")
+	}
+	if a.Already {
+		return Text(s, "already applied: "+Line(a.Source)+" has the change of run/"+Line(a.Run))
 	}
 	return Text(s, "applied "+plural(int64(len(a.Files)), "changed file")+" to "+Line(a.Source)+"\n"+fileList(s, a.Files))
 }

@@ -28,12 +28,12 @@ func header(s *Screen, id string, d event.RunStarted) string {
 	for _, l := range lines {
 		b.WriteString(cut(l, s.width()) + "\n")
 	}
-	return b.String() + unheld(s, d.Isolation, d.OuterIsolation)
+	return b.String() + unheld(s, d.Isolation, d.OuterIsolation, d.Tools)
 }
 
 // unheld warns of tools that nothing contains.
-func unheld(s *Screen, level, outer string) string {
-	if level != "None" || outer != "" {
+func unheld(s *Screen, level, outer string, tools []string) string {
+	if level != "None" || outer != "" || len(tools) == 0 {
 		return ""
 	}
 	return s.paint(yellow, "warning:") + " no sandbox: the tools run as you and may do what you may do\n"
@@ -64,7 +64,7 @@ func resumed(s *Screen, run *view.Run, d event.RunResumed) string {
 	if run.Steps > 0 {
 		from = "after step " + count(int64(run.Steps))
 	}
-	return cut("resuming "+s.paint(bold, "run/"+Line(run.ID))+" "+from, s.width()) + "\n" + unheld(s, d.Isolation, d.OuterIsolation)
+	return cut("resuming "+s.paint(bold, "run/"+Line(run.ID))+" "+from, s.width()) + "\n" + unheld(s, d.Isolation, d.OuterIsolation, run.Started.Tools)
 }
 
 // retry says that a model request is sent again.

@@ -123,7 +123,7 @@ func (p PolicyTests) summary(s *Screen, i int) string {
 		}
 	}
 	if p.Mutate && r.Mutation == nil && failed > 0 {
-		below.WriteString("  mutants are tried once all cases pass\n")
+		fmt.Fprintf(&below, "  mutants were not tried: a mutant counts as noticed when a case fails, and %s already\n", unmended(failed))
 	}
 	if m := r.Mutation; m != nil {
 		parts = append(parts, fmt.Sprintf("mutants %d/%d (%s %%)", m.Killed, m.Mutants, percent(m.Score)))
@@ -135,6 +135,13 @@ func (p PolicyTests) summary(s *Screen, i int) string {
 		}
 	}
 	return mark + " " + Line(r.Name) + "  " + strings.Join(parts, ", ") + "\n" + below.String()
+}
+
+func unmended(n int) string {
+	if n == 1 {
+		return "1 fails"
+	}
+	return fmt.Sprintf("%d fail", n)
 }
 
 // maxGaps bounds what one line lists.

@@ -1,0 +1,98 @@
+package display
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Formats of a list.
+const (
+	FormatWide = "wide"
+	FormatName = "name"
+)
+
+// RunList is a table of runs.
+type RunList struct {
+	Runs []ListedRun
+	// Now is the time from which ages count.
+	Now time.Time
+	// Format is text, wide or name.
+	Format string
+}
+
+// ListedRun is a run in a list.
+type ListedRun struct {
+	Name, Agent, Model, Phase, Reason string
+	Started                           time.Time
+	Steps                             int
+	Tokens                            int64
+	Cost                              *message.Cost
+	Worked                            time.Duration
+	// Waiting counts the calls that wait for an approval.
+	Waiting int
+	Source  string
+}
+
+// Write writes one line a run.
+func (l RunList) Write(s *Screen) error {
+	if l.Format == FormatName {
+		for i := range l.Runs {
+			s.print("run/" + Line(l.Runs[i].Name) + "\n")
+		}
+		return s.Err()
+	}
+	head := []string{"NAME", "AGENT", "PHASE", "REASON", "AGE", "STEPS", "COST"}
+	if l.Format == FormatWide {
+		head = append(head, "MODEL", "TOKENS", "WORKED", "WAITING", "WORKSPACE")
+	}
+	rows := [][]string{head}
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		row := []string{
+			Line(r.Name), dash(Line(r.Agent)), s.paint(phaseStyle(r.Phase), Line(r.Phase)), dash(Line(r.Reason)),
+			age(l.Now.Sub(r.Started)), strconv.Itoa(r.Steps), listedCost(r.Cost),
+		}
+		if l.Format == FormatWide {
+			row = append(row, dash(Line(r.Model)), strconv.FormatInt(r.Tokens, 10), duration(r.Worked), strconv.Itoa(r.Waiting), dash(Line(r.Source)))
+		}
+		rows = append(rows, row)
+	}
+	s.print(table(rows))
+	return s.Err()
+}
+
+func phaseStyle(phase string) style {
+	return map[string]style{"Succeeded": green, "Failed": red, "Unreadable": red, "Cancelled": yellow, "Suspended": yellow, "Interrupted": yellow}[phase]
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func listedCost(usd *message.Cost) string {
+	if usd == nil {
+		return "-"
+	}
+	return "$" + usd.String()
+}
+
+// age is a length of time in its largest unit, as kubectl shows it: 12s, 5m, 3h, 2d.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}

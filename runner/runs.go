@@ -1,0 +1,134 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// RunUnreadable is the phase of a run whose journal cannot be read.
+const RunUnreadable = "Unreadable"
+
+// RunSummary is a run in a list.
+type RunSummary struct {
+	// Name is the id of the run; run/NAME is how other verbs take it.
+	Name  string `json:"name"`
+	Agent string `json:"agent"`
+	// Model by its name in the manifests.
+	Model string `json:"model"`
+	// Phase is Running, Interrupted, Suspended, Succeeded, Failed, Cancelled or
+	// Unreadable; Reason is the one word why, Message a sentence.
+	Phase   string `json:"phase"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// ExitCode of the run, nil until it has ended.
+	ExitCode *int `json:"exitCode"`
+	// StartTime, and EndTime, which is nil until the run has ended.
+	StartTime time.Time  `json:"startTime"`
+	EndTime   *time.Time `json:"endTime"`
+	Steps     int        `json:"steps"`
+	// Tokens and Cost in US dollars; nil where a price is not known.
+	Tokens message.Usage `json:"tokens"`
+	Cost   *message.Cost `json:"cost"`
+	// DurationMs is the time processes worked on the run.
+	DurationMs int64 `json:"durationMs"`
+	// Waiting are the calls that wait for an approval.
+	Waiting []string `json:"waiting"`
+	// Source is the folder the run works for, Journal its own.
+	Source  string `json:"source"`
+	Journal string `json:"journal"`
+}
+
+// Summaries tells of the runs of a state folder, the newest first. Of a run that
+// has ended it reads the beginning and the end, of any other the whole journal.
+func Summaries(ctx context.Context, state string) ([]RunSummary, error) {
+	found, err := journal.List(state)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]RunSummary, 0, len(found))
+	for _, f := range found {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		runs = append(runs, summary(ctx, f))
+	}
+	return runs, nil
+}
+
+// Summary tells of one run; the reference is as View takes it.
+func Summary(ctx context.Context, state, ref string) (*RunSummary, error) {
+	found, err := journal.FindRun(state, ref)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	s := summary(ctx, found)
+	return &s, nil
+}
+
+func summary(ctx context.Context, found journal.Found) RunSummary {
+	s := RunSummary{Name: found.ID, Phase: RunUnreadable, StartTime: found.Started, Waiting: []string{}, Journal: found.Dir}
+	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		started, is := e.Data.(event.RunStarted)
+		if err != nil || !is {
+			s.Message = "the journal does not begin as one does"
+			if err != nil {
+				s.Message = err.Error()
+			}
+			return s
+		}
+		s.Agent, s.Model, s.Source = started.Agent, started.Model.Name, started.Workspace.Source
+		break
+	}
+	if last, err := journal.Last(found.Dir); err == nil {
+		if f, ended := last.Data.(event.RunFinished); ended && f.Phase != view.Suspended {
+			s.end(&f, last.Time)
+			return s
+		}
+	}
+	v := &view.Run{}
+	if err := fold(ctx, found, v); err != nil {
+		s.Message = err.Error()
+		return s
+	}
+	if v.Finished != nil && v.Finished.Phase != view.Suspended {
+		s.end(v.Finished, v.EndTime)
+		return s
+	}
+	s.goesOn(v, journal.Held(found.Dir))
+	return s
+}
+
+// end is what the last event of a run says.
+func (s *RunSummary) end(f *event.RunFinished, at time.Time) {
+	s.Phase, s.Reason, s.Message, s.ExitCode, s.EndTime = f.Phase, f.Reason, f.Message, &f.ExitCode, &at
+	s.Steps, s.Tokens, s.Cost, s.DurationMs = f.Steps, f.Tokens, f.Cost, f.DurationMs
+}
+
+// goesOn is what can be said of a run that has not ended.
+func (s *RunSummary) goesOn(v *view.Run, held bool) {
+	s.Phase, s.Steps, s.Tokens = RunInterrupted, v.Steps, v.Tokens
+	s.Waiting = append(s.Waiting, v.PendingApprovals...)
+	switch {
+	case v.Phase == view.Suspended:
+		s.Phase = view.Suspended
+		if v.Finished != nil {
+			s.Reason, s.Message = v.Finished.Reason, v.Finished.Message
+		}
+	case held:
+		s.Phase = view.Running
+	}
+	if !v.Unpriced {
+		cost := v.Cost
+		s.Cost = &cost
+	}
+	until := v.LastTime
+	if s.Phase == view.Running {
+		until = time.Now()
+	}
+	s.DurationMs = v.Worked(until).Milliseconds()
+}
