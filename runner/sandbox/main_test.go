@@ -4,35 +4,104 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"agentctl.dev/agentctl/plugins/sdk"
 	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// TestMain makes the test's own binary the programs under test.
+// TestMain makes the test's own binary the programs under test, and builds the
+// helper.
 func TestMain(m *testing.M) {
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == "serve-fixtures":
+	mode := ""
+	if len(os.Args) > 1 {
+		mode = os.Args[1]
+	}
+	switch mode {
+	case "serve-fixtures":
 		sdk.Serve(sdktest.Fixtures()...)
-	case len(os.Args) > 1 && os.Args[1] == "be-a-runner":
-		beARunner()
+	case "be-a-runner":
+		beARunner(nil)
+	case "be-a-sandboxed-runner":
+		beARunner(&spec.Profile{})
+	case "be-without-namespaces":
+		beWithoutNamespaces()
 	default:
-		goleak.VerifyTestMain(m)
+		remove, err := buildHelper()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+			remove()
+			os.Exit(code)
+		}))
 	}
 }
 
-// beARunner starts a program, says its process id, and waits to be killed.
-func beARunner() {
-	p, err := New(Options{}).Start(context.Background(), Spec{Argv: []string{"sleep", "300"}, Dir: "/"})
-	if err != nil {
-		fmt.Println(err)
-		return
+// builtHelper is where a test's own process finds the helper, when another one
+// has built it.
+const builtHelper = "SANDBOX_TEST_LIBEXEC"
+
+// buildHelper builds agentctl-sandbox where the launcher looks for it.
+func buildHelper() (remove func(), err error) {
+	if dir := os.Getenv(builtHelper); dir != "" {
+		return func() {}, os.Setenv("AGENTCTL_LIBEXEC", dir)
 	}
-	fmt.Println(p.PID())
-	p.Wait()
+	sources, err := filepath.Glob("../../cmd/agentctl-sandbox/*.go")
+	for _, f := range sources { // so that go test knows what the answer depends on
+		if _, err := os.Stat(f); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil || len(sources) == 0 {
+		return nil, fmt.Errorf("find the helper's source: %d files, %w", len(sources), err)
+	}
+	dir, err := os.MkdirTemp("", "agentctl-helper-")
+	if err != nil {
+		return nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users of the tests start what lies there
+		return nil, err
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, Helper), "agentctl.dev/agentctl/cmd/agentctl-sandbox") //nolint:noctx // the tests' own deadline ends it
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		remove()
+		return nil, fmt.Errorf("build the helper: %w\n%s", err, out)
+	}
+	return remove, os.Setenv("AGENTCTL_LIBEXEC", dir)
+}
+
+// beARunner starts a program, says its process id, and waits to be killed.
+func beARunner(p *spec.Profile) {
+	argv := []string{"sleep", "300"}
+	if p != nil { // with daemons, in three sandboxes; their marker is their environment
+		argv = []string{"/bin/sh", "-c", `setsid sleep 300 & (setsid sh -c "sleep 300 & sleep 300" &); sleep 300 & wait`}
+	}
+	l := New(Options{})
+	var last *Process
+	for i := range 3 {
+		s := Spec{Argv: argv, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
+		if p != nil {
+			s.Profile = &spec.Profile{Group: fmt.Sprint(i)}
+			s.Env = append(s.Env, "MARKER="+os.Args[2])
+		}
+		proc, err := l.Start(context.Background(), s)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		last = proc
+	}
+	fmt.Println(last.PID())
+	last.Wait()
 }
 
 func launcher(t testing.TB) *Launcher {

@@ -500,7 +500,7 @@ func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.
 	m := &spec.Request{Op: spec.OpStart, Path: path, Argv: s.Argv, Env: proxyEnv(&r.profile, s.Env), Dir: s.Dir, Checked: s.Sha256 != ""}
 	reply, err := r.ask(ctx, m, files, g)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.errno != 0 && refused.text == refused.errno.Error() {
-		return nil, inside(explain(refused.errno))
+		return nil, withinSandbox(explain(refused.errno))
 	}
 	if err != nil {
 		if ctx.Err() != nil && g.id != 0 { // it may start in a moment, and nobody will know it
@@ -512,8 +512,8 @@ func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.
 	return g, nil
 }
 
-// inside says where a program was not found, for it may well exist outside.
-func inside(err error) error {
+// withinSandbox says where a program was not found, for it may well exist outside.
+func withinSandbox(err error) error {
 	return fmt.Errorf("in its sandbox: %w", err)
 }
 

@@ -312,11 +312,15 @@ func noOrphans(t *testing.T, p Program) {
 	if err != nil {
 		t.Fatalf("daemon = %+v", res)
 	}
-	if !runs(pid) {
+	alive := p.Alive
+	if alive == nil {
+		alive = runs
+	}
+	if !alive(pid) {
 		t.Fatalf("daemon %d does not run", pid)
 	}
 	shut(t, h)
-	if runs(pid) {
+	if alive(pid) {
 		t.Errorf("daemon %d survived its program", pid)
 	}
 }

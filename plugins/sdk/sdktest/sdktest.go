@@ -33,6 +33,9 @@ type Program struct {
 	// Launch starts it; the default is Launch of this package. With a launcher
 	// of its own, RunFixtures also checks that the launcher leaves no orphans.
 	Launch func(hclog.Logger, *exec.Cmd, string) (runner.Runner, error)
+	// Alive says whether a process runs, by the number it has where the program
+	// runs; the default looks on this machine.
+	Alive func(pid int) bool
 }
 
 // patience bounds each step of a check.
