@@ -14,7 +14,7 @@ type Lines struct {
 // NewLines writes to a screen. What it holds back is written by Flush.
 func NewLines(s *Screen) *Lines {
 	out := bufio.NewWriterSize(s, 64<<10)
-	l := &Lines{out: out, enc: json.NewEncoder(out)}
+	l := &Lines{out: out, enc: json.NewEncoder(objects{out, s.TTY})}
 	l.enc.SetEscapeHTML(false)
 	return l
 }

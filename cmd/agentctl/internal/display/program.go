@@ -76,7 +76,7 @@ func (l *linesRun) Event(e event.Event) {
 	line, err := e.AppendJSON(l.line[:0])
 	if err == nil {
 		l.line = append(line, '\n')
-		_, err = l.stdout.Write(l.line)
+		_, err = objects{l.stdout, l.stdout.TTY}.Write(l.line)
 	}
 	if err != nil && l.broken != nil {
 		l.broken(err)

@@ -56,7 +56,7 @@ func NewRun(format string, stdout, stderr *Screen, o RunOptions) Renderer {
 
 // writeJSON writes a value as indented JSON and leaves <, > and & as they are.
 func writeJSON(s *Screen, v any) error {
-	enc := json.NewEncoder(s)
+	enc := json.NewEncoder(objects{s, s.TTY})
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
