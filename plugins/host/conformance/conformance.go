@@ -38,10 +38,10 @@ type Check struct {
 	// Promise is what a program must do.
 	Promise string  `json:"promise"`
 	Outcome Outcome `json:"outcome"`
-	// Problem says what it did instead, or why it could not be tried.
-	Problem string `json:"problem,omitempty"`
-	// Mend says how to make it keep the promise.
-	Mend           string `json:"mend,omitempty"`
+	// Problem says what it did instead, or why it could not be tried; else empty.
+	Problem string `json:"problem"`
+	// Mend says how to make it keep the promise; empty unless it failed.
+	Mend           string `json:"mend"`
 	DurationMicros int64  `json:"durationMicros"`
 }
 
@@ -70,6 +70,9 @@ type Options struct {
 	// environment with which it does.
 	Launch func(hclog.Logger, *exec.Cmd, string) (runner.Runner, error)
 	Env    []string
+	// Schema says what is wrong with the JSON Schema of a tool, where it is more
+	// than a JSON object whose type is object. Optional.
+	Schema func(schema []byte) error
 	// Workspace is handed to the calls.
 	Workspace string
 	// Good are calls that must be answered without an error, Slow such that take

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/runner"
+)
+
+func (a *app) pluginCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "plugin",
+		Short:   "Begin, call and test a tool of your own",
+		GroupID: groupManifest,
+		Args:    subcommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.pluginInitCmd(), a.pluginCallCmd(), a.pluginTestCmd())
+	return cmd
+}
+
+// pluginFlags are those of verbs that start a tool's program.
+type pluginFlags struct {
+	exec      bool
+	env       []string
+	workspace string
+}
+
+func (f *pluginFlags) add(cmd *cobra.Command, workspace string) {
+	cmd.Flags().BoolVar(&f.exec, "exec", false, "the program is started for each call and reads its arguments from stdin (source.exec)")
+	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a `NAME=value` of the program's environment; may be repeated")
+	cmd.Flags().StringVar(&f.workspace, "workspace", "", "`folder` the program works in (default "+workspace+")")
+	_ = cmd.MarkFlagDirname("workspace") // fails only for a flag that is not there
+}
+
+// stoppable ends a context when a signal comes. Its second result is the exit
+// that a signal asks for, or the error as it is.
+func stoppable(parent context.Context) (context.Context, func(error) error) {
+	ctx, signals := watch(parent, func(int) {})
+	return ctx, func(err error) error {
+		signals.stop()
+		if s, ok := errors.AsType[runner.SignalError](context.Cause(ctx)); ok {
+			return exit(s.ExitCode())
+		}
+		return err
+	}
+}
+
+// samples reads calls of a tester: TOOL=JSON, or JSON alone for a program that
+// is one tool.
+func samples(flag string, values []string, exec bool) ([]runner.PluginSample, error) {
+	var all []runner.PluginSample
+	for _, v := range values {
+		tool, args := "", v
+		if !exec {
+			var ok bool
+			if tool, args, ok = strings.Cut(v, "="); !ok || tool == "" || strings.HasPrefix(v, "{") {
+				return nil, usagef("--%s %s: want TOOL=ARGUMENTS, for example --%s 'greet={\"name\": \"you\"}'", flag, v, flag)
+			}
+		}
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(args), &object); err != nil || object == nil {
+			return nil, usagef("--%s: the arguments are no JSON object: %s", flag, args)
+		}
+		all = append(all, runner.PluginSample{Tool: tool, Args: json.RawMessage(args)})
+	}
+	return all, nil
+}

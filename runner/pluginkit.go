@@ -1,0 +1,266 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/plugins/host/conformance"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// PluginProgram is a tool's program that its author tries out. It is started as
+// it is, at isolation level None: who tries it has written it.
+type PluginProgram struct {
+	// Command is the program and its arguments. Required. With a slash the program
+	// is relative to the working folder, without one it is looked up in PATH.
+	Command []string
+	// Env are declared variables as NAME=value, besides those every tool gets.
+	Env []string
+	// Exec says that it is started for each call, with its arguments on stdin, as
+	// a Tool with source.exec is.
+	Exec bool
+	// Workspace is the folder it works in. Required.
+	Workspace string
+}
+
+// What the conformance kit has found out.
+type (
+	// PluginReport is about a program.
+	PluginReport = conformance.Report
+	// PluginCheck is one promise that was tried.
+	PluginCheck = conformance.Check
+	// PluginSample is a call of one of the author's own tools.
+	PluginSample = conformance.Sample
+)
+
+// PluginTestOptions say what to try.
+type PluginTestOptions struct {
+	PluginProgram
+	// Good are calls that must be answered without an error, Slow such that take
+	// long: they must end at their deadline and when they are cancelled. For an
+	// Exec program the name of the tool is not used.
+	Good, Slow []PluginSample
+}
+
+// TestPlugin tries whether a program keeps the promises of a tool. What the
+// program does wrong is in the report; an error is a *UsageError.
+func TestPlugin(ctx context.Context, o PluginTestOptions) (*PluginReport, error) {
+	p, err := o.prepare()
+	if err != nil {
+		return nil, err
+	}
+	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
+	if p.Exec {
+		report := conformance.RunExec(ctx, conformance.ExecOptions{
+			Name: p.Command[0], Good: arguments(o.Good), Slow: arguments(o.Slow),
+			Call: func(ctx context.Context, args json.RawMessage, timeout time.Duration) (conformance.ExecReply, error) {
+				reply, err := p.exec(ctx, launcher, args, timeout)
+				return conformance.ExecReply{Output: reply.Output, Failed: reply.Failed, Code: string(reply.Code)}, err
+			},
+		})
+		return report, launcher.Close()
+	}
+	start := p.start()
+	report := conformance.Run(ctx, conformance.Options{
+		Name: p.Command[0], Launch: launcher.PluginRunner(start), Env: start.Env, Workspace: p.Workspace, Good: o.Good, Slow: o.Slow,
+		Schema: func(schema []byte) error { _, err := tool.NewSchema(schema); return err },
+	})
+	return report, launcher.Close()
+}
+
+func arguments(samples []PluginSample) []json.RawMessage {
+	all := make([]json.RawMessage, len(samples))
+	for i, s := range samples {
+		all[i] = s.Args
+	}
+	return all
+}
+
+// prepare checks what was named and makes its paths absolute.
+func (p PluginProgram) prepare() (PluginProgram, error) {
+	if len(p.Command) == 0 || p.Command[0] == "" {
+		return p, usage("no program is named")
+	}
+	if strings.Contains(p.Command[0], "/") {
+		path, err := filepath.Abs(p.Command[0])
+		if err != nil {
+			return p, usage("program %s: %w", p.Command[0], err)
+		}
+		p.Command = append([]string{path}, p.Command[1:]...)
+	}
+	for _, kv := range p.Env {
+		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
+			return p, usage("environment variable %q is not of the form NAME=value", kv)
+		}
+	}
+	folder, err := filepath.Abs(p.Workspace)
+	if err != nil {
+		return p, usage("workspace %s: %w", p.Workspace, err)
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return p, usage("workspace %s is not a folder", p.Workspace)
+	}
+	p.Workspace = folder
+	return p, nil
+}
+
+func (p PluginProgram) start() sandbox.Spec {
+	return sandbox.Spec{Argv: p.Command, Env: tool.Environment(p.Env), Dir: p.Workspace}
+}
+
+// exec starts an Exec program for one call, as a run does.
+func (p PluginProgram) exec(ctx context.Context, launcher *sandbox.Launcher, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
+	const name = "exec"
+	pool := tool.NewPool(tool.PoolOptions{Launcher: launcher})
+	pool.Dir, pool.Env = p.Workspace, map[string][]string{name: p.Env}
+	d := &tool.Definition{Name: name, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}}
+	server, err := pool.Serve(ctx, d)
+	if err != nil {
+		return tool.Reply{}, err
+	}
+	reply, err := server.Call(ctx, tool.Request{Tool: name, Args: args, Call: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
+	return reply, errors.Join(err, pool.Close())
+}
+
+// PluginCallOptions say what to call.
+type PluginCallOptions struct {
+	PluginProgram
+	// Tool of the program; an Exec program is one itself. Required otherwise.
+	Tool string
+	// Args is a JSON object; default an empty one.
+	Args json.RawMessage
+	// Timeout of the call; default 2 minutes.
+	Timeout time.Duration
+	// Answers are what a person says to the tool's questions, in their order.
+	// Without one left nobody answers.
+	Answers []string
+	// Progress is told what the tool shows before its result. Optional.
+	Progress func(text string)
+}
+
+// PluginAnswer is what a call came to.
+type PluginAnswer struct {
+	Output string `json:"output"`
+	// Error is why the call failed, one of a tool's codes; "" when it did not.
+	Error      message.ErrorCode `json:"error"`
+	ExitCode   *int              `json:"exitCode"`
+	Signal     string            `json:"signal"`
+	Title      string            `json:"title"`
+	Metadata   json.RawMessage   `json:"metadata"`
+	Writes     bool              `json:"writes"`
+	Dropped    int64             `json:"dropped"`
+	DurationMs int64             `json:"durationMs"`
+}
+
+// defaultCallTimeout is what a Tool declares when it says nothing.
+const defaultCallTimeout = 2 * time.Minute
+
+// CallPlugin calls a tool once, as a run does but without a policy, a sandbox or
+// a journal. Its errors are a *UsageError, or carry the reason why the tool could
+// not be asked.
+func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error) {
+	p, err := o.prepare()
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Args) == 0 {
+		o.Args = json.RawMessage(`{}`)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(o.Args, &object); err != nil || object == nil {
+		return nil, usage("the arguments are no JSON object: %s", head(o.Args)).hint(`for example --args '{"path": "README.md"}'`)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultCallTimeout
+	}
+	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
+	begin := time.Now()
+	var answer *PluginAnswer
+	if p.Exec {
+		var reply tool.Reply
+		if reply, err = p.exec(ctx, launcher, o.Args, o.Timeout); err == nil {
+			answer = &PluginAnswer{Output: reply.Output, Error: reply.Code, ExitCode: reply.ExitCode, Signal: reply.Signal, Writes: reply.Writes, Dropped: reply.Dropped}
+		}
+	} else {
+		answer, err = p.call(ctx, launcher, o)
+	}
+	if err = errors.Join(err, launcher.Close()); err != nil {
+		return nil, err
+	}
+	answer.DurationMs = time.Since(begin).Milliseconds()
+	return answer, nil
+}
+
+func head(b []byte) string {
+	const most = 80
+	if len(b) > most {
+		return fmt.Sprintf("%q...", b[:most])
+	}
+	return fmt.Sprintf("%q", b)
+}
+
+// call calls a tool of a plugin.
+func (p PluginProgram) call(ctx context.Context, launcher *sandbox.Launcher, o PluginCallOptions) (*PluginAnswer, error) {
+	plugin, err := host.Start(ctx, host.Options{Name: p.Command[0], Launch: launcher.PluginRunner(p.start())})
+	if err != nil {
+		return nil, reason.New(reason.ToolError, "start the program: %w", err).
+			WithHint("a program that is started for each call is called with --exec; what a plugin must do is in docs/plugins.md")
+	}
+	defer func() { _ = plugin.Close(context.WithoutCancel(ctx)) }() // the launcher's end says what is left
+	if err := serves(plugin, o.Tool); err != nil {
+		return nil, err
+	}
+	answers := make(chan string, len(o.Answers))
+	for _, a := range o.Answers {
+		answers <- a
+	}
+	res, err := plugin.Call(ctx, host.CallRequest{
+		Tool: o.Tool, Args: o.Args, ID: "call", Run: "call", Key: "call", Workspace: p.Workspace, Timeout: o.Timeout,
+		Ask: func(context.Context, host.Question) (string, error) {
+			select {
+			case said := <-answers:
+				return said, nil
+			default:
+				return "", errors.New("no answer is left")
+			}
+		},
+	}, func(e host.Event) {
+		if e.Progress != "" && o.Progress != nil {
+			o.Progress(e.Progress)
+		}
+	})
+	if err != nil {
+		return nil, reason.New(reason.ToolError, "call tool %q: %w", o.Tool, err)
+	}
+	return &PluginAnswer{
+		Output: res.Text, Error: message.ErrorCode(res.Code), ExitCode: res.ExitCode, Signal: res.Signal, Title: res.Title,
+		Metadata: res.Metadata, Writes: res.Writes, Dropped: res.Dropped,
+	}, nil
+}
+
+// serves refuses a tool that the program does not serve, and says which it does.
+func serves(plugin *host.Plugin, name string) error {
+	var names []string
+	for _, t := range plugin.Tools() {
+		if t.Name == name {
+			return nil
+		}
+		names = append(names, t.Name)
+	}
+	have := "it serves: " + strings.Join(names, ", ")
+	if name == "" {
+		return usage("no tool of the program is named").hint(have)
+	}
+	return usage("the program serves no tool %q", name).hint(have)
+}

@@ -1,0 +1,149 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// begun begins a tool and builds it where that is needed.
+func begunTool(t *testing.T, language string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "my-tool")
+	o := PluginInitOptions{Name: "my-tool", Language: language, Dir: dir}
+	if language == "go" {
+		o.SDK = ".."
+	}
+	files, err := InitPlugin(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 3 {
+		t.Errorf("files: %v", files)
+	}
+	return dir
+}
+
+func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
+	dir := begunTool(t, "go")
+	for _, args := range [][]string{{"mod", "tidy"}, {"vet", "./..."}, {"build", "-o", "bin/my-tool", "."}} {
+		c := exec.CommandContext(t.Context(), "go", args...)
+		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	report, err := TestPlugin(t.Context(), PluginTestOptions{
+		PluginProgram: PluginProgram{Command: []string{filepath.Join(dir, "bin/my-tool")}, Env: []string{"DECLARED=yes"}, Workspace: t.TempDir()},
+		Good:          []PluginSample{{Tool: "my-tool", Args: json.RawMessage(`{"text":"a"}`)}},
+		Slow:          []PluginSample{{Tool: "my-tool", Args: json.RawMessage(`{"text":"a","seconds":60}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range report.Checks {
+		if c.Outcome != "passed" {
+			t.Errorf("%s %s: %s", c.Name, c.Outcome, c.Problem)
+		}
+	}
+	if report.Passed != 19 {
+		t.Errorf("%d passed", report.Passed)
+	}
+}
+
+func TestAToolInShellIsBegunCalledAndTested(t *testing.T) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("missing: jq; .ci/plugins installs it")
+		}
+		t.Skip("missing: jq; .ci/plugins installs it")
+	}
+	dir := begunTool(t, "shell")
+	p := PluginProgram{Command: []string{filepath.Join(dir, "my-tool")}, Exec: true, Workspace: dir}
+	report, err := TestPlugin(t.Context(), PluginTestOptions{
+		PluginProgram: p, Good: []PluginSample{{Args: json.RawMessage(`{"text":"a"}`)}}, Slow: []PluginSample{{Args: json.RawMessage(`{"text":"a","seconds":60}`)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range report.Checks {
+		if c.Outcome != "passed" {
+			t.Errorf("%s %s: %s", c.Name, c.Outcome, c.Problem)
+		}
+	}
+	answer, err := CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Args: json.RawMessage(`{"text":"to be or not"}`)})
+	if err != nil || answer.Output != "4 words\n" || answer.Error != "" || *answer.ExitCode != 0 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	answer, err = CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p})
+	if err != nil || answer.Error != "tool" || *answer.ExitCode != 2 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+func TestBegunToolsAreValidManifests(t *testing.T) {
+	for _, language := range PluginLanguages() {
+		dir := begunTool(t, language)
+		report, err := Validate(t.Context(), ValidateOptions{Paths: []string{filepath.Join(dir, "tool.yaml")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := report.Write(&b, 10); err != nil || report.HasErrors() || report.Documents != 1 {
+			t.Errorf("%s: %d documents, %v\n%s", language, report.Documents, err, b.String())
+		}
+	}
+}
+
+func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(o PluginInitOptions) func(context.Context) error {
+		return func(context.Context) error { _, err := InitPlugin(o); return err }
+	}
+	call := func(o PluginCallOptions) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := CallPlugin(ctx, o); return err }
+	}
+	sh := []string{"/bin/sh"}
+	for want, do := range map[string]func(context.Context) error{
+		"cannot be a tool's name":     begin(PluginInitOptions{Name: "../x", Language: "go"}),
+		"no example in \"rust\"":      begin(PluginInitOptions{Name: "x", Language: "rust"}),
+		"is not empty":                begin(PluginInitOptions{Name: "x", Language: "shell", Dir: full}),
+		"not a directory":             begin(PluginInitOptions{Name: "x", Language: "shell", Dir: filepath.Join(full, "mine")}),
+		"only a tool in Go":           begin(PluginInitOptions{Name: "x", Language: "node", SDK: ".", Dir: filepath.Join(full, "n")}),
+		"does not hold the source":    begin(PluginInitOptions{Name: "x", Language: "go", SDK: full, Dir: filepath.Join(full, "n")}),
+		"no released SDK":             begin(PluginInitOptions{Name: "x", Language: "go", Dir: filepath.Join(full, "n")}),
+		"no program is named":         call(PluginCallOptions{}),
+		"not of the form NAME=value":  call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Env: []string{"=x"}, Workspace: full}}),
+		"is not a folder":             call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: filepath.Join(full, "mine")}}),
+		"arguments are no JSON objec": call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
+	} {
+		err := do(t.Context())
+		if _, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("error = %v, want usage with %q", err, want)
+		}
+	}
+	if _, err := TestPlugin(t.Context(), PluginTestOptions{}); err == nil {
+		t.Error("a test of nothing")
+	}
+}
+
+func TestAProgramThatIsNoPluginCannotBeCalled(t *testing.T) {
+	for _, exec := range []bool{true, false} {
+		_, err := CallPlugin(t.Context(), PluginCallOptions{
+			PluginProgram: PluginProgram{Command: []string{"/no/such/program"}, Workspace: t.TempDir(), Exec: exec}, Tool: "x",
+		})
+		if reason.Of(err) != reason.ToolError || !strings.Contains(err.Error(), "no such file") || reason.Hint(err) == "" {
+			t.Errorf("exec %v: %v", exec, err)
+		}
+	}
+}
