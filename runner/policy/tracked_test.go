@@ -42,13 +42,14 @@ var showing = []string{
 	"git grep x HEAD", "git push ../elsewhere HEAD", "git -C d show", "cd d && git show", "(cd d; git log -p)", "git commit -v --dry-run", "git add -p", "git checkout -p", "git reset -p",
 	"git for-each-ref --format='%(raw)'", "git tag --format '%(raw)'", "git notes add -C abcdef", "git fsck --lost-found", "sh -c 'git show'", "env git show", "sudo git show",
 	"git blame -- .env", "git blame .env", "git show HEAD -- .", "git show HEAD -- '*.go'", "git show HEAD -- ':!a.go'", "git show HEAD -- a.go .env", "git log -p -- d/..",
-	"git diff HEAD -- .e*", "git rebase --show-current-patch", "git am --show-current-patch", "git mv d e; git show",
+	"git diff HEAD -- .e*", "git rebase --show-current-patch", "git log --author -- -p", "git log -p --until -- main", "git show --grep --stat", "git show --format --stat",
+	"git diff -O --stat", "git diff --stat -p", "git show -s -p", "git log --stat -p", "git show -- ", "git show HEAD -- x:y", "git show $x -- a.go .env", "git cat-file -t --batch", "git am --show-current-patch", "git mv d e; git show",
 }
 
 var telling = []string{
 	"git status", "git log", "git log --oneline -n 5", "git log --stat", "git diff --stat", "git diff --name-only HEAD~1", "git show --stat", "git show -s HEAD~1", "git branch -a",
 	"git log -p -- a.go", "git diff -- a.go d", "git show HEAD -- d/b.go", "git blame a.go", "git add -A", "git commit -m x", "git stash list", "git worktree list",
-	"git cat-file -t HEAD", "git rev-parse HEAD", "git ls-files", "git checkout -b x", "git tag v1", "git remote -v", "git fetch origin", "cd d && git diff -- b.go",
+	"git cat-file -t HEAD", "git log --grep x -- -p", "git log -p --grep x -- a.go", "git diff --stat -- .env", "git show -p HEAD -- a.go", "git rev-parse HEAD", "git ls-files", "git checkout -b x", "git tag v1", "git remote -v", "git fetch origin", "cd d && git diff -- b.go",
 }
 
 func TestGitShowsNoFileThatMayNotBeRead(t *testing.T) {

@@ -45,8 +45,10 @@ func (a *analyser) repository(sub string, args []word, sc *scope) {
 func gitPaths(sub string, args []word) []string {
 	var paths []string
 	behind := sub == "blame"
-	for _, w := range args {
+	for i, w := range args {
 		switch {
+		case w.known && w.text == "--" && taken(args, i):
+			return nil
 		case w.known && w.text == "--":
 			behind = true
 		case !behind || sub == "blame" && w.known && strings.HasPrefix(w.text, "-"):
@@ -69,6 +71,9 @@ var (
 		-s -n -M -C -z -q -i -r -t`)
 	// gitSilent are those of them that keep show and diff from showing content.
 	gitSilent = strings.Fields("--stat --shortstat --numstat --name-only --name-status --summary --dirstat --compact-summary --raw --no-patch --quiet -s -q")
+	// gitFlags are options that surely take no value of their own.
+	gitFlags = strings.Fields(`-p -u -s -q -w -z --patch --cached --staged --oneline --stat --shortstat --numstat --name-only --name-status --summary --raw --no-patch --quiet
+		--graph --all --no-color --follow --reverse --word-diff --no-index --stdout --no-merges --merges --first-parent --abbrev-commit`)
 	// gitStash are options of stash that say what is put away.
 	gitStash = strings.Fields("-m --message -u --include-untracked -k --keep-index --no-keep-index -a --all --index --staged")
 
@@ -97,7 +102,7 @@ func gitShows(sub string, args []word) bool {
 	case "diff":
 		return !only(args, gitQuiet) || !has(args, gitSilent)
 	case "cat-file":
-		return !has(args, []string{"-t", "-s", "-e"}) || len(args) > 2
+		return len(args) != 2 || !slices.Contains([]string{"-t", "-s", "-e"}, args[0].text) || strings.HasPrefix(args[1].text, "-")
 	case "worktree":
 		return len(args) == 0 || args[0].text == "add" || !args[0].known
 	case "push":
@@ -125,8 +130,7 @@ func only(args []word, among []string) bool {
 		switch {
 		case !w.known:
 			return false
-		case name == "--":
-			return true
+		case name == "--": // it may be the value of an option, with more behind it
 		case !strings.HasPrefix(name, "-") || numbered().MatchString(name) || slices.Contains(among, name):
 		default:
 			return false
@@ -135,12 +139,27 @@ func only(args []word, among []string) bool {
 	return true
 }
 
-// has says that one of some options is there.
+// has says that one of some options is surely there.
 func has(args []word, options []string) bool {
-	return slices.ContainsFunc(args, func(w word) bool {
-		name, _, _ := strings.Cut(w.text, "=")
-		return slices.Contains(options, name)
-	})
+	for i, w := range args {
+		if name, _, _ := strings.Cut(w.text, "="); w.known && slices.Contains(options, name) && !taken(args, i) {
+			return true
+		}
+		if w.text == "--" {
+			return false
+		}
+	}
+	return false
+}
+
+// taken says that a word may be the value of the option before it.
+func taken(args []word, i int) bool {
+	if i == 0 {
+		return false
+	}
+	before := args[i-1]
+	return !before.known || strings.HasPrefix(before.text, "-") && !strings.Contains(before.text, "=") &&
+		!numbered().MatchString(before.text) && !slices.Contains(gitFlags, before.text)
 }
 
 // asks says that an option may be there: a letter in a cluster, or a long one,
