@@ -242,3 +242,47 @@ func TestWhatARuleTakesAwayTheModelNeverReads(t *testing.T) {
 		})
 	}
 }
+
+// TestACallThatARuleHasChangedRunsChanged also when it is judged once more right
+// before it runs: beside another call, after a person was asked, and after a crash.
+func TestACallThatARuleHasChangedRunsChanged(t *testing.T) {
+	tool := strings.Replace(payer, "risk: R2", "risk: R2\n  retry: Idempotent", 1)
+	const rules = "rules:\n- {name: hide, match: {tools: [pay]}, action: redact, redact: {fields: [note]}}\n"
+	const one = "{tool: pay, args: {amount: 1, note: secret}}"
+	for name, tc := range map[string]struct{ policy, calls, approve, paid string }{
+		"beside another": {rules, one + ", " + one, "never", `{"amount":1,"note":"[redacted]"}{"amount":1,"note":"[redacted]"}`},
+		"approved":       {rules + "- {name: ask, action: ask}\n", one, "all", `{"amount":1,"note":"[redacted]"}`},
+		"by all means":   {rules + "- {name: ask, match: {tools: [pay]}, when: call.args.amount == 2, action: ask}\n", one + ", {tool: pay, args: {amount: 2, note: secret}}", "never", `{"amount":1,"note":"[redacted]"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, agent("tools: [{name: pay}]\npolicyRefs: [{name: p}]", "- calls: ["+tc.calls+"]\n- say: done\n", tool, policyOf(tc.policy)), nil)
+			out := p.run(t, func(o *RunOptions) { o.Approve = tc.approve })
+			want(t, out, reason.Completed)
+			paid := func() string {
+				b, _ := os.ReadFile(filepath.Join(out.Run.Started.Workspace.Dir, "paid"))
+				return strings.ReplaceAll(string(b), "\n", "")
+			}
+			if paid() != tc.paid {
+				c := out.Run.Call(call(t, out, 0).ID)
+				t.Fatalf("paid %q, want %q (%s: %+v)", paid(), tc.paid, c.State, c.Result)
+			}
+			if tc.approve != "never" || tc.calls == one+", "+one {
+				return
+			}
+			// The process dies while the first call runs; it may be repeated.
+			var all []event.Event
+			for _, e := range told(t, out) {
+				all = append(all, e)
+				if _, ran := e.Data.(event.ToolCall); ran {
+					break
+				}
+			}
+			p.write(t, out, all)
+			out = p.goOn(t)
+			if c := out.Run.Call(call(t, out, 0).ID); c.State != message.StateCompleted || c.Result.Output != tc.paid {
+				t.Errorf("after a crash: %s, %+v, want %s", c.State, c.Result, tc.paid)
+			}
+		})
+	}
+}

@@ -20,21 +20,22 @@ func (l *loop) confirm(ctx context.Context, c *call) (ready bool, err error) {
 		return true, nil
 	}
 	again := c.ToolCall
-	again.Again = true
+	again.Again, again.Args = true, c.given // a rule that has taken something away would find nothing
 	d, err := l.Gate.Decide(ctx, again)
-	switch {
+	left := d.Args
+	if len(left) == 0 {
+		left = c.given
+	}
+	switch same := string(left) == string(c.Args); {
 	case err != nil:
 		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
-	case d.Action == message.Allow, d.Action == message.Redact && string(d.Args) == string(c.Args):
+	case d.Action == message.Allow && (same || len(d.Args) == 0), d.Action == message.Redact && same:
 		return l.fresh(c), nil
 	case d.Action == message.Ask && c.asked < mostAsked:
 		if c.decision.Action == message.Ask && d.Essence() == c.decision.Essence() {
 			return l.fresh(c), nil
 		}
-		c.decision, c.approved = d, false
-		if len(d.Args) > 0 {
-			c.Args = d.Args
-		}
+		c.decision, c.approved, c.Args = d, false, left
 		return false, l.tell(c, event.PolicyDecision{Decision: d})
 	case d.Action == message.Ask && c.decision.Action == message.Ask && d.Essence() == c.decision.Essence():
 		return l.fresh(c), nil

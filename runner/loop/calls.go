@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 type call struct {
 	message.ToolCall
 	decision  message.Decision
+	given     json.RawMessage // the arguments before a rule has taken something away
 	exclusive bool
 	note      string // what the model should know about how its call was read
 	looping   string // what the guard says, when it wants a person asked
@@ -83,7 +85,7 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End,
 	if err != nil {
 		return c, l.tooManyInvalid(), l.invalid(c, req, err)
 	}
-	c.Tool, c.Args, c.exclusive = checked.Tool, checked.Args, checked.Exclusive
+	c.Tool, c.Args, c.given, c.exclusive = checked.Tool, checked.Args, checked.Args, checked.Exclusive
 	if checked.Coerced {
 		c.note = "the arguments were read as " + string(c.Args)
 	}

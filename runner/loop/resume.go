@@ -120,7 +120,10 @@ func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
 	if err != nil {
 		return c, l.unknown(ctx, c, p)
 	}
-	c.exclusive = checked.Exclusive
+	c.exclusive, c.given = checked.Exclusive, c.Args
+	if first, err := l.Toolbox.Check(message.CallRequest{ID: p.CallID, Tool: p.Tool, Args: p.Raw}); err == nil {
+		c.given = first.Args
+	}
 	c.seen = l.guard.made(checked.Signature, c.Step)
 	if checked.Repeatable {
 		c.approved = p.Approval == message.Approved
