@@ -1,0 +1,79 @@
+package egress
+
+import (
+	"context"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+)
+
+// continued returns the connection to the target: the one that the client
+// carries already, or a new one.
+func (c *client) continued(ctx context.Context, t Target, pattern Pattern) *connection {
+	if k := c.carried(); k != nil && k.target == t && k.transport != nil {
+		return k
+	}
+	k := c.begun(t, pattern)
+	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
+	k.transport = &http.Transport{
+		DialContext:            func(context.Context, string, string) (net.Conn, error) { return k.dial(ctx) },
+		DisableCompression:     true, // bytes pass as they are
+		MaxResponseHeaderBytes: maxHead,
+		MaxIdleConns:           1,
+		IdleConnTimeout:        k.proxy.limits.Idle,
+	}
+	c.use(k)
+	return k
+}
+
+// forward sends a request of plain HTTP on and its answer back. Both are read
+// and written anew, so that the next reader finds exactly the one message that
+// was judged, whatever lengths, folds and hosts it was written with.
+func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *connection) {
+	proxy := httputil.ReverseProxy{
+		Transport:     k.transport,
+		FlushInterval: -1, // streams pass as they come
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			out := pr.Out
+			out.URL.Scheme, out.URL.Host = "http", k.target.String()
+			out.URL.RawQuery = pr.In.URL.RawQuery
+			out.Host = k.target.hostHeader()
+			dropProxyHeaders(out.Header)
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			dropProxyHeaders(resp.Header)
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil {
+				return // the program is gone
+			}
+			s.refuse(c, w, k, err)
+		},
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// hostHeader leaves out the port that everybody assumes.
+func (t Target) hostHeader() string {
+	if t.Port != httpPort {
+		return t.String()
+	}
+	if t.Addr.Is6() {
+		return "[" + t.Host() + "]"
+	}
+	return t.Host()
+}
+
+// dropProxyHeaders removes what is between the program and this proxy. The other
+// headers of one hop are removed by ReverseProxy.
+func dropProxyHeaders(h http.Header) {
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		return strings.HasPrefix(strings.ToLower(name), "proxy-")
+	})
+}
