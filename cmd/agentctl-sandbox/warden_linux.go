@@ -1,11 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -26,8 +26,8 @@ type warden struct {
 	programs map[uint64]*inmate
 	// mark is that of the next program; 0 when this host gives none.
 	mark uint64
-	// died is told when a child has ended.
-	died chan os.Signal
+	// born is told when there may be children again.
+	born chan struct{}
 }
 
 // inmate is a program that was started on request.
@@ -40,8 +40,10 @@ type inmate struct {
 
 // build makes the sandbox in the order in which each step is still possible.
 func build(b *spec.Boot) (*warden, error) {
-	w := &warden{programs: map[uint64]*inmate{}, workspace: b.Profile.Workspace, listener: -1}
-	w.hear()
+	w := &warden{programs: map[uint64]*inmate{}, workspace: b.Profile.Workspace, listener: -1, born: make(chan struct{}, 1)}
+	if err := deaf(); err != nil {
+		return nil, err
+	}
 	listener, err := network(b.Profile.Network)
 	if err != nil {
 		return nil, err
@@ -80,21 +82,24 @@ func build(b *spec.Boot) (*warden, error) {
 	return w, nil
 }
 
-// hear takes every signal that can be taken. Those that come from inside must do
-// nothing here: the kernel spares a process 1 only where it has no handler, and
-// the Go runtime has one for each. To ignore them would be inherited by programs.
-func (w *warden) hear() {
-	w.died = make(chan os.Signal, 1)
-	signal.Notify(w.died, syscall.SIGCHLD)
-	var rest []os.Signal
-	for s := syscall.Signal(1); s <= lastSignal; s++ {
-		if s != syscall.SIGCHLD && s != syscall.SIGURG { // the latter is the Go scheduler's own
-			rest = append(rest, s)
+// deaf gives signals their default action. The kernel spares a process 1 those
+// from inside for which it has no handler, and the Go runtime has one for each.
+// To ignore them would be inherited by programs.
+func deaf() error {
+	var byDefault [4]uint64 // the kernel's struct sigaction
+	for _, s := range []syscall.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
+		unix.SIGSEGV, unix.SIGTERM, unix.SIGSTKFLT, unix.SIGSYS,
+	} {
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0) //nolint:gosec // the kernel's structure
+		if errno != 0 {
+			return fmt.Errorf("reset signal %d: %w", s, errno)
 		}
 	}
-	signal.Notify(make(chan os.Signal), rest...) // nobody reads it, and nobody waits for that
+	return nil
 }
 
+// lastSignal is the highest number of a signal.
 const lastSignal = 64
 
 // start starts a program and says its number, or why not.
@@ -147,6 +152,10 @@ func (w *warden) launch(m *spec.Request, files []int, r *spec.Reply) (int, error
 		return 0, err
 	}
 	w.programs[m.ID] = p
+	select {
+	case w.born <- struct{}{}:
+	default:
+	}
 	r.PID = p.pid
 	w.line.send(r, -1) // before its end can be told
 	return p.pid, nil
@@ -190,23 +199,26 @@ func sameFile(path string, checked int) (fd int, script bool, err error) {
 
 // reap collects whatever ends, and tells the ends of programs.
 func (w *warden) reap() {
-	for range w.died {
-		for w.collect() {
+	for {
+		// It stays uncollected until its number can be looked up.
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			<-w.born
+		case err == nil:
+			w.collect()
 		}
 	}
 }
 
 // collect takes one process that has ended.
-func (w *warden) collect() bool {
+func (w *warden) collect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var st syscall.WaitStatus
 	pid, err := syscall.Wait4(-1, &st, syscall.WNOHANG, nil)
-	if err == syscall.EINTR { //nolint:errorlint // a number of the kernel
-		return true
-	}
 	if err != nil || pid <= 0 {
-		return false
+		return
 	}
 	for id, p := range w.programs {
 		if p.pid != pid || p.gone {
@@ -219,7 +231,6 @@ func (w *warden) collect() bool {
 		}
 		w.line.send(r, -1)
 	}
-	return true
 }
 
 // signal reaches the process group of a program.

@@ -59,6 +59,18 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
+// env is the environment of a program inside: a TMPDIR that is not seen there is
+// /tmp.
+func env(p *spec.Profile, declared []string) []string {
+	out := slices.Clone(proxyEnv(p, declared))
+	for i, kv := range out {
+		if dir, ok := strings.CutPrefix(kv, "TMPDIR="); ok && dir != "/tmp" && dir != p.Home && !visible(p, dir) {
+			out[i] = "TMPDIR=/tmp"
+		}
+	}
+	return out
+}
+
 // proxyEnv is what HTTP clients look for, for a sandbox whose only way out is
 // the proxy. What the tool declares itself wins.
 func proxyEnv(p *spec.Profile, env []string) []string {

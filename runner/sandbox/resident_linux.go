@@ -117,6 +117,9 @@ func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*residen
 func (r *resident) begin(ctx context.Context) {
 	defer r.giveUp()
 	err := r.boot(ctx)
+	r.launcher.sweep.Do(func() {
+		r.launcher.tidy.Go(func() { sweepScratch(r.launcher.opts.TempDir) })
+	})
 	if err == nil {
 		err = r.protectAll(ctx)
 	}
@@ -497,7 +500,7 @@ func (r *resident) open(listener <-chan *os.File) error {
 // start starts a program inside.
 func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.File) (*guest, error) {
 	g := &guest{resident: r, fresh: s.Fresh, exited: make(chan ExitInfo, 1)}
-	m := &spec.Request{Op: spec.OpStart, Path: path, Argv: s.Argv, Env: proxyEnv(&r.profile, s.Env), Dir: s.Dir, Checked: s.Sha256 != ""}
+	m := &spec.Request{Op: spec.OpStart, Path: path, Argv: s.Argv, Env: env(&r.profile, s.Env), Dir: s.Dir, Checked: s.Sha256 != ""}
 	reply, err := r.ask(ctx, m, files, g)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.errno != 0 && refused.text == refused.errno.Error() {
 		return nil, withinSandbox(explain(refused.errno))

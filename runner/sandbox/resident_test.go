@@ -492,7 +492,7 @@ func TestAHundredStartsLeaveNothing(t *testing.T) {
 	temp := workspace(t)
 	count := func() (fds, mounts, folders int) {
 		list, _ := os.ReadDir("/proc/self/fd")
-		left, _ := os.ReadDir(temp)
+		left, _ := os.ReadDir(scratchHome(temp))
 		return len(list), strings.Count(read(t, "/proc/self/mountinfo"), "\n"), len(left)
 	}
 	round := func(n int) {
@@ -522,22 +522,46 @@ func TestAHundredStartsLeaveNothing(t *testing.T) {
 
 func TestFoldersOfKilledRunnersAreSwept(t *testing.T) {
 	temp := workspace(t)
-	dead := filepath.Join(temp, scratchName+"dead")
+	home := scratchHome(temp)
+	dead, other := filepath.Join(home, scratchName+"dead"), filepath.Join(home, "other")
 	write(t, dead+"/s/1/plugin", "")
-	write(t, temp+"/other/file", "")
+	write(t, other+"/file", "")
 	stands, err := newScratch(temp)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stands.remove()
-	sweepScratch(temp)
+	l := New(Options{TempDir: temp}) // the first sandbox of a launcher sweeps
+	run(t, l, shell(&spec.Profile{}, "true"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(dead); err == nil {
 		t.Error("the folder of a dead runner is left")
 	}
-	for _, dir := range []string{stands.dir, temp + "/other"} {
+	for _, dir := range []string{stands.dir, other} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Errorf("%s was swept: %v", dir, err)
 		}
+	}
+}
+
+func TestAFolderOfSomebodyElseIsNotTrusted(t *testing.T) {
+	temp := workspace(t)
+	mine := scratchHome(temp)
+	if err := os.Chmod(mine, 0o777); err != nil { //nolint:gosec // that is what is tested
+		t.Fatal(err)
+	}
+	if got := scratchHome(temp); got != "" {
+		t.Errorf("%s was taken although others may write there", got)
+	}
+	s, err := newScratch(temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.remove()
+	if filepath.Dir(s.dir) != temp {
+		t.Errorf("%s lies in the folder of others", s.dir)
 	}
 }
 

@@ -68,6 +68,8 @@ type Launcher struct {
 	// protected are the paths of Protect, for sandboxes that come later.
 	protected []protection
 	fresh     int
+	sweep     sync.Once
+	tidy      sync.WaitGroup
 }
 
 // New returns a Launcher. It starts nothing; Close it when nothing is to be
@@ -184,5 +186,6 @@ func (l *Launcher) Close() error {
 		close(work)
 	}
 	l.thread.Wait()
+	l.tidy.Wait()
 	return nil
 }

@@ -56,3 +56,16 @@ func BenchmarkCommandInResidentSandbox(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFreshSandbox is a command in a sandbox of its own, from nothing to
+// nothing: the price of isolation.fresh.
+func BenchmarkFreshSandbox(b *testing.B) {
+	l := launcher(b)
+	for b.Loop() {
+		p, err := l.Start(b.Context(), Spec{Argv: []string{"/usr/bin/true"}, Dir: "/", Profile: &spec.Profile{}, Fresh: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Wait()
+	}
+}

@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,16 +20,38 @@ type scratch struct {
 }
 
 // scratchName is how the folders are called.
-const scratchName = "agentctl-sandbox-"
+const scratchName = "sandbox-"
+
+// scratchHome is the folder of this user for all of them, so that those which
+// are left can be found without reading all of /tmp. Where somebody else has
+// taken the name there is none, and nothing is swept.
+func scratchHome(temp string) string {
+	if temp == "" {
+		temp = os.TempDir()
+	}
+	dir := filepath.Join(temp, "agentctl-"+strconv.Itoa(os.Getuid()))
+	_ = os.Mkdir(dir, 0o700)
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) != nil || st.Mode != unix.S_IFDIR|0o700 || int(st.Uid) != os.Getuid() {
+		return ""
+	}
+	return dir
+}
 
 func newScratch(temp string) (*scratch, error) {
+	if home := scratchHome(temp); home != "" {
+		temp = home
+		if f, err := lockDir(home, unix.LOCK_SH); err == nil { // until the new one is locked too
+			defer func() { _ = f.Close() }()
+		}
+	}
 	dir, err := os.MkdirTemp(temp, scratchName)
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for its sandbox: %w", err)
 	}
 	s := &scratch{dir: dir}
 	if s.dir, err = filepath.EvalSymlinks(dir); err == nil { // macOS and some hosts link /tmp
-		s.lock, err = lockDir(s.dir)
+		s.lock, err = lockDir(s.dir, unix.LOCK_EX|unix.LOCK_NB)
 	}
 	for _, d := range []string{s.root(), s.sockets()} {
 		if err == nil {
@@ -41,12 +65,18 @@ func newScratch(temp string) (*scratch, error) {
 	return s, nil
 }
 
-func lockDir(dir string) (*os.File, error) {
+func lockDir(dir string, how int) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	for {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
@@ -68,25 +98,25 @@ func (s *scratch) remove() {
 
 // sweepScratch removes the folders that killed runners of this user left.
 func sweepScratch(temp string) {
-	if temp == "" {
-		temp = os.TempDir()
+	home := scratchHome(temp)
+	if home == "" {
+		return
 	}
-	d, err := os.Open(temp)
+	all, err := lockDir(home, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return // somebody makes one right now; the next runner sweeps
+	}
+	defer func() { _ = all.Close() }()
+	list, err := os.ReadDir(home)
 	if err != nil {
 		return
 	}
-	defer func() { _ = d.Close() }()
-	names, _ := d.Readdirnames(-1)
-	for _, name := range names {
-		if !strings.HasPrefix(name, scratchName) {
+	for _, e := range list {
+		dir := filepath.Join(home, e.Name())
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), scratchName) {
 			continue
 		}
-		dir := filepath.Join(temp, name)
-		var st unix.Stat_t
-		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() {
-			continue
-		}
-		if f, err := lockDir(dir); err == nil {
+		if f, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil { // nobody holds it
 			_ = os.RemoveAll(dir)
 			_ = f.Close()
 		}
