@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ import (
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
 )
 
 // DefaultNamespace is containerd's namespace of everything agentctl makes there.
@@ -99,7 +102,7 @@ func New(opts Options) (*Runtime, error) {
 		}
 	}
 	r := &Runtime{opts: opts, slots: make(chan struct{}, opts.Launches), live: map[string]*Process{}}
-	r.stopped, r.stop = context.WithCancel(namespaces.WithNamespace(context.Background(), opts.Namespace))
+	r.stopped, r.stop = context.WithCancel(quiet(namespaces.WithNamespace(context.Background(), opts.Namespace)))
 	r.shelf.byRef = map[string]*imageCall{}
 	r.maps.fds = map[runAs]*os.File{}
 	return r, nil
@@ -110,7 +113,13 @@ var errClosed = errors.New("containers: the runtime is closed")
 
 // context adds containerd's namespace to a caller's context.
 func (r *Runtime) context(ctx context.Context) context.Context {
-	return namespaces.WithNamespace(ctx, r.opts.Namespace)
+	return quiet(namespaces.WithNamespace(ctx, r.opts.Namespace))
+}
+
+// quiet keeps containerd's client from writing to this process's standard error;
+// what it would say comes back as errors.
+func quiet(ctx context.Context) context.Context {
+	return log.WithLogger(ctx, logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel}))
 }
 
 // connected returns the client, connecting first if need be.

@@ -19,10 +19,10 @@ type dirs struct {
 // maxSocketFolder is the longest folder in which a plugin's socket still fits
 // into the 107 bytes of its address, with the two folders and the name that
 // plugins/host and go-plugin put below it.
-const maxSocketFolder = 60
+const maxSocketFolder = 45
 
 // folderPrefix begins the name of folders outside the state folder.
-const folderPrefix = "agentctl-c-"
+const folderPrefix = "agentc-"
 
 // folders makes the folders of this process when they are first needed.
 func (r *Runtime) folders() (*dirs, error) {

@@ -35,6 +35,7 @@ type world struct {
 	entry  string
 	image  v1.Image
 	layout string // a reference
+	shell  string // another, of an image with a shell; "" without a busybox
 	daemon *containerdtest.Daemon
 }
 
@@ -47,6 +48,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "be-a-runner" {
 		beARunner(os.Args[2:])
 		return
+	}
+	if os.Getenv("TEST_AS_NOBODY") != "" {
+		os.Exit(m.Run())
 	}
 	code, err := run(m)
 	if err != nil {
@@ -113,7 +117,22 @@ func (w *world) build() error {
 	if w.image, err = imageOf(map[string]string{"tool": w.tool}, []string{"/tool"}); err != nil {
 		return err
 	}
-	w.layout, err = writeLayout(filepath.Join(w.dir, "layout"), w.image)
+	if w.layout, err = writeLayout(filepath.Join(w.dir, "layout"), w.image); err != nil {
+		return err
+	}
+	busybox := "/bin/busybox"
+	if _, err := os.Stat(busybox); err != nil {
+		return nil
+	}
+	files := map[string]string{"tool": w.tool}
+	for _, name := range []string{"bin/sh", "bin/setsid", "bin/sleep", "bin/cat", "usr/bin/env"} {
+		files[name] = busybox
+	}
+	img, err := imageOf(files, []string{"/tool"})
+	if err != nil {
+		return err
+	}
+	w.shell, err = writeLayout(filepath.Join(w.dir, "shell"), img)
 	return err
 }
 

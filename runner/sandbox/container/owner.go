@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// base keeps names short: they are part of the paths of sockets.
+const base = 36
+
 // Self names this process so that no other ever has the same name: the boot,
 // the namespace of its process id, the id, and when it was started.
 func Self() (string, error) { return owner(os.Getpid()) }
@@ -26,7 +29,7 @@ func owner(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s-%s-%d-%s", boot, ns, pid, start), nil
+	return strings.Join([]string{boot, ns, strconv.FormatInt(int64(pid), base), start}, "-"), nil
 }
 
 // gone says whether an owner is certainly no more. One of another process
@@ -36,7 +39,7 @@ func gone(owner string) bool {
 	if len(part) != 4 {
 		return false // not a name of ours: not ours to sweep
 	}
-	pid, err := strconv.Atoi(part[2])
+	pid, err := strconv.ParseInt(part[2], base, 32)
 	if err != nil || pid <= 0 {
 		return false
 	}
@@ -50,7 +53,7 @@ func gone(owner string) bool {
 	if ns, err := pidNamespace(); err != nil || part[1] != ns {
 		return false
 	}
-	start, err := startTime(pid)
+	start, err := startTime(int(pid))
 	if errors.Is(err, os.ErrNotExist) {
 		return true
 	}
@@ -63,7 +66,7 @@ func bootID() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name this process: %w", err)
 	}
-	return strings.ReplaceAll(string(bytes.TrimSpace(text)), "-", "")[:12], nil
+	return strings.ReplaceAll(string(bytes.TrimSpace(text)), "-", "")[:8], nil
 }
 
 // pidNamespace is the number of the namespace process ids are counted in.
@@ -72,7 +75,7 @@ func pidNamespace() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name this process: %w", err)
 	}
-	return strings.Trim(link, "pid:[]"), nil
+	return shorten(strings.Trim(link, "pid:[]"))
 }
 
 // startTime is when a process was started, in clock ticks since the boot: a
@@ -87,5 +90,13 @@ func startTime(pid int) (string, error) {
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return "", fmt.Errorf("name process %d: it has ended: %w", pid, os.ErrNotExist)
 	}
-	return fields[19], nil
+	return shorten(fields[19])
+}
+
+func shorten(number string) (string, error) {
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("name a process: %w", err)
+	}
+	return strconv.FormatUint(n, base), nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -89,18 +90,30 @@ func Start(options ...string) (*Daemon, error) {
 	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
 	// XDG_RUNTIME_DIR: runc leaves nothing of a test in /tmp. The shims, too, are told by it.
 	d.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := d.cmd.Start(); err != nil {
+	d.cmd.SysProcAttr = attributes()
+	if err := d.run(); err != nil {
 		return nil, errors.Join(err, d.log.Close(), os.RemoveAll(dir))
 	}
-	go func() {
-		_ = d.cmd.Wait()
-		close(d.dead)
-	}()
 	if err := d.await(20 * time.Second); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
 	return d, nil
+}
+
+// run starts the daemon so that it ends with the test, even one that panics. The
+// signal at a parent's death belongs to a thread, so one thread stays for it.
+func (d *Daemon) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		defer close(d.dead)
+		err := d.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = d.cmd.Wait()
+		}
+	}()
+	return <-started
 }
 
 // await dials until somebody answers.
@@ -201,7 +214,7 @@ func (d *Daemon) Stop() error {
 	d.removeGroups()
 	mounts := d.Mounts()
 	for i := len(mounts) - 1; i >= 0; i-- { // inner ones last in the list
-		_ = syscall.Unmount(mounts[i], 2) // MNT_DETACH
+		_ = unmount(mounts[i])
 	}
 	if left := d.Mounts(); len(left) > 0 { // deleting through a mount would delete somebody's files
 		return fmt.Errorf("still mounted: %v", left)

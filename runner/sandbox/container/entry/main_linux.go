@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,6 +45,8 @@ func hold() int {
 
 // run starts the program, passes signals on, and ends with it.
 func run(argv []string, stderr io.Writer) int {
+	runtime.LockOSThread() // see release
+	defer runtime.UnlockOSThread()
 	fail := func(code int, err error) int {
 		fmt.Fprintf(stderr, "start %s: %v\n", argv[0], err)
 		return code
@@ -123,13 +126,25 @@ func reap(program int) (code int, gone bool) {
 		if pid <= 0 {
 			return code, gone
 		}
-		if pid == program {
+		switch {
+		case status.Stopped():
+			release(pid, status.StopSignal())
+		case pid == program && status.Signaled():
+			code, gone = exitBySignal+int(status.Signal()), true
+		case pid == program:
 			code, gone = status.ExitStatus(), true
-			if status.Signaled() {
-				code = exitBySignal + int(status.Signal())
-			}
 		}
 	}
+}
+
+// release lets a program go on that has asked its parent to trace it: this is
+// its parent, and it stops for us at every signal. Only the thread that forked
+// can, which is why run keeps to one.
+func release(pid int, sig syscall.Signal) {
+	if sig == syscall.SIGTRAP {
+		sig = 0 // of the tracing itself
+	}
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PTRACE, syscall.PTRACE_DETACH, uintptr(pid), 0, uintptr(sig), 0, 0)
 }
 
 // killAllTime bounds killAll; only a fork bomb needs more than a moment.

@@ -1,0 +1,278 @@
+//go:build linux
+
+package container_test
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	imagelayout "github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/sandbox/container"
+)
+
+// pushed brings an image into a registry on this host.
+func pushed(t testing.TB, img v1.Image) (server *httptest.Server, ref string) {
+	t.Helper()
+	server = httptest.NewServer(registry.New(registry.Logger(log.New(t.Output(), "", 0))))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	tag, err := name.NewTag(host + "/team/tool:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(tag, img); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, host + "/team/tool@" + sum.String()
+}
+
+// other is an image that differs from the shared one by its label.
+func other(t testing.TB, label string) v1.Image {
+	t.Helper()
+	config, err := shared.image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.Config.Labels = map[string]string{"test": label}
+	img, err := mutate.ConfigFile(shared.image, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func runs(t testing.TB, r *container.Runtime, ref string) {
+	t.Helper()
+	out, info := output(t, r, container.Spec{Image: ref, Argv: []string{"/tool", "echo", "FROM_IMAGE"}})
+	if out != "FROM_IMAGE=yes\n" || info.Code != 0 {
+		t.Errorf("%s: got %q, %v", ref, out, info)
+	}
+}
+
+func TestAnImageOfARegistryIsFetchedOnce(t *testing.T) {
+	r := newRuntime(t)
+	server, ref := pushed(t, other(t, t.Name()))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if err := r.Pull(t.Context(), ref); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	server.Close()
+	runs(t, r, ref) // what is there needs no registry
+	again, err := container.New(container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: r.Namespace()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	runs(t, again, strings.Replace(ref, "@", ":v2@", 1)) // nor for another process, whatever the tag
+}
+
+func TestAnImageOfALayoutNeedsNoRegistry(t *testing.T) {
+	r := newRuntime(t)
+	folder := filepath.Join(t.TempDir(), "folder")
+	ref, err := writeLayout(folder, other(t, t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(t.TempDir(), "layout.tar")
+	f, err := os.Create(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(f)
+	if err := errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	runs(t, r, strings.Replace(ref, folder, archive, 1))
+	fresh := newRuntime(t, func(o *container.Options) { o.Namespace += "2" })
+	runs(t, fresh, ref)
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	runs(t, fresh, ref)
+}
+
+func TestOfAnIndexTheImageForThisMachineIsTaken(t *testing.T) {
+	r := newRuntime(t)
+	foreign, err := mutate.Config(empty.Image, v1.Config{Cmd: []string{"/none"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := mutate.AppendManifests(empty.Index,
+		mutate.IndexAddendum{Add: foreign, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}}},
+		mutate.IndexAddendum{Add: other(t, t.Name()), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
+	dir := t.TempDir()
+	if _, err := imagelayout.Write(dir, empty.Index); err != nil {
+		t.Fatal(err)
+	}
+	if err := imagelayout.Path(dir).AppendIndex(index); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs(t, r, container.LayoutPrefix+dir+"@"+sum.String())
+	only := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: foreign, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}}})
+	if err := imagelayout.Path(dir).AppendIndex(only); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err = only.Digest(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Pull(t.Context(), container.LayoutPrefix+dir+"@"+sum.String()); err == nil || !strings.Contains(err.Error(), "no match for platform") {
+		t.Errorf("an image of another machine: %v", err)
+	}
+}
+
+func TestAnImageThatCannotBeHadIsExplained(t *testing.T) {
+	r := newRuntime(t)
+	_, ref := pushed(t, shared.image)
+	zero := "@sha256:" + strings.Repeat("0", 64)
+	repo, digest, _ := strings.Cut(ref, "@")
+	lying := filepath.Join(t.TempDir(), "lying")
+	// Of its own layer: one that containerd has is not fetched again.
+	img, err := imageOf(map[string]string{"another": shared.tool}, []string{"/another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeLayout(lying, img); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(filepath.Join(lying, "blobs"), func(p string, e fs.DirEntry, err error) error {
+		if info, infoErr := e.Info(); infoErr == nil && e.Type().IsRegular() && info.Size() > 1<<20 {
+			text, _ := os.ReadFile(p)
+			text[len(text)/2] ^= 1
+			return os.WriteFile(p, text, 0o600)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("this is no tar of anything, only text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[string]string{
+		repo + zero:                            "not found",
+		"127.0.0.1:1/team/tool@" + digest + "": "connection refused",
+		"oci:/no/such/folder" + zero:           "no such file",
+		"oci:" + file + zero:                   "as a tar of an OCI layout",
+		"oci:" + lying + zero:                  "it has " + sum.String(),
+		"oci:" + lying + "@" + sum.String():    "sha256",
+		"oci:/dev/null" + zero:                 "neither a folder nor a tar",
+	} {
+		if strings.HasPrefix(ref, "127.0.0.1:1/") { // of which containerd has no copy
+			ref = strings.Split(ref, "@")[0] + zero
+		}
+		err := r.Pull(t.Context(), ref)
+		bad, ok := errors.AsType[*reason.Error](err)
+		if !ok || bad.Reason != reason.IsolationUnavailable || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "image not found: "+ref) {
+			t.Errorf("%s: got %v, want %q", ref, err, want)
+		} else if !strings.Contains(bad.Hint, "images import") {
+			t.Errorf("hint: %s", bad.Hint)
+		}
+	}
+}
+
+func TestAPullThatIsGivenUpIsNotTheAnswerOfAnother(t *testing.T) {
+	r := newRuntime(t)
+	_, ref := pushed(t, other(t, t.Name()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := r.Pull(ctx, ref); !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that gave up: %v", err)
+		}
+	})
+	wg.Go(func() {
+		if err := r.Pull(t.Context(), ref); err != nil {
+			t.Errorf("the other: %v", err)
+		}
+	})
+	wg.Wait()
+}
+
+func TestAReferenceHasADigestAndARegistry(t *testing.T) {
+	sum := "@sha256:" + strings.Repeat("ab", 32)
+	for text, want := range map[string]string{
+		"docker.io/library/busybox" + sum:      "docker.io/library/busybox" + sum,
+		"docker.io/library/busybox:1.36" + sum: "docker.io/library/busybox" + sum,
+		"localhost:5000/x" + sum:               "localhost:5000/x" + sum,
+		"localhost/x:y" + sum:                  "localhost/x" + sum,
+		"[::1]:5000/x" + sum:                   "[::1]:5000/x" + sum,
+		"oci:/srv/a b"[:8] + "x" + sum:         "oci:/srvx" + sum,
+		"oci:/srv/../img.tar" + sum:            "oci:/img.tar" + sum,
+		"oci:/srv/v@2" + sum:                   "oci:/srv/v@2" + sum,
+	} {
+		got, err := container.ParseReference(text)
+		if err != nil || got.String() != want {
+			t.Errorf("%s: got %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "busybox", "busybox:latest", "docker.io/library/busybox:latest", "busybox" + sum, "library/busybox" + sum, "docker.io/" + sum, "docker.io/UPPER" + sum,
+		"docker.io/a//b" + sum, "docker.io/../b" + sum, "oci:relative" + sum, "oci:" + sum, "docker.io/x@sha256:abc", "docker.io/x@sha512:" + strings.Repeat("ab", 64),
+		"docker.io/x@md5:" + strings.Repeat("a", 32), "docker.io/x y" + sum, "docker.io/x\n" + sum, "http://docker.io/x" + sum, "user@host.example/x" + sum, "host.example:80:90/x" + sum + "@",
+		"docker.io/" + strings.Repeat("x", 5000) + sum,
+	} {
+		if got, err := container.ParseReference(text); err == nil {
+			t.Errorf("%.80q was taken for %s", text, got)
+		} else if len(err.Error()) > 600 {
+			t.Errorf("%.80q: an error of %d bytes", text, len(err.Error()))
+		}
+	}
+}
+
+func FuzzReference(f *testing.F) {
+	sum := "@sha256:" + strings.Repeat("ab", 32)
+	for _, s := range []string{"docker.io/library/busybox:1" + sum, "oci:/a/b" + sum, "localhost/x" + sum, "x", "@", "oci:@" + sum, "a.b/c@d" + sum} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ref, err := container.ParseReference(text)
+		if err != nil {
+			return
+		}
+		again, err := container.ParseReference(ref.String())
+		if err != nil || again != ref {
+			t.Errorf("%q is %s, which is %v, %v", text, ref, again, err)
+		}
+		if (ref.Name == "") == (ref.Layout == "") || fmt.Sprint(ref.Digest) != text[strings.LastIndexByte(text, '@')+1:] {
+			t.Errorf("%q is %+v", text, ref)
+		}
+	})
+}
