@@ -12,22 +12,39 @@ import (
 // version 2 all in one tree.
 const cgroups = "/sys/fs/cgroup"
 
-// counter reads a number of a container's cgroup.
-func (p *Process) counter(controller, v1, v2, key string) (int, bool) {
+// counter is a number the kernel keeps for each cgroup.
+type counter struct{ controller, v1, v2, key string }
+
+var (
+	killedForMemory  = counter{"memory", "memory.oom_control", "memory.events", "oom_kill"}
+	processesRefused = counter{"pids", "pids.events", "pids.events", "max"}
+)
+
+// counts are what the counters said when a program was started: a container
+// that is held has had others before.
+type counts struct{ memory, refused int }
+
+func (p *Process) counts() counts {
+	return counts{memory: max(p.kernelSays(killedForMemory), 0), refused: max(p.kernelSays(processesRefused), 0)}
+}
+
+// kernelSays reads a counter of the container; -1 is unknown.
+func (p *Process) kernelSays(c counter) int {
 	name := filepath.Join(p.rt.opts.Namespace, p.group)
-	for _, file := range []string{filepath.Join(cgroups, controller, name, v1), filepath.Join(cgroups, name, v2)} {
+	for _, file := range []string{filepath.Join(cgroups, c.controller, name, c.v1), filepath.Join(cgroups, name, c.v2)} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
 		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) == 2 && f[0] == key {
-				n, err := strconv.Atoi(f[1])
-				return n, err == nil
+			if f := strings.Fields(line); len(f) == 2 && f[0] == c.key {
+				if n, err := strconv.Atoi(f[1]); err == nil {
+					return n
+				}
 			}
 		}
 	}
-	return 0, false
+	return -1
 }
 
 // count is how many processes the container has; 1 where nobody can say.

@@ -75,34 +75,32 @@ func (p *Process) explain(code uint32, err error) ExitInfo {
 		e = ExitInfo{Code: -1, Signal: sig.String()}
 	}
 	switch {
-	case p.ranOut(e.Signal == syscall.SIGKILL.String() && killed < 0):
+	case killed >= 0:
+		e.Cause, e.Processes = Killed, killed
+	case p.ranOut(e.Signal == syscall.SIGKILL.String()):
 		e.Cause = OutOfMemory
 		e.Detail = fmt.Sprintf("out of memory: exceeded %s (spec.limits.memory)", quantity(p.limits.Memory))
 		if e.Signal == "" {
 			e.Detail = "a process it had started was killed: " + e.Detail
 		}
-	case killed >= 0:
-		e.Cause, e.Processes = Killed, killed
-	case code != 0 && p.refusedProcess():
+	case code != 0 && p.kernelSays(processesRefused) > p.before.refused:
 		e.Cause = TooManyProcesses
 		e.Detail = fmt.Sprintf("more than %d processes and threads were refused (spec.limits.pids)", p.limits.Pids)
 	}
 	return e
 }
 
-// ranOut says whether the container met its limit of memory. The event comes
-// by another way than the exit, so it may come later.
+// ranOut says whether the container met its limit of memory since the program
+// was started. Where the kernel's own count cannot be read there is the event,
+// which comes by another way than the exit and so perhaps after it.
 func (p *Process) ranOut(wait bool) bool {
 	select {
 	case <-p.oom:
 		return true
 	default:
 	}
-	if !wait {
-		return false
-	}
-	if n, ok := p.counter("memory", "memory.oom_control", "memory.events", "oom_kill"); ok {
-		return n > 0
+	if n := p.kernelSays(killedForMemory); n >= 0 || !wait {
+		return n > p.before.memory
 	}
 	t := time.NewTimer(oomWait)
 	defer t.Stop()
@@ -112,11 +110,6 @@ func (p *Process) ranOut(wait bool) bool {
 	case <-t.C:
 		return false
 	}
-}
-
-func (p *Process) refusedProcess() bool {
-	n, ok := p.counter("pids", "pids.events", "pids.events", "max")
-	return ok && n > 0
 }
 
 func quantity(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }

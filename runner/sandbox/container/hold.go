@@ -86,6 +86,7 @@ func (h *Held) start(ctx context.Context, spec *Spec) (*Process, error) {
 	name := fmt.Sprintf("c%d", h.calls.Add(1))
 	p := h.rt.newProcess(h.first.id+"/"+name, spec)
 	p.group = h.first.group
+	p.before = p.counts()
 	proc := *h.proc
 	proc.Args = (&plan{spec: spec, image: h.plan.image}).args()
 	task, err := h.task.Exec(ctx, name, &proc, in.creator(p, dirs.fifos()))

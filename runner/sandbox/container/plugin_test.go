@@ -52,13 +52,35 @@ func TestPluginsInContainersKeepEveryPromise(t *testing.T) {
 	r := newRuntime(t)
 	t.Run("fixtures", func(t *testing.T) {
 		sdktest.RunFixtures(t, sdktest.Program{
-			Command:      []string{"/tool"},
-			Env:          []string{"DECLARED=yes", "FROM_IMAGE=yes", "HOME=/tmp", "LANG=C.UTF-8", "PATH=/bin:/", "TMPDIR=/tmp"},
-			Launch:       r.PluginRunner(container.Spec{Image: shared.shell, Env: []string{"DECLARED=yes"}}),
-			OwnProcesses: true,
+			Command: []string{"/tool"},
+			Env:     []string{"DECLARED=yes", "FROM_IMAGE=yes", "HOME=/tmp", "LANG=C.UTF-8", "PATH=/bin:/", "TMPDIR=/tmp"},
+			Launch:  r.PluginRunner(container.Spec{Image: shared.shell, Env: []string{"DECLARED=yes"}}),
+			Alive:   func(pid int) bool { return sleeps(r.Namespace(), pid) },
 		})
 	})
 	leavesNothing(t, r)
+}
+
+// sleeps says whether a sleep with this process id runs in a container of a
+// namespace: ids are those of the container.
+func sleeps(namespace string, pid int) bool {
+	found, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range found {
+		group, _ := os.ReadFile(p + "/cgroup")
+		command, _ := os.ReadFile(p + "/cmdline")
+		status, _ := os.ReadFile(p + "/status")
+		if !strings.Contains(string(group), "/"+namespace+"/") || !strings.HasPrefix(string(command), "sleep\x00") {
+			continue
+		}
+		for line := range strings.Lines(string(status)) {
+			if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+				if f := strings.Fields(ids); f[len(f)-1] == fmt.Sprint(pid) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func call(t testing.TB, p *host.Plugin, tool string, args any, timeout time.Duration) (*host.CallResult, error) {

@@ -55,6 +55,7 @@ type Process struct {
 	done   chan struct{}
 	oom    chan struct{} // closed at the first "out of memory" of the container
 	oomed  sync.Once
+	before counts
 	egress func() // ends the proxy; nil without
 	exit   ExitInfo
 
