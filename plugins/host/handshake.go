@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -76,30 +74,4 @@ func excerpt(s string) string {
 		return string(r[:most]) + "…"
 	}
 	return s
-}
-
-// maxSocketPath is what fits into a sockaddr_un, with its final NUL.
-const maxSocketPath = 107
-
-// inside is what go-plugin on both sides adds to our folder, at its longest.
-const inside = "/plugin-dir4294967295/plugin4294967295"
-
-// socketDir makes a folder that only this user may enter. Where the system's
-// temporary folder is too deep for a socket, /tmp serves.
-func socketDir(base string) (string, error) {
-	candidates := []string{base}
-	if base == "" {
-		candidates = []string{os.TempDir(), "/tmp"}
-	}
-	for _, c := range candidates {
-		if len(filepath.Join(c, "agentctl-4294967295")+inside) > maxSocketPath {
-			continue
-		}
-		dir, err := os.MkdirTemp(c, "agentctl-") // mode 0700
-		if err != nil {
-			return "", fmt.Errorf("folder for its socket: %w", err)
-		}
-		return dir, nil
-	}
-	return "", fmt.Errorf("folder for its socket: the path of %s is too long for a unix socket (%d bytes)", candidates[0], maxSocketPath)
 }

@@ -65,7 +65,7 @@ type Plugin struct {
 	codec  codec
 	tools  []ToolInfo
 	stderr *stderrTail
-	dir    string
+	dir    *folder
 	// starter is closed when go-plugin's own start has returned.
 	starter chan struct{}
 
@@ -86,7 +86,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	if opts.MaxMessage <= 0 {
 		opts.MaxMessage = toolpb.MaxMessage
 	}
-	dir, err := socketDir(opts.TempDir)
+	dir, err := newFolder(opts.TempDir)
 	if err != nil {
 		return nil, &Error{Kind: KindStart, Plugin: opts.Name, Err: err}
 	}
@@ -133,7 +133,7 @@ func (p *Plugin) shakeHands(ctx context.Context, opts Options) (string, error) {
 		SkipHostEnv:      true,
 		RunnerFunc:       p.guard.launch(opts.Launch),
 		StartTimeout:     opts.StartTimeout + shutTime, // ours comes first
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir.path},
 		Logger:           hclog.New(&hclog.LoggerOptions{Level: hclog.Off, Output: io.Discard}),
 	})
 	type outcome struct {
@@ -165,7 +165,7 @@ func (p *Plugin) watch() {
 	<-p.guard.exited
 	_ = p.conn.Close()
 	<-p.starter
-	_ = os.RemoveAll(p.dir)
+	p.dir.remove()
 }
 
 // Tools returns what the program serves, as it said when it was started.
@@ -247,7 +247,7 @@ func (p *Plugin) shut(why string) {
 	case <-p.starter:
 	case <-t.C:
 	}
-	_ = os.RemoveAll(p.dir)
+	p.dir.remove()
 }
 
 // shutTime bounds the wait for a process that was killed.

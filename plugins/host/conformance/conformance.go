@@ -8,6 +8,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -168,8 +169,11 @@ func (t *trial) do(ctx context.Context, c check) Check {
 		return done
 	}
 	done.Outcome, done.Problem, done.Mend = Failed, err.Error(), c.mend
-	if _, skipped := err.(skipError); skipped { //nolint:errorlint // nobody wraps it
+	if _, skipped := errors.AsType[skipError](err); skipped {
 		done.Outcome, done.Mend = Skipped, ""
+	}
+	if e, ok := errors.AsType[*host.Error](err); ok && e.Kind == host.KindStart {
+		done.Mend = "name a program that is there and may be executed, with a #! line or built for this machine"
 	}
 	return done
 }

@@ -81,6 +81,16 @@ func TestAProgramThatCannotBeStartedIsAReport(t *testing.T) {
 	}
 }
 
+func TestAProgramThatIsNotThereIsNamedAsSuch(t *testing.T) {
+	t.Parallel()
+	o := options(t, "")
+	o.Launch = sdktest.Launch([]string{"/no/such/program"}, nil, "/")
+	r := conformance.Run(t.Context(), o)
+	if r.Failed != 1 || !strings.Contains(r.Checks[0].Problem, "no such file") || !strings.Contains(r.Checks[0].Mend, "may be executed") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestWithoutProbesMuchIsSkippedAndSaid(t *testing.T) {
 	t.Parallel()
 	r := conformance.Run(t.Context(), options(t, "unset PLUGIN_PROBES; exec SELF"))
