@@ -9,14 +9,14 @@ build: ## build every program into bin/
 	.ci/build
 
 test: ## run every test
-	.ci/prepare git patch
+	.ci/prepare git patch containerd runc busybox
 	go test ./...
 
 test-race: ## run every test with the race detector
 	.ci/race
 
 cover: ## print test coverage per package
-	.ci/prepare git
+	.ci/prepare git containerd runc busybox
 	.ci/cover
 
 fuzz: ## run each fuzz target for FUZZTIME (default 20s)
