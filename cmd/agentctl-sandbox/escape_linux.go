@@ -93,7 +93,7 @@ func outward(t *spec.Targets) (list []attempt) {
 		add(true, "write "+f, func() error { return poke(f) })
 		add(true, "remove "+f, func() error { return os.RemoveAll(f) })
 		add(true, "rename "+f, func() error { return os.Rename(f, f+".away") })
-		add(true, "make it writable: "+f, func() error { return os.Chmod(f, 0o777) })
+		add(true, "make it writable: "+f, func() error { return os.Chmod(f, 0o600) })
 		add(true, "rename the folder of "+f, func() error { return os.Rename(filepath.Dir(f), filepath.Dir(f)+".away") })
 		add(true, "lay a file over "+f, func() error { return layOver(t.Workspace, f) })
 	}
@@ -101,7 +101,7 @@ func outward(t *spec.Targets) (list []attempt) {
 		for _, path := range []string{f, "/proc/self/root" + f, "/proc/self/cwd/" + strings.Repeat("../", 30) + f[1:]} {
 			add(true, "read "+path, func() error { return peek(path) })
 		}
-		add(true, "unmask "+f, func() error { _ = os.Chmod(f, 0o777); return peek(f) })
+		add(true, "unmask "+f, func() error { _ = unix.Chmod(f, 0o700); return peek(f) })
 		add(true, "rename "+f, func() error { return os.Rename(f, f+".away") })
 		add(true, "remove "+f, func() error { return os.RemoveAll(f) })
 		add(t.Workspace != "", "link "+f, func() error {
@@ -311,10 +311,8 @@ func inward(t *spec.Targets) []attempt {
 		}},
 		{"have a capability", noCapabilities},
 		{"gain privileges by exec", func() error {
-			if n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || n != 1 {
-				return nil
-			}
-			return errors.New("no_new_privs")
+			n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+			return stopped(err == nil && n == 1, "no_new_privs")
 		}},
 		{"make a device", func() error { return unix.Mknod("/tmp/escape-disk", unix.S_IFBLK|0o600, 8<<8) }},
 		{"end process 1", endInit},
@@ -352,18 +350,22 @@ func cloneNamespace() error {
 	return err
 }
 
+// stopped is the error of an attempt that met something, and none of one that
+// did not.
+func stopped(yes bool, by string) error {
+	if yes {
+		return errors.New(by)
+	}
+	return nil
+}
+
 func noCapabilities() error {
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
 		return err
 	}
-	if data != [2]unix.CapUserData{} {
-		return nil
-	}
-	if n, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_ADMIN, 0, 0, 0); err != nil || n != 0 {
-		return nil
-	}
-	return errors.New("none is left")
+	n, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_ADMIN, 0, 0, 0)
+	return stopped(err == nil && n == 0 && data == [2]unix.CapUserData{}, "none is left")
 }
 
 // endInit sends process 1 every signal there is. If one of them counted, nobody
@@ -375,13 +377,9 @@ func endInit() error {
 	pause := unix.NsecToTimespec(int64(20 * time.Millisecond))
 	_ = unix.Nanosleep(&pause, nil)
 	b, err := os.ReadFile("/proc/1/stat")
-	if err != nil || !bytes.Contains(b, []byte("agentctl-sandbo")) {
-		return nil
-	}
-	if q, ok := parseStat(b); !ok || q.state == 'T' || q.state == 'Z' {
-		return nil
-	}
-	return errors.New("it goes on")
+	q, ok := parseStat(b)
+	alive := err == nil && ok && bytes.Contains(b, []byte("agentctl-sandbo")) && q.state != 'T' && q.state != 'Z'
+	return stopped(alive, "it goes on")
 }
 
 // extraDescriptors looks for descriptors that nobody declared.
@@ -400,8 +398,9 @@ func extraDescriptors() error {
 		if fd <= 2 || fd == int(d.Fd()) {
 			continue
 		}
-		if to, err := os.Readlink("/proc/self/fd/" + n); err != nil || !strings.HasPrefix(to, "anon_inode:") { // the Go runtime's own
-			return nil
+		to, err := os.Readlink("/proc/self/fd/" + n)
+		if own := err == nil && strings.HasPrefix(to, "anon_inode:"); !own { // the Go runtime's
+			return stopped(false, to)
 		}
 	}
 	return errors.New("there are three")

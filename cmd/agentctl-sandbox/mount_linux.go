@@ -36,11 +36,12 @@ func (d folder) open(name string) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
-	return openat2(d.fd, rel, unix.O_PATH, beneath)
+	return openat2(d.fd, rel, beneath)
 }
 
-func openat2(dir int, name string, flags, resolve uint64) (int, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
+// openat2 opens what a name stands for, without reading it.
+func openat2(dir int, name string, resolve uint64) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
 	for {
 		fd, err := unix.Openat2(dir, name, &how)
 		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) { // again: something was renamed meanwhile
@@ -59,7 +60,7 @@ func (d folder) place(name string, dir bool) (int, error) {
 	parts := strings.Split(strings.Trim(name, "/"), "/")
 	for i, part := range parts {
 		last := i == len(parts)-1
-		next, err := openat2(at, part, unix.O_PATH, beneath)
+		next, err := openat2(at, part, beneath)
 		if errors.Is(err, unix.ENOENT) {
 			if last && !dir {
 				err = unix.Mknodat(at, part, unix.S_IFREG|0o644, 0)
@@ -67,7 +68,7 @@ func (d folder) place(name string, dir bool) (int, error) {
 				err = unix.Mkdirat(at, part, 0o755)
 			}
 			if err == nil || errors.Is(err, unix.EEXIST) {
-				next, err = openat2(at, part, unix.O_PATH, beneath)
+				next, err = openat2(at, part, beneath)
 			}
 		}
 		_ = unix.Close(at)

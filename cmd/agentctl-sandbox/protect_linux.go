@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,7 @@ func reach(root folder, name, workspace string) (int, error) {
 			return -1, err
 		}
 	}
-	at, err := openat2(root.fd, strings.TrimPrefix(name, "/"), unix.O_PATH, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
+	at, err := openat2(root.fd, strings.TrimPrefix(name, "/"), unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {
 		return -1, err
 	}
@@ -76,15 +77,15 @@ func pin(root folder, name, workspace string) error {
 	for dir := path.Dir(name); dir != workspace && len(dir) > len(workspace); dir = path.Dir(dir) {
 		between = append(between, dir)
 	}
-	for i := len(between) - 1; i >= 0; i-- {
-		at, err := root.open(between[i])
+	for _, dir := range slices.Backward(between) {
+		at, err := root.open(dir)
 		if err != nil {
 			return err // a link, which the path must not go through, or nothing
 		}
 		err = pinOne(at)
 		_ = unix.Close(at)
 		if err != nil {
-			return fmt.Errorf("pin %s: %w", between[i], err)
+			return fmt.Errorf("pin %s: %w", dir, err)
 		}
 	}
 	return nil

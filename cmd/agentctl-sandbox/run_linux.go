@@ -119,8 +119,7 @@ func closeAll(files []int) {
 }
 
 func errnoOf(err error) int {
-	var e unix.Errno
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[unix.Errno](err); ok {
 		return int(e)
 	}
 	return 0

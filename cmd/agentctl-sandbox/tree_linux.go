@@ -159,7 +159,7 @@ func parseStat(b []byte) (q process, ok bool) {
 		return q, false
 	}
 	f := bytes.Fields(b[i+1:])
-	if len(f) < 2 || len(f[0]) != 1 {
+	if len(f) < 2 || len(f[0]) != 1 || f[0][0] < 'A' || f[0][0] > 'z' {
 		return q, false
 	}
 	parent, err := strconv.Atoi(string(f[1]))

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// The helper finds one descriptor besides stdin, stdout and stderr: its end of a
-// socket pair that keeps message boundaries (SOCK_SEQPACKET). The first message
-// is a Boot; then Requests come in, and Replies and Events go out. The helper
-// ends with the socket.
+// ControlFD is the one descriptor that the helper finds besides stdin, stdout and
+// stderr: its end of a socket pair that keeps message boundaries
+// (SOCK_SEQPACKET). The first message is a Boot, answered by a Reply; then
+// Requests come in, and Replies go out. The helper ends with the socket.
 const ControlFD = 3
 
 // MaxMessage bounds one message. The kernel's own bound is some 200 KB.

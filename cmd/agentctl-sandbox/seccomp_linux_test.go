@@ -1,0 +1,92 @@
+package main
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// judge runs the filter as the kernel would.
+func judge(t *testing.T, p program, arch, number uint32, args ...uint32) uint32 {
+	t.Helper()
+	data := map[uint32]uint32{offsetNumber: number, offsetArch: arch}
+	for i, a := range args {
+		data[offsetArg0+8*uint32(i)] = a
+	}
+	var acc uint32
+	for at := 0; at < len(p); at++ {
+		in := p[at]
+		jump := func(ok bool) {
+			if ok {
+				at += int(in.Jt)
+			} else {
+				at += int(in.Jf)
+			}
+		}
+		switch in.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = data[in.K]
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			jump(acc == in.K)
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			jump(acc >= in.K)
+		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+			jump(acc&in.K != 0)
+		default:
+			t.Fatalf("instruction %d: unknown code %#x", at, in.Code)
+		}
+	}
+	t.Fatal("the filter has no end")
+	return 0
+}
+
+func TestTheFilterJudgesEachCall(t *testing.T) {
+	p := filter()
+	for name, c := range map[string]struct {
+		number uint32
+		args   []uint32
+		want   uint32
+	}{
+		"an ordinary call":      {unix.SYS_READ, nil, allow},
+		"the last of the list":  {unix.SYS_SETDOMAINNAME, nil, deny},
+		"the first of the list": {unix.SYS_MOUNT, nil, deny},
+		"io_uring":              {unix.SYS_IO_URING_SETUP, nil, deny},
+		"clone3":                {unix.SYS_CLONE3, nil, missing},
+		"a thread":              {unix.SYS_CLONE, []uint32{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, allow},
+		"a process":             {unix.SYS_CLONE, []uint32{uint32(unix.SIGCHLD)}, allow},
+		"a user namespace":      {unix.SYS_CLONE, []uint32{unix.CLONE_NEWUSER | uint32(unix.SIGCHLD)}, deny},
+		"a net namespace":       {unix.SYS_CLONE, []uint32{unix.CLONE_NEWNET}, deny},
+		"a unix socket":         {unix.SYS_SOCKET, []uint32{unix.AF_UNIX}, allow},
+		"an IPv4 socket":        {unix.SYS_SOCKET, []uint32{unix.AF_INET}, allow},
+		"an IPv6 socket":        {unix.SYS_SOCKET, []uint32{unix.AF_INET6}, allow},
+		"a netlink socket":      {unix.SYS_SOCKET, []uint32{unix.AF_NETLINK}, unsupported},
+		"a vsock socket":        {unix.SYS_SOCKET, []uint32{unix.AF_VSOCK}, unsupported},
+		"a packet socket":       {unix.SYS_SOCKET, []uint32{unix.AF_PACKET}, unsupported},
+		"family 0":              {unix.SYS_SOCKET, []uint32{0}, unsupported},
+		"an ordinary ioctl":     {unix.SYS_IOCTL, []uint32{1, unix.TCGETS}, allow},
+		"typing for somebody":   {unix.SYS_IOCTL, []uint32{1, unix.TIOCSTI}, deny},
+		"pasting":               {unix.SYS_IOCTL, []uint32{1, tioclinux}, deny},
+		"a socket as argument":  {unix.SYS_CONNECT, []uint32{unix.AF_VSOCK}, allow},
+	} {
+		if got := judge(t, p, auditArch, c.number, c.args...); got != c.want {
+			t.Errorf("%s: %#x, want %#x", name, got, c.want)
+		}
+	}
+	for _, arch := range []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, 0} {
+		if got := judge(t, p, arch, unix.SYS_READ); got != kill {
+			t.Errorf("architecture %#x: %#x, want the process killed", arch, got)
+		}
+	}
+	if x32 != 0 {
+		if got := judge(t, p, auditArch, x32|unix.SYS_READ); got != kill {
+			t.Errorf("x32: %#x, want the process killed", got)
+		}
+	}
+	for _, number := range forbidden {
+		if got := judge(t, p, auditArch, uint32(number)); got != deny {
+			t.Errorf("call %d: %#x, want it denied", number, got)
+		}
+	}
+}
