@@ -187,12 +187,13 @@ func (l *entries) changes(place string) {
 // wherever the option stands.
 func careless(g message.Grant) (patterns []string) {
 	base, options, ok := parts(g.Pattern)
-	if !ok || g.Within == "" || !slices.Contains([]string{"rm", "cp", "mv", "chmod", "chown", "chgrp"}, base) {
+	name, _, _ := strings.Cut(base, " ")
+	if !ok || g.Within == "" || !slices.Contains([]string{"rm", "cp", "mv", "chmod", "chown", "chgrp"}, name) {
 		return nil
 	}
 	for _, o := range []string{"r", "f"} {
 		if !slices.ContainsFunc(options, func(have string) bool { return strings.EqualFold(have, o) || len(have) > 1 && have[0] == '-' }) {
-			patterns = append(patterns, base+" -"+o+"*")
+			patterns = append(patterns, name+" -"+o+"*")
 		}
 	}
 	return patterns

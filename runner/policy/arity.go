@@ -12,8 +12,8 @@ import (
 )
 
 // pattern is the command as an approval for always has it, and how many of its
-// words say what it is. In a script that changes files the options belong to it:
-// rm is not rm -rf.
+// words say what it is. Where files, a repository or something elsewhere may be
+// changed the options belong to it: rm is not rm -rf.
 func (c *command) pattern(changes bool) (pattern string, count int, once string) {
 	words, once := c.kind()
 	if once != "" {
@@ -31,7 +31,7 @@ func (c *command) pattern(changes bool) (pattern string, count int, once string)
 	if n < arity(c.Argv) {
 		return strings.Join(words, " "), n, ""
 	}
-	if changes {
+	if changes || c.Name == "git" && n > 1 && !slices.Contains(onlyShowing, words[1]) {
 		options, once := c.options(n)
 		if once != "" {
 			return "", 0, once
@@ -42,10 +42,19 @@ func (c *command) pattern(changes bool) (pattern string, count int, once string)
 }
 
 // exact says that nothing may follow which was not approved: what git push names
-// is a place elsewhere and what becomes of it.
+// is a place elsewhere and what becomes of it, and what others name is no file.
 func (c *command) exact() bool {
-	return c.Name == "git" && len(c.Argv) > 1 && c.Argv[1] == "push" || c.Name == "cd"
+	return c.Name == "git" && len(c.Argv) > 1 && c.Argv[1] == "push" || slices.Contains(wholly, c.Name)
 }
+
+var (
+	wholly = []string{"cd", "kill", "pkill", "killall", "mount", "umount", "systemctl", "service", "shutdown", "reboot", "iptables", "nft", "useradd", "usermod", "passwd"}
+	// onlyShowing are the commands of git that only show.
+	onlyShowing = []string{
+		"status", "log", "diff", "show", "blame", "grep", "ls-files", "ls-tree", "ls-remote", "rev-parse", "rev-list", "describe", "shortlog", "cat-file", "name-rev", "merge-base",
+		"for-each-ref", "show-ref", "diff-tree", "diff-index", "whatchanged", "count-objects", "help", "version", "check-ignore", "var",
+	}
+)
 
 // options are those that stand behind the first words. One that stands behind
 // something else cannot be told from the value of another one.
@@ -174,7 +183,7 @@ func arity(argv []string) int {
 
 // twoWords are programs that are many programs in one.
 var twoWords = []string{
-	"git", "hg", "svn", "jj",
+	"git", "hg", "svn", "jj", "chmod", "chown", "chgrp",
 	"npm", "pnpm", "yarn", "pip", "pip3", "pipx", "poetry", "uv", "conda", "gem", "bundle", "rake", "composer", "cargo", "rustup", "go", "dotnet",
 	"mvn", "gradle", "make", "just", "task", "cmake", "meson", "bazel", "nx", "turbo",
 	"docker", "podman", "nerdctl", "kubectl", "helm", "kind", "k3d", "minikube", "oc", "argocd", "flux", "istioctl",
@@ -192,7 +201,7 @@ var threeWords = map[string][]string{
 	"gh": {""}, "glab": {""},
 	"docker":  {"compose", "container", "image", "volume", "network", "buildx", "builder", "system", "context"},
 	"podman":  {"compose", "container", "image", "volume", "network", "system"},
-	"git":     {"config", "remote", "stash", "submodule", "worktree", "bisect", "notes", "lfs"},
+	"git":     {"config", "remote", "stash", "submodule", "worktree", "bisect", "notes", "lfs", "reflog", "sparse-checkout"},
 	"kubectl": {"config", "rollout", "auth", "kustomize"},
 	"aws":     {""}, "gcloud": {""}, "az": {""}, "doctl": {""}, "oci": {""}, "ibmcloud": {""}, "aliyun": {""}, "hcloud": {""}, "scw": {""},
 }

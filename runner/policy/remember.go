@@ -105,7 +105,7 @@ func (f *facts) patterns() (patterns []string, once string) {
 		if c.Name == "cd" && len(s.Commands) > 1 {
 			continue // that is the folder of the others
 		}
-		pattern, words, once := c.pattern(len(s.Writes) > 0)
+		pattern, words, once := c.pattern(len(s.Writes) > 0 || s.Network)
 		switch {
 		case once != "":
 		case words == 1 && s.Network:
@@ -154,6 +154,9 @@ func (f *facts) startsIn(in *input) (dir, once string) {
 		dir = f.root + "/" + dir
 	}
 	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", "the folder that it runs in is not there"
+	}
 	if !inside(dir, f.root) || realPath(dir) != realPath(f.root)+strings.TrimPrefix(dir, f.root) {
 		return "", "it runs outside the workspace, or behind a link"
 	}
@@ -171,8 +174,8 @@ func (f *facts) changes(dir string) (places []string, once string) {
 		}
 		unknown = true
 		for _, word := range c.Argv[1:] {
-			if _, err := os.Lstat(filepath.Join(f.root, dir, word)); err == nil && word != "" && word[0] != '-' {
-				if places, once = f.place(places, filepath.Join(f.root, dir, word)); once != "" {
+			if name := f.named(dir, word); name != "" {
+				if places, once = f.place(places, name); once != "" {
 					return nil, once
 				}
 			}
@@ -188,6 +191,22 @@ func (f *facts) changes(dir string) (places []string, once string) {
 		}
 	}
 	return places, ""
+}
+
+// named is the file that a word for an unknown program names, if there is one: it
+// need not look like a path.
+func (f *facts) named(dir, word string) string {
+	if _, value, ok := strings.Cut(word, "="); ok && word[0] == '-' {
+		word = value
+	}
+	if word == "" || word[0] == '-' {
+		return ""
+	}
+	full := filepath.Join(f.root, dir, word)
+	if _, err := os.Lstat(full); err != nil && !strings.ContainsAny(word, "*?[") {
+		return ""
+	}
+	return full
 }
 
 // place adds the folder of a file, and a folder by itself: its neighbours were

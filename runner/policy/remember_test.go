@@ -40,7 +40,7 @@ func TestAlwaysIsNarrow(t *testing.T) {
 		once   string
 	}{
 		"plain":         {"one word says what a plain tool is", bash("ls -la"), "bash: ls *", ""},
-		"git":           {"git is many programs", bash("git commit -m x"), "bash: git commit *", ""},
+		"git":           {"git is many programs", bash("git commit -m x"), "bash: git commit -m *", ""},
 		"git alone":     {"without a command there is nothing that may follow", bash("git"), "bash: git", ""},
 		"git option":    {"an option that stands for the command is no word", bash("git -C sub status"), "", "no plain word"},
 		"git config":    {"a setting decides what runs later", bash("git config core.pager x"), "", ""},
@@ -75,6 +75,13 @@ func TestAlwaysIsNarrow(t *testing.T) {
 		"folder back":   {"nor behind a command in the background", bash("cd src && sleep 1 & make test"), "", "changes the folder"},
 		"folder twice":  {"nor twice", bash("cd src && cd sub && make test"), "", "changes the folder"},
 		"folder link":   {"nor behind a link", bash("cd link && make test"), "", "link"},
+		"folder gone":   {"nor in one that is not there", bash("cd gone && make test"), "", "not there"},
+		"unknown many":  {"a pattern in the workspace's own folder", bash("shfmt -w *.sh"), "", "pattern"},
+		"unknown value": {"a folder as the value of an option", bash("shfmt --in=src"), "bash: shfmt * changing src; bash: shfmt * changing src/*", ""},
+		"git branch":    {"its options decide what becomes of branches", bash("git branch -D x"), "bash: git branch -D *", ""},
+		"git log":       {"what only shows may show otherwise", bash("git log -3"), "bash: git log *", ""},
+		"kill":          {"exactly that process", bash("kill -9 17"), "bash: kill -9 17", ""},
+		"chmod":         {"the mode says what is done", bash("chmod +x src/a.sh"), "bash: chmod +x * changing src/*", ""},
 		"makefile":      {"another Makefile is another program", bash("make test -f other.mk"), "", "what to work on"},
 		"makefile 2":    {"in a cluster of letters", bash("make test -kf other.mk"), "", "what to work on"},
 		"makefile 3":    {"by a name that is cut short", bash("make test --makef other.mk"), "", "what to work on"},
