@@ -23,15 +23,13 @@ type connection struct {
 	client *client
 	target Target
 	begin  time.Time
+	stop   context.CancelFunc
 
 	sent, received atomic.Int64
 
 	// transport carries plain HTTP; it belongs to this connection alone, so that
 	// no request of another one comes through the same socket.
 	transport *http.Transport
-	// stop ends the dials of the transport, which outlive the requests for which
-	// they were begun.
-	stop context.CancelFunc
 
 	mu     sync.Mutex
 	record event.EgressConnection
@@ -39,12 +37,15 @@ type connection struct {
 	ended  bool
 }
 
-// begun returns a connection to the target that pattern allows.
-func (c *client) begun(t Target, pattern Pattern) *connection {
+// begun returns a connection to the target that pattern allows, and the context
+// of its work. It lives as long as the connection: that of a request ends when
+// the program has said everything, though it may still listen.
+func (c *client) begun(ctx context.Context, t Target, pattern Pattern) (*connection, context.Context) {
 	p := c.session.proxy
-	k := &connection{proxy: p, client: c, target: t, begin: p.opts.Clock(), open: map[*upstream]struct{}{}, record: p.record(t)}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	k := &connection{proxy: p, client: c, target: t, stop: stop, begin: p.opts.Clock(), open: map[*upstream]struct{}{}, record: p.record(t)}
 	k.record.Decision, k.record.Rule = message.Allow, pattern.String()
-	return k
+	return k, ctx
 }
 
 // errEnded is the error of a dial for a connection that has been cut meanwhile.
@@ -112,8 +113,8 @@ func (k *connection) end() {
 	}
 	record := k.record
 	k.mu.Unlock()
+	k.stop()
 	if k.transport != nil {
-		k.stop()
 		k.transport.CloseIdleConnections()
 	}
 	for _, u := range sockets {

@@ -17,8 +17,7 @@ func (c *client) continued(ctx context.Context, t Target, pattern Pattern) *conn
 	if k := c.carried(); k != nil && k.target == t && k.transport != nil {
 		return k
 	}
-	k := c.begun(t, pattern)
-	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
+	k, ctx := c.begun(ctx, t, pattern)
 	k.transport = &http.Transport{
 		DialContext:            func(context.Context, string, string) (net.Conn, error) { return k.dial(ctx) },
 		DisableCompression:     true, // bytes pass as they are
@@ -49,14 +48,13 @@ func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *
 			dropProxyHeaders(resp.Header)
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() != nil {
-				return // the program is gone
-			}
-			s.refuse(c, w, k, err)
-		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.refuse(c, w, k, err) },
 	}
-	proxy.ServeHTTP(w, r)
+	// A program that has said everything may close its half and listen on. What
+	// ends the request is the answer, the limits, or the end of the connection.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // hostHeader leaves out the port that everybody assumes.

@@ -37,15 +37,15 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	pattern, ok := s.proxy.allow.Find(t)
 	if !ok {
-		k := c.begun(t, Pattern{})
+		k, _ := c.begun(r.Context(), t, Pattern{})
 		c.use(k)
 		s.refuse(c, w, k, s.proxy.denied(t))
 		return
 	}
 	if r.Method == http.MethodConnect {
-		k := c.begun(t, pattern)
+		k, ctx := c.begun(r.Context(), t, pattern)
 		c.use(k)
-		s.tunnel(c, w, r, k)
+		s.tunnel(ctx, c, w, k)
 		return
 	}
 	s.forward(c, w, r, c.continued(r.Context(), t, pattern))
@@ -116,7 +116,7 @@ func answer(w http.ResponseWriter, status int, text string) {
 	h.Set("Connection", "close")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) // who does not want to read it need not
+	_, _ = fmt.Fprintln(w, text) //nolint:gosec // plain text and said so; who does not want to read it need not
 }
 
 // names writes the tools of a network as in an error text.

@@ -12,8 +12,8 @@ import (
 
 // tunnel connects to the server and carries bytes both ways until both sides
 // have ended.
-func (s *session) tunnel(c *client, w http.ResponseWriter, r *http.Request, k *connection) {
-	conn, to, err := s.proxy.dial(r.Context(), k.target)
+func (s *session) tunnel(ctx context.Context, c *client, w http.ResponseWriter, k *connection) {
+	conn, to, err := s.proxy.dial(ctx, k.target)
 	if err != nil {
 		s.refuse(c, w, k, err)
 		return
