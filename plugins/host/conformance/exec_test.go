@@ -17,7 +17,7 @@ func proper(ctx context.Context, args json.RawMessage, timeout time.Duration) (c
 	var in struct{ Text, Slow *string }
 	d := json.NewDecoder(strings.NewReader(string(args)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil || d.More() || in.Text == nil {
+	if ok := d.Decode(&in) == nil; !ok || d.More() || in.Text == nil {
 		return conformance.ExecReply{Output: "want a text", Failed: true, Code: "tool"}, nil
 	}
 	if in.Slow != nil {

@@ -61,13 +61,13 @@ func pluginChecks() []check {
 			mend: "handle each call in a thread or task of its own, at least 64 of them", try: parallelCalls,
 		},
 		{
-			name: "deadline", promise: "a call ends by itself when deadline_ms have passed, with code timeout and the output so far", probe: "probe_wait",
+			name: "deadline", promise: "a call ends by itself when deadline_ms have passed, with code timeout and the output so far", probe: "probe_wait", attempts: 2,
 			mend: "start a timer with each call and end the call when it fires", try: func(ctx context.Context, t *trial) error {
 				return deadline(ctx, t, Sample{"probe_wait", []byte(`{"ms":60000}`)}, "begun\n")
 			},
 		},
 		{
-			name: "cancel", promise: "a cancelled call ends at once and the program lives on", probe: "probe_wait",
+			name: "cancel", promise: "a cancelled call ends at once and the program lives on", probe: "probe_wait", attempts: 2,
 			mend: "implement the method Cancel: end the call of that ticket and return when it has ended", try: func(ctx context.Context, t *trial) error {
 				return cancel(ctx, t, Sample{"probe_wait", []byte(`{"ms":60000}`)})
 			},
@@ -101,7 +101,7 @@ func pluginChecks() []check {
 			mend: "send an ask event and implement the method Answer", try: question,
 		},
 		{
-			name: "shutdown", promise: "SIGTERM ends the program within 2 s, whatever runs", probe: "",
+			name: "shutdown", promise: "SIGTERM ends the program within 0.2 s, whatever runs", attempts: 3,
 			mend: "do not ignore SIGTERM; end the calls, then the program", try: shutdown,
 		},
 	}
