@@ -123,6 +123,54 @@ rules:
 	}
 }
 
+// A rule that says which files may be read says that the others may not, by any tool:
+// also where the workspace itself is among the others.
+func TestWhatMayBeReadIsTheSameForEveryTool(t *testing.T) {
+	rules := map[string]string{
+		"all but":    "rules:\n- {name: only, match: {tools: [read]}, when: \"paths.exists(p, !p.clean.contains('/src/'))\", action: deny}\n- {name: ok, action: allow}",
+		"argument":   "rules:\n- {name: only, match: {tools: [read]}, when: \"!call.args.path.contains('src/')\", action: deny}\n- {name: ok, action: allow}",
+		"default":    "default: deny\nrules:\n- {name: only, match: {tools: [read]}, when: \"paths.exists(p, p.clean.endsWith('.env'))\", action: deny}\n- {name: ok, match: {tools: [bash, grep]}, action: allow}",
+		"list":       "permissions: [{permission: read, action: deny}, {permission: read, pattern: 'src/*', action: allow}, {permission: bash, action: allow}, {permission: grep, action: allow}]",
+		"fails on .": "rules:\n- {name: only, match: {tools: [read]}, when: \"paths.exists(p, p.clean.split('/src/').size() < 2 && p.clean.split('.env')[1] == '')\", action: deny}\n- {name: ok, action: allow}",
+		"variable":   "variables: [{name: outside, expression: \"paths.filter(p, !p.clean.contains('/src/'))\"}]\nrules:\n- {name: only, match: {tools: [read]}, when: size(variables.outside) > 0, action: deny}\n- {name: ok, action: allow}",
+	}
+	for name, text := range rules {
+		t.Run(name, func(t *testing.T) {
+			e := engine(t, text)
+			put(t, e.context.Workspace.Root, ".env", "src/a.go", "src/b.go")
+			for script, want := range map[string]message.Action{
+				"cat .env": message.Deny, "grep -r x .": message.Deny, "cp -r . /tmp/out-of-here": message.Deny, "head -1 < .env": message.Deny, "cat src/a.go": message.Allow,
+			} {
+				if d := decide(t, e, bash(script)); d.Action != want {
+					t.Errorf("%s: got %s by %s (%s), want %s", script, d.Action, d.Rule, d.Message, want)
+				}
+			}
+			if d := decide(t, e, call("grep", map[string]any{"pattern": "x", "path": ".env"})); d.Action != message.Deny {
+				t.Errorf("grep: got %s by %s", d.Action, d.Rule)
+			}
+			hidden, err := e.Unreadable(t.Context(), call("grep", map[string]any{"pattern": "x"}), []string{".env", "src/a.go"})
+			if err != nil || !slices.Equal(hidden, []string{".env"}) {
+				t.Errorf("hidden are %q, %v", hidden, err)
+			}
+			masked, err := e.Masked(t.Context(), []string{".env", "src/a.go"})
+			if err != nil || !slices.Equal(masked, []string{".env"}) {
+				t.Errorf("masked are %q, %v", masked, err)
+			}
+		})
+	}
+}
+
+// A rule that asks for other arguments than a path says nothing of a file.
+func TestARuleAboutOtherArgumentsOfReadRefusesNoFile(t *testing.T) {
+	e := engine(t, "rules:\n- {name: long, match: {tools: [read]}, when: call.args.limit > 1000, action: deny}\n- {name: ok, match: {tools: [bash]}, action: allow}")
+	put(t, e.context.Workspace.Root, "a.go")
+	for _, script := range []string{"cat a.go", "grep -r x ."} {
+		if d := decide(t, e, bash(script)); d.Action != message.Allow {
+			t.Errorf("%s: got %s by %s (%s)", script, d.Action, d.Rule, d.Message)
+		}
+	}
+}
+
 // Facts that nobody could establish never allow: whatever the rules are, a script
 // whose words only the run can tell is allowed only where every script is.
 func TestUnknownFactsNeverAllow(t *testing.T) {

@@ -117,6 +117,8 @@ type matrix struct {
 	tools  []*Tool
 	source *expr.Source
 	shared bool
+	// paths says that the expression can tell one path from another.
+	paths bool
 	// fields of the arguments that the expression reads, where it reads nothing
 	// else of what differs: tools that have them alike share a program.
 	fields []string
@@ -139,6 +141,7 @@ func (c *compiler) newMatrix(path, src string, tools []*Tool) *matrix {
 	}
 	m.source = source
 	m.shared = !source.Reads("call", "args") && !source.Reads("variables")
+	m.paths = !m.shared || source.Reads("paths")
 	if !source.Reads("variables") && !source.ReadsWhole("call", "args") {
 		m.fields = source.Fields("call", "args")
 	}

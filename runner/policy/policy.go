@@ -99,6 +99,8 @@ type rule struct {
 	broken bool
 	// negated turns the condition round, in a mutant.
 	negated bool
+	// paths says that the condition can tell one path from another.
+	paths bool
 }
 
 // Compile checks a policy against the tools it can meet. The result is never
@@ -196,6 +198,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 	for _, t := range tools {
 		out := &rule{policy: c.out, spec: r, id: c.policy.Name + "/" + r.Name, order: order}
 		out.when = when.compile(t)
+		out.paths = when.paths
 		out.message = message.compile(t)
 		out.broken = when.failed
 		if when.typed() || message.typed() {

@@ -53,7 +53,7 @@ func (j *judged) speaksOfPaths() bool { return j.enforced.byPath || j.enforced.l
 func (g *group) dependsOnPaths() bool {
 	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
 		for _, r := range g.calls[action] {
-			if r.when != nil && (r.when.Reads("paths") || r.when.Reads("call", "args") || r.when.Reads("variables")) {
+			if r.paths {
 				return true
 			}
 		}
@@ -94,9 +94,15 @@ func (in *input) on(paths ...Path) *input {
 // reading is the judge of single files for one call.
 type reading struct {
 	e *Engine
-	// in is a call of read for the workspace itself; base is what is said of it.
-	in   *input
-	base outcome
+	// in is a call of read for the workspace itself.
+	in *input
+	// files are the rules and lists that tell one file from another. What is said of
+	// read whatever the file is, and what no rule speaks of, says nothing of others.
+	files group
+	// failing are those of them that cannot be judged for the workspace either, maybe
+	// because they ask for other arguments than a path: of a file they say only what
+	// they can.
+	failing []*rule
 }
 
 func (e *Engine) reading(ctx context.Context) (*reading, error) {
@@ -104,29 +110,59 @@ func (e *Engine) reading(ctx context.Context) (*reading, error) {
 	if err != nil {
 		return nil, fmt.Errorf("judge what may be read: %w", err)
 	}
-	return &reading{e, in, e.reader.enforced.outcome(ctx, e.reader, in, true)}, nil
+	r := &reading{e: e, in: in, files: newGroup(e.reader.enforced.mode)}
+	for action, rules := range e.reader.enforced.calls {
+		for _, rule := range rules {
+			if action == v1alpha1.ActionRedact || !rule.paths {
+				continue
+			}
+			if _, err := rule.truth(ctx, in); err == nil {
+				r.files.calls[action] = append(r.files.calls[action], rule)
+			} else if action != v1alpha1.ActionAllow {
+				r.failing = append(r.failing, rule)
+			}
+		}
+	}
+	for _, p := range e.reader.enforced.lists {
+		if slices.ContainsFunc(p.entries, func(en entry) bool { return en.pattern != "*" }) {
+			r.files.lists = append(r.files.lists, p)
+		}
+	}
+	return r, nil
 }
 
-// of is what is said about reading a file, where that is more than is said of
-// the workspace.
+// judge is what the rules and lists that tell files apart say.
+func (r *reading) judge(ctx context.Context, in *input) (outcome, bool) {
+	o, failed := r.files.strict(ctx, r.e.reader, in)
+	if o.action != v1alpha1.ActionDeny {
+		_, failure := r.files.allow(ctx, r.e.reader, in)
+		if failed = first(failed, failure); failed != nil {
+			o = *failed
+		}
+	}
+	for _, rule := range r.failing {
+		if t, err := rule.truth(ctx, in); err == nil && t == expr.True && rank(rule.spec.Action) > rank(o.action) {
+			o = outcome{action: rule.spec.Action, rule: rule.id, message: rule.explain(ctx, in, r.e.reader, "refuses")}
+		}
+	}
+	return o, o.action != ""
+}
+
+// of is what is said about reading a file.
 func (r *reading) of(ctx context.Context, p Path) (outcome, bool) {
 	p.Op, p.redirect = opRead, false
-	o := r.e.reader.enforced.outcome(ctx, r.e.reader, r.in.on(p), true)
-	return o, rank(o.action) > rank(r.base.action)
+	return r.judge(ctx, r.in.on(p))
 }
 
 // anyFile is what is said about reading a file that is not known.
 func (r *reading) anyFile(ctx context.Context) (outcome, bool) {
 	in := r.in.on(Path{Raw: shell.Unknown, Clean: shell.Unknown, Real: shell.Unknown, Op: opRead})
 	in.unknown = expr.NewUnknowns([]string{"paths"}, []string{"call", "args", "path"})
-	o, failed := r.e.reader.enforced.strict(ctx, r.e.reader, in)
-	if failed != nil && o.action != v1alpha1.ActionDeny {
-		o = *failed
-	}
+	o, said := r.judge(ctx, in)
 	if o.action == v1alpha1.ActionDeny {
 		o.action = v1alpha1.ActionAsk // nobody knows that it is such a file
 	}
-	return o, rank(o.action) > rank(r.base.action)
+	return o, said
 }
 
 // reach makes an outcome stricter by what is said about each file that the call
@@ -159,7 +195,7 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 			if p.Op != opRead && p.Op != opExecute {
 				continue
 			}
-			if x, more := r.of(ctx, p); more {
+			if x, more := r.of(ctx, p); more && !(j.namesFolders() && isFolder(p)) {
 				stricter(x, p.Raw)
 			}
 		}
@@ -218,6 +254,17 @@ func (e *Engine) reachRepositories(ctx context.Context, j *judged, in *input, r 
 			stricter(x, "nobody knows which files the repository holds")
 		}
 	}
+}
+
+// namesFolders says that what the tool does with a folder is judged by its files:
+// names are no content.
+func (j *judged) namesFolders() bool {
+	return slices.Contains([]string{builtinShell, "glob", "grep", "list"}, j.tool.Builtin)
+}
+
+func isFolder(p Path) bool {
+	info, err := os.Stat(p.Real)
+	return err == nil && info.IsDir()
 }
 
 func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *reading, stricter func(outcome, string)) {
