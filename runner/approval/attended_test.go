@@ -104,6 +104,36 @@ func TestAnswerCountsOnce(t *testing.T) {
 	})
 }
 
+func TestAnswerIsGoodForADay(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		later  time.Duration
+		want   message.ApprovalState
+	}{
+		"in time": {"the last moment of it", Life, message.Approved},
+		"late":    {"what was looked at may be otherwise by now", Life + time.Second, message.Expired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, refused := desk(t)
+				put(t, a, "ans-1", nil)
+				time.Sleep(c.later) // nobody goes on with the run meanwhile
+				got, err := waiting(a).Ask(t.Context(), question("R2", hashA))
+				if err != nil || got.State != c.want {
+					t.Errorf("%s: got %+v, %v", c.reason, got, err)
+				}
+				if late := len(*refused) == 1; late != (c.want == message.Expired) {
+					t.Errorf("%s: refused %q", c.reason, *refused)
+				}
+				// An answer that is taken is good for what is left of that day.
+				if got.State == message.Approved && got.ExpiresAt != time.Now().UnixMilli() {
+					t.Errorf("until %s, now is %s", time.UnixMilli(got.ExpiresAt), time.Now())
+				}
+			})
+		})
+	}
+}
+
 func TestFirstOfTwoAnswersCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := desk(t)
