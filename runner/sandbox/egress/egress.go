@@ -90,7 +90,7 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withClient,
 		ConnState:         s.state,
-		ErrorLog:          log.New(io.Discard, "", 0), // what matters is in the records
+		ErrorLog:          quiet, // what matters is in the records
 		// A client that speaks HTTP/2 to a proxy does so inside a tunnel.
 		Protocols: new(http.Protocols),
 		// OPTIONS * is answered by the server itself otherwise.
@@ -108,6 +108,9 @@ func (p *Proxy) Serve(ctx context.Context, l net.Listener) error {
 	}
 	return fmt.Errorf("proxy of %s: %w", names(p.opts.Tools), err)
 }
+
+// quiet is the log of a server whose clients cause every line in it.
+var quiet = log.New(io.Discard, "", 0)
 
 // session is one call of Serve.
 type session struct {

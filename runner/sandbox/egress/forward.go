@@ -2,8 +2,6 @@ package egress
 
 import (
 	"context"
-	"io"
-	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -34,9 +32,10 @@ func (c *client) continued(ctx context.Context, t Target, pattern Pattern) *conn
 // was judged, whatever lengths, folds and hosts it was written with.
 func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *connection) {
 	proxy := httputil.ReverseProxy{
-		Transport:     k.transport,
-		FlushInterval: -1, // streams pass as they come
-		ErrorLog:      log.New(io.Discard, "", 0),
+		// An answer of unknown length passes as it comes: it may be a stream.
+		Transport:  k.transport,
+		BufferPool: pool{},
+		ErrorLog:   quiet,
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			out := pr.Out
 			out.URL.Scheme, out.URL.Host = "http", k.target.String()

@@ -42,16 +42,29 @@ func (s *session) tunnel(ctx context.Context, c *client, w http.ResponseWriter, 
 	both.Wait()
 }
 
-// buffers are those of tunnels: one for each direction of each.
+// buffers are what bytes are copied through, one for each direction.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+// pool gives the buffers to a ReverseProxy.
+type pool struct{}
+
+// Get returns a buffer.
+func (pool) Get() []byte { return buffers.Get().(*[64 << 10]byte)[:] } //nolint:forcetypeassert // the pool holds nothing else
+
+// Put takes it back.
+func (pool) Put(b []byte) {
+	if len(b) == 64<<10 {
+		buffers.Put((*[64 << 10]byte)(b))
+	}
+}
 
 // carry copies one direction to its end and hands the end on. An error ends both
 // directions: half a conversation without its end would look like a whole one.
 func (k *connection) carry(to net.Conn, from io.Reader) {
-	b := buffers.Get().(*[64 << 10]byte) //nolint:forcetypeassert // the pool holds nothing else
-	defer buffers.Put(b)
+	b := pool{}.Get()
+	defer pool{}.Put(b)
 	// Hidden behind plain interfaces, or the copy would go around the counters.
-	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, b[:])
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, b)
 	if err == nil {
 		_ = closeWrite(to) // fails where the other side has gone already
 		return
