@@ -49,7 +49,7 @@ var showing = []string{
 var telling = []string{
 	"git status", "git log", "git log --oneline -n 5", "git log --stat", "git diff --stat", "git diff --name-only HEAD~1", "git show --stat", "git show -s HEAD~1", "git branch -a",
 	"git log -p -- a.go", "git diff -- a.go d", "git show HEAD -- d/b.go", "git blame a.go", "git add -A", "git commit -m x", "git stash list", "git worktree list",
-	"git cat-file -t HEAD", "git log --grep x -- -p", "git log -p --grep x -- a.go", "git show -p HEAD -- a.go", "git rev-parse HEAD", "git ls-files", "git checkout -b x", "git tag v1", "git remote -v", "git fetch origin", "cd d && git diff -- b.go",
+	"git cat-file -t HEAD", "git log -p --grep x -- a.go", "git show -p HEAD -- a.go", "git rev-parse HEAD", "git ls-files", "git checkout -b x", "git tag v1", "git remote -v", "git fetch origin", "cd d && git diff -- b.go",
 }
 
 func TestGitShowsNoFileThatMayNotBeRead(t *testing.T) {

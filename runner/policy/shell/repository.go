@@ -41,8 +41,12 @@ func (a *analyser) repository(sub string, args []word, sc *scope) {
 }
 
 // gitPaths are the paths that a command is limited to. Only those behind -- are
-// surely none of a commit; what is a pattern may be anything.
+// surely none of a commit; what is a pattern may be anything. A file that show is
+// told by its hash or by a tag is shown whatever stands there.
 func gitPaths(sub string, args []word) []string {
+	if sub == "stash" || sub == "show" && namesObjects(args) {
+		return nil
+	}
 	var paths []string
 	behind := sub == "blame"
 	for i, w := range args {
@@ -52,7 +56,7 @@ func gitPaths(sub string, args []word) []string {
 		case w.known && w.text == "--":
 			behind = true
 		case !behind || sub == "blame" && w.known && strings.HasPrefix(w.text, "-"):
-		case !w.known || w.text == "" || strings.ContainsAny(w.text, `:*?[\`):
+		case !w.known || w.text == "" || strings.ContainsAny(w.text, `:*?[\`) || w.text[0] == '-':
 			return nil
 		default:
 			paths = append(paths, w.text)
@@ -70,10 +74,12 @@ var (
 		--diff-filter --no-patch --quiet --cached --staged --relative --left-right --cherry-pick --cherry --boundary --no-renames --find-renames --merge-base
 		-s -n -M -C -z -q -i -r -t`)
 	// gitSilent are those of them that keep show and diff from showing content.
-	gitSilent = strings.Fields("--stat --shortstat --numstat --name-only --name-status --summary --dirstat --compact-summary --raw --no-patch --quiet -s -q")
+	gitSilent = strings.Fields("--stat --shortstat --numstat --name-only --name-status --summary --dirstat --compact-summary --raw --no-patch --quiet -s")
 	// gitFlags are options that surely take no value of their own.
 	gitFlags = strings.Fields(`-p -u -s -q -w -z --patch --cached --staged --oneline --stat --shortstat --numstat --name-only --name-status --summary --raw --no-patch --quiet
 		--graph --all --no-color --follow --reverse --word-diff --no-index --stdout --no-merges --merges --first-parent --abbrev-commit`)
+	// gitRefs are options that stand for names, which may be a file's.
+	gitRefs = strings.Fields("--all --branches --tags --remotes")
 	// gitStash are options of stash that say what is put away.
 	gitStash = strings.Fields("-m --message -u --include-untracked -k --keep-index --no-keep-index -a --all --index --staged")
 
@@ -94,11 +100,15 @@ func gitShows(sub string, args []word) bool {
 	case "log", "reflog", "whatchanged", "diff-tree":
 		return !only(args, gitQuiet)
 	case "stash":
+		switch {
+		case len(args) > 0 && (args[0].text == "show" || !args[0].known):
+			return !only(args, gitQuiet) || !has(args, gitSilent)
+		case len(args) > 0 && args[0].text == "list":
+			return !only(args, gitQuiet)
+		}
 		return !only(args, slices.Concat(gitQuiet, gitStash))
 	case "show":
-		return !only(args, gitQuiet) || !has(args, gitSilent) || slices.ContainsFunc(args, func(w word) bool {
-			return !strings.HasPrefix(w.text, "-") && !headOnly().MatchString(w.text) // any other name may be a file's
-		})
+		return !only(args, gitQuiet) || !has(args, gitSilent) || namesObjects(args)
 	case "diff":
 		return !only(args, gitQuiet) || !has(args, gitSilent)
 	case "cat-file":
@@ -119,6 +129,22 @@ func gitShows(sub string, args []word) bool {
 		return asks(args, "", "--show-current-patch")
 	case "fsck":
 		return asks(args, "", "--lost-found")
+	}
+	return false
+}
+
+// namesObjects says that a command may be told the name of a file's content: any
+// but that of a commit may be one.
+func namesObjects(args []word) bool {
+	for i, w := range args {
+		switch {
+		case w.text == "--" && !taken(args, i):
+			return false
+		case strings.HasPrefix(w.text, "-") && !slices.Contains(gitRefs, w.text) && !strings.Contains(w.text, "=") && w.known:
+		case strings.HasPrefix(w.text, "--format=") || strings.HasPrefix(w.text, "--pretty="):
+		case !w.known || !headOnly().MatchString(w.text):
+			return true
+		}
 	}
 	return false
 }
