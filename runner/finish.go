@@ -49,7 +49,11 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 func (s *session) stop() error {
 	// The launcher kills what the pool could not end.
 	_ = s.pool.Close()
-	return s.launcher.Close()
+	err := s.launcher.Close()
+	if s.pool.Boxes != nil {
+		err = errors.Join(err, s.pool.Boxes.Close())
+	}
+	return err
 }
 
 // closeFiles lets go of the files; a run that has not ended takes them up again.

@@ -24,7 +24,7 @@ var gitFiles = []string{".git/config", ".git/config.worktree", ".git/hooks"}
 
 // hold says how the tools are contained, on a host that can contain them.
 func (s *session) hold(p *plan) (err error) {
-	if s.launcher.Level() != v1alpha1.IsolationSandbox {
+	if s.pool.Profiles != nil || s.launcher.Level() != v1alpha1.IsolationSandbox {
 		return nil // contain has refused whatever must not run without
 	}
 	at := tool.Place{Workspace: p.files.Dir, Masked: []string{s.opts.State}}
@@ -35,17 +35,37 @@ func (s *session) hold(p *plan) (err error) {
 	return err
 }
 
+// guard is what no contained program may do with files of the run: what git
+// would run, the manifests that the run itself is made of, and every file that a
+// policy lets nobody read.
+type guard struct {
+	readOnly, masked []string // absolute paths
+}
+
 // fence returns the files of the run for calls, which wait until contained
 // programs can no longer do there what they must not. Release ends the work
 // behind it and waits for that.
 func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(context.Context) (string, error), release func()) {
-	if len(s.pool.Profiles) == 0 {
+	if len(s.pool.Profiles) == 0 && s.pool.Boxes == nil {
 		return s.workspace, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	var g guard
 	done := make(chan error, 1)
-	go func() { done <- s.protect(ctx, gate) }()
+	go func() {
+		err := s.guarded(ctx, gate, &g)
+		if err == nil {
+			err = s.launcher.Protect(ctx, g.readOnly, g.masked)
+		}
+		done <- err
+	}()
 	protected := sync.OnceValue(func() error { return <-done })
+	if s.pool.Boxes != nil {
+		s.pool.Boxes.Guard = func(context.Context) ([]string, []string, error) {
+			err := protected()
+			return g.readOnly, g.masked, err
+		}
+	}
 	files = func(ctx context.Context) (string, error) {
 		dir, err := s.workspace(ctx)
 		if err != nil {
@@ -56,10 +76,8 @@ func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(co
 	return files, func() { cancel(); _ = protected() }
 }
 
-// protect takes from contained programs what the run's files hold besides the
-// work: what git would run, the manifests that the run itself is made of, and
-// every file that a policy lets nobody read. It waits for the files.
-func (s *session) protect(ctx context.Context, gate *policy.Engine) error {
+// guarded says what is to be guarded. It waits for the files.
+func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) error {
 	if err := s.files.Ready(ctx); err != nil {
 		return err
 	}
@@ -73,9 +91,7 @@ func (s *session) protect(ctx context.Context, gate *policy.Engine) error {
 	if err != nil {
 		return reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
 	}
-	if err := s.launcher.Protect(ctx, s.inside(slices.Concat(s.gitOwn(), s.manifests)), s.inside(masked)); err != nil {
-		return reason.New(reason.IsolationUnavailable, "protect files of the run from its tools: %w", err)
-	}
+	g.readOnly, g.masked = s.inside(slices.Concat(s.gitOwn(), s.manifests)), s.inside(masked)
 	return nil
 }
 

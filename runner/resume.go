@@ -20,14 +20,15 @@ type ResumeOptions struct {
 	// or @latest.
 	Ref string
 
-	// State, Approve, Terminal, Version, Events and Kill are those of RunOptions.
-	// Events is told only what happens from now on.
-	State    string
-	Approve  string
-	Terminal *Terminal
-	Version  string
-	Events   func(event.Event)
-	Kill     <-chan struct{}
+	// State, Approve, Terminal, Containerd, Version, Events and Kill are those of
+	// RunOptions. Events is told only what happens from now on.
+	State      string
+	Approve    string
+	Terminal   *Terminal
+	Containerd string
+	Version    string
+	Events     func(event.Event)
+	Kill       <-chan struct{}
 
 	// Timeout ends the run after this time, for good, if its own limit does not
 	// end it sooner; 0 leaves that.
@@ -132,7 +133,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 	}
 	s := newSession(RunOptions{
 		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill,
-		Timeout: o.Timeout, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
+		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
 	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)
 	if s.plan, err = r.plan(seen, o); err != nil {

@@ -40,6 +40,9 @@ type RunOptions struct {
 	Timeout time.Duration
 	// AllowUnsandboxed runs tools that ask for a sandbox without one.
 	AllowUnsandboxed bool
+	// Containerd is the socket of containerd; "" is CONTAINERD_ADDRESS, else the
+	// default socket.
+	Containerd string
 	// FailOnDenied ends a run in which a call was refused with exit code 3.
 	FailOnDenied bool
 

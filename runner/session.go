@@ -100,7 +100,7 @@ func (s *session) moveOut() error {
 // newSession returns a session that has not begun.
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: o.State})
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: o.State, Serve: s.serveSandbox})
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
 }
@@ -200,7 +200,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 			return loop.End{}, err
 		}
 	}
-	if err := contain(s.launcher, s.tools); err != nil {
+	if err := s.containable(ctx); err != nil {
 		return loop.End{}, err
 	}
 	keys, err := s.secrets(ctx)
@@ -213,8 +213,11 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := s.hold(s.plan); err != nil {
 		return loop.End{}, err
 	}
+	if err := s.boxes(); err != nil {
+		return loop.End{}, err
+	}
 	s.pool.Past = s.recorder.past
-	s.pool.Start(ctx, s.tools)
+	s.pool.Start(ctx, programs(s.tools))
 	if err := s.describe(ctx); err != nil {
 		return loop.End{}, err
 	}
@@ -224,6 +227,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	}
 	files, release := s.fence(ctx, gate)
 	defer release()
+	s.pool.Start(ctx, images(s.tools)) // they are shown files, and so wait for the judge
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,
@@ -300,6 +304,9 @@ func contain(l *sandbox.Launcher, tools []tool.Definition) error {
 		d := &tools[i]
 		if err := tool.Unsupported(d); err != nil {
 			return err
+		}
+		if d.Spec.Source.Container != nil {
+			continue
 		}
 		if err := l.Require(d.Name, d.Spec.Isolation.Minimum, d.Spec.Network.Mode); err != nil {
 			return err

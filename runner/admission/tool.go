@@ -32,6 +32,10 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 	}
 	a.network(d, t)
 	a.mounts(d, t)
+	if t.Spec.Isolation.Minimum == v1alpha1.IsolationContainer && t.Spec.Source.Container == nil && t.Spec.Source.Kind() != "" {
+		a.add(d.Warnf("spec.isolation.minimum", "only an image runs in a container, and source.%s is none: a run that uses it ends with exit code 8", t.Spec.Source.Kind()).
+			With("make an image of the program with agentctl image build, and name it as spec.source.container"))
+	}
 	a.positive(d, "spec.limits.timeout", t.Spec.Limits.Timeout.Duration)
 	a.quantity(d, "spec.limits.memory", t.Spec.Limits.Memory)
 	a.quantity(d, "spec.limits.cpu", t.Spec.Limits.CPU)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -25,21 +26,57 @@ const asIs = 250 * time.Millisecond
 // execServer starts a program for each call: arguments as JSON on its standard
 // input, the result on its standard output, an exit code other than 0 is an
 // error result. What it writes to standard error is shown only then.
-type execServer struct {
-	launcher *sandbox.Launcher
-	spec     sandbox.Spec
+type execServer struct{ start starter }
+
+// starter starts the program of a call, with these variables besides its own.
+type starter func(ctx context.Context, req Request, env []string, out, errs io.Writer) (running, error)
+
+// running is a program, wherever it runs.
+type running interface {
+	Done() <-chan struct{}
+	Kill(grace time.Duration)
+	// end waits, and says how the program ended.
+	end() ending
+}
+
+// ending is how a program ended: with an exit code, or by a signal; detail is
+// the cause where it is known.
+type ending struct {
+	code           int
+	signal, detail string
+}
+
+// onHost is a program of this host, in a sandbox or in none.
+type onHost struct{ *sandbox.Process }
+
+func (p onHost) end() ending {
+	info := p.Wait()
+	return ending{info.Code, info.Signal, ""}
+}
+
+// starter starts the program of a tool on this host.
+func (p *Pool) starter(d *Definition) starter {
+	spec := sandbox.Spec{Argv: d.Spec.Source.Exec.Command, Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
+	return func(ctx context.Context, req Request, env []string, out, errs io.Writer) (running, error) {
+		s := spec
+		s.Dir, s.Stdin, s.Stdout, s.Stderr = dir(s.Profile, req.Workspace), bytes.NewReader(req.Args), out, errs
+		s.Env = append(p.environment(d.Name), env...)
+		proc, err := p.Launcher.Start(ctx, s)
+		if err != nil {
+			return nil, reason.New(reason.ToolError, "%w", err).WithHint("check spec.source.exec.command of the Tool")
+		}
+		return onHost{proc}, nil
+	}
 }
 
 // Call implements Server.
 func (s *execServer) Call(ctx context.Context, req Request, _ func(string)) (Reply, error) {
-	spec := s.spec
 	var out, errs capped
-	spec.Dir, spec.Stdin, spec.Stdout, spec.Stderr = dir(spec.Profile, req.Workspace), bytes.NewReader(req.Args), &out, &errs
-	spec.Env = append(append([]string(nil), spec.Env...),
-		"AGENTCTL_CALL="+req.Call, "AGENTCTL_RUN="+req.Run, "AGENTCTL_KEY="+req.Key, "AGENTCTL_WORKSPACE="+req.Workspace)
-	p, err := s.launcher.Start(ctx, spec)
+	p, err := s.start(ctx, req, []string{
+		"AGENTCTL_CALL=" + req.Call, "AGENTCTL_RUN=" + req.Run, "AGENTCTL_KEY=" + req.Key, "AGENTCTL_WORKSPACE=" + req.Workspace,
+	}, &out, &errs)
 	if err != nil {
-		return Reply{}, reason.New(reason.ToolError, "%w", err).WithHint("check spec.source.exec.command of the Tool")
+		return Reply{}, err
 	}
 	timeout := time.NewTimer(req.Timeout)
 	defer timeout.Stop()
@@ -47,24 +84,26 @@ func (s *execServer) Call(ctx context.Context, req Request, _ func(string)) (Rep
 	case <-p.Done():
 	case <-timeout.C:
 		p.Kill(killGrace)
-		return Reply{Output: out.String(), Signal: p.Wait().Signal, Dropped: out.dropped, Failed: true, Code: message.CodeTimeout, Writes: true}, nil
+		return Reply{Output: out.String(), Signal: p.end().signal, Dropped: out.dropped, Failed: true, Code: message.CodeTimeout, Writes: true}, nil
 	case <-ctx.Done():
 		began := time.Now()
 		p.Kill(killGrace)
 		// A program that had done its work as it was told to end has a result.
-		if info := p.Wait(); time.Since(began) > asIs || info.Signal != "" || info.Code != 0 {
-			return Reply{Output: out.String(), Signal: info.Signal, Dropped: out.dropped, Failed: true, Code: message.CodeCancelled, Writes: true}, ctx.Err()
+		if end := p.end(); time.Since(began) > asIs || end.signal != "" || end.code != 0 {
+			return Reply{Output: out.String(), Signal: end.signal, Dropped: out.dropped, Failed: true, Code: message.CodeCancelled, Writes: true}, ctx.Err()
 		}
 	}
-	info := p.Wait()
-	reply := Reply{Output: out.String(), Signal: info.Signal, Dropped: out.dropped, Writes: true}
-	if info.Signal == "" {
-		reply.ExitCode = &info.Code
+	end := p.end()
+	reply := Reply{Output: out.String(), Signal: end.signal, Dropped: out.dropped, Writes: true}
+	if end.signal == "" {
+		reply.ExitCode = &end.code
 	}
-	if info.Code != 0 || info.Signal != "" {
+	if end.code != 0 || end.signal != "" {
 		reply.Failed, reply.Code = true, message.CodeTool
-		if text := errs.String(); text != "" {
-			reply.Output = strings.TrimLeft(reply.Output+"\n"+text, "\n")
+		for _, text := range []string{errs.String(), end.detail} {
+			if text != "" {
+				reply.Output = strings.TrimLeft(reply.Output+"\n"+text, "\n")
+			}
 		}
 	}
 	return reply, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox"
 )
 
@@ -33,7 +34,8 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s := &execServer{launcher, sandbox.Spec{Argv: []string{"/bin/sh", "-c", "exec 3>ready; " + c.script}}}
+			command := v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"/bin/sh", "-c", "exec 3>ready; " + c.script}}}
+			s := &execServer{NewPool(PoolOptions{Launcher: launcher}).starter(&Definition{Spec: v1alpha1.ToolSpec{Source: command}})}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var reader sync.WaitGroup

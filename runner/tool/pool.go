@@ -14,6 +14,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
@@ -40,6 +41,8 @@ type Pool struct {
 	Env map[string][]string
 	// Profiles say how each tool is contained, by call name; one without is not.
 	Profiles map[string]*spec.Profile
+	// Boxes start the tools that are images; nil where there are none.
+	Boxes *Boxes
 	// Past returns the calls of the run that have completed, the oldest first. A
 	// process that is started in the middle of a run, by a resume or after a
 	// crash, is told those of its own tools before its first call, so that it
@@ -89,7 +92,9 @@ func backOff(starts int) time.Duration {
 // program is one plugin program and its process.
 type program struct {
 	pool *Pool
-	spec sandbox.Spec
+	// name is what errors call it; launch says how it is started.
+	name   string
+	launch func(context.Context) (host.Options, error)
 	// tools of the program in this run by call name, and what the program calls
 	// them. The pool's mutex guards both.
 	tools     []string
@@ -109,18 +114,27 @@ type started struct {
 	reminded sync.Once
 }
 
-// Start begins to start the programs of the plugins among the tools. It does
-// not wait for them.
+// Start begins to start the programs of the plugins among the tools, those of
+// images once Boxes is set. It does not wait for them.
 func (p *Pool) Start(ctx context.Context, tools []Definition) {
 	for i := range tools {
 		d := &tools[i]
-		if d.Spec.Source.Builtin == nil && d.Spec.Source.Plugin == nil {
+		if !p.resident(d) {
 			continue
 		}
 		if prog, err := p.program(d); err == nil {
 			prog.start(ctx) // an error is told to the call that needs the program
 		}
 	}
+}
+
+// resident says whether a tool has a program that is started before it is called.
+func (p *Pool) resident(d *Definition) bool {
+	s := d.Spec.Source
+	if boxed(d) {
+		return p.Boxes != nil && s.Container.Protocol != v1alpha1.ProtocolExec && !d.Spec.Isolation.Fresh
+	}
+	return s.Builtin != nil || s.Plugin != nil && !d.Spec.Isolation.Fresh
 }
 
 // StartShipped begins to start the program of the shipped tools, ahead of
@@ -142,13 +156,16 @@ func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
 func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
 	switch s := d.Spec.Source; {
 	case s.Exec != nil:
-		start := sandbox.Spec{Argv: s.Exec.Command, Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
-		start.Env = p.environment(d.Name)
-		return &execServer{p.Launcher, start}, nil
-	case s.Builtin != nil, s.Plugin != nil:
+		return &execServer{p.starter(d)}, nil
+	case s.Container != nil && s.Container.Protocol == v1alpha1.ProtocolExec:
+		return &execServer{p.Boxes.starter(p, d)}, nil
+	case s.Builtin != nil, s.Plugin != nil, s.Container != nil:
 		prog, err := p.program(d)
 		if err != nil {
 			return nil, err
+		}
+		if d.Spec.Isolation.Fresh {
+			return &freshServer{prog}, nil
 		}
 		run, err := prog.wait(ctx)
 		if err != nil {
@@ -164,8 +181,6 @@ func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
 func Unsupported(d *Definition) error {
 	var source string
 	switch s := d.Spec.Source; {
-	case s.Container != nil:
-		source = "container"
 	case s.MCP != nil:
 		source = "mcp"
 	case s.Agent != nil:
@@ -174,22 +189,14 @@ func Unsupported(d *Definition) error {
 		return nil
 	}
 	return reason.New(reason.IsolationUnavailable, "tool %q: this version starts no tools with source.%s", d.Name, source).
-		WithHint("use source.plugin, source.exec or source.builtin, or take the tool out of the agent's spec.tools")
+		WithHint("use source.plugin, source.exec, source.container or source.builtin, or take the tool out of the agent's spec.tools")
 }
 
 // Describe asks a plugin what a tool takes, for a manifest that does not say.
 func (p *Pool) Describe(ctx context.Context, d *Definition) error {
-	prog, err := p.program(d)
+	infos, err := p.describe(ctx, d)
 	if err != nil {
-		return err
-	}
-	run, err := prog.wait(ctx)
-	if err != nil {
-		return err
-	}
-	infos, err := run.plugin.Describe(ctx)
-	if err != nil {
-		return reason.New(reason.ToolError, "tool %q: ask the plugin what it takes: %w", d.Name, err)
+		return wrapped(fmt.Errorf("tool %q: ask the plugin what it takes: %w", d.Name, err), "write spec.parameters of the Tool")
 	}
 	var names []string
 	for _, info := range infos {
@@ -206,6 +213,21 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 		WithHint("set spec.source.plugin.tool of the Tool")
 }
 
+func (p *Pool) describe(ctx context.Context, d *Definition) ([]host.ToolInfo, error) {
+	if boxed(d) {
+		return p.Boxes.describe(ctx, d)
+	}
+	prog, err := p.program(d)
+	if err != nil {
+		return nil, err
+	}
+	run, err := prog.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return run.plugin.Describe(ctx)
+}
+
 // environment is that of a tool's programs.
 func (p *Pool) environment(name string) []string {
 	if held := p.Profiles[name]; held != nil {
@@ -217,7 +239,10 @@ func (p *Pool) environment(name string) []string {
 // program returns the program behind a tool. Its key is all that makes two
 // processes differ.
 func (p *Pool) program(d *Definition) (*program, error) {
-	start := sandbox.Spec{Dir: "/", Profile: p.Profiles[d.Name]}
+	if boxed(d) { // what it may reach and whose secrets it has are its own
+		return p.share("container\x00"+d.Name, d, &program{name: imageName(d), launch: p.Boxes.launch(p, d)}), nil
+	}
+	start := sandbox.Spec{Dir: "/", Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
 	if s := d.Spec.Source.Plugin; s != nil {
 		start.Dir, start.Argv, start.Sha256 = dir(start.Profile, p.Dir), s.Command, s.SHA256
 	} else {
@@ -233,18 +258,27 @@ func (p *Pool) program(d *Definition) (*program, error) {
 		return nil, fmt.Errorf("tool %q: its sandbox: %w", d.Name, err)
 	}
 	key := strings.Join(slices.Concat(start.Argv, []string{"", start.Sha256, string(held), ""}, start.Env), "\x00")
+	launch := func(context.Context) (host.Options, error) {
+		return host.Options{Launch: p.Launcher.PluginRunner(start)}, nil
+	}
+	return p.share(key, d, &program{name: start.Argv[0], launch: launch}), nil
+}
+
+// share returns the program of a key, which is this one if there is none yet,
+// and makes the tool one of its own.
+func (p *Pool) share(key string, d *Definition, made *program) *program {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	prog := p.programs[key]
 	if prog == nil {
-		prog = &program{pool: p, spec: start, functions: map[string]string{}}
+		prog, made.pool, made.functions = made, p, map[string]string{}
 		p.programs[key] = prog
 	}
 	if !slices.Contains(prog.tools, d.Name) {
 		prog.tools = append(prog.tools, d.Name)
 		prog.functions[d.Name] = d.function()
 	}
-	return prog, nil
+	return prog
 }
 
 // start starts the program unless it runs; after too many crashes it does not.
@@ -268,13 +302,24 @@ func (g *program) start(ctx context.Context) *started {
 				return
 			}
 		}
-		run.plugin, run.err = host.Start(ctx, host.Options{Name: g.spec.Argv[0], Launch: g.pool.Launcher.PluginRunner(g.spec)})
-		if run.err != nil {
-			run.err = reason.New(reason.ToolError, "start plugin %s (tools: %s): %w", g.spec.Argv[0], strings.Join(g.tools, ", "), run.err).
-				WithHint("%s", startHint(g.spec.Argv[0]))
-		}
+		run.plugin, run.err = g.begin(ctx)
 	})
 	return run
+}
+
+// begin starts one process.
+func (g *program) begin(ctx context.Context) (*host.Plugin, error) {
+	o, err := g.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.Name = g.name
+	plugin, err := host.Start(ctx, o)
+	if err != nil {
+		return nil, reason.New(reason.ToolError, "start plugin %s (tools: %s): %w", g.name, strings.Join(g.tools, ", "), err).
+			WithHint("%s", startHint(g.name))
+	}
+	return plugin, nil
 }
 
 // startHint says what to do about a program that does not start.
@@ -337,7 +382,7 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 	case ctx.Err() != nil:
 		return Reply{}, err
 	case !s.program.crashed(s.run):
-		return Reply{}, reason.New(reason.ToolError, "plugin %s died %d times: %w", s.program.spec.Argv[0], maxStarts, err)
+		return Reply{}, reason.New(reason.ToolError, "plugin %s died %d times: %w", s.program.name, maxStarts, err)
 	}
 	return Reply{Output: fmt.Sprintf("the tool's program died during the call: %v; what the call did until then may or may not have happened", err), Failed: true, Code: message.CodeTool, Writes: true}, nil
 }

@@ -289,6 +289,8 @@ func (d *Definition) function() string {
 		return s.Builtin.Name
 	case s.Plugin != nil && s.Plugin.Tool != "":
 		return s.Plugin.Tool
+	case s.Container != nil && s.Container.Tool != "":
+		return s.Container.Tool
 	}
 	return d.Name
 }

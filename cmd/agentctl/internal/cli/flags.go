@@ -52,6 +52,11 @@ func (a *app) stateFlag(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("state") // fails only for a flag that is not there
 }
 
+// containerd adds --containerd-address.
+func containerd(cmd *cobra.Command, address *string) {
+	cmd.Flags().StringVar(address, "containerd-address", "", "`socket` of containerd, for tools that are images (default $CONTAINERD_ADDRESS, else /run/containerd/containerd.sock)")
+}
+
 // approve adds --approve.
 func approve(cmd *cobra.Command, value *string) {
 	cmd.Flags().StringVar(value, "approve", "", "who answers questions: `never|prompt|all|FILE`; all,R3 also for what cannot be undone, FILE with the hashes of calls (default prompt on a terminal, else never)")

@@ -27,6 +27,7 @@ type runOptions struct {
 	approve          string
 	timeout          time.Duration
 	allowUnsandboxed bool
+	containerd       string
 	failOnDenied     bool
 }
 
@@ -78,6 +79,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	approve(cmd, &o.approve)
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
 	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
+	containerd(cmd, &o.containerd)
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
 	o.app.completeRunFlags(cmd)
 }
@@ -133,7 +135,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 	ro := runner.RunOptions{
 		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Inputs: in,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
-		AllowUnsandboxed: o.allowUnsandboxed, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
+		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
 	}
 	if !stdin {
 		ro.Terminal = o.app.terminal()

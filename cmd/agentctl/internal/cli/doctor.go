@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type doctorOptions struct {
+	app        *app
+	containerd string
+	output     choice
+}
+
+func (a *app) doctorCmd() *cobra.Command {
+	o := &doctorOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say how tightly this host can hold tools, and how to get more",
+		Long: `Say how tightly this host can hold tools, and how to get more.
+
+Nothing is taken from a table of kernels: a sandbox is built, a program in it
+tries to get out in every way it knows, and containerd is asked who it is. What
+killed runs have left in containerd is removed.
+
+Exit code 0: tools run in a sandbox here. 1: they do not, or something got out.`,
+		Example: `  agentctl doctor
+  agentctl doctor -o json
+  agentctl doctor --containerd-address /run/containerd/containerd.sock`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.runDoctor(cmd.Context()) },
+	}
+	a.stateFlag(cmd)
+	containerd(cmd, &o.containerd)
+	output(cmd, &o.output, "format: a table, or one object")
+	return cmd
+}
+
+func (o *doctorOptions) runDoctor(ctx context.Context) error {
+	d, err := runner.Doctor(ctx, runner.DoctorOptions{State: o.app.state, Containerd: o.containerd})
+	if err != nil {
+		return err
+	}
+	if o.output.value == display.FormatJSON {
+		err = display.WriteObject(o.app.stdout(), d)
+	} else {
+		err = shownDiagnosis(d).Write(o.app.stdout())
+	}
+	if err != nil {
+		return fmt.Errorf("write the diagnosis: %w", err)
+	}
+	if !d.OK {
+		return exit(reason.ExitFailed)
+	}
+	return nil
+}
+
+func shownDiagnosis(d *runner.Diagnosis) display.Diagnosis {
+	s := display.Diagnosis{Tried: len(d.Escapes), Bad: !d.OK}
+	for _, c := range d.Controls {
+		s.Rows = append(s.Rows, display.DiagnosisRow{Name: c.Name, Level: string(c.Level), Why: c.Why, Hint: c.Hint, OK: c.OK, Needed: c.Needed})
+	}
+	for _, e := range d.Escapes {
+		if e.Open {
+			s.Open = append(s.Open, e.Name)
+		}
+	}
+	switch {
+	case len(s.Open) > 0:
+		s.Verdict = "the sandbox of this host leaks: report it (SECURITY.md), and run tools that you do not trust elsewhere"
+	case !d.OK:
+		s.Verdict = "tools that ask for a sandbox do not run here without --allow-unsandboxed"
+	case d.Containers:
+		s.Verdict = "tools run in a sandbox here, and images in containers"
+	default:
+		s.Verdict = "tools run in a sandbox here; tools that are images do not run"
+	}
+	return s
+}

@@ -1,0 +1,76 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox/container"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// entryProgram is the first process of every container.
+const entryProgram = "agentctl-entry"
+
+// programs are the tools that are programs of this host, images those that are not.
+func programs(tools []tool.Definition) []tool.Definition { return pick(tools, false) }
+func images(tools []tool.Definition) []tool.Definition   { return pick(tools, true) }
+
+func pick(tools []tool.Definition, image bool) []tool.Definition {
+	return slices.DeleteFunc(slices.Clone(tools), func(d tool.Definition) bool { return (d.Spec.Source.Container != nil) != image })
+}
+
+// wantsContainer says whether a tool runs in a container or not at all.
+func wantsContainer(d *tool.Definition) bool {
+	return d.Spec.Source.Container != nil || d.Spec.Isolation.Minimum == v1alpha1.IsolationContainer
+}
+
+// containable refuses the run before anything has run when a tool cannot be
+// contained as it demands.
+func (s *session) containable(ctx context.Context) error {
+	for i := range s.tools {
+		if d := &s.tools[i]; wantsContainer(d) {
+			if err := s.boxes(); err != nil {
+				return err
+			}
+			if err := s.pool.Boxes.Runtime.Require(ctx, d.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return contain(s.launcher, s.tools)
+}
+
+// boxes makes what starts containers, for a run whose tools need it.
+func (s *session) boxes() error {
+	if s.pool.Boxes != nil || !slices.ContainsFunc(s.tools, func(d tool.Definition) bool { return wantsContainer(&d) }) {
+		return nil
+	}
+	runtime, err := containers(s.opts.Containerd, s.opts.State)
+	if err != nil {
+		return err
+	}
+	s.pool.Boxes = &tool.Boxes{Runtime: runtime, Run: s.id, Egress: s.serve}
+	return nil
+}
+
+// containers returns the runtime of a socket; "" is the environment's.
+func containers(socket, state string) (*container.Runtime, error) {
+	address, err := container.Address(socket, os.Getenv(container.AddressEnv))
+	if err != nil {
+		return nil, err
+	}
+	entry, err := tool.FindProgram(entryProgram)
+	if err != nil {
+		return nil, reason.New(reason.IsolationUnavailable, "start containers: %w", err).WithHint("%s", reason.Hint(err))
+	}
+	runtime, err := container.New(container.Options{Address: address, StateDir: filepath.Join(state, "cache"), Entry: entry})
+	if err != nil {
+		return nil, fmt.Errorf("start containers: %w", err)
+	}
+	return runtime, nil
+}

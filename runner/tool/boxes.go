@@ -1,0 +1,178 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/runner/sandbox/container"
+)
+
+// Boxes start the programs of tools that are images.
+type Boxes struct {
+	Runtime *container.Runtime
+	// Run is the id that containers are labelled with.
+	Run string
+	// Guard returns the files of the run that no program may change, and those
+	// that none may read, as absolute paths. It waits until the files are there.
+	Guard func(context.Context) (readOnly, masked []string, err error)
+	// Egress serves the network of tools that reach what a list allows.
+	Egress func(ctx context.Context, l net.Listener, tools, allow []string)
+
+	mu   sync.Mutex
+	held map[string]*container.Held
+}
+
+// boxed says whether a tool is an image.
+func boxed(d *Definition) bool { return d.Spec.Source.Container != nil }
+
+// spec is the container of a tool.
+func (b *Boxes) spec(ctx context.Context, p *Pool, d *Definition) (container.Spec, error) {
+	src, l := d.Spec.Source.Container, d.Spec.Limits
+	s := container.Spec{
+		Run: b.Run, Tool: d.Name, Image: src.Image, Argv: src.Command, Env: p.Env[d.Name], Access: d.Spec.WorkspaceAccess,
+		Mounts: d.Spec.Isolation.Mounts, Network: d.Spec.Network.Mode, RuntimeClass: src.RuntimeClass, Limits: container.Limits{Pids: l.Pids},
+	}
+	if l.Memory != nil {
+		s.Limits.Memory = l.Memory.Value()
+	}
+	if l.CPU != nil {
+		s.Limits.CPU = l.CPU.MilliValue()
+	}
+	if s.Network == v1alpha1.NetworkProxy && b.Egress != nil {
+		s.Egress = func(ctx context.Context, l net.Listener) { b.Egress(ctx, l, []string{d.Name}, d.Spec.Network.Allow) }
+	}
+	if s.Access == v1alpha1.AccessNone {
+		return s, nil
+	}
+	s.Workspace = p.Dir
+	var err error
+	s.ReadOnly, s.Masked, err = b.Guard(ctx)
+	return s, err
+}
+
+// launch is how a plugin in an image is started.
+func (b *Boxes) launch(p *Pool, d *Definition) func(context.Context) (host.Options, error) {
+	return func(ctx context.Context) (host.Options, error) {
+		s, err := b.spec(ctx, p, d)
+		if err != nil {
+			return host.Options{}, err
+		}
+		return b.options(s)
+	}
+}
+
+func (b *Boxes) options(s container.Spec) (host.Options, error) {
+	dir, err := b.Runtime.SocketDir()
+	return host.Options{Launch: b.Runtime.PluginRunner(s), TempDir: dir}, err
+}
+
+// describe asks an image what its tools take: in a container of its own that is
+// shown nothing of the run, because nothing has been decided about it yet.
+func (b *Boxes) describe(ctx context.Context, d *Definition) ([]host.ToolInfo, error) {
+	o, err := b.options(container.Spec{Run: b.Run, Tool: d.Name, Image: d.Spec.Source.Container.Image, Argv: d.Spec.Source.Container.Command})
+	if err != nil {
+		return nil, err
+	}
+	o.Name = d.Spec.Source.Container.Image
+	plugin, err := host.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	infos, err := plugin.Describe(ctx)
+	if closed := plugin.Close(ctx); err == nil {
+		err = closed
+	}
+	return infos, err
+}
+
+// starter starts a program of an image per call: in a container that is held
+// for the run, or in one of its own.
+func (b *Boxes) starter(p *Pool, d *Definition) starter {
+	return func(ctx context.Context, req Request, env []string, out, errs io.Writer) (running, error) {
+		in := bytes.NewReader(req.Args)
+		hint := "check spec.source.container of the Tool"
+		if d.Spec.Isolation.Fresh {
+			s, err := b.spec(ctx, p, d)
+			if err != nil {
+				return nil, err
+			}
+			s.Env = append(slices.Clone(s.Env), env...)
+			s.Stdin, s.Stdout, s.Stderr = in, out, errs
+			proc, err := b.Runtime.Start(ctx, s)
+			return inBox(proc, err, hint)
+		}
+		held, err := b.hold(ctx, p, d)
+		if err != nil {
+			return nil, wrapped(err, hint)
+		}
+		proc, err := held.Start(ctx, container.Exec{Env: env, Stdin: in, Stdout: out, Stderr: errs})
+		return inBox(proc, err, hint)
+	}
+}
+
+// hold returns the container that is held for a tool, and makes it when there is
+// none or it has ended.
+func (b *Boxes) hold(ctx context.Context, p *Pool, d *Definition) (*container.Held, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.held[d.Name]; h != nil {
+		select {
+		case <-h.Done():
+		default:
+			return h, nil
+		}
+	}
+	s, err := b.spec(ctx, p, d)
+	if err != nil {
+		return nil, err
+	}
+	h, err := b.Runtime.Hold(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if b.held == nil {
+		b.held = map[string]*container.Held{}
+	}
+	b.held[d.Name] = h
+	return h, nil
+}
+
+// Close lets the containers go.
+func (b *Boxes) Close() error { return b.Runtime.Close() }
+
+// inContainer is a program in a container as an exec tool sees it.
+type inContainer struct{ *container.Process }
+
+func inBox(p *container.Process, err error, hint string) (running, error) {
+	if err != nil {
+		return nil, wrapped(err, hint)
+	}
+	return inContainer{p}, nil
+}
+
+// wrapped keeps the reason an error has.
+func wrapped(err error, hint string) error {
+	if reason.Of(err) != reason.Internal {
+		return err
+	}
+	return reason.New(reason.ToolError, "%w", err).WithHint("%s", hint)
+}
+
+func (p inContainer) end() ending {
+	info := p.Wait()
+	return ending{info.Code, info.Signal, info.Detail}
+}
+
+// imageName is what errors call the program of an image.
+func imageName(d *Definition) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s", d.Spec.Source.Container.Image, strings.Join(d.Spec.Source.Container.Command, " ")))
+}

@@ -1,0 +1,27 @@
+package tool
+
+import (
+	"context"
+)
+
+// freshServer starts a plugin for each call and ends it afterwards.
+type freshServer struct{ program *program }
+
+// Call implements Server.
+func (s *freshServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
+	plugin, err := s.program.begin(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		_ = plugin.Close(ctx) // it is killed if need be
+	}()
+	ready := make(chan struct{})
+	close(ready)
+	one := &pluginServer{program: s.program, run: &started{ready: ready, plugin: plugin}}
+	return one.Call(ctx, req, progress)
+}
+
+var _ Server = (*freshServer)(nil)
