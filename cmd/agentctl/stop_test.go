@@ -66,6 +66,8 @@ type live struct {
 	stderr said
 	// tree are the processes of deafTree.
 	tree []int
+	// watch, if set, is told each event.
+	watch func(event.Event)
 	// seen is the text of the events so far.
 	seen strings.Builder
 }
@@ -137,6 +139,9 @@ func (l *live) until(t *testing.T, text string) {
 		}
 		if err := l.run.Apply(e); err != nil {
 			t.Fatal(err)
+		}
+		if l.watch != nil {
+			l.watch(e)
 		}
 		if text != "" && strings.Contains(line, text) {
 			return
