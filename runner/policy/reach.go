@@ -206,7 +206,7 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 		}
 	}
 	if trees {
-		e.reachTrees(ctx, j, in, r, stricter)
+		e.reachTrees(ctx, j, in, r, stricter, func() bool { return o.action == v1alpha1.ActionDeny })
 	}
 	if repositories {
 		e.reachRepositories(ctx, j, in, r, stricter)
@@ -267,7 +267,7 @@ func isFolder(p Path) bool {
 	return err == nil && info.IsDir()
 }
 
-func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *reading, stricter func(outcome, string)) {
+func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *reading, stricter func(outcome, string), settled func() bool) {
 	base := j.enforced.outcome(ctx, j, in.on(), true)
 	for _, tree := range in.facts.script.Trees {
 		ops := in.facts.treeOps(tree)
@@ -279,6 +279,9 @@ func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *readin
 			}, tree)
 		}
 		for _, name := range files {
+			if settled() {
+				return // a folder may hold thousands, and nothing is stricter than a deny
+			}
 			for _, op := range ops {
 				for _, p := range e.byAllNames(name, op) {
 					if x := j.enforced.outcome(ctx, j, in.on(p), true); rank(x.action) > rank(base.action) {
