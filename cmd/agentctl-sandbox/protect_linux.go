@@ -20,9 +20,9 @@ func protect(fixed, masked []string, workspace string) (absent []string, err err
 		return nil, err
 	}
 	defer root.close()
-	each := func(list []string, cover func(folder, int) error) error {
+	each := func(list []string, links bool, cover func(folder, int) error) error {
 		for _, name := range list {
-			at, err := reach(root, name, workspace)
+			at, err := reach(root, name, workspace, links)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 				absent = append(absent, name)
 				continue
@@ -37,10 +37,10 @@ func protect(fixed, masked []string, workspace string) (absent []string, err err
 		}
 		return nil
 	}
-	if err := each(fixed, freeze); err != nil {
+	if err := each(fixed, false, freeze); err != nil {
 		return absent, err
 	}
-	return absent, each(masked, mask)
+	return absent, each(masked, true, mask)
 }
 
 // freeze makes what is open at at read-only, with all mounts below it.
@@ -57,18 +57,22 @@ func overlay(at int, attrs uint64) error {
 }
 
 // reach pins the folders on the way and opens what stands at the end. A link at
-// the end is followed: what it leads to is what would be read or changed.
-func reach(root folder, name, workspace string) (int, error) {
+// the end is followed where links may be: what it leads to is what would be read.
+// One that must not change cannot be protected, for nothing can be mounted on it.
+func reach(root folder, name, workspace string, links bool) (int, error) {
 	if workspace != "" && strings.HasPrefix(name, workspace+"/") {
 		if err := pin(root, name, workspace); err != nil {
 			return -1, err
 		}
 	}
-	at, err := openat2(root.fd, strings.TrimPrefix(name, "/"), unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
-	if err != nil {
-		return -1, err
+	if links {
+		return openat2(root.fd, strings.TrimPrefix(name, "/"), unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 	}
-	return at, nil
+	at, err := root.open(name)
+	if errors.Is(err, unix.ELOOP) {
+		return -1, fmt.Errorf("it is a link, or behind one, and a link can be replaced: %w", err)
+	}
+	return at, err
 }
 
 // pin binds each folder between the workspace and the path onto itself.

@@ -271,10 +271,12 @@ func TestProtectDoesNotFollowLinksOutOfTheWorkspace(t *testing.T) {
 	l := launcher(t)
 	dir := workspace(t)
 	p := &spec.Profile{Workspace: dir, Access: spec.AccessReadWrite}
-	run(t, l, shell(p, "cd "+dir+" && mkdir real && echo x > real/config && ln -s real .git"))
-	err := l.Protect(t.Context(), []string{dir + "/.git/config"}, nil)
-	if err == nil || reason.Of(err) != reason.IsolationUnavailable {
-		t.Errorf("a path through a link was taken: %v", err)
+	run(t, l, shell(p, "cd "+dir+" && mkdir real && echo x > real/config && ln -s real .git && ln -s real/config config"))
+	for _, path := range []string{"/.git/config", "/config"} {
+		err := l.Protect(t.Context(), []string{dir + path}, nil)
+		if err == nil || reason.Of(err) != reason.IsolationUnavailable || !strings.Contains(err.Error(), "can be replaced") && !strings.Contains(err.Error(), "too many levels") {
+			t.Errorf("a path through a link was taken: %v", err)
+		}
 	}
 }
 
