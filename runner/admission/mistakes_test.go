@@ -183,6 +183,7 @@ func TestMistakesInPoliciesAreTold(t *testing.T) {
 		rule("action: deny") + "  tests: [{name: t, call: {tool: bash}, expect: deny, rule: b}]\n":   "error spec.tests[0].rule",
 		rule("action: deny, match: {tools: [bsh]}"):                                                  "warning spec.rules[0].match",
 		rule("action: deny, match: {builtins: [Bash]}"):                                              "warning spec.rules[0].match",
+		rule("action: deny, match: {agents: [b]}"):                                                   "warning spec.rules[0].match.agents",
 		rule("action: deny, when: 'false'"):                                                          "warning spec.rules[0].when",
 		rule("action: deny, when: 'cmd.dynamic && 1 == 2'"):                                          "warning spec.rules[0].when",
 		rule("action: allow, match: {tools: [send]}"):                                                "warning spec.rules[0].match",

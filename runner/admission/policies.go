@@ -26,12 +26,29 @@ func (a *admitter) policies() {
 	for _, name := range names(a.catalog.Policies) {
 		e := a.catalog.Policies[name]
 		compiled, problems := a.opts.Policies.Compile(e.Object, tools)
+		if !a.catalog.shipped[name] {
+			a.matchedAgents(e)
+		}
 		a.catalog.compiled[name] = compiled
 		for _, p := range problems {
 			if !told(before, e.Doc, p.Path) {
 				a.add(problem(e.Doc, p))
 			}
 		}
+	}
+}
+
+// matchedAgents tells of a rule for agents that are not there. Manifests without any
+// agent may be meant to be given beside others.
+func (a *admitter) matchedAgents(e Entry[v1alpha1.Policy]) {
+	agents := names(a.catalog.Agents)
+	for i := range e.Object.Spec.Rules {
+		m := &e.Object.Spec.Rules[i].Match
+		if len(m.Agents) == 0 || len(agents) == 0 || slices.ContainsFunc(agents, func(name string) bool { return policy.MatchesAgent(m, name) }) {
+			continue
+		}
+		a.add(e.Doc.Warnf(manifest.Index("spec.rules", i)+".match.agents", "no agent given here is selected, so the rule never counts").
+			With(manifest.Suggest(m.Agents[0], agents)))
 	}
 }
 

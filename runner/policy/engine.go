@@ -161,7 +161,7 @@ func (g *group) take(p *Compiled, agent, tool string) {
 		g.def, g.from = p.spec.Default, p.name
 	}
 	for _, r := range p.rules[tool] {
-		if !anyGlob(r.spec.Match.Agents, agent) {
+		if !MatchesAgent(&r.spec.Match, agent) {
 			continue
 		}
 		action := r.spec.Action

@@ -16,6 +16,9 @@ func selects(m *v1alpha1.Match, t *Tool) bool {
 		(len(m.Effects) == 0 || slices.ContainsFunc(m.Effects, func(e v1alpha1.Effect) bool { return slices.Contains(t.Effects, e) }))
 }
 
+// MatchesAgent says whether a rule with this match is about calls of an agent.
+func MatchesAgent(m *v1alpha1.Match, agent string) bool { return anyGlob(m.Agents, agent) }
+
 func anyGlob(patterns []string, s string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return glob(p, s) })
 }
