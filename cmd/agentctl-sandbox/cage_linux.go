@@ -39,6 +39,29 @@ func (c *cage) do(f func()) {
 	<-done
 }
 
+// become makes this thread the user as whom programs run. Only root's helper may
+// be another one. The call of the library would change all threads.
+func become(uid, gid int) error {
+	if uid == unix.Getuid() {
+		return nil
+	}
+	// A change of user would take the capabilities that are still needed.
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
+		return fmt.Errorf("set securebits: %w", err)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+		return fmt.Errorf("leave root's groups: %w", errno)
+	}
+	u, g := uintptr(uid), uintptr(gid)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, g, g, g); errno != 0 {
+		return fmt.Errorf("become group %d: %w", gid, errno)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, u, u, u); errno != 0 {
+		return fmt.Errorf("become user %d: %w", uid, errno)
+	}
+	return nil
+}
+
 // securebits make user 0 a user like any other: execve gives it nothing.
 const securebits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // noroot, no setuid fixup, no ambient raise, each locked
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -61,7 +60,7 @@ func unenforced(b *spec.Boot) (names []string) {
 	if l.CPU > 0 {
 		names = append(names, "cpu: no cgroup")
 	}
-	if l.Pids > 0 && os.Getuid() == 0 {
+	if l.Pids > 0 && b.UID == 0 {
 		names = append(names, "pids: no cgroup, and the kernel does not count the processes of root")
 	}
 	return names

@@ -235,7 +235,7 @@ func (v *view) private() error {
 	}
 	if home := v.boot.Profile.Home; home != "" && home != "/tmp" {
 		v.writable = append(v.writable, home)
-		return v.root.fresh("tmpfs", home, readable, map[string]string{"size": size, "mode": "700"})
+		return v.root.fresh("tmpfs", home, readable, map[string]string{"size": size, "mode": "700", "uid": strconv.Itoa(v.boot.UID), "gid": strconv.Itoa(v.boot.GID)})
 	}
 	return nil
 }

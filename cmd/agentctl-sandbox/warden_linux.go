@@ -66,6 +66,9 @@ func build(b *spec.Boot) (*warden, error) {
 		defer func() { _ = unix.Close(rules) }()
 	}
 	w.cage, err = newCage(func() error {
+		if err := become(b.UID, b.GID); err != nil {
+			return err
+		}
 		if err := drop(); err != nil {
 			return err
 		}

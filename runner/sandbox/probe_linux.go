@@ -70,7 +70,7 @@ func (l *Launcher) probeKey() string {
 	if err != nil {
 		return ""
 	}
-	file, err := identity(helper)
+	file, err := fingerprint(helper)
 	boot, bootErr := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	var u unix.Utsname
 	if err != nil || bootErr != nil || unix.Uname(&u) != nil {
@@ -79,8 +79,8 @@ func (l *Launcher) probeKey() string {
 	return fmt.Sprintf("%s %s %d %s %d", bytes.TrimSpace(boot), unix.ByteSliceToString(u.Release[:]), os.Getuid(), file, spec.Version)
 }
 
-// identity changes when the content of a file does.
-func identity(path string) (string, error) {
+// fingerprint changes when the content of a file does.
+func fingerprint(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

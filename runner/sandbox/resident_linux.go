@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -149,10 +148,11 @@ func (r *resident) boot(ctx context.Context) (err error) {
 	if r.dir, err = newScratch(r.launcher.opts.TempDir); err != nil {
 		return err
 	}
-	boot := spec.Boot{
-		Version: spec.Version, Profile: r.profile, Root: r.dir.root(), Sockets: r.dir.sockets(),
-		UID: os.Getuid(), GID: os.Getgid(),
+	uid, gid := user(&r.profile)
+	if err := r.dir.give(uid, gid); err != nil {
+		return err
 	}
+	boot := spec.Boot{Version: spec.Version, Profile: r.profile, Root: r.dir.root(), Sockets: r.dir.sockets(), UID: uid, GID: gid}
 	boot.Profile.ReadOnly, boot.Profile.Masked = nil, nil // they come in pieces
 	boot.Profile.Group = ""                               // the helper has no use for it
 	first, err := spec.Encode(&boot)
@@ -214,8 +214,8 @@ func (r *resident) fork(ctx context.Context, helper string) error {
 	return nil
 }
 
-// namespaces are those of a sandbox. The user keeps its number, so that files
-// belong to the same one inside and outside; the capabilities are the helper's,
+// namespaces are those of a sandbox. Users keep their numbers, so that files
+// belong to the same ones inside and outside; the capabilities are the helper's,
 // for its own mounts, and no program's.
 func namespaces(n spec.Network) *syscall.SysProcAttr {
 	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
@@ -224,8 +224,8 @@ func namespaces(n spec.Network) *syscall.SysProcAttr {
 	}
 	return &syscall.SysProcAttr{
 		Cloneflags: flags, Setsid: true, Pdeathsig: syscall.SIGKILL,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+		UidMappings: ids("/proc/self/uid_map", os.Getuid()), GidMappings: ids("/proc/self/gid_map", os.Getgid()),
+		GidMappingsEnableSetgroups: os.Getuid() == 0,
 		// Without ambient ones a user who is not root has none after execve.
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN},
 	}
@@ -540,8 +540,8 @@ func (r *resident) plugin() (host, inside string, err error) {
 	r.plugins++
 	name := strconv.Itoa(r.plugins)
 	r.mu.Unlock()
-	host = filepath.Join(r.dir.sockets(), name)
-	if err := os.Mkdir(host, 0o700); err != nil {
+	host, err = r.dir.socket(name)
+	if err != nil {
 		return "", "", fmt.Errorf("make a folder for its socket: %w", err)
 	}
 	return host, spec.SocketDir + "/" + name, nil

@@ -17,6 +17,8 @@ import (
 type scratch struct {
 	dir  string
 	lock *os.File
+	// owner of what programs of the sandbox write to.
+	uid, gid int
 }
 
 // scratchName is how the folders are called.
@@ -49,7 +51,7 @@ func newScratch(temp string) (*scratch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for its sandbox: %w", err)
 	}
-	s := &scratch{dir: dir}
+	s := &scratch{dir: dir, uid: os.Getuid(), gid: os.Getgid()}
 	if s.dir, err = filepath.EvalSymlinks(dir); err == nil { // macOS and some hosts link /tmp
 		s.lock, err = lockDir(s.dir, unix.LOCK_EX|unix.LOCK_NB)
 	}
@@ -85,6 +87,26 @@ func lockDir(dir string, how int) (*os.File, error) {
 
 func (s *scratch) root() string    { return filepath.Join(s.dir, "root") }
 func (s *scratch) sockets() string { return filepath.Join(s.dir, "s") }
+
+// give makes the folder for sockets another user's, whom root has programs be.
+func (s *scratch) give(uid, gid int) error {
+	if s.uid, s.gid = uid, gid; uid == os.Getuid() {
+		return nil
+	}
+	return os.Chown(s.sockets(), uid, gid)
+}
+
+// socket makes a folder for one plugin's socket.
+func (s *scratch) socket(name string) (string, error) {
+	dir := filepath.Join(s.sockets(), name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	if s.uid == os.Getuid() {
+		return dir, nil
+	}
+	return dir, os.Chown(dir, s.uid, s.gid)
+}
 
 func (s *scratch) remove() {
 	if s == nil {

@@ -27,7 +27,8 @@ type Boot struct {
 	Root string `json:"root"`
 	// Sockets is the folder of the host behind SocketDir.
 	Sockets string `json:"sockets"`
-	// Owner of the host's user and group, as which programs run.
+	// UID and GID are those of the user as whom programs run: inside and outside
+	// the same.
 	UID int `json:"uid"`
 	GID int `json:"gid"`
 }

@@ -13,9 +13,9 @@ func boot() *Boot {
 	return &Boot{
 		Version: Version, Root: "/tmp/x/root", Sockets: "/tmp/x/s", UID: 1000, GID: 1000,
 		Profile: Profile{
-			Workspace: "/work/repo", Access: AccessReadWrite, Network: NetworkProxy, Allow: []string{"example.com:443"},
+			Workspace: "/srv/repo", Access: AccessReadWrite, Network: NetworkProxy, Allow: []string{"example.com:443"},
 			Mounts: []Mount{{Source: "/opt/tool", Target: "/usr/local/tool", NoExec: true}, {Source: "/opt/data", Writable: true, Optional: true}},
-			Home:   "/home/jane", ReadOnly: []string{"/work/repo/.git/config"}, Masked: []string{"/work/repo/.env"},
+			Home:   "/home/jane", ReadOnly: []string{"/srv/repo/.git/config"}, Masked: []string{"/srv/repo/.env"},
 			Limits: Limits{Memory: 1 << 30, Pids: 64, CPU: 500, Files: 100, FileSize: 1 << 20, Scratch: 1 << 20}, Group: "a",
 		},
 	}
