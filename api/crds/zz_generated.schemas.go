@@ -196,7 +196,7 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"required":["name"],"type":"object"},` +
 	`"container":{"description":"Container is a program in an OCI image.","properties":{"command":{"description":"Command and its arguments. Default: the image's own.","items":{"type":"string"},` +
 	`"type":"array"},` +
-	`"image":{"description":"Image with its digest: registry/name@sha256:... A tag alone is refused. Required.","pattern":"^[^@\\s]+@sha256:[0-9a-f]{64}$","type":"string"},` +
+	`"image":{"description":"Image with its digest: registry/name@sha256:..., or oci:PATH@sha256:... for a\nfolder or tar file in OCI layout, relative to the manifest. A tag alone is\nrefused. Required.","pattern":"^[^@\\s]+@sha256:[0-9a-f]{64}$","type":"string"},` +
 	`"protocol":{"default":"Plugin","description":"Protocol: Plugin keeps one server and calls it by gRPC, Exec starts a\nprogram per call.","enum":["Plugin","Exec"],"type":"string"},` +
 	`"runtimeClass":{"description":"RuntimeClass selects another containerd runtime. Default: runc.","type":"string"},` +
 	`"tool":{"description":"Tool is the name of the function inside the program. Default: callName.","type":"string"}},` +

@@ -380,7 +380,9 @@ const (
 
 // ContainerSource is a program in an OCI image.
 type ContainerSource struct {
-	// Image with its digest: registry/name@sha256:... A tag alone is refused. Required.
+	// Image with its digest: registry/name@sha256:..., or oci:PATH@sha256:... for a
+	// folder or tar file in OCI layout, relative to the manifest. A tag alone is
+	// refused. Required.
 	// +kubebuilder:validation:Pattern=`^[^@\s]+@sha256:[0-9a-f]{64}$`
 	Image string `json:"image"`
 	// Command and its arguments. Default: the image's own.

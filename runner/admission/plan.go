@@ -348,6 +348,11 @@ func absoluteTool(t *v1alpha1.Tool, dir string) {
 	if src.Exec != nil {
 		absoluteCommand(src.Exec.Command, dir)
 	}
+	if src.Container != nil {
+		if layout, ok := strings.CutPrefix(src.Container.Image, "oci:"); ok { // a file or folder of this host
+			src.Container.Image = "oci:" + absolute(dir, layout)
+		}
+	}
 	if src.MCP != nil && src.MCP.Stdio != nil {
 		absoluteCommand(src.MCP.Stdio.Command, dir)
 	}

@@ -3,8 +3,6 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -13,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/sandbox/egress"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
@@ -150,8 +149,8 @@ func (a *admitter) network(d *manifest.Document, t *v1alpha1.Tool) {
 		if entry == "" {
 			continue
 		}
-		if message := wrongHost(entry); message != "" {
-			a.add(d.Errorf(manifest.Index("spec.network.allow", i), "%q %s", clip(entry), message))
+		if _, err := egress.ParsePattern(entry); err != nil {
+			a.add(d.Errorf(manifest.Index("spec.network.allow", i), "%q %s", clip(entry), err))
 		}
 	}
 	if len(n.Allow) > 0 && n.Mode != v1alpha1.NetworkProxy {
@@ -173,17 +172,6 @@ func (a *admitter) mounts(d *manifest.Document, t *v1alpha1.Tool) {
 			}
 		}
 	}
-}
-
-func wrongHost(entry string) string {
-	host, port, err := net.SplitHostPort(entry)
-	if err != nil || host == "" || strings.ContainsAny(host, "/ \t") {
-		return "is not host:port such as api.github.com:443"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Sprintf("has no port between 1 and 65535: %s", port)
-	}
-	return ""
 }
 
 func (a *admitter) quantity(d *manifest.Document, path string, q *resource.Quantity) {
