@@ -28,8 +28,20 @@ type names struct {
 // found is what one look at a folder has brought.
 type found struct {
 	begun time.Time
-	// names by file, relative to the folder.
-	names map[fileID][]string
+	// whole says that the folder was not too large.
+	whole bool
+	// names by file, relative to the folder, and when they last changed.
+	names   map[fileID][]string
+	changed map[fileID]time.Time
+}
+
+// stale says that a file may have got a name since: then it has changed since. A
+// clock that goes wrong must not have a folder looked through for each file.
+func (f *found) stale(id fileID, changed time.Time) bool {
+	if was, ok := f.changed[id]; ok {
+		return !was.Equal(changed)
+	}
+	return changed.After(f.begun.Add(-settled)) && (f.whole || time.Since(f.begun) > time.Second)
 }
 
 // namesOfFile bounds what one file with very many names costs.
@@ -44,7 +56,7 @@ func (n *names) of(dir string, id fileID, changed time.Time) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.found[dir]
-	if f == nil || changed.After(f.begun.Add(-settled)) {
+	if f == nil || f.stale(id, changed) {
 		f = look(dir)
 		n.found[dir] = f
 	}
@@ -53,7 +65,7 @@ func (n *names) of(dir string, id fileID, changed time.Time) []string {
 
 // look goes through a folder, one level after the other.
 func look(dir string) *found {
-	f := &found{begun: time.Now(), names: map[fileID][]string{}} //nolint:forbidigo // it is held against the times of files
+	f := &found{begun: time.Now(), names: map[fileID][]string{}, changed: map[fileID]time.Time{}} //nolint:forbidigo // it is held against the times of files
 	left := patternEntries
 	for level := []string{""}; len(level) > 0 && left > 0; {
 		var next []string
@@ -72,6 +84,7 @@ func look(dir string) *found {
 		}
 		level = next
 	}
+	f.whole = left >= 0
 	return f
 }
 
@@ -83,7 +96,11 @@ func (f *found) note(name string, e fs.DirEntry) {
 	if err != nil {
 		return
 	}
-	if id, links, _ := identify(info); links > 1 && len(f.names[id]) < namesOfFile {
+	id, links, changed := identify(info)
+	if links > 1 {
+		f.changed[id] = changed
+	}
+	if links > 1 && len(f.names[id]) < namesOfFile {
 		f.names[id] = append(f.names[id], name)
 	}
 }

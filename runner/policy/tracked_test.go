@@ -133,6 +133,21 @@ func TestARepositoryThatIsNotUnderstoodIsAskedAbout(t *testing.T) {
 	}
 }
 
+func TestAScriptWithVeryManyCommandsOfGit(t *testing.T) {
+	e := engine(t, ways["rule"])
+	repo(t, e.context.Workspace.Root, "a.go")
+	if d := decide(t, e, bash(strings.Repeat("git show; ", 5000))); d.Action != message.Allow {
+		t.Errorf("the same command: got %s by %s (%s)", d.Action, d.Rule, d.Message)
+	}
+	var b strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&b, "git show HEAD -- f%d; ", i)
+	}
+	if d := decide(t, e, bash(b.String())); d.Action != message.Ask {
+		t.Errorf("commands that differ: got %s by %s (%s)", d.Action, d.Rule, d.Message)
+	}
+}
+
 func swap(old string, by func() error) error {
 	if err := os.Remove(old); err != nil {
 		return err

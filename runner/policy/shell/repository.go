@@ -27,16 +27,29 @@ func (a *analyser) repository(sub string, args []word, sc *scope) {
 	if !shows && !sc.known {
 		return
 	}
-	a.facts.Repositories = append(a.facts.Repositories, Repository{Dir: a.path(".", sc), Content: shows, Paths: gitPaths(sub, args)})
+	a.works(Repository{Dir: a.path(".", sc), Content: shows, Paths: gitPaths(sub, args)})
 	// What comes from another one can be shown here.
 	switch sub {
 	case "clone", "fetch", "pull", "remote":
 		for _, w := range args {
 			if w.known && !strings.HasPrefix(w.text, "-") && !strings.Contains(strings.TrimPrefix(w.text, "file://"), ":") {
 				dir := strings.TrimPrefix(w.text, "file://")
-				a.facts.Repositories = append(a.facts.Repositories, Repository{Dir: a.path(dir, sc), Named: true, Content: true})
+				a.works(Repository{Dir: a.path(dir, sc), Named: true, Content: true})
 			}
 		}
+	}
+}
+
+// works notes a repository once.
+func (a *analyser) works(on Repository) {
+	switch {
+	case slices.ContainsFunc(a.facts.Repositories, func(r Repository) bool {
+		return r.Dir == on.Dir && r.Named == on.Named && r.Content == on.Content && slices.Equal(r.Paths, on.Paths)
+	}):
+	case len(a.facts.Repositories) >= repositoriesLimit:
+		a.dynamic("the script has too many commands of git")
+	default:
+		a.facts.Repositories = append(a.facts.Repositories, on)
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	// variablesLimit and wordsLimit bound lists that nothing else does.
 	variablesLimit = 500
 	wordsLimit     = 500
+	// repositoriesLimit is lower: each may hold many files.
+	repositoriesLimit = 50
 )
 
 // Command is a simple command that can run.
