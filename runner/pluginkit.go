@@ -16,11 +16,11 @@ import (
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/host/conformance"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
-// PluginProgram is a tool's program that its author tries out. It is started as
-// it is, at isolation level None: who tries it has written it.
+// PluginProgram is a tool's program that its author tries out.
 type PluginProgram struct {
 	// Command is the program and its arguments. Required. With a slash the program
 	// is relative to the working folder, without one it is looked up in PATH.
@@ -32,6 +32,10 @@ type PluginProgram struct {
 	Exec bool
 	// Workspace is the folder it works in. Required.
 	Workspace string
+	// Isolation is None, which is the default because who tries a program has
+	// written it, or Sandbox: without network, and with the program's own folder and
+	// the workspace as all it sees of the host's files besides /usr.
+	Isolation v1alpha1.IsolationLevel
 }
 
 // What the conformance kit has found out.
@@ -60,20 +64,23 @@ func TestPlugin(ctx context.Context, o PluginTestOptions) (*PluginReport, error)
 	if err != nil {
 		return nil, err
 	}
-	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
+	launcher, held, err := p.hold()
+	if err != nil {
+		return nil, err
+	}
 	if p.Exec {
 		report := conformance.RunExec(ctx, conformance.ExecOptions{
 			Name: p.Command[0], Good: arguments(o.Good), Slow: arguments(o.Slow),
 			Call: func(ctx context.Context, args json.RawMessage, timeout time.Duration) (conformance.ExecReply, error) {
-				reply, err := p.exec(ctx, launcher, args, timeout)
+				reply, err := p.exec(ctx, launcher, held, args, timeout)
 				return conformance.ExecReply{Output: reply.Output, Failed: reply.Failed, Code: string(reply.Code)}, err
 			},
 		})
 		return report, launcher.Close()
 	}
-	start := p.start()
+	start := p.start(held)
 	report := conformance.Run(ctx, conformance.Options{
-		Name: p.Command[0], Launch: launcher.PluginRunner(start), Env: start.Env, Workspace: p.Workspace, Good: o.Good, Slow: o.Slow,
+		Name: p.Command[0], Contained: held != nil, Launch: launcher.PluginRunner(start), Env: start.Env, Workspace: p.Workspace, Good: o.Good, Slow: o.Slow,
 		Schema: func(schema []byte) error { _, err := tool.NewSchema(schema); return err },
 	})
 	return report, launcher.Close()
@@ -115,21 +122,53 @@ func (p PluginProgram) prepare() (PluginProgram, error) {
 	return p, nil
 }
 
-func (p PluginProgram) start() sandbox.Spec {
-	return sandbox.Spec{Argv: p.Command, Env: tool.Environment(p.Env), Dir: p.Workspace}
+// hold returns what starts the program, and how it is contained: nil is not.
+func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
+	switch p.Isolation {
+	case "", v1alpha1.IsolationNone:
+		return sandbox.New(sandbox.Options{AllowUnsandboxed: true}), nil, nil
+	case v1alpha1.IsolationSandbox:
+	default:
+		return nil, nil, usage("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
+	}
+	d := tool.Definition{Name: tried, Spec: v1alpha1.ToolSpec{
+		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: p.Command}}, WorkspaceAccess: v1alpha1.AccessReadWrite,
+		Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
+	}}
+	if filepath.IsAbs(p.Command[0]) {
+		d.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: filepath.Dir(p.Command[0]), Access: v1alpha1.MountReadOnly}}
+	}
+	profiles, err := tool.Profiles([]tool.Definition{d}, tool.Place{Workspace: p.Workspace})
+	if err != nil {
+		return nil, nil, err
+	}
+	launcher := sandbox.New(sandbox.Options{})
+	if err := launcher.Require(filepath.Base(p.Command[0]), p.Isolation, v1alpha1.NetworkNone); err != nil {
+		return nil, nil, errors.Join(err, launcher.Close())
+	}
+	return launcher, profiles[tried], nil
+}
+
+// tried is the name of a tool that has none yet.
+const tried = "tried"
+
+func (p PluginProgram) start(held *spec.Profile) sandbox.Spec {
+	return sandbox.Spec{Argv: p.Command, Env: tool.HeldEnvironment(held, p.Env), Dir: p.Workspace, Profile: held}
 }
 
 // exec starts an Exec program for one call, as a run does.
-func (p PluginProgram) exec(ctx context.Context, launcher *sandbox.Launcher, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
-	const name = "exec"
+func (p PluginProgram) exec(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
 	pool := tool.NewPool(tool.PoolOptions{Launcher: launcher})
-	pool.Dir, pool.Env = p.Workspace, map[string][]string{name: p.Env}
-	d := &tool.Definition{Name: name, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}}
+	pool.Dir, pool.Env = p.Workspace, map[string][]string{tried: p.Env}
+	if held != nil {
+		pool.Profiles = map[string]*spec.Profile{tried: held}
+	}
+	d := &tool.Definition{Name: tried, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}}
 	server, err := pool.Serve(ctx, d)
 	if err != nil {
 		return tool.Reply{}, err
 	}
-	reply, err := server.Call(ctx, tool.Request{Tool: name, Args: args, Call: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
+	reply, err := server.Call(ctx, tool.Request{Tool: tried, Args: args, Call: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
 	return reply, errors.Join(err, pool.Close())
 }
 
@@ -166,8 +205,7 @@ type PluginAnswer struct {
 // defaultCallTimeout is what a Tool declares when it says nothing.
 const defaultCallTimeout = 2 * time.Minute
 
-// CallPlugin calls a tool once, as a run does but without a policy, a sandbox or
-// a journal. Its errors are a *UsageError, or carry the reason why the tool could
+// CallPlugin calls a tool once, as a run does but without a policy or a journal. Its errors are a *UsageError, or carry the reason why the tool could
 // not be asked.
 func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error) {
 	p, err := o.prepare()
@@ -184,16 +222,19 @@ func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error)
 	if o.Timeout <= 0 {
 		o.Timeout = defaultCallTimeout
 	}
-	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
+	launcher, held, err := p.hold()
+	if err != nil {
+		return nil, err
+	}
 	begin := time.Now()
 	var answer *PluginAnswer
 	if p.Exec {
 		var reply tool.Reply
-		if reply, err = p.exec(ctx, launcher, o.Args, o.Timeout); err == nil {
+		if reply, err = p.exec(ctx, launcher, held, o.Args, o.Timeout); err == nil {
 			answer = &PluginAnswer{Output: reply.Output, Error: reply.Code, ExitCode: reply.ExitCode, Signal: reply.Signal, Writes: reply.Writes, Dropped: reply.Dropped}
 		}
 	} else {
-		answer, err = p.call(ctx, launcher, o)
+		answer, err = p.call(ctx, launcher, held, o)
 	}
 	if err = errors.Join(err, launcher.Close()); err != nil {
 		return nil, err
@@ -211,8 +252,8 @@ func head(b []byte) string {
 }
 
 // call calls a tool of a plugin.
-func (p PluginProgram) call(ctx context.Context, launcher *sandbox.Launcher, o PluginCallOptions) (*PluginAnswer, error) {
-	plugin, err := host.Start(ctx, host.Options{Name: p.Command[0], Launch: launcher.PluginRunner(p.start())})
+func (p PluginProgram) call(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, o PluginCallOptions) (*PluginAnswer, error) {
+	plugin, err := host.Start(ctx, host.Options{Name: p.Command[0], Launch: launcher.PluginRunner(p.start(held))})
 	if err != nil {
 		return nil, reason.New(reason.ToolError, "start the program: %w", err).
 			WithHint("a program that is started for each call is called with --exec; what a plugin must do is in docs/plugins.md")

@@ -56,6 +56,29 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 	if report.Passed != 19 {
 		t.Errorf("%d passed", report.Passed)
 	}
+	t.Run("in the sandbox", func(t *testing.T) {
+		libexec := t.TempDir()
+		t.Setenv("AGENTCTL_LIBEXEC", libexec)
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec, "../cmd/agentctl-sandbox")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		report, err := TestPlugin(t.Context(), PluginTestOptions{PluginProgram: PluginProgram{
+			Command: []string{filepath.Join(dir, "bin/my-tool")}, Workspace: t.TempDir(), Isolation: "Sandbox",
+		}})
+		if reason.Of(err) == reason.IsolationUnavailable {
+			t.Skipf("this host gives no sandbox: %v", err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range report.Checks {
+			if c.Outcome == "failed" || c.Outcome == "skipped" && c.Name != "orphan processes" {
+				t.Errorf("%s %s: %s", c.Name, c.Outcome, c.Problem)
+			}
+		}
+	})
 }
 
 func TestAToolInShellIsBegunCalledAndTested(t *testing.T) {
@@ -124,6 +147,7 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 		"no released SDK":             begin(PluginInitOptions{Name: "x", Language: "go", Dir: filepath.Join(full, "n")}),
 		"no program is named":         call(PluginCallOptions{}),
 		"not of the form NAME=value":  call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Env: []string{"=x"}, Workspace: full}}),
+		"tried at None or Sandbox":    call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full, Isolation: "Container"}}),
 		"is not a folder":             call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: filepath.Join(full, "mine")}}),
 		"arguments are no JSON objec": call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
 	} {

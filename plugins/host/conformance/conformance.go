@@ -76,6 +76,8 @@ type Options struct {
 	Schema func(schema []byte) error
 	// Workspace is handed to the calls.
 	Workspace string
+	// Contained says that process ids of the program are not those of this host.
+	Contained bool
 	// Good are calls that must be answered without an error, Slow such that take
 	// long: they must end at their deadline and when they are cancelled.
 	Good, Slow []Sample

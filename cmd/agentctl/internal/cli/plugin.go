@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
 )
 
@@ -28,11 +29,15 @@ type pluginFlags struct {
 	exec      bool
 	env       []string
 	workspace string
+	isolation choice
 }
 
 func (f *pluginFlags) add(cmd *cobra.Command, workspace string) {
 	cmd.Flags().BoolVar(&f.exec, "exec", false, "the program is started for each call and reads its arguments from stdin (source.exec)")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a `NAME=value` of the program's environment; may be repeated")
+	f.isolation = newChoice(string(v1alpha1.IsolationNone), string(v1alpha1.IsolationSandbox))
+	cmd.Flags().Var(&f.isolation, "isolation", "level at which the program is started: "+f.isolation.list())
+	_ = cmd.RegisterFlagCompletionFunc("isolation", f.isolation.complete) // fails only for a flag that is not there
 	cmd.Flags().StringVar(&f.workspace, "workspace", "", "`folder` the program works in (default "+workspace+")")
 	_ = cmd.MarkFlagDirname("workspace") // fails only for a flag that is not there
 }

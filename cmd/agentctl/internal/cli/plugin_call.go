@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 )
@@ -27,7 +28,8 @@ func (a *app) pluginCallCmd() *cobra.Command {
 		Use:   "call PROGRAM TOOL",
 		Short: "Call a tool once and show what it answers",
 		Long: `Call a tool of a program once and show what it answers, as a run would call it but
-without a policy, a sandbox or a journal: the program can do whatever you can.
+without a policy or a journal. The program can do whatever you can, unless you
+start it with --isolation Sandbox.
 
 The answer goes to stdout, progress to stderr.
 
@@ -98,7 +100,7 @@ func (o *pluginCallOptions) runPluginCall(parent context.Context, words []string
 
 // program is what the flags and words name.
 func (f *pluginFlags) program(command []string) runner.PluginProgram {
-	p := runner.PluginProgram{Command: command, Env: f.env, Exec: f.exec, Workspace: f.workspace}
+	p := runner.PluginProgram{Command: command, Env: f.env, Exec: f.exec, Workspace: f.workspace, Isolation: v1alpha1.IsolationLevel(f.isolation.value)}
 	if p.Workspace == "" {
 		p.Workspace = "."
 	}

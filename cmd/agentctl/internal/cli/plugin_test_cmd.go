@@ -39,6 +39,7 @@ Exit code 0: no promise is broken, perhaps some could not be tried. 1: one is
 broken. 2: the command line is wrong. 130, 143: stopped by a signal.`,
 		Example: `  agentctl plugin test ./bin/greet
   agentctl plugin test ./bin/greet --call 'greet={"name": "you"}' --slow 'greet={"name": "you", "wait": 60}'
+  agentctl plugin test ./bin/greet --isolation Sandbox
   agentctl plugin test -o junit -- python3 tools/main.py > report.xml
   agentctl plugin test --exec ./count.sh --call '{"file": "/dev/null"}'`,
 		Args: func(_ *cobra.Command, args []string) error {
