@@ -136,7 +136,7 @@ type counter struct{ n *int }
 func (c counter) Write(b []byte) (int, error) { *c.n += len(b); return len(b), nil }
 
 func TestACancelledStartLeavesNothing(t *testing.T) {
-	r := newRuntime(t, func(o *container.Options) { o.Log = slog.New(slog.NewTextHandler(t.Output(), nil)) })
+	r := newRuntime(t, alone(t), func(o *container.Options) { o.Log = slog.New(slog.NewTextHandler(t.Output(), nil)) })
 	if err := r.Pull(t.Context(), shared.layout); err != nil {
 		t.Fatal(err)
 	}

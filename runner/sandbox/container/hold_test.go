@@ -41,7 +41,7 @@ func runIn(t testing.TB, h *container.Held, x container.Exec) (string, container
 }
 
 func TestProgramsByCallGetArgumentsAndGiveResults(t *testing.T) {
-	r := newRuntime(t)
+	r := newRuntime(t, alone(t))
 	h := held(t, r, container.Spec{Argv: []string{"/tool", "echo", "TOKEN", "CALL", "FROM_IMAGE"}, Env: []string{"TOKEN=declared"}})
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -111,7 +111,7 @@ func TestAnImageOfALayoutNeedsNoRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs(t, r, strings.Replace(ref, folder, archive, 1))
-	fresh := newRuntime(t, func(o *container.Options) { o.Namespace += "2" })
+	fresh := newRuntime(t, alone(t))
 	runs(t, fresh, ref)
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)

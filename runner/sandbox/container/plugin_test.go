@@ -49,7 +49,7 @@ func TestPluginsInContainersKeepEveryPromise(t *testing.T) {
 		t.Skip("no static busybox on this host (apt-get install busybox-static): the fixtures start programs")
 	}
 	t.Setenv("AGENTCTL_TEST_SECRET", "must not leak")
-	r := newRuntime(t)
+	r := newRuntime(t, alone(t))
 	t.Run("fixtures", func(t *testing.T) {
 		sdktest.RunFixtures(t, sdktest.Program{
 			Command: []string{"/tool"},
@@ -103,7 +103,7 @@ func TestACrashOfAPluginIsReportedAsWhatItWas(t *testing.T) {
 }
 
 func TestPluginsThatDoNotStartAreExplained(t *testing.T) {
-	r := newRuntime(t)
+	r := newRuntime(t, alone(t))
 	dir, err := r.SocketDir()
 	if err != nil {
 		t.Fatal(err)

@@ -74,8 +74,8 @@ func (r *Runtime) Probe(ctx context.Context) (Info, error) {
 // Require is Probe in the words of a tool that needs a container.
 func (r *Runtime) Require(ctx context.Context, tool string) error {
 	_, err := r.Probe(ctx)
-	var bad *reason.Error
-	if !errors.As(err, &bad) {
+	bad, ok := errors.AsType[*reason.Error](err)
+	if !ok {
 		return err
 	}
 	return &reason.Error{Reason: bad.Reason, Hint: bad.Hint, Err: fmt.Errorf("tool %q needs isolation Container but %w", tool, bad.Err)}
@@ -115,8 +115,7 @@ func knock(ctx context.Context, address string) error {
 	case errors.Is(err, syscall.EPROTOTYPE) || errors.Is(err, syscall.ENOTSOCK):
 		return unavailable(err, "%s is not a containerd endpoint", address)
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
 	return unavailable(err, "no containerd answered at %s (%v)", address, err)

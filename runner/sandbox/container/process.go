@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -121,8 +122,7 @@ func startError(spec *Spec, err error) error {
 	if spec.Tool != "" {
 		name = fmt.Sprintf("of tool %q (%s)", spec.Tool, spec.Image)
 	}
-	var r *reason.Error
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*reason.Error](err); ok {
 		return &reason.Error{Reason: r.Reason, Hint: r.Hint, Err: fmt.Errorf("start container %s: %w", name, err)}
 	}
 	return fmt.Errorf("start container %s: %w", name, err)
@@ -147,8 +147,8 @@ func (l *launch) onUndo(f func(context.Context) error) { l.undos = append(l.undo
 func (l *launch) undo() {
 	ctx, cancel := context.WithTimeout(l.rt.stopped, undoTime)
 	defer cancel()
-	for i := len(l.undos) - 1; i >= 0; i-- {
-		if err := l.undos[i](ctx); err != nil && !errdefs.IsNotFound(err) {
+	for _, undo := range slices.Backward(l.undos) {
+		if err := undo(ctx); err != nil && !errdefs.IsNotFound(err) {
 			l.rt.opts.Log.Warn("a container that did not start is left for a sweep", "id", l.plan.id, "error", err)
 		}
 	}

@@ -73,7 +73,7 @@ func withoutTag(name string) string {
 func checkName(name string) error {
 	host, path, ok := strings.Cut(name, "/")
 	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
-		return errors.New("it names no registry; write it in full, for example docker.io/library/busybox@sha256:...")
+		return errors.New("it names no registry; write it in full, for example docker.io/library/busybox and its digest")
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" || strings.Trim(part, ".") == "" {

@@ -84,7 +84,7 @@ func leavesNothing(t testing.TB, r *container.Runtime) {
 }
 
 func TestWhatAKilledRunnerLeftIsSwept(t *testing.T) {
-	r := newRuntime(t)
+	r := newRuntime(t, alone(t))
 	state := filepath.Join(shared.dir, "state")
 	root := workspace(t, 0) // by a mount of the runner's
 	shims, mounts := len(shared.daemon.Shims()), mountsIn(t, shared.dir)
@@ -157,7 +157,7 @@ func mountsIn(t testing.TB, dir string) int {
 }
 
 func TestTwentyLaunchesLeaveNothing(t *testing.T) {
-	r := newRuntime(t)
+	r := newRuntime(t, alone(t))
 	dir := workspace(t, 0)
 	for i := range 20 {
 		p := waiting(t, r, container.Spec{Workspace: dir, Access: v1alpha1.AccessReadWrite})

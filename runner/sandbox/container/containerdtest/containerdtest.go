@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -213,8 +214,8 @@ func (d *Daemon) Stop() error {
 	}
 	d.removeGroups()
 	mounts := d.Mounts()
-	for i := len(mounts) - 1; i >= 0; i-- { // inner ones last in the list
-		_ = unmount(mounts[i])
+	for _, m := range slices.Backward(mounts) { // inner ones last in the list
+		_ = unmount(m)
 	}
 	if left := d.Mounts(); len(left) > 0 { // deleting through a mount would delete somebody's files
 		return fmt.Errorf("still mounted: %v", left)
