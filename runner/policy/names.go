@@ -41,7 +41,7 @@ func (f *found) stale(id fileID, changed time.Time) bool {
 	if was, ok := f.changed[id]; ok {
 		return !was.Equal(changed)
 	}
-	return changed.After(f.begun.Add(-settled)) && (f.whole || time.Since(f.begun) > time.Second)
+	return changed.After(f.begun.Add(-settled)) && (f.whole || time.Since(f.begun) > time.Second) //nolint:forbidigo // see look
 }
 
 // namesOfFile bounds what one file with very many names costs.
