@@ -14,6 +14,7 @@ import (
 // TestContainedToolReachesWhatItsManifestLists asks by hand for two servers of
 // this host, of which one is listed, and for a name.
 func TestContainedToolReachesWhatItsManifestLists(t *testing.T) {
+	needSandbox(t)
 	libexec := buildTools(t)
 	serve := func(text string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, text) }))
