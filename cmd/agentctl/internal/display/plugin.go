@@ -24,8 +24,9 @@ func outcome(s *Screen, c *runner.PluginCheck) string {
 		return s.paint(green, "ok  ")
 	case "skipped":
 		return s.paint(dim, "skip")
+	default:
+		return s.paint(red, "FAIL")
 	}
-	return s.paint(red, "FAIL")
 }
 
 // WriteText writes a line for each promise, and below a broken one what was
@@ -45,6 +46,7 @@ func (p PluginTest) WriteText(s *Screen) error {
 			fmt.Fprintf(&b, "      expected  %s\n      instead   %s\n      to mend   %s\n", Line(c.Promise), indented(c.Problem), Line(c.Mend))
 		case "skipped":
 			fmt.Fprintf(&b, "      %s\n", s.paint(dim, Line(c.Problem)))
+		default:
 		}
 	}
 	tools := ""
@@ -78,6 +80,7 @@ func (p PluginTest) WriteJUnit(s *Screen) error {
 			one.Failure = &junitFailure{Message: Line(c.Problem), Text: "expected: " + c.Promise + "\ninstead: " + Clean(c.Problem) + "\nto mend: " + c.Mend}
 		case "skipped":
 			one.Skipped = &junitSkipped{Message: Line(c.Problem)}
+		default:
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
