@@ -10,8 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/plugins/host/conformance"
 )
 
 // Program is a plugin program to check.
@@ -52,18 +51,21 @@ func (p Program) Start(t testing.TB) *host.Plugin {
 	return h
 }
 
+func (p Program) launch() func(hclog.Logger, *exec.Cmd, string) (runner.Runner, error) {
+	if p.Launch != nil {
+		return p.Launch
+	}
+	return Launch(p.Command, p.Env, p.Dir)
+}
+
 func (p Program) open(t testing.TB, stderr *bytes.Buffer) (*host.Plugin, error) {
 	t.Helper()
 	if p.Dir == "" {
 		p.Dir = t.TempDir()
 	}
-	launch := p.Launch
-	if launch == nil {
-		launch = Launch(p.Command, p.Env, p.Dir)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	opts := host.Options{Name: p.Command[0], Launch: launch}
+	opts := host.Options{Name: p.Command[0], Launch: p.launch()}
 	if stderr != nil {
 		opts.Stderr = stderr
 	}
@@ -79,99 +81,37 @@ func shut(t testing.TB, h *host.Plugin) {
 	}
 }
 
-// Run checks what every plugin program must do.
+// Run checks what every plugin program must do. What the program offers no way to
+// try is skipped.
 func Run(t *testing.T, p Program) {
 	t.Helper()
-	t.Run("describes usable tools", func(t *testing.T) { describes(t, p.Start(t)) })
-	t.Run("refuses an unknown tool", func(t *testing.T) {
-		res := call(t, p.Start(t), host.CallRequest{Tool: "no-such-tool", Args: []byte(`{}`)})
-		wantCode(t, res, "unknown_tool")
+	if p.Dir == "" {
+		p.Dir = t.TempDir()
+	}
+	report := conformance.Run(t.Context(), conformance.Options{
+		Name: p.Command[0], Launch: p.launch(), Env: p.Env, Workspace: p.Dir, Schema: resolves,
 	})
-	t.Run("refuses bad arguments", func(t *testing.T) { refusesArguments(t, p.Start(t)) })
-	t.Run("answers several at once", func(t *testing.T) { answersMany(t, p.Start(t)) })
-	t.Run("ends when it is closed", func(t *testing.T) { ends(t, p.Start(t)) })
-}
-
-func describes(t *testing.T, h *host.Plugin) {
-	t.Helper()
-	tools, err := h.Describe(t.Context())
-	if err != nil {
-		t.Fatalf("describe: %v", err)
-	}
-	for _, tool := range tools {
-		if strings.TrimSpace(tool.Description) == "" {
-			t.Errorf("tool %q has no description: a model cannot know what it is for", tool.Name)
-		}
-		var s jsonschema.Schema
-		if err := json.Unmarshal(tool.Parameters, &s); err != nil {
-			t.Errorf("tool %q: schema: %v", tool.Name, err)
-			continue
-		}
-		if _, err := s.Resolve(nil); err != nil {
-			t.Errorf("tool %q: schema: %v", tool.Name, err)
-		}
-		if s.Type != "object" {
-			t.Errorf("tool %q: type of the schema = %q, want object", tool.Name, s.Type)
-		}
-	}
-}
-
-const unknownField = `{"no such field": 1}`
-
-// closed says whether a tool's schema refuses fields it does not name.
-func closed(tool host.ToolInfo) bool {
-	var s struct {
-		AdditionalProperties *bool `json:"additionalProperties"`
-	}
-	return json.Unmarshal(tool.Parameters, &s) == nil && s.AdditionalProperties != nil && !*s.AdditionalProperties
-}
-
-// refusesArguments sends what no tool may act on; it is chosen so that a tool
-// that does not look finds nothing to do either.
-func refusesArguments(t *testing.T, h *host.Plugin) {
-	t.Helper()
-	for _, tool := range h.Tools() {
-		for _, args := range []string{``, `{`, `[]`, `"text"`, `null`, `{} {}`, unknownField} {
-			if args == unknownField && !closed(tool) {
-				continue
-			}
-			res := call(t, h, host.CallRequest{Tool: tool.Name, Args: []byte(args)})
-			if !res.IsError {
-				t.Errorf("tool %q accepted the arguments %q: %+v", tool.Name, args, res)
-			}
-		}
-	}
-}
-
-func answersMany(t *testing.T, h *host.Plugin) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for range 64 {
-		wg.Go(func() {
-			if res := call(t, h, host.CallRequest{Tool: "no-such-tool", Args: []byte(`{}`)}); res != nil && !res.IsError {
-				t.Errorf("unknown tool accepted: %+v", res)
+	for _, c := range report.Checks {
+		t.Run(c.Name, func(t *testing.T) {
+			switch c.Outcome {
+			case conformance.Failed:
+				t.Errorf("%s\nexpected: %s\nto mend: %s", c.Problem, c.Promise, c.Mend)
+			case conformance.Skipped:
+				t.Skip(c.Problem)
+			case conformance.Passed:
 			}
 		})
 	}
-	wg.Wait()
 }
 
-func ends(t *testing.T, h *host.Plugin) {
-	t.Helper()
-	start := time.Now()
-	shut(t, h)
-	select {
-	case <-h.Exited():
-	default:
-		t.Error("it still runs after Close")
+// resolves says what is wrong with a JSON Schema.
+func resolves(schema []byte) error {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return err
 	}
-	if d := time.Since(start); d > 3*time.Second {
-		t.Errorf("Close took %v", d)
-	}
-	shut(t, h) // again: harmless
-	if _, err := h.Call(t.Context(), host.CallRequest{Tool: "x"}, nil); err == nil {
-		t.Error("a call after Close was accepted")
-	}
+	_, err := s.Resolve(nil)
+	return err
 }
 
 // call makes a call that must be answered with a result.

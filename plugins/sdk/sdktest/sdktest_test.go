@@ -72,7 +72,7 @@ func TestSDKKeepsEveryPromise(t *testing.T) {
 
 func TestTheKitNotices(t *testing.T) {
 	for how, want := range map[string]string{
-		"mute":        "TestSDKServesProperPrograms/describes",
+		"mute":        "TestSDKServesProperPrograms/schema",
 		"environment": "TestSDKKeepsEveryPromise/fixtures/the_environment",
 		"impatient":   "TestSDKKeepsEveryPromise/fixtures/a_deadline",
 		"silent":      "TestSDKKeepsEveryPromise/fixtures/results",
