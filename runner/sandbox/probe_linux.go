@@ -221,14 +221,26 @@ func seccompControl() Control {
 	return c
 }
 
-// limits says what enforces the limits of a tool.
+// limits says what enforces the limits of a tool: it makes a group with all of
+// them and removes it.
 func limits() []Control {
 	const hint = "run under a delegated cgroup v2, for example: systemd-run --user --scope -p Delegate=yes agentctl ..."
-	memory := Control{Name: "limits.memory", Why: "no delegated cgroup: bounds each process by itself (RLIMIT_DATA), not their sum", Hint: hint}
-	cpu := Control{Name: "limits.cpu", Why: "no delegated cgroup: not enforced", Hint: hint}
-	pids := Control{Name: "limits.pids", OK: true, Why: "RLIMIT_NPROC, counted per sandbox"}
-	if os.Getuid() == 0 {
-		pids = Control{Name: "limits.pids", Why: "not enforced for root without a delegated cgroup", Hint: "run agentctl as another user"}
+	left := spec.Limits{Memory: 1 << 30, Pids: 1000, CPU: 1000}
+	newGroup(groupPlaces(), knobs(left), &left).remove()
+	control := func(name string, cgroup bool, otherwise Control) Control {
+		if cgroup {
+			return Control{Name: name, OK: true, Why: "a cgroup of each sandbox"}
+		}
+		otherwise.Name = name
+		return otherwise
 	}
-	return []Control{memory, cpu, pids}
+	pids := Control{OK: true, Why: "RLIMIT_NPROC, counted per sandbox"}
+	if os.Getuid() == 0 {
+		pids = Control{Why: "no delegated cgroup: not enforced on files of root, whose processes the kernel does not count", Hint: hint + ", or run agentctl as another user"}
+	}
+	return []Control{
+		control("limits.memory", left.Memory == 0, Control{Why: "no delegated cgroup: bounds each process by itself (RLIMIT_DATA), not their sum", Hint: hint}),
+		control("limits.cpu", left.CPU == 0, Control{Why: "no delegated cgroup: not enforced", Hint: hint}),
+		control("limits.pids", left.Pids == 0, pids),
+	}
 }

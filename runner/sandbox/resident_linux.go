@@ -25,6 +25,7 @@ type resident struct {
 	key      string
 	profile  spec.Profile
 	dir      *scratch
+	group    *group
 	proc     *os.Process
 	conn     *net.UnixConn
 	tail     *tail
@@ -153,6 +154,9 @@ func (r *resident) boot(ctx context.Context) (err error) {
 		return err
 	}
 	boot := spec.Boot{Version: spec.Version, Profile: r.profile, Root: r.dir.root(), Sockets: r.dir.sockets(), UID: uid, GID: gid}
+	if list := knobs(r.profile.Limits); len(list) > 0 {
+		r.group = newGroup(groupPlaces(), list, &boot.Profile.Limits)
+	}
 	boot.Profile.ReadOnly, boot.Profile.Masked = nil, nil // they come in pieces
 	boot.Profile.Group = ""                               // the helper has no use for it
 	first, err := spec.Encode(&boot)
@@ -202,6 +206,9 @@ func (r *resident) fork(ctx context.Context, helper string) error {
 	r.tail = t
 	defer func() { _ = errs.Close() }()
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, errs, theirs}, Sys: namespaces(r.profile.Network)}
+	if r.group != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(r.group.fd.Fd())
+	}
 	var forkErr error
 	if err := r.launcher.run(ctx, func() {
 		r.proc, forkErr = os.StartProcess(helper, []string{Helper}, attr)
@@ -335,6 +342,7 @@ func (r *resident) end() {
 	}
 	r.serve.Wait()
 	r.tail.close()
+	r.group.remove()
 	r.dir.remove()
 	r.ending.Do(func() { close(r.gone) })
 }
