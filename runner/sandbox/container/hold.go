@@ -107,7 +107,7 @@ func (h *Held) start(ctx context.Context, spec *Spec) (*Process, error) {
 		return nil, err
 	}
 	in.closeInput = func(ctx context.Context) error { return task.CloseIO(ctx, containerd.WithStdinCloser) }
-	p.io, p.pid = task.IO(), int(task.Pid())
+	p.ended, p.io, p.pid = task.Wait, task.IO(), int(task.Pid())
 	p.signal = func(ctx context.Context, sig syscall.Signal, all bool) error {
 		if all {
 			return h.end(ctx, p, task)

@@ -276,3 +276,37 @@ func FuzzReference(f *testing.F) {
 		}
 	})
 }
+
+func TestALayoutThatIsWrongIsRefused(t *testing.T) {
+	r := newRuntime(t)
+	sum := strings.Repeat("ab", 32)
+	zero := "@sha256:" + sum
+	for want, files := range map[string]map[string]string{
+		"no such file":           {},
+		"index.json":             {"index.json": "{"},
+		"no manifest at all":     {"index.json": "{}"},
+		"is neither a manifest":  {"index.json": "{}", "blobs/sha256/" + sum: `{"mediaType": "text/plain"}`},
+		"over 4194304 bytes":     {"index.json": strings.Repeat(" ", 5<<20)},
+		"has 2 bytes, not 100":   {"index.json": `{"manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "sha256:` + sum + `", "size": 100}]}`, "blobs/sha256/" + sum: "{}"},
+		"unexpected commit":      {"index.json": `{"manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "sha256:` + sum + `", "size": 2}]}`, "blobs/sha256/" + sum: "{}"},
+		"path escapes from pare": {"index.json": "{}", "blobs/sha256/" + sum: "link"},
+		"is over":                {"index.json": `{"manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "sha256:` + sum + `", "size": 99999999}]}`},
+	} {
+		dir := t.TempDir()
+		for name, text := range files {
+			path := filepath.Join(dir, name)
+			err := os.MkdirAll(filepath.Dir(path), 0o755)
+			if text == "link" {
+				err = errors.Join(err, os.Symlink("/etc/passwd", path))
+			} else {
+				err = errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Pull(t.Context(), container.LayoutPrefix+dir+zero); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

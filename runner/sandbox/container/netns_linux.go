@@ -2,12 +2,16 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // listenIn opens a listener inside the network namespace of a process that has
@@ -38,6 +42,10 @@ func listenIn(ctx context.Context, pid uint32, address string) (net.Listener, er
 		out <- outcome{l, err}
 	}()
 	o := <-out
+	if errors.Is(o.err, fs.ErrPermission) {
+		return nil, reason.New(reason.IsolationUnavailable, "network mode Proxy of a container: uid %d may not enter its network: %w", os.Geteuid(), o.err).
+			WithHint("run agentctl as root, or set spec.isolation.minimum: Sandbox in the Tool: a sandbox has a proxy without root")
+	}
 	if o.err != nil {
 		return nil, fmt.Errorf("listen inside the container's network: %w", o.err)
 	}

@@ -42,6 +42,8 @@ type Process struct {
 	stderr *tail
 	// kill signals the process, or with all set ends all it started.
 	signal func(ctx context.Context, sig syscall.Signal, all bool) error
+	// ended asks containerd for the end of the process.
+	ended func(ctx context.Context) (<-chan containerd.ExitStatus, error)
 	// remove deletes what is left once the process has ended.
 	remove func(ctx context.Context) error
 	io     cio.IO
@@ -292,6 +294,7 @@ func (l *launch) task(ctx context.Context) error {
 		return runtimeError(l.spec, err)
 	}
 	p.task, p.io, p.pid = task, task.IO(), int(task.Pid())
+	p.ended = task.Wait
 	p.signal = func(ctx context.Context, sig syscall.Signal, all bool) error {
 		if all {
 			return task.Kill(ctx, syscall.SIGKILL, containerd.WithKillAll)
@@ -415,16 +418,42 @@ func (p *Process) watch(exit <-chan containerd.ExitStatus) {
 	}
 }
 
+// Bounds of the questions after a connection that broke off: a daemon that is
+// being restarted knows its containers again when it is back.
+const (
+	askAgain     = 100 * time.Millisecond
+	askAgainTime = 15 * time.Second
+)
+
 // await returns the exit code. An error is one of the connection.
 func (p *Process) await(exit <-chan containerd.ExitStatus) (uint32, error) {
-	select {
-	case status, ok := <-exit:
-		if !ok {
-			return 0, errors.New("containerd does not say how it ended")
+	var end time.Time
+	for {
+		var err error
+		select {
+		case status := <-exit:
+			if err = status.Error(); err == nil {
+				return status.ExitCode(), nil
+			}
+		case <-p.rt.stopped.Done():
+			return 0, errClosed
 		}
-		return status.ExitCode(), status.Error()
-	case <-p.rt.stopped.Done():
-		return 0, errClosed
+		if end.IsZero() {
+			end = time.Now().Add(askAgainTime)
+		}
+		if errdefs.IsNotFound(err) || time.Now().After(end) {
+			return 0, err
+		}
+		t := time.NewTimer(askAgain)
+		select {
+		case <-t.C:
+		case <-p.rt.stopped.Done():
+			t.Stop()
+			return 0, errClosed
+		}
+		if exit, err = p.ended(p.rt.stopped); err != nil {
+			return 0, err
+		}
 	}
 }
 

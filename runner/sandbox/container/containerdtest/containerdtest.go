@@ -77,7 +77,7 @@ func Start(options ...string) (*Daemon, error) {
 	}
 	d := &Daemon{
 		Address: filepath.Join(dir, "c.sock"), Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "state"),
-		dir: dir, dead: make(chan struct{}),
+		dir: dir,
 	}
 	text := fmt.Sprintf(config, d.Root, d.State, strings.Join(options, ""), d.Address, d.Address+".ttrpc", filepath.Join(dir, "opt"))
 	file := filepath.Join(dir, "config.toml")
@@ -87,11 +87,6 @@ func Start(options ...string) (*Daemon, error) {
 	if d.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	d.cmd = exec.Command("containerd", "--config", file) //nolint:noctx // ended by Stop
-	d.cmd.Stdout, d.cmd.Stderr = d.log, d.log
-	// XDG_RUNTIME_DIR: runc leaves nothing of a test in /tmp. The shims, too, are told by it.
-	d.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
-	d.cmd.SysProcAttr = attributes()
 	if err := d.run(); err != nil {
 		return nil, errors.Join(err, d.log.Close(), os.RemoveAll(dir))
 	}
@@ -104,17 +99,45 @@ func Start(options ...string) (*Daemon, error) {
 // run starts the daemon so that it ends with the test, even one that panics. The
 // signal at a parent's death belongs to a thread, so one thread stays for it.
 func (d *Daemon) run() error {
-	started := make(chan error)
+	cmd := exec.Command("containerd", "--config", filepath.Join(d.dir, "config.toml")) //nolint:noctx // ended by Stop
+	cmd.Stdout, cmd.Stderr = d.log, d.log
+	// runc then leaves nothing of a test in /tmp; the shims are told by it, too.
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir)
+	cmd.SysProcAttr = attributes()
+	started, dead := make(chan error), make(chan struct{})
+	d.cmd, d.dead = cmd, dead
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		defer close(d.dead)
-		err := d.cmd.Start()
+		defer close(dead)
+		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = d.cmd.Wait()
+			_ = cmd.Wait()
 		}
 	}()
 	return <-started
+}
+
+// Restart ends the daemon and starts it again; its containers go on.
+func (d *Daemon) Restart() error {
+	d.end()
+	if err := d.run(); err != nil {
+		return err
+	}
+	return d.await(20 * time.Second)
+}
+
+// end ends the daemon alone.
+func (d *Daemon) end() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.NewTimer(5 * time.Second)
+	defer late.Stop()
+	select {
+	case <-d.dead:
+	case <-late.C:
+		_ = d.cmd.Process.Kill()
+		<-d.dead
+	}
 }
 
 // await dials until somebody answers.
@@ -203,15 +226,7 @@ func (d *Daemon) Stop() error {
 	for _, pid := range d.Shims() { // shims outlive their daemon by design
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	late := time.NewTimer(5 * time.Second)
-	defer late.Stop()
-	select {
-	case <-d.dead:
-	case <-late.C:
-		_ = d.cmd.Process.Kill()
-		<-d.dead
-	}
+	d.end()
 	d.removeGroups()
 	mounts := d.Mounts()
 	for _, m := range slices.Backward(mounts) { // inner ones last in the list
