@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/loop"
 )
@@ -26,11 +27,49 @@ func (s *session) approver() (a approval.Approver, wait time.Duration, release f
 			release = o.Terminal.Close
 		}
 	}
-	a = s.answers.Approver(o)
+	a, wait = s.answers.Approver(o), s.answers.Waits(o)
 	if o.Terminal != nil {
 		a = inTurn{a, s.recorder}
 	}
-	return a, s.answers.Waits(o), release
+	if o.Terminal != nil && wait > 0 {
+		s.pool.Ask = s.asker(&approval.Questioner{Terminal: o.Terminal, Timeout: wait})
+	}
+	return a, wait, release
+}
+
+// asker puts the questions of tools to the person who answers for the run.
+func (s *session) asker(person *approval.Questioner) func(context.Context, string, host.Question) (string, error) {
+	return func(ctx context.Context, call string, q host.Question) (string, error) {
+		who := "a tool"
+		s.recorder.see(func(v *view.Run) {
+			if c := v.Call(call); c != nil {
+				who = "tool " + c.Tool
+			}
+		})
+		s.recorder.shown(ctx)
+		return person.Ask(ctx, who, q.Text, q.Options)
+	}
+}
+
+// history is what has been said in the run, for a tool that asks: the newest
+// messages as they stand in the journal, and so without secrets.
+func (s *session) history(_ context.Context, most int) (said []host.Message, err error) {
+	s.recorder.see(func(v *view.Run) {
+		for _, m := range v.Messages {
+			if text := m.Text(); text != "" {
+				said = append(said, host.Message{Role: string(m.Role), Text: text})
+			}
+			for _, c := range m.Calls() {
+				if c.Result != nil && c.Result.Text != "" {
+					said = append(said, host.Message{Role: "tool", Text: c.Result.Text})
+				}
+			}
+		}
+	})
+	if most > 0 && len(said) > most {
+		said = said[len(said)-most:]
+	}
+	return said, nil
 }
 
 // attendance reads answers from the run's inbox, and holds them against what

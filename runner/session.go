@@ -216,7 +216,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := s.boxes(); err != nil {
 		return loop.End{}, err
 	}
-	s.pool.Past = s.recorder.past
+	s.pool.Past, s.pool.History = s.recorder.past, s.history
 	s.pool.Start(ctx, programs(s.tools))
 	if err := s.describe(ctx); err != nil {
 		return loop.End{}, err

@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 func buildTools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, 
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir,
 		"agentctl.dev/agentctl/cmd/agentctl-tools", "agentctl.dev/agentctl/cmd/agentctl-sandbox", "agentctl.dev/agentctl/cmd/agentctl-entry")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
