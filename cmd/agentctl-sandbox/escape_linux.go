@@ -331,6 +331,11 @@ func inward(t *spec.Targets) []attempt {
 	for _, path := range []string{"/usr", "/usr/bin", "/etc", "/etc/passwd", "/etc/resolv.conf", "/", "/run", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger", "/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/1/mem", "/proc/1/oom_score_adj", "/.masked/file"} {
 		list = append(list, attempt{"write " + path, func() error { return poke(path) }})
 	}
+	for _, path := range []string{"/dev/null", "/dev/zero", "/usr/bin", "/etc/passwd", "/etc/ld.so.cache", "/proc/1/oom_score_adj"} {
+		list = append(list,
+			attempt{"change the mode of " + path, func() error { return same(path) }},
+			attempt{"change the time of " + path, func() error { return touch(path) }})
+	}
 	for _, path := range []string{"/proc/1/exe", "/proc/1/root", "/proc/1/fd/3", "/proc/1/ns/mnt"} {
 		list = append(list, attempt{"follow " + path, func() error { _, err := os.Readlink(path); return err }})
 	}
@@ -338,6 +343,24 @@ func inward(t *spec.Targets) []attempt {
 		list = append(list, attempt{"see " + path, func() error { _, err := os.Lstat(path); return err }})
 	}
 	return list
+}
+
+// same sets the mode that a file has, which shows that it could be another one.
+func same(path string) error {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, fi.Mode().Perm())
+}
+
+// touch sets the time that a file has.
+func touch(path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{st.Atim, st.Mtim}, 0)
 }
 
 // cloneNamespace forks into a new user namespace, as libc's clone would.

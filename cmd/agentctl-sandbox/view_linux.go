@@ -191,7 +191,9 @@ func (v *view) etc() error {
 // devices shows those that are none.
 func (v *view) devices() error {
 	for _, name := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
-		if err := v.root.bind(name, name, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		// Read-only does not keep anybody from writing to a device, but root from
+		// changing the host's file.
+		if err := v.root.bind(name, name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
 			return err
 		}
 	}

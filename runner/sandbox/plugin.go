@@ -79,8 +79,10 @@ type plugin struct {
 	// socketDir is the folder for the socket as the plugin sees it, hostDir the
 	// same folder as we do.
 	socketDir, hostDir string
-	outR, errR         *io.PipeReader
-	outW, errW         *io.PipeWriter
+	// away puts a socket where nobody inside sees it; nil outside a sandbox.
+	away       func(path string) (string, error)
+	outR, errR *io.PipeReader
+	outW, errW *io.PipeWriter
 
 	mu   sync.Mutex
 	proc *Process
@@ -115,6 +117,7 @@ func (p *plugin) begin(ctx context.Context) (*Process, error) {
 		if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
 			return nil, err
 		}
+		p.away = r.away
 		// Which of two counts depends on the language: there must be one.
 		s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(kv string) bool { return strings.HasPrefix(kv, socketEnv) })
 		s.Env = append(s.Env, socketEnv+p.socketDir)
@@ -199,6 +202,11 @@ func (p *plugin) PluginToHost(network, addr string) (string, string, error) {
 		return "", "", err
 	}
 	path := filepath.Join(p.hostDir, base)
+	if p.away != nil {
+		if path, err = p.away(path); err != nil {
+			return "", "", fmt.Errorf("plugin's socket: %w", err)
+		}
+	}
 	fi, err := os.Lstat(path) // a link could lead to another program's socket
 	if err != nil {
 		return "", "", fmt.Errorf("plugin's socket: %w", err)

@@ -35,6 +35,8 @@ func (l *Launcher) resident(context.Context, *Spec, string) (*resident, error) {
 
 func (r *resident) plugin() (host, inside string, err error) { return "", "", errLinux }
 
+func (r *resident) away(string) (string, error) { return "", errLinux }
+
 func (r *resident) stop() {}
 
 func (l *Launcher) cachedProbe() probed {

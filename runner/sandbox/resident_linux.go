@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -553,6 +554,14 @@ func (r *resident) plugin() (host, inside string, err error) {
 		return "", "", fmt.Errorf("make a folder for its socket: %w", err)
 	}
 	return host, spec.SocketDir + "/" + name, nil
+}
+
+// away takes the socket of a plugin out of the folder that programs see: what is
+// then looked at cannot be exchanged any more, and no other program can pose as
+// the plugin.
+func (r *resident) away(path string) (string, error) {
+	to := r.dir.outside(filepath.Base(filepath.Dir(path)))
+	return to, os.Rename(path, to)
 }
 
 // protection is one call of Protect.

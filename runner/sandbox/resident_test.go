@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -702,6 +703,45 @@ func TestLoopbackWorksInsideAnEmptyNetwork(t *testing.T) {
 	})
 	if !strings.Contains(out, "Connection refused") || !strings.Contains(out, "Network is unreachable") || !strings.Contains(out, "\n3\n") {
 		t.Errorf("output %q (%s)", out, errs)
+	}
+}
+
+// A program inside could put a link in the place of a socket that was checked.
+func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
+	l := launcher(t)
+	s := Spec{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Profile: &spec.Profile{}, Stdout: io.Discard, Stderr: io.Discard}
+	r, err := l.house(t.Context(), &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plugin{launcher: l, spec: s, away: r.away}
+	if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
+		t.Fatal(err)
+	}
+	real, err := net.Listen("unix", p.hostDir+"/real")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = real.Close() }()
+	_, path, err := p.PluginToHost("unix", p.socketDir+"/real")
+	if err != nil || filepath.Dir(path) != r.dir.dir {
+		t.Fatalf("path %q, %v", path, err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatalf("connect to the socket where it is now: %v", err)
+	}
+	_ = c.Close()
+	if _, err := os.Lstat(p.hostDir + "/real"); err == nil {
+		t.Error("programs inside still see the socket")
+	}
+	if err := os.Symlink("/run/docker.sock", p.hostDir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "none"} {
+		if _, got, err := p.PluginToHost("unix", p.socketDir+"/"+name); err == nil {
+			t.Errorf("%s was taken as %q", name, got)
+		}
 	}
 }
 

@@ -108,6 +108,9 @@ func (s *scratch) socket(name string) (string, error) {
 	return dir, os.Chown(dir, s.uid, s.gid)
 }
 
+// outside is where a plugin's socket is that has been taken away from the view.
+func (s *scratch) outside(name string) string { return filepath.Join(s.dir, "p"+name) }
+
 func (s *scratch) remove() {
 	if s == nil {
 		return
