@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"agentctl.dev/agentctl/api/reason"
 )
@@ -56,6 +57,26 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 	if report.Passed != 19 {
 		t.Errorf("%d passed", report.Passed)
 	}
+	t.Run("called", func(t *testing.T) {
+		p := PluginProgram{Command: []string{filepath.Join(dir, "bin/my-tool")}, Workspace: dir}
+		var shown []string
+		answer, err := CallPlugin(t.Context(), PluginCallOptions{
+			PluginProgram: p, Tool: "my-tool", Args: json.RawMessage(`{"text":"to be or not","seconds":1}`), Progress: func(s string) { shown = append(shown, s) },
+		})
+		if err != nil || answer.Output != "4 words" || answer.Error != "" || answer.DurationMs < 1000 || len(shown) != 1 {
+			t.Errorf("%+v, %v, progress %q", answer, err, shown)
+		}
+		answer, err = CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Tool: "my-tool", Args: json.RawMessage(`{"text":"a","seconds":60}`), Timeout: time.Millisecond})
+		if err != nil || answer.Error != "timeout" {
+			t.Errorf("%+v, %v", answer, err)
+		}
+		for _, name := range []string{"", "other"} {
+			_, err := CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Tool: name})
+			if u, ok := errors.AsType[*UsageError](err); !ok || u.Hint != "it serves: my-tool" {
+				t.Errorf("tool %q: %v", name, err)
+			}
+		}
+	})
 	t.Run("in the sandbox", func(t *testing.T) {
 		libexec := t.TempDir()
 		t.Setenv("AGENTCTL_LIBEXEC", libexec)

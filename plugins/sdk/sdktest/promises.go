@@ -38,6 +38,7 @@ func RunFixtures(t *testing.T, p Program) {
 		{"stdin is empty", emptyStdin},
 		{"a crash is named", crash},
 		{"closing ends calls that run", closing},
+		{"a tool asks a person and reads the history", asking},
 	} {
 		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.check(t, p) })
 	}
@@ -302,6 +303,24 @@ func closing(t *testing.T, p Program) {
 	}
 	if d := time.Since(start); d > 2*time.Second {
 		t.Errorf("closing took %v although the call listens", d)
+	}
+}
+
+func asking(t *testing.T, p Program) {
+	h := p.Start(t)
+	req := host.CallRequest{Tool: "asks", Args: []byte(`{"question":"which?","options":["a","b"],"times":2}`)}
+	wantCode(t, call(t, h, req), "tool") // nobody is there
+	req.Ask = func(_ context.Context, q host.Question) (string, error) { return q.Options[1], nil }
+	if res := call(t, h, req); res.Text != "begun\nb\nb" {
+		t.Errorf("asks = %+v", res)
+	}
+	req = host.CallRequest{Tool: "history", Args: []byte(`{"most":1}`)}
+	wantCode(t, call(t, h, req), "tool")
+	req.History = func(context.Context, int) ([]host.Message, error) {
+		return []host.Message{{Role: "user", Text: "first"}, {Role: "tool", Text: "last"}}, nil
+	}
+	if res := call(t, h, req); res.Text != "tool 4 last\n" {
+		t.Errorf("history = %+v", res)
 	}
 }
 
