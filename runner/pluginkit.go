@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 // PluginProgram is a tool's program that its author tries out.
 type PluginProgram struct {
 	// Command is the program and its arguments. Required. With a slash the program
-	// is relative to the working folder, without one it is looked up in PATH.
+	// is relative to the current folder, without one it is looked up in PATH;
+	// arguments that name files of the current folder are taken for those files.
 	Command []string
 	// Env are declared variables as NAME=value, besides those every tool gets.
 	Env []string
@@ -99,12 +101,16 @@ func (p PluginProgram) prepare() (PluginProgram, error) {
 	if len(p.Command) == 0 || p.Command[0] == "" {
 		return p, usage("no program is named")
 	}
-	if strings.Contains(p.Command[0], "/") {
-		path, err := filepath.Abs(p.Command[0])
-		if err != nil {
-			return p, usage("program %s: %w", p.Command[0], err)
+	p.Command = slices.Clone(p.Command)
+	for i, word := range p.Command { // the program works in another folder
+		info, err := os.Stat(word)
+		file := err == nil && info.Mode().IsRegular() && !strings.HasPrefix(word, "-")
+		if i == 0 && !strings.Contains(word, "/") || i > 0 && !file {
+			continue
 		}
-		p.Command = append([]string{path}, p.Command[1:]...)
+		if p.Command[i], err = filepath.Abs(word); err != nil {
+			return p, usage("program %s: %w", word, err)
+		}
 	}
 	for _, kv := range p.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
@@ -135,8 +141,11 @@ func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
 		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: p.Command}}, WorkspaceAccess: v1alpha1.AccessReadWrite,
 		Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
 	}}
-	if filepath.IsAbs(p.Command[0]) {
-		d.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: filepath.Dir(p.Command[0]), Access: v1alpha1.MountReadOnly}}
+	for _, word := range p.Command {
+		beside := v1alpha1.Mount{Path: filepath.Dir(word), Access: v1alpha1.MountReadOnly}
+		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() && filepath.IsAbs(word) && !slices.Contains(d.Spec.Isolation.Mounts, beside) {
+			d.Spec.Isolation.Mounts = append(d.Spec.Isolation.Mounts, beside)
+		}
 	}
 	profiles, err := tool.Profiles([]tool.Definition{d}, tool.Place{Workspace: p.Workspace})
 	if err != nil {

@@ -34,7 +34,8 @@ start it with --isolation Sandbox.
 The answer goes to stdout, progress to stderr.
 
 Exit code 0: answered. 1: the answer is an error, or the tool could not be asked.
-2: the command line is wrong. 130, 143: stopped by a signal.`,
+2: the command line is wrong. 8: this host gives no sandbox. 130, 143: stopped by
+a signal.`,
 		Example: `  agentctl plugin call ./bin/greet greet --args '{"name": "you"}'
   agentctl plugin call ./bin/greet greet --args @call.json -o json
   agentctl plugin call --exec ./count.sh --args '{"file": "README.md"}'`,

@@ -36,7 +36,8 @@ tools, which the program serves to this command alone; the SDK in Go and the
 programs of "agentctl plugin init" bring them along. Without them much is skipped.
 
 Exit code 0: no promise is broken, perhaps some could not be tried. 1: one is
-broken. 2: the command line is wrong. 130, 143: stopped by a signal.`,
+broken. 2: the command line is wrong. 8: this host gives no sandbox. 130, 143:
+stopped by a signal.`,
 		Example: `  agentctl plugin test ./bin/greet
   agentctl plugin test ./bin/greet --call 'greet={"name": "you"}' --slow 'greet={"name": "you", "wait": 60}'
   agentctl plugin test ./bin/greet --isolation Sandbox
