@@ -67,7 +67,7 @@ class Call:
         self._lock = threading.RLock()
         self._wishes, self._next = {}, 0
         self._stop, self._over = threading.Event(), threading.Event()
-        self.code = ""  # why it was stopped
+        self.code, self.stopped = "", 0.0  # why it was told to end, and when
 
     def output(self, text):
         """Streams text of the result, in front of what the tool returns."""
@@ -132,7 +132,7 @@ class Call:
 
     def _end(self, code):
         with self._lock:
-            self.code = self.code or code
+            self.code, self.stopped = self.code or code, self.stopped or time.monotonic()
             self._stop.set()
             waiting, self._wishes = list(self._wishes.values()), {}
         for w in waiting:
@@ -176,7 +176,7 @@ class Service:
 
     def __init__(self, tools):
         self.tools = {t.name: t for t in tools}
-        self.calls, self.lock = {}, threading.Lock()
+        self.calls, self.running, self.lock = {}, 0, threading.Lock()
 
     def describe(self, _request, _context):
         return pb.DescribeResponse(
@@ -197,23 +197,38 @@ class Service:
                     return events.put(event, timeout=0.5)
 
         call = Call(request, send)
-        if request.ticket:
-            with self.lock:
+        with self.lock:
+            self.running += 1
+            crowded = self.running > CALLS
+            if request.ticket and not crowded:
                 self.calls[request.ticket] = call
+        try:
+            if crowded:
+                yield self.result(call, Result(f"the program answers {CALLS} calls at a time; try again"), "tool")
+                return
+            yield from self.events(call, request, context, events, gone, send)
+        finally:
+            with self.lock:
+                self.running -= 1
+
+    def events(self, call, request, context, events, gone, send):
         context.add_callback(lambda: (gone.set(), call._end("cancelled")))
         threading.Thread(target=self.work, args=(call, request, send), daemon=True).start()
         end = time.monotonic() + request.deadline_ms / 1000 if request.deadline_ms else None
         while True:
+            left = 0.5 if end is None else min(max(end - time.monotonic(), 0), 0.5)
             try:
-                # A tool that does not listen must not hold back the output so far.
-                left = None if end is None else max(end - time.monotonic(), 0)
                 event = events.get(timeout=0.5 if call.cancelled() else left)
             except queue.Empty:
-                if call.cancelled():
+                if gone.is_set():  # nobody reads any more
+                    return
+                if call.cancelled() and time.monotonic() - call.stopped >= 0.5:
+                    # A tool that does not listen must not hold back the output so far.
                     gone.set()
                     yield self.result(call, Result("did not end in time"), call.code)
                     return
-                call._end("timeout")
+                if end is not None and time.monotonic() >= end:
+                    call._end("timeout")
                 continue
             yield event
             if event.WhichOneof("event") == "result":
@@ -320,7 +335,7 @@ def serve(*tools):
 
     service = Service(tools)
     server = grpc.server(
-        # Each call has one, and Cancel and Answer must not wait for a free one.
+        # Each call has one, and Cancel and Answer must always find a free one.
         futures.ThreadPoolExecutor(2 * CALLS),
         handlers=[service.methods()],
         options=[("grpc.max_receive_message_length", MAX_MESSAGE), ("grpc.max_send_message_length", MAX_MESSAGE)],
