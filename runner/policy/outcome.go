@@ -15,6 +15,8 @@ type outcome struct {
 	rule     string
 	message  string
 	warnings []string
+	// unsure asks only because a deny rule may hold.
+	unsure bool
 	// redactions that hold, whatever the action is.
 	redactions []*rule
 	// certain are those of them that let the call run, if they take something away.
@@ -65,6 +67,11 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 		return *failed
 	}
 	if o.action == v1alpha1.ActionAsk {
+		// A deny rule that may hold makes nothing milder: without an allow, and
+		// with nobody who wrote ask, a default of deny stands.
+		if def := g.byDefault(j, in); o.unsure && allowed == nil && def.action == v1alpha1.ActionDeny {
+			return def
+		}
 		return o
 	}
 	if len(o.certain) > 0 {
@@ -98,14 +105,14 @@ func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, fa
 		case t == expr.True:
 			return outcome{action: v1alpha1.ActionDeny, rule: r.id, message: r.explain(ctx, in, j, "denies")}, nil
 		case t == expr.Unknown && ask.action == "":
-			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "deny")}
+			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "deny"), unsure: true}
 		}
 	}
 	for _, p := range g.lists {
 		switch v := p.judge(j.tool, in.facts); {
 		case v == v1alpha1.ActionDeny:
 			return outcome{action: v1alpha1.ActionDeny, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s deny this call of %s", p.name, j.tool.Name)}, nil
-		case v == v1alpha1.ActionAsk && ask.action == "":
+		case v == v1alpha1.ActionAsk && (ask.action == "" || ask.unsure):
 			ask = outcome{action: v1alpha1.ActionAsk, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s ask for this call of %s", p.name, j.tool.Name)}
 		}
 	}
@@ -113,7 +120,7 @@ func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, fa
 		switch t, err := r.truth(ctx, in); {
 		case err != nil:
 			failed = first(failed, g.failure(r, err))
-		case t == expr.True && ask.action == "":
+		case t == expr.True && (ask.action == "" || ask.unsure):
 			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.explain(ctx, in, j, "asks for")}
 		case t == expr.Unknown && ask.action == "":
 			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "ask")}
