@@ -115,8 +115,7 @@ func (p *plan) standing() policy.Context {
 	if p.Run != nil {
 		c.Run = policy.Run{Name: p.Run.Name, Labels: p.Run.Labels}
 	}
-	state, _ := StateDir("") // without one, what the host gives is found out anew
-	host := sandbox.New(sandbox.Options{Outer: outerIsolation(), State: state}).Level()
+	host := sandbox.New(sandbox.Options{Outer: outerIsolation(), State: sandbox.ScratchDir()}).Level()
 	for i := range p.tools {
 		c.Tools = append(c.Tools, judged(&p.tools[i], host, p.files.Strategy))
 	}

@@ -100,7 +100,7 @@ func (s *session) moveOut() error {
 // newSession returns a session that has not begun.
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: o.State, Serve: s.serveSandbox})
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox})
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
 }

@@ -51,5 +51,8 @@ func (l *Launcher) Probe(context.Context) []Control {
 // Protect does nothing where nothing runs.
 func (l *Launcher) Protect(context.Context, []string, []string) error { return nil }
 
+// ScratchDir is no folder where nothing runs.
+func ScratchDir() string { return "" }
+
 // Escape tries nothing where nothing runs.
 func (l *Launcher) Escape(context.Context) ([]spec.Attempt, error) { return nil, errLinux }

@@ -40,6 +40,11 @@ func scratchHome(temp string) string {
 	return dir
 }
 
+// ScratchDir is the folder of this user that holds what the host forgets at a
+// reboot, for Options.State: a new state folder, as each CI job has, then needs no
+// probe of its own. "" where there is none that is safe.
+func ScratchDir() string { return scratchHome("") }
+
 func newScratch(temp string) (*scratch, error) {
 	if home := scratchHome(temp); home != "" {
 		temp = home
