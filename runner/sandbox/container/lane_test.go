@@ -83,6 +83,7 @@ func TestARunnerThatIsNotRoot(t *testing.T) {
 }
 
 func withoutRoot(t *testing.T) {
+	t.Helper()
 	r := newRuntime(t, alone(t))
 	dir := workspace(t, somebody)
 	in := look(t, r, container.Spec{Workspace: dir, Access: v1alpha1.AccessReadWrite, Env: []string{"TOKEN=x"}}, "write:"+dir+"/new")
