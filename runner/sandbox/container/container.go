@@ -20,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/log"
 	"github.com/sirupsen/logrus"
@@ -68,7 +67,7 @@ type Runtime struct {
 
 	mu     sync.Mutex
 	closed bool
-	client *containerd.Client
+	daemon *daemon
 	info   Info
 	dirs   *dirs
 	live   map[string]*Process
@@ -122,8 +121,8 @@ func quiet(ctx context.Context) context.Context {
 	return log.WithLogger(ctx, logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel}))
 }
 
-// connected returns the client, connecting first if need be.
-func (r *Runtime) connected(ctx context.Context) (*containerd.Client, error) {
+// connected returns the daemon, connecting first if need be.
+func (r *Runtime) connected(ctx context.Context) (*daemon, error) {
 	if _, err := r.Probe(ctx); err != nil {
 		return nil, err
 	}
@@ -132,7 +131,7 @@ func (r *Runtime) connected(ctx context.Context) (*containerd.Client, error) {
 	if r.closed {
 		return nil, errClosed
 	}
-	return r.client, nil
+	return r.daemon, nil
 }
 
 // slot waits for leave to create a container.
@@ -161,7 +160,7 @@ func (r *Runtime) Close() error {
 	for _, p := range r.live {
 		ps = append(ps, p)
 	}
-	client, dirs := r.client, r.dirs
+	d, dirs := r.daemon, r.dirs
 	r.mu.Unlock()
 
 	var kills sync.WaitGroup
@@ -186,8 +185,8 @@ func (r *Runtime) Close() error {
 	<-gone
 	r.watchers.Wait()
 	r.maps.close()
-	if client != nil {
-		errs = append(errs, client.Close())
+	if d != nil {
+		errs = append(errs, d.conn.Close())
 	}
 	if dirs != nil && len(errs) < 2 { // what is left is found by its folder
 		errs = append(errs, dirs.remove())

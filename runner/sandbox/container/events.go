@@ -2,13 +2,12 @@ package container
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	apievents "github.com/containerd/containerd/api/events"
-	containerd "github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/events"
+	eventsapi "github.com/containerd/containerd/api/services/events/v1"
+	"github.com/containerd/containerd/api/types"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -30,33 +29,32 @@ func (r *Runtime) listen() error {
 		return nil
 	}
 	r.heard = true
-	client := r.client
-	envelopes, errs := subscribe(r.stopped, client, r.opts.Namespace)
-	r.watchers.Go(func() { r.hear(client, envelopes, errs) })
+	d := r.daemon
+	session, err := d.subscribe(r.stopped, r.opts.Namespace)
+	r.watchers.Go(func() { r.hear(d, session, err) })
 	return nil
 }
 
-func subscribe(ctx context.Context, client *containerd.Client, namespace string) (<-chan *events.Envelope, <-chan error) {
-	return client.EventService().Subscribe(ctx, fmt.Sprintf("topic==%q,namespace==%q", "/tasks/oom", namespace))
+// subscription is a stream of events.
+type subscription = eventsapi.Events_SubscribeClient
+
+func (d *daemon) subscribe(ctx context.Context, namespace string) (subscription, error) {
+	return d.events.Subscribe(ctx, &eventsapi.SubscribeRequest{Filters: []string{fmt.Sprintf("topic==%q,namespace==%q", "/tasks/oom", namespace)}})
 }
 
-// hear passes events on until the runtime is closed.
-func (r *Runtime) hear(client *containerd.Client, envelopes <-chan *events.Envelope, errs <-chan error) {
+// hear passes events on until the runtime is closed. A daemon that is being
+// restarted ends the stream; then it subscribes anew.
+func (r *Runtime) hear(d *daemon, session subscription, err error) {
 	wait := resubscribeAfter
 	for {
-		select {
-		case <-r.stopped.Done():
-			return
-		case e := <-envelopes:
-			wait = resubscribeAfter
-			r.ranOut(e)
-			continue
-		case err := <-errs:
-			if r.stopped.Err() != nil || errors.Is(err, context.Canceled) {
-				return
+		for err == nil {
+			var e *types.Envelope
+			if e, err = session.Recv(); err == nil {
+				wait = resubscribeAfter
+				r.ranOut(e)
 			}
 		}
-		t := time.NewTimer(wait) // the daemon is being restarted, perhaps
+		t := time.NewTimer(wait)
 		select {
 		case <-r.stopped.Done():
 			t.Stop()
@@ -64,17 +62,14 @@ func (r *Runtime) hear(client *containerd.Client, envelopes <-chan *events.Envel
 		case <-t.C:
 		}
 		wait = min(2*wait, resubscribeMost)
-		envelopes, errs = subscribe(r.stopped, client, r.opts.Namespace)
+		session, err = d.subscribe(r.stopped, r.opts.Namespace)
 	}
 }
 
 // ranOut marks the container an event speaks of, and what runs in it.
-func (r *Runtime) ranOut(e *events.Envelope) {
-	if e == nil || e.Event == nil {
-		return
-	}
+func (r *Runtime) ranOut(e *types.Envelope) {
 	var oom apievents.TaskOOM
-	if err := proto.Unmarshal(e.Event.GetValue(), &oom); err != nil {
+	if err := proto.Unmarshal(e.GetEvent().GetValue(), &oom); err != nil {
 		return
 	}
 	r.mu.Lock()

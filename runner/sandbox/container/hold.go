@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -20,7 +19,6 @@ import (
 type Held struct {
 	rt    *Runtime
 	first *Process
-	task  containerd.Task
 	proc  *specs.Process
 	plan  plan
 	calls atomic.Uint64
@@ -46,7 +44,7 @@ func (r *Runtime) Hold(ctx context.Context, spec Spec) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Held{rt: r, first: first, task: first.task, plan: first.plan}
+	h := &Held{rt: r, first: first, plan: first.plan}
 	h.plan.spec = &spec
 	h.proc = h.plan.oci().Process
 	if len(h.plan.argv()) == 0 {
@@ -89,32 +87,21 @@ func (h *Held) start(ctx context.Context, spec *Spec) (*Process, error) {
 	p.before = p.counts()
 	proc := *h.proc
 	proc.Args = (&plan{spec: spec, image: h.plan.image}).args()
-	task, err := h.task.Exec(ctx, name, &proc, in.creator(p, dirs.fifos()))
+	t, err := h.first.task.daemon.add(ctx, h.first.id, name, &proc, in.creator(p, dirs.fifos()))
 	if err != nil {
 		return nil, err
 	}
 	undo := func() {
 		ctx, cancel := context.WithTimeout(h.rt.stopped, undoTime)
 		defer cancel()
-		_, _ = task.Delete(ctx, containerd.WithProcessKill)
+		_ = t.discard(ctx) // or it goes with the container
 	}
-	exit, err := task.Wait(h.rt.stopped)
-	if err == nil {
-		err = task.Start(ctx)
-	}
-	if err != nil {
+	if err := t.start(ctx); err != nil {
 		undo()
 		return nil, err
 	}
-	in.closeInput = func(ctx context.Context) error { return task.CloseIO(ctx, containerd.WithStdinCloser) }
-	p.ended, p.io, p.pid = task.Wait, task.IO(), int(task.Pid())
-	p.signal = func(ctx context.Context, sig syscall.Signal, all bool) error {
-		if all {
-			return h.end(ctx, p, task)
-		}
-		return task.Kill(ctx, sig)
-	}
-	p.remove = func(ctx context.Context) error { _, err := task.Delete(ctx); return err }
+	p.task, p.remove = t, t.remove
+	p.end = func(ctx context.Context) error { return h.end(ctx, p) }
 	h.rt.mu.Lock()
 	defer h.rt.mu.Unlock()
 	if h.rt.closed {
@@ -124,15 +111,15 @@ func (h *Held) start(ctx context.Context, spec *Spec) (*Process, error) {
 	h.rt.live[p.id] = p
 	h.rt.cleanups.Add(1)
 	in.started(h.rt, p)
-	go p.watch(exit)
+	go p.watch()
 	return p, nil
 }
 
 // end kills one of several: agentctl-entry, which the program's descendants
 // come home to, kills them and leaves. If it does not, since the program may
 // have stopped or killed it, the whole container goes.
-func (h *Held) end(ctx context.Context, p *Process, task containerd.Process) error {
-	if err := task.Kill(ctx, syscall.SIGQUIT); err != nil && !errdefs.IsNotFound(err) {
+func (h *Held) end(ctx context.Context, p *Process) error {
+	if err := p.task.signal(ctx, syscall.SIGQUIT, false); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
 	quick, cancel := context.WithTimeout(ctx, entryTime)

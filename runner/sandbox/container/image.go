@@ -9,14 +9,17 @@ import (
 	"sync"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
+	imagesapi "github.com/containerd/containerd/api/services/images/v1"
+	"github.com/containerd/containerd/api/types"
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/remotes"
 	"github.com/containerd/containerd/v2/core/remotes/docker"
+	"github.com/containerd/containerd/v2/pkg/rootfs"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/platforms"
+	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/identity"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -25,9 +28,9 @@ import (
 
 // image is an image that is unpacked: all a container needs to know of it.
 type image struct {
+	key     string // the reference it was asked for by
 	name    string
 	parent  string // the snapshot its containers stand on
-	digest  string
 	config  ocispec.ImageConfig
 	command []string
 }
@@ -102,23 +105,23 @@ func (i *shelf) forget(ref string) {
 
 // ensure finds, or fetches, and unpacks.
 func (r *Runtime) ensure(ctx context.Context, ref Reference) (*image, error) {
-	client, err := r.connected(ctx)
+	d, err := r.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.context(ctx), pullTime)
 	defer cancel()
-	record, err := stored(ctx, client, ref)
+	record, err := d.stored(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("look for image %s: %w", ref, err)
 	}
-	if record == nil || !complete(ctx, client, *record) {
+	if record == nil || !d.complete(ctx, *record) {
 		// The lease keeps blobs that nothing refers to yet from being collected.
-		ctx, release, err := client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(pullTime))
+		ctx, release, err := d.lease(ctx, pullTime)
 		if err != nil {
 			return nil, fmt.Errorf("fetch image %s: %w", ref, err)
 		}
-		record, err = fetch(ctx, client, ref)
+		record, err = d.fetch(ctx, ref)
 		if releaseErr := release(context.WithoutCancel(ctx)); releaseErr != nil {
 			r.opts.Log.Warn("a lease of containerd is left until it ends by itself", "image", ref.String(), "error", releaseErr)
 		}
@@ -126,47 +129,53 @@ func (r *Runtime) ensure(ctx context.Context, ref Reference) (*image, error) {
 			return nil, err
 		}
 	}
-	return r.unpack(ctx, client, ref, *record)
+	return r.unpack(ctx, d, ref, *record)
 }
 
 // stored finds an image by its digest, whatever its name; nil is none.
-func stored(ctx context.Context, client *containerd.Client, ref Reference) (*images.Image, error) {
-	found, err := client.ImageService().List(ctx, "target.digest=="+ref.Digest.String())
-	if err != nil || len(found) == 0 {
-		return nil, err
+func (d *daemon) stored(ctx context.Context, ref Reference) (*images.Image, error) {
+	resp, err := d.images.List(ctx, &imagesapi.ListImagesRequest{Filters: []string{"target.digest==" + ref.Digest.String()}})
+	if err != nil || len(resp.GetImages()) == 0 {
+		return nil, errgrpc.ToNative(err)
 	}
-	for _, i := range found {
-		if i.Name == ref.record() {
-			return &i, nil
+	best := resp.GetImages()[0]
+	for _, i := range resp.GetImages() {
+		if i.GetName() == ref.record() {
+			best = i
 		}
 	}
-	return &found[0], nil
+	return imageFrom(best), nil
+}
+
+func imageFrom(i *imagesapi.Image) *images.Image {
+	t := i.GetTarget()
+	return &images.Image{Name: i.GetName(), Target: ocispec.Descriptor{MediaType: t.GetMediaType(), Digest: digest.Digest(t.GetDigest()), Size: t.GetSize()}}
 }
 
 // complete says whether every blob for this machine is there: somebody may have
 // imported the image for another.
-func complete(ctx context.Context, client *containerd.Client, i images.Image) bool {
-	available, _, _, missing, err := images.Check(ctx, client.ContentStore(), i.Target, platforms.Default())
+func (d *daemon) complete(ctx context.Context, i images.Image) bool {
+	available, _, _, missing, err := images.Check(ctx, d.content, i.Target, platforms.Default())
 	return err == nil && available && len(missing) == 0
 }
 
 // fetch copies an image into containerd and gives it a name.
-func fetch(ctx context.Context, client *containerd.Client, ref Reference) (*images.Image, error) {
+func (d *daemon) fetch(ctx context.Context, ref Reference) (*images.Image, error) {
 	fetcher, target, done, err := source(ctx, ref)
 	if err != nil {
 		return nil, notFound(ref, err)
 	}
 	defer done()
-	store := client.ContentStore()
+	store := d.content
 	var total int64
 	var mu sync.Mutex
-	sized := images.HandlerFunc(func(_ context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
-		if !images.IsLayerType(d.MediaType) && d.Size > maxManifest {
-			return nil, fmt.Errorf("%s %s is over %d bytes", d.MediaType, d.Digest, maxManifest)
+	sized := images.HandlerFunc(func(_ context.Context, desc ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+		if !images.IsLayerType(desc.MediaType) && desc.Size > maxManifest {
+			return nil, fmt.Errorf("%s %s is over %d bytes", desc.MediaType, desc.Digest, maxManifest)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if total += d.Size; total > maxImage || d.Size < 0 {
+		if total += desc.Size; total > maxImage || desc.Size < 0 {
 			return nil, fmt.Errorf("it is over %d bytes", int64(maxImage))
 		}
 		return nil, nil
@@ -178,15 +187,14 @@ func fetch(ctx context.Context, client *containerd.Client, ref Reference) (*imag
 	if err := images.Dispatch(ctx, handler, nil, target); err != nil {
 		return nil, notFound(ref, err)
 	}
-	record := images.Image{Name: ref.record(), Target: target, Labels: map[string]string{labelMade: "true"}}
-	created, err := client.ImageService().Create(ctx, record)
-	if errdefs.IsAlreadyExists(err) { // another runner was as fast
-		created, err = client.ImageService().Get(ctx, record.Name)
-	}
-	if err != nil {
+	_, err = d.images.Create(ctx, &imagesapi.CreateImageRequest{Image: &imagesapi.Image{
+		Name: ref.record(), Labels: map[string]string{labelMade: "true"},
+		Target: &types.Descriptor{MediaType: target.MediaType, Digest: target.Digest.String(), Size: target.Size},
+	}})
+	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsAlreadyExists(err) { // another runner was as fast
 		return nil, fmt.Errorf("name image %s: %w", ref, err)
 	}
-	return &created, nil
+	return &images.Image{Name: ref.record(), Target: target}, nil
 }
 
 // source opens where the blobs come from and describes the first of them.
@@ -236,34 +244,59 @@ func notFound(ref Reference, err error) error {
 }
 
 // unpack makes the snapshot on which containers of the image stand.
-func (r *Runtime) unpack(ctx context.Context, client *containerd.Client, ref Reference, record images.Image) (*image, error) {
-	img := containerd.NewImage(client, record)
-	snapshotter := r.info.Snapshotter
-	if ok, err := img.IsUnpacked(ctx, snapshotter); err != nil {
-		return nil, fmt.Errorf("image %s: %w", ref, err)
-	} else if !ok {
-		if err := img.Unpack(ctx, snapshotter); err != nil {
-			return nil, fmt.Errorf("unpack image %s: %w", ref, err)
-		}
-	}
-	layers, err := img.RootFS(ctx)
+func (r *Runtime) unpack(ctx context.Context, d *daemon, ref Reference, record images.Image) (*image, error) {
+	bad := func(err error) (*image, error) { return nil, fmt.Errorf("unpack image %s: %w", ref, err) }
+	manifest, err := images.Manifest(ctx, d.content, record.Target, platforms.Default())
 	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", ref, err)
+		return bad(err)
 	}
-	desc, err := img.Config(ctx)
+	text, err := content.ReadBlob(ctx, d.content, manifest.Config)
 	if err != nil {
-		return nil, fmt.Errorf("image %s: config: %w", ref, err)
-	}
-	text, err := content.ReadBlob(ctx, client.ContentStore(), desc)
-	if err != nil {
-		return nil, fmt.Errorf("image %s: config: %w", ref, err)
+		return bad(err)
 	}
 	var config ocispec.Image
 	if err := json.Unmarshal(text, &config); err != nil {
-		return nil, fmt.Errorf("image %s: config: %w", ref, err)
+		return bad(fmt.Errorf("config: %w", err))
+	}
+	parent := identity.ChainID(config.RootFS.DiffIDs).String()
+	if _, err := d.snapshots.Stat(ctx, parent); errdefs.IsNotFound(err) {
+		err = d.apply(ctx, r.info.Snapshotter, manifest, config.RootFS.DiffIDs)
+		if err != nil {
+			return bad(err)
+		}
+	} else if err != nil {
+		return bad(err)
 	}
 	return &image{
-		name: record.Name, parent: identity.ChainID(layers).String(), digest: ref.Digest.String(), config: config.Config,
+		key: ref.String(), name: record.Name, parent: parent, config: config.Config,
 		command: append(append([]string{}, config.Config.Entrypoint...), config.Config.Cmd...),
 	}, nil
+}
+
+// apply unpacks layer upon layer, and lets the image's config hold the last one:
+// containerd would collect it otherwise.
+func (d *daemon) apply(ctx context.Context, snapshotter string, manifest ocispec.Manifest, diffs []digest.Digest) error {
+	ctx, release, err := d.lease(ctx, pullTime)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = release(context.WithoutCancel(ctx)) }() // it ends by itself otherwise
+	var blobs []ocispec.Descriptor
+	for _, l := range manifest.Layers {
+		if images.IsLayerType(l.MediaType) {
+			blobs = append(blobs, l)
+		}
+	}
+	if len(blobs) != len(diffs) {
+		return fmt.Errorf("its manifest has %d layers and its config %d", len(blobs), len(diffs))
+	}
+	for i, blob := range blobs {
+		layer := rootfs.Layer{Blob: blob, Diff: ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: diffs[i]}}
+		if _, err := rootfs.ApplyLayer(ctx, layer, diffs[:i:i], d.snapshots, d.diff); err != nil {
+			return err
+		}
+	}
+	hold := "containerd.io/gc.ref.snapshot." + snapshotter
+	_, err = d.content.Update(ctx, content.Info{Digest: manifest.Config.Digest, Labels: map[string]string{hold: identity.ChainID(diffs).String()}}, "labels."+hold)
+	return err
 }

@@ -16,9 +16,8 @@ import (
 // variables, then its own input. containerd hands it over by a pipe, never by a
 // file, and has to be told when it ends.
 type input struct {
-	spec       *Spec
-	greeting   []byte
-	closeInput func(context.Context) error
+	spec     *Spec
+	greeting []byte
 
 	once  sync.Once
 	ended chan struct{}
@@ -78,6 +77,6 @@ func (in *input) started(r *Runtime, p *Process) {
 		}
 		ctx, cancel := context.WithTimeout(r.stopped, inputTime)
 		defer cancel()
-		_ = in.closeInput(ctx) // a process that has ended has no input to close
+		_ = p.task.closeInput(ctx) // a process that has ended has no input to close
 	})
 }

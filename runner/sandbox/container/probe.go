@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
-
 	"agentctl.dev/agentctl/api/reason"
 )
 
@@ -41,33 +39,34 @@ const (
 // error has the reason IsolationUnavailable, says which socket was tried and
 // how to get one, and is asked anew the next time; an answer is kept.
 //
-// containerd's client has no error for a daemon that is not there: it connects
-// when it is used, and then waits. So the socket is tried first.
+// A client has no error for a daemon that is not there: it connects when it is
+// used, and then waits. So the socket is tried first.
 func (r *Runtime) Probe(ctx context.Context) (Info, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return Info{}, errClosed
 	}
-	if r.client != nil {
+	if r.daemon != nil {
 		return r.info, nil
 	}
 	ctx = r.context(ctx)
 	if err := knock(ctx, r.opts.Address); err != nil {
 		return Info{}, err
 	}
-	client, err := containerd.New(r.opts.Address)
+	d, err := dial(r.opts.Address)
 	if err != nil {
 		return Info{}, unavailable(err, "no containerd answered at %s (%v)", r.opts.Address, err)
 	}
-	info, err := ask(ctx, client, r.opts.Address)
+	info, err := ask(ctx, d, r.opts.Address)
 	if err != nil {
-		return Info{}, errors.Join(err, client.Close())
+		return Info{}, errors.Join(err, d.conn.Close())
 	}
+	d.use(info.Snapshotter)
 	if info.Snapshotter == native {
 		r.opts.Log.Warn("containerd has no overlayfs: every container copies its image", "address", info.Address)
 	}
-	r.client, r.info = client, info
+	r.daemon, r.info = d, info
 	return info, nil
 }
 
@@ -143,24 +142,14 @@ func refusal(address string) string {
 }
 
 // ask talks to the daemon: whoever else listens at the socket does not answer.
-func ask(ctx context.Context, client *containerd.Client, address string) (Info, error) {
+func ask(ctx context.Context, d *daemon, address string) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	v, err := client.Version(ctx)
+	version, revision, usable, err := d.ask(ctx)
 	if err != nil {
 		return Info{}, unavailable(err, "what listens at %s is not a containerd endpoint (%v)", address, err)
 	}
-	info := Info{Address: address, Version: v.Version, Revision: v.Revision}
-	plugins, err := client.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1")
-	if err != nil {
-		return Info{}, unavailable(err, "containerd at %s does not list its snapshotters: %v", address, err)
-	}
-	var usable []string
-	for _, p := range plugins.GetPlugins() {
-		if p.GetInitErr() == nil {
-			usable = append(usable, p.GetID())
-		}
-	}
+	info := Info{Address: address, Version: version, Revision: revision}
 	for _, s := range []string{overlayfs, native} {
 		if slices.Contains(usable, s) {
 			info.Snapshotter = s

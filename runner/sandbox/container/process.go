@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
+	containersapi "github.com/containerd/containerd/api/services/containers/v1"
+	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/core/snapshots"
-	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/errdefs"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -40,16 +40,12 @@ type Process struct {
 	id     string
 	limits Limits
 	stderr *tail
-	// kill signals the process, or with all set ends all it started.
-	signal func(ctx context.Context, sig syscall.Signal, all bool) error
-	// ended asks containerd for the end of the process.
-	ended func(ctx context.Context) (<-chan containerd.ExitStatus, error)
-	// remove deletes what is left once the process has ended.
-	remove func(ctx context.Context) error
-	io     cio.IO
-	pid    int
+	task   *task
 	group  string // the container's id, by which its cgroup is named
-	task   containerd.Task
+	// end kills the program with all it started; remove deletes what is left
+	// once it has ended.
+	end    func(ctx context.Context) error
+	remove func(ctx context.Context) error
 	plan   plan
 
 	// dead is closed when the program has ended, done when its output has been
@@ -133,14 +129,13 @@ func startError(spec *Spec, err error) error {
 // launch is a container on its way; undo takes back what has been done so far.
 type launch struct {
 	rt      *Runtime
-	client  *containerd.Client
+	daemon  *daemon
 	spec    *Spec
 	plan    plan
 	dirs    *dirs
-	record  containerd.Container
+	root    []mount.Mount
+	in      *input
 	process *Process
-	exit    <-chan containerd.ExitStatus
-	run     func(context.Context) error
 	undos   []func(context.Context) error
 }
 
@@ -184,7 +179,7 @@ const launchTime = 30 * time.Second
 // cgroups that nobody knows of. The caller is only not kept waiting.
 func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release func()) (_ *Process, err error) {
 	defer release()
-	l := &launch{rt: r, client: r.client, spec: spec}
+	l := &launch{rt: r, daemon: r.daemon, spec: spec}
 	l.plan = plan{spec: spec, image: img, id: "a" + strings.ToLower(rand.Text()), namespace: r.opts.Namespace, entry: r.opts.Entry, swap: countsSwap()}
 	defer func() {
 		if err != nil {
@@ -193,13 +188,13 @@ func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release
 	}()
 	ctx, cancel := context.WithTimeout(r.stopped, launchTime)
 	defer cancel()
-	for _, step := range []func(context.Context) error{l.prepare, l.create, l.task, l.start} {
+	for _, step := range []func(context.Context) error{l.prepare, l.create, l.enter, l.start} {
 		if err := caller.Err(); err != nil {
 			return nil, err
 		}
 		if err := step(ctx); err != nil {
 			if errdefs.IsNotFound(err) { // the image may have been removed since we looked
-				r.shelf.forget(spec.Image)
+				r.shelf.forget(img.key)
 			}
 			return nil, err
 		}
@@ -209,7 +204,7 @@ func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release
 	closed := r.closed
 	r.cleanups.Add(1) // Close waits for us, so the count is not 0
 	r.mu.Unlock()
-	go l.process.watch(l.exit)
+	go l.process.watch()
 	if closed {
 		l.process.Kill(0)
 		return nil, errClosed
@@ -246,95 +241,77 @@ func (l *launch) prepare(context.Context) error {
 }
 
 // create makes the snapshot and the container's record.
-func (l *launch) create(ctx context.Context) error {
-	id, snapshotter := l.plan.id, l.rt.info.Snapshotter
-	labels := map[string]string{labelOwner: l.rt.opts.Owner, labelRun: label(l.spec.Run), labelTool: label(l.spec.Tool)}
-	snapshot := map[string]string{labelOwner: l.rt.opts.Owner, labelRoot: time.Now().UTC().Format(time.RFC3339)}
-	if _, err := l.client.SnapshotService(snapshotter).Prepare(ctx, id, l.plan.image.parent, snapshots.WithLabels(snapshot)); err != nil {
+func (l *launch) create(ctx context.Context) (err error) {
+	id, owner := l.plan.id, l.rt.opts.Owner
+	labels := map[string]string{labelOwner: owner, labelRoot: time.Now().UTC().Format(time.RFC3339)}
+	if l.root, err = l.daemon.snapshots.Prepare(ctx, id, l.plan.image.parent, snapshots.WithLabels(labels)); err != nil {
 		return fmt.Errorf("its file system: %w", err)
 	}
-	l.onUndo(func(ctx context.Context) error { return l.client.SnapshotService(snapshotter).Remove(ctx, id) })
+	l.onUndo(func(ctx context.Context) error { return l.daemon.forget(ctx, id) })
 	runtime := l.spec.RuntimeClass
 	if runtime == "" {
 		runtime = defaultRuntime
 	}
-	c, err := l.client.NewContainer(ctx, id,
-		containerd.WithSnapshotter(snapshotter), containerd.WithSnapshot(id), containerd.WithImageName(l.plan.image.name),
-		containerd.WithRuntime(runtime, nil), containerd.WithSpec(l.plan.oci()), containerd.WithContainerLabels(labels))
-	if err != nil {
-		return err
-	}
-	l.onUndo(func(ctx context.Context) error { return c.Delete(ctx) })
-	l.record, l.process = c, l.rt.newProcess(id, l.spec)
+	l.process = l.rt.newProcess(id, l.spec)
 	l.process.group, l.process.plan = id, l.plan
-	l.process.remove = func(ctx context.Context) error { return c.Delete(ctx, containerd.WithSnapshotCleanup) }
-	return nil
+	return l.daemon.record(ctx, &containersapi.Container{
+		ID: id, Image: l.plan.image.name, Snapshotter: l.rt.info.Snapshotter, SnapshotKey: id,
+		Labels:  map[string]string{labelOwner: owner, labelRun: label(l.spec.Run), labelTool: label(l.spec.Tool)},
+		Runtime: &containersapi.Container_Runtime{Name: runtime},
+	}, l.plan.oci())
 }
 
 // defaultRuntime is runc by its shim.
 const defaultRuntime = "io.containerd.runc.v2"
 
 // label cuts a value to what containerd takes.
-func label(v string) string { return v[:min(len(v), 1024)] }
+func label(v string) string { return strings.ToValidUTF8(v[:min(len(v), 1024)], "") }
 
-// task creates the process, which waits to be started.
-func (l *launch) task(ctx context.Context) error {
-	in, err := newInput(l.spec)
-	if err != nil {
+// enter creates the process, which waits to be started.
+func (l *launch) enter(ctx context.Context) error {
+	p := l.process
+	var err error
+	if l.in, err = newInput(l.spec); err != nil {
 		return err
 	}
-	p := l.process
-	task, err := l.record.NewTask(ctx, in.creator(p, l.dirs.fifos()))
+	t, err := l.daemon.newTask(ctx, l.plan.id, l.root, l.in.creator(p, l.dirs.fifos()))
 	if l.plan.who.mapped { // bound by now, or never
 		if detachErr := detach(l.plan.workspace); err == nil {
 			err = detachErr
 		}
 	}
+	if t != nil {
+		l.onUndo(t.discard)
+	}
 	if err != nil {
 		return runtimeError(l.spec, err)
 	}
-	p.task, p.io, p.pid = task, task.IO(), int(task.Pid())
-	p.ended = task.Wait
-	p.signal = func(ctx context.Context, sig syscall.Signal, all bool) error {
-		if all {
-			return task.Kill(ctx, syscall.SIGKILL, containerd.WithKillAll)
-		}
-		return task.Kill(ctx, sig)
-	}
-	removeContainer := p.remove
+	p.task = t
+	p.end = func(ctx context.Context) error { return t.signal(ctx, syscall.SIGKILL, true) }
 	p.remove = func(ctx context.Context) error {
-		if _, err := task.Delete(ctx); err != nil && !errdefs.IsNotFound(err) {
+		if err := t.remove(ctx); err != nil {
 			return err
 		}
-		return removeContainer(ctx)
+		return l.daemon.forget(ctx, l.plan.id)
 	}
-	l.onUndo(func(ctx context.Context) error {
-		_, err := task.Delete(ctx, containerd.WithProcessKill)
-		return err
-	})
-	in.closeInput = func(ctx context.Context) error { return task.CloseIO(ctx, containerd.WithStdinCloser) }
-	if l.exit, err = task.Wait(l.rt.stopped); err != nil {
-		return err
-	}
-	if err := l.serve(ctx); err != nil {
-		return err
-	}
-	l.run = func(ctx context.Context) error {
-		defer in.started(l.rt, p)
-		return task.Start(ctx)
-	}
-	return nil
+	return l.serve(ctx)
 }
 
 // start lets the process go.
-func (l *launch) start(ctx context.Context) error { return runtimeError(l.spec, l.run(ctx)) }
+func (l *launch) start(ctx context.Context) error {
+	if err := l.process.task.start(ctx); err != nil {
+		return runtimeError(l.spec, err)
+	}
+	l.in.started(l.rt, l.process)
+	return nil
+}
 
 // serve opens the one address the program can reach, before the program runs.
 func (l *launch) serve(ctx context.Context) error {
 	if l.spec.Network != v1alpha1.NetworkProxy {
 		return nil
 	}
-	listener, err := listenIn(ctx, uint32(l.process.pid), proxyAddress)
+	listener, err := listenIn(ctx, uint32(l.process.task.pid), proxyAddress)
 	if err != nil {
 		return err
 	}
@@ -360,10 +337,7 @@ func (r *Runtime) proxy(serve func(context.Context, net.Listener), l net.Listene
 
 // runtimeError explains a shim that does not exist.
 func runtimeError(spec *Spec, err error) error {
-	if err == nil {
-		return nil
-	}
-	if spec.RuntimeClass != "" && (strings.Contains(err.Error(), "not installed") || strings.Contains(err.Error(), "invalid runtime name") || errdefs.IsNotFound(err)) {
+	if spec.RuntimeClass != "" && unknownRuntime(err) {
 		return reason.New(reason.IsolationUnavailable, "containerd has no runtime %q: %w", spec.RuntimeClass, err).
 			WithHint("install its shim beside containerd, or set spec.source.container.runtimeClass to a runtime that is there, or to nothing for runc")
 	}
@@ -382,7 +356,7 @@ func (r *Runtime) newProcess(id string, spec *Spec) *Process {
 func (p *Process) ID() string { return p.id }
 
 // PID is the program's process id as this host counts, that of agentctl-entry.
-func (p *Process) PID() int { return p.pid }
+func (p *Process) PID() int { return p.task.pid }
 
 // Done is closed when Wait would return.
 func (p *Process) Done() <-chan struct{} { return p.done }
@@ -398,9 +372,9 @@ func (p *Process) Wait() ExitInfo {
 func (p *Process) Stderr() string { return p.stderr.String() }
 
 // watch waits for the end, collects what can be known, and deletes.
-func (p *Process) watch(exit <-chan containerd.ExitStatus) {
+func (p *Process) watch() {
 	defer p.rt.cleanups.Done()
-	code, err := p.await(exit)
+	code, err := p.await()
 	close(p.dead)
 	p.drain()
 	p.exit = p.explain(code, err)
@@ -426,17 +400,12 @@ const (
 )
 
 // await returns the exit code. An error is one of the connection.
-func (p *Process) await(exit <-chan containerd.ExitStatus) (uint32, error) {
+func (p *Process) await() (uint32, error) {
 	var end time.Time
 	for {
-		var err error
-		select {
-		case status := <-exit:
-			if err = status.Error(); err == nil {
-				return status.ExitCode(), nil
-			}
-		case <-p.rt.stopped.Done():
-			return 0, errClosed
+		code, err := p.task.wait(p.rt.stopped)
+		if err == nil {
+			return code, nil
 		}
 		if end.IsZero() {
 			end = time.Now().Add(askAgainTime)
@@ -451,9 +420,6 @@ func (p *Process) await(exit <-chan containerd.ExitStatus) (uint32, error) {
 			t.Stop()
 			return 0, errClosed
 		}
-		if exit, err = p.ended(p.rt.stopped); err != nil {
-			return 0, err
-		}
 	}
 }
 
@@ -462,7 +428,7 @@ func (p *Process) await(exit <-chan containerd.ExitStatus) (uint32, error) {
 func (p *Process) drain() {
 	copied := make(chan struct{})
 	go func() {
-		p.io.Wait()
+		p.task.io.Wait()
 		close(copied)
 	}()
 	late := time.NewTimer(drainWait)
@@ -470,7 +436,7 @@ func (p *Process) drain() {
 	select {
 	case <-copied:
 	case <-late.C:
-		p.io.Cancel()
+		p.task.io.Cancel()
 		<-copied
 	}
 }
@@ -484,7 +450,7 @@ func (p *Process) Kill(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(p.rt.stopped, grace+killTime)
 	defer cancel()
 	if grace > 0 {
-		_ = p.signal(ctx, syscall.SIGTERM, false) // what has ended takes no signal
+		_ = p.task.signal(ctx, syscall.SIGTERM, false) // what has ended takes no signal
 		t := time.NewTimer(grace)
 		select {
 		case <-p.dead:
@@ -500,7 +466,7 @@ func (p *Process) Kill(grace time.Duration) {
 			p.killed = p.count()
 		}
 		p.mu.Unlock()
-		if err := p.signal(ctx, syscall.SIGKILL, true); err != nil && !errdefs.IsNotFound(err) && ctx.Err() == nil {
+		if err := p.end(ctx); err != nil && !errdefs.IsNotFound(err) && ctx.Err() == nil {
 			p.rt.opts.Log.Warn("a container does not take the signal to end", "id", p.id, "error", err)
 		}
 	}

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
+	containersapi "github.com/containerd/containerd/api/services/containers/v1"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
 
@@ -30,7 +29,7 @@ const sweepTime = 10 * time.Second
 func (r *Runtime) Sweep(ctx context.Context) (Swept, error) {
 	var swept Swept
 	var errs []error
-	client, err := r.connected(ctx)
+	d, err := r.connected(ctx)
 	var absent *reason.Error
 	switch {
 	case errors.As(err, &absent):
@@ -38,15 +37,15 @@ func (r *Runtime) Sweep(ctx context.Context) (Swept, error) {
 		return swept, err
 	default:
 		ctx := r.context(ctx)
-		n, err := r.sweepContainers(ctx, client)
+		n, err := r.sweepContainers(ctx, d)
 		swept.Containers = n
 		errs = append(errs, err)
-		swept.Snapshots, err = r.sweepSnapshots(ctx, client)
+		swept.Snapshots, err = r.sweepSnapshots(ctx, d)
 		errs = append(errs, err)
 	}
-	for _, d := range r.strays() {
-		if err := d.remove(); err != nil {
-			errs = append(errs, fmt.Errorf("sweep %s: %w", d.root, err))
+	for _, stray := range r.strays() {
+		if err := stray.remove(); err != nil {
+			errs = append(errs, fmt.Errorf("sweep %s: %w", stray.root, err))
 			continue
 		}
 		swept.Folders++
@@ -54,8 +53,8 @@ func (r *Runtime) Sweep(ctx context.Context) (Swept, error) {
 	return swept, errors.Join(errs...)
 }
 
-func (r *Runtime) sweepContainers(ctx context.Context, client *containerd.Client) (int, error) {
-	all, err := client.Containers(ctx)
+func (r *Runtime) sweepContainers(ctx context.Context, d *daemon) (int, error) {
+	all, err := d.containers.List(ctx, &containersapi.ListContainersRequest{})
 	if err != nil {
 		return 0, fmt.Errorf("list containers: %w", err)
 	}
@@ -65,9 +64,8 @@ func (r *Runtime) sweepContainers(ctx context.Context, client *containerd.Client
 		n    int
 		wg   sync.WaitGroup
 	)
-	for _, c := range all {
-		info, err := c.Info(ctx, containerd.WithoutRefreshedMetadata)
-		if err != nil || !gone(info.Labels[labelOwner]) {
+	for _, c := range all.GetContainers() {
+		if !gone(c.GetLabels()[labelOwner]) {
 			continue
 		}
 		release, err := r.slot(ctx)
@@ -77,12 +75,12 @@ func (r *Runtime) sweepContainers(ctx context.Context, client *containerd.Client
 		}
 		wg.Go(func() {
 			defer release()
-			err := discard(ctx, c)
-			removeGroups(r.opts.Namespace, c.ID())
+			err := d.discard(ctx, c.GetID())
+			removeGroups(r.opts.Namespace, c.GetID())
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				errs = append(errs, fmt.Errorf("sweep container %s: %w", c.ID(), err))
+				errs = append(errs, fmt.Errorf("sweep container %s: %w", c.GetID(), err))
 				return
 			}
 			n++
@@ -93,38 +91,19 @@ func (r *Runtime) sweepContainers(ctx context.Context, client *containerd.Client
 }
 
 // discard removes a container with its task and snapshot.
-func discard(ctx context.Context, c containerd.Container) error {
+func (d *daemon) discard(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
-	task, err := c.Task(ctx, nil)
-	if err != nil && !errdefs.IsNotFound(err) {
+	if err := (&task{daemon: d, container: id}).discard(ctx); err != nil {
 		return err
 	}
-	if err == nil {
-		ended, err := task.Wait(ctx)
-		if err == nil {
-			if err = task.Kill(ctx, syscall.SIGKILL, containerd.WithKillAll); err == nil {
-				select {
-				case <-ended:
-				case <-ctx.Done():
-				}
-			}
-		}
-		if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-	}
-	if err := c.Delete(ctx, containerd.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	return nil
+	return d.forget(ctx, id)
 }
 
 // sweepSnapshots removes those whose container was never recorded.
-func (r *Runtime) sweepSnapshots(ctx context.Context, client *containerd.Client) (int, error) {
-	service := client.SnapshotService(r.info.Snapshotter)
+func (r *Runtime) sweepSnapshots(ctx context.Context, d *daemon) (int, error) {
 	var stray []string
-	err := service.Walk(ctx, func(_ context.Context, info snapshots.Info) error {
+	err := d.snapshots.Walk(ctx, func(_ context.Context, info snapshots.Info) error {
 		if gone(info.Labels[labelOwner]) {
 			stray = append(stray, info.Name)
 		}
@@ -136,7 +115,7 @@ func (r *Runtime) sweepSnapshots(ctx context.Context, client *containerd.Client)
 	n := 0
 	var errs []error
 	for _, name := range stray {
-		if err := service.Remove(ctx, name); err != nil && !errdefs.IsNotFound(err) {
+		if err := d.snapshots.Remove(ctx, name); err != nil && !errdefs.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("sweep snapshot %s: %w", name, err))
 			continue
 		}
