@@ -116,11 +116,26 @@ func (r *Redactor) String(s string) string {
 	if r == nil || len(s) < r.window {
 		return s
 	}
-	b := []byte(s)
-	if out := r.Bytes(b); len(out) != len(b) || !bytes.Equal(out, b) {
-		return string(out)
+	if !r.within(s) {
+		return s
 	}
-	return s
+	return string(r.Bytes([]byte(s)))
+}
+
+// within says whether a form stands in s. It copies a piece at a time: an output
+// may have 10 MB, and next to none holds a secret.
+func (r *Redactor) within(s string) bool {
+	piece := make([]byte, min(len(s), max(64<<10, 2*r.longest)))
+	for {
+		n := copy(piece, s)
+		if _, _, ok := r.find(piece[:n], 0); ok {
+			return true
+		}
+		if n == len(s) {
+			return false
+		}
+		s = s[n-r.longest+1:] // a form that begins at the end of the piece
+	}
 }
 
 // open returns the first position of b from which on b is the beginning of a

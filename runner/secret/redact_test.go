@@ -178,3 +178,24 @@ func BenchmarkRedactStream(b *testing.B) {
 		s.Push(piece)
 	}
 }
+
+// A long text is looked through in pieces.
+func TestASecretBetweenTwoPiecesOfALongTextIsFound(t *testing.T) {
+	r := NewRedactor(NewValue("sk-0123456789abcdef"), NewValue(strings.Repeat("long secret ", 20)))
+	for _, secret := range []string{"sk-0123456789abcdef", strings.Repeat("long secret ", 20)} {
+		for at := 64<<10 - len(secret) - 2; at < 64<<10+2; at++ {
+			text := strings.Repeat(".", at) + secret + strings.Repeat(".", 100<<10)
+			got := r.String(text)
+			if strings.Contains(got, secret) || got != string(r.Bytes([]byte(text))) {
+				t.Fatalf("the secret at %d was not found", at)
+			}
+		}
+	}
+	clean := strings.Repeat("no secret here ", 20<<10)
+	if r.String(clean) != clean {
+		t.Error("a text without a secret was changed")
+	}
+	if allocated := testing.AllocsPerRun(5, func() { r.String(clean) }); allocated > 2 {
+		t.Errorf("%v allocations for a clean text", allocated)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
@@ -60,7 +61,8 @@ type Reply struct {
 	Dropped int64
 }
 
-// Blobs keep the full text of outputs that had to be cut.
+// Blobs keep the full text of outputs that had to be cut. PutBlob neither changes
+// the bytes nor holds on to them.
 type Blobs interface {
 	PutBlob(b []byte) (string, error)
 	GetBlob(id string) ([]byte, error)
@@ -257,7 +259,7 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 		}
 	}
 	if bytes > 0 {
-		id, err := r.Blobs.PutBlob([]byte(output))
+		id, err := r.Blobs.PutBlob(bytesOf(output))
 		if err != nil {
 			return nil, reason.New(reason.Internal, "keep the full output of tool %q: %w", d.Name, err)
 		}
@@ -280,6 +282,12 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 		result.Text += "\n" + note
 	}
 	return result, nil
+}
+
+// bytesOf are the bytes of a text themselves, not a copy: an output may have 10 MB,
+// and a blob is only read.
+func bytesOf(s string) []byte {
+	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // nobody writes to them
 }
 
 // function is the name of the tool inside its program.
