@@ -109,27 +109,40 @@ func (s *execServer) Call(ctx context.Context, req Request, _ func(string)) (Rep
 	return reply, nil
 }
 
+// suddenly is the length at which an output is given all the room it may need. To
+// grow by halves and copy each time takes more memory than the output itself.
+const suddenly = 256 << 10
+
 // capped keeps the beginning of what is written to it.
 type capped struct {
 	mu      sync.Mutex
-	buf     bytes.Buffer
+	text    strings.Builder
+	binary  bool
 	dropped int64
 }
 
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(p), maxExecOutput-c.buf.Len())
-	c.buf.Write(p[:n])
-	c.dropped += int64(len(p) - n)
+	kept := p[:min(len(p), maxExecOutput-c.text.Len())]
+	if need := c.text.Len() + len(kept); need > suddenly && need > c.text.Cap() {
+		c.text.Grow(maxExecOutput - c.text.Len())
+	}
+	c.text.Write(kept)
+	c.binary = c.binary || bytes.IndexByte(kept, 0) >= 0
+	c.dropped += int64(len(p) - len(kept))
 	return len(p), nil
 }
 
 func (c *capped) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if bytes.IndexByte(c.buf.Bytes(), 0) >= 0 {
-		return fmt.Sprintf("(binary output, %d bytes)", int64(c.buf.Len())+c.dropped)
+	s := c.text.String()
+	switch {
+	case c.binary:
+		return fmt.Sprintf("(binary output, %d bytes)", int64(len(s))+c.dropped)
+	case c.text.Cap() > 2*len(s)+suddenly: // the room must not outlive the need for it
+		return strings.Clone(s)
 	}
-	return c.buf.String()
+	return s
 }
