@@ -135,6 +135,10 @@ var rules = []rule{
 		reason: "heavy dependency behind one door: runner/sandbox/container",
 	},
 	{
+		from: []string{"ours"}, notFrom: []string{"./runner/image/..."}, to: []string{"github.com/google/go-containerregistry/..."},
+		reason: "heavy dependency behind one door: runner/image",
+	},
+	{
 		from: []string{"ours"}, notFrom: []string{"./runner/control/embedded/..."},
 		to:     []string{"k8s.io/apiserver/...", "k8s.io/apiextensions-apiserver/...", "go.etcd.io/etcd/..."},
 		reason: "heavy dependency behind one door: runner/control/embedded",
@@ -280,6 +284,8 @@ func TestRulesBite(t *testing.T) {
 		{"./runner/sandbox", "github.com/containerd/containerd/v2/client", "runner/sandbox/container"},
 		{"./runner/control", "go.etcd.io/etcd/server/v3/embed", "runner/control/embedded"},
 		{"./runner/journal", "sigs.k8s.io/controller-runtime/pkg/client", "controllers live"},
+		{"./runner/sandbox/container", "github.com/google/go-containerregistry/pkg/v1", "runner/image"},
+		{"./runner/image", "github.com/google/go-containerregistry/pkg/v1/remote", no},
 		{"./runner/journal", "os", no},
 	} {
 		got := forbidden(c.from, c.to)
