@@ -14,5 +14,6 @@
 //
 // The program is started by agentctl with the environment its manifest declares
 // and nothing else, in the workspace of the run. It answers calls until the run
-// ends; several calls may run at the same time.
+// ends; several calls may run at the same time. "agentctl plugin init" begins one,
+// "agentctl plugin test" tries whether it does what a run relies on.
 package sdk
