@@ -37,9 +37,13 @@ func inspect(file string) (kindOf, error) {
 		return kindOf{}, err
 	}
 	defer f.Close()
+	return inspectBytes(f)
+}
+
+func inspectBytes(f io.ReaderAt) (kindOf, error) {
 	head := make([]byte, maxShebang)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return kindOf{}, err
 	}
 	if line, ok := bytes.CutPrefix(head[:n], []byte("#!")); ok {
