@@ -35,9 +35,12 @@ type PluginProgram struct {
 	// Workspace is the folder it works in. Required.
 	Workspace string
 	// Isolation is None, which is the default because who tries a program has
-	// written it, or Sandbox: without network, and with the program's own folder and
-	// the workspace as all it sees of the host's files besides /usr.
+	// written it, or Sandbox: without network, and with the files that Command names,
+	// the workspace and Mounts as all it sees of the host's files besides /usr.
 	Isolation v1alpha1.IsolationLevel
+	// Mounts are files and folders that a program in a sandbox may read besides, as
+	// spec.isolation.mounts of a Tool.
+	Mounts []string
 }
 
 // What the conformance kit has found out.
@@ -117,6 +120,9 @@ func (p PluginProgram) prepare() (PluginProgram, error) {
 			return p, usage("environment variable %q is not of the form NAME=value", kv)
 		}
 	}
+	if len(p.Mounts) > 0 && p.Isolation != v1alpha1.IsolationSandbox {
+		return p, usage("mounts are for isolation level Sandbox: at None a program sees everything")
+	}
 	folder, err := filepath.Abs(p.Workspace)
 	if err != nil {
 		return p, usage("workspace %s: %w", p.Workspace, err)
@@ -137,29 +143,30 @@ func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
 	default:
 		return nil, nil, usage("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
 	}
-	d := tool.Definition{Name: tried, Spec: v1alpha1.ToolSpec{
+	d := tool.Definition{Name: p.name(), Spec: v1alpha1.ToolSpec{
 		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: p.Command}}, WorkspaceAccess: v1alpha1.AccessReadWrite,
 		Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
 	}}
-	for _, word := range p.Command {
-		beside := v1alpha1.Mount{Path: filepath.Dir(word), Access: v1alpha1.MountReadOnly}
-		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() && filepath.IsAbs(word) && !slices.Contains(d.Spec.Isolation.Mounts, beside) {
-			d.Spec.Isolation.Mounts = append(d.Spec.Isolation.Mounts, beside)
+	for _, path := range p.Mounts {
+		whole, err := filepath.Abs(path)
+		if err != nil {
+			return nil, nil, usage("mount %s: %w", path, err)
 		}
+		d.Spec.Isolation.Mounts = append(d.Spec.Isolation.Mounts, v1alpha1.Mount{Path: whole, Access: v1alpha1.MountReadOnly})
 	}
 	profiles, err := tool.Profiles([]tool.Definition{d}, tool.Place{Workspace: p.Workspace})
 	if err != nil {
 		return nil, nil, err
 	}
 	launcher := sandbox.New(sandbox.Options{})
-	if err := launcher.Require(filepath.Base(p.Command[0]), p.Isolation, v1alpha1.NetworkNone); err != nil {
+	if err := launcher.Require(d.Name, p.Isolation, v1alpha1.NetworkNone); err != nil {
 		return nil, nil, errors.Join(err, launcher.Close())
 	}
-	return launcher, profiles[tried], nil
+	return launcher, profiles[d.Name], nil
 }
 
-// tried is the name of a tool that has none yet.
-const tried = "tried"
+// name is what a tool is called that has no name yet.
+func (p PluginProgram) name() string { return filepath.Base(p.Command[0]) }
 
 func (p PluginProgram) start(held *spec.Profile) sandbox.Spec {
 	return sandbox.Spec{Argv: p.Command, Env: tool.HeldEnvironment(held, p.Env), Dir: p.Workspace, Profile: held}
@@ -168,16 +175,17 @@ func (p PluginProgram) start(held *spec.Profile) sandbox.Spec {
 // exec starts an Exec program for one call, as a run does.
 func (p PluginProgram) exec(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
 	pool := tool.NewPool(tool.PoolOptions{Launcher: launcher})
-	pool.Dir, pool.Env = p.Workspace, map[string][]string{tried: p.Env}
+	name := p.name()
+	pool.Dir, pool.Env = p.Workspace, map[string][]string{name: p.Env}
 	if held != nil {
-		pool.Profiles = map[string]*spec.Profile{tried: held}
+		pool.Profiles = map[string]*spec.Profile{name: held}
 	}
-	d := &tool.Definition{Name: tried, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}}
+	d := &tool.Definition{Name: name, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}}
 	server, err := pool.Serve(ctx, d)
 	if err != nil {
 		return tool.Reply{}, err
 	}
-	reply, err := server.Call(ctx, tool.Request{Tool: tried, Args: args, Call: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
+	reply, err := server.Call(ctx, tool.Request{Tool: name, Args: args, Call: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
 	return reply, errors.Join(err, pool.Close())
 }
 

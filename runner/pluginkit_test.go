@@ -169,6 +169,7 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 		"no program is named":         call(PluginCallOptions{}),
 		"not of the form NAME=value":  call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Env: []string{"=x"}, Workspace: full}}),
 		"tried at None or Sandbox":    call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full, Isolation: "Container"}}),
+		"mounts are for isolation":    call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full, Mounts: []string{"/usr"}}}),
 		"is not a folder":             call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: filepath.Join(full, "mine")}}),
 		"arguments are no JSON objec": call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
 	} {

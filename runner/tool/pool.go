@@ -329,7 +329,7 @@ func startHint(path string) string {
 	} else if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
 		return "the file cannot be run: make it executable (chmod +x), or name the program in spec.source.plugin.command of the Tool"
 	}
-	return "run the program by hand to see what it says; a tool plugin is made with the SDK in plugins/sdk"
+	return "try it with agentctl plugin test " + path + " --isolation Sandbox; in a sandbox it sees its own file, /usr, and what spec.isolation.mounts of the Tool names"
 }
 
 func (g *program) wait(ctx context.Context) (*started, error) {

@@ -30,6 +30,7 @@ type pluginFlags struct {
 	env       []string
 	workspace string
 	isolation choice
+	mounts    []string
 }
 
 func (f *pluginFlags) add(cmd *cobra.Command, workspace string) {
@@ -38,6 +39,7 @@ func (f *pluginFlags) add(cmd *cobra.Command, workspace string) {
 	f.isolation = newChoice(string(v1alpha1.IsolationNone), string(v1alpha1.IsolationSandbox))
 	cmd.Flags().Var(&f.isolation, "isolation", "level at which the program is started: "+f.isolation.list())
 	_ = cmd.RegisterFlagCompletionFunc("isolation", f.isolation.complete) // fails only for a flag that is not there
+	cmd.Flags().StringArrayVar(&f.mounts, "mount", nil, "`path` that the program may read in a sandbox besides its own file and /usr; may be repeated")
 	cmd.Flags().StringVar(&f.workspace, "workspace", "", "`folder` the program works in (default "+workspace+")")
 	_ = cmd.MarkFlagDirname("workspace") // fails only for a flag that is not there
 }

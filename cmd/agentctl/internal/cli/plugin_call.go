@@ -101,7 +101,7 @@ func (o *pluginCallOptions) runPluginCall(parent context.Context, words []string
 
 // program is what the flags and words name.
 func (f *pluginFlags) program(command []string) runner.PluginProgram {
-	p := runner.PluginProgram{Command: command, Env: f.env, Exec: f.exec, Workspace: f.workspace, Isolation: v1alpha1.IsolationLevel(f.isolation.value)}
+	p := runner.PluginProgram{Command: command, Env: f.env, Exec: f.exec, Workspace: f.workspace, Isolation: v1alpha1.IsolationLevel(f.isolation.value), Mounts: f.mounts}
 	if p.Workspace == "" {
 		p.Workspace = "."
 	}

@@ -40,7 +40,7 @@ broken. 2: the command line is wrong. 8: this host gives no sandbox. 130, 143:
 stopped by a signal.`,
 		Example: `  agentctl plugin test ./bin/greet
   agentctl plugin test ./bin/greet --call 'greet={"name": "you"}' --slow 'greet={"name": "you", "wait": 60}'
-  agentctl plugin test ./bin/greet --isolation Sandbox
+  agentctl plugin test ./tools/greet.py --isolation Sandbox --mount tools
   agentctl plugin test -o junit -- python3 tools/main.py > report.xml
   agentctl plugin test --exec ./count.sh --call '{"file": "/dev/null"}'`,
 		Args: func(_ *cobra.Command, args []string) error {
