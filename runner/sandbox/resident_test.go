@@ -718,11 +718,11 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 	if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
 		t.Fatal(err)
 	}
-	real, err := net.Listen("unix", p.hostDir+"/real")
+	socket, err := net.Listen("unix", p.hostDir+"/real")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = real.Close() }()
+	defer func() { _ = socket.Close() }()
 	_, path, err := p.PluginToHost("unix", p.socketDir+"/real")
 	if err != nil || filepath.Dir(path) != r.dir.dir {
 		t.Fatalf("path %q, %v", path, err)
