@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -88,6 +89,17 @@ func (c *client) Write(b []byte) (int, error) {
 
 // CloseWrite says that nothing more will be sent.
 func (c *client) CloseWrite() error { return closeWrite(c.Conn) }
+
+// lingerTime is what http.Server gives a client to read a last answer.
+const lingerTime = 500 * time.Millisecond
+
+// linger lets the program read what it was told: to close a socket while bytes
+// of it are unread throws away what is on the way to it.
+func (c *client) linger() {
+	_ = c.CloseWrite()
+	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.Copy(io.Discard, io.LimitReader(c, maxHead))
+}
 
 // Close ends the connection and what it carries, once.
 func (c *client) Close() error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
@@ -124,6 +125,9 @@ func plainDial(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		if op.Timeout() {
 			return errors.New("no answer in time")
+		}
+		if call, ok := errors.AsType[*os.SyscallError](op.Err); ok {
+			return call.Err
 		}
 		return op.Err
 	}

@@ -420,3 +420,24 @@ func TestEndOfServeCutsAndTellsWhatIsOpen(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestProgramsShowWhyATunnelIsRefused: Go's client, as many others, shows the
+// words of the status line and nothing of the body.
+func TestProgramsShowWhyATunnelIsRefused(t *testing.T) {
+	c := through(t, serve(t, newWorld(""), Options{Allow: []string{"api.example.com:443"}}))
+	for url, want := range map[string]string{
+		"https://evil.test/":       `NetworkDenied: evil.test:443 not in spec.network.allow of tool "fetch"`,
+		"https://api.example.com/": "NetworkFailed: api.example.com:443: connect to 93.184.216.34:443: connection refused",
+	} {
+		resp, err := c.Get(url)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want something with %q", url, err, want)
+		}
+	}
+	if got := phrase("a\r\nb: ü\x00"); got != "a??b: ??" {
+		t.Errorf("got %q", got)
+	}
+}

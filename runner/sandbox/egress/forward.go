@@ -47,7 +47,7 @@ func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *
 			dropProxyHeaders(resp.Header)
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.refuse(c, w, k, err) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.refuse(c, w, r.Method, k, err) },
 	}
 	// A program that has said everything may close its half and listen on. What
 	// ends the request is the answer, the limits, or the end of the connection.

@@ -39,7 +39,7 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		k, _ := c.begun(r.Context(), t, Pattern{})
 		c.use(k)
-		s.refuse(c, w, k, s.proxy.denied(t))
+		s.refuse(c, w, r.Method, k, s.proxy.denied(t))
 		return
 	}
 	if r.Method == http.MethodConnect {
@@ -90,11 +90,11 @@ func (s *session) malformed(c *client, w http.ResponseWriter, r *http.Request, e
 	s.proxy.opts.OnConnection(event.EgressConnection{
 		Tools: s.proxy.opts.Tools, Host: clip(r.Host), Decision: message.Deny, Rule: "malformed request: " + err.Error(),
 	})
-	answer(w, http.StatusBadRequest, "BadRequest: "+err.Error())
+	answer(c, w, r.Method, http.StatusBadRequest, "BadRequest: "+err.Error())
 }
 
 // refuse answers a request that failed on the way to its server.
-func (s *session) refuse(c *client, w http.ResponseWriter, k *connection, err error) {
+func (s *session) refuse(c *client, w http.ResponseWriter, method string, k *connection, err error) {
 	status, text := http.StatusBadGateway, fmt.Sprintf("NetworkFailed: %s: %v", k.target, err)
 	if e, ok := errors.AsType[*deniedError](err); ok {
 		k.deny(e)
@@ -105,18 +105,40 @@ func (s *session) refuse(c *client, w http.ResponseWriter, k *connection, err er
 	if c.carried() == k {
 		c.use(nil) // tells the record before the program reads the answer
 	}
-	answer(w, status, text)
+	answer(c, w, method, status, text)
 }
 
 // answer writes a line for people. The connection ends with it: what follows on
 // it was written in the hope of another answer.
-func answer(w http.ResponseWriter, status int, text string) {
+//
+// The program behind a CONNECT shows the words of the status line, if anything,
+// and never the body: there the text stands in both.
+func answer(c *client, w http.ResponseWriter, method string, status int, text string) {
+	if method == http.MethodConnect {
+		if _, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			body := text + "\n"
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, phrase(text), len(body), body)
+			c.linger()
+		}
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Connection", "close")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintln(w, text) //nolint:gosec // plain text and said so; who does not want to read it need not
+}
+
+// phrase is a text that can stand in a status line.
+func phrase(text string) string {
+	const most = 400
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text[:min(len(text), most)])
 }
 
 // names writes the tools of a network as in an error text.

@@ -15,7 +15,7 @@ import (
 func (s *session) tunnel(ctx context.Context, c *client, w http.ResponseWriter, k *connection) {
 	conn, to, err := s.proxy.dial(ctx, k.target)
 	if err != nil {
-		s.refuse(c, w, k, err)
+		s.refuse(c, w, http.MethodConnect, k, err)
 		return
 	}
 	up, err := k.take(conn, to)
@@ -24,7 +24,7 @@ func (s *session) tunnel(ctx context.Context, c *client, w http.ResponseWriter, 
 	}
 	hijacked, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		s.refuse(c, w, k, err)
+		s.refuse(c, w, http.MethodConnect, k, err)
 		return
 	}
 	_ = hijacked.SetDeadline(time.Time{}) // that of the request's head
