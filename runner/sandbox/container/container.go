@@ -35,7 +35,7 @@ type Options struct {
 	// Namespace inside containerd. Default DefaultNamespace.
 	Namespace string
 	// StateDir is an absolute folder; pipes, sockets and generated files lie in a
-	// folder of this process below it. Required.
+	// folder of this runtime below it. Required.
 	StateDir string
 	// Entry is the path of agentctl-entry. Required, static and absolute.
 	Entry string
@@ -127,11 +127,12 @@ func (r *Runtime) connected(ctx context.Context) (*daemon, error) {
 		return nil, err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	closed, d := r.closed, r.daemon
+	r.mu.Unlock()
+	if closed {
 		return nil, errClosed
 	}
-	return r.daemon, nil
+	return d, d.revive(ctx, r.opts.Address)
 }
 
 // slot waits for leave to create a container.
@@ -148,7 +149,7 @@ func (r *Runtime) slot(ctx context.Context) (release func(), err error) {
 const closeTime = 2 * time.Second
 
 // Close kills what still runs, waits at most 2 s for deletions, and removes the
-// folder of this process. An error says what is left; a later Sweep finds it.
+// folders of this runtime. An error says what is left; a later Sweep finds it.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	if r.closed {

@@ -30,6 +30,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -92,6 +93,22 @@ func dial(address string) (*daemon, error) {
 	}
 	d.diff = applier
 	return d, nil
+}
+
+// revive sees to it that a connection which broke off is tried again now: gRPC
+// would wait, and fail every call until then, though the daemon may be back.
+func (d *daemon) revive(ctx context.Context, address string) error {
+	if d.conn.GetState() != connectivity.TransientFailure {
+		return nil
+	}
+	if err := knock(ctx, address); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	d.conn.ResetConnectBackoff()
+	d.conn.WaitForStateChange(ctx, connectivity.TransientFailure)
+	return nil
 }
 
 // use picks the snapshotter.

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,7 @@ import (
 	"syscall"
 )
 
-// dirs are the folders of one process: pipes, sockets, mounts and generated
+// dirs are the folders of one runtime: pipes, sockets, mounts and generated
 // files. They carry the owner in their name, by which a sweep finds them.
 type dirs struct {
 	root    string
@@ -19,12 +20,12 @@ type dirs struct {
 // maxSocketFolder is the longest folder in which a plugin's socket still fits
 // into the 107 bytes of its address, with the two folders and the name that
 // plugins/host and go-plugin put below it.
-const maxSocketFolder = 45
+const maxSocketFolder = 49
 
 // folderPrefix begins the name of folders outside the state folder.
-const folderPrefix = "agentc-"
+const folderPrefix = "ac-"
 
-// folders makes the folders of this process when they are first needed.
+// folders makes the folders of this runtime when they are first needed.
 func (r *Runtime) folders() (*dirs, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,21 +35,22 @@ func (r *Runtime) folders() (*dirs, error) {
 	if r.closed {
 		return nil, errClosed
 	}
-	d := &dirs{root: filepath.Join(r.opts.StateDir, "containers", r.opts.Owner)}
+	name := r.opts.Owner + "-" + strings.ToLower(rand.Text()[:4]) // a process may have several runtimes
+	d := &dirs{root: filepath.Join(r.opts.StateDir, "containers", name)}
 	d.sockets = filepath.Join(d.root, "s")
 	if len(d.sockets) > maxSocketFolder {
-		d.sockets = filepath.Join(os.TempDir(), folderPrefix+r.opts.Owner)
+		d.sockets = filepath.Join(os.TempDir(), folderPrefix+name)
 	}
 	if len(d.sockets) > maxSocketFolder {
-		d.sockets = filepath.Join("/tmp", folderPrefix+r.opts.Owner)
+		d.sockets = filepath.Join("/tmp", folderPrefix+name)
+	}
+	if err := os.MkdirAll(filepath.Dir(d.root), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folders of containers: %w", err)
 	}
 	for _, dir := range []string{d.root, d.fifos(), d.mounts(), d.etc(), d.sockets} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := os.Mkdir(dir, 0o700); err != nil { // never one that is there already
 			return nil, fmt.Errorf("make the folders of containers: %w", err)
 		}
-	}
-	if err := owned(d.sockets); err != nil {
-		return nil, err
 	}
 	r.dirs = d
 	return d, nil
@@ -58,7 +60,7 @@ func (d *dirs) fifos() string  { return filepath.Join(d.root, "f") }
 func (d *dirs) mounts() string { return filepath.Join(d.root, "m") }
 func (d *dirs) etc() string    { return filepath.Join(d.root, "e") }
 
-// owned refuses a folder in /tmp that somebody else made first under our name.
+// owned refuses a folder in /tmp that somebody else made under such a name.
 func owned(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

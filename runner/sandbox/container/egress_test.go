@@ -36,6 +36,7 @@ func allowing(host string, ended chan<- struct{}) func(context.Context, net.List
 }
 
 func TestAProgramReachesTheProxyAndNothingElse(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	ended := make(chan struct{})
 	out, info := output(t, r, container.Spec{
@@ -53,6 +54,7 @@ func TestAProgramReachesTheProxyAndNothingElse(t *testing.T) {
 }
 
 func TestTheNetworkOfTheHostHasToBeDeclared(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestEveryEndIsReportedAsWhatItWas(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	for name, c := range map[string]struct {
 		reason string
@@ -44,6 +45,7 @@ func TestEveryEndIsReportedAsWhatItWas(t *testing.T) {
 }
 
 func TestTheLastLinesOfACrashAreKeptAndHarmless(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	p, err := r.Start(t.Context(), container.Spec{Image: shared.layout, Argv: []string{"/tool", "exit", "5"}})
 	if err != nil {
@@ -57,6 +59,7 @@ func TestTheLastLinesOfACrashAreKeptAndHarmless(t *testing.T) {
 }
 
 func TestAKillEndsEverythingInTheContainer(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	for name, c := range map[string]struct {
 		argv  []string
@@ -104,6 +107,7 @@ func inNamespace(name string) []string {
 }
 
 func TestAFloodIsDrainedThoughNobodyReads(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	n := 0
 	for name, spec := range map[string]container.Spec{
@@ -136,6 +140,7 @@ type counter struct{ n *int }
 func (c counter) Write(b []byte) (int, error) { *c.n += len(b); return len(b), nil }
 
 func TestACancelledStartLeavesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t, alone(t), func(o *container.Options) { o.Log = slog.New(slog.NewTextHandler(t.Output(), nil)) })
 	if err := r.Pull(t.Context(), shared.layout); err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func workspace(t testing.TB, uid int) string {
 }
 
 func TestAProgramIsContained(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	in := look(t, r, container.Spec{}, "write:/etc/passwd", "write:/new", "write:/tool", "write:/tmp/new", "read:/proc/interrupts", "write:/proc/sys/kernel/hostname",
 		"write:/proc/irq/default_smp_affinity", "write:/sys/kernel/profiling", "write:/sys/fs/cgroup/cgroup.procs", "mount:", "unshare:", "mknod:/tmp/disk", "setid:", "read:/run/agentctl/env",
@@ -163,6 +164,7 @@ func (s signal) Write(b []byte) (int, error) {
 }
 
 func TestADeclaredVariableIsNowhereOnDisk(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	const canary = "canary-6f1d9c"
 	p := waiting(t, r, container.Spec{Env: []string{"TOKEN=" + canary}})
@@ -201,6 +203,7 @@ func TestADeclaredVariableIsNowhereOnDisk(t *testing.T) {
 }
 
 func TestAWorkspaceIsSeenAsDeclared(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	for name, c := range map[string]struct {
 		reason string
@@ -255,6 +258,7 @@ func TestAWorkspaceIsSeenAsDeclared(t *testing.T) {
 }
 
 func TestNoProgramLeavesASetuidFileOfRoot(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	dir := workspace(t, 0)
 	in := look(t, r, container.Spec{Workspace: dir, Access: v1alpha1.AccessReadWrite}, "setuid:"+dir+"/a", "setuidopen:"+dir+"/b", "write:"+dir+"/c")
@@ -269,6 +273,7 @@ func TestNoProgramLeavesASetuidFileOfRoot(t *testing.T) {
 }
 
 func TestOtherMountsAreSeenUnderTheirOwnPath(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	dir := workspace(t, nobody)
 	tmp := filepath.Dir(dir)
@@ -289,6 +294,7 @@ func TestOtherMountsAreSeenUnderTheirOwnPath(t *testing.T) {
 const nobody = 65534
 
 func TestWhatWouldUndoTheContainmentIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	for name, c := range map[string]struct {
 		spec container.Spec

@@ -41,6 +41,7 @@ func runIn(t testing.TB, h *container.Held, x container.Exec) (string, container
 }
 
 func TestProgramsByCallGetArgumentsAndGiveResults(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t, alone(t))
 	h := held(t, r, container.Spec{Argv: []string{"/tool", "echo", "TOKEN", "CALL", "FROM_IMAGE"}, Env: []string{"TOKEN=declared"}})
 	var wg sync.WaitGroup
@@ -67,6 +68,7 @@ func TestProgramsByCallGetArgumentsAndGiveResults(t *testing.T) {
 }
 
 func TestProgramsByCallEndAsTheyDo(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	h := held(t, r, container.Spec{Argv: []string{"/tool", "echo"}, Limits: container.Limits{Memory: 96 << 20}})
 	for _, c := range []struct {
@@ -89,6 +91,7 @@ func TestProgramsByCallEndAsTheyDo(t *testing.T) {
 }
 
 func TestAKillOfOneCallLeavesTheOthers(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	h := held(t, r, container.Spec{Argv: []string{"/tool", "wait"}})
 	begin := func(argv ...string) *container.Process {
@@ -146,6 +149,7 @@ func TestAKillOfOneCallLeavesTheOthers(t *testing.T) {
 }
 
 func TestACallOfAHeldContainerIsContained(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	dir := workspace(t, 0)
 	h := held(t, r, container.Spec{Argv: []string{"/tool", "inside", "write:" + dir + "/new", "write:/new", "mount:", "dial:1.1.1.1:80"}, Workspace: dir, Access: v1alpha1.AccessReadWrite})

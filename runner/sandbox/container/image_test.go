@@ -73,6 +73,7 @@ func runs(t testing.TB, r *container.Runtime, ref string) {
 }
 
 func TestAnImageOfARegistryIsFetchedOnce(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	server, ref := pushed(t, other(t, t.Name()))
 	var wg sync.WaitGroup
@@ -95,6 +96,7 @@ func TestAnImageOfARegistryIsFetchedOnce(t *testing.T) {
 }
 
 func TestAnImageOfALayoutNeedsNoRegistry(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	folder := filepath.Join(t.TempDir(), "folder")
 	ref, err := writeLayout(folder, other(t, t.Name()))
@@ -120,6 +122,7 @@ func TestAnImageOfALayoutNeedsNoRegistry(t *testing.T) {
 }
 
 func TestOfAnIndexTheImageForThisMachineIsTaken(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	foreign, err := mutate.Config(empty.Image, v1.Config{Cmd: []string{"/none"}})
 	if err != nil {
@@ -153,6 +156,7 @@ func TestOfAnIndexTheImageForThisMachineIsTaken(t *testing.T) {
 }
 
 func TestAnImageThatCannotBeHadIsExplained(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	_, ref := pushed(t, shared.image)
 	zero := "@sha256:" + strings.Repeat("0", 64)
@@ -208,6 +212,7 @@ func TestAnImageThatCannotBeHadIsExplained(t *testing.T) {
 }
 
 func TestAPullThatIsGivenUpIsNotTheAnswerOfAnother(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	_, ref := pushed(t, other(t, t.Name()))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -278,6 +283,7 @@ func FuzzReference(f *testing.F) {
 }
 
 func TestALayoutThatIsWrongIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	sum := strings.Repeat("ab", 32)
 	zero := "@sha256:" + sum

@@ -109,6 +109,7 @@ func withoutRoot(t *testing.T) {
 }
 
 func TestADaemonWithoutOverlay(t *testing.T) {
+	t.Parallel()
 	needs(t)
 	d, err := containerdtest.Start(containerdtest.NoOverlay)
 	if err != nil {
@@ -131,6 +132,7 @@ func TestADaemonWithoutOverlay(t *testing.T) {
 }
 
 func TestADaemonThatIsRestartedLosesNothing(t *testing.T) {
+	t.Parallel()
 	needs(t)
 	d, err := containerdtest.Start()
 	if err != nil {

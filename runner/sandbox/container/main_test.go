@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	imagelayout "github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"go.uber.org/goleak"
 
 	"agentctl.dev/agentctl/runner/sandbox/container"
@@ -155,10 +155,7 @@ func imageOf(files map[string]string, command []string) (v1.Image, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }, tarball.WithCompressionLevel(1))
-	if err != nil {
-		return nil, err
-	}
+	layer := static.NewLayer(b.Bytes(), types.OCIUncompressedLayer) // to compress takes longer than to copy
 	img, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return nil, err

@@ -33,10 +33,11 @@ func owner(pid int) (string, error) {
 }
 
 // gone says whether an owner is certainly no more. One of another process
-// namespace cannot be judged from here while its boot lasts.
+// namespace cannot be judged from here while its boot lasts. What follows the
+// name, as in that of a folder, is not looked at.
 func gone(owner string) bool {
 	part := strings.Split(owner, "-")
-	if len(part) != 4 {
+	if len(part) < 4 {
 		return false // not a name of ours: not ours to sweep
 	}
 	pid, err := strconv.ParseInt(part[2], base, 32)

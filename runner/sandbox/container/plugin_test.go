@@ -93,6 +93,7 @@ func call(t testing.TB, p *host.Plugin, tool string, args any, timeout time.Dura
 }
 
 func TestACrashOfAPluginIsReportedAsWhatItWas(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t)
 	p := begin(t, r, container.Spec{Limits: container.Limits{Memory: 96 << 20}})
 	_, err := call(t, p, "large", map[string]int{"bytes": 1 << 30}, time.Minute)
@@ -103,6 +104,7 @@ func TestACrashOfAPluginIsReportedAsWhatItWas(t *testing.T) {
 }
 
 func TestPluginsThatDoNotStartAreExplained(t *testing.T) {
+	t.Parallel()
 	r := newRuntime(t, alone(t))
 	dir, err := r.SocketDir()
 	if err != nil {

@@ -37,6 +37,7 @@ func TestAnAddressIsTheFlagsTheVariablesOrTheUsualOne(t *testing.T) {
 }
 
 func TestAMissingContainerdIsExplained(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("/tmp", "cts-")
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +93,7 @@ func TestAMissingContainerdIsExplained(t *testing.T) {
 
 // TestASocketThatLetsUsNotInIsExplained runs itself as nobody.
 func TestASocketThatLetsUsNotInIsExplained(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("TEST_AS_NOBODY") != "" {
 		r, err := container.New(container.Options{Address: os.Getenv("TEST_AS_NOBODY"), StateDir: "/tmp", Entry: "/entry"})
 		if err != nil {
