@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
@@ -65,6 +66,9 @@ func newBox(t *testing.T, o sandbox.Options) *box {
 		dir = f.Value.String()
 	}
 	o.Helper = exe
+	if err := sandbox.New(o).Require("x", v1alpha1.IsolationSandbox, v1alpha1.NetworkNone); err != nil {
+		t.Skip(err)
+	}
 	b := &box{sandbox.New(o), t, spec.Mount{Source: dir, Target: counted, Writable: true}}
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
@@ -105,7 +109,7 @@ func (b *box) sh(p spec.Profile, script string) string {
 // end ends a sandbox so that what its helper did counts.
 func (b *box) end(p spec.Profile) {
 	b.t.Helper()
-	b.sh(p, "touch "+asked+"; sleep 10")
+	_, _ = b.run(sandbox.Spec{Argv: []string{"/bin/sh", "-c", "touch " + asked + "; sleep 10"}, Profile: &p}) // it ends under the program
 }
 
 func TestASandboxIsWhatItsProfileSays(t *testing.T) {
@@ -136,7 +140,8 @@ func TestASandboxIsWhatItsProfileSays(t *testing.T) {
 		Workspace: ws, Access: spec.AccessReadWrite, Network: spec.NetworkProxy,
 		Mounts:   []spec.Mount{{Source: "/etc/hostname", Target: "/opt/name", NoExec: true, Optional: true}, {Source: "/no/such", Optional: true}},
 		ReadOnly: []string{ws + "/deep/fixed"}, Masked: []string{ws + "/deep/secret", ws + "/secrets", ws + "/absent"},
-		Limits: spec.Limits{Memory: 256 << 20, Pids: 100, CPU: 1000, Scratch: 4 << 20},
+		// So much, for the helper is this test, and the race detector is generous.
+		Limits: spec.Limits{Memory: 64 << 30, Pids: 100, CPU: 1000, Scratch: 4 << 20},
 	}
 	got := b.sh(p, "cd "+ws+`; cat <>/dev/tcp/127.0.0.1/3128; cat deep/fixed; touch deep/fixed; cat deep/secret; ls secrets; touch new ~/x /tmp/x && echo written
 		echo $PWD; hostname; grep -c . /etc/resolv.conf; ls /; setsid sleep 100 & disown; sleep 0.01`)

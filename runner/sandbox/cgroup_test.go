@@ -71,6 +71,7 @@ func TestTheOwnGroupIsFound(t *testing.T) {
 // TestASandboxLivesInItsGroup uses a setting that every group has, whatever
 // controllers this machine hands down.
 func TestASandboxLivesInItsGroup(t *testing.T) {
+	needed(t)
 	places := groupPlaces()
 	var l spec.Limits
 	g := newGroup(places, []knob{{"none", "cgroup.max.descendants", "0", func(*spec.Limits) {}}}, &l)

@@ -15,7 +15,7 @@ import (
 const leastAttempts = 130
 
 func TestNothingEscapesASandbox(t *testing.T) {
-	list, err := launcher(t).Escape(t.Context())
+	list, err := sandboxed(t).Escape(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestWhatALevelLeavesOpen(t *testing.T) {
 			defer out.close()
 			targets := out.targets
 			targets.Fixed, targets.Masked, targets.Inside = nil, nil, false
-			l := launcher(t)
+			l := sandboxed(t)
 			p := c.profile(targets.Workspace)
 			open := slices.Clone(c.open)
 			if p != nil && p.Network == spec.NetworkHost && l.probe().Landlock < 6 {
@@ -90,7 +90,7 @@ func TestUnprotectedFilesAreOpen(t *testing.T) {
 	defer out.close()
 	ws := out.targets.Workspace
 	targets := spec.Targets{Workspace: ws, Fixed: []string{ws + "/.git/config"}, Masked: []string{ws + "/.env"}}
-	list, err := launcher(t).attempt(t.Context(), &spec.Profile{Workspace: ws, Access: spec.AccessReadWrite}, targets)
+	list, err := sandboxed(t).attempt(t.Context(), &spec.Profile{Workspace: ws, Access: spec.AccessReadWrite}, targets)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -104,6 +105,24 @@ func beARunner(p *spec.Profile) {
 	}
 	fmt.Println(last.PID())
 	last.Wait()
+}
+
+// missing says why this host gives no sandbox.
+var missing = sync.OnceValue(func() string { return New(Options{}).probe().Missing })
+
+// needed skips a test of sandboxes on a host that gives none.
+func needed(t testing.TB) {
+	t.Helper()
+	if why := missing(); why != "" {
+		t.Skip("this host gives no sandbox: " + why)
+	}
+}
+
+// sandboxed is a launcher on a host that gives sandboxes.
+func sandboxed(t testing.TB) *Launcher {
+	t.Helper()
+	needed(t)
+	return launcher(t)
 }
 
 func launcher(t testing.TB) *Launcher {

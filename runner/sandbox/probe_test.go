@@ -18,6 +18,7 @@ import (
 )
 
 func TestTheProbeIsKeptUntilTheNextBoot(t *testing.T) {
+	needed(t)
 	state := workspace(t)
 	file := filepath.Join(state, "cache", "sandbox-probe.json")
 	l := New(Options{State: state})
@@ -88,6 +89,7 @@ func TestAHelperThatIsNoneIsNamed(t *testing.T) {
 }
 
 func TestProbeNamesEachPart(t *testing.T) {
+	needed(t)
 	found := map[string]Control{}
 	for _, c := range launcher(t).Probe(t.Context()) {
 		found[c.Name] = c
@@ -110,6 +112,7 @@ func TestProbeNamesEachPart(t *testing.T) {
 // TestAHostWithoutUserNamespaces is such a host: a user namespace of its own in
 // which no further one can be made.
 func TestAHostWithoutUserNamespaces(t *testing.T) {
+	needed(t)
 	cmd := exec.CommandContext(t.Context(), self(t), "be-without-namespaces")
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{

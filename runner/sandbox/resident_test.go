@@ -61,7 +61,7 @@ func read(t testing.TB, path string) string {
 
 func TestASandboxedProgramIsAProgram(t *testing.T) {
 	t.Setenv("AGENTCTL_TEST_SECRET", "must not leak")
-	l := launcher(t)
+	l := sandboxed(t)
 	p := &spec.Profile{}
 	out, errs, exit := run(t, l, Spec{Argv: sh("cat; echo err >&2; pwd; exit 3"), Dir: "/usr", Env: []string{"PATH=/usr/bin:/bin"}, Stdin: strings.NewReader("in\n"), Profile: p})
 	if out != "in\n/usr\n" || errs != "err\n" || exit != (ExitInfo{Code: 3}) {
@@ -87,7 +87,7 @@ func TestASandboxedProgramIsAProgram(t *testing.T) {
 }
 
 func TestStartInASandboxSaysWhatIsWrong(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	write(t, dir+"/garbage", "\x00\x01garbage")
 	write(t, dir+"/orphan", "#!/no/such/interpreter\n")
@@ -125,7 +125,7 @@ func TestStartInASandboxSaysWhatIsWrong(t *testing.T) {
 const inside = "readlink /proc/self/ns/pid"
 
 func TestEqualProfilesShareASandbox(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	of := func(s Spec) string {
 		out, errs, exit := run(t, l, s)
@@ -152,7 +152,7 @@ func TestEqualProfilesShareASandbox(t *testing.T) {
 }
 
 func TestManyStartInOneSandbox(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
@@ -169,7 +169,7 @@ func TestManyStartInOneSandbox(t *testing.T) {
 }
 
 func TestTheWorkspaceIsSeenAsDeclared(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	other := workspace(t)
 	write(t, dir+"/file", "content\n")
@@ -215,7 +215,7 @@ func TestTheHostIsNotSeen(t *testing.T) {
 	write(t, os.Getenv("HOME")+"/.netrc", "secret")
 	s := shell(&spec.Profile{}, "ls -A $HOME; ls /; hostname; ps -e | wc -l")
 	s.Env = append(s.Env, "HOME="+os.Getenv("HOME"))
-	out, errs, _ := run(t, launcher(t), s)
+	out, errs, _ := run(t, sandboxed(t), s)
 	for _, hidden := range []string{".netrc", "srv", "boot", "media", "\nsys", "work"} {
 		if strings.Contains(out, hidden) {
 			t.Errorf("%q is seen:\n%s", hidden, out)
@@ -227,7 +227,7 @@ func TestTheHostIsNotSeen(t *testing.T) {
 }
 
 func TestProtectedPathsCannotBeChangedOrRead(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	p := &spec.Profile{Workspace: dir, Access: spec.AccessReadWrite}
 	out, _, _ := run(t, l, shell(p, "echo stands")) // before the files are there
@@ -269,7 +269,7 @@ func TestProtectedPathsCannotBeChangedOrRead(t *testing.T) {
 }
 
 func TestProtectDoesNotFollowLinksOutOfTheWorkspace(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	p := &spec.Profile{Workspace: dir, Access: spec.AccessReadWrite}
 	run(t, l, shell(p, "cd "+dir+" && mkdir real && echo x > real/config && ln -s real .git && ln -s real/config config"))
@@ -282,7 +282,7 @@ func TestProtectDoesNotFollowLinksOutOfTheWorkspace(t *testing.T) {
 }
 
 func TestProtectTakesManyPaths(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	var masked []string
 	for i := range 1500 {
@@ -302,7 +302,7 @@ func TestProtectTakesManyPaths(t *testing.T) {
 }
 
 func TestDaemonsInASandboxDieWithTheirProgram(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	p := &spec.Profile{}
 	var out buffer
 	keeper := shell(p, "echo up; exec sleep 300") // another program, which must live on
@@ -346,7 +346,7 @@ func TestDaemonsInASandboxDieWithTheirProgram(t *testing.T) {
 }
 
 func TestStraysDieWithTheLastProgram(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	p := &spec.Profile{}
 	var out buffer
 	s := shell(p, `setsid sh -c 'ulimit -R 1000000 2>/dev/null; (sleep 300 &) ; exit' ; (setsid sh -c 'exec sleep 301' &); echo up`)
@@ -362,7 +362,7 @@ func TestStraysDieWithTheLastProgram(t *testing.T) {
 }
 
 func TestKillInASandboxAsksFirst(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	var out buffer
 	s := shell(&spec.Profile{}, `trap 'echo bye; exit 5' TERM; echo 1; while :; do sleep 0.01; done`)
 	s.Stdout = &out
@@ -378,7 +378,7 @@ func TestKillInASandboxAsksFirst(t *testing.T) {
 }
 
 func TestAFreshSandboxEndsWithItsProgram(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	s := shell(&spec.Profile{}, "(setsid sleep 300 &); exit 4")
 	s.Fresh = true
 	if _, _, exit := run(t, l, s); exit.Code != 4 {
@@ -392,7 +392,7 @@ func TestAFreshSandboxEndsWithItsProgram(t *testing.T) {
 }
 
 func TestAKilledSandboxTakesItsProgramsAlongAndTheNextOneStands(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	p := &spec.Profile{}
 	proc, err := l.Start(t.Context(), shell(p, "sleep 300"))
 	if err != nil {
@@ -411,6 +411,7 @@ func TestAKilledSandboxTakesItsProgramsAlongAndTheNextOneStands(t *testing.T) {
 }
 
 func TestCloseEndsEverySandbox(t *testing.T) {
+	needed(t)
 	l := New(Options{})
 	var ps []*Process
 	for i := range 4 {
@@ -436,7 +437,7 @@ func TestCloseEndsEverySandbox(t *testing.T) {
 }
 
 func TestAStartInASandboxCanBeGivenUp(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.Start(ctx, shell(&spec.Profile{}, "true")); !errors.Is(err, context.Canceled) {
@@ -461,7 +462,7 @@ func marked(marker string) (n int) {
 func TestNobodyOutlivesAKilledRunner(t *testing.T) {
 	marker := filepath.Base(workspace(t)) + strconv.Itoa(os.Getpid()) + t.Name()
 	var out buffer
-	r, err := launcher(t).Start(t.Context(), Spec{
+	r, err := sandboxed(t).Start(t.Context(), Spec{
 		Argv: []string{self(t), "be-a-sandboxed-runner", marker}, Dir: "/", Stdout: &out, Stderr: &out,
 		Env: []string{"PATH=/usr/bin:/bin", "AGENTCTL_LIBEXEC=" + os.Getenv("AGENTCTL_LIBEXEC"), "TMPDIR=" + t.TempDir()},
 	})
@@ -492,6 +493,7 @@ func waitFor(t *testing.T, ok func() bool, what func() string) {
 }
 
 func TestAHundredStartsLeaveNothing(t *testing.T) {
+	needed(t)
 	temp := workspace(t)
 	count := func() (fds, mounts, folders int) {
 		list, _ := os.ReadDir("/proc/self/fd")
@@ -524,6 +526,7 @@ func TestAHundredStartsLeaveNothing(t *testing.T) {
 }
 
 func TestFoldersOfKilledRunnersAreSwept(t *testing.T) {
+	needed(t)
 	temp := workspace(t)
 	home := scratchHome(temp)
 	dead, other := filepath.Join(home, scratchName+"dead"), filepath.Join(home, "other")
@@ -569,7 +572,7 @@ func TestAFolderOfSomebodyElseIsNotTrusted(t *testing.T) {
 }
 
 func TestACheckedProgramIsTheOneThatWasChecked(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	script, binary := dir+"/script", dir+"/binary"
 	write(t, script, "#!/bin/sh\necho checked $1; cat $0 >/dev/null && echo readable\n")
@@ -596,7 +599,7 @@ func TestACheckedProgramIsTheOneThatWasChecked(t *testing.T) {
 
 // A program that can write to its own file could plant itself on the host.
 func TestAProgramCannotRewriteItself(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	tool := dir + "/tool"
 	write(t, tool, read(t, "/bin/sh"))
@@ -614,7 +617,7 @@ func TestAProgramCannotRewriteItself(t *testing.T) {
 }
 
 func TestLimitsAreInForceOrNamed(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	p := &spec.Profile{Limits: spec.Limits{Memory: 128 << 20, Pids: 20, CPU: 500, Files: 64, FileSize: 1 << 20, Scratch: 1 << 20}}
 	for name, c := range map[string]struct{ script, want string }{
 		"files":     {"ulimit -n", "64"},
@@ -657,6 +660,7 @@ func TestLimitsAreInForceOrNamed(t *testing.T) {
 }
 
 func TestTheProxyIsServedFromOutside(t *testing.T) {
+	needed(t)
 	served := make(chan string, 8)
 	l := New(Options{Serve: func(ctx context.Context, ln net.Listener, p *spec.Profile) {
 		stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
@@ -697,7 +701,7 @@ func TestTheProxyIsServedFromOutside(t *testing.T) {
 }
 
 func TestLoopbackWorksInsideAnEmptyNetwork(t *testing.T) {
-	out, errs, _ := run(t, launcher(t), Spec{
+	out, errs, _ := run(t, sandboxed(t), Spec{
 		Argv: []string{"/bin/bash", "-c", `(exec 3<>/dev/tcp/127.0.0.1/1) 2>&1; (exec 3<>/dev/tcp/192.0.2.1/80) 2>&1; cat /proc/net/dev | wc -l`},
 		Env:  []string{"PATH=/usr/bin:/bin"}, Profile: &spec.Profile{},
 	})
@@ -708,7 +712,7 @@ func TestLoopbackWorksInsideAnEmptyNetwork(t *testing.T) {
 
 // A program inside could put a link in the place of a socket that was checked.
 func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	s := Spec{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Profile: &spec.Profile{}, Stdout: io.Discard, Stderr: io.Discard}
 	r, err := l.house(t.Context(), &s)
 	if err != nil {
@@ -747,7 +751,7 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 
 func TestPluginsInASandbox(t *testing.T) {
 	t.Setenv("AGENTCTL_TEST_SECRET", "must not leak")
-	l := launcher(t)
+	l := sandboxed(t)
 	command := []string{self(t), "serve-fixtures"}
 	env := []string{"DECLARED=yes", "PATH=/usr/bin:/bin"}
 	p := &spec.Profile{Mounts: []spec.Mount{{Source: command[0]}}}

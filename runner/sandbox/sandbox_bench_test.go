@@ -14,6 +14,7 @@ import (
 // BenchmarkSandboxColdStart is a plugin from nothing to its first answer: in a
 // sandbox of its own, and without one.
 func BenchmarkSandboxColdStart(b *testing.B) {
+	needed(b)
 	for name, profile := range map[string]*spec.Profile{"plain": nil, "sandbox": {}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -39,7 +40,7 @@ func BenchmarkSandboxColdStart(b *testing.B) {
 func BenchmarkCommandInResidentSandbox(b *testing.B) {
 	for name, profile := range map[string]*spec.Profile{"plain": nil, "sandbox": {}} {
 		b.Run(name, func(b *testing.B) {
-			l := launcher(b)
+			l := sandboxed(b)
 			one := func() {
 				p, err := l.Start(b.Context(), Spec{Argv: []string{"/usr/bin/true"}, Dir: "/", Stdout: io.Discard, Stderr: io.Discard, Profile: profile})
 				if err != nil {
@@ -60,7 +61,7 @@ func BenchmarkCommandInResidentSandbox(b *testing.B) {
 // BenchmarkFreshSandbox is a command in a sandbox of its own, from nothing to
 // nothing: the price of isolation.fresh.
 func BenchmarkFreshSandbox(b *testing.B) {
-	l := launcher(b)
+	l := sandboxed(b)
 	for b.Loop() {
 		p, err := l.Start(b.Context(), Spec{Argv: []string{"/usr/bin/true"}, Dir: "/", Profile: &spec.Profile{}, Fresh: true})
 		if err != nil {

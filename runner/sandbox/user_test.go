@@ -24,6 +24,7 @@ const lane = "Sandbox|Escape|LevelLeaves|Unprotected|Protect|Probe|Profile|Proxy
 // which is how most people run agents.
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
+	needed(t)
 	if os.Getuid() != 0 {
 		t.Skip("these tests are run by a user who is not root")
 	}
@@ -61,6 +62,7 @@ func TestAsAnotherUser(t *testing.T) {
 // TestRootsToolsAreTheOwnersOfTheWorkspace is a run by root on the files of
 // somebody else, in a folder that nobody else may enter.
 func TestRootsToolsAreTheOwnersOfTheWorkspace(t *testing.T) {
+	needed(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root can run on files of others")
 	}
@@ -74,7 +76,7 @@ func TestRootsToolsAreTheOwnersOfTheWorkspace(t *testing.T) {
 	if err := os.Chmod(home, 0o700); err != nil { //nolint:gosec // it is a folder
 		t.Fatal(err)
 	}
-	l := launcher(t)
+	l := sandboxed(t)
 	p := &spec.Profile{Workspace: ws, Access: spec.AccessReadWrite, ReadOnly: []string{ws + "/.git/config"}, Masked: []string{ws + "/.env"}, Limits: spec.Limits{Pids: 20}}
 	s := shell(p, "exec 2>&1; cd "+ws+` && id && id -un && touch new ~/x /tmp/x && stat -c '%u:%g' new ~/x; cat .env; echo x >> .git/config
 		for i in $(seq 40); do sleep 1 & done; echo forked`)
