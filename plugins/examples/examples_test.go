@@ -125,8 +125,19 @@ func TestPythonExampleKeepsEveryPromise(t *testing.T) {
 
 func TestNodeExampleKeepsEveryPromise(t *testing.T) {
 	t.Parallel()
-	modules := installed(t, "node")
+	dir := nodeProject(t)
 	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conforms(t, "my-tool", []string{"PATH=" + filepath.Dir(node) + ":/usr/bin:/bin"}, filepath.Join(dir, "main.js"))
+}
+
+// nodeProject writes the example with the modules it needs.
+func nodeProject(t *testing.T) string {
+	t.Helper()
+	modules := installed(t, "node")
+	_, err := exec.LookPath("node")
 	if _, lost := os.Stat(filepath.Join(modules, "@grpc", "grpc-js")); err != nil || lost != nil {
 		missing(t, "Node with @grpc/grpc-js and @grpc/proto-loader")
 	}
@@ -134,7 +145,50 @@ func TestNodeExampleKeepsEveryPromise(t *testing.T) {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	conforms(t, "my-tool", []string{"PATH=" + filepath.Dir(node) + ":/usr/bin:/bin"}, filepath.Join(dir, "main.js"))
+	return dir
+}
+
+// arguments are held against schemas alike in every language.
+const arguments = `[
+	[true,  {"type": "object"}, {}], [false, {"type": "object"}, []], [false, {"type": "object"}, null],
+	[true,  {"type": "integer"}, 5], [true, {"type": "integer"}, 5.0], [false, {"type": "integer"}, 5.5], [false, {"type": "integer"}, true],
+	[true,  {"type": "number"}, 1.5], [false, {"type": "number"}, "1"], [false, {"type": "boolean"}, 0],
+	[true,  {"type": ["string", "null"]}, null], [false, {"type": ["string", "null"]}, 1], [true, {}, 1], [true, {"type": "other"}, 1],
+	[true,  {"enum": ["a"]}, "a"], [false, {"enum": ["a"]}, "b"],
+	[false, {"required": ["a"]}, {}], [true, {"required": ["a"]}, {"a": null}], [false, {"required": ["toString"]}, {}],
+	[false, {"additionalProperties": false}, {"a": 1}], [true, {"additionalProperties": true}, {"a": 1}],
+	[false, {"properties": {}, "additionalProperties": false}, {"constructor": 1}],
+	[false, {"properties": {"a": {"type": "array", "items": {"type": "string"}}}}, {"a": ["x", 1]}],
+	[true,  {"properties": {"a": {"type": "array", "items": {"type": "string"}}}}, {"a": ["x", "1"]}]
+]`
+
+func TestPythonHoldsArgumentsAgainstTheSchema(t *testing.T) {
+	t.Parallel()
+	program, env := python(t)
+	c := exec.CommandContext(t.Context(), program, "-c", `
+import json, sys, toolserver
+for want, schema, value in json.load(sys.stdin):
+    if (toolserver.misfit(schema, value) is None) != want:
+        print(schema, value, "fits:", not want)`)
+	c.Dir, c.Env = "python", append(append(os.Environ(), env...), "PYTHONDONTWRITEBYTECODE=1")
+	c.Stdin = strings.NewReader(arguments)
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestNodeHoldsArgumentsAgainstTheSchema(t *testing.T) {
+	t.Parallel()
+	dir := nodeProject(t)
+	c := exec.CommandContext(t.Context(), "node", "-e", `
+const { misfit } = require('./toolserver')
+for (const [want, schema, value] of JSON.parse(require('fs').readFileSync(0))) {
+  if (!misfit(schema, value) !== want) console.log(schema, value, 'fits:', !want)
+}`)
+	c.Dir, c.Stdin = dir, strings.NewReader(arguments)
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // The copies of the protocol in the examples are what their programs speak.

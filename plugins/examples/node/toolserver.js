@@ -120,6 +120,7 @@ const kinds = {
   array: Array.isArray,
   string: (v) => typeof v === 'string',
   boolean: (v) => typeof v === 'boolean',
+  null: (v) => v === null,
   integer: Number.isInteger,
   number: Number.isFinite
 }
@@ -130,7 +131,8 @@ const kinds = {
  * caller may not have.
  */
 function misfit (schema, value, where = 'the arguments') {
-  if (kinds[schema.type] && !kinds[schema.type](value)) return `${where}: want ${schema.type}`
+  const types = [].concat(schema.type ?? [])
+  if (types.length && !types.some((type) => !kinds[type] || kinds[type](value))) return `${where}: want ${types.join(' or ')}`
   if (schema.enum && !schema.enum.includes(value)) return `${where}: want one of ${schema.enum}`
   if (isObject(value)) {
     const known = schema.properties || {}
@@ -201,7 +203,12 @@ class Service {
       await call.output(text)
       text = ''
     }
-    const metadata = result.metadata === undefined ? '' : JSON.stringify(result.metadata)
+    let metadata = ''
+    try {
+      metadata = JSON.stringify(result.metadata) ?? ''
+    } catch (e) { // losing it must not lose the result
+      console.error('metadata of a result dropped:', e)
+    }
     await write({
       result: {
         text, is_error: Boolean(result.code), code: result.code || '', title: result.title || '', writes: Boolean(result.writes),
@@ -222,9 +229,9 @@ class Service {
     } catch (e) {
       return { text: `arguments of ${tool.name}: ${e.message}`, code: 'schema' }
     }
-    const wrong = misfit(tool.parameters, args)
-    if (wrong) return { text: `arguments of ${tool.name}: ${wrong}`, code: 'schema' }
     try {
+      const wrong = misfit(tool.parameters, args)
+      if (wrong) return { text: `arguments of ${tool.name}: ${wrong}`, code: 'schema' }
       const result = await tool.run(call, args)
       return isObject(result) ? result : { text: result === undefined ? '' : String(result) }
     } catch (e) {
@@ -289,4 +296,4 @@ function serve (...tools) {
   process.on('SIGINT', end)
 }
 
-module.exports = { serve, ToolError, Nobody, Cancelled }
+module.exports = { serve, misfit, ToolError, Nobody, Cancelled }

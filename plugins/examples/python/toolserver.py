@@ -139,16 +139,31 @@ class Call:
             w.put(None)
 
 
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+KINDS = {
+    "object": lambda v: isinstance(v, dict),
+    "array": lambda v: isinstance(v, list),
+    "string": lambda v: isinstance(v, str),
+    "boolean": lambda v: isinstance(v, bool),
+    "null": lambda v: v is None,
+    "number": is_number,
+    "integer": lambda v: is_number(v) and v == int(v),
+}
+
+
 def misfit(schema, value, where="the arguments"):
     """Says what is wrong with a value, or None.
 
     It knows the words that tools use most. agentctl has held the arguments
     against the whole schema before; another caller may not have.
     """
-    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
-    kind = schema.get("type")
-    if kind in kinds and (not isinstance(value, kinds[kind]) or (isinstance(value, bool) and kind != "boolean")):
-        return f"{where}: want {kind}"
+    kinds = schema.get("type", [])
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    if kinds and not any(KINDS.get(kind, lambda _: True)(value) for kind in kinds):
+        return f"{where}: want {' or '.join(kinds)}"
     if "enum" in schema and value not in schema["enum"]:
         return f"{where}: want one of {schema['enum']}"
     if isinstance(value, dict):
@@ -252,10 +267,10 @@ class Service:
             args = json.loads(request.args_json)
         except ValueError as e:
             return Result(f"arguments of {tool.name}: {e}"), "schema"
-        wrong = misfit(tool.parameters, args)
-        if wrong:
-            return Result(f"arguments of {tool.name}: {wrong}"), "schema"
         try:
+            wrong = misfit(tool.parameters, args)
+            if wrong:
+                return Result(f"arguments of {tool.name}: {wrong}"), "schema"
             result = tool.run(call, args)
         except Cancelled:
             return Result(), call.code or "cancelled"
@@ -270,7 +285,11 @@ class Service:
         if len(result.text) > MAX_CHUNK or call._kept + len(result.text.encode()) > call._limit:
             call.output(result.text)
             result.text = ""
-        metadata = b"" if result.metadata is None else json.dumps(result.metadata).encode()
+        try:
+            metadata = b"" if result.metadata is None else json.dumps(result.metadata).encode()
+        except (TypeError, ValueError) as e:  # losing it must not lose the result
+            print("metadata of a result dropped:", e, file=sys.stderr)
+            metadata = b""
         return pb.CallEvent(
             result=pb.Result(
                 text=result.text, is_error=bool(code), code=code, title=result.title,
