@@ -441,3 +441,56 @@ func TestProgramsShowWhyATunnelIsRefused(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestManyAtOnce: what many programs do at once is told completely, and nothing
+// of one is counted for another.
+func TestManyAtOnce(t *testing.T) {
+	_, addr := server(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // answers while it listens
+		_, _ = io.Copy(w, r.Body)
+	})
+	w := newWorld(addr)
+	proxy := serve(t, w, Options{Allow: []string{"*.example.com:80", "*.example.com:443"}})
+	const programs, requests = 24, 10
+	var all sync.WaitGroup
+	for n := range programs {
+		all.Go(func() {
+			c := through(t, proxy)
+			defer c.CloseIdleConnections()
+			said := strings.Repeat(string(rune('a'+n)), 1000+n)
+			for i := range requests {
+				host := []string{"api", "www"}[i/5] // two servers, one after the other
+				resp, err := c.Post("http://"+host+".example.com/", "text/plain", strings.NewReader(said))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				heard, err := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err != nil || string(heard) != said {
+					t.Errorf("program %d heard %.20q…, %v", n, heard, err)
+				}
+				if resp, err := c.Get("http://evil.test/"); err != nil || resp.StatusCode != http.StatusForbidden {
+					t.Errorf("got %v, %v", resp, err)
+				} else {
+					_ = resp.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	allowed, denied := map[string]int64{}, 0
+	for _, e := range w.wait(t, programs*(requests+2)) {
+		if e.Decision == message.Deny {
+			denied++
+			continue
+		}
+		allowed[e.Host] += e.Received
+		if e.Error != "" {
+			t.Errorf("got %+v", e)
+		}
+	}
+	if least := int64(programs * requests / 2 * 1000); denied != programs*requests || allowed["api.example.com"] < least || allowed["www.example.com"] < least {
+		t.Errorf("%d refused, received %v", denied, allowed)
+	}
+}

@@ -53,6 +53,9 @@ func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *
 	// ends the request is the answer, the limits, or the end of the connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
+	// A server may answer before it has heard everything; what it has not heard
+	// must not be thrown away then.
+	_ = http.NewResponseController(w).EnableFullDuplex() // our server can
 	proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 

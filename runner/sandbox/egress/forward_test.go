@@ -221,3 +221,46 @@ func TestUpgradeGoesToTheJudgedServer(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 }
+
+func TestServerMayAnswerWhileItListens(t *testing.T) {
+	_, addr := server(t, func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		_ = rc.EnableFullDuplex()
+		b := make([]byte, 16)
+		for {
+			n, err := r.Body.Read(b)
+			_, _ = w.Write(b[:n])
+			_ = rc.Flush()
+			if err != nil {
+				return
+			}
+		}
+	})
+	body, say := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.example.com/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan struct{})
+	go func() {
+		_, _ = io.WriteString(say, "first")
+		<-first // the answer to it has been read
+		_, _ = io.WriteString(say, "second")
+		_ = say.Close()
+	}()
+	resp, err := through(t, serve(t, newWorld(addr), Options{Allow: []string{"*:80"}})).Do(req)
+	if err != nil {
+		close(first)
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b := make([]byte, 5)
+	_, err = io.ReadFull(resp.Body, b)
+	close(first)
+	if err != nil || string(b) != "first" {
+		t.Fatalf("got %q, %v", b, err)
+	}
+	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "second" {
+		t.Errorf("got %q, %v", rest, err)
+	}
+}
