@@ -3,9 +3,13 @@
 package sandbox
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
@@ -103,5 +107,96 @@ func TestUnprotectedFilesAreOpen(t *testing.T) {
 	}
 	if len(list) < 10 {
 		t.Errorf("only %d attempts", len(list))
+	}
+}
+
+// swaps is how often a folder and a link change places.
+const swaps = 100_000
+
+// swapLinks lets a folder of the workspace and a link to the outside change
+// places as fast as it can, and reads a file through them all the while.
+func swapLinks(ws string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range swaps {
+			if err := unix.Renameat2(unix.AT_FDCWD, ws+"/dir", unix.AT_FDCWD, ws+"/link", unix.RENAME_EXCHANGE); err != nil {
+				fmt.Println("swap:", err)
+				return
+			}
+		}
+	}()
+	found := map[string]int{}
+	for {
+		for _, name := range []string{"/dir/file", "/link/file"} {
+			b, err := os.ReadFile(ws + name)
+			if err != nil {
+				b = []byte("nothing")
+			}
+			found[string(b)]++
+		}
+		select {
+		case <-done:
+			fmt.Println(found["inside"] > 0, found["nothing"] > 0, found["outside"])
+			return
+		default:
+		}
+	}
+}
+
+func TestSwappedLinksLeadNowhere(t *testing.T) {
+	l := sandboxed(t)
+	ws, outside := workspace(t), workspace(t)
+	write(t, ws+"/dir/file", "inside")
+	write(t, outside+"/file", "outside")
+	if err := os.Symlink(outside, ws+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{Argv: []string{self(t), "swap-links", ws}, Dir: "/"}
+	if out, errs, _ := run(t, l, s); !strings.HasPrefix(out, "true false ") || strings.HasSuffix(out, " 0\n") {
+		t.Fatalf("without a sandbox: %q (%s), want reads outside: the race must be one", out, errs)
+	}
+	s.Profile = &spec.Profile{Workspace: ws, Access: spec.AccessReadWrite}
+	if out, errs, _ := run(t, l, s); out != "true true 0\n" {
+		t.Errorf("in the sandbox: %q (%s), want reads inside, and nothing where the link leads", out, errs)
+	}
+}
+
+// A program that swaps a folder for a link, while a file in it is being masked,
+// ends with the file masked or with an error, never with a mask elsewhere.
+func TestMasksAreNotLedAstray(t *testing.T) {
+	l := sandboxed(t)
+	ws := workspace(t)
+	write(t, ws+"/dir/secret", "secret\n")
+	write(t, ws+"/other/secret", "other\n")
+	p := &spec.Profile{Workspace: ws, Access: spec.AccessReadWrite}
+	var out buffer
+	swapper := shell(p, "cd "+ws+"; echo up; while :; do mv -T dir real && ln -sfn other dir; rm -f dir; mv -T real dir; done 2>/dev/null")
+	swapper.Stdout = &out
+	proc, err := l.Start(t.Context(), swapper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return out.String() != "" }, func() string { return "it does not swap" })
+	masked := false
+	for range 200 {
+		if err := l.residents[key(&proc.guest.resident.profile)].protect(t.Context(), protection{masked: []string{ws + "/dir/secret"}}); err != nil {
+			continue
+		}
+		got, _, _ := run(t, l, shell(p, "cat "+ws+"/other/secret"))
+		if got != "other\n" {
+			t.Fatalf("the mask lies on another file: %q", got)
+		}
+		if got, _, _ := run(t, l, shell(p, "grep -c dir/secret /proc/self/mountinfo")); got != "0\n" {
+			masked = true
+			break
+		}
+	}
+	proc.Kill(0)
+	if got, _, _ := run(t, l, shell(p, "cat "+ws+"/dir/secret "+ws+"/real/secret")); masked && strings.Contains(got, "secret") {
+		t.Errorf("masked, but read: %q", got)
+	}
+	if !masked {
+		t.Error("it was never masked, so nothing was shown")
 	}
 }

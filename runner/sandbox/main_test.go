@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		beARunner(&spec.Profile{})
 	case "be-without-namespaces":
 		beWithoutNamespaces()
+	case "swap-links":
+		swapLinks(os.Args[2])
 	default:
 		remove, err := buildHelper()
 		if err != nil {
