@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // eavesdropper is a server that keeps the bytes of each connection and answers
@@ -237,6 +238,9 @@ func TestServerMayAnswerWhileItListens(t *testing.T) {
 		}
 	})
 	body, say := io.Pipe()
+	// A client waits for its body, whatever has become of the request.
+	late := time.AfterFunc(10*time.Second, func() { _ = body.CloseWithError(io.ErrUnexpectedEOF) })
+	defer late.Stop()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.example.com/", body)
 	if err != nil {
 		t.Fatal(err)
