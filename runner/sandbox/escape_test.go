@@ -145,6 +145,7 @@ func swapLinks(ws string) {
 }
 
 func TestSwappedLinksLeadNowhere(t *testing.T) {
+	t.Parallel()
 	l := sandboxed(t)
 	ws, outside := workspace(t), workspace(t)
 	write(t, ws+"/dir/file", "inside")

@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 	case "swap-links":
 		swapLinks(os.Args[2])
 	default:
+		// No program of any test may see it.
+		if err := os.Setenv("AGENTCTL_TEST_SECRET", "must not leak"); err != nil {
+			panic(err)
+		}
 		remove, err := buildHelper()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

