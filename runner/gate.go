@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
@@ -70,12 +71,19 @@ func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationL
 	return host
 }
 
+// keepsToItself says whether a tool that is held reaches and changes nothing but
+// the files of the run.
+func keepsToItself(d *tool.Definition) bool {
+	writes := slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool { return m.Access == v1alpha1.MountReadWrite })
+	return d.Spec.Network.Mode == v1alpha1.NetworkNone && !writes
+}
+
 // judged is what a policy knows about a tool on a host that gives some level.
 func judged(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
 	t := policy.Tool{
 		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: d.Parameters, Digest: d.Digest(),
-		Contained: level(d, host) != v1alpha1.IsolationNone && d.Spec.Network.Mode == v1alpha1.NetworkNone && files == v1alpha1.StrategyCopy,
+		Contained: level(d, host) != v1alpha1.IsolationNone && keepsToItself(d) && files == v1alpha1.StrategyCopy,
 	}
 	if b := d.Spec.Source.Builtin; b != nil {
 		t.Builtin = b.Name

@@ -6,7 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/tool"
 )
 
 func TestAResumedRunRemembersWhatWasJudged(t *testing.T) {
@@ -25,5 +27,40 @@ func TestAResumedRunRemembersWhatWasJudged(t *testing.T) {
 	calls, denials := judgedBefore(v)
 	if diff := cmp.Diff(map[string]int{"bash": 2, "read": 1}, calls); diff != "" || denials != 2 {
 		t.Errorf("%d denials, calls (-want +got):\n%s", denials, diff)
+	}
+}
+
+func TestWhatCountsAsContained(t *testing.T) {
+	define := func(change func(*v1alpha1.ToolSpec)) *tool.Definition {
+		d := &tool.Definition{Name: "x", Spec: v1alpha1.ToolSpec{
+			Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"x"}}}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
+			Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone},
+		}}
+		change(&d.Spec)
+		return d
+	}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.ToolSpec)
+		host   v1alpha1.IsolationLevel
+		files  v1alpha1.WorkspaceStrategy
+		want   bool
+	}{
+		"in a sandbox, on a copy":         {func(*v1alpha1.ToolSpec) {}, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, true},
+		"on a host without sandboxes":     {func(*v1alpha1.ToolSpec) {}, v1alpha1.IsolationNone, v1alpha1.StrategyCopy, false},
+		"on the files themselves":         {func(*v1alpha1.ToolSpec) {}, v1alpha1.IsolationSandbox, v1alpha1.StrategyInPlace, false},
+		"one that asks for None":          {func(s *v1alpha1.ToolSpec) { s.Isolation.Minimum = v1alpha1.IsolationNone }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
+		"one that reaches the host":       {func(s *v1alpha1.ToolSpec) { s.Network.Mode = v1alpha1.NetworkHost }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
+		"one that reaches what is listed": {func(s *v1alpha1.ToolSpec) { s.Network.Mode = v1alpha1.NetworkProxy }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
+		"one that sees more":              {func(s *v1alpha1.ToolSpec) { s.Isolation.Mounts = []v1alpha1.Mount{{Path: "/srv"}} }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, true},
+		"one that changes more": {func(s *v1alpha1.ToolSpec) {
+			s.Isolation.Mounts = []v1alpha1.Mount{{Path: "/srv", Access: v1alpha1.MountReadWrite}}
+		}, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
+		"an image, wherever": {func(s *v1alpha1.ToolSpec) {
+			s.Source = v1alpha1.ToolSource{Container: &v1alpha1.ContainerSource{}}
+		}, v1alpha1.IsolationNone, v1alpha1.StrategyCopy, true},
+	} {
+		if got := judged(define(c.change), c.host, c.files).Contained; got != c.want {
+			t.Errorf("%s: contained is %v", name, got)
+		}
 	}
 }

@@ -91,10 +91,12 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		p.Allow = slices.Clone(d.Spec.Network.Allow)
 	}
 	for _, m := range d.Spec.Isolation.Mounts {
-		if err := mountable(m.Path); err != nil {
+		target, err := mountable(m.Path)
+		if err != nil {
 			return nil, err
 		}
-		p.Mounts = append(p.Mounts, spec.Mount{Source: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
+		// What was looked at is what is mounted, wherever a link leads by then.
+		p.Mounts = append(p.Mounts, spec.Mount{Source: target, Target: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
 		p.Masked = append(p.Masked, within(at.Masked, m.Path)...)
 	}
 	if len(d.Spec.Env) > 0 {
@@ -116,32 +118,32 @@ func shown(path, workspace string, mounts []spec.Mount) bool {
 	if below(path, "/usr") || below(path, workspace) {
 		return true
 	}
-	return slices.ContainsFunc(mounts, func(m spec.Mount) bool { return below(path, m.Source) })
+	return slices.ContainsFunc(mounts, func(m spec.Mount) bool { return below(path, m.At()) })
 }
 
 // closed are the folders of which no mount may show anything: with them a program
-// reaches the host. Admission says so of the words of a manifest, this of the
-// file that they lead to.
+// reaches the host. Admission says so of the words of a manifest, this of what
+// they lead to.
 var closed = []string{"/proc", "/sys", "/dev", "/run", "/var/run"}
 
-func mountable(path string) error {
-	real, err := filepath.EvalSymlinks(path)
+func mountable(path string) (target string, err error) {
+	target, err = filepath.EvalSymlinks(path)
 	if err != nil {
-		return fmt.Errorf("mount %s: %w", path, err)
+		return "", fmt.Errorf("mount %s: %w", path, err)
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(target)
 	if err != nil {
-		return fmt.Errorf("mount %s: %w", path, err)
+		return "", fmt.Errorf("mount %s: %w", path, err)
 	}
 	if mode := info.Mode(); !mode.IsDir() && !mode.IsRegular() {
-		return fmt.Errorf("mount %s: it is neither a folder nor a file", path)
+		return "", fmt.Errorf("mount %s: it is neither a folder nor a file", path)
 	}
 	for _, dir := range closed {
-		if real == "/" || below(real, dir) {
-			return fmt.Errorf("mount %s: it leads to %s, which would open the sandbox", path, real)
+		if target == "/" || below(target, dir) {
+			return "", fmt.Errorf("mount %s: it leads to %s, which would open the sandbox", path, target)
 		}
 	}
-	return nil
+	return target, nil
 }
 
 // within returns those of some paths that lie in a folder.

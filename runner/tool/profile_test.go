@@ -1,0 +1,106 @@
+package tool
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+func held(name string, change func(*v1alpha1.ToolSpec)) Definition {
+	d := Definition{Name: name, Spec: v1alpha1.ToolSpec{
+		Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}}, WorkspaceAccess: v1alpha1.AccessReadOnly,
+		Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox}, Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone},
+	}}
+	change(&d.Spec)
+	return d
+}
+
+func hostProgram(s *v1alpha1.ToolSpec) {
+	s.Source = v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"true"}}}
+}
+
+func TestShippedToolsAreHeldTogether(t *testing.T) {
+	memory := func(text string) func(*v1alpha1.ToolSpec) {
+		q := resource.MustParse(text)
+		return func(s *v1alpha1.ToolSpec) { s.Limits.Memory = &q }
+	}
+	tools := []Definition{
+		held("read", memory("64Mi")),
+		held("bash", func(s *v1alpha1.ToolSpec) { s.WorkspaceAccess = v1alpha1.AccessReadWrite; memory("256Mi")(s) }),
+		held("grep", memory("128Mi")),
+		held("edit", func(s *v1alpha1.ToolSpec) { s.Env = []v1alpha1.EnvVar{{Name: "A"}}; memory("1Mi")(s) }),
+		held("list", func(s *v1alpha1.ToolSpec) { s.Isolation.Minimum = v1alpha1.IsolationNone }),
+		held("glob", func(s *v1alpha1.ToolSpec) { s.Network.Mode = v1alpha1.NetworkHost; memory("1Mi")(s) }),
+		held("mine", hostProgram),
+	}
+	all, err := Profiles(tools, Place{Workspace: "/srv/files"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all["read"] != all["bash"] || all["grep"] != all["bash"] || all["bash"].Access != spec.AccessReadWrite || all["bash"].Limits.Memory != 256<<20 {
+		t.Errorf("read %+v, bash %+v, grep %+v", all["read"], all["bash"], all["grep"])
+	}
+	if all["list"] != nil {
+		t.Error("a tool that asks for None is held")
+	}
+	if p := all["edit"]; p == all["read"] || p.Access != spec.AccessReadOnly || p.Group == "" {
+		t.Errorf("a tool with variables of its own: %+v", p)
+	}
+	if p := all["glob"]; p == all["read"] || p.Network != spec.NetworkHost || all["read"].Network != spec.NetworkNone {
+		t.Errorf("a tool with another network: %+v", p)
+	}
+	if p := all["mine"]; p.Access != spec.AccessReadOnly || p.Workspace != "/srv/files" {
+		t.Errorf("a program: %+v", p)
+	}
+}
+
+func TestWhatAMountLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	for name, target := range map[string]string{"proc": "/proc/self", "root": "/", "run": "/run", "fine": "lib", "nothing": "gone"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "lib"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"lib": "", "fine": "", "proc": "would open the sandbox", "root": "would open the sandbox", "run": "would open the sandbox", "nothing": "no such file",
+	} {
+		d := held("x", hostProgram)
+		d.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: filepath.Join(dir, name)}}
+		all, err := Profiles([]Definition{d}, Place{Workspace: "/srv/files"})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		wanted := []spec.Mount{{Source: filepath.Join(dir, "lib"), Target: filepath.Join(dir, name)}}
+		if diff := cmp.Diff(wanted, all["x"].Mounts); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+func TestEnvironmentOfAContainedProgram(t *testing.T) {
+	t.Setenv("PATH", "/usr/bin:/opt/tools/bin:/opt/other:/srv/files/bin:rel")
+	t.Setenv("HOME", "/home/jane")
+	t.Setenv("AWS_SECRET", "x")
+	env := contained(&spec.Profile{Workspace: "/srv/files", Mounts: []spec.Mount{{Source: "/opt/tools"}}}, []string{"A=b"})
+	path := strings.TrimPrefix(env[0], "PATH=")
+	if !strings.HasSuffix(path, ":/opt/tools/bin") || strings.Contains(path, "other") || strings.Contains(path, "files") {
+		t.Errorf("it looks for programs in %s", path)
+	}
+	if !slices.Contains(env, "HOME="+home) || !slices.Contains(env, "A=b") || slices.ContainsFunc(env, func(v string) bool { return strings.Contains(v, "SECRET") || strings.Contains(v, "jane") }) {
+		t.Errorf("environment %v", env)
+	}
+}
