@@ -96,6 +96,25 @@ func (d folder) bind(source, target string, attrs uint64) error {
 	return nil
 }
 
+// bindReal is bind for a source on the way to which no name is a link: what a
+// manifest names may lie where another tool can write, and put a link.
+func (d folder) bindReal(source, target string, attrs uint64) error {
+	at, err := openat2(unix.AT_FDCWD, source, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
+	if err != nil {
+		return fmt.Errorf("bind %s: %w", source, err)
+	}
+	defer func() { _ = unix.Close(at) }()
+	tree, err := clone(at, unix.AT_RECURSIVE)
+	if err != nil {
+		return fmt.Errorf("bind %s: %w", source, err)
+	}
+	defer func() { _ = unix.Close(tree) }()
+	if err := d.attach(tree, target, attrs); err != nil {
+		return fmt.Errorf("bind %s at %s: %w", source, target, err)
+	}
+	return nil
+}
+
 // attach puts a detached mount where target stands.
 func (d folder) attach(tree int, target string, attrs uint64) error {
 	var st unix.Stat_t

@@ -10,37 +10,69 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// guarded is a path that programs may not change, or not read.
+type guarded struct {
+	name string
+	// cover lays something over what is open at at.
+	cover func(root folder, at int) error
+	// links says that a link at the end is followed.
+	links bool
+}
+
 // protect makes paths read-only or unreadable that exist by now. What does not
 // exist is returned. A folder between the workspace and a protected path is bound
 // onto itself: a mount can be neither renamed nor removed, and who could move the
-// folder away could put another one in its place.
+// folder away could put another one in its place. Before that the path is covered
+// where it stands, for a program that has the folder open from before does not
+// see what is bound onto it.
 func protect(fixed, masked []string, workspace string) (absent []string, err error) {
 	root, err := openFolder("/")
 	if err != nil {
 		return nil, err
 	}
 	defer root.close()
-	each := func(list []string, links bool, cover func(folder, int) error) error {
-		for _, name := range list {
-			at, err := reach(root, name, workspace, links)
-			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-				absent = append(absent, name)
-				continue
+	var all []guarded
+	for _, name := range fixed {
+		all = append(all, guarded{name, freeze, false})
+	}
+	for _, name := range masked {
+		all = append(all, guarded{name, mask, true})
+	}
+	for _, step := range []func(*guarded) error{
+		func(g *guarded) error { return g.lay(root, true) },
+		func(g *guarded) error { return pin(root, g.name, workspace) },
+		func(g *guarded) error { // it may have been renamed meanwhile
+			err := g.lay(root, false)
+			if notThere(err) {
+				absent = append(absent, g.name)
 			}
-			if err == nil {
-				err = cover(root, at)
-				_ = unix.Close(at)
-			}
-			if err != nil {
-				return fmt.Errorf("protect %s: %w", name, err)
+			return err
+		},
+	} {
+		for i := range all {
+			if err := step(&all[i]); err != nil && !notThere(err) {
+				return absent, fmt.Errorf("protect %s: %w", all[i].name, err)
 			}
 		}
-		return nil
 	}
-	if err := each(fixed, false, freeze); err != nil {
-		return absent, err
+	return absent, nil
+}
+
+func notThere(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
+
+// lay covers the path: always, or only where nothing lies over it yet.
+func (g *guarded) lay(root folder, always bool) error {
+	at, err := reach(root, g.name, g.links)
+	if err != nil {
+		return err
 	}
-	return absent, each(masked, true, mask)
+	defer func() { _ = unix.Close(at) }()
+	if !always {
+		if covered, err := mounted(at); covered || err != nil {
+			return err
+		}
+	}
+	return g.cover(root, at)
 }
 
 // freeze makes what is open at at read-only, with all mounts below it.
@@ -56,27 +88,30 @@ func overlay(at int, attrs uint64) error {
 	return cover(tree, at, attrs)
 }
 
-// reach pins the folders on the way and opens what stands at the end. A link at
-// the end is followed where links may be: what it leads to is what would be read.
-// One that must not change cannot be protected, for nothing can be mounted on it.
-func reach(root folder, name, workspace string, links bool) (int, error) {
-	if workspace != "" && strings.HasPrefix(name, workspace+"/") {
-		if err := pin(root, name, workspace); err != nil {
-			return -1, err
-		}
-	}
-	if links {
-		return openat2(root.fd, strings.TrimPrefix(name, "/"), unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
-	}
+// reach opens what stands at the end of a path. A link there is followed where
+// links may be: what it leads to is what would be read. One that must not change
+// cannot be protected, for nothing can be mounted on it.
+func reach(root folder, name string, links bool) (int, error) {
 	at, err := root.open(name)
-	if errors.Is(err, unix.ELOOP) {
+	if !errors.Is(err, unix.ELOOP) {
+		return at, err
+	}
+	if !links {
 		return -1, fmt.Errorf("it is a link, or behind one, and a link can be replaced: %w", err)
 	}
-	return at, err
+	above, err := root.open(path.Dir(name))
+	if err != nil {
+		return -1, err // a link on the way leads to another file
+	}
+	_ = unix.Close(above)
+	return openat2(root.fd, strings.TrimPrefix(name, "/"), unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 }
 
 // pin binds each folder between the workspace and the path onto itself.
 func pin(root folder, name, workspace string) error {
+	if workspace == "" || !strings.HasPrefix(name, workspace+"/") {
+		return nil
+	}
 	var between []string
 	for dir := path.Dir(name); dir != workspace && len(dir) > len(workspace); dir = path.Dir(dir) {
 		between = append(between, dir)
@@ -97,12 +132,15 @@ func pin(root folder, name, workspace string) error {
 
 // pinOne makes a folder a mount, unless it is one.
 func pinOne(at int) error {
-	var st unix.Statx_t
-	if err := unix.Statx(at, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &st); err != nil {
+	if is, err := mounted(at); is || err != nil {
 		return err
 	}
-	if st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
-		return nil
-	}
 	return overlay(at, readable)
+}
+
+// mounted says whether what is open is the root of a mount.
+func mounted(at int) (bool, error) {
+	var st unix.Statx_t
+	err := unix.Statx(at, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &st)
+	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, err
 }

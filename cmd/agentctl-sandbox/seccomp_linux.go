@@ -90,13 +90,16 @@ func filter() program {
 	p.jump(unix.BPF_JSET, newNamespaces, 1)
 	p.ret(deny)
 	p.ret(allow)
-	p.jump(unix.BPF_JEQ, unix.SYS_SOCKET, 1+2*len(families)+1)
-	p.load(offsetArg0)
-	for _, f := range families {
-		p.jump(unix.BPF_JEQ, f, 1)
-		p.ret(allow)
+	// A pair is made of two sockets before its family is asked whether it has pairs.
+	for _, number := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
+		p.jump(unix.BPF_JEQ, number, 1+2*len(families)+1)
+		p.load(offsetArg0)
+		for _, f := range families {
+			p.jump(unix.BPF_JEQ, f, 1)
+			p.ret(allow)
+		}
+		p.ret(unsupported)
 	}
-	p.ret(unsupported)
 	// Typing into a terminal from behind; there is none, but it costs nothing.
 	p.jump(unix.BPF_JEQ, unix.SYS_IOCTL, 5)
 	p.load(offsetArg1)

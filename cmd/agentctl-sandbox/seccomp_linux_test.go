@@ -62,6 +62,8 @@ func TestTheFilterJudgesEachCall(t *testing.T) {
 		"an IPv4 socket":        {unix.SYS_SOCKET, []uint32{unix.AF_INET}, allow},
 		"an IPv6 socket":        {unix.SYS_SOCKET, []uint32{unix.AF_INET6}, allow},
 		"a netlink socket":      {unix.SYS_SOCKET, []uint32{unix.AF_NETLINK}, unsupported},
+		"a pair":                {unix.SYS_SOCKETPAIR, []uint32{unix.AF_UNIX}, allow},
+		"a pair of tipc":        {unix.SYS_SOCKETPAIR, []uint32{unix.AF_TIPC}, unsupported},
 		"a vsock socket":        {unix.SYS_SOCKET, []uint32{unix.AF_VSOCK}, unsupported},
 		"a packet socket":       {unix.SYS_SOCKET, []uint32{unix.AF_PACKET}, unsupported},
 		"family 0":              {unix.SYS_SOCKET, []uint32{0}, unsupported},

@@ -260,11 +260,18 @@ func (v *view) again(name, target string) error {
 // declared shows the workspace and the mounts, those above before those below.
 func (v *view) declared() error {
 	p := &v.boot.Profile
-	mounts := slices.Clone(p.Mounts)
-	if p.Workspace != "" && p.Access != "" && p.Access != spec.AccessNone {
-		mounts = append(mounts, spec.Mount{Source: p.Workspace, Writable: p.Access == spec.AccessReadWrite})
+	type bound struct {
+		spec.Mount
+		bind func(source, target string, attrs uint64) error
 	}
-	slices.SortStableFunc(mounts, func(a, b spec.Mount) int { return strings.Compare(a.At(), b.At()) })
+	var mounts []bound
+	for _, m := range p.Mounts {
+		mounts = append(mounts, bound{m, v.root.bindReal})
+	}
+	if p.Workspace != "" && p.Access != "" && p.Access != spec.AccessNone {
+		mounts = append(mounts, bound{spec.Mount{Source: p.Workspace, Writable: p.Access == spec.AccessReadWrite}, v.root.bind})
+	}
+	slices.SortStableFunc(mounts, func(a, b bound) int { return strings.Compare(a.At(), b.At()) })
 	for _, m := range mounts {
 		attrs := uint64(readOnly)
 		if m.Writable {
@@ -274,7 +281,7 @@ func (v *view) declared() error {
 		if m.NoExec {
 			attrs |= unix.MOUNT_ATTR_NOEXEC
 		}
-		err := v.root.bind(m.Source, m.At(), attrs)
+		err := m.bind(m.Source, m.At(), attrs)
 		if err != nil && (!m.Optional || !errors.Is(err, unix.ENOENT)) {
 			return err
 		}

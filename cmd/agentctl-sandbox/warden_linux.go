@@ -124,6 +124,9 @@ func (w *warden) launch(m *spec.Request, files []int, r *spec.Reply) (int, error
 	if err := isFolder(m.Dir); err != nil {
 		return 0, err
 	}
+	if err := ownDevices(files[:3]); err != nil {
+		return 0, err
+	}
 	std, path := files[:3:3], m.Path
 	if m.Checked {
 		fd, script, err := sameFile(m.Path, files[3])
@@ -162,6 +165,30 @@ func (w *warden) launch(m *spec.Request, files []int, r *spec.Reply) (int, error
 	r.PID = p.pid
 	w.line.send(r, -1) // before its end can be told
 	return p.pid, nil
+}
+
+// ownDevices puts the view's /dev/null in the place of devices that the runner has
+// opened: whoever owns those of the host could change their mode through them.
+func ownDevices(std []int) error {
+	for _, fd := range std {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return fmt.Errorf("look at a stream: %w", err)
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFCHR {
+			continue
+		}
+		null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open /dev/null: %w", err)
+		}
+		err = unix.Dup3(null, fd, unix.O_CLOEXEC)
+		_ = unix.Close(null)
+		if err != nil {
+			return fmt.Errorf("open /dev/null: %w", err)
+		}
+	}
+	return nil
 }
 
 func isFolder(dir string) error {

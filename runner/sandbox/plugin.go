@@ -39,7 +39,7 @@ func (l *Launcher) PluginRunner(spec Spec) func(hclog.Logger, *exec.Cmd, string)
 		}
 		s := spec
 		s.Env, s.Stdin = env, nil
-		p := &plugin{launcher: l, spec: s, hostDir: socketDir, socketDir: socketDir}
+		p := &plugin{launcher: l, spec: s, socketDir: socketDir}
 		p.outR, p.outW = io.Pipe()
 		p.errR, p.errW = io.Pipe()
 		return p, nil
@@ -76,11 +76,10 @@ func isHandshake(kv string) bool {
 type plugin struct {
 	launcher *Launcher
 	spec     Spec
-	// socketDir is the folder for the socket as the plugin sees it, hostDir the
-	// same folder as we do.
-	socketDir, hostDir string
-	// away puts a socket where nobody inside sees it; nil outside a sandbox.
-	away       func(path string) (string, error)
+	// socketDir is the folder for the socket as the plugin sees it, folder the same
+	// one as we have it open; nil outside a sandbox.
+	socketDir  string
+	folder     *pluginFolder
 	outR, errR *io.PipeReader
 	outW, errW *io.PipeWriter
 
@@ -92,6 +91,7 @@ type plugin struct {
 func (p *plugin) Start(ctx context.Context) error {
 	proc, err := p.begin(ctx)
 	if err != nil {
+		p.folder.close()
 		p.hangUp()
 		return err
 	}
@@ -100,6 +100,7 @@ func (p *plugin) Start(ctx context.Context) error {
 	p.mu.Unlock()
 	go func() { // ends with the process, for which Kill waits
 		proc.Wait()
+		p.folder.close()
 		p.hangUp()
 	}()
 	return nil
@@ -114,10 +115,10 @@ func (p *plugin) begin(ctx context.Context) (*Process, error) {
 		return nil, err
 	}
 	if r != nil {
-		if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
+		if p.folder, err = r.plugin(); err != nil {
 			return nil, err
 		}
-		p.away = r.away
+		p.socketDir = p.folder.inside
 		// Which of two counts depends on the language: there must be one.
 		s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(kv string) bool { return strings.HasPrefix(kv, socketEnv) })
 		s.Env = append(s.Env, socketEnv+p.socketDir)
@@ -201,9 +202,9 @@ func (p *plugin) PluginToHost(network, addr string) (string, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	path := filepath.Join(p.hostDir, base)
-	if p.away != nil {
-		if path, err = p.away(path); err != nil {
+	path := filepath.Join(p.socketDir, base)
+	if p.folder != nil {
+		if path, err = p.folder.away(base); err != nil {
 			return "", "", fmt.Errorf("plugin's socket: %w", err)
 		}
 	}

@@ -91,7 +91,7 @@ func TestPluginToHostTakesSocketsInItsFolderOnly(t *testing.T) {
 	if err := os.Symlink("/run/docker.sock", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	p := &plugin{socketDir: dir, hostDir: dir}
+	p := &plugin{socketDir: dir}
 	for _, addr := range []string{"file", "link", "none", "", ".", "..", "../x", "a/b", "\x00"} {
 		if _, got, err := p.PluginToHost("unix", dir+"/"+addr); err == nil {
 			t.Errorf("%q accepted as %q", addr, got)

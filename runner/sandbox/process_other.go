@@ -33,9 +33,13 @@ type protection struct{}
 
 func (l *Launcher) resident(context.Context, *Spec, string) (*resident, error) { return nil, errLinux }
 
-func (r *resident) plugin() (host, inside string, err error) { return "", "", errLinux }
+type pluginFolder struct{ inside string }
 
-func (r *resident) away(string) (string, error) { return "", errLinux }
+func (r *resident) plugin() (*pluginFolder, error) { return nil, errLinux }
+
+func (f *pluginFolder) away(string) (string, error) { return "", errLinux }
+
+func (f *pluginFolder) close() {}
 
 func (r *resident) stop() {}
 

@@ -24,8 +24,8 @@ func complete(s *Spec, path string) spec.Profile {
 		if !filepath.IsAbs(file) || filepath.Clean(file) != file || visible(&p, file) {
 			continue
 		}
-		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() {
-			p.Mounts = append(p.Mounts, spec.Mount{Source: file})
+		if m, ok := Named(file); ok {
+			p.Mounts = append(p.Mounts, m)
 		}
 	}
 	if p.Home == "" {
@@ -34,6 +34,25 @@ func complete(s *Spec, path string) spec.Profile {
 		}
 	}
 	return p
+}
+
+// Named is the mount of a file that a command names. It is followed to where it
+// leads now: who keeps a profile while others may write names its files when it
+// is made.
+func Named(file string) (spec.Mount, bool) {
+	at, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return spec.Mount{}, false
+	}
+	fi, err := os.Stat(at)
+	if err != nil || !fi.Mode().IsRegular() {
+		return spec.Mount{}, false
+	}
+	m := spec.Mount{Source: at}
+	if at != file {
+		m.Target = file
+	}
+	return m, true
 }
 
 // visible says whether a path of the host is seen inside anyway.

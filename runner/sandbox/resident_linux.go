@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -543,25 +542,36 @@ func (g *guest) sweep(deadline time.Time) {
 	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSweep, Program: g.id}, nil, nil)
 }
 
-// plugin makes a folder for the socket of one plugin, and says where it is inside.
-func (r *resident) plugin() (host, inside string, err error) {
+// pluginFolder is where a plugin puts its socket.
+type pluginFolder struct {
+	scratch *scratch
+	open    *os.File
+	// inside is the folder as programs see it.
+	inside string
+}
+
+// plugin makes a folder for the socket of one plugin.
+func (r *resident) plugin() (*pluginFolder, error) {
 	r.mu.Lock()
 	r.plugins++
 	name := strconv.Itoa(r.plugins)
 	r.mu.Unlock()
-	host, err = r.dir.socket(name)
+	f, err := r.dir.socket(name)
 	if err != nil {
-		return "", "", fmt.Errorf("make a folder for its socket: %w", err)
+		return nil, fmt.Errorf("make a folder for its socket: %w", err)
 	}
-	return host, spec.SocketDir + "/" + name, nil
+	return &pluginFolder{r.dir, f, spec.SocketDir + "/" + name}, nil
 }
 
 // away takes the socket of a plugin out of the folder that programs see: what is
 // then looked at cannot be exchanged any more, and no other program can pose as
 // the plugin.
-func (r *resident) away(path string) (string, error) {
-	to := r.dir.outside(filepath.Base(filepath.Dir(path)))
-	return to, os.Rename(path, to)
+func (f *pluginFolder) away(base string) (string, error) { return f.scratch.away(f.open, base) }
+
+func (f *pluginFolder) close() {
+	if f != nil {
+		_ = f.open.Close()
+	}
 }
 
 // protection is one call of Protect.

@@ -717,11 +717,13 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plugin{launcher: l, spec: s, away: r.away}
-	if p.hostDir, p.socketDir, err = r.plugin(); err != nil {
+	p := &plugin{launcher: l, spec: s}
+	if p.folder, err = r.plugin(); err != nil {
 		t.Fatal(err)
 	}
-	socket, err := net.Listen("unix", p.hostDir+"/real")
+	t.Cleanup(p.folder.close)
+	p.socketDir = p.folder.inside
+	socket, err := net.Listen("unix", p.folder.open.Name()+"/real")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -735,10 +737,10 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 		t.Fatalf("connect to the socket where it is now: %v", err)
 	}
 	_ = c.Close()
-	if _, err := os.Lstat(p.hostDir + "/real"); err == nil {
+	if _, err := os.Lstat(p.folder.open.Name() + "/real"); err == nil {
 		t.Error("programs inside still see the socket")
 	}
-	if err := os.Symlink("/run/docker.sock", p.hostDir+"/link"); err != nil {
+	if err := os.Symlink("/run/docker.sock", p.folder.open.Name()+"/link"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link", "none"} {

@@ -17,6 +17,9 @@ import (
 type scratch struct {
 	dir  string
 	lock *os.File
+	// inside is the folder for sockets, which programs can write to: what lies
+	// there is reached from here and never by its path.
+	inside *os.File
 	// owner of what programs of the sandbox write to.
 	uid, gid int
 }
@@ -65,6 +68,9 @@ func newScratch(temp string) (*scratch, error) {
 			err = os.Mkdir(d, 0o700)
 		}
 	}
+	if err == nil {
+		s.inside, err = os.Open(s.sockets())
+	}
 	if err != nil {
 		s.remove()
 		return nil, fmt.Errorf("make a folder for its sandbox: %w", err)
@@ -101,28 +107,41 @@ func (s *scratch) give(uid, gid int) error {
 	return os.Chown(s.sockets(), uid, gid)
 }
 
-// socket makes a folder for one plugin's socket.
-func (s *scratch) socket(name string) (string, error) {
-	dir := filepath.Join(s.sockets(), name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
+// socket makes a folder for one plugin's socket and opens it. Programs inside may
+// put a link in its place the moment it is there, hence no path is used.
+func (s *scratch) socket(name string) (*os.File, error) {
+	at := int(s.inside.Fd())
+	if err := unix.Mkdirat(at, name, 0o700); err != nil {
+		return nil, err
 	}
-	if s.uid == os.Getuid() {
-		return dir, nil
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
 	}
-	return dir, os.Chown(dir, s.uid, s.gid)
+	if s.uid != os.Getuid() {
+		if err := unix.Fchown(fd, s.uid, s.gid); err != nil {
+			_ = unix.Close(fd)
+			return nil, err
+		}
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(s.sockets(), name)), nil
 }
 
-// outside is where a plugin's socket is that has been taken away from the view.
-func (s *scratch) outside(name string) string { return filepath.Join(s.dir, "p"+name) }
+// away moves a socket out of its folder, to where nobody inside sees it.
+func (s *scratch) away(folder *os.File, base string) (string, error) {
+	to := filepath.Join(s.dir, "p"+filepath.Base(folder.Name()))
+	return to, unix.Renameat(int(folder.Fd()), base, unix.AT_FDCWD, to)
+}
 
 func (s *scratch) remove() {
 	if s == nil {
 		return
 	}
 	_ = os.RemoveAll(s.dir)
-	if s.lock != nil {
-		_ = s.lock.Close()
+	for _, f := range []*os.File{s.inside, s.lock} {
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 }
 

@@ -78,7 +78,9 @@ type Profile struct {
 
 // Mount is a file or folder of the host that programs see.
 type Mount struct {
-	// Source on the host and Target inside; "" as target is the source's path.
+	// Source on the host and Target inside; "" as target is the source's path. A
+	// source with a link on its way is refused: what a program may have put there
+	// must not lead elsewhere. Whoever makes a profile resolves links beforehand.
 	Source string `json:"source"`
 	Target string `json:"target,omitempty"`
 	// Writable mounts can be changed; others are read-only with all below them.
