@@ -84,10 +84,10 @@ func (p *plan) oci() *specs.Spec {
 }
 
 // maskedPaths of the kernel show or change more than a container's own things.
+// There is no /sys at all.
 var maskedPaths = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
-	"/sys/firmware", "/sys/devices/virtual/powercap", "/sys/kernel/security", "/sys/kernel/debug", "/sys/class/dmi", "/sys/devices/virtual/dmi",
 }
 
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
@@ -159,7 +159,6 @@ func (p *plan) mounts() []specs.Mount {
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "strictatime", "mode=755", "size=64k"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
 		tmpfs("/dev/shm", "noexec", "mode=1777", "size=64m"),
-		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 		tmpfs("/run", "mode=755", "size=1m"),
 		tmpfs(tmpDir, "noexec", "mode=1777", "size=64m"),
 		bind(p.entry, entryPath, "ro"),
@@ -175,11 +174,35 @@ func (p *plan) mounts() []specs.Mount {
 		out = append(out, bind(p.spec.socketDir, pluginDir, "rw", "noexec"))
 	}
 	if p.spec.Workspace != "" {
-		out = append(out, bind(p.workspace, p.spec.Workspace, writable(p.spec.Access == v1alpha1.AccessReadWrite)))
+		access := writable(p.spec.Access == v1alpha1.AccessReadWrite)
+		out = append(out, bind(p.workspace, p.spec.Workspace, access))
+		for _, folder := range p.pinned() {
+			out = append(out, bind(filepath.Join(p.workspace, folder), filepath.Join(p.spec.Workspace, folder), access))
+		}
 	}
 	for _, m := range p.spec.Mounts {
 		out = append(out, bind(m.Path, m.Path, writable(m.Access == v1alpha1.MountReadWrite)))
 	}
+	return out
+}
+
+// pinned are the folders on the way to protected files, relative to the
+// workspace and the outer ones first. Each is mounted upon itself, for a folder
+// could else be renamed, with what is protected in it, and made anew.
+func (p *plan) pinned() []string {
+	var out []string
+	for _, path := range slices.Concat(p.spec.ReadOnly, p.spec.Masked) {
+		rel, err := filepath.Rel(p.spec.Workspace, path)
+		if err != nil {
+			continue
+		}
+		for dir := filepath.Dir(rel); dir != "." && !slices.Contains(out, dir); dir = filepath.Dir(dir) {
+			if info, err := os.Lstat(filepath.Join(p.spec.Workspace, dir)); err == nil && info.IsDir() {
+				out = append(out, dir)
+			}
+		}
+	}
+	slices.Sort(out) // a path sorts before what lies below it
 	return out
 }
 

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -450,13 +453,7 @@ func (p *Process) Kill(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(p.rt.stopped, grace+killTime)
 	defer cancel()
 	if grace > 0 {
-		_ = p.task.signal(ctx, syscall.SIGTERM, false) // what has ended takes no signal
-		t := time.NewTimer(grace)
-		select {
-		case <-p.dead:
-		case <-t.C:
-		}
-		t.Stop()
+		p.ask(grace)
 	}
 	select {
 	case <-p.dead:
@@ -474,6 +471,41 @@ func (p *Process) Kill(grace time.Duration) {
 	case <-p.done:
 	case <-ctx.Done():
 	}
+}
+
+// ask sends SIGTERM to the program and waits for its end. It goes straight to
+// agentctl-entry's child: to the first process of the container everybody inside
+// could send one, too, and who asks would not be known. Where the child cannot
+// be found, as in a virtual machine, nobody is asked.
+func (p *Process) ask(grace time.Duration) {
+	asked := false
+	for _, child := range children(p.PID()) {
+		asked = syscall.Kill(-child, syscall.SIGTERM) == nil || asked // a group of its own
+	}
+	if !asked {
+		return
+	}
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-p.dead:
+	case <-t.C:
+	}
+}
+
+// children lists the processes a process has started.
+func children(pid int) []int {
+	var out []int
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range threads {
+		text, _ := os.ReadFile(file)
+		for f := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(f); err == nil && child > 1 {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
 }
 
 // drop swallows the errors of a writer: whoever stops reading must not make the

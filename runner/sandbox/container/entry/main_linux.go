@@ -26,24 +26,49 @@ func Main(args []string, stderr io.Writer) int {
 	return exitUsage
 }
 
-// hold reaps what others leave until a signal ends it.
-func hold() int {
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCHLD)
-	for s := range signals {
-		if s != syscall.SIGCHLD {
-			return 0
-		}
-		for {
-			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && !errors.Is(err, syscall.EINTR) {
-				break
-			}
-		}
+// shield keeps everybody inside off this process: they are of its own user, and
+// may otherwise trace it, end it, or look at it through /proc.
+func shield() error {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0); errno != 0 {
+		return fmt.Errorf("become undumpable: %w", errno)
 	}
-	return 0
+	return nil
 }
 
-// run starts the program, passes signals on, and ends with it.
+// listen takes every signal, for one that is not taken may end this process,
+// although it is process 1. Ends of children have a channel of their own, which
+// a flood of other signals cannot fill.
+func listen() (signals, ends chan os.Signal) {
+	signals, ends = make(chan os.Signal, 16), make(chan os.Signal, 1)
+	signal.Notify(ends, syscall.SIGCHLD)
+	for s := syscall.Signal(1); s <= lastSignal; s++ {
+		switch s {
+		case syscall.SIGCHLD, syscall.SIGURG: // the latter is the Go runtime's, and harmless
+		default:
+			signal.Notify(signals, s)
+		}
+	}
+	return signals, ends
+}
+
+const lastSignal = 64
+
+// hold reaps what others leave, for good: only a kill from outside ends it.
+func hold() int {
+	if err := shield(); err != nil {
+		return exitUsage
+	}
+	signals, ends := listen()
+	for {
+		select {
+		case <-signals:
+		case <-ends:
+			reap(0)
+		}
+	}
+}
+
+// run starts the program, reaps, and ends with it.
 func run(argv []string, stderr io.Writer) int {
 	runtime.LockOSThread() // see release
 	defer runtime.UnlockOSThread()
@@ -71,13 +96,15 @@ func run(argv []string, stderr io.Writer) int {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); errno != 0 {
 		return fail(exitUsage, errno)
 	}
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGCHLD)
+	if err := shield(); err != nil {
+		return fail(exitUsage, err)
+	}
+	signals, ends := listen()
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		return fail(exitCannotRun, err)
 	}
-	return attend(pid, signals)
+	return attend(pid, signals, ends)
 }
 
 const prSetChildSubreaper = 36
@@ -93,26 +120,25 @@ func muteStdin() error {
 	return syscall.Dup3(int(null.Fd()), 0, 0)
 }
 
-// attend reaps until the program is gone. SIGQUIT ends the program with
-// everything it has started; other signals are for it alone.
-func attend(pid int, signals <-chan os.Signal) int {
-	for s := range signals {
-		switch s {
-		case syscall.SIGCHLD:
+// attend reaps until the program is gone. Where this is not process 1, SIGQUIT
+// ends the program with everything it has started; process 1 is killed from
+// outside. No other signal is passed on: whoever asks the program to end does so
+// from outside, and knows it; from inside anybody could ask.
+func attend(pid int, signals, ends <-chan os.Signal) int {
+	for {
+		select {
+		case <-ends:
 			if status, gone := reap(pid); gone {
 				killAll()
 				return status
 			}
-		case syscall.SIGQUIT:
-			killAll()
-			return exitBySignal + int(syscall.SIGKILL)
-		default:
-			if sig, ok := s.(syscall.Signal); ok {
-				_ = syscall.Kill(-pid, sig)
+		case s := <-signals:
+			if s == syscall.SIGQUIT && os.Getpid() != 1 {
+				killAll()
+				return exitBySignal + int(syscall.SIGKILL)
 			}
 		}
 	}
-	return exitUsage
 }
 
 // reap collects whatever has ended and says whether the program has.
