@@ -50,15 +50,14 @@ func run() int {
 }
 
 // harden keeps everybody inside off this process: it is not dumpable, so nobody
-// of its own user may trace it or look into its /proc folder, and it has no
-// descriptor but the listed ones.
+// of its own user may trace it or look into its /proc folder, and no program
+// inherits a descriptor that whoever started the runner left open.
 func harden() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("become undumpable: %w", err)
 	}
-	unix.CloseOnExec(spec.ControlFD)
-	if err := unix.CloseRange(spec.ControlFD+1, math.MaxUint32, 0); err != nil {
-		return fmt.Errorf("close inherited descriptors: %w", err)
+	if err := unix.CloseRange(spec.ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // the Go runtime may have its own by now
+		return fmt.Errorf("keep descriptors from programs: %w", err)
 	}
 	unix.Umask(0o022)
 	return nil

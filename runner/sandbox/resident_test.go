@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/plugins/sdk/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
@@ -497,7 +499,7 @@ func TestAHundredStartsLeaveNothing(t *testing.T) {
 	count := func() (fds, mounts, folders int) {
 		list, _ := os.ReadDir("/proc/self/fd")
 		left, _ := os.ReadDir(scratchHome(temp))
-		return len(list), strings.Count(read(t, "/proc/self/mountinfo"), "\n"), len(left)
+		return len(list), strings.Count(read(t, "/proc/self/mountinfo"), temp), len(left)
 	}
 	round := func(n int) {
 		l := New(Options{TempDir: temp})
@@ -760,8 +762,27 @@ func TestPluginsInASandbox(t *testing.T) {
 		Command: command, Env: env,
 		Launch: l.PluginRunner(Spec{Argv: command, Env: env, Dir: "/tmp", Profile: p}),
 		Alive: func(pid int) bool {
-			_, _, exit := run(t, l, shell(p, "kill -0 "+strconv.Itoa(pid)))
-			return exit.Code == 0
+			out, _, _ := run(t, l, shell(p, "cat /proc/"+strconv.Itoa(pid)+"/stat"))
+			return out != "" && !strings.Contains(out, ") Z ") // it may not have been collected yet
 		},
 	})
+}
+
+// A descriptor that the runner was started with, as make and CI do, is none of
+// the program's.
+func TestInheritedDescriptorsEndAtTheHelper(t *testing.T) {
+	l := sandboxed(t)
+	fd, err := unix.Open("/etc", unix.O_RDONLY|unix.O_DIRECTORY, 0) // not closed on exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Dup2(fd, 42); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(42) }()
+	out, errs, _ := run(t, l, shell(&spec.Profile{}, "ls /proc/self/fd/; ls /proc/self/fd/42/"))
+	if strings.Contains(out, "42") || !strings.Contains(errs, "No such file") {
+		t.Errorf("descriptors %q, %q", out, errs)
+	}
 }
