@@ -47,6 +47,7 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 }
 
 func (s *session) stop() error {
+	s.launcher.Retire()
 	// The launcher kills what the pool could not end.
 	_ = s.pool.Close()
 	err := s.launcher.Close()

@@ -62,6 +62,9 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	}
 	o.State = state
 	s := newSession(o)
+	if o.Shared == nil { // where there are many runs, that one starts early helps nobody
+		s.launcher.Prepare()
+	}
 	p, err := newPlan(ctx, &s.opts, func(p *plan) {
 		if contain(s.launcher, p.tools) == nil && s.settleIn(p) == nil && s.hold(p) == nil {
 			s.pool.StartShipped(ctx, p.tools)

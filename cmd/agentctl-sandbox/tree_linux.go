@@ -48,7 +48,7 @@ const sweepTime = 2 * time.Second
 // sweep kills a program and all it started, until nobody is left.
 func (w *warden) sweep(program uint64) {
 	deadline := time.Now().Add(sweepTime)
-	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		left, over := w.round(program)
 		if !left || over || time.Now().After(deadline) {
 			return

@@ -308,6 +308,9 @@ func (p *Process) finish(l *Launcher) {
 // SIGKILL to whatever is left after it. It returns when the tree is gone, at
 // most sweepTime after the grace; to kill twice is harmless.
 func (p *Process) Kill(grace time.Duration) {
+	if p.guest != nil && p.guest.last() {
+		grace = 0
+	}
 	if grace > 0 {
 		p.terminate()
 		t := time.NewTimer(grace)

@@ -16,7 +16,7 @@ import (
 func (l *Launcher) run(ctx context.Context, f func()) error {
 	l.mu.Lock()
 	defer l.mu.Unlock() // held over the hand-over, so that Close cannot come between
-	if l.closed {
+	if l.closed || l.retired {
 		return errClosed
 	}
 	if l.work == nil {

@@ -31,6 +31,15 @@ type guest struct {
 
 type protection struct{}
 
+type spare struct{}
+
+// Prepare starts nothing where nothing runs.
+func (l *Launcher) Prepare() {}
+
+func (l *Launcher) discard() {}
+
+func (g *guest) last() bool { return false }
+
 func (l *Launcher) resident(context.Context, *Spec, string) (*resident, error) { return nil, errLinux }
 
 type pluginFolder struct{ inside string }

@@ -59,6 +59,7 @@ type guest struct {
 	id       uint64
 	pid      int
 	fresh    bool
+	tidy     bool
 	exited   chan ExitInfo
 }
 
@@ -84,7 +85,7 @@ func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*residen
 		l.fresh++
 		name = "fresh " + strconv.Itoa(l.fresh)
 	}
-	if l.closed {
+	if l.closed || l.retired {
 		l.mu.Unlock()
 		return nil, errClosed
 	}
@@ -163,7 +164,7 @@ func (r *resident) boot(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.fork(ctx, helper); err != nil {
+	if err := r.begun(ctx, helper); err != nil {
 		return err
 	}
 	stands := make(chan *spec.Reply, 1)
@@ -181,61 +182,20 @@ func (r *resident) boot(ctx context.Context) (err error) {
 	return r.open(listener)
 }
 
-// fork starts the helper as init of its own namespaces, on the launcher's thread.
-func (r *resident) fork(ctx context.Context, helper string) error {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("make a socket pair: %w", err)
+// begun takes the helper that was started ahead, where it fits, or starts one. A
+// group holds only who was born in it.
+func (r *resident) begun(ctx context.Context, helper string) (err error) {
+	var f *forked
+	if r.group == nil && r.profile.Network != spec.NetworkHost {
+		f = r.launcher.takeSpare()
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "helper")
-	defer func() { _, _ = ours.Close(), theirs.Close() }()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return fmt.Errorf("watch the socket: %w", err)
+	if f == nil {
+		if f, err = r.launcher.fork(ctx, helper, r.profile.Network, r.group); err != nil {
+			return err
+		}
 	}
-	r.conn = conn.(*net.UnixConn)
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = null.Close() }()
-	t, errs, err := newTail()
-	if err != nil {
-		return err
-	}
-	r.tail = t
-	defer func() { _ = errs.Close() }()
-	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, errs, theirs}, Sys: namespaces(r.profile.Network)}
-	if r.group != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(r.group.fd.Fd())
-	}
-	var forkErr error
-	if err := r.launcher.run(ctx, func() {
-		r.proc, forkErr = os.StartProcess(helper, []string{Helper}, attr)
-	}); err != nil {
-		return err
-	}
-	if forkErr != nil {
-		return diagnose(forkErr)
-	}
+	r.proc, r.conn, r.tail = f.proc, f.conn, f.tail
 	return nil
-}
-
-// namespaces are those of a sandbox. Users keep their numbers, so that files
-// belong to the same ones inside and outside; the capabilities are the helper's,
-// for its own mounts, and no program's.
-func namespaces(n spec.Network) *syscall.SysProcAttr {
-	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
-	if n != spec.NetworkHost {
-		flags |= unix.CLONE_NEWNET
-	}
-	return &syscall.SysProcAttr{
-		Cloneflags: flags, Setsid: true, Pdeathsig: syscall.SIGKILL,
-		UidMappings: ids("/proc/self/uid_map", os.Getuid()), GidMappings: ids("/proc/self/gid_map", os.Getgid()),
-		GidMappingsEnableSetgroups: os.Getuid() == 0,
-		// Without ambient ones a user who is not root has none after execve.
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN},
-	}
 }
 
 // listen reads what the helper says until it ends, and clears up after it.
@@ -507,7 +467,7 @@ func (r *resident) open(listener <-chan *os.File) error {
 
 // start starts a program inside.
 func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.File) (*guest, error) {
-	g := &guest{resident: r, fresh: s.Fresh, exited: make(chan ExitInfo, 1)}
+	g := &guest{resident: r, fresh: s.Fresh, tidy: s.Tidy, exited: make(chan ExitInfo, 1)}
 	m := &spec.Request{Op: spec.OpStart, Path: path, Argv: s.Argv, Env: env(&r.profile, s.Env), Dir: s.Dir, Checked: s.Sha256 != ""}
 	reply, err := r.ask(ctx, m, files, g)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.errno != 0 && refused.text == refused.errno.Error() {
@@ -533,6 +493,19 @@ func (g *guest) signal(sig syscall.Signal) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSignal, Program: g.id, Signal: int(sig)}, nil, nil)
+}
+
+// last says that the program needs no time to end: it is Tidy, nobody else is in
+// its sandbox, and nobody can come any more, so that what it would have ended is
+// ended with it.
+func (g *guest) last() bool {
+	r := g.resident
+	r.launcher.mu.Lock()
+	retired := r.launcher.retired
+	r.launcher.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return retired && g.tidy && len(r.guests) == 1 && r.guests[g.id] == g
 }
 
 // sweep kills the program and all it started.

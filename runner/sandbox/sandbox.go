@@ -68,8 +68,12 @@ type Launcher struct {
 	// protected are the paths of Protect, for sandboxes that come later.
 	protected []protection
 	fresh     int
-	sweep     sync.Once
-	tidy      sync.WaitGroup
+	// spare is a helper that was started ahead, or nil.
+	spare *spare
+	// retired says that no program is started any more.
+	retired bool
+	sweep   sync.Once
+	tidy    sync.WaitGroup
 }
 
 // New returns a Launcher. It starts nothing; Close it when nothing is to be
@@ -160,6 +164,14 @@ func (l *Launcher) requireLevel(tool string, minimum v1alpha1.IsolationLevel) er
 		WithHint("spec.isolation.minimum is None, Sandbox or Container")
 }
 
+// Retire refuses new programs. Those that run go on until each is killed; a Tidy
+// one that is the last of its sandbox then needs no time to end by itself.
+func (l *Launcher) Retire() {
+	l.mu.Lock()
+	l.retired = true
+	l.mu.Unlock()
+}
+
 // Close kills every program that still runs and waits for the end of each.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
@@ -174,6 +186,7 @@ func (l *Launcher) Close() error {
 	l.mu.Unlock()
 
 	var wg sync.WaitGroup
+	wg.Go(l.discard)
 	for _, r := range rs { // first: each takes its programs along
 		wg.Go(r.stop)
 	}

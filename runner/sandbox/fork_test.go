@@ -1,0 +1,129 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+)
+
+// prepared returns the process id of the helper that was started ahead.
+func prepared(t *testing.T, l *Launcher) int {
+	t.Helper()
+	l.Prepare()
+	l.mu.Lock()
+	s := l.spare
+	l.mu.Unlock()
+	<-s.done
+	if s.helper == nil {
+		t.Fatal("no helper was started ahead")
+	}
+	return s.helper.proc.Pid
+}
+
+func TestTheFirstSandboxIsBuiltByTheHelperThatWasStartedAhead(t *testing.T) {
+	l := sandboxed(t)
+	pid := prepared(t, l)
+	l.Prepare() // a second one has nothing to do
+	for _, c := range []struct {
+		reason  string
+		profile *spec.Profile
+		same    bool
+	}{
+		{"it has a network of its own, which this profile must not have", &spec.Profile{Network: spec.NetworkHost}, false},
+		{"it fits every other profile", &spec.Profile{Workspace: workspace(t), Access: spec.AccessReadOnly}, true},
+		{"there was only one", &spec.Profile{Group: "next"}, false},
+	} {
+		proc, err := l.Start(t.Context(), shell(c.profile, "exit 3"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exit := proc.Wait(); exit.Code != 3 {
+			t.Errorf("%+v: exit = %v", *c.profile, exit)
+		}
+		if same := proc.guest.resident.proc.Pid == pid; same != c.same {
+			t.Errorf("%+v: the helper from before: %v, want %v: %s", *c.profile, same, c.same, c.reason)
+		}
+	}
+}
+
+func TestAHelperThatNobodyNeededIsGoneAfterClose(t *testing.T) {
+	l := sandboxed(t)
+	pid := prepared(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("helper %d: %v, want no such process", pid, err)
+	}
+	l.Prepare()
+	if l.spare != nil {
+		t.Error("a closed launcher starts a helper ahead")
+	}
+}
+
+func TestWithoutAHelperTheFirstProgramSaysWhatIsMissing(t *testing.T) {
+	l := New(Options{Helper: t.TempDir() + "/none"})
+	defer func() { _ = l.Close() }()
+	l.Prepare()
+	_, err := l.Start(t.Context(), shell(&spec.Profile{}, "true"))
+	if err == nil || !strings.Contains(err.Error(), "agentctl-sandbox cannot be started") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestARetiredLauncherStartsNothing(t *testing.T) {
+	l := sandboxed(t)
+	l.Retire()
+	for name, p := range map[string]*spec.Profile{"level None": nil, "level Sandbox": {}} {
+		if _, err := l.Start(t.Context(), shell(p, "true")); !errors.Is(err, errClosed) {
+			t.Errorf("%s: error = %v", name, err)
+		}
+	}
+}
+
+func TestOnlyTheLastTidyProgramOfARetiredLauncherIsGivenNoTime(t *testing.T) {
+	const grace = 500 * time.Millisecond
+	for name, c := range map[string]struct {
+		reason                 string
+		retire, tidy, together bool
+		atOnce                 bool
+	}{
+		"last":    {"what it would end ends with its sandbox", true, true, false, true},
+		"running": {"other programs may come", false, true, false, false},
+		"untidy":  {"it may have something of its own to do", true, false, false, false},
+		"not one": {"what it started may live on among the others", true, true, true, false},
+	} {
+		l := sandboxed(t)
+		s := shell(&spec.Profile{}, `trap "" TERM; echo ready; while :; do sleep 300; done`)
+		s.Tidy = c.tidy
+		var out buffer
+		s.Stdout = &out
+		proc, err := l.Start(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said(t, &out, 1)
+		if c.together {
+			if _, err := l.Start(t.Context(), shell(s.Profile, "sleep 300")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.retire {
+			l.Retire()
+		}
+		begin := time.Now()
+		proc.Kill(grace)
+		if took := time.Since(begin); (took < grace) != c.atOnce {
+			t.Errorf("%s: it ended after %v, want at once: %v: %s", name, took, c.atOnce, c.reason)
+		}
+		if exit := proc.Wait(); exit.Signal != "killed" {
+			t.Errorf("%s: exit = %v", name, exit)
+		}
+	}
+}
