@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	containersapi "github.com/containerd/containerd/api/services/containers/v1"
@@ -17,6 +23,9 @@ import (
 // Swept says what a sweep has removed.
 type Swept struct {
 	Containers, Snapshots, Folders int
+	// Shims are processes of containerd for containers it does not know of: it
+	// forgets those whose runner dies while they are being made.
+	Shims int
 }
 
 // sweepTime bounds the removal of one container.
@@ -37,10 +46,11 @@ func (r *Runtime) Sweep(ctx context.Context) (Swept, error) {
 		return swept, err
 	default:
 		ctx := r.context(ctx)
-		n, err := r.sweepContainers(ctx, d)
-		swept.Containers = n
+		swept.Containers, err = r.sweepContainers(ctx, d)
 		errs = append(errs, err)
 		swept.Snapshots, err = r.sweepSnapshots(ctx, d)
+		errs = append(errs, err)
+		swept.Shims, err = r.sweepShims(ctx, d)
 		errs = append(errs, err)
 	}
 	for _, stray := range r.strays() {
@@ -88,6 +98,59 @@ func (r *Runtime) sweepContainers(ctx context.Context, d *daemon) (int, error) {
 	}
 	wg.Wait()
 	return n, errors.Join(errs...)
+}
+
+// sweepShims ends the shims whose container is not recorded. A record is written
+// before its shim is started, so of those seen before the records are listed
+// only what nobody knows of is without one.
+func (r *Runtime) sweepShims(ctx context.Context, d *daemon) (int, error) {
+	seen := shims(r.opts.Namespace, r.opts.Address)
+	if len(seen) == 0 {
+		return 0, nil
+	}
+	all, err := d.containers.List(ctx, &containersapi.ListContainersRequest{})
+	if err != nil {
+		return 0, fmt.Errorf("list containers: %w", err)
+	}
+	for _, c := range all.GetContainers() {
+		delete(seen, c.GetID())
+	}
+	n := 0
+	for id, pid := range seen {
+		switch err := syscall.Kill(pid, syscall.SIGKILL); {
+		case err == nil:
+			n++
+		case errors.Is(err, syscall.EPERM): // not root: root's next sweep finds it
+			r.opts.Log.Warn("a shim of containerd is left", "pid", pid, "id", id)
+		}
+		removeGroups(r.opts.Namespace, id)
+	}
+	return n, nil
+}
+
+// shims lists the processes that containerd has started for containers of a
+// namespace, by the container's id.
+func shims(namespace, address string) map[string]int {
+	out := map[string]int{}
+	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range found {
+		text, _ := os.ReadFile(file)
+		args := strings.Split(string(text), "\x00")
+		value := func(flag string) string {
+			if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+				return args[i+1]
+			}
+			return ""
+		}
+		id := value("-id")
+		if !strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") || id == "" || value("-namespace") != namespace || value("-address") != address {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			out[id] = pid
+		}
+	}
+	return out
 }
 
 // discard removes a container with its task and snapshot.

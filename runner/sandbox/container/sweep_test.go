@@ -147,6 +147,54 @@ func TestWhatAKilledRunnerLeftIsSwept(t *testing.T) {
 	}
 }
 
+// TestAShimNobodyKnowsOfIsSwept kills runners at every moment of a start, so
+// that some die while containerd makes their container.
+func TestAShimNobodyKnowsOfIsSwept(t *testing.T) {
+	r := newRuntime(t, alone(t))
+	runs(t, r, shared.layout) // the image is there
+	mine := func() (n int) {
+		for _, pid := range shared.daemon.Shims() {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(text), "\x00"+r.Namespace()+"\x00") {
+				n++
+			}
+		}
+		return n
+	}
+	for after := 5 * time.Millisecond; after < 120*time.Millisecond; after += 5 * time.Millisecond {
+		c := exec.Command(os.Args[0], "be-a-runner", shared.daemon.Address, filepath.Join(shared.dir, "state"), shared.entry, r.Namespace(), shared.layout, "")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(after)
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+	}
+	alive := waiting(t, r, container.Spec{})
+	var swept container.Swept
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && mine() > 1; { // containerd may still be at it
+		s, err := r.Sweep(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		swept.Containers += s.Containers
+		swept.Shims += s.Shims
+		<-time.After(50 * time.Millisecond)
+	}
+	t.Logf("swept %+v", swept)
+	if n := mine(); n != 1 {
+		t.Errorf("%d shims are left, want that of the container that lives", n)
+	}
+	select {
+	case <-alive.Done():
+		t.Error("the sweep ended a container of a runner that lives")
+	default:
+	}
+	alive.Kill(0)
+	leavesNothing(t, r)
+}
+
 func mountsIn(t testing.TB, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
