@@ -130,7 +130,7 @@ func TestToolsInContainers(t *testing.T) {
 		t.Error("the file that was written is no change of the run")
 	}
 	diagnosis, err := exec.CommandContext(t.Context(), "agentctl", "doctor", "-o", "json").CombinedOutput()
-	if err != nil || !strings.Contains(string(diagnosis), `"containers": true`) || !strings.Contains(string(diagnosis), `"swept": 0`) {
+	if err != nil || !strings.Contains(string(diagnosis), `"containers": true`) {
 		t.Errorf("after the run doctor says %v\n%s", err, diagnosis)
 	}
 }
