@@ -181,7 +181,7 @@ func TestAProgramInASandboxIsStartedSignalledAndSwept(t *testing.T) {
 	if exit := one.Wait(); exit.Code != 7 {
 		t.Errorf("exit = %v, want what it says at a SIGTERM", exit)
 	}
-	if got := b.sh(p, "ps -e -o comm= | grep -c sleep"); got != "1\n" {
+	if got := b.sh(p, "ps -e -o stat=,comm= | grep -v ^Z | grep -c sleep"); got != "1\n" {
 		t.Errorf("%q sleeps are left, want the other program's", got)
 	}
 	keep.Kill(0)

@@ -333,7 +333,7 @@ func TestDaemonsInASandboxDieWithTheirProgram(t *testing.T) {
 			if (name == "killed") != (exit.Signal == "killed") || (name != "killed" && exit.Code != 9) {
 				t.Errorf("exit = %v", exit)
 			}
-			left, _, _ := run(t, l, shell(p, "ps -e -o comm= | grep -c sleep"))
+			left, _, _ := run(t, l, shell(p, "ps -e -o stat=,comm= | grep -v ^Z | grep -c sleep"))
 			if left != "1\n" {
 				t.Errorf("%s sleeps are left, want that of the other program", left)
 			}
@@ -350,14 +350,17 @@ func TestStraysDieWithTheLastProgram(t *testing.T) {
 	l := sandboxed(t)
 	p := &spec.Profile{}
 	var out buffer
-	s := shell(p, `setsid sh -c 'ulimit -R 1000000 2>/dev/null; (sleep 300 &) ; exit' ; (setsid sh -c 'exec sleep 301' &); echo up`)
+	s := shell(p, `(setsid bash -c 'ulimit -R 1000000 && (setsid sleep 300 &) ; echo off' &); sleep 0.05`) // neither mark nor parent
 	s.Stdout = &out
 	proc, err := l.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	proc.Wait()
-	if left, _, _ := run(t, l, shell(p, "ps -e -o comm= | grep -c sleep")); left != "0\n" {
+	if out.String() != "off\n" {
+		t.Errorf("output = %q, want the mark taken off", out.String())
+	}
+	if left, _, _ := run(t, l, shell(p, "ps -e -o stat=,comm= | grep -v ^Z | grep -c sleep")); left != "0\n" {
 		t.Errorf("%s sleeps are left", left)
 	}
 }
