@@ -350,7 +350,7 @@ func TestStraysDieWithTheLastProgram(t *testing.T) {
 	l := sandboxed(t)
 	p := &spec.Profile{}
 	var out buffer
-	s := shell(p, `(setsid bash -c 'ulimit -R 1000000 && (setsid sleep 300 &) ; echo off' &); sleep 0.05`) // neither mark nor parent
+	s := shell(p, `(setsid bash -c 'ulimit -R 1000000 && (setsid sleep 300 &) ; echo off; touch /tmp/off' &); until [ -e /tmp/off ]; do sleep 0.01; done`) // neither mark nor parent
 	s.Stdout = &out
 	proc, err := l.Start(t.Context(), s)
 	if err != nil {
