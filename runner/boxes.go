@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -64,9 +64,9 @@ func containers(socket, state string) (*container.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry, err := tool.FindProgram(entryProgram)
+	entry, err := sandbox.FindProgram(entryProgram)
 	if err != nil {
-		return nil, reason.New(reason.IsolationUnavailable, "start containers: %w", err).WithHint("%s", reason.Hint(err))
+		return nil, fmt.Errorf("start containers: %w", err)
 	}
 	runtime, err := container.New(container.Options{Address: address, StateDir: filepath.Join(state, "cache"), Entry: entry})
 	if err != nil {

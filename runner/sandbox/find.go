@@ -1,19 +1,20 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // Helper is the file name of the program that builds sandboxes.
 const Helper = "agentctl-sandbox"
 
-// find returns the path of one of our own programs: beside this program's
+// FindProgram returns the path of one of our own programs: beside this program's
 // resolved file, in ../libexec/agentctl, or in AGENTCTL_LIBEXEC. PATH is never
 // searched: whoever can write there could let a tool out.
-func find(name string) (string, error) {
+func FindProgram(name string) (string, error) {
 	var dirs []string
 	if exe, err := os.Executable(); err == nil {
 		if exe, err = filepath.EvalSymlinks(exe); err == nil {
@@ -30,7 +31,8 @@ func find(name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not in %s", name, strings.Join(dirs, ", "))
+	return "", reason.New(reason.IsolationUnavailable, "%s is not in %s", name, strings.Join(dirs, ", ")).
+		WithHint("run make build, or set AGENTCTL_LIBEXEC to the folder that holds %s", name)
 }
 
 // helper returns the path of agentctl-sandbox.
@@ -38,5 +40,5 @@ func (l *Launcher) helper() (string, error) {
 	if l.opts.Helper != "" {
 		return l.opts.Helper, nil
 	}
-	return find(Helper)
+	return FindProgram(Helper)
 }

@@ -76,7 +76,7 @@ func NewPool(o PoolOptions) *Pool {
 	if o.After == nil {
 		o.After = time.After
 	}
-	find := func() (string, error) { return FindProgram(builtin.Program) }
+	find := func() (string, error) { return sandbox.FindProgram(builtin.Program) }
 	return &Pool{PoolOptions: o, shipped: sync.OnceValues(find), programs: map[string]*program{}}
 }
 
