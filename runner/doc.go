@@ -7,8 +7,10 @@
 //     is admitted is resolved into one plan: agent, model, tools, policies.
 //   - journal opens the memory of the run; from here on everything is an event (api/event), and
 //     everybody who looks at the run reads it through one fold (api/view).
-//   - workspace begins to copy the source folder, sandbox and tool start the programs behind the
-//     tools; both are hidden behind the first model request.
+//   - workspace begins to copy the source folder, and tool starts the programs behind the tools, each
+//     held as its manifest says: in a sandbox (sandbox, with cmd/agentctl-sandbox) or in a container
+//     (sandbox/container), with a network that sandbox/egress serves. All of it is hidden behind the
+//     first model request; protect.go closes what no program may touch before the first call.
 //   - loop lives the run. It asks a model (model/openai, model/scripted), a policy (policy, over
 //     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
 //   - secret keeps credentials out of everything that is written, shown or sent.
