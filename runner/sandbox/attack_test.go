@@ -18,7 +18,7 @@ import (
 // The folder of a plugin's socket belongs to programs inside, who can put a link
 // to a folder of the host in its place.
 func TestTheSocketFolderLeadsNowhereElse(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	s := Spec{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Profile: &spec.Profile{}, Stdout: io.Discard, Stderr: io.Discard}
 	r, err := l.house(t.Context(), &s)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestASourceOfAMountCannotBeExchanged(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := launcher(t)
+			l := sandboxed(t)
 			dir := workspace(t)
 			for _, f := range []string{"/lib/id", "/sub/lib/id", "/data"} {
 				write(t, dir+f, "own\n")
@@ -104,7 +104,7 @@ func exchange(a, b string) {
 // A program exchanges a folder of the workspace with a link to the host's while
 // sandboxes are built around it.
 func TestNoRaceLeadsOutOfTheWorkspace(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	host, dir := workspace(t), workspace(t)
 	for _, d := range []string{host, dir + "/lib"} {
 		write(t, d+"/id", map[bool]string{true: "secret\n", false: "own\n"}[d == host])
@@ -153,7 +153,7 @@ func TestNoRaceLeadsOutOfTheWorkspace(t *testing.T) {
 // An open device is the host's own, whatever the view shows: its owner could
 // change its mode.
 func TestNoDeviceOfTheHostIsInheritedOpen(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	mode := func() os.FileMode {
 		fi, err := os.Stat(os.DevNull)
 		if err != nil {
@@ -175,7 +175,7 @@ func TestNoDeviceOfTheHostIsInheritedOpen(t *testing.T) {
 
 // Who has opened a folder before it was protected still has it.
 func TestAFolderThatWasOpenedBeforeIsProtectedToo(t *testing.T) {
-	l := launcher(t)
+	l := sandboxed(t)
 	dir := workspace(t)
 	write(t, dir+"/.git/hooks/old", "")
 	write(t, dir+"/.git/config", "[core]\n")
