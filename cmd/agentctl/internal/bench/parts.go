@@ -16,6 +16,8 @@ type part struct {
 	// per turns the metric into the unit: value = metric × per.
 	per  float64
 	goal *goal
+	// optional parts are left out where the machine has not what they need.
+	optional bool
 }
 
 const modulePath = "agentctl.dev/agentctl"
@@ -23,34 +25,71 @@ const modulePath = "agentctl.dev/agentctl"
 func parts() []part {
 	const ns = "ns/op"
 	return []part{
-		{"journal, buffered", "events/s", "runner/journal", "BenchmarkAppend", "events/s", 1, atLeast(100_000)},
-		{"encode a part of 4 KB", "µs", "api/message", "BenchmarkPart/encode/tool", ns, 1e-3, atMost(10)},
-		{"decode a part of 4 KB", "µs", "api/message", "BenchmarkPart/decode/tool", ns, 1e-3, atMost(10)},
-		{"policy decision, 10 rules", "µs", "runner/policy", "BenchmarkDecide/rules=10/plain", ns, 1e-3, nil},
-		{"same, a shell command", "µs", "runner/policy", "BenchmarkDecide/rules=10/shell", ns, 1e-3, nil},
-		{"policy decision, 1,000 rules", "µs", "runner/policy", "BenchmarkDecide/rules=1000/plain", ns, 1e-3, atMost(50)},
-		{"same, a shell command", "µs", "runner/policy", "BenchmarkDecide/rules=1000/shell", ns, 1e-3, atMost(250)},
-		{"plugin call of 1 KB p50", "ms", "plugins/host", "BenchmarkWarmCall1KB", "p50-µs", 1e-3, atMost(0.4)},
+		{"journal, buffered", "events/s", "runner/journal", "BenchmarkAppend", "events/s", 1, atLeast(100_000), false},
+		{"encode a part of 4 KB", "µs", "api/message", "BenchmarkPart/encode/tool", ns, 1e-3, atMost(10), false},
+		{"decode a part of 4 KB", "µs", "api/message", "BenchmarkPart/decode/tool", ns, 1e-3, atMost(10), false},
+		{"policy decision, 10 rules", "µs", "runner/policy", "BenchmarkDecide/rules=10/plain", ns, 1e-3, nil, false},
+		{"same, a shell command", "µs", "runner/policy", "BenchmarkDecide/rules=10/shell", ns, 1e-3, nil, false},
+		{"policy decision, 1,000 rules", "µs", "runner/policy", "BenchmarkDecide/rules=1000/plain", ns, 1e-3, atMost(50), false},
+		{"same, a shell command", "µs", "runner/policy", "BenchmarkDecide/rules=1000/shell", ns, 1e-3, atMost(250), false},
+		{"plugin call of 1 KB p50", "ms", "plugins/host", "BenchmarkWarmCall1KB", "p50-µs", 1e-3, atMost(0.4), false},
 	}
 }
 
-// measureParts asks the benchmarks one package after the other.
-func measureParts(ctx context.Context, b *bench, reps int) error {
+// contained are the parts of isolation.
+func contained() []part {
+	const (
+		boxed     = "runner/sandbox"
+		container = "runner/sandbox/container"
+		plain     = "plain-p50-ms"
+		held      = "sandbox-p50-ms"
+		middle    = "p50-ms"
+	)
+	return []part{
+		{"plugin, cold to the answer of a call, plain p50", "ms", boxed, "BenchmarkPluginInSandbox", plain, 1, nil, false},
+		{"same, in a sandbox of its own p50", "ms", boxed, "BenchmarkPluginInSandbox", held, 1, atMost(30), false},
+		{"command, plain p50", "ms", boxed, "BenchmarkCommandInResidentSandbox", plain, 1, nil, false},
+		{"what a sandbox that stands adds to it p50", "ms", boxed, "BenchmarkCommandInResidentSandbox", "over-p50-ms", 1, atMost(1.5), false},
+		{"plugin call of 1 KB in a sandbox p50", "ms", boxed, "BenchmarkWarmCallInSandbox", held, 1, atMost(0.4), false},
+		{"calls of 1 KB by 16 callers", "calls/s", "plugins/host", "BenchmarkCalls/16_callers", "calls/s", 1, atLeast(5000), false},
+		{"container, cold to the answer of a call p50", "ms", container, "BenchmarkColdStart", middle, 1, atMost(200), true},
+		{"plugin call of 1 KB in a container p50", "ms", container, "BenchmarkWarmCall", middle, 1, atMost(0.4), true},
+	}
+}
+
+// measureParts asks the benchmarks of some parts one package after the other.
+func measureParts(all []part, benchtime time.Duration) func(context.Context, *bench, int) error {
+	return func(ctx context.Context, b *bench, reps int) error { return askParts(ctx, b, reps, all, benchtime) }
+}
+
+func askParts(ctx context.Context, b *bench, reps int, all []part, benchtime time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	args := []string{"test", "-p=1", "-run=^$", fmt.Sprintf("-count=%d", reps), "-benchtime=300ms"}
-	args = append(args, partArgs(parts())...)
+	args := []string{"test", "-p=1", "-run=^$", fmt.Sprintf("-count=%d", reps), fmt.Sprintf("-benchtime=%v", benchtime)}
+	args = append(args, partArgs(all)...)
 	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, tail(out))
 	}
-	metrics := parseBenchmarks(string(out))
-	for _, p := range parts() {
+	if err := b.report.parts(all, parseBenchmarks(string(out))); err != nil {
+		return fmt.Errorf("%w in the output of go test:\n%s", err, tail(out))
+	}
+	return nil
+}
+
+// parts adds the figures of benchmarks. One that is not there is an error, unless
+// the machine need not have what it measures.
+func (r *report) parts(all []part, metrics map[metricKey][]float64) error {
+	for _, p := range all {
 		values := metrics[p.key()]
-		if len(values) == 0 {
-			return fmt.Errorf("no %s of %s in the output of go test:\n%s", p.metric, p.bench, tail(out))
+		switch {
+		case len(values) > 0:
+			r.alone(p.name, p.unit, percentile(values, 50)*p.per, p.goal)
+		case p.optional:
+			r.note("%s: not measured, this machine has not what it needs", p.name)
+		default:
+			return fmt.Errorf("no %s of %s", p.metric, p.bench)
 		}
-		b.report.alone(p.name, p.unit, percentile(values, 50)*p.per, p.goal)
 	}
 	return nil
 }

@@ -28,7 +28,13 @@ func machine() string {
 type treePeak struct {
 	RSS, PSS  int64
 	Processes int
+	// Top is the most that the first process had, Tools that the program behind
+	// the shipped tools had.
+	Top, Tools int64
 }
+
+// toolsProgram is what the kernel calls the program behind the shipped tools.
+const toolsProgram = "agentctl-tools"
 
 // sampleEvery is how often the tree is looked at.
 const sampleEvery = 2 * time.Millisecond
@@ -56,6 +62,8 @@ func watchTree(pid int) func() treePeak {
 				peak.RSS = max(peak.RSS, now.RSS)
 				peak.PSS = max(peak.PSS, now.PSS)
 				peak.Processes = max(peak.Processes, now.Processes)
+				peak.Top = max(peak.Top, now.Top)
+				peak.Tools = max(peak.Tools, now.Tools)
 			}
 		}
 	})
@@ -97,13 +105,20 @@ func children(pid int) []int {
 
 func weigh(pids []int) treePeak {
 	var sum treePeak
-	for _, pid := range pids {
+	for i, pid := range pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if err != nil {
 			continue
 		}
 		sum.Processes++
-		sum.RSS += kilobytes(string(text), "Rss:")
+		rss := kilobytes(string(text), "Rss:")
+		if i == 0 {
+			sum.Top = rss
+		}
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) == toolsProgram {
+			sum.Tools = max(sum.Tools, rss)
+		}
+		sum.RSS += rss
 		sum.PSS += kilobytes(string(text), "Pss:")
 	}
 	return sum

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // scenario is one way to put both sides to work, with the figures it gives.
@@ -26,8 +27,10 @@ func scenarios() []scenario {
 		{name: "long", about: "runs of 300 and 1,000 commands: what a turn costs at both ends", reps: 3, measure: measureLong},
 		{name: "crowd", about: "eight processes at once", reps: 5, measure: measureCrowd},
 		{name: "many", about: "1,000 conversations at once in one process", reps: 2, measure: measureMany},
+		{name: "flood", about: "a command that prints 200 MB: what the runner grows by", reps: 3, ours: true, measure: measureFlood},
 		{name: "start", about: "what agentctl does before its main begins", reps: 9, ours: true, measure: measureStart},
-		{name: "parts", about: "Go benchmarks of single parts", reps: 1, ours: true, measure: measureParts},
+		{name: "parts", about: "Go benchmarks of single parts", reps: 1, ours: true, measure: measureParts(parts(), 300*time.Millisecond)},
+		{name: "held", about: "Go benchmarks of sandboxes and containers", reps: 1, ours: true, measure: measureParts(contained(), time.Second)},
 		{name: "cold", about: "the first run after the page cache was dropped", reps: 5, measure: measureCold},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -127,5 +128,16 @@ func TestEssayIsAsLongAsItSays(t *testing.T) {
 		if got := essay.problem(2, body(text)); !strings.Contains(got, "does not carry the text") {
 			t.Errorf("%s: %q, want the loss to be noticed", name, got)
 		}
+	}
+}
+
+func TestOnlyTheFirstCommandOfAFloodPrintsIt(t *testing.T) {
+	flood := talk{turns: 2, flood: 1000}
+	if got := flood.command(2); strings.Contains(got, "head") || !strings.Contains(got, "lines=") {
+		t.Errorf("command 2 = %q", got)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "cd "+t.TempDir()+"; "+flood.command(1)).Output()
+	if err != nil || string(out) != strings.Repeat("x", 1000) {
+		t.Errorf("the first command prints %d bytes, %v", len(out), err)
 	}
 }

@@ -52,16 +52,26 @@ func sidesOf(o options, dir string) ([]side, error) {
 	if o.floor {
 		return sides, nil
 	}
+	// Beside its helper it has to run everything in a sandbox, or fail. An older one
+	// without is measured as it is.
+	files, boxed := []string{o.agentctl, o.agentctl + "-tools"}, false
+	if _, err := os.Stat(o.agentctl + "-sandbox"); err == nil {
+		files, boxed = append(files, o.agentctl+"-sandbox"), true
+	}
 	return append(sides, side{
 		name: sideAgentctl,
 		argv: func(_ string, f folders) []string {
-			return []string{
+			argv := []string{
 				o.agentctl, "run", "-f", f.manifests, "-p", benchPrompt, "--workspace", f.workspace,
-				"--state", f.state, "--allow-unsandboxed", "--approve", "all", "-o", "json",
+				"--state", f.state, "--approve", "all", "-o", "json",
 			}
+			if !boxed {
+				argv = append(argv, "--allow-unsandboxed")
+			}
+			return argv
 		},
 		verify: verifyResult,
-		files:  []string{o.agentctl, o.agentctl + "-tools"},
+		files:  files,
 	}), nil
 }
 

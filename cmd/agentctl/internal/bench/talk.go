@@ -13,6 +13,8 @@ type talk struct {
 	turns int
 	// chunks of text come before each command, and hold so many bytes in all.
 	chunks, text int
+	// flood is what the first command prints besides, in bytes.
+	flood int
 }
 
 // command is what the model asks for in a turn. The last one also counts the
@@ -20,6 +22,9 @@ type talk struct {
 // wherever the workspace is.
 func (t talk) command(turn int) string {
 	c := fmt.Sprintf("echo %d >> turns.txt", turn)
+	if turn == 1 && t.flood > 0 {
+		c += fmt.Sprintf("; head -c %d /dev/zero | tr '\\0' x", t.flood)
+	}
 	if turn == t.turns {
 		c += "; n=0; while read -r _; do n=$((n+1)); done < turns.txt; echo lines=$n"
 	}

@@ -20,6 +20,8 @@ func measureTurns(ctx context.Context, b *bench, reps int) error {
 	if b.memory > 0 {
 		compare(b.report, "peak RSS of the process tree", "MB", weighed, func(s sample) float64 { return megabytes(s.Memory.RSS) }, atMost(65))
 		compare(b.report, "peak PSS of the process tree", "MB", weighed, func(s sample) float64 { return megabytes(s.Memory.PSS) }, nil)
+		tools := medianOf(each(weighed.ours, func(s sample) float64 { return megabytes(s.Memory.Tools) }))
+		b.report.add(figure{Name: "peak RSS of the shipped tools alone", Unit: "MB", Agentctl: tools, Goal: atMost(25)})
 	}
 	return nil
 }
