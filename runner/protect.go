@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -23,16 +24,30 @@ import (
 var gitFiles = []string{".git/config", ".git/config.worktree", ".git/hooks"}
 
 // hold says how the tools are contained, on a host that can contain them.
-func (s *session) hold(p *plan) (err error) {
+func (s *session) hold(p *plan) error {
 	if s.pool.Profiles != nil || s.launcher.Level() != v1alpha1.IsolationSandbox {
 		return nil // contain has refused whatever must not run without
 	}
-	at := tool.Place{Workspace: p.files.Dir, Masked: []string{s.opts.State}}
+	at := tool.Place{Workspace: p.files.Dir, Masked: s.unseen()}
 	if p.files.Strategy == v1alpha1.StrategyInPlace {
 		at.Workspace = p.files.Source
 	}
-	s.pool.Profiles, err = tool.Profiles(p.tools, at)
+	held, err := tool.Profiles(p.tools, at)
+	if err == nil { // of a part that could be held nothing may come: the rest would run without
+		s.pool.Profiles = held
+	}
 	return err
+}
+
+// unseen are the folders of agentctl itself: in one of them a tool could read
+// journals and answer for the person behind the run, in the other reach the
+// sockets of other tools.
+func (s *session) unseen() []string {
+	dirs := []string{s.opts.State}
+	if scratch := sandbox.ScratchDir(); scratch != "" {
+		dirs = append(dirs, resolved(scratch))
+	}
+	return dirs
 }
 
 // guard is what no contained program may do with files of the run: what git

@@ -33,7 +33,23 @@ func StateDir(flag string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("state folder %s: %w", dir, err)
 	}
-	return abs, nil
+	return resolved(abs), nil
+}
+
+// resolved follows the links on a path as far as it exists: the state folder is
+// kept out of copies and from tools by its path, which must be the one that the
+// files of the run have.
+func resolved(path string) string {
+	for dir, rest := path, ""; ; {
+		if to, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(to, rest)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return path
+		}
+		dir, rest = up, filepath.Join(filepath.Base(dir), rest)
+	}
 }
 
 // Runs returns the ids of the runs of a state folder, the newest first.

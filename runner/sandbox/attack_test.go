@@ -62,11 +62,9 @@ func TestASourceOfAMountCannotBeExchanged(t *testing.T) {
 			return shell(&spec.Profile{Mounts: []spec.Mount{{Source: dir + "/data"}}}, "cat "+dir+"/data")
 		}},
 		"a file of the command": {"ln -sf " + host + "/id data", func(dir string) Spec {
-			m, ok := Named(dir + "/data")
-			if !ok {
-				t.Fatal("the file is not found")
-			}
-			return Spec{Argv: []string{"/bin/cat", dir + "/data"}, Dir: "/", Profile: &spec.Profile{Mounts: []spec.Mount{m}}}
+			p := &spec.Profile{}
+			Name(p, []string{dir + "/data"})
+			return Spec{Argv: []string{"/bin/cat", dir + "/data"}, Dir: "/", Profile: p}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

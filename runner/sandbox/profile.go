@@ -19,15 +19,7 @@ var shown = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev"}
 func complete(s *Spec, path string) spec.Profile {
 	p := *s.Profile
 	p.Mounts = slices.Clone(p.Mounts)
-	named := append([]string{path}, s.Argv[1:]...)
-	for _, file := range named {
-		if !filepath.IsAbs(file) || filepath.Clean(file) != file || visible(&p, file) {
-			continue
-		}
-		if m, ok := Named(file); ok {
-			p.Mounts = append(p.Mounts, m)
-		}
-	}
+	Name(&p, append([]string{path}, s.Argv[1:]...))
 	if p.Home == "" {
 		if home := lookup(s.Env, "HOME"); spec.CheckPath("home", home) == nil && !visible(&p, home) {
 			p.Home = home
@@ -36,23 +28,28 @@ func complete(s *Spec, path string) spec.Profile {
 	return p
 }
 
-// Named is the mount of a file that a command names. It is followed to where it
-// leads now: who keeps a profile while others may write names its files when it
-// is made.
-func Named(file string) (spec.Mount, bool) {
-	at, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return spec.Mount{}, false
+// Name adds the files that a command names to a profile's mounts, each as what it
+// leads to now. Who keeps a profile while programs may write where these files lie
+// calls it when the profile is made: a link that is put in their place later does
+// not count.
+func Name(p *spec.Profile, command []string) {
+	for _, file := range command {
+		if !filepath.IsAbs(file) || filepath.Clean(file) != file || visible(p, file) {
+			continue
+		}
+		at, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			continue
+		}
+		if fi, err := os.Stat(at); err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		m := spec.Mount{Source: at}
+		if at != file {
+			m.Target = file
+		}
+		p.Mounts = append(p.Mounts, m)
 	}
-	fi, err := os.Stat(at)
-	if err != nil || !fi.Mode().IsRegular() {
-		return spec.Mount{}, false
-	}
-	m := spec.Mount{Source: at}
-	if at != file {
-		m.Target = file
-	}
-	return m, true
 }
 
 // visible says whether a path of the host is seen inside anyway.

@@ -152,8 +152,19 @@ func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
 	}
 }
 
+// held refuses a program that is to be contained and is not, where others are.
+func (p *Pool) held(d *Definition) error {
+	if p.Profiles == nil || p.Profiles[d.Name] != nil || d.Spec.Isolation.Minimum == v1alpha1.IsolationNone || boxed(d) {
+		return nil
+	}
+	return reason.New(reason.IsolationUnavailable, "tool %q: nobody has said how it is contained", d.Name)
+}
+
 // Serve returns the server behind a tool and waits until it is ready.
 func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
+	if err := p.held(d); err != nil {
+		return nil, err
+	}
 	switch s := d.Spec.Source; {
 	case s.Exec != nil:
 		return &execServer{p.starter(d)}, nil
@@ -241,6 +252,9 @@ func (p *Pool) environment(name string) []string {
 func (p *Pool) program(d *Definition) (*program, error) {
 	if boxed(d) { // what it may reach and whose secrets it has are its own
 		return p.share("container\x00"+d.Name, d, &program{name: imageName(d), launch: p.Boxes.launch(p, d)}), nil
+	}
+	if err := p.held(d); err != nil {
+		return nil, err
 	}
 	start := sandbox.Spec{Dir: "/", Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
 	if s := d.Spec.Source.Plugin; s != nil {

@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
@@ -54,7 +55,10 @@ func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
 		}
 		all[d.Name] = p
 	}
-	return all, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err // a tool that is left out would not be held at all
+	}
+	return all, nil
 }
 
 // plain tools ask for nothing but access to the run's files.
@@ -95,10 +99,18 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		if err != nil {
 			return nil, err
 		}
+		masked, err := at.masked(m.Path, target)
+		if err != nil {
+			return nil, err
+		}
+		if sees := p.Access != "" && p.Access != spec.AccessNone; sees && slices.ContainsFunc(masked, func(hidden string) bool { return below(at.Workspace, hidden) }) {
+			return nil, fmt.Errorf("mount %s: the files of the run lie in it, below a folder that no tool may see: mount what is needed of it, or keep runs elsewhere with --state", m.Path)
+		}
 		// What was looked at is what is mounted, wherever a link leads by then.
 		p.Mounts = append(p.Mounts, spec.Mount{Source: target, Target: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
-		p.Masked = append(p.Masked, within(at.Masked, m.Path)...)
+		p.Masked = append(p.Masked, masked...)
 	}
+	sandbox.Name(p, d.command())
 	if len(d.Spec.Env) > 0 {
 		p.Group = d.Name // its secrets are in its processes' environment
 	}
@@ -111,6 +123,31 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		p.Limits.CPU = l.CPU.MilliValue()
 	}
 	return p, nil
+}
+
+// masked returns the paths at which a mount of target would show what no tool may
+// see. A mount of nothing else is refused.
+func (at Place) masked(path, target string) (paths []string, err error) {
+	for _, hidden := range at.Masked {
+		if below(target, hidden) {
+			return nil, fmt.Errorf("mount %s: it lies in %s, which no tool may see", path, hidden)
+		}
+		if rest, ok := strings.CutPrefix(hidden, strings.TrimSuffix(target, "/")+"/"); ok {
+			paths = append(paths, filepath.Join(path, rest))
+		}
+	}
+	return paths, nil
+}
+
+// command is what starts the tool's program.
+func (d *Definition) command() []string {
+	switch s := d.Spec.Source; {
+	case s.Exec != nil:
+		return s.Exec.Command
+	case s.Plugin != nil:
+		return s.Plugin.Command
+	}
+	return nil
 }
 
 // shown says whether programs see a path without a mount of its own.
