@@ -106,6 +106,14 @@ var rules = []rule{
 		reason: "the sandbox helper is static and tiny",
 	},
 	{
+		from: []string{"./cmd/agentctl-entry/..."}, to: []string{"ours"}, notTo: []string{"./runner/sandbox/container/entry"},
+		reason: "the first process of every container is static and tiny",
+	},
+	{
+		from: []string{"./runner/sandbox/container/entry"}, to: []string{"ours", "foreign"},
+		reason: "what begins every container is a leaf of the standard library",
+	},
+	{
 		from: []string{"./cmd/agentd/..."}, to: []string{"ours"}, notTo: []string{"./runner", "./runner/control/...", "./api/...", "./cmd/agentd/..."},
 		reason: "the control plane uses the front door and its controllers",
 	},
@@ -274,6 +282,8 @@ func TestRulesBite(t *testing.T) {
 		{"./cmd/agentctl/internal/cli", "./runner", no},
 		{"./cmd/agentctl-tools", "./runner", "plugin like any other"},
 		{"./cmd/agentctl-sandbox", "./runner/sandbox", "static and tiny"},
+		{"./cmd/agentctl-entry", "./runner/sandbox/container", "static and tiny"},
+		{"./runner/sandbox/container/entry", "./api/reason", "leaf"},
 		{"./cmd/agentd", "./runner/journal", "its controllers"},
 		{"./runner", "./cmd/agentctl/internal/cli", "nothing stands on a program"},
 		{"./runner/policy", "github.com/spf13/cobra", "own the terminal"},
