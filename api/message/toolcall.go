@@ -91,6 +91,8 @@ type ToolCall struct {
 	Tool string `json:"tool"`
 	// Args are checked arguments: a JSON object that satisfies the tool's schema.
 	Args json.RawMessage `json:"args"`
+	// Message of the model that asked for the call.
+	Message string `json:"message,omitempty"`
 	// Step is the model call that asked, counted from 1.
 	Step int `json:"step"`
 	// Repeats counts the equal calls directly before this one.

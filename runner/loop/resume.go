@@ -110,7 +110,7 @@ func (l *loop) ended(p *message.ToolPart) *End {
 // other a person is asked, and without a yes it stays unknown.
 func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
 	c := &call{
-		ToolCall: message.ToolCall{ID: p.CallID, Tool: p.Tool, Args: p.Input, Step: l.View.Step(p.CallID)},
+		ToolCall: message.ToolCall{ID: p.CallID, Message: l.current.ID, Tool: p.Tool, Args: p.Input, Step: l.View.Step(p.CallID)},
 		seen:     unseen, attempt: p.Attempt + 1, waited: true,
 	}
 	if p.Decision != nil {

@@ -33,7 +33,7 @@ type Request struct {
 	Tool string
 	Args json.RawMessage
 	// Call, Run and Agent are ids for the program's own records.
-	Call, Run, Agent string
+	Call, Message, Run, Agent string
 	// Workspace is the root of the run's files.
 	Workspace string
 	// Hidden are files of the workspace that a search must leave out.
@@ -193,7 +193,7 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	defer cancel()
 	start := r.Now()
 	reply, err := r.call(limited, d, call, server, Request{
-		Tool: d.function(), Args: call.Args, Call: call.ID, Run: r.Options.Run, Agent: r.Agent,
+		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
 	}, func(text string) { progress(r.Redact(text)) })
 	took := r.Now().Sub(start)
