@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
@@ -102,5 +103,26 @@ func TestEnvironmentOfAContainedProgram(t *testing.T) {
 	}
 	if !slices.Contains(env, "HOME="+home) || !slices.Contains(env, "A=b") || slices.ContainsFunc(env, func(v string) bool { return strings.Contains(v, "SECRET") || strings.Contains(v, "jane") }) {
 		t.Errorf("environment %v", env)
+	}
+}
+
+// One tool that cannot be contained as it asks takes the others' profiles along:
+// without, it would be started like one that asks for no sandbox.
+func TestNoToolRunsLooserThanItAsks(t *testing.T) {
+	fine, lost := held("fine", hostProgram), held("lost", hostProgram)
+	lost.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: filepath.Join(t.TempDir(), "gone")}}
+	if all, err := Profiles([]Definition{fine, lost}, Place{Workspace: "/srv/files"}); err == nil || all != nil {
+		t.Errorf("profiles %v, error %v", all, err)
+	}
+	pool := NewPool(PoolOptions{})
+	pool.Profiles = map[string]*spec.Profile{"fine": {}}
+	for name, source := range map[string]v1alpha1.ToolSource{
+		"a program per call": {Exec: &v1alpha1.ExecSource{Command: []string{"/bin/true"}}},
+		"a plugin":           {Plugin: &v1alpha1.PluginSource{Command: []string{"/bin/true"}}},
+	} {
+		lost.Spec.Source = source
+		if _, err := pool.Serve(t.Context(), &lost); reason.Of(err) != reason.IsolationUnavailable {
+			t.Errorf("%s that lost its profile: %v", name, err)
+		}
 	}
 }
