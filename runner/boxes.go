@@ -16,12 +16,12 @@ import (
 // entryProgram is the first process of every container.
 const entryProgram = "agentctl-entry"
 
-// programs are the tools that are programs of this host, images those that are not.
-func programs(tools []tool.Definition) []tool.Definition { return pick(tools, false) }
-func images(tools []tool.Definition) []tool.Definition   { return pick(tools, true) }
+// shipped are the tools of our own, foreign all others.
+func shipped(tools []tool.Definition) []tool.Definition { return pick(tools, true) }
+func foreign(tools []tool.Definition) []tool.Definition { return pick(tools, false) }
 
-func pick(tools []tool.Definition, image bool) []tool.Definition {
-	return slices.DeleteFunc(slices.Clone(tools), func(d tool.Definition) bool { return (d.Spec.Source.Container != nil) != image })
+func pick(tools []tool.Definition, ours bool) []tool.Definition {
+	return slices.DeleteFunc(slices.Clone(tools), func(d tool.Definition) bool { return (d.Spec.Source.Builtin != nil) != ours })
 }
 
 // wantsContainer says whether a tool runs in a container or not at all.

@@ -75,6 +75,7 @@ func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(co
 		done <- err
 	}()
 	protected := sync.OnceValue(func() error { return <-done })
+	s.pool.Fence = func(context.Context) error { return protected() }
 	if s.pool.Boxes != nil {
 		s.pool.Boxes.Guard = func(context.Context) ([]string, []string, error) {
 			err := protected()

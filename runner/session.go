@@ -220,7 +220,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		return loop.End{}, err
 	}
 	s.pool.Past, s.pool.History = s.recorder.past, s.history
-	s.pool.Start(ctx, programs(s.tools))
+	s.pool.Start(ctx, shipped(s.tools))
 	if err := s.describe(ctx); err != nil {
 		return loop.End{}, err
 	}
@@ -230,7 +230,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	}
 	files, release := s.fence(ctx, gate)
 	defer release()
-	s.pool.Start(ctx, images(s.tools)) // they are shown files, and so wait for the judge
+	s.pool.Start(ctx, foreign(s.tools)) // they are shown files, and so wait for the judge
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,

@@ -78,20 +78,11 @@ func (b *Boxes) options(s container.Spec) (host.Options, error) {
 // describe asks an image what its tools take: in a container of its own that is
 // shown nothing of the run, because nothing has been decided about it yet.
 func (b *Boxes) describe(ctx context.Context, d *Definition) ([]host.ToolInfo, error) {
-	o, err := b.options(container.Spec{Run: b.Run, Tool: d.Name, Image: d.Spec.Source.Container.Image, Argv: d.Spec.Source.Container.Command})
-	if err != nil {
-		return nil, err
-	}
-	o.Name = d.Spec.Source.Container.Image
-	plugin, err := host.Start(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	infos, err := plugin.Describe(ctx)
-	if closed := plugin.Close(ctx); err == nil {
-		err = closed
-	}
-	return infos, err
+	src := d.Spec.Source.Container
+	one := &program{name: imageName(d), tools: []string{d.Name}, launch: func(context.Context) (host.Options, error) {
+		return b.options(container.Spec{Run: b.Run, Tool: d.Name, Image: src.Image, Argv: src.Command})
+	}}
+	return one.describe(ctx)
 }
 
 // starter starts a program of an image per call: in a container that is held

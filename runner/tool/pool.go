@@ -41,6 +41,9 @@ type Pool struct {
 	Env map[string][]string
 	// Profiles say how each tool is contained, by call name; one without is not.
 	Profiles map[string]*spec.Profile
+	// Fence waits until contained programs can no longer do to the files of the run
+	// what they must not; foreign plugins are started behind it. Nil is no wait.
+	Fence func(context.Context) error
 	// Boxes start the tools that are images; nil where there are none.
 	Boxes *Boxes
 	// Past returns the calls of the run that have completed, the oldest first. A
@@ -228,6 +231,9 @@ func (p *Pool) describe(ctx context.Context, d *Definition) ([]host.ToolInfo, er
 	if boxed(d) {
 		return p.Boxes.describe(ctx, d)
 	}
+	if p.Profiles[d.Name] != nil {
+		return p.describeBlind(ctx, d)
+	}
 	prog, err := p.program(d)
 	if err != nil {
 		return nil, err
@@ -237,6 +243,35 @@ func (p *Pool) describe(ctx context.Context, d *Definition) ([]host.ToolInfo, er
 		return nil, err
 	}
 	return run.plugin.Describe(ctx)
+}
+
+// describeBlind asks a contained plugin in a sandbox of its own that shows
+// nothing of the run: what is to be kept from it has not been decided yet.
+func (p *Pool) describeBlind(ctx context.Context, d *Definition) ([]host.ToolInfo, error) {
+	start, err := p.start(d)
+	if err != nil {
+		return nil, err
+	}
+	seen := *start.Profile
+	seen.Workspace, seen.Access, seen.Network, seen.ReadOnly, seen.Masked = "", spec.AccessNone, spec.NetworkNone, nil, nil
+	start.Profile, start.Fresh, start.Dir, start.Env = &seen, true, "/tmp", contained(&seen, nil)
+	one := &program{pool: p, name: start.Argv[0], tools: []string{d.Name}, launch: func(context.Context) (host.Options, error) {
+		return host.Options{Launch: p.Launcher.PluginRunner(start)}, nil
+	}}
+	return one.describe(ctx)
+}
+
+// describe starts the program, asks it what it serves, and ends it.
+func (g *program) describe(ctx context.Context) ([]host.ToolInfo, error) {
+	plugin, err := g.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	infos, err := plugin.Describe(ctx)
+	if closed := plugin.Close(ctx); err == nil {
+		err = closed
+	}
+	return infos, err
 }
 
 // environment is that of a tool's programs.
@@ -256,26 +291,41 @@ func (p *Pool) program(d *Definition) (*program, error) {
 	if err := p.held(d); err != nil {
 		return nil, err
 	}
+	start, err := p.start(d)
+	if err != nil {
+		return nil, err
+	}
+	held, err := json.Marshal(start.Profile)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: its sandbox: %w", d.Name, err)
+	}
+	key := strings.Join(slices.Concat(start.Argv, []string{"", start.Sha256, string(held), ""}, start.Env), "\x00")
+	foreign := d.Spec.Source.Plugin != nil
+	launch := func(ctx context.Context) (host.Options, error) {
+		if foreign && p.Fence != nil {
+			if err := p.Fence(ctx); err != nil {
+				return host.Options{}, err
+			}
+		}
+		return host.Options{Launch: p.Launcher.PluginRunner(start)}, nil
+	}
+	return p.share(key, d, &program{name: start.Argv[0], launch: launch}), nil
+}
+
+// start is how the program of a plugin, or ours, is started.
+func (p *Pool) start(d *Definition) (sandbox.Spec, error) {
 	start := sandbox.Spec{Dir: "/", Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
 	if s := d.Spec.Source.Plugin; s != nil {
 		start.Dir, start.Argv, start.Sha256 = dir(start.Profile, p.Dir), s.Command, s.SHA256
 	} else {
 		path, err := p.shipped()
 		if err != nil {
-			return nil, err
+			return sandbox.Spec{}, err
 		}
 		start.Argv, start.Tidy = []string{path}, true
 	}
 	start.Env = p.environment(d.Name)
-	held, err := json.Marshal(start.Profile)
-	if err != nil {
-		return nil, fmt.Errorf("tool %q: its sandbox: %w", d.Name, err)
-	}
-	key := strings.Join(slices.Concat(start.Argv, []string{"", start.Sha256, string(held), ""}, start.Env), "\x00")
-	launch := func(context.Context) (host.Options, error) {
-		return host.Options{Launch: p.Launcher.PluginRunner(start)}, nil
-	}
-	return p.share(key, d, &program{name: start.Argv[0], launch: launch}), nil
+	return start, nil
 }
 
 // share returns the program of a key, which is this one if there is none yet,
