@@ -163,10 +163,16 @@ var noMounts = []string{"/", "/proc", "/sys", "/dev", "/run", "/var/run"}
 
 func (a *admitter) mounts(d *manifest.Document, t *v1alpha1.Tool) {
 	for i, m := range t.Spec.Isolation.Mounts {
+		at := manifest.Index("spec.isolation.mounts", i) + ".path"
+		if strings.HasPrefix(m.Path, "~") || strings.Contains(m.Path, "${") {
+			a.add(d.Errorf(at, "%q is taken as it stands: neither ~ nor variables are filled in", clip(m.Path)).
+				With("write the whole path, such as /home/me/go/pkg/mod; ./~ is a folder of that name"))
+			continue
+		}
 		path := absolute(d.Dir, m.Path)
 		for _, not := range noMounts {
 			if path == not || not != "/" && strings.HasPrefix(path, not+"/") {
-				a.add(d.Errorf(manifest.Index("spec.isolation.mounts", i)+".path", "%q would open the sandbox: %s is never mounted", clip(m.Path), not).
+				a.add(d.Errorf(at, "%q would open the sandbox: %s is never mounted", clip(m.Path), not).
 					With("name the file or folder the program needs"))
 				break
 			}

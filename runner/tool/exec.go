@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
 // maxExecOutput is what is kept of a program's output; the rest is counted.
@@ -56,17 +57,27 @@ func (p onHost) end() ending {
 
 // starter starts the program of a tool on this host.
 func (p *Pool) starter(d *Definition) starter {
-	spec := sandbox.Spec{Argv: d.Spec.Source.Exec.Command, Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
+	program := sandbox.Spec{Argv: d.Spec.Source.Exec.Command, Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
 	return func(ctx context.Context, req Request, env []string, out, errs io.Writer) (running, error) {
-		s := spec
+		s := program
 		s.Dir, s.Stdin, s.Stdout, s.Stderr = dir(s.Profile, req.Workspace), bytes.NewReader(req.Args), out, errs
 		s.Env = append(p.environment(d.Name), env...)
 		proc, err := p.Launcher.Start(ctx, s)
 		if err != nil {
-			return nil, reason.New(reason.ToolError, "%w", err).WithHint("check spec.source.exec.command of the Tool")
+			return nil, reason.New(reason.ToolError, "%w", err).WithHint("%s", commandHint(s.Profile))
 		}
 		return onHost{proc}, nil
 	}
+}
+
+// commandHint says what to do about a command that does not start. In a sandbox
+// a script often lacks its interpreter, which the error of the kernel does not name.
+func commandHint(held *spec.Profile) string {
+	hint := "check spec.source.exec.command of the Tool"
+	if held != nil {
+		hint += "; in a sandbox it sees " + inSight
+	}
+	return hint
 }
 
 // Call implements Server.

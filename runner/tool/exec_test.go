@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
 func TestCancelledProgramKeepsItsOutput(t *testing.T) {
@@ -57,5 +59,14 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 				t.Errorf("%s: got %+v, %v", c.reason, reply, err)
 			}
 		})
+	}
+}
+
+func TestWhatToDoAboutACommandThatDoesNotStart(t *testing.T) {
+	if plain := commandHint(nil); strings.Contains(plain, "sandbox") {
+		t.Errorf("outside: %s", plain)
+	}
+	if inside := commandHint(&spec.Profile{}); !strings.Contains(inside, "spec.isolation.mounts") {
+		t.Errorf("in a sandbox: %s", inside)
 	}
 }

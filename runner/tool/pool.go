@@ -386,6 +386,9 @@ func (g *program) begin(ctx context.Context) (*host.Plugin, error) {
 	return plugin, nil
 }
 
+// inSight is what a program in a sandbox sees of the host's programs.
+const inSight = "its own file, /usr, and what spec.isolation.mounts of the Tool names (an interpreter elsewhere, for example)"
+
 // startHint says what to do about a program that does not start.
 func startHint(path string) string {
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -393,7 +396,7 @@ func startHint(path string) string {
 	} else if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
 		return "the file cannot be run: make it executable (chmod +x), or name the program in spec.source.plugin.command of the Tool"
 	}
-	return "try it with agentctl plugin test " + path + " --isolation Sandbox; in a sandbox it sees its own file, /usr, and what spec.isolation.mounts of the Tool names"
+	return "try it with agentctl plugin test " + path + " --isolation Sandbox; in a sandbox it sees " + inSight
 }
 
 func (g *program) wait(ctx context.Context) (*started, error) {

@@ -3,6 +3,7 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -165,6 +166,9 @@ var closed = []string{"/proc", "/sys", "/dev", "/run", "/var/run"}
 
 func mountable(path string) (target string, err error) {
 	target, err = filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("mount %s: there is no such file or folder", path)
+	}
 	if err != nil {
 		return "", fmt.Errorf("mount %s: %w", path, err)
 	}

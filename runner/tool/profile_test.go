@@ -74,7 +74,7 @@ func TestWhatAMountLeadsTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"lib": "", "fine": "", "proc": "would open the sandbox", "root": "would open the sandbox", "run": "would open the sandbox", "nothing": "no such file",
+		"lib": "", "fine": "", "proc": "would open the sandbox", "root": "would open the sandbox", "run": "would open the sandbox", "nothing": "there is no such file or folder",
 	} {
 		d := held("x", hostProgram)
 		d.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: filepath.Join(dir, name)}}
