@@ -31,7 +31,7 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	defer cancel()
 	// What could not be ended or listed is no part of how the run ended; what
 	// could not be written down is.
-	_ = errors.Join(s.stop(), s.changes(work))
+	_ = errors.Join(s.stop(), s.unite(), s.changes(work))
 	err := s.finished(ctx, end)
 	_ = s.closeFiles(err == nil && !end.Suspended)
 	if closed := s.journal.Close(); err == nil {
@@ -44,6 +44,14 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 		}
 	}
 	return &Outcome{Run: &s.recorder.view, Journal: s.dir, Unseen: unseen}, nil
+}
+
+// unite takes away what would have git run a program's own words after the run.
+func (s *session) unite() (err error) {
+	for _, file := range unite(s.root(), s.undivided) {
+		err = errors.Join(err, s.recorder.tell(event.Warning{Message: "a program made " + file + ", by which git takes its config and hooks from elsewhere: it has been removed"}))
+	}
+	return err
 }
 
 func (s *session) stop() error {

@@ -2,9 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,10 +15,6 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
-
-// gitFiles are the files of a repository by which one who may write there has
-// git run programs.
-var gitFiles = []string{".git/config", ".git/config.worktree", ".git/hooks"}
 
 // hold says how the tools are contained, on a host that can contain them.
 func (s *session) hold(p *plan) error {
@@ -107,20 +100,13 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 	if err != nil {
 		return reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
 	}
-	g.readOnly, g.masked = s.inside(slices.Concat(s.gitOwn(), s.manifests)), s.inside(masked)
-	return nil
-}
-
-// gitOwn are the files by which git runs programs. A copy without a folder for
-// hooks is given an empty one: what is not there cannot be protected.
-func (s *session) gitOwn() []string {
-	hooks := filepath.Join(s.root(), ".git", "hooks")
-	if s.plan.files.Strategy == v1alpha1.StrategyCopy {
-		if err := os.Mkdir(hooks, 0o700); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
-			return gitFiles // the mount tells
-		}
+	inPlace := s.plan.files.Strategy == v1alpha1.StrategyInPlace
+	git := repositories(s.root(), s.files.Base(), inPlace)
+	if inPlace {
+		s.undivided = undivided(s.root(), git)
 	}
-	return gitFiles
+	g.readOnly, g.masked = s.inside(slices.Concat(git, s.manifests)), s.inside(masked)
+	return nil
 }
 
 // own returns those of some documents' files that lie in the files of the run,

@@ -46,6 +46,9 @@ type session struct {
 	pool     *tool.Pool
 	files    *workspace.Workspace
 
+	// undivided are the repositories in files worked on in place whose config is
+	// their own.
+	undivided []string
 	// touched says that a program has run and files may have changed.
 	touched atomic.Bool
 	// snapshot records the state of the files before the first program runs.

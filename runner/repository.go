@@ -1,0 +1,116 @@
+package runner
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// gitFiles are the files of a repository by which one who may write there has
+// git run programs. Other work trees are set up in worktrees.
+var gitFiles = []string{"config", "config.worktree", "hooks", "worktrees", commonDir}
+
+// repositories returns what no program may change of the repositories in the
+// files of the run, as paths in them. In a copy that is the one at the root: git
+// is run there by tools alone, and nothing of a .git is ever applied. On the files
+// themselves each counts, for whoever works on them runs git there.
+func repositories(root string, base *workspace.Snapshot, inPlace bool) (names []string) {
+	names = repository(root, "", inPlace)
+	if !inPlace {
+		return names
+	}
+	for _, e := range base.Entries {
+		if e.Type == workspace.TypeDir {
+			names = append(names, repository(root, string(e.Path), true)...)
+		}
+	}
+	return names
+}
+
+// repository does it for the one of a folder, if there is one. Where .git is a
+// file, or a link, it says where the repository is.
+func repository(root, dir string, inPlace bool) []string {
+	git := filepath.Join(dir, ".git")
+	info, err := os.Lstat(filepath.Join(root, git))
+	switch {
+	case err != nil:
+		return nil
+	case !info.IsDir():
+		return []string{git}
+	}
+	names := own(root, git)
+	if inPlace {
+		names = append(names, modules(root, filepath.Join(git, "modules"))...)
+	}
+	return names
+}
+
+// own are the files of one repository. One without a folder for hooks is given an
+// empty one: what is not there cannot be protected.
+func own(root, git string) (names []string) {
+	_ = os.Mkdir(filepath.Join(root, git, "hooks"), 0o755) //nolint:gosec // as git makes it; where it cannot be made no program can either
+	for _, name := range gitFiles {
+		names = append(names, filepath.Join(git, name))
+	}
+	return names
+}
+
+// maxModules bounds how many folders are looked at for repositories of modules.
+const maxModules = 10_000
+
+// modules are the files of the repositories of submodules, which lie below one
+// another by name.
+func modules(root, dir string) (names []string) {
+	left := maxModules
+	_ = filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
+		if left--; err != nil || left < 0 {
+			return fs.SkipAll
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil || !e.IsDir() || !isRepository(path) {
+			return err
+		}
+		names = append(names, own(root, rel)...)
+		names = append(names, modules(root, filepath.Join(rel, "modules"))...)
+		return fs.SkipDir
+	})
+	return names
+}
+
+func isRepository(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	return err == nil
+}
+
+// commonDir tells git to take a repository's config and hooks from another folder.
+const commonDir = "commondir"
+
+// undivided returns those repositories among guarded files that have no such file.
+func undivided(root string, guarded []string) (gits []string) {
+	for _, name := range guarded {
+		git, ok := strings.CutSuffix(name, "/config")
+		if !ok {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(root, git, commonDir)); errors.Is(err, fs.ErrNotExist) {
+			gits = append(gits, git)
+		}
+	}
+	return gits
+}
+
+// unite removes that file from repositories that had none before the run, when no
+// program runs any more. Nothing can be mounted on a file that is not there, so a
+// program can make it.
+func unite(root string, gits []string) (removed []string) {
+	for _, git := range gits {
+		if os.Remove(filepath.Join(root, git, commonDir)) == nil {
+			removed = append(removed, filepath.Join(git, commonDir))
+		}
+	}
+	return removed
+}
