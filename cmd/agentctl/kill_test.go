@@ -58,7 +58,7 @@ spec:
 		t.Fatal(err)
 	}
 	var inner []int
-	for _, text := range strings.Fields(string(told)) {
+	for text := range strings.FieldsSeq(string(told)) {
 		pid, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatal(err)
