@@ -37,6 +37,9 @@ func (s *session) containable(ctx context.Context) error {
 			if err := s.boxes(); err != nil {
 				return err
 			}
+			if err := s.pool.Boxes.Check(d); err != nil {
+				return err
+			}
 			if err := s.pool.Boxes.Runtime.Require(ctx, d.Name); err != nil {
 				return err
 			}
@@ -54,7 +57,7 @@ func (s *session) boxes() error {
 	if err != nil {
 		return err
 	}
-	s.pool.Boxes = &tool.Boxes{Runtime: runtime, Run: s.id, Egress: s.serve}
+	s.pool.Boxes = &tool.Boxes{Runtime: runtime, Run: s.id, Unseen: s.unseen(), Egress: s.serve}
 	return nil
 }
 

@@ -45,6 +45,38 @@ func TestNoMountShowsWhatIsHidden(t *testing.T) {
 	}
 }
 
+// Nothing can be hidden of what a container is shown by a mount.
+func TestAContainerIsShownNothingOfAgentctl(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir+"/home/state/runs", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"link": dir + "/home/other", "run": "/run"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(dir+"/home/other", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b := &Boxes{Unseen: []string{dir + "/home/state"}}
+	for path, want := range map[string]string{
+		"/home/other": "", "/home": "lies in it", "/home/state": "no tool may see", "/home/state/runs": "no tool may see",
+		"/link": "a link leads to it", "/run": "would open the sandbox", "/none": "no such file",
+	} {
+		d := held("x", func(s *v1alpha1.ToolSpec) {
+			s.Source = v1alpha1.ToolSource{Container: &v1alpha1.ContainerSource{}}
+			s.Isolation.Mounts = []v1alpha1.Mount{{Path: dir + path}}
+		})
+		if err := b.Check(&d); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
 // What is hidden would hide the copy of the files that lies in it.
 func TestAMountThatWouldHideTheFilesIsRefused(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())

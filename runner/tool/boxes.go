@@ -21,6 +21,8 @@ type Boxes struct {
 	Runtime *container.Runtime
 	// Run is the id that containers are labelled with.
 	Run string
+	// Unseen are folders of which no tool may see anything.
+	Unseen []string
 	// Guard returns the files of the run that no program may change, and those
 	// that none may read, as absolute paths. It waits until the files are there.
 	Guard func(context.Context) (readOnly, masked []string, err error)
@@ -34,8 +36,40 @@ type Boxes struct {
 // boxed says whether a tool is an image.
 func boxed(d *Definition) bool { return d.Spec.Source.Container != nil }
 
+// Check refuses mounts that would show more than they say.
+func (b *Boxes) Check(d *Definition) error {
+	for _, m := range d.Spec.Isolation.Mounts {
+		err := b.mountable(m.Path)
+		if err != nil {
+			return reason.New(reason.IsolationUnavailable, "tool %q: %w", d.Name, err).WithHint("check spec.isolation.mounts of the Tool")
+		}
+	}
+	return nil
+}
+
+// mountable is stricter than for a sandbox: what containerd mounts is looked up
+// once more when it does, by whoever may have turned a link meanwhile, and of what
+// it has mounted nothing can be hidden.
+func (b *Boxes) mountable(path string) error {
+	target, err := mountable(path)
+	if err != nil {
+		return err
+	}
+	if target != path {
+		return fmt.Errorf("mount %s: a link leads to it: name %s", path, target)
+	}
+	masked, err := Place{Masked: b.Unseen}.masked(path, target)
+	if err == nil && len(masked) > 0 {
+		err = fmt.Errorf("mount %s: %s lies in it, which no tool may see", path, masked[0])
+	}
+	return err
+}
+
 // spec is the container of a tool.
 func (b *Boxes) spec(ctx context.Context, p *Pool, d *Definition) (container.Spec, error) {
+	if err := b.Check(d); err != nil {
+		return container.Spec{}, err
+	}
 	src, l := d.Spec.Source.Container, d.Spec.Limits
 	s := container.Spec{
 		Run: b.Run, Tool: d.Name, Image: src.Image, Argv: src.Command, Env: p.Env[d.Name], Access: d.Spec.WorkspaceAccess,
@@ -56,6 +90,7 @@ func (b *Boxes) spec(ctx context.Context, p *Pool, d *Definition) (container.Spe
 	s.Workspace = p.Dir
 	var err error
 	s.ReadOnly, s.Masked, err = b.Guard(ctx)
+	s.Masked = append(within(b.Unseen, p.Dir), s.Masked...)
 	return s, err
 }
 

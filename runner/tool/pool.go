@@ -253,7 +253,7 @@ func (p *Pool) describeBlind(ctx context.Context, d *Definition) ([]host.ToolInf
 		return nil, err
 	}
 	seen := *start.Profile
-	seen.Workspace, seen.Access, seen.Network, seen.ReadOnly, seen.Masked = "", spec.AccessNone, spec.NetworkNone, nil, nil
+	seen.Workspace, seen.Access, seen.Network = "", spec.AccessNone, spec.NetworkNone // what mounts must not show stays hidden
 	start.Profile, start.Fresh, start.Dir, start.Env = &seen, true, "/tmp", contained(&seen, nil)
 	one := &program{pool: p, name: start.Argv[0], tools: []string{d.Name}, launch: func(context.Context) (host.Options, error) {
 		return host.Options{Launch: p.Launcher.PluginRunner(start)}, nil
