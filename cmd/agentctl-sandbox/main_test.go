@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 			}
 		}()
 		os.Exit(run())
+	case len(os.Args) > 1 && os.Args[1] == spec.ForkArg:
+		os.Exit(run())
 	case len(os.Args) > 1 && os.Args[1] == spec.EscapeArg:
 		_ = os.Setenv("GOCOVERDIR", counted)
 		os.Exit(run())

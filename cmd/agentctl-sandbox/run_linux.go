@@ -17,6 +17,9 @@ func run() int {
 	if len(os.Args) == 2 && os.Args[1] == spec.EscapeArg {
 		return escape(os.Stdin, os.Stdout)
 	}
+	if len(os.Args) == 3 && os.Args[1] == spec.ForkArg {
+		return fork(os.Args[2])
+	}
 	if len(os.Args) > 1 || os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "agentctl-sandbox builds the sandboxes of agentctl and is started by agentctl.")
 		return 2

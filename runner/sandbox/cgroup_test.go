@@ -86,9 +86,7 @@ func TestASandboxLivesInItsGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sys := namespaces(spec.NetworkNone)
-	sys.UseCgroupFD, sys.CgroupFD = true, int(g.fd.Fd())
-	sys.Cloneflags &^= syscall.CLONE_NEWCGROUP // it would see its own group as the root
+	sys := &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.fd.Fd())}
 	proc, err := os.StartProcess("/bin/cat", []string{"cat", "/proc/self/cgroup"}, &os.ProcAttr{Sys: sys, Env: []string{}, Files: []*os.File{nil, w, nil}})
 	if err != nil {
 		t.Fatal(err)

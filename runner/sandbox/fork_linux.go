@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,8 +31,16 @@ func (f *forked) end() {
 	f.tail.close()
 }
 
-// fork starts a helper as init of its own namespaces, on the launcher's thread.
+// fork starts a helper as init of its own namespaces. It is born by another one,
+// which is started on the launcher's thread: see spec.ForkArg.
 func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network, g *group) (*forked, error) {
+	plan, err := spec.Encode(&spec.Fork{
+		Version: spec.Version, Network: network,
+		Users: ids("/proc/self/uid_map", os.Getuid()), Groups: ids("/proc/self/gid_map", os.Getgid()),
+	})
+	if err != nil {
+		return nil, err
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
@@ -55,40 +64,58 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 		return nil, err
 	}
 	f.tail = t
-	defer func() { _ = errs.Close() }()
-	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{null, null, errs, theirs}, Sys: namespaces(network)}
+	attr := &os.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []*os.File{null, null, errs, theirs},
+		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	}
 	if g != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.fd.Fd())
 	}
+	var mother *os.Process
 	var forkErr error
 	if err = l.run(ctx, func() {
-		f.proc, forkErr = os.StartProcess(helper, []string{Helper}, attr)
+		mother, forkErr = os.StartProcess(helper, []string{Helper, spec.ForkArg, string(plan)}, attr)
 	}); err == nil && forkErr != nil {
 		err = diagnose(forkErr)
 	}
+	_, _ = errs.Close(), theirs.Close() // both now end with the last helper
+	if err == nil {
+		err = f.born(mother)
+	}
 	if err != nil {
-		_ = errs.Close() // the tail ends with its last writer
 		f.end()
 		return nil, err
 	}
 	return f, nil
 }
 
-// namespaces are those of a sandbox. Users keep their numbers, so that files
-// belong to the same ones inside and outside; the capabilities are the helper's,
-// for its own mounts, and no program's.
-func namespaces(n spec.Network) *syscall.SysProcAttr {
-	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
-	if n != spec.NetworkHost {
-		flags |= unix.CLONE_NEWNET
+// born waits until the helper is there and its mother gone.
+func (f *forked) born(mother *os.Process) error {
+	if err := f.conn.SetReadDeadline(time.Now().Add(answerTime)); err != nil {
+		return err
 	}
-	return &syscall.SysProcAttr{
-		Cloneflags: flags, Setsid: true, Pdeathsig: syscall.SIGKILL,
-		UidMappings: ids("/proc/self/uid_map", os.Getuid()), GidMappings: ids("/proc/self/gid_map", os.Getgid()),
-		GidMappingsEnableSetgroups: os.Getuid() == 0,
-		// Without ambient ones a user who is not root has none after execve.
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN},
+	buf := make([]byte, maxReply)
+	n, err := f.conn.Read(buf)
+	if err != nil {
+		_ = mother.Kill() // harmless when it has ended
 	}
+	_, _ = mother.Wait()
+	if err != nil {
+		return fmt.Errorf("start the helper: %w: %s", err, f.tail)
+	}
+	m, err := spec.DecodeReply(buf[:n])
+	switch {
+	case err != nil:
+		return err
+	case m.Errno != 0:
+		return diagnose(syscall.Errno(m.Errno))
+	case m.PID == 0:
+		return fmt.Errorf("start the helper: %s", m.Error)
+	}
+	if f.proc, err = os.FindProcess(m.PID); err != nil {
+		return fmt.Errorf("find the helper: %w", err)
+	}
+	return f.conn.SetReadDeadline(time.Time{})
 }
 
 // spare is a helper that was started before anybody knew for what.

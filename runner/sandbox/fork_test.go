@@ -4,11 +4,13 @@ package sandbox
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
@@ -124,6 +126,49 @@ func TestOnlyTheLastTidyProgramOfARetiredLauncherIsGivenNoTime(t *testing.T) {
 		}
 		if exit := proc.Wait(); exit.Signal != "killed" {
 			t.Errorf("%s: exit = %v", name, exit)
+		}
+	}
+}
+
+func TestAHelperIsAChildOfTheRunner(t *testing.T) {
+	l := sandboxed(t)
+	pid := prepared(t, l)
+	f := l.spare.helper
+	mother := -1
+	for _, q := range processes([]int{pid}) {
+		mother = q.parent
+	}
+	if mother != os.Getpid() {
+		t.Errorf("the parent of helper %d is %d, want this process, %d", pid, mother, os.Getpid())
+	}
+	for _, q := range processes(pids()) { // the one that bore it has been collected
+		if q.parent == os.Getpid() && q.pid != pid && q.state == 'Z' {
+			t.Errorf("process %d is left behind", q.pid)
+		}
+	}
+	if err := f.proc.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Start(t.Context(), shell(&spec.Profile{}, "true")); err == nil || !strings.Contains(err.Error(), "the sandbox has ended") {
+		t.Errorf("a start with a helper that has died: %v", err)
+	}
+	if out, _, _ := run(t, l, shell(&spec.Profile{}, "echo next")); out != "next\n" {
+		t.Errorf("output of the next = %q", out)
+	}
+}
+
+func TestAProgramThatIsNoHelperIsAnError(t *testing.T) {
+	for name, program := range map[string]string{
+		"says nothing":    "/bin/true",
+		"cannot be begun": "/etc/passwd",
+	} {
+		l := New(Options{Helper: program})
+		_, err := l.Start(t.Context(), shell(&spec.Profile{}, "true"))
+		if reason.Of(err) != reason.IsolationUnavailable {
+			t.Errorf("%s: error = %v", name, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -28,9 +28,9 @@ func user(p *spec.Profile) (uid, gid int) {
 	return int(st.Uid), int(st.Gid)
 }
 
-func covers(maps []syscall.SysProcIDMap, id int) bool {
+func covers(maps []spec.Range, id int) bool {
 	for _, m := range maps {
-		if id >= m.HostID && id-m.HostID < m.Size {
+		if id >= m.First && id-m.First < m.Count {
 			return true
 		}
 	}
@@ -40,20 +40,20 @@ func covers(maps []syscall.SysProcIDMap, id int) bool {
 // ids maps users onto themselves: only the own one, which is all that a user may
 // map, and for root all there are. Otherwise root's helper, whose capabilities
 // end with the map, could not enter the folders of others.
-func ids(file string, own int) []syscall.SysProcIDMap {
+func ids(file string, own int) []spec.Range {
 	if os.Getuid() == 0 {
 		if all := identity(file); len(all) > 0 {
 			return all
 		}
 	}
-	return []syscall.SysProcIDMap{{ContainerID: own, HostID: own, Size: 1}}
+	return []spec.Range{{First: own, Count: 1}}
 }
 
 // maxMaps is the kernel's bound of lines in a map.
 const maxMaps = 340
 
 // identity reads which users this namespace has.
-func identity(file string) (maps []syscall.SysProcIDMap) {
+func identity(file string) (maps []spec.Range) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil
@@ -64,7 +64,7 @@ func identity(file string) (maps []syscall.SysProcIDMap) {
 		if _, err := fmt.Sscan(lines.Text(), &inside, &outside, &size); err != nil {
 			return nil
 		}
-		maps = append(maps, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: size})
+		maps = append(maps, spec.Range{First: inside, Count: size})
 	}
 	return maps
 }

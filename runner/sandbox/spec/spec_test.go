@@ -100,6 +100,42 @@ func TestAWrongMessageIsRefused(t *testing.T) {
 	}
 }
 
+func fork() *Fork {
+	return &Fork{Version: Version, Network: NetworkNone, Users: []Range{{First: 0, Count: 10}}, Groups: []Range{{First: 1000, Count: 1}}}
+}
+
+func TestAWrongForkIsRefused(t *testing.T) {
+	for want, spoil := range map[string]func(*Fork){
+		"speaks version 2":   func(f *Fork) { f.Version = 2 },
+		`network "Bridge"`:   func(f *Fork) { f.Network = "Bridge" },
+		"0 ranges":           func(f *Fork) { f.Users = nil },
+		"341 ranges":         func(f *Fork) { f.Groups = make([]Range, 341) },
+		"empty or negative":  func(f *Fork) { f.Users[0].First = -1 },
+		"is empty or negati": func(f *Fork) { f.Groups[0].Count = 0 },
+	} {
+		m := fork()
+		spoil(m)
+		b, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DecodeFork(b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("decode: %v, want %q", err, want)
+		}
+	}
+	b, err := Encode(fork())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeFork(b)
+	if diff := cmp.Diff(fork(), got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if _, err := DecodeFork(append(b, '{')); err == nil {
+		t.Error("what follows the namespaces was overlooked")
+	}
+}
+
 func TestAMountIsSeenAtItsTarget(t *testing.T) {
 	if got := (&Mount{Source: "/a"}).At() + (&Mount{Source: "/a", Target: "/b"}).At(); got != "/a/b" {
 		t.Errorf("targets = %s", got)
@@ -109,6 +145,10 @@ func TestAMountIsSeenAtItsTarget(t *testing.T) {
 func FuzzSpec(f *testing.F) {
 	b, err := Encode(boot())
 	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	if b, err = Encode(fork()); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
@@ -133,6 +173,14 @@ func FuzzSpec(f *testing.F) {
 				t.Errorf("request %+v was taken", m)
 			}
 			again(t, m, DecodeRequest)
+		}
+		if m, err := DecodeFork(b); err == nil {
+			for _, r := range append(append([]Range{}, m.Users...), m.Groups...) {
+				if r.First < 0 || r.Count < 1 {
+					t.Errorf("range %+v was taken", r)
+				}
+			}
+			again(t, m, DecodeFork)
 		}
 		if m, err := DecodeReply(b); err == nil {
 			again(t, m, DecodeReply)
