@@ -103,6 +103,23 @@ func BenchmarkWarmCall(b *testing.B) {
 	})
 }
 
+// BenchmarkWarmCalls is sixteen callers of one plugin. The goal is 5,000 calls a
+// second.
+func BenchmarkWarmCalls(b *testing.B) {
+	p := begin(b, newRuntime(b), container.Spec{Limits: container.Limits{CPU: 4000}})
+	b.SetParallelism(4)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := p.Call(b.Context(), host.CallRequest{Tool: "echo", Args: []byte(`{"text":"x"}`), Timeout: time.Minute}, nil); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+}
+
 // BenchmarkWarmCallFloor is 1 KB there and back over a unix socket.
 func BenchmarkWarmCallFloor(b *testing.B) {
 	dir, err := os.MkdirTemp("/tmp", "cts-")
