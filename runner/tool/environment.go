@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // baseEnv are the variables every program gets besides the declared ones.
@@ -19,6 +20,23 @@ func Environment(declared []string) []string {
 		}
 		if ok {
 			env = append(env, fmt.Sprintf("%s=%s", name, value))
+		}
+	}
+	return declare(env, declared)
+}
+
+// declare adds declared variables to those a program is given anyway. Of two with
+// one name most programs take the first, and some the last: so there is one.
+func declare(base, declared []string) []string {
+	names := map[string]bool{}
+	for _, kv := range declared {
+		name, _, _ := strings.Cut(kv, "=")
+		names[name] = true
+	}
+	env := make([]string, 0, len(base)+len(declared))
+	for _, kv := range base {
+		if name, _, _ := strings.Cut(kv, "="); !names[name] {
+			env = append(env, kv)
 		}
 	}
 	return append(env, declared...)

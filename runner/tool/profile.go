@@ -225,7 +225,7 @@ func contained(p *spec.Profile, declared []string) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	return append(env, declared...)
+	return declare(env, declared)
 }
 
 // HeldEnvironment is the whole environment of a program that is contained as a

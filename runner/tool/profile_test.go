@@ -92,6 +92,23 @@ func TestWhatAMountLeadsTo(t *testing.T) {
 	}
 }
 
+func TestDeclaredVariableTakesThePlaceOfOurs(t *testing.T) {
+	declared := []string{"PATH=/opt/go/bin", "A=b"}
+	for name, env := range map[string][]string{
+		"in a sandbox": contained(&spec.Profile{Workspace: "/srv/files"}, declared), "outside": Environment(declared),
+	} {
+		var paths []string
+		for _, kv := range env {
+			if strings.HasPrefix(kv, "PATH=") {
+				paths = append(paths, kv)
+			}
+		}
+		if !slices.Equal(paths, declared[:1]) || !slices.Contains(env, "A=b") {
+			t.Errorf("%s: PATH is %v in %v", name, paths, env)
+		}
+	}
+}
+
 func TestEnvironmentOfAContainedProgram(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/opt/tools/bin:/opt/other:/srv/files/bin:rel")
 	t.Setenv("HOME", "/home/jane")
