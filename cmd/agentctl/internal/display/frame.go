@@ -108,12 +108,19 @@ func refusedConnection(d event.EgressConnection) string {
 	return "network: " + Line(strings.Join(d.Tools, ", ")) + " was refused a connection to " + where + " (" + Line(d.Rule) + ")"
 }
 
+// mostFiles is how many changed files a footer names: a build leaves thousands,
+// and the answer must not scroll away.
+const mostFiles = 30
+
 // footer says what a run came to, what it cost and what to do next.
 func footer(s *Screen, run *view.Run, journal, state string) string {
 	var b strings.Builder
 	if files := run.Changes.Files; len(files) > 0 {
 		b.WriteString(s.paint(dim, plural(int64(len(files)), "changed file")) + "\n")
-		b.WriteString(fileList(s, files))
+		b.WriteString(fileList(s, files[:min(len(files), mostFiles)]))
+		if more := len(files) - mostFiles; more > 0 {
+			b.WriteString(s.paint(dim, "  and "+count(int64(more))+" more: agentctl diff --stat"+named(run.ID, state)) + "\n")
+		}
 	}
 	f := run.Finished
 	if f == nil {
