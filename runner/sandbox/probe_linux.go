@@ -76,8 +76,16 @@ func (l *Launcher) probeKey() string {
 	if err != nil || bootErr != nil || unix.Uname(&u) != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s %s %d %s %d", bytes.TrimSpace(boot), unix.ByteSliceToString(u.Release[:]), os.Getuid(), file, spec.Version)
+	// What a person, or a container around this process, forbids meanwhile counts.
+	users, _ := os.Readlink("/proc/self/ns/user")
+	for _, name := range forbidding {
+		users += " " + sysctl(name)
+	}
+	return fmt.Sprintf("%s %s %d %s %s %d", bytes.TrimSpace(boot), unix.ByteSliceToString(u.Release[:]), os.Getuid(), users, file, spec.Version)
 }
+
+// forbidding are the settings by which a host forbids user namespaces.
+var forbidding = []string{"user.max_user_namespaces", "kernel.apparmor_restrict_unprivileged_userns", "kernel.unprivileged_userns_clone"}
 
 // fingerprint changes when the content of a file does.
 func fingerprint(path string) (string, error) {

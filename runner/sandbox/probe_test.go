@@ -113,7 +113,11 @@ func TestProbeNamesEachPart(t *testing.T) {
 // which no further one can be made.
 func TestAHostWithoutUserNamespaces(t *testing.T) {
 	needed(t)
-	cmd := exec.CommandContext(t.Context(), self(t), "be-without-namespaces")
+	state := workspace(t) // where a good answer is kept, of before
+	if got := New(Options{State: state}).Level(); got != v1alpha1.IsolationSandbox {
+		t.Fatalf("level = %s", got)
+	}
+	cmd := exec.CommandContext(t.Context(), self(t), "be-without-namespaces", state)
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
@@ -141,7 +145,7 @@ func beWithoutNamespaces() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	l := New(Options{})
+	l := New(Options{State: os.Args[2]})
 	err := l.Require("x", v1alpha1.IsolationSandbox, v1alpha1.NetworkNone)
 	fmt.Printf("%s: %v\nhint: %s\n", reason.Of(err), err, reason.Hint(err))
 	_, err = l.Start(context.Background(), shell(&spec.Profile{}, "true"))

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
@@ -117,5 +120,41 @@ func TestFilesOfACommandAreThoseOfTheBeginning(t *testing.T) {
 		if want := (spec.Mount{Source: dir + "/real", Target: dir + "/tool.py"}); !slices.Contains(all["x"].Mounts, want) {
 			t.Errorf("%s: mounts are %v, want %v", name, all["x"].Mounts, want)
 		}
+	}
+}
+
+// A sandbox that cannot be built is no fault of the tool, and never less than a
+// sandbox.
+func TestAToolWhoseSandboxCannotBeBuiltDoesNotRun(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	source := map[string]v1alpha1.ToolSource{
+		"exec":   {Exec: &v1alpha1.ExecSource{Command: []string{"/bin/sh", "-c", "touch " + ran}}},
+		"plugin": {Plugin: &v1alpha1.PluginSource{Command: []string{"/bin/sh", "-c", "touch " + ran}}},
+	}
+	for name, profiles := range map[string]map[string]*spec.Profile{
+		"a helper that is none": {"x": {}}, "a tool without a profile": {"y": {}},
+	} {
+		for kind, src := range source {
+			launcher := sandbox.New(sandbox.Options{Helper: "/bin/true", TempDir: t.TempDir()})
+			pool := NewPool(PoolOptions{Launcher: launcher})
+			pool.Profiles, pool.Dir = profiles, t.TempDir()
+			d := held("x", func(s *v1alpha1.ToolSpec) { s.Source = src })
+			server, err := pool.Serve(t.Context(), &d)
+			if err == nil {
+				_, err = server.Call(t.Context(), Request{Timeout: time.Minute}, func(string) {})
+			}
+			if got := reason.Of(err); got != reason.IsolationUnavailable {
+				t.Errorf("%s, %s: %s: %v", name, kind, got, err)
+			}
+			if err := pool.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := launcher.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a program has run")
 	}
 }

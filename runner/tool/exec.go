@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
@@ -64,7 +63,7 @@ func (p *Pool) starter(d *Definition) starter {
 		s.Env = append(p.environment(d.Name), env...)
 		proc, err := p.Launcher.Start(ctx, s)
 		if err != nil {
-			return nil, reason.New(reason.ToolError, "%w", err).WithHint("%s", commandHint(s.Profile))
+			return nil, wrapped(err, commandHint(s.Profile))
 		}
 		return onHost{proc}, nil
 	}

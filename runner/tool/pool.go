@@ -380,8 +380,8 @@ func (g *program) begin(ctx context.Context) (*host.Plugin, error) {
 	o.Name = g.name
 	plugin, err := host.Start(ctx, o)
 	if err != nil {
-		return nil, reason.New(reason.ToolError, "start plugin %s (tools: %s): %w", g.name, strings.Join(g.tools, ", "), err).
-			WithHint("%s", startHint(g.name))
+		err = fmt.Errorf("start plugin %s (tools: %s): %w", g.name, strings.Join(g.tools, ", "), err)
+		return nil, wrapped(err, startHint(g.name))
 	}
 	return plugin, nil
 }
