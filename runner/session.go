@@ -234,6 +234,11 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	files, release := s.fence(ctx, gate)
 	defer release()
 	s.pool.Start(ctx, foreign(s.tools)) // they are shown files, and so wait for the judge
+	if s.pool.Boxes != nil {
+		begun, cancel := context.WithCancel(ctx)
+		defer cancel()
+		s.pool.Boxes.Begin(begun, s.pool, s.tools)
+	}
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,

@@ -29,8 +29,9 @@ type Boxes struct {
 	// Egress serves the network of tools that reach what a list allows.
 	Egress func(ctx context.Context, l net.Listener, tools, allow []string)
 
-	mu   sync.Mutex
-	held map[string]*container.Held
+	begun  sync.WaitGroup
+	mu     sync.Mutex
+	places map[string]*place
 }
 
 // boxed says whether a tool is an image.
@@ -145,35 +146,63 @@ func (b *Boxes) starter(p *Pool, d *Definition) starter {
 	}
 }
 
+// place is where the container of a tool is held.
+type place struct {
+	mu   sync.Mutex
+	held *container.Held
+}
+
 // hold returns the container that is held for a tool, and makes it when there is
 // none or it has ended.
 func (b *Boxes) hold(ctx context.Context, p *Pool, d *Definition) (*container.Held, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if h := b.held[d.Name]; h != nil {
+	if b.places == nil {
+		b.places = map[string]*place{}
+	}
+	at := b.places[d.Name]
+	if at == nil {
+		at = &place{}
+		b.places[d.Name] = at
+	}
+	b.mu.Unlock()
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.held != nil {
 		select {
-		case <-h.Done():
+		case <-at.held.Done():
 		default:
-			return h, nil
+			return at.held, nil
 		}
 	}
 	s, err := b.spec(ctx, p, d)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		at.held, err = b.Runtime.Hold(ctx, s)
 	}
-	h, err := b.Runtime.Hold(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if b.held == nil {
-		b.held = map[string]*container.Held{}
-	}
-	b.held[d.Name] = h
-	return h, nil
+	return at.held, err
 }
 
-// Close lets the containers go.
-func (b *Boxes) Close() error { return b.Runtime.Close() }
+// Begin makes ready behind the first request what calls will need: the
+// containers of programs that are started by call, and room, by removing what
+// killed runs have left. Close waits for it.
+func (b *Boxes) Begin(ctx context.Context, p *Pool, tools []Definition) {
+	b.begun.Go(func() {
+		_, _ = b.Runtime.Sweep(ctx) // what cannot be removed now is in nobody's way
+	})
+	for i := range tools {
+		d := &tools[i]
+		if boxed(d) && d.Spec.Source.Container.Protocol == v1alpha1.ProtocolExec && !d.Spec.Isolation.Fresh {
+			b.begun.Go(func() {
+				_, _ = b.hold(ctx, p, d) // an error is told to the call that needs it
+			})
+		}
+	}
+}
+
+// Close lets the containers go. What was begun has ended with its context.
+func (b *Boxes) Close() error {
+	b.begun.Wait()
+	return b.Runtime.Close()
+}
 
 // inContainer is a program in a container as an exec tool sees it.
 type inContainer struct{ *container.Process }
