@@ -166,7 +166,7 @@ func (a *admitter) mounts(d *manifest.Document, t *v1alpha1.Tool) {
 		at := manifest.Index("spec.isolation.mounts", i) + ".path"
 		if strings.HasPrefix(m.Path, "~") || strings.Contains(m.Path, "${") {
 			a.add(d.Errorf(at, "%q is taken as it stands: neither ~ nor variables are filled in", clip(m.Path)).
-				With("write the whole path, such as /home/me/go/pkg/mod; ./~ is a folder of that name"))
+				With("write the whole path, such as /srv/cache/mod; ./~ is a folder of that name"))
 			continue
 		}
 		path := absolute(d.Dir, m.Path)
