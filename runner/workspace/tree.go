@@ -22,6 +22,10 @@ const gitName = ".git"
 // fileBatch is how many files of one folder a worker takes at a time.
 const fileBatch = 32
 
+// maxNames bounds the paths of a tree, which are all kept: those of folders in
+// folders grow with the square of their depth.
+const maxNames = 64 << 20
+
 // tree walks a folder with a few workers and, when it has a target, copies it
 // on the way. Folders are opened one below the other without following links,
 // so that a link swapped in meanwhile leads nowhere.
@@ -39,6 +43,7 @@ type tree struct {
 	known map[Path]*Entry
 	files atomic.Int64
 	bytes atomic.Int64
+	names atomic.Int64
 
 	mu      sync.Mutex
 	wake    *sync.Cond
@@ -263,6 +268,10 @@ func (t *tree) sort(dir *folder, f *found) bool {
 	}
 	if t.files.Add(1) > MaxFiles {
 		t.fail(fmt.Errorf("more than %d files; leave folders out with workspace.exclude: %w", MaxFiles, ErrTooLarge))
+		return false
+	}
+	if t.names.Add(int64(len(p))) > maxNames {
+		t.fail(fmt.Errorf("paths of more than %d bytes together; leave folders out with workspace.exclude: %w", maxNames, ErrTooLarge))
 		return false
 	}
 	switch f.stat.Mode & unix.S_IFMT {
