@@ -14,14 +14,7 @@ import (
 
 // serveSandbox is the network of a sandbox: its tools reach what its profile lists.
 func (s *session) serveSandbox(ctx context.Context, l net.Listener, p *spec.Profile) {
-	var tools []string
-	for name, held := range s.pool.Profiles {
-		if held.Network == spec.NetworkProxy && slices.Equal(held.Allow, p.Allow) && held.Group == p.Group {
-			tools = append(tools, name)
-		}
-	}
-	slices.Sort(tools)
-	s.serve(ctx, l, tools, p.Allow)
+	s.serve(ctx, l, s.sharing(p), p.Allow)
 }
 
 // serve answers those who ask for connections from inside a contained tool, and

@@ -49,6 +49,8 @@ type session struct {
 	// undivided are the repositories in files worked on in place whose config is
 	// their own.
 	undivided []string
+	// shortfalls are limits of tools that this host does not enforce.
+	shortfalls shortfalls
 	// touched says that a program has run and files may have changed.
 	touched atomic.Bool
 	// snapshot records the state of the files before the first program runs.
@@ -106,7 +108,7 @@ func (s *session) moveOut() error {
 // newSession returns a session that has not begun.
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox})
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking})
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
 }
@@ -206,6 +208,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 			return loop.End{}, err
 		}
 	}
+	s.shortfalls.open(func(text string) { _ = s.recorder.tell(event.Warning{Message: text}) })
 	if err := s.containable(ctx); err != nil {
 		return loop.End{}, err
 	}

@@ -179,6 +179,9 @@ func (r *resident) boot(ctx context.Context) (err error) {
 		return err
 	}
 	r.landlock, r.unenforced = reply.Landlock, reply.Unenforced
+	if lacks := r.launcher.opts.Lacks; lacks != nil && len(r.unenforced) > 0 {
+		lacks(&r.profile, r.unenforced)
+	}
 	return r.open(listener)
 }
 

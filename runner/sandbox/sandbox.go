@@ -50,6 +50,9 @@ type Options struct {
 	// its context ends, and returns when all it started has ended. The profile
 	// says what is allowed. nil is no proxy: tools that need one are refused.
 	Serve func(ctx context.Context, l net.Listener, p *spec.Profile)
+	// Lacks is told, when a sandbox has been built, which declared limits this host
+	// does not enforce in it; nil tells nobody.
+	Lacks func(p *spec.Profile, limits []string)
 }
 
 // Launcher starts programs. Its children die when it is closed or its process
