@@ -115,7 +115,7 @@ func (b *Boxes) options(s container.Spec) (host.Options, error) {
 // shown nothing of the run, because nothing has been decided about it yet.
 func (b *Boxes) describe(ctx context.Context, d *Definition) ([]host.ToolInfo, error) {
 	src := d.Spec.Source.Container
-	one := &program{name: imageName(d), tools: []string{d.Name}, launch: func(context.Context) (host.Options, error) {
+	one := &program{name: imageName(d), image: true, tools: []string{d.Name}, launch: func(context.Context) (host.Options, error) {
 		return b.options(container.Spec{Run: b.Run, Tool: d.Name, Image: src.Image, Argv: src.Command})
 	}}
 	return one.describe(ctx)

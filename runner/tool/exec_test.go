@@ -62,6 +62,22 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 	}
 }
 
+func TestWhatToDoAboutAProgramThatDoesNotStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		program *program
+		want    string
+	}{
+		"an image":  {&program{name: "oci:/x.tar@sha256:12", image: true}, "protocol: Exec"},
+		"gone":      {&program{name: filepath.Join(t.TempDir(), "gone")}, "there is no such file"},
+		"a folder":  {&program{name: t.TempDir()}, "chmod +x"},
+		"a program": {&program{name: "/proc/self/exe"}, "agentctl plugin test"},
+	} {
+		if hint := c.program.startHint(); !strings.Contains(hint, c.want) {
+			t.Errorf("%s: %s", name, hint)
+		}
+	}
+}
+
 func TestWhatToDoAboutACommandThatDoesNotStart(t *testing.T) {
 	if plain := commandHint(nil); strings.Contains(plain, "sandbox") {
 		t.Errorf("outside: %s", plain)

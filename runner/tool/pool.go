@@ -98,6 +98,8 @@ type program struct {
 	// name is what errors call it; launch says how it is started.
 	name   string
 	launch func(context.Context) (host.Options, error)
+	// image says that it is the program of an image.
+	image bool
 	// tools of the program in this run by call name, and what the program calls
 	// them. The pool's mutex guards both.
 	tools     []string
@@ -286,7 +288,7 @@ func (p *Pool) environment(name string) []string {
 // processes differ.
 func (p *Pool) program(d *Definition) (*program, error) {
 	if boxed(d) { // what it may reach and whose secrets it has are its own
-		return p.share("container\x00"+d.Name, d, &program{name: imageName(d), launch: p.Boxes.launch(p, d)}), nil
+		return p.share("container\x00"+d.Name, d, &program{name: imageName(d), image: true, launch: p.Boxes.launch(p, d)}), nil
 	}
 	if err := p.held(d); err != nil {
 		return nil, err
@@ -381,7 +383,7 @@ func (g *program) begin(ctx context.Context) (*host.Plugin, error) {
 	plugin, err := host.Start(ctx, o)
 	if err != nil {
 		err = fmt.Errorf("start plugin %s (tools: %s): %w", g.name, strings.Join(g.tools, ", "), err)
-		return nil, wrapped(err, startHint(g.name))
+		return nil, wrapped(err, g.startHint())
 	}
 	return plugin, nil
 }
@@ -390,7 +392,11 @@ func (g *program) begin(ctx context.Context) (*host.Plugin, error) {
 const inSight = "its own file, /usr, and what spec.isolation.mounts of the Tool names (an interpreter elsewhere, for example)"
 
 // startHint says what to do about a program that does not start.
-func startHint(path string) string {
+func (g *program) startHint() string {
+	path := g.name
+	if g.image {
+		return "see that the program of the image serves as a plugin; one that is started for each call has spec.source.container.protocol: Exec"
+	}
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return "there is no such file: build or install the program, or mend spec.source.plugin.command of the Tool, which counts from its manifest"
 	} else if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {

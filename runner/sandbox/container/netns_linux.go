@@ -44,7 +44,7 @@ func listenIn(ctx context.Context, pid uint32, address string) (net.Listener, er
 	o := <-out
 	if errors.Is(o.err, fs.ErrPermission) {
 		return nil, reason.New(reason.IsolationUnavailable, "network mode Proxy of a container: uid %d may not enter its network: %w", os.Geteuid(), o.err).
-			WithHint("run agentctl as root, or set spec.isolation.minimum: Sandbox in the Tool: a sandbox has a proxy without root")
+			WithHint("run agentctl as root, or give the Tool a source.plugin or source.exec: its sandbox has a proxy without root")
 	}
 	if o.err != nil {
 		return nil, fmt.Errorf("listen inside the container's network: %w", o.err)

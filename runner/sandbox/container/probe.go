@@ -92,7 +92,7 @@ func (e *unavailableError) Unwrap() error { return e.cause }
 // unavailable is the error for a containerd that cannot be used.
 func unavailable(cause error, format string, args ...any) *reason.Error {
 	return (&reason.Error{Reason: reason.IsolationUnavailable, Err: &unavailableError{fmt.Sprintf(format, args...), cause}}).
-		WithHint("start containerd, name its socket by --containerd-address or %s, or set spec.isolation.minimum: Sandbox in the Tool", AddressEnv)
+		WithHint("start containerd, name its socket by --containerd-address or %s; a tool with source.plugin or source.exec needs none", AddressEnv)
 }
 
 // knock connects to the socket and says what is wrong with it.
@@ -108,7 +108,7 @@ func knock(ctx context.Context, address string) error {
 		return unavailable(err, "no containerd answered at %s (no such file)", address)
 	case errors.Is(err, fs.ErrPermission):
 		return unavailable(err, "the socket %s %s", address, refusal(address)).
-			WithHint("let uid %d into the socket's group (gid in containerd's config.toml, section [grpc]), or run agentctl as its owner; without a container: spec.isolation.minimum: Sandbox in the Tool", os.Geteuid())
+			WithHint("let uid %d into the socket's group (gid in containerd's config.toml, section [grpc]), or run agentctl as its owner; a tool with source.plugin or source.exec needs none", os.Geteuid())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return unavailable(err, "no containerd answered at %s (nobody listens there)", address)
 	case errors.Is(err, syscall.EPROTOTYPE) || errors.Is(err, syscall.ENOTSOCK):

@@ -79,7 +79,7 @@ func TestAMissingContainerdIsExplained(t *testing.T) {
 		if !ok || bad.Reason != reason.IsolationUnavailable || !strings.HasPrefix(err.Error(), `tool "x" needs isolation Container but `) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
-		if ok && (!strings.Contains(bad.Hint, "--containerd-address") || !strings.Contains(bad.Hint, "spec.isolation.minimum: Sandbox")) {
+		if ok && (!strings.Contains(bad.Hint, "--containerd-address") || !strings.Contains(bad.Hint, "source.plugin or source.exec")) {
 			t.Errorf("hint: %s", bad.Hint)
 		}
 		if _, err := r.Start(t.Context(), container.Spec{Image: "oci:/x@sha256:" + strings.Repeat("0", 64)}); !errors.As(err, &bad) || bad.Reason != reason.IsolationUnavailable {
