@@ -2,7 +2,10 @@ package runner
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -74,8 +77,29 @@ func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationL
 // keepsToItself says whether a tool that is held reaches and changes nothing but
 // the files of the run.
 func keepsToItself(d *tool.Definition) bool {
-	writes := slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool { return m.Access == v1alpha1.MountReadWrite })
-	return d.Spec.Network.Mode == v1alpha1.NetworkNone && !writes
+	reaches := slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool { return m.Access == v1alpha1.MountReadWrite || listens(m.Path) })
+	return d.Spec.Network.Mode == v1alpha1.NetworkNone && !reaches
+}
+
+// maxListens bounds how many files of a mount are looked at.
+const maxListens = 5000
+
+// listens says whether somebody of the host may listen in a folder that is
+// mounted: to sockets and FIFOs one can write through a read-only mount. What is
+// too large to be looked at counts as if.
+func listens(folder string) bool {
+	if target, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = target
+	}
+	seen := 0
+	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
+		seen++
+		if err == nil && (seen > maxListens || e.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0) {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
 // judged is what a policy knows about a tool on a host that gives some level.

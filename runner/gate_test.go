@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +32,12 @@ func TestAResumedRunRemembersWhatWasJudged(t *testing.T) {
 }
 
 func TestWhatCountsAsContained(t *testing.T) {
+	quiet, loud := t.TempDir(), t.TempDir()
+	for dir, kind := range map[string]uint32{quiet: syscall.S_IFREG, loud: syscall.S_IFIFO} {
+		if err := syscall.Mknod(dir+"/file", kind|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	define := func(change func(*v1alpha1.ToolSpec)) *tool.Definition {
 		d := &tool.Definition{Name: "x", Spec: v1alpha1.ToolSpec{
 			Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"x"}}}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
@@ -51,7 +58,8 @@ func TestWhatCountsAsContained(t *testing.T) {
 		"one that asks for None":          {func(s *v1alpha1.ToolSpec) { s.Isolation.Minimum = v1alpha1.IsolationNone }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
 		"one that reaches the host":       {func(s *v1alpha1.ToolSpec) { s.Network.Mode = v1alpha1.NetworkHost }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
 		"one that reaches what is listed": {func(s *v1alpha1.ToolSpec) { s.Network.Mode = v1alpha1.NetworkProxy }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
-		"one that sees more":              {func(s *v1alpha1.ToolSpec) { s.Isolation.Mounts = []v1alpha1.Mount{{Path: "/srv"}} }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, true},
+		"one that sees more":              {func(s *v1alpha1.ToolSpec) { s.Isolation.Mounts = []v1alpha1.Mount{{Path: quiet}} }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, true},
+		"one that somebody hears":         {func(s *v1alpha1.ToolSpec) { s.Isolation.Mounts = []v1alpha1.Mount{{Path: loud}} }, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
 		"one that changes more": {func(s *v1alpha1.ToolSpec) {
 			s.Isolation.Mounts = []v1alpha1.Mount{{Path: "/srv", Access: v1alpha1.MountReadWrite}}
 		}, v1alpha1.IsolationSandbox, v1alpha1.StrategyCopy, false},
