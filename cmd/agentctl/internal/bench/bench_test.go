@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -209,5 +210,23 @@ func TestPercentile(t *testing.T) {
 	}
 	if !cmp.Equal(all, []int{5, 1, 4, 2, 3}) {
 		t.Error("the samples were sorted in place")
+	}
+}
+
+func TestMemoryThatIsSharedCountsOnce(t *testing.T) {
+	child := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait() // it was killed
+	}()
+	self := os.Getpid()
+	if !sameMemory(self, self) || sameMemory(self, child.Process.Pid) {
+		t.Errorf("the same as itself: %v, as its child: %v", sameMemory(self, self), sameMemory(self, child.Process.Pid))
+	}
+	if one, twice := weigh([]int{self}), weigh([]int{self, self}); twice.Processes != one.Processes {
+		t.Errorf("%d processes, want %d", twice.Processes, one.Processes)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,6 +107,9 @@ func children(pid int) []int {
 func weigh(pids []int) treePeak {
 	var sum treePeak
 	for i, pid := range pids {
+		if slices.ContainsFunc(pids[:i], func(other int) bool { return sameMemory(other, pid) }) {
+			continue
+		}
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if err != nil {
 			continue
@@ -122,6 +126,14 @@ func weigh(pids []int) treePeak {
 		sum.PSS += kilobytes(string(text), "Pss:")
 	}
 	return sum
+}
+
+// sameMemory says that two processes have one and the same memory, as a child
+// has with its parent between vfork and exec, which must not count twice.
+func sameMemory(a, b int) bool {
+	const kcmpVM = 1
+	differ, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), kcmpVM, 0, 0, 0)
+	return errno == 0 && differ == 0
 }
 
 func kilobytes(text, key string) int64 {
