@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -100,6 +102,7 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 	if err != nil {
 		return reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
 	}
+	masked = append(masked, linked(s.plan.files.Source, masked, names)...)
 	inPlace := s.plan.files.Strategy == v1alpha1.StrategyInPlace
 	git := repositories(s.root(), s.files.Base(), inPlace)
 	if inPlace {
@@ -107,6 +110,41 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 	}
 	g.readOnly, g.masked = s.inside(slices.Concat(git, s.manifests)), s.inside(masked)
 	return nil
+}
+
+// linked returns those of some names, in the folder that the files come from, under
+// which a masked file is found as well: hard links are names like any other.
+func linked(source string, masked, names []string) (more []string) {
+	if source == "" {
+		return nil
+	}
+	type inode struct{ dev, ino uint64 }
+	look := func(name string) (id inode, links bool) {
+		info, err := os.Lstat(filepath.Join(source, name))
+		if err != nil || !info.Mode().IsRegular() {
+			return id, false
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || st.Nlink < 2 {
+			return id, false
+		}
+		return inode{uint64(st.Dev), st.Ino}, true //nolint:unconvert,nolintlint // it is another type elsewhere
+	}
+	hidden := map[inode]bool{}
+	for _, name := range masked {
+		if id, ok := look(name); ok {
+			hidden[id] = true
+		}
+	}
+	if len(hidden) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		if id, ok := look(name); ok && hidden[id] && !slices.Contains(masked, name) {
+			more = append(more, name)
+		}
+	}
+	return more
 }
 
 // own returns those of some documents' files that lie in the files of the run,
