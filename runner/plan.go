@@ -53,7 +53,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 			return // it is told below
 		}
 		early := &plan{Plan: resolved}
-		if early.tools, err = define(resolved); err == nil && early.place(o) == nil {
+		if early.tools, err = define(resolved); err == nil && early.place(o) == nil && early.usable() == nil {
 			ahead(early)
 		}
 	}})
@@ -62,7 +62,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	}
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
-		return nil, &UsageError{Err: err, Hint: "see agentctl run --help"}
+		return nil, &UsageError{Err: err}
 	}
 	catalog.PlaceRules(resolved)
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
@@ -82,6 +82,9 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 		return nil, &UsageError{Err: err}
 	}
 	if err := p.place(o); err != nil {
+		return nil, err
+	}
+	if err := p.usable(); err != nil {
 		return nil, err
 	}
 	p.manifests = p.own(set.Documents)
@@ -189,6 +192,17 @@ func (p *plan) place(o *RunOptions) error {
 		return usage("workspace %s is not a folder", source).hint("name an existing folder with --workspace")
 	}
 	p.files.Source = abs
+	return nil
+}
+
+// usable refuses files that nobody means: a run begun at home would copy it.
+func (p *plan) usable() error {
+	if p.files.Source == "" {
+		return nil
+	}
+	if err := workspace.Usable(p.files); err != nil {
+		return usage("%w", err).hint("name a project folder with --workspace")
+	}
 	return nil
 }
 

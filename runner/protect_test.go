@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,5 +39,19 @@ func TestMountThatIsNotThereEndsTheRun(t *testing.T) {
 	}
 	if !strings.Contains(f.Message, `tool "touch": mount `) || !strings.Contains(f.Hint, "spec.isolation.mounts") {
 		t.Errorf("the error says %q, the hint %q", f.Message, f.Hint)
+	}
+}
+
+func TestRunAtHomeBeginsNothing(t *testing.T) {
+	p := newPlace(t, agent("tools: []", "- say: done\n"), nil)
+	t.Setenv("HOME", p.workspace)
+	for name, o := range map[string]RunOptions{"a copy": p.options(), "in place": p.options(func(o *RunOptions) { o.InPlace = true })} {
+		_, err := Run(t.Context(), o)
+		if u, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(u.Error(), "is the home folder") || !strings.Contains(u.Hint, "--workspace") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if runs, err := os.ReadDir(filepath.Join(p.state, "runs")); err == nil && len(runs) > 0 {
+		t.Errorf("a run was begun: %v", runs)
 	}
 }

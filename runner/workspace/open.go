@@ -30,7 +30,7 @@ var ErrGone = errors.New("the folder of the interrupted run is gone")
 func Open(ctx context.Context, spec Spec, base *Snapshot) (*Workspace, error) {
 	need, from := mustBeThere, anySource
 	if base == nil {
-		need, from = func(dir string) error { return errors.Join(os.RemoveAll(dir), makeDir(dir)) }, checkSource
+		need, from = func(dir string) error { return errors.Join(os.RemoveAll(dir), makeDir(dir)) }, Usable
 	}
 	w, err := newWorkspace(spec, from, need)
 	if err != nil {

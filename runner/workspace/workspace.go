@@ -80,7 +80,7 @@ type Workspace struct {
 // in place looked at, in the background until Ready returns. Cancelling ctx
 // stops that; Close waits for it.
 func Prepare(ctx context.Context, spec Spec) (*Workspace, error) {
-	w, err := newWorkspace(spec, checkSource, makeDir)
+	w, err := newWorkspace(spec, Usable, makeDir)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error)
 	case v1alpha1.StrategyCopy:
 		err = errors.Join(from(spec), need(spec.Dir))
 	case v1alpha1.StrategyInPlace:
-		w.dir, err = spec.Source, checkSource(spec)
+		w.dir, err = spec.Source, Usable(spec)
 	case v1alpha1.StrategyEmpty:
 		err = need(spec.Dir)
 	case v1alpha1.StrategyWorktree:
@@ -151,8 +151,9 @@ func (w *Workspace) start(ctx context.Context, work func(context.Context) error)
 	return nil
 }
 
-// checkSource refuses what would copy a machine instead of a project.
-func checkSource(spec Spec) error {
+// Usable refuses what would copy a machine instead of a project, before anything
+// is made: the source of a Copy or of an InPlace.
+func Usable(spec Spec) error {
 	if !filepath.IsAbs(spec.Source) {
 		return fmt.Errorf("workspace source %q: not an absolute path: %w", spec.Source, ErrSource)
 	}
@@ -169,7 +170,7 @@ func checkSource(spec Spec) error {
 	}
 	for path, what := range map[string]string{"/": "the whole file system", home: "the home folder"} {
 		if other, err := os.Stat(path); path != "" && err == nil && os.SameFile(info, other) {
-			return fmt.Errorf("workspace source %q is %s; name a project folder: %w", spec.Source, what, ErrSource)
+			return fmt.Errorf("workspace source %q is %s: %w", spec.Source, what, ErrSource)
 		}
 	}
 	for _, path := range append(spec.Skip[:len(spec.Skip):len(spec.Skip)], spec.Dir) {
