@@ -272,8 +272,11 @@ func head(b []byte) string {
 func (p PluginProgram) call(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, o PluginCallOptions) (*PluginAnswer, error) {
 	plugin, err := host.Start(ctx, host.Options{Name: p.Command[0], Launch: launcher.PluginRunner(p.start(held))})
 	if err != nil {
-		return nil, reason.New(reason.ToolError, "start the program: %w", err).
-			WithHint("a program that is started for each call is called with --exec; what a plugin must do is in docs/plugins.md")
+		hint := "a program that is started for each call is called with --exec; what a plugin must do is in docs/plugins.md"
+		if _, gone := os.Stat(p.Command[0]); gone != nil && strings.Contains(p.Command[0], "/") {
+			hint = "build the program, or name one that is there"
+		}
+		return nil, reason.New(reason.ToolError, "start the program: %w", err).WithHint("%s", hint)
 	}
 	defer func() { _ = plugin.Close(context.WithoutCancel(ctx)) }() // the launcher's end says what is left
 	if err := serves(plugin, o.Tool); err != nil {

@@ -178,6 +178,12 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 			t.Errorf("error = %v, want usage with %q", err, want)
 		}
 	}
+	for program, want := range map[string]string{"/bin/true": "--exec", filepath.Join(full, "gone"): "build the program"} {
+		err := call(PluginCallOptions{PluginProgram: PluginProgram{Command: []string{program}, Workspace: full}})(t.Context())
+		if hint := reason.Hint(err); !strings.Contains(hint, want) {
+			t.Errorf("%s: %v, hint %q", program, err, hint)
+		}
+	}
 	if _, err := TestPlugin(t.Context(), PluginTestOptions{}); err == nil {
 		t.Error("a test of nothing")
 	}

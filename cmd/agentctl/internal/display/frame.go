@@ -36,7 +36,7 @@ func unheld(s *Screen, level, outer string, tools []string) string {
 	if level != "None" || outer != "" || len(tools) == 0 {
 		return ""
 	}
-	return s.paint(yellow, "warning:") + " no sandbox: the tools run as you and may do what you may do\n"
+	return s.paint(yellow, "warning:") + " no sandbox: what runs here runs as you and may do what you may do\n"
 }
 
 func workspace(w event.Workspace) string {
@@ -52,8 +52,8 @@ func workspace(w event.Workspace) string {
 }
 
 func isolation(d event.RunStarted) string {
-	if d.OuterIsolation != "" {
-		return Line(d.Isolation) + ", inside a " + Line(d.OuterIsolation) + " as AGENTCTL_OUTER_ISOLATION declares"
+	if d.OuterIsolation == "container" { // any other word refuses the run
+		return Line(d.Isolation) + ", inside a container as AGENTCTL_OUTER_ISOLATION declares"
 	}
 	return Line(d.Isolation)
 }
