@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -64,23 +65,28 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 		return nil, err
 	}
 	f.tail = t
-	attr := &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{null, null, errs, theirs},
+	attr := &syscall.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []uintptr{null.Fd(), null.Fd(), errs.Fd(), theirs.Fd()},
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	if g != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.fd.Fd())
 	}
-	var mother *os.Process
+	var mother int
 	var forkErr error
 	if err = l.run(ctx, func() {
-		mother, forkErr = os.StartProcess(helper, []string{Helper, spec.ForkArg, string(plan)}, attr)
+		// Not by package os, whose first start tries out what the kernel can, with a
+		// process of its own. There is time for that while the helper begins.
+		mother, forkErr = syscall.ForkExec(helper, []string{Helper, spec.ForkArg, string(plan)}, attr)
 	}); err == nil && forkErr != nil {
 		err = diagnose(forkErr)
 	}
 	_, _ = errs.Close(), theirs.Close() // both now end with the last helper
 	if err == nil {
-		err = f.born(mother)
+		if err = f.born(); err != nil {
+			_ = syscall.Kill(mother, syscall.SIGKILL) // it is ours until it is waited for
+		}
+		l.tidy.Go(func() { collect(mother) }) // its end takes as long as its start
 	}
 	if err != nil {
 		f.end()
@@ -89,17 +95,22 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 	return f, nil
 }
 
-// born waits until the helper is there and its mother gone.
-func (f *forked) born(mother *os.Process) error {
+// collect waits for a process of which nothing else is to be known.
+func collect(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// born waits until the helper is there.
+func (f *forked) born() error {
 	if err := f.conn.SetReadDeadline(time.Now().Add(answerTime)); err != nil {
 		return err
 	}
 	buf := make([]byte, maxReply)
 	n, err := f.conn.Read(buf)
-	if err != nil {
-		_ = mother.Kill() // harmless when it has ended
-	}
-	_, _ = mother.Wait()
 	if err != nil {
 		return fmt.Errorf("start the helper: %w: %s", err, f.tail)
 	}

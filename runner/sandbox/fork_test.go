@@ -141,11 +141,6 @@ func TestAHelperIsAChildOfTheRunner(t *testing.T) {
 	if mother != os.Getpid() {
 		t.Errorf("the parent of helper %d is %d, want this process, %d", pid, mother, os.Getpid())
 	}
-	for _, q := range processes(pids()) { // the one that bore it has been collected
-		if q.parent == os.Getpid() && q.pid != pid && q.state == 'Z' {
-			t.Errorf("process %d is left behind", q.pid)
-		}
-	}
 	if err := f.proc.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +149,14 @@ func TestAHelperIsAChildOfTheRunner(t *testing.T) {
 	}
 	if out, _, _ := run(t, l, shell(&spec.Profile{}, "echo next")); out != "next\n" {
 		t.Errorf("output of the next = %q", out)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range processes(pids()) { // the one that bore it has been collected
+		if q.parent == os.Getpid() && q.state == 'Z' {
+			t.Errorf("process %d is left behind", q.pid)
+		}
 	}
 }
 
