@@ -3,6 +3,7 @@
 package container_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox/container"
@@ -291,6 +294,57 @@ func TestOtherMountsAreSeenUnderTheirOwnPath(t *testing.T) {
 	if got := in.Attempts["write:"+shared.entry]; !strings.Contains(got, "read-only") {
 		t.Errorf("a read-only mount: %s", got)
 	}
+}
+
+// A link may have been put in the place of a mount by another tool, before or
+// while the container is made.
+func TestALinkIsNoMount(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	dir, host := workspace(t, nobody), workspace(t, nobody)
+	if err := os.Symlink(host, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir + "/link", dir + "/link/.git", dir + "/link/file"} {
+		p, err := r.Start(t.Context(), container.Spec{Image: shared.layout, Tool: "x", Argv: []string{"/tool", "inside"}, Mounts: []v1alpha1.Mount{{Path: path}}})
+		if err == nil {
+			p.Kill(0)
+			t.Errorf("%s was mounted", path)
+			continue
+		}
+		if !strings.Contains(err.Error(), "too many levels of symbolic links") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	// A folder of which it is seen that the link stands in its place holds no file.
+	stop, done := make(chan struct{}), make(chan struct{})
+	mounted, link := filepath.Join(dir, ".git"), filepath.Join(dir, "link")
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, mounted, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
+			}
+		}
+	}()
+	for range 8 {
+		var out bytes.Buffer
+		p, err := r.Start(t.Context(), container.Spec{
+			Image: shared.layout, Tool: "x", Stdout: &out, Mounts: []v1alpha1.Mount{{Path: mounted}},
+			Argv: []string{"/tool", "inside", "read:" + mounted + "/file"},
+		})
+		if err != nil {
+			continue // the link stood there
+		}
+		if info := wait(t, p); info.Code != 0 || strings.Contains(out.String(), "from the host") {
+			t.Errorf("%+v: %s", info, out.String())
+		}
+	}
+	close(stop)
+	<-done
 }
 
 const nobody = 65534

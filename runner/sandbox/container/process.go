@@ -139,6 +139,7 @@ type launch struct {
 	root    []mount.Mount
 	in      *input
 	process *Process
+	sources []*os.File // of the mounts
 	undos   []func(context.Context) error
 }
 
@@ -188,6 +189,9 @@ func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release
 		if err != nil {
 			l.undo()
 		}
+		for _, f := range l.sources {
+			_ = f.Close()
+		}
 	}()
 	ctx, cancel := context.WithTimeout(r.stopped, launchTime)
 	defer cancel()
@@ -229,6 +233,13 @@ func (l *launch) prepare(context.Context) error {
 		return err
 	}
 	l.plan.who, l.plan.etc, l.plan.workspace = who, etc, l.spec.Workspace
+	for _, m := range l.spec.Mounts {
+		f, err := openSource(m.Path)
+		if err != nil {
+			return err
+		}
+		l.sources = append(l.sources, f)
+	}
 	if who.mapped {
 		place, err := l.rt.remount(l.dirs, l.plan.id, l.spec.Workspace, who)
 		if err != nil {
@@ -290,6 +301,9 @@ func (l *launch) enter(ctx context.Context) error {
 		return runtimeError(l.spec, err)
 	}
 	p.task = t
+	if err := l.sameSources(); err != nil {
+		return err
+	}
 	p.end = func(ctx context.Context) error { return t.signal(ctx, syscall.SIGKILL, true) }
 	p.remove = func(ctx context.Context) error {
 		if err := t.remove(ctx); err != nil {
@@ -298,6 +312,20 @@ func (l *launch) enter(ctx context.Context) error {
 		return l.daemon.forget(ctx, l.plan.id)
 	}
 	return l.serve(ctx)
+}
+
+// sameSources says whether the process sees the mounts that were opened. Those of
+// another runtime may live in a machine of their own, where nothing can be looked at.
+func (l *launch) sameSources() error {
+	if l.spec.RuntimeClass != "" {
+		return nil
+	}
+	for _, f := range l.sources {
+		if err := sameSource(l.process.task.pid, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start lets the process go.
