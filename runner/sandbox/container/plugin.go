@@ -177,7 +177,14 @@ func (p *plugin) PluginToHost(network, addr string) (string, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	fi, err := os.Lstat(path) // a link could lead to a socket of the host
+	// The program cannot exchange any more what is not in its folder: a link would
+	// lead to a socket of the host.
+	away := p.socketDir + ".s"
+	if err := os.Rename(path, away); err != nil {
+		return "", "", fmt.Errorf("plugin's socket: %w", err)
+	}
+	path = away
+	fi, err := os.Lstat(path)
 	if err != nil {
 		return "", "", fmt.Errorf("plugin's socket: %w", err)
 	}

@@ -132,11 +132,15 @@ func TestPluginsThatDoNotStartAreExplained(t *testing.T) {
 }
 
 func TestOnlySocketsInItsOwnFolderAreAPluginsAddress(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "cts-")
+	above, err := os.MkdirTemp("/tmp", "cts-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(above)
+	dir := filepath.Join(above, "p")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -158,8 +162,8 @@ func TestOnlySocketsInItsOwnFolderAreAPluginsAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, got, err := r.PluginToHost("unix", "/run/plugin/sock"); err != nil || got != filepath.Join(dir, "sock") {
-		t.Errorf("got %s, %v", got, err)
+	if _, got, err := r.PluginToHost("unix", "/run/plugin/sock"); err != nil || filepath.Dir(got) != above {
+		t.Errorf("got %s, %v, want it out of the program's reach", got, err)
 	}
 	for _, c := range [][2]string{
 		{"tcp", "127.0.0.1:80"},
