@@ -215,7 +215,11 @@ func userNamespaces() Control {
 
 func landlock(p probed) Control {
 	c := Control{Name: "landlock", OK: p.Landlock > 0, Why: fmt.Sprintf("ABI %d", p.Landlock)}
-	if !c.OK {
+	switch {
+	case c.OK:
+	case p.Missing != "": // it is looked at from inside
+		c.Why = "not known: no sandbox could be built"
+	default:
 		c.Why, c.Hint = "not in force: the other layers hold without it", "boot with landlock in the kernel's lsm= list (Linux 5.19 or newer)"
 	}
 	return c

@@ -156,3 +156,22 @@ func beWithoutNamespaces() {
 	fmt.Println("unsandboxed:", New(Options{AllowUnsandboxed: true}).Require("x", v1alpha1.IsolationSandbox, v1alpha1.NetworkNone))
 	_ = l.Close()
 }
+
+// Who has no sandbox must not be sent to the boot loader for Landlock.
+func TestLandlockIsToldAsFarAsItIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		reason    string
+		probed    probed
+		ok        bool
+		why, hint string
+	}{
+		{"seen in a sandbox", probed{Landlock: 7}, true, "ABI 7", ""},
+		{"not there", probed{}, false, "not in force", "lsm="},
+		{"nobody could look", probed{Missing: "no user namespaces"}, false, "not known", ""},
+	} {
+		got := landlock(c.probed)
+		if got.OK != c.ok || !strings.Contains(got.Why, c.why) || !strings.Contains(got.Hint, c.hint) || (got.Hint == "") != (c.hint == "") {
+			t.Errorf("%s: %+v", c.reason, got)
+		}
+	}
+}
