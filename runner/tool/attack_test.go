@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,6 +77,24 @@ func TestAContainerIsShownNothingOfAgentctl(t *testing.T) {
 		})
 		if err := b.Check(&d); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+// On the files themselves the state folder may lie among them.
+func TestAContainerIsShownNoStateFolderAmongTheFiles(t *testing.T) {
+	b := &Boxes{Unseen: []string{"/srv/files/.state", "/tmp/agentctl-0"}, Guard: func(context.Context) (readOnly, masked []string, err error) {
+		return []string{"/srv/files/.git/config"}, []string{"/srv/files/.env"}, nil
+	}}
+	for access, want := range map[v1alpha1.WorkspaceAccess][]string{
+		v1alpha1.AccessReadWrite: {"/srv/files/.state", "/srv/files/.env"}, v1alpha1.AccessNone: nil,
+	} {
+		d := held("x", func(s *v1alpha1.ToolSpec) {
+			s.Source, s.WorkspaceAccess = v1alpha1.ToolSource{Container: &v1alpha1.ContainerSource{}}, access
+		})
+		got, err := b.spec(t.Context(), &Pool{Dir: "/srv/files"}, &d)
+		if err != nil || !slices.Equal(got.Masked, want) {
+			t.Errorf("access %s: hidden are %v, want %v: %v", access, got.Masked, want, err)
 		}
 	}
 }
