@@ -65,8 +65,8 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 		return nil, err
 	}
 	f.tail = t
-	attr := &syscall.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []uintptr{null.Fd(), null.Fd(), errs.Fd(), theirs.Fd()},
+	attr := &syscall.ProcAttr{ // one processor, for which the Go runtime starts fewer threads; the helper has its own environment
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []uintptr{null.Fd(), null.Fd(), errs.Fd(), theirs.Fd()},
 		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	if g != nil {
