@@ -156,17 +156,32 @@ func (s *session) admit(conn net.Conn) (*client, string) {
 	if s.closed || len(s.open) >= limits.Connections {
 		return nil, fmt.Sprintf("NetworkDenied: %s has %d connections open, which is the limit\n", names(s.proxy.opts.Tools), len(s.open))
 	}
-	if s.proxy.accepted.Add(1) > int64(limits.Total) {
-		refusal := fmt.Sprintf("limit of %d connections", limits.Total)
-		if !s.told {
-			s.told = true
-			s.proxy.opts.OnConnection(event.EgressConnection{Tools: s.proxy.opts.Tools, Decision: message.Deny, Rule: refusal})
-		}
-		return nil, fmt.Sprintf("NetworkDenied: %s has used up its %s\n", names(s.proxy.opts.Tools), refusal)
+	if refusal := s.spend(); refusal != "" {
+		return nil, refusal
 	}
 	c := newClient(s, conn)
 	s.open[c] = struct{}{}
 	return c, ""
+}
+
+// spent counts one more connection, or says that all have been used up.
+func (s *session) spent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spend()
+}
+
+func (s *session) spend() string {
+	limit := s.proxy.limits.Total
+	if s.proxy.accepted.Add(1) <= int64(limit) {
+		return ""
+	}
+	refusal := fmt.Sprintf("limit of %d connections", limit)
+	if !s.told {
+		s.told = true
+		s.proxy.opts.OnConnection(event.EgressConnection{Tools: s.proxy.opts.Tools, Decision: message.Deny, Rule: refusal})
+	}
+	return fmt.Sprintf("NetworkDenied: %s has used up its %s\n", names(s.proxy.opts.Tools), refusal)
 }
 
 // state keeps count of the server's goroutines: one for each connection from

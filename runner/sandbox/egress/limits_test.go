@@ -59,6 +59,27 @@ func TestNetworkIsCutAtItsBytes(t *testing.T) {
 	}
 }
 
+// A client that asks another server with each request has a record of each.
+func TestConnectionsOfOneClientAreCounted(t *testing.T) {
+	_, addr := server(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) })
+	w := newWorld(addr)
+	proxy := serve(t, w, Options{Allow: []string{"*:80"}, Limits: Limits{Total: 3}})
+	client := through(t, proxy)
+	last := 0
+	for i := range 5 {
+		last, _ = get(t, client, fmt.Sprintf("http://%s.example.com/", []string{"api", "www"}[i%2]))
+		if last == http.StatusServiceUnavailable {
+			break
+		}
+	}
+	if last != http.StatusServiceUnavailable {
+		t.Errorf("got %d after the limit", last)
+	}
+	if got := len(w.wait(t, 4)); got != 4 {
+		t.Errorf("%d records, want one of each connection and one of the limit", got)
+	}
+}
+
 func TestConnectionsAreCounted(t *testing.T) {
 	w := newWorld("")
 	proxy := serve(t, w, Options{Allow: []string{"*:80"}, Limits: Limits{Connections: 2, Total: 3}})

@@ -48,6 +48,13 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.tunnel(ctx, c, w, k)
 		return
 	}
+	if k := c.carried(); k != nil && k.target != t { // one client, another connection, and another record
+		if refusal := s.spent(); refusal != "" {
+			c.use(nil)
+			answer(c, w, r.Method, http.StatusServiceUnavailable, strings.TrimSpace(refusal))
+			return
+		}
+	}
 	s.forward(c, w, r, c.continued(r.Context(), t, pattern))
 }
 
