@@ -2,11 +2,7 @@ package runner
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
@@ -40,6 +36,11 @@ func (s *session) gate() (*policy.Engine, error) {
 	}
 	for i := range s.tools {
 		c.Tools = append(c.Tools, judged(&s.tools[i], s.launcher.Level(), s.plan.files.Strategy))
+		if d := &s.tools[i]; len(d.Spec.Isolation.Mounts) > 0 && level(d, s.launcher.Level()) != v1alpha1.IsolationNone {
+			if why := reaches(d); why != "" { // a mount is easily added, and what follows from it easily missed
+				s.shortfalls.add("calls of " + d.Name + " are judged as if nothing held it: " + why)
+			}
+		}
 	}
 	return policy.NewEngine(s.compiled, c), nil
 }
@@ -62,52 +63,12 @@ func judgedBefore(v *view.Run) (calls map[string]int, denials int) {
 	return calls, denials
 }
 
-// level is how tightly a tool is held on a host that gives some level: a tool in
-// an image is in a container, one that asks for nothing is given nothing.
-func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationLevel {
-	switch {
-	case d.Spec.Source.Container != nil:
-		return v1alpha1.IsolationContainer
-	case d.Spec.Isolation.Minimum == v1alpha1.IsolationNone:
-		return v1alpha1.IsolationNone
-	}
-	return host
-}
-
-// keepsToItself says whether a tool that is held reaches and changes nothing but
-// the files of the run.
-func keepsToItself(d *tool.Definition) bool {
-	reaches := slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool { return m.Access == v1alpha1.MountReadWrite || listens(m.Path) })
-	return d.Spec.Network.Mode == v1alpha1.NetworkNone && !reaches
-}
-
-// maxListens bounds how many files of a mount are looked at.
-const maxListens = 5000
-
-// listens says whether somebody of the host may listen in a folder that is
-// mounted: to sockets and FIFOs one can write through a read-only mount. What is
-// too large to be looked at counts as if.
-func listens(folder string) bool {
-	if target, err := filepath.EvalSymlinks(folder); err == nil {
-		folder = target
-	}
-	seen := 0
-	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
-		seen++
-		if err == nil && (seen > maxListens || e.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0) {
-			err = fs.ErrExist
-		}
-		return err
-	})
-	return err != nil && !errors.Is(err, fs.ErrNotExist)
-}
-
 // judged is what a policy knows about a tool on a host that gives some level.
 func judged(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
 	t := policy.Tool{
 		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: d.Parameters, Digest: d.Digest(),
-		Contained: level(d, host) != v1alpha1.IsolationNone && keepsToItself(d) && files == v1alpha1.StrategyCopy,
+		Contained: level(d, host) != v1alpha1.IsolationNone && reaches(d) == "" && files == v1alpha1.StrategyCopy,
 	}
 	if b := d.Spec.Source.Builtin; b != nil {
 		t.Builtin = b.Name

@@ -180,6 +180,8 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"outputBytes":{"default":51200,"description":"OutputBytes the model is shown; the full text is kept as a blob of the run.","format":"int64","maximum":1048576,"minimum":256,"type":"integer"},` +
 	`"outputLines":{"default":2000,"description":"OutputLines the model is shown.","format":"int64","maximum":100000,"minimum":1,"type":"integer"},` +
 	`"pids":{"description":"Pids bounds the processes of the tree.","format":"int64","minimum":1,"type":"integer"},` +
+	`"scratch":{"anyOf":[{"type":"integer"},` +
+	`{"type":"string"}],"description":"Scratch bounds /tmp and the home folder of a sandbox, each; they live in\nmemory. As Kubernetes writes it. Default 512Mi.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
 	`"timeout":{"default":"2m","description":"Timeout of one call.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
 	`"type":"object"},` +
 	`"network":{"default":{},` +

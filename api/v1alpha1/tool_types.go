@@ -241,6 +241,10 @@ type ToolLimits struct {
 	// CPU cores of the process tree, as Kubernetes writes it, for example "1" or 500m.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// Scratch bounds /tmp and the home folder of a sandbox, each; they live in
+	// memory. As Kubernetes writes it. Default 512Mi.
+	// +optional
+	Scratch *resource.Quantity `json:"scratch,omitempty"`
 	// Pids bounds the processes of the tree.
 	// +kubebuilder:validation:Minimum=1
 	// +optional

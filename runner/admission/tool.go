@@ -38,6 +38,7 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 	a.positive(d, "spec.limits.timeout", t.Spec.Limits.Timeout.Duration)
 	a.quantity(d, "spec.limits.memory", t.Spec.Limits.Memory)
 	a.quantity(d, "spec.limits.cpu", t.Spec.Limits.CPU)
+	a.quantity(d, "spec.limits.scratch", t.Spec.Limits.Scratch)
 }
 
 func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool) {

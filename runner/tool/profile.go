@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,7 +85,7 @@ func loosen(p, other *spec.Profile) {
 	}
 	l, o := &p.Limits, other.Limits
 	l.Memory, l.CPU, l.Pids = more(l.Memory, o.Memory), more(l.CPU, o.CPU), more(l.Pids, o.Pids)
-	l.Scratch = max(l.Scratch, o.Scratch)
+	l.Scratch = max(cmp.Or(l.Scratch, spec.DefaultScratch), cmp.Or(o.Scratch, spec.DefaultScratch))
 }
 
 func (d *Definition) profile(at Place) (*spec.Profile, error) {
@@ -122,6 +123,9 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 	}
 	if l.CPU != nil {
 		p.Limits.CPU = l.CPU.MilliValue()
+	}
+	if l.Scratch != nil {
+		p.Limits.Scratch = l.Scratch.Value()
 	}
 	return p, nil
 }

@@ -1,0 +1,70 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// level is how tightly a tool is held on a host that gives some level: a tool in
+// an image is in a container, one that asks for nothing is given nothing.
+func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationLevel {
+	switch {
+	case d.Spec.Source.Container != nil:
+		return v1alpha1.IsolationContainer
+	case d.Spec.Isolation.Minimum == v1alpha1.IsolationNone:
+		return v1alpha1.IsolationNone
+	}
+	return host
+}
+
+// reaches says what a tool that is held reaches or changes besides the files of
+// the run; "" is nothing.
+func reaches(d *tool.Definition) string {
+	if n := d.Spec.Network.Mode; n != v1alpha1.NetworkNone {
+		return "its network is " + string(n)
+	}
+	for _, m := range d.Spec.Isolation.Mounts {
+		if m.Access == v1alpha1.MountReadWrite {
+			return "it may change " + m.Path
+		}
+		if why := listens(m.Path); why != "" {
+			return "of " + m.Path + ", which it sees, " + why
+		}
+	}
+	return ""
+}
+
+// maxListens bounds how many files of a mount are looked at: some 0.3 s.
+const maxListens = 100_000
+
+// listens says whether somebody of the host may listen in a folder that is
+// mounted: to sockets and FIFOs one can write through a read-only mount. What is
+// too large to be looked at counts as if.
+func listens(folder string) (why string) {
+	if target, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = target
+	}
+	seen := 0
+	err := filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
+		switch seen++; {
+		case err != nil:
+			return err
+		case seen > maxListens:
+			why = fmt.Sprintf("only the first %d files were looked at for sockets", maxListens)
+		case e.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0:
+			why = name + " leads to a program of the host"
+		default:
+			return nil
+		}
+		return fs.SkipAll
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		why = "not all can be looked at"
+	}
+	return why
+}
