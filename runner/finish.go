@@ -31,8 +31,10 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	defer cancel()
 	// What could not be ended or listed is no part of how the run ended; what
 	// could not be written down is.
-	_ = errors.Join(s.stop(), s.unite(), s.changes(work))
+	cleared := s.endPrograms()
+	_ = errors.Join(s.unite(), s.changes(work))
 	err := s.finished(ctx, end)
+	_ = cleared()
 	_ = s.closeFiles(err == nil && !end.Suspended)
 	if closed := s.journal.Close(); err == nil {
 		err = closed // a journal that has failed says the same again
@@ -52,6 +54,19 @@ func (s *session) unite() (err error) {
 		err = errors.Join(err, s.recorder.tell(event.Warning{Message: "a program made " + file + ", by which git takes its config and hooks from elsewhere: it has been removed"}))
 	}
 	return err
+}
+
+// endPrograms returns when no program of the run is left. What then remains of
+// their sandboxes is cleared away beside other work; the function waits for that.
+func (s *session) endPrograms() (cleared func() error) {
+	s.launcher.Retire()
+	if err := s.pool.Close(); err != nil || s.pool.Boxes != nil || s.launcher.Busy() {
+		err = s.stop()
+		return func() error { return err }
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.stop() }()
+	return func() error { return <-done }
 }
 
 func (s *session) stop() error {

@@ -175,3 +175,20 @@ func TestAProgramThatIsNoHelperIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestALauncherIsBusyUntilItsProgramsAreGone(t *testing.T) {
+	l := sandboxed(t)
+	for name, p := range map[string]*spec.Profile{"level None": nil, "level Sandbox": {}} {
+		proc, err := l.Start(t.Context(), shell(p, "setsid sleep 300 & sleep 300"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !l.Busy() {
+			t.Errorf("%s: not busy while a program runs", name)
+		}
+		proc.Kill(0)
+		if l.Busy() {
+			t.Errorf("%s: busy after its end", name)
+		}
+	}
+}

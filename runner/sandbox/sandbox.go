@@ -175,6 +175,13 @@ func (l *Launcher) Retire() {
 	l.mu.Unlock()
 }
 
+// Busy says that a program still runs, or what it left has not been swept.
+func (l *Launcher) Busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.live) > 0
+}
+
 // Close kills every program that still runs and waits for the end of each.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
