@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/tool"
@@ -20,6 +22,27 @@ func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationL
 		return v1alpha1.IsolationNone
 	}
 	return host
+}
+
+// surroundings tell a model what the programs see that it starts by a contained
+// tool, so that it does not try what cannot work; "" where there is no such tool.
+func (s *session) surroundings() string {
+	for i := range s.tools {
+		d := &s.tools[i]
+		if !slices.Contains(d.Spec.Effects, v1alpha1.EffectExecute) || level(d, s.launcher.Level()) == v1alpha1.IsolationNone {
+			continue
+		}
+		text := d.Name + " runs them in a sandbox that shows the workspace, /usr and an empty home folder"
+		switch d.Spec.Network.Mode {
+		case v1alpha1.NetworkProxy:
+			text += ", and lets them reach " + strings.Join(d.Spec.Network.Allow, ", ") + " through HTTP_PROXY"
+		case v1alpha1.NetworkNone:
+			text += ", and no network"
+		case v1alpha1.NetworkHost:
+		}
+		return text
+	}
+	return ""
 }
 
 // reaches says what a tool that is held reaches or changes besides the files of

@@ -397,7 +397,7 @@ func unprepared(err error) error {
 // systemPrompt stays the same for the whole run, resumes included.
 func (s *session) systemPrompt() string {
 	return prompt.System{
-		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(),
+		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(), Programs: s.surroundings(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles, Admit: s.admitContext(),
 	}.Text()
 }

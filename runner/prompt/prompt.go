@@ -28,6 +28,8 @@ type System struct {
 	Git bool
 	// Platform, for example linux/amd64.
 	Platform string
+	// Programs says what programs see that tools start; "" is everything.
+	Programs string
 	// Date of the run; only the day is told, so that a day's runs share a cache.
 	Date time.Time
 	// ContextFiles are names to look for.
@@ -47,8 +49,12 @@ func (s System) Text() string {
 	if s.Git {
 		git = "yes"
 	}
-	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s\ngit repository: %s\ndate: %s\n</environment>\n",
-		s.Workspace, s.Platform, git, s.Date.UTC().Format(time.DateOnly))
+	programs := ""
+	if s.Programs != "" {
+		programs = "programs: " + s.Programs + "\n"
+	}
+	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s\ngit repository: %s\n%sdate: %s\n</environment>\n",
+		s.Workspace, s.Platform, git, programs, s.Date.UTC().Format(time.DateOnly))
 	for _, name := range s.ContextFiles {
 		path, text, ok := contextFile(s.Source, name)
 		if ok && s.Admit != nil {

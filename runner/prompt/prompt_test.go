@@ -110,3 +110,14 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheModelIsToldWhatProgramsSee(t *testing.T) {
+	s := System{Workspace: "/w", Platform: "linux/amd64"}
+	if strings.Contains(s.Text(), "programs:") {
+		t.Error("a model is told of programs that nothing holds")
+	}
+	s.Programs = "in a sandbox without a network"
+	if !strings.Contains(s.Text(), "\nprograms: in a sandbox without a network\ndate: ") {
+		t.Errorf("the prompt is\n%s", s.Text())
+	}
+}
