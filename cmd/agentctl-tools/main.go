@@ -13,7 +13,10 @@ import (
 	"agentctl.dev/agentctl/plugins/shell"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	putOffCollection()
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 func run(args []string, stdout, stderr io.Writer) int {
 	tools := slices.Concat(files.Tools(), shell.Tools())
