@@ -154,6 +154,9 @@ func (a *admitter) network(d *manifest.Document, t *v1alpha1.Tool) {
 			a.add(d.Errorf(manifest.Index("spec.network.allow", i), "%q %s", clip(entry), err))
 		}
 	}
+	if len(n.Allow) == 0 && n.Mode == v1alpha1.NetworkProxy {
+		a.add(d.Warnf("spec.network.mode", "Proxy reaches nothing without entries in spec.network.allow").With("write for example allow: [\"api.github.com:443\"]"))
+	}
 	if len(n.Allow) > 0 && n.Mode != v1alpha1.NetworkProxy {
 		a.add(d.Warnf("spec.network.allow", "has no effect: it counts for mode Proxy only, and the mode is %s", n.Mode))
 	}
