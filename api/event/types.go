@@ -50,8 +50,10 @@ type RunStarted struct {
 	// Agent and Model by name.
 	Agent string           `json:"agent"`
 	Model message.ModelRef `json:"model"`
-	// Prompt is the first user message.
+	// Prompt is the first user message, and Files are attached to it. Their content
+	// is kept in blobs.
 	Prompt string          `json:"prompt"`
+	Files  []message.File  `json:"files,omitempty"`
 	Inputs json.RawMessage `json:"inputs,omitempty"`
 	// Workspace the run works on.
 	Workspace Workspace `json:"workspace"`
@@ -174,6 +176,8 @@ type TextDelta struct {
 // TextEnd closes a text part and holds the whole of it.
 type TextEnd struct {
 	Text string `json:"text"`
+	// Metadata is what the provider wants back with it.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // ReasoningStart opens a reasoning part.
@@ -187,6 +191,8 @@ type ReasoningDelta struct {
 // ReasoningEnd closes a reasoning part and holds the whole of it.
 type ReasoningEnd struct {
 	Text string `json:"text"`
+	// Metadata is what the provider wants back with it.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // ToolInputStart opens a tool call: the model has begun to write it.
@@ -198,6 +204,9 @@ type ToolInputStart struct {
 // ToolInputDelta is a piece of a call's arguments.
 type ToolInputDelta struct {
 	Text string `json:"text"`
+	// Metadata is what the provider wants back with the call; it comes with the
+	// last piece.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // ToolInputEnd is the complete call, pending.

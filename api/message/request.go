@@ -1,10 +1,18 @@
 package message
 
+import "encoding/json"
+
 // Prompt is the part of a model request that stays the same for a whole run:
 // what changes least comes first, so that a provider's cache can keep it.
 type Prompt struct {
 	System string
 	Tools  []ToolSpec
+	// Output is the JSON Schema that the final answer must satisfy; nil asks for
+	// none. A provider that can hold its model to it does.
+	Output json.RawMessage
+	// CacheKey is the same for requests that are likely to begin alike: a hint for
+	// a provider that keeps beginnings. May be empty.
+	CacheKey string
 }
 
 // Request asks for one answer to the conversation so far.
@@ -72,8 +80,12 @@ type Output struct {
 	Text      string
 	Reasoning string
 	Calls     []CallRequest
-	Finish    Finish
-	Usage     Usage
+	// TextMetadata and ReasoningMetadata are what the provider wants back with the
+	// text and with the reasoning: a signature, an encrypted item. A reasoning that
+	// is nothing else has no text.
+	TextMetadata, ReasoningMetadata json.RawMessage
+	Finish                          Finish
+	Usage                           Usage
 	// Uncounted says that the provider did not say how many tokens the answer
 	// took; limits count what it may have been.
 	Uncounted bool
@@ -88,4 +100,6 @@ type CallRequest struct {
 	ID   string
 	Tool string
 	Args string
+	// Metadata is what the provider wants back with the call.
+	Metadata json.RawMessage
 }

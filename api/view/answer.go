@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,9 +29,9 @@ func (r *Run) applyMessage(e event.Event) error {
 	case event.ReasoningStart:
 		return r.openPart(e, message.PartReasoning)
 	case event.TextEnd:
-		return r.closePart(e, message.PartText, d.Text)
+		return r.closePart(e, message.PartText, d.Text, d.Metadata)
 	case event.ReasoningEnd:
-		return r.closePart(e, message.PartReasoning, d.Text)
+		return r.closePart(e, message.PartReasoning, d.Text, d.Metadata)
 	case event.TextDelta, event.ReasoningDelta:
 		return nil // pieces are for watchers; the whole comes with the end of the part
 	case event.ToolInputStart:
@@ -61,6 +62,16 @@ func (r *Run) user(e event.Event, text string, synthetic bool) error {
 	}
 	r.asked = m
 	return nil
+}
+
+// attach adds files to the message that asks.
+func (r *Run) attach(e event.Event, files []message.File) {
+	now := e.Time.UnixMilli()
+	for i, f := range files {
+		r.asked.Parts = append(r.asked.Parts, message.Part{
+			ID: fmt.Sprintf("%s-file%d", e.Part, i+1), Type: message.PartFile, File: &f, Start: now, End: now,
+		})
+	}
 }
 
 // request opens the message that will hold the answer. A request that is still
@@ -164,14 +175,14 @@ func (r *Run) openPart(e event.Event, t message.PartType) error {
 	return nil
 }
 
-func (r *Run) closePart(e event.Event, t message.PartType, text string) error {
+func (r *Run) closePart(e event.Event, t message.PartType, text string, metadata json.RawMessage) error {
 	m, err := r.writing(e)
 	if err != nil {
 		return err
 	}
 	for i := range m.Parts {
 		if p := &m.Parts[i]; p.ID == e.Part && p.Type == t && p.End == 0 {
-			p.Text, p.End = text, e.Time.UnixMilli()
+			p.Text, p.Metadata, p.End = text, metadata, e.Time.UnixMilli()
 			return nil
 		}
 	}

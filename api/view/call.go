@@ -131,6 +131,9 @@ func (r *Run) writeCall(c *call, d event.ToolInputDelta) error {
 		return fmt.Errorf("call %q is complete", c.CallID)
 	}
 	c.writing = append(c.writing, d.Text...)
+	if len(d.Metadata) > 0 {
+		c.in.Parts[c.at].Metadata = d.Metadata
+	}
 	return nil
 }
 

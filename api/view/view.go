@@ -165,6 +165,7 @@ func (r *Run) start(e event.Event, d event.RunStarted) error {
 		return err
 	}
 	r.asked.System, r.asked.Tools = d.Plan, d.Tools
+	r.attach(e, d.Files)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -115,6 +116,29 @@ func TestPiecesMakeUpTheWhole(t *testing.T) {
 	}
 	if n := len(w.events); n > 400 {
 		t.Errorf("%d events for one answer: pieces are gathered", n)
+	}
+}
+
+// What a provider wants back goes with the part it came with, also where the
+// reasoning has no words.
+func TestMetadataStaysWithItsPart(t *testing.T) {
+	a := calls(`a {}`, `b {}`)
+	a.out.Text, a.out.TextMetadata = "I look.", json.RawMessage(`{"id":"msg_1"}`)
+	a.out.ReasoningMetadata = json.RawMessage(`{"encrypted":"x"}`)
+	a.out.Calls[1].Metadata = json.RawMessage(`{"signature":"s"}`)
+	w := newWorld(t, a, say("done"))
+	w.start(t.Context())
+	got := map[message.PartType][]string{}
+	for _, p := range w.appended[1].Parts {
+		if p.Type == message.PartText || p.Type == message.PartReasoning || p.Type == message.PartTool {
+			got[p.Type] = append(got[p.Type], string(p.Metadata))
+		}
+	}
+	want := map[message.PartType][]string{
+		message.PartText: {`{"id":"msg_1"}`}, message.PartReasoning: {`{"encrypted":"x"}`}, message.PartTool: {"", `{"signature":"s"}`},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metadata of the parts (-want +got):\n%s", diff)
 	}
 }
 

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,7 +104,7 @@ func (s *stream) abort(ctx context.Context) error {
 		if err := s.flush(p.open); err != nil {
 			return err
 		}
-		if err := s.tell(p.open.part, "", p.kind.end(p.open.whole.String())); err != nil {
+		if err := s.tell(p.open.part, "", p.kind.end(p.open.whole.String(), nil)); err != nil {
 			return err
 		}
 	}
@@ -142,19 +143,23 @@ func (s *stream) tell(part, call string, p event.Payload) error {
 type partKind struct {
 	start event.Payload
 	delta func(text string) event.Payload
-	end   func(text string) event.Payload
+	end   func(text string, metadata json.RawMessage) event.Payload
 }
 
 var (
 	textPart = partKind{
 		event.TextStart{},
 		func(text string) event.Payload { return event.TextDelta{Text: text} },
-		func(text string) event.Payload { return event.TextEnd{Text: text} },
+		func(text string, metadata json.RawMessage) event.Payload {
+			return event.TextEnd{Text: text, Metadata: metadata}
+		},
 	}
 	reasoningPart = partKind{
 		event.ReasoningStart{},
 		func(text string) event.Payload { return event.ReasoningDelta{Text: text} },
-		func(text string) event.Payload { return event.ReasoningEnd{Text: text} },
+		func(text string, metadata json.RawMessage) event.Payload {
+			return event.ReasoningEnd{Text: text, Metadata: metadata}
+		},
 	}
 )
 
@@ -235,13 +240,13 @@ func (s *stream) flush(p *openPart) error {
 // finish closes the parts with the whole of what the model returned: the
 // pieces were for watchers, the answer is what counts.
 func (s *stream) finish(out *message.Output) error {
-	if out.Reasoning != "" {
-		if err := s.whole(&s.reasoning, reasoningPart, out.Reasoning); err != nil {
+	if out.Reasoning != "" || len(out.ReasoningMetadata) > 0 {
+		if err := s.whole(&s.reasoning, reasoningPart, out.Reasoning, out.ReasoningMetadata); err != nil {
 			return err
 		}
 	}
 	if out.Text != "" {
-		if err := s.whole(&s.text, textPart, out.Text); err != nil {
+		if err := s.whole(&s.text, textPart, out.Text, out.TextMetadata); err != nil {
 			return err
 		}
 	}
@@ -257,6 +262,11 @@ func (s *stream) finish(out *message.Output) error {
 		c.ID = s.calls[i].call
 		if err := s.flush(s.calls[i]); err != nil {
 			return err
+		}
+		if len(c.Metadata) > 0 {
+			if err := s.tell(s.calls[i].part, c.ID, event.ToolInputDelta{Metadata: c.Metadata}); err != nil {
+				return err
+			}
 		}
 	}
 	for _, w := range out.Warnings {
@@ -274,12 +284,12 @@ func (s *stream) finish(out *message.Output) error {
 	return s.tell("", "", answer)
 }
 
-func (s *stream) whole(p **openPart, kind partKind, text string) error {
+func (s *stream) whole(p **openPart, kind partKind, text string, metadata json.RawMessage) error {
 	if err := s.openText(p, kind); err != nil {
 		return err
 	}
 	if err := s.flush(*p); err != nil {
 		return err
 	}
-	return s.tell((*p).part, "", kind.end(text))
+	return s.tell((*p).part, "", kind.end(text, metadata))
 }
