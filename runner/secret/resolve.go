@@ -26,6 +26,9 @@ const (
 type Resolver struct {
 	// LookupEnv stands for the environment. Default: os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
+	// Stored looks a name up that the environment does not set; false says that
+	// it is not stored either. Default: nothing is stored.
+	Stored func(name string) (value string, found bool, err error)
 	// Exec starts a program and returns its standard output. Programs are
 	// started in one place, which gives them a minimal environment, bounds their
 	// output and ends them with their children when ctx ends. Without it exec
@@ -39,6 +42,7 @@ type Resolver struct {
 //	the place                                  Resolve returns
 //	holds a value                              it, without one final line break
 //	is not there, is empty or not private      reason CredentialMissing
+//	is a variable that is not set, but stored  the stored value
 //	is a Secret of a cluster                   reason CredentialMissing
 //	answers after the end of ctx               reason CredentialMissing, wrapping ctx's error
 func (r Resolver) Resolve(ctx context.Context, field string, from v1alpha1.ValueFrom) (Value, error) {
@@ -73,12 +77,23 @@ func (r Resolver) env(name string) (Value, error) {
 	}
 	text, ok := lookup(name)
 	switch {
-	case !ok:
+	case ok && text == "":
+		return Value{}, missing("environment variable %s is empty", name).
+			WithHint("export %s=..., or unset it to use what agentctl auth set %s has stored", name, name)
+	case ok:
+		return check([]byte(text), "environment variable "+name)
+	case r.Stored == nil:
 		return Value{}, missing("environment variable %s is not set", name).WithHint("export %s=...", name)
-	case text == "":
-		return Value{}, missing("environment variable %s is empty", name).WithHint("export %s=...", name)
 	}
-	return check([]byte(text), "environment variable "+name)
+	text, found, err := r.Stored(name)
+	switch {
+	case err != nil:
+		return Value{}, missing("environment variable %s is not set, and its stored value cannot be used: %w", name, err).WithHint("%s", reason.Hint(err))
+	case !found:
+		return Value{}, missing("environment variable %s is not set, and no value is stored for it", name).
+			WithHint("export %s=..., or store it: agentctl auth set %s", name, name)
+	}
+	return check([]byte(text), "the value stored for "+name)
 }
 
 // file reads a private file. It is opened without waiting and judged by what
@@ -142,5 +157,6 @@ func check(b []byte, source string) (Value, error) {
 	case strings.IndexByte(string(b), 0) >= 0:
 		return Value{}, missing("%s gives a value with a NUL byte", source)
 	}
-	return NewValue(string(b)), nil
+	text := string(b)
+	return Value{&text, &source}, nil
 }

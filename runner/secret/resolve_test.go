@@ -97,6 +97,57 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+func TestStoredValuesStandBehindTheEnvironment(t *testing.T) {
+	env := map[string]string{"SET": "from-env", "BOTH": "from-env", "EMPTY": ""}
+	stored := map[string]string{"STORED": "kept", "BOTH": "kept", "EMPTY": "kept", "LONG": strings.Repeat("x", maxSize+1)}
+	r := Resolver{
+		LookupEnv: func(n string) (string, bool) { v, ok := env[n]; return v, ok },
+		Stored: func(n string) (string, bool, error) {
+			if n == "BROKEN" {
+				return "half-a-secret", true, reason.New(reason.CredentialMissing, "it has mode 0644").WithHint("chmod 600 it")
+			}
+			v, ok := stored[n]
+			return v, ok, nil
+		},
+	}
+	for name, c := range map[string]struct{ want, source, says, hint string }{
+		"SET":    {"from-env", "environment variable SET", "", ""},
+		"STORED": {"kept", "the value stored for STORED", "", ""},
+		"BOTH":   {"from-env", "environment variable BOTH", "", ""},
+		"EMPTY":  {"", "", "variable EMPTY is empty", "unset it"},
+		"NONE":   {"", "", "NONE is not set, and no value is stored", "export NONE=..., or store it: agentctl auth set NONE"},
+		"BROKEN": {"", "", "cannot be used: it has mode 0644", "chmod 600 it"},
+		"LONG":   {"", "", "longer than", ""},
+	} {
+		v, err := r.Resolve(t.Context(), "f", v1alpha1.ValueFrom{Env: name})
+		if v.Reveal() != c.want || v.Source() != c.source || (err == nil) != (c.says == "") {
+			t.Errorf("%s: %q of %q, %v", name, v.Reveal(), v.Source(), err)
+		}
+		if err != nil && (reason.Of(err) != reason.CredentialMissing || !strings.Contains(err.Error(), c.says) || !strings.Contains(reason.Hint(err), c.hint)) {
+			t.Errorf("%s: %v, hint %q", name, err, reason.Hint(err))
+		}
+		if err != nil && strings.Contains(err.Error()+reason.Hint(err), "half-a-secret") {
+			t.Errorf("%s: the error tells the value: %v", name, err)
+		}
+	}
+}
+
+func TestAValueKnowsItsSource(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("k"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := Resolver{Exec: func(context.Context, []string) ([]byte, error) { return []byte("k"), nil }}
+	for want, from := range map[string]v1alpha1.ValueFrom{"file " + file: {File: file}, "command pass": {Exec: []string{"pass", "show", "x"}}} {
+		if v, err := r.Resolve(t.Context(), "f", from); err != nil || v.Source() != want {
+			t.Errorf("%q, %v, want %q", v.Source(), err, want)
+		}
+	}
+	if (Value{}).Source() != "" || NewValue("k").Source() != "" {
+		t.Error("a value of nowhere has a source")
+	}
+}
+
 func TestResolveExecHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := Resolver{Exec: func(ctx context.Context, _ []string) ([]byte, error) {

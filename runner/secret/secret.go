@@ -12,20 +12,26 @@ const mask = "***"
 // Value is a secret. However it is printed, formatted, logged or encoded, it
 // shows as ***; only Reveal returns it.
 type Value struct {
-	// A pointer, because fmt prints the unexported fields of a struct without
-	// asking their methods: it shows an address then.
-	text *string
+	// Pointers to plain strings, because fmt prints the unexported fields of a
+	// struct without asking their methods: it shows an address then.
+	text, source *string
 }
 
 // NewValue wraps a secret.
-func NewValue(text string) Value { return Value{&text} }
+func NewValue(text string) Value { return Value{text: &text} }
 
 // Reveal returns the secret itself.
-func (v Value) Reveal() string {
-	if v.text == nil {
+func (v Value) Reveal() string { return plain(v.text) }
+
+// Source is where a Resolver found the secret, for people: "environment variable
+// X". It tells nothing of the value.
+func (v Value) Source() string { return plain(v.source) }
+
+func plain(text *string) string {
+	if text == nil {
 		return ""
 	}
-	return *v.text
+	return *text
 }
 
 // IsZero says whether there is no secret.
