@@ -4,6 +4,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -21,7 +22,7 @@ func (s *session) limits() loop.Limits {
 // context says when the conversation is shortened.
 func (s *session) context(p message.Prompt) loop.Context {
 	declared := s.Agent.Spec.Context
-	c := loop.Context{Window: s.Model.Spec.ContextWindow, PromptBytes: int64(len(p.System))}
+	c := loop.Context{Window: price.Window(&s.Model.Spec), PromptBytes: int64(len(p.System))}
 	if declared.CompactAtPercent != nil {
 		c.AtPercent = int(*declared.CompactAtPercent)
 	}

@@ -1,59 +1,85 @@
-// Package price holds the list prices of well-known models, each with the day on which it held.
+// Package price holds a dated snapshot of well-known models: list prices, how much they take, and what they can do.
 package price
 
 import (
-	_ "embed"
 	"encoding/json"
 	"net/url"
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/model"
 )
 
-//go:embed prices.csv
-var table string
+// Price is what the tokens of a model cost.
+type Price struct {
+	v1alpha1.Pricing
+	// LongAbove is the number of input tokens, the cache's included, above which a
+	// request costs what Long says. 0: all cost the same.
+	LongAbove int64
+	Long      v1alpha1.Pricing
+}
 
-// ownHost is where a provider sells at its list prices. A compatible server, a
-// gateway or a regional endpoint has prices of its own.
-const ownHost = "api.openai.com"
+// Cost is what a request costs.
+func (p Price) Cost(u message.Usage) (message.Cost, error) {
+	if p.LongAbove > 0 && u.Input+u.CacheRead+u.CacheWrite > p.LongAbove {
+		return model.Cost(p.Long, u)
+	}
+	return model.Cost(p.Pricing, u)
+}
 
-// Entry is one line of the list.
-type Entry struct {
-	Provider v1alpha1.Provider
-	Model    string
-	Pricing  v1alpha1.Pricing
-	// AsOf is the day on which the price held, as 2006-01-02.
-	AsOf string
-	// Source is where it was read.
-	Source string
+// Most is the most that a request of so many tokens can cost: for one whose
+// tokens are estimated.
+func (p Price) Most(u message.Usage) (message.Cost, error) {
+	cost, err := model.Cost(p.Pricing, u)
+	if err != nil || p.LongAbove == 0 {
+		return cost, err
+	}
+	long, err := model.Cost(p.Long, u)
+	return max(cost, long), err
 }
 
 // Of returns what the tokens of a model cost: what its manifest declares, else
 // the list price. False is an unknown price, which is not zero.
-func Of(spec *v1alpha1.ModelSpec) (v1alpha1.Pricing, bool) {
+func Of(spec *v1alpha1.ModelSpec) (Price, bool) {
 	if spec.Pricing != nil {
-		return *spec.Pricing, true
+		return Price{Pricing: *spec.Pricing}, true
 	}
-	if spec.Provider == v1alpha1.ProviderScripted {
-		return v1alpha1.Pricing{Input: "0", Output: "0"}, true
+	if spec.Provider == v1alpha1.ProviderScripted || spec.Provider == v1alpha1.ProviderCassette {
+		return Price{Pricing: v1alpha1.Pricing{Input: "0", Output: "0"}}, true // nobody is asked
 	}
 	e, ok := Listed(spec)
-	return e.Pricing, ok
+	return e.Price, ok && standard(spec.Parameters)
 }
 
-// Listed returns the list price of a model: by its exact id, or the id and the
-// date of a snapshot; only at the provider's own endpoint and in its standard
-// tier.
+// Window is how many tokens a request to a model may have: what its manifest
+// declares, else what the snapshot says. 0 is not known.
+func Window(spec *v1alpha1.ModelSpec) int64 {
+	if spec.ContextWindow > 0 {
+		return spec.ContextWindow
+	}
+	e, _ := Listed(spec)
+	if e.MaxInput > 0 {
+		return e.MaxInput
+	}
+	return e.ContextWindow
+}
+
+// Listed returns what is known of a model: by its exact id, or the id and the
+// date of a snapshot; only at the provider's own endpoint.
 func Listed(spec *v1alpha1.ModelSpec) (Entry, bool) {
-	if spec.Model == "" || !own(spec.BaseURL) || !standard(spec.Parameters) {
+	if spec.Model == "" || !own(spec) {
 		return Entry{}, false
 	}
 	var dated Entry
 	for line := range strings.Lines(table) {
-		e, ok := parse(strings.TrimSpace(line))
+		if !strings.HasPrefix(line, string(spec.Provider)+",") {
+			continue
+		}
+		e, ok := parse(line)
 		switch {
-		case !ok || e.Provider != spec.Provider:
+		case !ok:
 		case e.Model == spec.Model:
 			return e, true
 		case snapshot(spec.Model, e.Model):
@@ -63,35 +89,33 @@ func Listed(spec *v1alpha1.ModelSpec) (Entry, bool) {
 	return dated, dated.Model != ""
 }
 
-func parse(line string) (Entry, bool) {
-	f := strings.Split(line, ",")
-	if strings.HasPrefix(line, "#") || len(f) != 8 {
-		return Entry{}, false
-	}
-	return Entry{
-		Provider: v1alpha1.Provider(f[0]), Model: f[1], AsOf: f[6], Source: f[7],
-		Pricing: v1alpha1.Pricing{
-			Input: v1alpha1.Money(f[2]), CacheRead: v1alpha1.Money(f[3]), CacheWrite: v1alpha1.Money(f[4]), Output: v1alpha1.Money(f[5]),
-		},
-	}, true
-}
-
 // snapshot says whether an id is that of a model with a date behind it.
 func snapshot(id, name string) bool {
 	date, ok := strings.CutPrefix(id, name+"-")
 	if !ok {
 		return false
 	}
-	_, err := time.Parse(time.DateOnly, date)
-	return err == nil
+	for _, form := range []string{time.DateOnly, "20060102"} {
+		if _, err := time.Parse(form, date); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
-func own(baseURL string) bool {
-	if baseURL == "" {
+// own says whether an address is where the provider sells at its list prices. A
+// compatible server, a gateway or a regional endpoint has prices and limits of
+// its own.
+func own(spec *v1alpha1.ModelSpec) bool {
+	if spec.BaseURL == "" {
 		return true
 	}
-	u, err := url.Parse(baseURL)
-	return err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, ownHost)
+	p, ok := ProviderOf(spec.Provider)
+	if !ok {
+		return false
+	}
+	u, err := url.Parse(spec.BaseURL)
+	return err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, p.Host())
 }
 
 // standard says whether the request is in the tier of the list: others cost
@@ -106,5 +130,6 @@ func standard(parameters *v1alpha1.JSON) bool {
 	if json.Unmarshal(parameters.Raw, &p) != nil {
 		return false
 	}
-	return p.ServiceTier == "" || p.ServiceTier == "auto" || p.ServiceTier == "default"
+	// standard_only is Anthropic's word for it, auto what both take for default.
+	return p.ServiceTier == "" || p.ServiceTier == "auto" || p.ServiceTier == "default" || p.ServiceTier == "standard_only"
 }

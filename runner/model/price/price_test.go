@@ -1,6 +1,7 @@
 package price
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,75 +11,166 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-func TestEveryLineIsAPrice(t *testing.T) {
+func TestEveryLineOfTheSnapshotMakesSense(t *testing.T) {
+	known := []string{"tools", "images", "pdf", "reasoning", "structuredOutput"}
 	seen := map[string]bool{}
+	count := map[v1alpha1.Provider]int{}
 	for line := range strings.Lines(table) {
-		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		e, ok := parse(line)
 		if !ok {
-			t.Errorf("%q is no line of eight columns", line)
+			t.Errorf("%q is no line of %d columns with whole numbers", line, columns)
 			continue
 		}
-		if seen[e.Model] || e.Provider != v1alpha1.ProviderOpenAI || !strings.HasPrefix(e.Source, "https://") {
+		if _, sold := ProviderOf(e.Provider); seen[e.Model] || !sold || !strings.HasPrefix(e.Source, "https://") {
 			t.Errorf("%q: the model twice, no provider or no source", line)
 		}
 		seen[e.Model] = true
+		count[e.Provider]++
 		if d, err := time.Parse(time.DateOnly, e.AsOf); err != nil || d.Year() < 2024 {
 			t.Errorf("%q: no day: %v", line, err)
 		}
-		micros := func(m v1alpha1.Money) int64 {
-			n, err := m.Micros()
-			if err != nil {
-				t.Errorf("%q: %v", line, err)
+		for _, c := range e.Capabilities {
+			if !slices.Contains(known, c) {
+				t.Errorf("%q: nothing is called %q", line, c)
 			}
-			return n
 		}
-		in, out := micros(e.Pricing.Input), micros(e.Pricing.Output)
-		if in <= 0 || out <= in || in > 100_000_000 {
-			t.Errorf("%q: input %d and output %d are no prices", line, in, out)
+		if e.ContextWindow < 100_000 || e.MaxOutput < 4096 || e.MaxOutput >= e.ContextWindow || e.MaxInput >= e.ContextWindow {
+			t.Errorf("%q: window %d, input %d and output %d are no limits", line, e.ContextWindow, e.MaxInput, e.MaxOutput)
 		}
-		if c := e.Pricing.CacheRead; c != "" && (micros(c) <= 0 || micros(c) >= in) {
-			t.Errorf("%q: reading the cache is cheaper than input", line)
+		checkPricing(t, line, e.Price.Pricing)
+		if e.Price.LongAbove == 0 {
+			if e.Price.Long != (v1alpha1.Pricing{}) {
+				t.Errorf("%q: long prices without a length", line)
+			}
+			continue
+		}
+		checkPricing(t, line, e.Price.Long)
+		usage := message.Usage{Input: 1000, Output: 1000, CacheRead: 1000, CacheWrite: 1000}
+		short, err := model.Cost(e.Price.Pricing, usage)
+		long, err2 := model.Cost(e.Price.Long, usage)
+		if err != nil || err2 != nil || long <= short || e.Price.LongAbove >= e.ContextWindow {
+			t.Errorf("%q: a long request costs %s and a short one %s", line, long, short)
 		}
 	}
-	if len(seen) < 10 {
-		t.Errorf("only %d models", len(seen))
+	for _, p := range Providers() {
+		if count[p.Name] < 4 {
+			t.Errorf("only %d models of %s", count[p.Name], p.Name)
+		}
+	}
+	if len(All()) != len(seen) {
+		t.Errorf("%d of %d entries", len(All()), len(seen))
+	}
+}
+
+func checkPricing(t *testing.T, line string, p v1alpha1.Pricing) {
+	t.Helper()
+	micros := func(m v1alpha1.Money) int64 {
+		n, err := m.Micros()
+		if err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		return n
+	}
+	in, out := micros(p.Input), micros(p.Output)
+	if in <= 0 || out <= in || in > 100_000_000 {
+		t.Errorf("%q: input %d and output %d are no prices", line, in, out)
+	}
+	if c := p.CacheRead; c != "" && (micros(c) <= 0 || micros(c) >= in) {
+		t.Errorf("%q: reading the cache is cheaper than input", line)
+	}
+	if c := p.CacheWrite; c != "" && micros(c) <= in {
+		t.Errorf("%q: writing the cache is dearer than input", line)
+	}
+}
+
+func TestALongRequestCostsMore(t *testing.T) {
+	pro, ok := Of(&v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-pro"})
+	if !ok {
+		t.Fatal("gemini-2.5-pro is not known")
+	}
+	for name, c := range map[string]struct {
+		reason     string
+		u          message.Usage
+		cost, most string
+	}{
+		"short": {"1000 * 1.25 + 100 * 10", message.Usage{Input: 1000, Output: 100, Reasoning: 40}, "0.00225", "0.004"},
+		"at it": {"the length itself is short", message.Usage{Input: 200_000}, "0.25", "0.50"},
+		"long":  {"and one more is long, with all its output", message.Usage{Input: 200_001, Output: 100}, "0.5015025", "0.5015025"},
+		"cache": {"what was read from the cache counts", message.Usage{Input: 1, CacheRead: 200_000}, "0.0500025", "0.0500025"},
+	} {
+		cost, err := pro.Cost(c.u)
+		most, err2 := pro.Most(c.u)
+		if cost.String() != c.cost || most.String() != c.most || err != nil || err2 != nil {
+			t.Errorf("%s: %s, at most %s, %v, want %s, at most %s: %s", name, cost, most, err, c.cost, c.most, c.reason)
+		}
+	}
+	flat, _ := Of(&v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5-20251001"})
+	u := message.Usage{Input: 100, CacheWrite: 100, CacheRead: 1000, Output: 10}
+	if cost, err := flat.Cost(u); cost.String() != "0.000375" || err != nil {
+		t.Errorf("100 * 1 + 100 * 1.25 + 1000 * 0.1 + 10 * 5 is %s, %v", cost, err)
+	}
+	if most, err := flat.Most(u); most.String() != "0.000375" || err != nil {
+		t.Errorf("at most %s, %v", most, err)
+	}
+	if _, err := (Price{Pricing: v1alpha1.Pricing{Output: "1"}}).Most(u); err == nil {
+		t.Error("an unknown price is no zero")
+	}
+}
+
+func TestWindow(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		spec   v1alpha1.ModelSpec
+		want   int64
+	}{
+		"declared":  {"the manifest wins", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", ContextWindow: 1000}, 1000},
+		"input":     {"a request may have less than the window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5-2025-08-07"}, 272_000},
+		"window":    {"the whole window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5", BaseURL: "https://api.anthropic.com"}, 200_000},
+		"tier":      {"another tier has the same window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-4o", Parameters: &v1alpha1.JSON{Raw: []byte(`{"serviceTier":"flex"}`)}}, 128_000},
+		"elsewhere": {"a gateway may cut it", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-pro", BaseURL: "https://gateway.example"}, 0},
+		"own, v1":   {"another path is the same host", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-pro", BaseURL: "https://generativelanguage.googleapis.com/"}, 1_048_576},
+		"unknown":   {"unknown is 0", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-99"}, 0},
+		"scripted":  {"a script has none", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderScripted}, 0},
+		"other API": {"who speaks Anthropic's format is not Anthropic", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5", BaseURL: "https://api.openai.com/v1"}, 0},
+	} {
+		if got := Window(&c.spec); got != c.want {
+			t.Errorf("%s: %d, want %d: %s", name, got, c.want, c.reason)
+		}
 	}
 }
 
 func TestListed(t *testing.T) {
-	parameters := func(s string) *v1alpha1.JSON { return &v1alpha1.JSON{Raw: []byte(s)} }
 	for name, c := range map[string]struct {
 		reason string
 		spec   v1alpha1.ModelSpec
 		want   string // the line's model, "" for none
 	}{
-		"exact":             {"the id of the list", v1alpha1.ModelSpec{Model: "gpt-5-mini"}, "gpt-5-mini"},
-		"snapshot":          {"a dated id costs what the model costs", v1alpha1.ModelSpec{Model: "gpt-5-mini-2025-08-07"}, "gpt-5-mini"},
-		"short name":        {"a longer name is another model", v1alpha1.ModelSpec{Model: "gpt-4o-mini-2024-07-18"}, "gpt-4o-mini"},
-		"its own price":     {"one snapshot was dearer", v1alpha1.ModelSpec{Model: "gpt-4o-2024-05-13"}, "gpt-4o-2024-05-13"},
-		"later snapshot":    {"and the later ones are not", v1alpha1.ModelSpec{Model: "gpt-4o-2024-11-20"}, "gpt-4o"},
-		"suffix":            {"a suffix that is no date is another model", v1alpha1.ModelSpec{Model: "gpt-5-codex"}, ""},
-		"no date":           {"neither is a day that never was", v1alpha1.ModelSpec{Model: "gpt-5-2025-13-45"}, ""},
-		"longer":            {"nor what comes behind a date", v1alpha1.ModelSpec{Model: "gpt-5-2025-08-07-ft"}, ""},
-		"unknown":           {"unknown stays unknown", v1alpha1.ModelSpec{Model: "gpt-99"}, ""},
-		"case":              {"ids are exact", v1alpha1.ModelSpec{Model: "GPT-5"}, ""},
-		"none":              {"no model", v1alpha1.ModelSpec{}, ""},
-		"own address":       {"the endpoint written out", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://api.openai.com/v1"}, "gpt-5"},
-		"gateway":           {"a gateway has its own prices", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://gateway.example/v1"}, ""},
-		"region":            {"so has a region", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://eu.api.openai.com/v1"}, ""},
-		"lookalike":         {"and whoever looks alike", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://api.openai.com.example/v1"}, ""},
-		"in the clear":      {"nobody sells there without TLS", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "http://api.openai.com/v1"}, ""},
-		"port":              {"another port is another server", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://api.openai.com:8443/v1"}, ""},
-		"no address":        {"and no address is none", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://%zz"}, ""},
-		"tier":              {"flex costs half, priority twice as much", v1alpha1.ModelSpec{Model: "gpt-5", Parameters: parameters(`{"serviceTier":"flex"}`)}, ""},
-		"standard tier":     {"the tier of the list", v1alpha1.ModelSpec{Model: "gpt-5", Parameters: parameters(`{"serviceTier":"default","temperature":1}`)}, "gpt-5"},
-		"broken parameters": {"what cannot be read is not guessed", v1alpha1.ModelSpec{Model: "gpt-5", Parameters: parameters(`{`)}, ""},
-		"empty parameters":  {"none", v1alpha1.ModelSpec{Model: "gpt-5", Parameters: parameters(``)}, "gpt-5"},
-		"another provider":  {"the same name elsewhere", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "gpt-5"}, ""},
+		"exact":            {"the id of the list", v1alpha1.ModelSpec{Model: "gpt-5-mini"}, "gpt-5-mini"},
+		"snapshot":         {"a dated id costs what the model costs", v1alpha1.ModelSpec{Model: "gpt-5-mini-2025-08-07"}, "gpt-5-mini"},
+		"short name":       {"a longer name is another model", v1alpha1.ModelSpec{Model: "gpt-4o-mini-2024-07-18"}, "gpt-4o-mini"},
+		"its own price":    {"one snapshot was dearer", v1alpha1.ModelSpec{Model: "gpt-4o-2024-05-13"}, "gpt-4o-2024-05-13"},
+		"later snapshot":   {"and the later ones are not", v1alpha1.ModelSpec{Model: "gpt-4o-2024-11-20"}, "gpt-4o"},
+		"suffix":           {"a suffix that is no date is another model", v1alpha1.ModelSpec{Model: "gpt-5-codex"}, ""},
+		"no date":          {"neither is a day that never was", v1alpha1.ModelSpec{Model: "gpt-5-2025-13-45"}, ""},
+		"longer":           {"nor what comes behind a date", v1alpha1.ModelSpec{Model: "gpt-5-2025-08-07-ft"}, ""},
+		"unknown":          {"unknown stays unknown", v1alpha1.ModelSpec{Model: "gpt-99"}, ""},
+		"case":             {"ids are exact", v1alpha1.ModelSpec{Model: "GPT-5"}, ""},
+		"none":             {"no model", v1alpha1.ModelSpec{}, ""},
+		"own address":      {"the endpoint written out", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://api.openai.com/v1"}, "gpt-5"},
+		"gateway":          {"a gateway has its own prices", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://gateway.example/v1"}, ""},
+		"region":           {"so has a region", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://eu.api.openai.com/v1"}, ""},
+		"lookalike":        {"and whoever looks alike", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://api.openai.com.example/v1"}, ""},
+		"in the clear":     {"nobody sells there without TLS", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "http://api.openai.com/v1"}, ""},
+		"port":             {"another port is another server", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://api.openai.com:8443/v1"}, ""},
+		"no address":       {"and no address is none", v1alpha1.ModelSpec{Model: "gpt-5", BaseURL: "https://%zz"}, ""},
+		"Claude, dated":    {"Anthropic writes dates without dashes", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5-20250929"}, "claude-sonnet-4-5"},
+		"Claude, no date":  {"a number that is no day", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5-20251329"}, ""},
+		"Claude, older":    {"4 is not 4-5", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-20250514"}, ""},
+		"Gemini":           {"the stable name", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-flash"}, "gemini-2.5-flash"},
+		"another provider": {"the same name elsewhere", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "gpt-5"}, ""},
 	} {
 		if c.spec.Provider == "" {
 			c.spec.Provider = v1alpha1.ProviderOpenAI
@@ -93,6 +185,9 @@ func TestListed(t *testing.T) {
 func TestOf(t *testing.T) {
 	declared := &v1alpha1.Pricing{Input: "1", CacheRead: "0.1", Output: "2"}
 	usage := message.Usage{Input: 60, Output: 20, Reasoning: 5, CacheRead: 40}
+	tier := func(parameters string) v1alpha1.ModelSpec {
+		return v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Parameters: &v1alpha1.JSON{Raw: []byte(parameters)}}
+	}
 	for name, c := range map[string]struct {
 		spec v1alpha1.ModelSpec
 		want string
@@ -100,7 +195,11 @@ func TestOf(t *testing.T) {
 		"declared": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Pricing: declared}, "0.000104"},
 		"listed":   {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5"}, "0.00028"},
 		"scripted": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderScripted}, "0.00"},
-		"unknown":  {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "mine", BaseURL: "http://localhost/v1"}, ""},
+		"cassette": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCassette}, "0.00"},
+		// Flex costs half, priority twice as much; what cannot be read is not guessed.
+		"flex tier": {tier(`{"serviceTier":"flex"}`), ""}, "standard tier": {tier(`{"serviceTier":"default","temperature":1}`), "0.00028"},
+		"broken": {tier(`{`), ""}, "empty": {tier(``), "0.00028"},
+		"unknown": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "mine", BaseURL: "http://localhost/v1"}, ""},
 	} {
 		p, ok := Of(&c.spec)
 		if ok != (c.want != "") {
@@ -109,7 +208,7 @@ func TestOf(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if cost, err := model.Cost(p, usage); err != nil || cost.String() != c.want {
+		if cost, err := p.Cost(usage); err != nil || cost.String() != c.want {
 			t.Errorf("%s: %s, %v, want %s", name, cost, err, c.want)
 		}
 	}
