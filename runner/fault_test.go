@@ -86,7 +86,7 @@ func faultyCases() map[string]faultyCase {
 		}),
 	}
 	const quick = "{maxDelay: 20ms}" // no header asks for more
-	size := len(twice.Stream())
+	size := len(modeltest.Chat.Stream(twice))
 	for _, at := range []int{0, 1, size / 5, size / 3, size / 2, size * 2 / 3, size * 3 / 4} {
 		cases[fmt.Sprintf("connection broken at byte %d", at)] = well(faultyCase{faults: []modeltest.Step{twice.Step().CutAt(at)}, retry: quick})
 		cases[fmt.Sprintf("stream ended at byte %d", at)] = well(faultyCase{faults: []modeltest.Step{twice.Step().EndAt(at)}, retry: quick})

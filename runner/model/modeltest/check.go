@@ -1,142 +1,92 @@
 package modeltest
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
-
-type wireRequest struct {
-	Model    string        `json:"model"`
-	Stream   bool          `json:"stream"`
-	Messages []wireMessage `json:"messages"`
-	Tools    []struct {
-		Type     string   `json:"type"`
-		Function wireTool `json:"function"`
-	} `json:"tools"`
-	ParallelToolCalls *bool `json:"parallel_tool_calls"`
-}
-
-type wireTool struct {
-	Name       string          `json:"name"`
-	Parameters json.RawMessage `json:"parameters"`
-}
-
-type wireMessage struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	ToolCallID string          `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string `json:"id"`
-		Type     string `json:"type"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
-}
-
-var imageURL = regexp.MustCompile(`^data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$`)
 
 var callName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// CheckRequest says why the real API would refuse a request: it is stricter
-// than any one of the servers that imitate it.
-func CheckRequest(body []byte) error {
-	var r wireRequest
-	if err := json.Unmarshal(body, &r); err != nil {
-		return fmt.Errorf("the request is no JSON: %w", err)
-	}
-	switch {
-	case r.Model == "":
-		return fmt.Errorf("model is missing")
-	case !r.Stream:
-		return fmt.Errorf("stream is not true")
-	case len(r.Messages) == 0:
-		return fmt.Errorf("messages is empty")
-	case r.ParallelToolCalls != nil && len(r.Tools) == 0:
-		return fmt.Errorf("parallel_tool_calls is only allowed with tools")
-	}
-	for i, t := range r.Tools {
-		if t.Type != "function" || !callName.MatchString(t.Function.Name) || len(t.Function.Parameters) == 0 {
-			return fmt.Errorf("tools[%d] is no function", i)
-		}
-	}
-	return checkMessages(r.Messages)
+// imageTypes are the images that every API takes.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// decode reads a value and refuses members that the API does not know.
+func decode(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
-func checkMessages(messages []wireMessage) error {
-	var open []string
-	for i, m := range messages {
-		if len(open) > 0 && m.Role != "tool" {
-			return fmt.Errorf("messages[%d]: calls %q have no result", i, open)
-		}
-		switch m.Role {
-		case "system", "user":
-			if m.nothing() || string(m.Content) == `""` {
-				return fmt.Errorf("messages[%d]: content is empty", i)
-			}
-			if err := checkContent(m.Content, m.Role == "user"); err != nil {
-				return fmt.Errorf("messages[%d]: %w", i, err)
-			}
-		case "assistant":
-			if m.nothing() && len(m.ToolCalls) == 0 {
-				return fmt.Errorf("messages[%d]: neither content nor calls", i)
-			}
-			if !m.nothing() && !isText(m.Content) {
-				return fmt.Errorf("messages[%d]: content is no text", i)
-			}
-			for _, c := range m.ToolCalls {
-				var args map[string]any
-				if c.ID == "" || c.Type != "function" || !callName.MatchString(c.Function.Name) || json.Unmarshal([]byte(c.Function.Arguments), &args) != nil {
-					return fmt.Errorf("messages[%d]: malformed call %+v", i, c)
-				}
-				if slices.Contains(open, c.ID) {
-					return fmt.Errorf("messages[%d]: call id %q twice", i, c.ID)
-				}
-				open = append(open, c.ID)
-			}
-		case "tool":
-			if len(open) == 0 || open[0] != m.ToolCallID || !isText(m.Content) {
-				return fmt.Errorf("messages[%d]: result of %q where %q is due", i, m.ToolCallID, open)
-			}
-			open = open[1:]
-		default:
-			return fmt.Errorf("messages[%d]: unknown role %q", i, m.Role)
-		}
+// members refuses an object with a member that is not named.
+func members(raw []byte, names ...string) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return fmt.Errorf("the request is no JSON object: %w", err)
 	}
-	if len(open) > 0 {
-		return fmt.Errorf("calls %q have no result", open)
+	for name := range all {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("%s: there is no such member", name)
+		}
 	}
 	return nil
 }
 
-func (m *wireMessage) nothing() bool { return len(m.Content) == 0 || string(m.Content) == "null" }
+// isObject says whether a value is a JSON object.
+func isObject(raw []byte) bool {
+	var o map[string]json.RawMessage
+	return json.Unmarshal(raw, &o) == nil && o != nil
+}
+
+// isSchema says whether a value is the schema of an object.
+func isSchema(raw []byte) bool {
+	var s struct{ Type string }
+	return json.Unmarshal(raw, &s) == nil && s.Type == "object"
+}
 
 // isText says whether a value of valid JSON is a string.
 func isText(content json.RawMessage) bool { return len(content) > 0 && content[0] == '"' }
 
-// checkContent wants a text or, where media are allowed, a list of pieces.
-func checkContent(content json.RawMessage, media bool) error {
-	if isText(content) {
+// textOf returns a JSON string's text, "" where it is none.
+func textOf(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func isBase64(s string) bool {
+	b, err := base64.StdEncoding.DecodeString(s)
+	return err == nil && len(b) > 0
+}
+
+// dataURL returns the type of the content in a data URL.
+func dataURL(s string) (mime string, ok bool) {
+	mime, data, ok := strings.Cut(strings.TrimPrefix(s, "data:"), ";base64,")
+	return mime, ok && strings.HasPrefix(s, "data:") && isBase64(data)
+}
+
+// jsonObject returns arguments as the object they are, nil where they are none.
+func jsonObject(args string) json.RawMessage {
+	if args == "" {
+		return json.RawMessage("{}")
+	}
+	if !isObject([]byte(args)) {
 		return nil
 	}
-	var pieces []struct {
-		Type     string `json:"type"`
-		Text     string `json:"text"`
-		ImageURL struct {
-			URL string `json:"url"`
-		} `json:"image_url"`
+	return json.RawMessage(args)
+}
+
+// signCall signs a call, whatever the spelling of its arguments.
+func signCall(name string, args []byte) string {
+	var v any
+	if json.Unmarshal(args, &v) != nil {
+		v = object{}
 	}
-	if !media || json.Unmarshal(content, &pieces) != nil || len(pieces) == 0 {
-		return fmt.Errorf("content is neither a text nor a list of pieces: %.80s", content)
-	}
-	for i, p := range pieces {
-		text, image := p.Type == "text" && p.Text != "", p.Type == "image_url" && imageURL.MatchString(p.ImageURL.URL)
-		if !text && !image {
-			return fmt.Errorf("content[%d] is neither a text nor an image", i)
-		}
-	}
-	return nil
+	return sign("call", name+string(encode(v)))
 }

@@ -1,11 +1,11 @@
-// Package modeltest holds what every provider must do, as tests to run against it, and a local server that speaks the chat completions wire format with all its faults.
+// Package modeltest holds what every provider must do, as tests to run against it, and a local server that speaks every wire format with all its faults.
 package modeltest
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,18 +36,23 @@ const patience = 20 * time.Second
 // Key is the key the suite gives to the provider.
 const Key = "sk-test-0123456789abcdef"
 
-// Run holds a provider against the contract of model.Conversation.
-func Run(t *testing.T, open Open) {
+// Run holds a provider that speaks a wire format against the contract of
+// model.Conversation.
+func Run(t *testing.T, wire Wire, open Open) {
 	t.Helper()
-	Talks(t, open)
-	Bytes(t, open)
+	Talks(t, wire, open)
+	Bytes(t, wire, open)
 }
 
 // Talks is the part of Run that also holds for what stands around a provider.
-func Talks(t *testing.T, open Open) {
+func Talks(t *testing.T, wire Wire, open Open) {
 	t.Helper()
-	s := suite{open}
+	s := suite{wire, open}
 	t.Run("Answer", s.answer)
+	t.Run("FinishWordsAreMapped", s.finishes)
+	t.Run("UsageIsCounted", s.usage)
+	t.Run("ReasoningGoesBackToTheSameModelOnly", s.reasoning)
+	t.Run("UnknownEventsAreIgnored", s.unknown)
 	t.Run("HistoryOnlyGrows", s.history)
 	t.Run("ClosingRequestHasNoTools", s.closing)
 	t.Run("AsideLeavesTheConversationAsItIs", s.aside)
@@ -60,19 +65,23 @@ func Talks(t *testing.T, open Open) {
 }
 
 // Bytes is the part of Run about the wire, split and cut at every byte.
-func Bytes(t *testing.T, open Open) {
+func Bytes(t *testing.T, wire Wire, open Open) {
 	t.Helper()
-	s := suite{open}
+	s := suite{wire, open}
 	t.Run("ArgumentsSplitAtEveryByte", s.everySplit)
 	t.Run("CutAtEveryByte", s.everyCut)
 }
 
-type suite struct{ open Open }
+type suite struct {
+	wire Wire
+	open Open
+}
 
 // talk is one conversation with a server of its own.
 type talk struct {
 	*Server
 	model.Conversation
+	wire   Wire
 	deltas []message.Delta
 	waits  []time.Duration
 }
@@ -85,12 +94,12 @@ func (s suite) talk(t *testing.T, steps ...Step) *talk {
 // patient is a talk with a provider that bears so long a silence.
 func (s suite) patient(t *testing.T, idle time.Duration, steps ...Step) *talk {
 	t.Helper()
-	server, err := NewServer(steps...)
+	server, err := Options{Wire: s.wire}.Serve(steps...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	k := &talk{Server: server}
+	k := &talk{Server: server, wire: s.wire}
 	k.Conversation = s.open(t, Setup{
 		BaseURL: server.URL, APIKey: Key,
 		Prompt: message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{
@@ -199,7 +208,11 @@ func (k *talk) wants(t *testing.T, want *message.Output) {
 	if err != nil {
 		t.Fatalf("Next: %v", err)
 	}
-	got.Model = message.ModelRef{}
+	bare(got)
+	if k.wire.traits().whole {
+		want = respelled(want)
+		got = respelled(got)
+	}
 	if want.Usage == (message.Usage{}) {
 		got.Uncounted = false // whether a server has counted is its own affair
 	}
@@ -208,12 +221,37 @@ func (k *talk) wants(t *testing.T, want *message.Output) {
 	}
 }
 
+// bare takes away what is the provider's own affair: its name, and what it wants
+// back with the answer.
+func bare(out *message.Output) {
+	out.Model, out.TextMetadata, out.ReasoningMetadata = message.ModelRef{}, nil, nil
+	for i := range out.Calls {
+		out.Calls[i].Metadata = nil
+	}
+}
+
+// respelled is an output whose arguments are all spelled alike.
+func respelled(out *message.Output) *message.Output {
+	alike := *out
+	alike.Calls = slices.Clone(out.Calls)
+	for i := range alike.Calls {
+		var args any
+		if json.Unmarshal([]byte(alike.Calls[i].Args), &args) == nil {
+			alike.Calls[i].Args = string(encode(args))
+		}
+	}
+	return &alike
+}
+
 func (s suite) answer(t *testing.T) {
 	k := s.talk(t, full.Step())
 	k.wants(t, wantFull())
 	r := k.Requests()[0]
-	if got := r.Header.Get("Authorization"); got != "Bearer "+Key {
-		t.Errorf("Authorization = %q", got)
+	if got := s.wire.Key(r.Header); got != Key {
+		t.Errorf("the request carries the key %q", got)
+	}
+	if strings.Contains(r.Path+"?"+r.Query, Key) {
+		t.Errorf("the key stands in the address %s?%s, where logs keep it", r.Path, r.Query)
 	}
 	if r.Header.Get("Content-Length") == "" && len(r.Body) == 0 {
 		t.Errorf("the request has no body")
@@ -222,6 +260,11 @@ func (s suite) answer(t *testing.T) {
 
 func (s suite) everySplit(t *testing.T) {
 	longest := len(full.Calls[0].Args)
+	if s.wire.traits().whole {
+		// Arguments cannot be split where they are one object. Text can, and the
+		// network splits whatever it likes.
+		longest = len(full.Text)
+	}
 	var steps []Step
 	for n := 1; n <= longest; n++ {
 		a := full
@@ -240,22 +283,29 @@ func (s suite) everySplit(t *testing.T) {
 
 // ToMessage is an answer with a result for every call.
 func ToMessage(out *message.Output, id string, results ...*message.ToolResult) *message.Message {
-	m := &message.Message{ID: id, Role: message.RoleAssistant, Finish: out.Finish}
+	m := &message.Message{ID: id, Role: message.RoleAssistant, Finish: out.Finish, Model: &out.Model}
+	if out.Reasoning != "" || len(out.ReasoningMetadata) > 0 {
+		m.Parts = append(m.Parts, message.Part{Type: message.PartReasoning, Text: out.Reasoning, Metadata: out.ReasoningMetadata})
+	}
 	if out.Text != "" {
-		m.Parts = append(m.Parts, message.Part{Type: message.PartText, Text: out.Text})
+		m.Parts = append(m.Parts, message.Part{Type: message.PartText, Text: out.Text, Metadata: out.TextMetadata})
 	}
 	for i, c := range out.Calls {
 		p := &message.ToolPart{CallID: c.ID, Tool: c.Tool, Raw: c.Args, State: message.StateCompleted}
 		if i < len(results) {
 			p.Result = results[i]
 		}
-		m.Parts = append(m.Parts, message.Part{Type: message.PartTool, Tool: p})
+		m.Parts = append(m.Parts, message.Part{Type: message.PartTool, Tool: p, Metadata: c.Metadata})
 	}
 	return m
 }
 
 func (s suite) history(t *testing.T) {
-	bad := Answer{Calls: []Call{{ID: "call_c", Tool: "no.such tool", Args: `{"cut": `}}}
+	broken := `{"cut": `
+	if s.wire.traits().whole {
+		broken = `{"cut":null}`
+	}
+	bad := Answer{Calls: []Call{{ID: "call_c", Tool: "no.such tool", Args: broken}}}
 	k := s.talk(t, full.Step(), bad.Step(), Answer{Text: "done"}.Step())
 	out, err := k.next(t, t.Context(), message.Request{})
 	if err != nil {
@@ -267,7 +317,7 @@ func (s suite) history(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.Calls[0].Args != `{"cut": ` {
+	if out.Calls[0].Args != broken {
 		t.Errorf("broken arguments came as %q, they must stay as they are", out.Calls[0].Args)
 	}
 	k.say(t, ToMessage(out, "m3", &message.ToolResult{Text: "not JSON", Code: message.CodeBadJSON}))
@@ -280,11 +330,11 @@ func (s suite) history(t *testing.T) {
 		for common < len(sent[i-1].Body) && sent[i-1].Body[common] == sent[i].Body[common] {
 			common++
 		}
-		if !strings.Contains(string(sent[i-1].Body[common:]), "]") || len(sent[i].Body) <= len(sent[i-1].Body) {
+		if !strings.Contains(string(sent[i-1].Body[:common]), "What is in the folder?") || !strings.Contains(string(sent[i-1].Body[common:]), "]") || len(sent[i].Body) <= len(sent[i-1].Body) {
 			t.Errorf("request %d does not extend the one before", i+1)
 		}
 	}
-	for _, want := range []string{"a.txt", "tool: no such file", "bad_json: not JSON"} {
+	for _, want := range append([]string{"a.txt", "no such file", "not JSON"}, s.wire.traits().failed...) {
 		if !strings.Contains(string(sent[2].Body), want) {
 			t.Errorf("the last request does not hold %q", want)
 		}
@@ -304,8 +354,9 @@ func (s suite) closing(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := k.Requests()
-	if strings.Contains(string(sent[0].Body), `"tools"`) || !strings.Contains(string(sent[1].Body), `"tools"`) {
-		t.Errorf("tools: the closing request must leave them out, the next must have them\n%s\n%s", sent[0].Body, sent[1].Body)
+	silent := s.wire.traits().silent
+	if strings.Contains(string(sent[0].Body), `"tools"`) && (silent == "" || !strings.Contains(string(sent[0].Body), silent)) || !strings.Contains(string(sent[1].Body), `"tools"`) {
+		t.Errorf("tools: the closing request must leave them out or forbid them, the next must have them\n%s\n%s", sent[0].Body, sent[1].Body)
 	}
 }
 
@@ -373,121 +424,6 @@ func (s suite) reset(t *testing.T) {
 	}
 }
 
-// fault is one way to fail.
-type fault struct {
-	step     Step
-	want     reason.Reason
-	requests int
-	// says is part of the error or its hint.
-	says string
-}
-
-func errorBody(message, code string) string {
-	return fmt.Sprintf(`{"error":{"message":%q,"type":"error","code":%q}}`, message, code)
-}
-
-// faults is every way to fail that the suite knows, by name.
-func faults() map[string]fault {
-	head := func(k, v string) http.Header { return http.Header{k: {v}} }
-	begun := "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n"
-	return map[string]fault{
-		"401":                   {Refuse(401, nil, errorBody("bad key", "invalid_api_key")), reason.CredentialRejected, 1, "key"},
-		"403":                   {Refuse(403, nil, "forbidden"), reason.CredentialRejected, 1, "forbidden"},
-		"401 asking for more":   {Refuse(401, head("X-Should-Retry", "true"), "{}"), reason.CredentialRejected, 1, ""},
-		"400":                   {Refuse(400, nil, errorBody("no such parameter", "unknown_parameter")), reason.ModelError, 1, "no such parameter"},
-		"400 overloaded":        {Refuse(400, nil, errorBody("the text says overloaded", "")), reason.ModelError, 1, ""},
-		"404":                   {Refuse(404, nil, "<html>nothing here</html>"), reason.ModelError, 1, "/v1"},
-		"422":                   {Refuse(422, nil, `{"detail":"wrong"}`), reason.ModelError, 1, "wrong"},
-		"redirect":              {Refuse(302, head("Location", "https://elsewhere.example/"), ""), reason.ModelError, 1, "elsewhere.example"},
-		"413":                   {Refuse(413, nil, "too large"), reason.ContextExhausted, 1, ""},
-		"overflow":              {Refuse(400, nil, errorBody("This model's maximum context length is 8192 tokens", "context_length_exceeded")), reason.ContextExhausted, 1, ""},
-		"content filter":        {Refuse(400, nil, errorBody("filtered", "content_filter")), reason.ContentFiltered, 1, ""},
-		"408":                   {Refuse(408, nil, ""), reason.ProviderUnavailable, 3, ""},
-		"409":                   {Refuse(409, nil, errorBody("conflict", "")), reason.ModelError, 1, ""},
-		"409 that may pass":     {Refuse(409, head("X-Should-Retry", "true"), ""), reason.ProviderUnavailable, 3, ""},
-		"429":                   {Refuse(429, nil, errorBody("slow down", "rate_limit_exceeded")), reason.ProviderUnavailable, 3, "slow down"},
-		"429 that will not":     {Refuse(429, head("X-Should-Retry", "false"), ""), reason.ProviderUnavailable, 1, ""},
-		"429 far away":          {Refuse(429, head("Retry-After", "3600"), ""), reason.ProviderUnavailable, 1, "maxDelay"},
-		"quota":                 {Refuse(429, nil, errorBody("You exceeded your current quota", "insufficient_quota")), reason.ProviderUnavailable, 1, "billing"},
-		"500":                   {Refuse(500, nil, "oops"), reason.ProviderUnavailable, 3, "oops"},
-		"502":                   {Refuse(502, nil, "<html>bad gateway</html>"), reason.ProviderUnavailable, 3, ""},
-		"503":                   {Refuse(503, nil, ""), reason.ProviderUnavailable, 3, ""},
-		"504":                   {Refuse(504, nil, ""), reason.ProviderUnavailable, 3, ""},
-		"524":                   {Refuse(524, nil, ""), reason.ProviderUnavailable, 3, ""},
-		"529":                   {Refuse(529, nil, ""), reason.ProviderUnavailable, 3, ""},
-		"501":                   {Refuse(501, nil, ""), reason.ModelError, 1, "/v1"},
-		"507":                   {Refuse(507, nil, ""), reason.ProviderUnavailable, 1, ""},
-		"200 with a page":       {Page(), reason.ModelError, 1, "/v1"},
-		"200 with JSON error":   {Refuse(200, nil, errorBody("no such model", "model_not_found")), reason.ModelError, 1, "no such model"},
-		"200 with busy error":   {Refuse(200, nil, errorBody("overloaded, try again", "")), reason.ProviderUnavailable, 3, "overloaded"},
-		"200 with JSON":         {Refuse(200, nil, `{"hello":"world"}`), reason.ModelError, 1, "hello"},
-		"200 with broken JSON":  {Refuse(200, nil, `{"choices":[{"mess`), reason.ModelError, 1, ""},
-		"200 with text":         {Events("hello, I am no model\n"), reason.ModelError, 1, "no model"},
-		"200 with nothing":      {Refuse(200, nil, ""), reason.ModelError, 1, "empty"},
-		"empty stream":          {Events("").EndAt(0), reason.ProviderUnavailable, 3, "ended"},
-		"only comments":         {Events(": hello\n\n: hello\n\n"), reason.ProviderUnavailable, 3, "ended"},
-		"garbage event":         {Events("data: not json at all\n\n"), reason.ModelError, 1, "not json"},
-		"NUL bytes":             {Events("data: {\"choices\":[{\"delta\":{\"content\":\"a\x00b\"}}]}\n\n"), reason.ModelError, 1, "control character"},
-		"truncated event":       {Events("data: {\"choices\":[{\"del\n\n"), reason.ModelError, 1, ""},
-		"numbers as strings":    {Events("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":\"12\"}}\n\n"), reason.ModelError, 1, "prompt_tokens"},
-		"deep nesting":          {Events("data: {\"choices\":" + strings.Repeat("[", 100000) + "\n\n"), reason.ModelError, 1, ""},
-		"10 MB line":            {LongLine(10 << 20), reason.ModelError, 1, "longer than"},
-		"10 MB without an end":  {Events("data: " + strings.Repeat("x", 10<<20)), reason.ModelError, 1, "longer than"},
-		"error in the stream":   {Events(begun + "data: {\"error\":{\"message\":\"it broke\",\"code\":\"odd\"}}\n\n"), reason.ModelError, 1, "it broke"},
-		"busy in the stream":    {Events(begun + "data: {\"error\":{\"message\":\"The server is overloaded\"}}\n\n"), reason.ProviderUnavailable, 3, "overloaded"},
-		"502 in the stream":     {Events(begun + "data: {\"error\":{\"message\":\"upstream\",\"code\":502}}\n\n"), reason.ProviderUnavailable, 3, "upstream"},
-		"error event":           {Events(begun + "event: error\ndata: {\"message\":\"it broke\"}\n\n"), reason.ModelError, 1, "it broke"},
-		"stream without finish": {Events(begun), reason.ProviderUnavailable, 3, "ended"},
-		"done without answer":   {Events("data: [DONE]\n\n"), reason.ModelError, 1, "without an answer"},
-		"server repeats key":    {Refuse(400, nil, errorBody("key "+Key+" may not", "")), reason.ModelError, 1, "***"},
-	}
-}
-
-func (s suite) faults(t *testing.T) {
-	for name, f := range faults() {
-		t.Run(name, func(t *testing.T) {
-			k := s.talk(t, slices.Repeat([]Step{f.step}, f.requests+1)...)
-			_, err := k.next(t, t.Context(), message.Request{})
-			if err == nil {
-				t.Fatal("no error")
-			}
-			if got := reason.Of(err); got != f.want {
-				t.Errorf("reason %s, want %s: %v", got, f.want, err)
-			}
-			if got := len(k.Requests()); got != f.requests {
-				t.Errorf("%d requests, want %d: %v", got, f.requests, err)
-			}
-			retries := 0
-			for _, d := range k.deltas {
-				if d.Kind == message.DeltaRetry {
-					retries++
-				}
-			}
-			if retries != f.requests-1 {
-				t.Errorf("%d retries were told, want %d", retries, f.requests-1)
-			}
-			all := err.Error() + " " + reason.Hint(err)
-			if !strings.Contains(all, f.says) {
-				t.Errorf("the error does not say %q: %s", f.says, all)
-			}
-			if strings.Contains(all, Key) {
-				t.Errorf("the error shows the key: %s", all)
-			}
-			if len(all) > 2000 || strings.ContainsAny(all, "\x00\n") {
-				t.Errorf("the error is not one short line: %q", all)
-			}
-			// The failure is no part of the conversation: it can go on.
-			k.mu.Lock()
-			k.steps = []Step{Answer{Text: "fine again"}.Step()}
-			k.mu.Unlock()
-			k.deltas = nil
-			if out, err := k.next(t, t.Context(), message.Request{}); err != nil || out.Text != "fine again" {
-				t.Errorf("after the fault: %+v, %v", out, err)
-			}
-		})
-	}
-}
-
 // everyCut breaks a stream behind every byte: the answer is whole or the
 // request is sent again, and nothing is ever half.
 func (s suite) everyCut(t *testing.T) {
@@ -496,7 +432,7 @@ func (s suite) everyCut(t *testing.T) {
 		Text: "ok", Finish: message.FinishToolCalls,
 		Calls: []message.CallRequest{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"☃"}`}},
 	}
-	size := len(a.Stream())
+	size := len(s.wire.Stream(a))
 	for name, cut := range map[string]func(Step, int) Step{"broken": Step.CutAt, "ended": Step.EndAt} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -523,7 +459,7 @@ func (s suite) stall(t *testing.T) {
 		}
 	}
 	// A server that has said everything and does not hang up is no stall.
-	body := Answer{Text: "ok", Usage: full.Usage}.Stream()
+	body := s.wire.Stream(Answer{Text: "ok", Usage: full.Usage})
 	k := s.talk(t, Events(string(body)).StallAt(len(body)))
 	out, err := k.next(t, t.Context(), message.Request{})
 	if err != nil || out.Text != "ok" {
@@ -558,7 +494,9 @@ func (s suite) retryAfter(t *testing.T) {
 
 func (s suite) cancel(t *testing.T) {
 	// Behind the first piece that is told.
-	begun := bytes.Index(full.Stream(), []byte("The user")) + 400
+	stream := s.wire.Stream(full)
+	begun := bytes.Index(stream, []byte("The user"))
+	begun += bytes.Index(stream[begun:], []byte("\n\n")) + 2
 	k := s.talk(t, full.Step().StallAt(begun))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -1,7 +1,6 @@
 package modeltest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -20,10 +19,10 @@ const maxRequest = 256 << 20
 type Request struct {
 	// N counts the requests from 1.
 	N int
-	// Path, Header and Body as they came.
-	Path   string
-	Header http.Header
-	Body   []byte
+	// Method, Path, Query, Header and Body as they came.
+	Method, Path, Query string
+	Header              http.Header
+	Body                []byte
 	// Remote is the client's address: one for each connection.
 	Remote string
 	// Time at which the whole request was there.
@@ -32,22 +31,25 @@ type Request struct {
 
 // Options change how a server behaves.
 type Options struct {
+	// Wire that the server speaks. Default: Chat.
+	Wire Wire
 	// Respond answers instead of the steps.
 	Respond func(Request) Step
 	// Unchecked leaves out the check that the request is one the real API would
 	// take, which reads the whole history: for measurements.
 	Unchecked bool
+	// Unrouted answers at every address, as a gateway may.
+	Unrouted bool
 	// Forget keeps no requests: for long measurements.
 	Forget bool
 	// Address to listen on. Default: a free port of the loopback.
 	Address string
 }
 
-// Server speaks the chat completions wire format on a local port. Each request
-// uses up one step; a request without a step is answered 400, which no client
-// repeats.
+// Server speaks a wire format on a local port. Each request uses up one step; a
+// request without a step is answered 400, which no client repeats.
 type Server struct {
-	// URL is the base URL with /v1.
+	// URL is the base URL as a provider of the wire format takes it.
 	URL string
 
 	opts   Options
@@ -60,7 +62,8 @@ type Server struct {
 	count    int
 }
 
-// NewServer starts a server that gives the steps in order. Close must be called.
+// NewServer starts a server of the chat completions API that gives the steps in
+// order. Close must be called.
 func NewServer(steps ...Step) (*Server, error) { return Options{}.Serve(steps...) }
 
 // Serve starts a server with options.
@@ -68,11 +71,14 @@ func (o Options) Serve(steps ...Step) (*Server, error) {
 	if o.Address == "" {
 		o.Address = "127.0.0.1:0"
 	}
+	if o.Wire == nil {
+		o.Wire = Chat
+	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("start the model server: %w", err)
 	}
-	s := &Server{URL: "http://" + l.Addr().String() + "/v1", opts: o, steps: steps, served: make(chan struct{})}
+	s := &Server{URL: "http://" + l.Addr().String() + o.Wire.Base(), opts: o, steps: steps, served: make(chan struct{})}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(s.served)
@@ -114,17 +120,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client left, or sent more than anybody may
 	}
-	req := Request{Path: r.URL.Path, Header: r.Header, Body: body, Remote: r.RemoteAddr, Time: time.Now()}
+	req := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header, Body: body, Remote: r.RemoteAddr, Time: time.Now()}
 	step := s.take(&req)
-	switch {
-	case r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/chat/completions"):
-		step = Refuse(http.StatusNotFound, nil, `{"error":{"message":"no such route"}}`)
-	case !s.opts.Unchecked:
-		if err := CheckRequest(body); err != nil {
-			step = Refuse(http.StatusBadRequest, nil, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error"}}`, err))
+	if status, err := s.refuses(req); err != nil {
+		step = Refuse(status, nil, s.opts.Wire.Fault(status, err.Error(), ""))
+	}
+	step.write(w, r, s.opts.Wire)
+}
+
+// refuses says why the API would not take a request.
+func (s *Server) refuses(req Request) (int, error) {
+	if !s.opts.Unrouted {
+		if status, err := s.opts.Wire.Route(req); err != nil {
+			return status, err
 		}
 	}
-	step.write(w, r)
+	if s.opts.Unchecked {
+		return 0, nil
+	}
+	return http.StatusBadRequest, s.opts.Wire.Check(req.Body)
 }
 
 func (s *Server) take(req *Request) Step {
@@ -139,7 +153,7 @@ func (s *Server) take(req *Request) Step {
 		return s.opts.Respond(*req)
 	}
 	if len(s.steps) == 0 {
-		return Refuse(http.StatusBadRequest, nil, `{"error":{"message":"the server has no step left"}}`)
+		return Refuse(http.StatusBadRequest, nil, s.opts.Wire.Fault(http.StatusBadRequest, "the server has no step left", ""))
 	}
 	step := s.steps[0]
 	s.steps = s.steps[1:]
@@ -152,6 +166,7 @@ type Step struct {
 	Header http.Header
 	Body   []byte
 
+	answer *Answer // instead of a body
 	end    end
 	at     int
 	pieces int
@@ -179,8 +194,11 @@ func (s Step) StallAt(n int) Step { s.end, s.at = stalled, n; return s }
 // Pieces flushes after every n bytes, so that the client reads them apart.
 func (s Step) Pieces(n int) Step { s.pieces = n; return s }
 
-func (s Step) write(w http.ResponseWriter, r *http.Request) {
+func (s Step) write(w http.ResponseWriter, r *http.Request, wire Wire) {
 	body := s.Body
+	if s.answer != nil {
+		body = wire.Stream(*s.answer)
+	}
 	if s.end != whole {
 		body = body[:min(s.at, len(body))]
 	}
@@ -232,15 +250,9 @@ func Page() Step {
 }
 
 // Events is a 200 with a body of events as given.
-func Events(body string) Step {
-	return Step{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: []byte(body)}
-}
+func Events(body string) Step { return Step{Header: eventStream(), Body: []byte(body)} }
 
-// LongLine is a stream whose one event has n bytes.
-func LongLine(n int) Step {
-	var b bytes.Buffer
-	b.WriteString(`data: {"choices":[{"index":0,"delta":{"content":"`)
-	b.Write(bytes.Repeat([]byte("x"), n))
-	b.WriteString("\"}}]}\n\n")
-	return Events(b.String())
-}
+func eventStream() http.Header { return http.Header{"Content-Type": {"text/event-stream"}} }
+
+// LongLine is a stream with an event of more than n bytes.
+func LongLine(n int) Step { return Answer{Text: strings.Repeat("x", n), TextSize: n}.Step() }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 	"agentctl.dev/agentctl/runner/model/openai"
 )
@@ -16,8 +17,8 @@ import (
 // The suite is held against the provider whose wire format the server speaks;
 // the provider's own tests have the rest of it.
 func TestSuite(t *testing.T) {
-	modeltest.Talks(t, func(t testing.TB, s modeltest.Setup) model.Conversation {
-		c, err := openai.New(openai.Config{
+	modeltest.Talks(t, modeltest.Chat, func(t testing.TB, s modeltest.Setup) model.Conversation {
+		c, err := openai.New(exchange.Config{
 			Name: "m", Model: "x", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
 			APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 		}, s.Prompt)
@@ -37,6 +38,7 @@ func post(t *testing.T, url, body string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +87,7 @@ func TestCloseEndsStalledStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +100,7 @@ func TestCloseEndsStalledStreams(t *testing.T) {
 	}
 }
 
-func TestCheckRequest(t *testing.T) {
+func TestChatRefusesWhatTheAPIRefuses(t *testing.T) {
 	request := func(messages string) string { return `{"model":"m","stream":true,"messages":[` + messages + `]}` }
 	calls := `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"x","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"x","arguments":"{}"}}]}`
 	a, b := `{"role":"tool","tool_call_id":"a","content":""}`, `{"role":"tool","tool_call_id":"b","content":""}`
@@ -127,7 +130,7 @@ func TestCheckRequest(t *testing.T) {
 		`{"model":"m","stream":true,"parallel_tool_calls":true,"messages":[{"role":"user","content":"x"}]}`:    "parallel_tool_calls",
 		`{"model":"m","stream":true,"tools":[{"type":"function"}],"messages":[{"role":"user","content":"x"}]}`: "tools[0]",
 	} {
-		err := modeltest.CheckRequest([]byte(in))
+		err := modeltest.Chat.Check([]byte(in))
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", in, err, says)
 		}
