@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
 	"agentctl.dev/agentctl/runner/model/openai"
 	"agentctl.dev/agentctl/runner/model/price"
@@ -96,7 +97,7 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 		if spec.API == v1alpha1.APIResponses {
 			return nil, unavailable(m, " with api responses")
 		}
-		cfg := openai.Config{
+		cfg := exchange.Config{
 			Name: m.Name, Model: spec.Model, BaseURL: spec.BaseURL,
 			Retry: model.Retry{Attempts: int(spec.Retry.Attempts), MaxDelay: spec.Retry.MaxDelay.Duration},
 		}

@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 	"agentctl.dev/agentctl/runner/model/openai"
@@ -152,13 +153,13 @@ func TestChainOfFallbacks(t *testing.T) {
 
 // The suite of the providers, through a conversation with fallbacks.
 func TestConformanceOfFallbacks(t *testing.T) {
-	modeltest.Talks(t, func(t testing.TB, s modeltest.Setup) model.Conversation {
+	modeltest.Talks(t, modeltest.Chat, func(t testing.TB, s modeltest.Setup) model.Conversation {
 		t.Helper()
 		// A clock that hurries: the suite asks again at once.
 		now := time.Now()
 		hurry := func() time.Time { now = now.Add(24 * time.Hour); return now }
 		c, err := fallback.New([]fallback.Choice{{Name: "fast", Open: func() (model.Conversation, error) {
-			return openai.New(openai.Config{
+			return openai.New(exchange.Config{
 				Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
 				APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 			}, s.Prompt)

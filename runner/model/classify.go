@@ -101,7 +101,7 @@ func kindOf(status int, should string, f Fault) (Kind, string) {
 	case slices.Contains(retryableStatus, status):
 		return Retryable, ""
 	case status == 404 || status == 405 || status == 501:
-		return Never, "is spec.baseURL right, and does the model exist there? openai wants https://host/v1"
+		return Never, "is spec.baseURL right, and does the model exist there?"
 	case status >= 500:
 		return Unavailable, ""
 	case status == 407:

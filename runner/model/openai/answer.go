@@ -3,48 +3,35 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
+	"errors"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// Bounds of one answer.
-const (
-	maxAnswer = 32 << 20
-	maxCalls  = 128
-)
-
-// answer gathers a streamed answer. It is made for one attempt.
-type answer struct {
-	emit func(message.Delta) error
-
-	text, reasoning strings.Builder
+// chatAnswer gathers an answer of the chat completions API.
+type chatAnswer struct {
+	*exchange.Gather
 	// reasoningKey is the member the server streams its reasoning in. Some send
 	// the same text in two.
 	reasoningKey string
-	calls        []*call
+	slots        []slot
+	chunks       int // that have been read
 	finish       string
 	usage        message.Usage
 	counted      bool // the server said how many tokens there were
 	// miscounted tells of counts in usage that cannot be.
 	miscounted []string
-	size       int
+	over       bool
 
-	cur  cursor
+	cur  jsonpass.Cursor
 	frag fragment
-	// fault is an error object that came instead of a piece.
-	fault *model.Fault
-	// stopped is what emit returned.
-	stopped error
 }
 
-// call is a tool call while its fragments come in.
-type call struct {
-	id, name string
-	args     []byte
+// slot is what tells the fragments of a call from those of others.
+type slot struct {
 	// wire is the index the server gave, -1 when it gave none.
 	wire int64
 	// chunk counts the chunk that brought the last fragment.
@@ -57,244 +44,252 @@ type fragment struct {
 	id, name, args []byte
 }
 
-// chunk adds the JSON object of one event.
-func (a *answer) chunk(data []byte, n int) error {
-	a.cur.reset(data)
+func newChatAnswer(tell func(message.Delta)) exchange.Answer {
+	return &chatAnswer{Gather: exchange.NewGather(tell)}
+}
+
+// Event adds the JSON object of one event.
+func (a *chatAnswer) Event(name string, data []byte) error {
+	if name == "error" {
+		return exchange.Refused(model.ParseFault(data))
+	}
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
+		if a.chunks == 0 {
+			return exchange.Garbage("the server ended the stream without an answer")
+		}
+		if a.finish == "" {
+			a.finish = "stop"
+		}
+		a.over = true
+		return nil
+	}
+	return a.chunk(data)
+}
+
+// Whole adds an answer that was not streamed.
+func (a *chatAnswer) Whole(data []byte) error {
+	err := a.chunk(data)
+	if err == nil && a.finish == "" && (a.TextSize() > 0 || len(a.Calls) > 0) {
+		a.finish = "stop"
+	}
+	return err
+}
+
+// Complete implements exchange.Answer.
+func (a *chatAnswer) Complete() bool { return a.finish != "" }
+
+// Over implements exchange.Answer.
+func (a *chatAnswer) Over() bool { return a.over }
+
+func (a *chatAnswer) chunk(data []byte) error {
 	c := &a.cur
+	c.Reset(data)
 	refused := false
-	c.object(func(key []byte) {
+	c.Object(func(key []byte) {
 		switch string(key) {
 		case "choices":
-			c.array(func() { a.choice(n) })
+			c.Array(a.choice)
 		case "usage":
 			a.readUsage()
 		case "error":
-			refused = string(c.raw()) != "null" || refused
+			refused = string(c.Raw()) != "null" || refused
 		case "object":
-			refused = string(c.text()) == "error" || refused
+			refused = string(c.Text()) == "error" || refused
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
-	c.end()
-	if a.stopped != nil {
-		return a.stopped
-	}
-	if c.err != nil {
-		return c.err
+	c.End()
+	a.chunks++
+	if err := errors.Join(c.Err(), a.Err()); err != nil {
+		return err
 	}
 	if refused {
-		f := model.ParseFault(data)
-		a.fault = &f
-	}
-	if a.size > maxAnswer {
-		return fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+		return exchange.Refused(model.ParseFault(data))
 	}
 	return nil
 }
 
-func (a *answer) choice(n int) {
+func (a *chatAnswer) choice() {
 	c := &a.cur
-	c.object(func(key []byte) {
+	c.Object(func(key []byte) {
 		switch string(key) {
 		case "delta", "message":
 			// A server that does not stream answers with one whole message.
-			a.delta(n)
+			a.delta()
 		case "finish_reason":
-			if s := c.text(); a.finish == "" && len(s) > 0 {
+			if s := c.Text(); a.finish == "" && len(s) > 0 {
 				a.finish = string(s)
 			}
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
 }
 
-func (a *answer) delta(n int) {
+func (a *chatAnswer) delta() {
 	c := &a.cur
-	c.object(func(key []byte) {
+	c.Object(func(key []byte) {
 		switch string(key) {
 		case "content", "refusal":
 			a.content()
 		case "reasoning_content", "reasoning":
-			if c.next() != '"' {
-				c.skip()
+			if c.Next() != '"' {
+				c.Skip()
 				return
 			}
 			if a.reasoningKey == "" {
 				a.reasoningKey = string(key)
 			}
 			mine := a.reasoningKey == string(key)
-			if s := c.text(); mine {
-				a.piece(message.DeltaReasoning, &a.reasoning, s)
+			if s := c.Text(); mine {
+				a.Reasoning(s)
 			}
 		case "tool_calls":
-			c.array(func() { a.toolCall(n) })
+			c.Array(a.toolCall)
 		case "function_call":
-			if c.next() != '{' {
-				c.skip()
+			if c.Next() != '{' {
+				c.Skip()
 				return
 			}
 			a.frag = fragment{wire: -1, id: a.frag.id[:0], name: a.frag.name[:0], args: a.frag.args[:0]}
 			a.function()
-			a.add(n)
+			a.add()
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
 }
 
 // content reads a string, or the list of typed pieces some servers send.
-func (a *answer) content() {
+func (a *chatAnswer) content() {
 	c := &a.cur
-	if c.next() != '[' {
-		a.piece(message.DeltaText, &a.text, c.text())
+	if c.Next() != '[' {
+		a.Text(c.Text())
 		return
 	}
-	c.array(func() {
-		c.object(func(key []byte) {
-			if string(key) == "text" && c.next() == '"' {
-				a.piece(message.DeltaText, &a.text, c.text())
+	c.Array(func() {
+		c.Object(func(key []byte) {
+			if string(key) == "text" && c.Next() == '"' {
+				a.Text(c.Text())
 				return
 			}
-			c.skip()
+			c.Skip()
 		})
 	})
 }
 
-func (a *answer) piece(kind message.DeltaKind, into *strings.Builder, s []byte) {
-	if len(s) == 0 || a.cur.err != nil || a.stopped != nil {
-		return
-	}
-	a.size += len(s)
-	text := string(s)
-	into.WriteString(text)
-	a.tell(message.Delta{Kind: kind, Text: strings.ToValidUTF8(text, "\uFFFD")})
-}
-
-func (a *answer) tell(d message.Delta) {
-	if a.stopped == nil {
-		a.stopped = a.emit(d)
-	}
-}
-
-func (a *answer) toolCall(n int) {
+func (a *chatAnswer) toolCall() {
 	c, f := &a.cur, &a.frag
 	*f = fragment{wire: -1, id: f.id[:0], name: f.name[:0], args: f.args[:0]}
-	c.object(func(key []byte) {
+	c.Object(func(key []byte) {
 		switch string(key) {
 		case "index":
-			if c.next() == 'n' {
-				c.skip()
+			if c.Next() == 'n' {
+				c.Skip()
 				return
 			}
-			f.wire = c.integer()
+			f.wire = c.Integer()
 		case "id":
-			f.id = append(f.id, c.text()...)
+			f.id = append(f.id, c.Text()...)
 		case "function":
 			a.function()
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
-	a.add(n)
+	a.add()
 }
 
-func (a *answer) function() {
+func (a *chatAnswer) function() {
 	c, f := &a.cur, &a.frag
-	c.object(func(key []byte) {
+	c.Object(func(key []byte) {
 		switch string(key) {
 		case "name":
-			f.name = append(f.name, c.text()...)
+			f.name = append(f.name, c.Text()...)
 		case "arguments":
-			if c.next() == '{' {
+			if c.Next() == '{' {
 				// Not the wire format, but it has only one reading.
-				f.args = append(f.args, c.raw()...)
+				f.args = append(f.args, c.Raw()...)
 				return
 			}
-			f.args = append(f.args, c.text()...)
+			f.args = append(f.args, c.Text()...)
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
 }
 
 // add puts the fragment where it belongs.
-func (a *answer) add(n int) {
-	if a.cur.err != nil || a.stopped != nil {
+func (a *chatAnswer) add() {
+	if a.cur.Err() != nil {
 		return
 	}
 	f := &a.frag
-	at := a.slot(n)
+	at := a.slot()
 	if at < 0 {
-		if len(a.calls) == maxCalls {
-			a.cur.fail("more than %d tool calls", maxCalls)
+		if at = a.Begin(); at < 0 {
 			return
 		}
-		at = len(a.calls)
-		a.calls = append(a.calls, &call{wire: f.wire})
+		a.slots = append(a.slots, slot{wire: f.wire})
 	}
-	c := a.calls[at]
-	c.chunk = n
-	if c.id == "" {
-		c.id = string(f.id)
+	a.slots[at].chunk = a.chunks
+	c := a.Calls[at]
+	if c.ID == "" {
+		c.ID = string(f.id)
 	}
 	// Most send the name once, some with every fragment, a few in pieces.
-	if string(f.name) != c.name && (c.name == "" || len(c.args) == 0) {
-		c.name += string(f.name)
+	if string(f.name) != c.Tool && (c.Tool == "" || len(c.Args) == 0) {
+		c.Tool += string(f.name)
 	}
-	c.args = append(c.args, f.args...)
-	a.size += len(f.args) + len(f.name)
-	a.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.name, Call: c.id, Text: strings.ToValidUTF8(string(f.args), "\uFFFD")})
+	a.Args(at, f.args)
 }
 
 // slot returns the position of the call the fragment continues, or -1 when it
 // begins one. The index decides where there is a usable one; servers that send
 // whole calls under the same index, or none, are told apart by id and name.
-func (a *answer) slot(n int) int {
+func (a *chatAnswer) slot() int {
 	f := &a.frag
 	at := -1
-	for i := len(a.calls) - 1; i >= 0 && at < 0; i-- {
-		switch c := a.calls[i]; {
-		case f.wire >= 0 && c.wire == f.wire,
-			f.wire < 0 && len(f.id) > 0 && c.id == string(f.id):
+	for i := len(a.Calls) - 1; i >= 0 && at < 0; i-- {
+		if f.wire >= 0 && a.slots[i].wire == f.wire || f.wire < 0 && len(f.id) > 0 && a.Calls[i].ID == string(f.id) {
 			at = i
 		}
 	}
 	if at < 0 {
-		if f.wire >= 0 || len(f.id) > 0 || len(a.calls) == 0 {
+		if f.wire >= 0 || len(f.id) > 0 || len(a.Calls) == 0 {
 			return -1
 		}
-		at = len(a.calls) - 1
+		at = len(a.Calls) - 1
 	}
-	c := a.calls[at]
-	other := len(f.id) > 0 && c.id != "" && c.id != string(f.id)
-	whole := len(f.id) == 0 && len(f.args) > 0 && (c.chunk == n || json.Valid(c.args))
-	if len(f.name) > 0 && c.name != "" && (other || whole) {
+	c := a.Calls[at]
+	other := len(f.id) > 0 && c.ID != "" && c.ID != string(f.id)
+	whole := len(f.id) == 0 && len(f.args) > 0 && (a.slots[at].chunk == a.chunks || json.Valid(c.Args))
+	if len(f.name) > 0 && c.Tool != "" && (other || whole) {
 		return -1
 	}
 	return at
 }
 
 // readUsage keeps the last report: servers that send several count up.
-func (a *answer) readUsage() {
+func (a *chatAnswer) readUsage() {
 	c := &a.cur
-	if c.next() == 'n' {
-		c.skip()
+	if c.Next() == 'n' {
+		c.Skip()
 		return
 	}
 	a.counted = true
 	var u struct{ prompt, completion, total, cached, written, reasoning int64 }
 	a.miscounted = nil
 	count := func(into *int64) {
-		name, start := string(c.key), c.i
-		n, ok := c.count()
-		if !ok {
-			a.miscounted = append(a.miscounted, fmt.Sprintf("the server reported %s: %s; it counts as 0", strings.Trim(name, `"`), model.Quote(bytes.TrimSpace(c.b[start:c.i]))))
+		name := c.Key()
+		n, wrong := c.Count()
+		if wrong != "" {
+			a.miscounted = append(a.miscounted, exchange.Miscounted(name, wrong))
 		}
 		*into = n
 	}
-	c.object(func(key []byte) {
+	c.Object(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens":
 			count(&u.prompt)
@@ -305,26 +300,26 @@ func (a *answer) readUsage() {
 		case "prompt_cache_hit_tokens":
 			count(&u.cached)
 		case "prompt_tokens_details":
-			c.object(func(key []byte) {
+			c.Object(func(key []byte) {
 				switch string(key) {
 				case "cached_tokens":
 					count(&u.cached)
 				case "cache_write_tokens":
 					count(&u.written)
 				default:
-					c.skip()
+					c.Skip()
 				}
 			})
 		case "completion_tokens_details":
-			c.object(func(key []byte) {
+			c.Object(func(key []byte) {
 				if string(key) == "reasoning_tokens" {
 					count(&u.reasoning)
 					return
 				}
-				c.skip()
+				c.Skip()
 			})
 		default:
-			c.skip()
+			c.Skip()
 		}
 	})
 	// A few servers do not count reasoning as completion; their total shows it.
@@ -337,26 +332,12 @@ func (a *answer) readUsage() {
 	}
 }
 
-// output returns the complete answer.
-func (a *answer) output() *message.Output {
-	out := &message.Output{
-		Text: valid(a.text.String()), Reasoning: valid(a.reasoning.String()),
-		Finish: finishOf(a.finish), Usage: a.usage, Uncounted: !a.counted, Warnings: a.miscounted,
-	}
-	for i, c := range a.calls {
-		if c.id == "" {
-			c.id = "call_" + strconv.Itoa(i+1)
-		}
-		out.Calls = append(out.Calls, message.CallRequest{ID: c.id, Tool: valid(c.name), Args: valid(string(c.args))})
-	}
-	// The calls decide: several servers say stop and call all the same.
-	if len(out.Calls) > 0 && (out.Finish == message.FinishStop || out.Finish == message.FinishUnknown) {
-		out.Finish = message.FinishToolCalls
-	}
+// Output returns the complete answer.
+func (a *chatAnswer) Output() *message.Output {
+	out := a.Gather.Output(finishOf(a.finish))
+	out.Usage, out.Uncounted, out.Warnings = a.usage, !a.counted, a.miscounted
 	return out
 }
-
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func finishOf(s string) message.Finish {
 	switch s {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/exchange"
 )
 
 func delta(s string) string { return `{"choices":[{"index":0,"delta":` + s + `}]}` }
@@ -108,16 +109,16 @@ func TestServersThatDiffer(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := &answer{emit: func(message.Delta) error { return nil }}
+			a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
 			for i, s := range c.chunks {
-				if err := a.chunk([]byte(s), i); err != nil {
+				if err := a.chunk([]byte(s)); err != nil {
 					t.Fatalf("%s: chunk %d: %v", c.reason, i, err)
 				}
 			}
-			got := *a.output()
+			got := *a.Output()
 			if c.want.Finish == message.FinishToolCalls && a.finish == "" {
 				a.finish = "stop"
-				got = *a.output()
+				got = *a.Output()
 			}
 			counted := slices.ContainsFunc(c.chunks, func(s string) bool { return strings.Contains(s, `"usage":{`) })
 			if c.want.Uncounted = !counted; got.Uncounted == counted {
@@ -151,37 +152,37 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 		`{"choices":[{"delta":{"content":[{"type":"text","text":"a"},"b"]}}]}`:    "want an object",
 		`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":[1]}}]}}]}`: "want a string, got an array",
 	} {
-		a := &answer{emit: func(message.Delta) error { return nil }}
-		if err := a.chunk([]byte(in), 0); err == nil || !strings.Contains(err.Error(), says) {
+		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		if err := a.chunk([]byte(in)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", in, err, says)
 		}
 	}
 }
 
 func TestAnswersAreBounded(t *testing.T) {
-	a := &answer{emit: func(message.Delta) error { return nil }}
+	a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
 	var b strings.Builder
-	for i := range maxCalls + 1 {
+	for i := range 129 {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		b.WriteString(`{"index":` + string(rune('0'+i%10)) + `,"id":"` + strings.Repeat("i", i+1) + `","function":{"name":"x","arguments":"{}"}}`)
 	}
-	if err := a.chunk([]byte(delta(`{"tool_calls":[`+b.String()+`]}`)), 0); err == nil || !strings.Contains(err.Error(), "more than 128") {
+	if err := a.chunk([]byte(delta(`{"tool_calls":[` + b.String() + `]}`))); err == nil || !strings.Contains(err.Error(), "more than 128") {
 		t.Errorf("too many calls: %v", err)
 	}
-	a = &answer{emit: func(message.Delta) error { return nil }}
+	a = &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
 	big := []byte(delta(`{"content":"` + strings.Repeat("x", 4<<20) + `"}`))
 	var err error
 	for i := 0; i < 10 && err == nil; i++ {
-		err = a.chunk(big, i)
+		err = a.chunk(big)
 	}
 	if err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("an endless answer: %v", err)
 	}
 }
 
-// FuzzChunk holds the cursor against encoding/json.
+// FuzzChunk holds what is read of an event against encoding/json.
 func FuzzChunk(f *testing.F) {
 	for _, s := range []string{
 		delta(`{"content":"a\u00e4\n","tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{}"}}]}`),
@@ -191,15 +192,8 @@ func FuzzChunk(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var c cursor
-		c.reset(in)
-		c.skip()
-		c.end()
-		if len(in) < 90 && (c.err == nil) != json.Valid(in) {
-			t.Fatalf("%q: cursor says %v, encoding/json valid=%v", in, c.err, json.Valid(in))
-		}
-		a := &answer{emit: func(message.Delta) error { return nil }}
-		if a.chunk(in, 0) != nil {
+		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		if a.chunk(in) != nil {
 			return
 		}
 		if !json.Valid(in) && !bytes.Contains(in, []byte("NaN")) && !bytes.Contains(in, []byte("Infinity")) {
@@ -210,7 +204,7 @@ func FuzzChunk(f *testing.F) {
 				Delta struct{ Content any }
 			}
 		}
-		out := a.output()
+		out := a.Output()
 		if bytes.Contains(in, []byte("message")) || bytes.Contains(in, []byte("refusal")) || json.Unmarshal(in, &want) != nil || len(want.Choices) != 1 {
 			return
 		}

@@ -8,16 +8,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
 // longStream is 200 KB of text in 2,000 chunks.
 func longStream() []byte {
-	return modeltest.Answer{Text: strings.Repeat("0123456789 some words of text, with a line break at the end of it, 0123456789 and so on and on, 12.\n", 2000), TextSize: 100}.Stream()
+	return modeltest.Chat.Stream(modeltest.Answer{Text: strings.Repeat("0123456789 some words of text, with a line break at the end of it, 0123456789 and so on and on, 12.\n", 2000), TextSize: 100})
 }
 
 // BenchmarkStream decodes an answer; the floor is what anybody would write with
@@ -28,12 +27,11 @@ func BenchmarkStream(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		b.ReportAllocs()
 		for b.Loop() {
-			a := &answer{emit: func(message.Delta) error { return nil }}
-			br := bufio.NewReaderSize(bytes.NewReader(body), readSize)
-			if err := events(b.Context(), br, idleStall(), a); err != nil {
+			out, err := readAnswer(b, bytes.NewReader(body))
+			if err != nil {
 				b.Fatal(err)
 			}
-			if out := a.output(); len(out.Text) != 200_000 {
+			if len(out.Text) != 200_000 {
 				b.Fatalf("%d bytes", len(out.Text))
 			}
 		}
@@ -47,13 +45,6 @@ func BenchmarkStream(b *testing.B) {
 			}
 		}
 	})
-}
-
-// idleStall watches nothing: the stream is in memory.
-func idleStall() *model.Stall {
-	s := model.NewStall(func(error) {}, time.Hour, time.Hour)
-	s.Stop()
-	return s
 }
 
 func floorDecode(r io.Reader) string {
@@ -87,7 +78,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 	defer server.Close()
 	b.Run("ours", func(b *testing.B) {
-		c, err := New(Config{Name: "m", Model: "x", BaseURL: server.URL}, message.Prompt{System: "s"})
+		c, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: server.URL}, message.Prompt{System: "s"})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -121,7 +112,7 @@ func BenchmarkAppend(b *testing.B) {
 	}}
 	for name, turns := range map[string]int{"short": 0, "long": 5000} {
 		b.Run(name, func(b *testing.B) {
-			c, err := New(Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
+			c, err := New(exchange.Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -148,7 +139,7 @@ func BenchmarkNew(b *testing.B) {
 		prompt.Tools = append(prompt.Tools, message.ToolSpec{Name: "tool", Description: "does it", Parameters: []byte(`{"type":"object"}`)})
 	}
 	for b.Loop() {
-		if _, err := New(Config{Name: "m", Model: "x", BaseURL: "http://127.0.0.1:1/v1", Parameters: []byte(`{"temperature":0}`)}, prompt); err != nil {
+		if _, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: "http://127.0.0.1:1/v1", Parameters: []byte(`{"temperature":0}`)}, prompt); err != nil {
 			b.Fatal(err)
 		}
 	}

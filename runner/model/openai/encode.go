@@ -1,194 +1,99 @@
 package openai
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode/utf8"
+	"slices"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/turns"
 )
 
-const interrupted = "interrupted: the call has no result; it may or may not have run"
+// imageTypes are the images that every server takes which takes images at all.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// takes says whether the server can show a file to the model. One that stands
+// anywhere else than in the message or in the run itself is out of its reach.
+func takes(f *message.File) bool {
+	return turns.Inline(f) && slices.Contains(imageTypes, turns.MimeOf(f))
+}
 
 // appendMessage adds the wire form of a message to b: none for a message that
 // says nothing, several for an assistant's with calls. Reasoning is left out:
 // this wire format has no field that carries it back. So is the metadata of
 // every part, which belongs to the provider that gave it.
-func appendMessage(b []byte, m *message.Message) ([]byte, error) {
+func (c *Conversation) appendMessage(b []byte, m *message.Message) ([]byte, error) {
 	switch m.Role {
 	case message.RoleUser:
-		return appendUser(b, m), nil
+		return c.appendUser(b, m)
 	case message.RoleAssistant:
-		return appendAssistant(b, m), nil
+		return appendAssistant(b, turns.Assistant(m, c.Self())), nil
 	}
 	return b, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
 }
 
 func appendSimple(b []byte, role, text string) []byte {
-	b = append(open(b), `{"role":"`...)
+	b = append(jsonpass.Open(b), `{"role":"`...)
 	b = append(b, role...)
 	b = append(b, `","content":`...)
-	return append(appendString(b, text), '}')
-}
-
-// open begins an element of an array.
-func open(b []byte) []byte {
-	if n := len(b); n > 0 && b[n-1] != '[' {
-		b = append(b, ',')
-	}
-	return b
+	return append(jsonpass.AppendString(b, text), '}')
 }
 
 // appendUser adds a user message: one text, or a list where it holds media.
-func appendUser(b []byte, m *message.Message) []byte {
-	pieces := userPieces(m)
+func (c *Conversation) appendUser(b []byte, m *message.Message) ([]byte, error) {
+	pieces := turns.User(m, takes)
 	if len(pieces) == 0 {
-		return b
+		return b, nil
 	}
-	if len(pieces) == 1 && pieces[0].image == "" {
-		return appendSimple(b, "user", pieces[0].text)
+	if len(pieces) == 1 && pieces[0].File == nil {
+		return appendSimple(b, "user", pieces[0].Text), nil
 	}
-	b = append(open(b), `{"role":"user","content":[`...)
+	b = append(jsonpass.Open(b), `{"role":"user","content":[`...)
 	for _, p := range pieces {
-		b = open(b)
-		if p.image == "" {
-			b = append(appendString(append(b, `{"type":"text","text":`...), p.text), '}')
+		b = jsonpass.Open(b)
+		if p.File == nil {
+			b = append(jsonpass.AppendString(append(b, `{"type":"text","text":`...), p.Text), '}')
 			continue
 		}
-		b = append(appendString(append(b, `{"type":"image_url","image_url":{"url":`...), p.image), `}}`...)
+		media, err := turns.Load(p.File, c.Blob)
+		if err != nil {
+			return b, err
+		}
+		b = append(jsonpass.AppendString(append(b, `{"type":"image_url","image_url":{"url":`...), media.URL()), `}}`...)
 	}
-	return append(b, `]}`...)
+	return append(b, `]}`...), nil
 }
 
-func appendAssistant(b []byte, m *message.Message) []byte {
-	text, calls := assistantParts(m)
-	if len(calls) == 0 {
-		if text == "" {
+func appendAssistant(b []byte, said turns.Said) []byte {
+	if len(said.Calls) == 0 {
+		if said.Text == "" {
 			return b
 		}
-		return appendSimple(b, "assistant", text)
+		return appendSimple(b, "assistant", said.Text)
 	}
-	b = append(open(b), `{"role":"assistant","content":`...)
-	if text == "" {
+	b = append(jsonpass.Open(b), `{"role":"assistant","content":`...)
+	if said.Text == "" {
 		b = append(b, "null"...)
 	} else {
-		b = appendString(b, text)
+		b = jsonpass.AppendString(b, said.Text)
 	}
 	b = append(b, `,"tool_calls":[`...)
-	for _, c := range calls {
-		b = append(open(b), `{"id":`...)
-		b = appendString(b, c.CallID)
+	for _, c := range said.Calls {
+		b = append(jsonpass.Open(b), `{"id":`...)
+		b = jsonpass.AppendString(b, c.CallID)
 		b = append(b, `,"type":"function","function":{"name":`...)
-		b = appendString(b, callName(c.Tool))
+		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
 		b = append(b, `,"arguments":`...)
-		b = appendString(b, arguments(c.Raw))
+		b = jsonpass.AppendString(b, turns.Arguments(c.Raw))
 		b = append(b, `}}`...)
 	}
 	b = append(b, `]}`...)
-	for _, c := range calls {
+	for _, c := range said.Calls {
 		b = append(b, `,{"role":"tool","tool_call_id":`...)
-		b = appendString(b, c.CallID)
+		b = jsonpass.AppendString(b, c.CallID)
 		b = append(b, `,"content":`...)
-		b = appendString(b, resultText(c))
+		b = jsonpass.AppendString(b, turns.ResultText(c.ToolPart))
 		b = append(b, '}')
 	}
 	return b
-}
-
-// arguments are sent as the model wrote them. Where they are no JSON object
-// they are wrapped in one: servers that parse the history answer anything else
-// with 400, and the model could never read what was wrong with its call.
-func arguments(raw string) string {
-	trimmed := strings.TrimSpace(raw)
-	if trimmed == "" {
-		return "{}"
-	}
-	if strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)) {
-		return raw
-	}
-	return string(append(appendString([]byte(`{"invalid_arguments":`), raw), '}'))
-}
-
-// callName keeps a name that a model made up from being refused by the server.
-func callName(name string) string {
-	if name == "" {
-		return "unknown"
-	}
-	s := strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || (r < utf8.RuneSelf && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9')) {
-			return r
-		}
-		return '_'
-	}, name)
-	return s[:min(len(s), 64)]
-}
-
-// resultText is what the model reads. This wire format has no mark for an
-// error, so an error begins with its code.
-func resultText(c *message.ToolPart) string {
-	r := c.Result
-	if r == nil {
-		if c.Progress != "" {
-			return strings.TrimRight(c.Progress, "\n") + "\n" + interrupted
-		}
-		return interrupted
-	}
-	text := r.Text
-	if c.Compacted != 0 {
-		text = leftOut(r.Blob)
-	}
-	if r.Failed() && !strings.HasPrefix(text, string(r.Code)) {
-		return string(r.Code) + ": " + text
-	}
-	return text
-}
-
-// leftOut stands for an output that was taken out of the conversation.
-func leftOut(blob string) string {
-	if blob == "" {
-		return "[output left out to save room]"
-	}
-	return "[output left out to save room; read blob:" + blob + " to see it]"
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString adds s as a JSON string. Unlike encoding/json it leaves < > & as
-// they are: source code is full of them, and escaped they are six tokens each.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r != utf8.RuneError || size > 1 {
-				i += size
-				continue
-			}
-			b = append(append(b, s[start:i]...), "\uFFFD"...)
-		} else {
-			b = append(b, s[start:i]...)
-			switch c {
-			case '"', '\\':
-				b = append(b, '\\', c)
-			case '\n':
-				b = append(b, '\\', 'n')
-			case '\r':
-				b = append(b, '\\', 'r')
-			case '\t':
-				b = append(b, '\\', 't')
-			default:
-				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			}
-		}
-		i++
-		start = i
-	}
-	return append(append(b, s[start:]...), '"')
 }

@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model/exchange"
 )
 
 func say(s string) message.Part { return message.Part{Type: message.PartText, Text: s} }
@@ -30,7 +30,7 @@ func TestMapping(t *testing.T) {
 	}{
 		"user":      {"one text is sent as it is", message.Message{Role: user, Parts: []message.Part{say("a <b> & \"c\"\n\x01\u2028")}}, `{"role":"user","content":"a <b> & \"c\"\n\u0001` + "\u2028" + `"}`},
 		"parts":     {"synthetic text is sent, ignored text is not", message.Message{Role: user, Parts: []message.Part{say("a"), {Type: message.PartText, Text: "s", Synthetic: true}, {Type: message.PartText, Text: "i", Ignored: true}, say("")}}, `{"role":"user","content":"a\n\ns"}`},
-		"file":      {"a file is named", message.Message{Role: user, Parts: []message.Part{{Type: message.PartFile, File: &message.File{Filename: "x.png", Mime: "image/png", URL: "blob:sha256:1"}}}}, `{"role":"user","content":"[attached: x.png (image/png), content not shown]"}`},
+		"file":      {"a file is named", message.Message{Role: user, Parts: []message.Part{{Type: message.PartFile, File: &message.File{Filename: "x.png", Mime: "image/png", URL: "file:///x.png"}}}}, `{"role":"user","content":"[attached: x.png (image/png), content not shown]"}`},
 		"nothing":   {"an empty message is none", message.Message{Role: user}, ``},
 		"answer":    {"reasoning and steps are left out", message.Message{Role: assistant, Parts: []message.Part{{Type: message.PartStepStart}, {Type: message.PartReasoning, Text: "hm"}, say("a"), say("b"), {Type: "future"}}}, `{"role":"assistant","content":"ab"}`},
 		"empty":     {"an empty answer is void", message.Message{Role: assistant, Parts: []message.Part{say("")}}, ``},
@@ -40,8 +40,9 @@ func TestMapping(t *testing.T) {
 		"bad call":  {"what no server would take is wrapped", message.Message{Role: assistant, Parts: []message.Part{tool("c1", "no such.tool☃", `{"a":`, &message.ToolResult{Text: "position 5", Code: message.CodeBadJSON})}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"no_such_tool_","arguments":"{\"invalid_arguments\":\"{\\\"a\\\":\"}"}}]},{"role":"tool","tool_call_id":"c1","content":"bad_json: position 5"}`},
 		"error":     {"an error begins with its code, once", message.Message{Role: assistant, Parts: []message.Part{tool("c1", "", `[1]`, &message.ToolResult{Text: "denied: no", Code: message.CodeDenied})}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"unknown","arguments":"{\"invalid_arguments\":\"[1]\"}"}}]},{"role":"tool","tool_call_id":"c1","content":"denied: no"}`},
 	}
+	conv := conversation(t)
 	for name, c := range cases {
-		got, err := appendMessage([]byte("["), &c.m)
+		got, err := conv.appendMessage([]byte("["), &c.m)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -52,33 +53,14 @@ func TestMapping(t *testing.T) {
 			t.Errorf("%s: no JSON: %s", name, got)
 		}
 	}
-	if _, err := appendMessage(nil, &message.Message{Role: "system"}); err == nil {
+	if _, err := conv.appendMessage(nil, &message.Message{Role: "system"}); err == nil {
 		t.Error("an unknown role was taken")
 	}
 }
 
-func FuzzString(f *testing.F) {
-	for _, s := range []string{"", "a\"\\\x00\x1f\x7f", "\xff\xfe", "ä☃😀\u2028\uFFFD", "\xe2\x98"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		b := appendString(nil, s)
-		var back string
-		if err := json.Unmarshal(b, &back); err != nil {
-			t.Fatalf("%q: %v", b, err)
-		}
-		if want := string([]rune(s)); back != want {
-			t.Fatalf("%q came back as %q", want, back)
-		}
-		if !utf8.Valid(b) {
-			t.Fatalf("%q is no text", b)
-		}
-	})
-}
-
 func TestLayout(t *testing.T) {
 	prompt := message.Prompt{System: "sys", Tools: []message.ToolSpec{{Name: "a", Description: "d", Parameters: []byte(`{"type":"object"}`)}, {Name: "b"}}}
-	c, err := New(Config{Name: "m", Model: "x", Parameters: []byte(`{"temperature":0,"parallelToolCalls":false,"maxOutputTokens": 10,"extra":{"zz":[1, 2],"aa":"b"}}`)}, prompt)
+	c, err := New(exchange.Config{Name: "m", Model: "x", Parameters: []byte(`{"temperature":0,"parallelToolCalls":false,"maxOutputTokens": 10,"extra":{"zz":[1, 2],"aa":"b"}}`)}, prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,23 +79,23 @@ func TestLayout(t *testing.T) {
 
 // A request that is still being sent must not see what is appended meanwhile.
 func TestHistoryIsNotChangedUnderARequest(t *testing.T) {
-	c, err := New(Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
+	c, err := New(exchange.Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var bodies []*body
+	var bodies []exchange.Body
 	var want []string
 	for range 200 {
 		if err := c.Append(&message.Message{Role: message.RoleUser, Parts: []message.Part{say("another message")}}); err != nil {
 			t.Fatal(err)
 		}
-		bodies = append(bodies, newBody(c.history, c.noTool))
+		bodies = append(bodies, exchange.Body{c.history, c.noTool})
 		want = append(want, string(c.history)+string(c.noTool))
 	}
 	for i, b := range bodies {
-		got, err := io.ReadAll(b)
-		if err != nil || string(got) != want[i] || b.size() != int64(len(want[i])) {
+		got, err := io.ReadAll(b.Reader())
+		if err != nil || string(got) != want[i] || b.Size() != int64(len(want[i])) {
 			t.Fatalf("request %d changed: %v", i, err)
 		}
 	}
@@ -161,7 +143,7 @@ func TestCheckParameters(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for name, cfg := range map[string]Config{
+	for name, cfg := range map[string]exchange.Config{
 		"address":    {BaseURL: "localhost:8080"},
 		"scheme":     {BaseURL: "ftp://host/v1"},
 		"login":      {BaseURL: "http://user:pw@host/v1"},
@@ -172,7 +154,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := New(Config{}, message.Prompt{Tools: []message.ToolSpec{{Name: "x", Parameters: []byte("{")}}}); err == nil {
+	if _, err := New(exchange.Config{}, message.Prompt{Tools: []message.ToolSpec{{Name: "x", Parameters: []byte("{")}}}); err == nil {
 		t.Error("a tool with a broken schema was taken")
 	}
 }
@@ -187,7 +169,7 @@ func TestKeys(t *testing.T) {
 		"missing":    {func(context.Context) (string, error) { return "", missing }, reason.CredentialMissing},
 		"line break": {func(context.Context) (string, error) { asked++; return "sk-x\n", nil }, reason.CredentialRejected},
 	} {
-		conv, err := New(Config{Name: "m", BaseURL: "http://127.0.0.1:1/v1", APIKey: c.key}, message.Prompt{})
+		conv, err := New(exchange.Config{Name: "m", BaseURL: "http://127.0.0.1:1/v1", APIKey: c.key}, message.Prompt{})
 		if err != nil {
 			t.Fatal(err)
 		}

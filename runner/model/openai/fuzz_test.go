@@ -1,16 +1,18 @@
 package openai
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
+	"net/http"
 	"testing"
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -22,13 +24,25 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.n)]) }
 
-func readAnswer(t *testing.T, r io.Reader) (*message.Output, error) {
+// roundTrip answers every request with a body.
+type roundTrip struct{ body io.Reader }
+
+func (r roundTrip) RoundTrip(req *http.Request) (*http.Response, error) {
+	h := http.Header{"Content-Type": {"text/event-stream"}}
+	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(r.body), Request: req}, nil
+}
+
+func readAnswer(t testing.TB, r io.Reader) (*message.Output, error) {
 	t.Helper()
-	a := &answer{emit: func(message.Delta) error { return nil }}
-	if err := events(t.Context(), bufio.NewReaderSize(r, 64), idleStall(), a); err != nil {
-		return nil, err
+	c, err := New(exchange.Config{Name: "m", Model: "x", Transport: roundTrip{r}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return a.output(), nil
+	out, err := c.Next(t.Context(), message.Request{}, func(message.Delta) error { return nil })
+	if err == nil {
+		out.Model = message.ModelRef{}
+	}
+	return out, err
 }
 
 // FuzzArguments splits what a model writes at every place and by every layer:
@@ -55,7 +69,7 @@ func FuzzArguments(f *testing.F) {
 			// What is no text was replaced when the server wrote its JSON.
 			Calls: []message.CallRequest{{ID: "call_a", Tool: throughJSON(t, tool), Args: throughJSON(t, args)}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
 		}
-		stream := a.Stream()
+		stream := modeltest.Chat.Stream(a)
 		for name, r := range map[string]io.Reader{
 			"pieces": &pieces{bytes.NewReader(stream), network}, "bytes": iotest.OneByteReader(bytes.NewReader(stream)), "with the end": iotest.DataErrReader(bytes.NewReader(stream)),
 		} {
@@ -88,10 +102,10 @@ func throughJSON(t *testing.T, s string) string {
 // FuzzStream reads any bytes as an answer: however they arrive, they come to
 // the same, and a stream that was cut is never a whole answer with half a call.
 func FuzzStream(f *testing.F) {
-	whole := modeltest.Answer{
+	whole := modeltest.Chat.Stream(modeltest.Answer{
 		Text: "ok", Reasoning: "hm", Calls: []modeltest.Call{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
 		Usage: &modeltest.Usage{Prompt: 3, Completion: 4},
-	}.Stream()
+	})
 	f.Add(whole, 5)
 	f.Add(whole[:len(whole)/2], 1)
 	f.Add([]byte("data: {\"usage\":{\"prompt_tokens\":NaN}}\r\n\r\ndata: [DONE]\n\n"), 3)

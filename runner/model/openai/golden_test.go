@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -33,7 +34,8 @@ func stored(t testing.TB) []*message.Message {
 
 func conversation(t testing.TB) *Conversation {
 	t.Helper()
-	c, err := New(Config{Name: "fast", Model: "gpt-5-mini", Parameters: []byte(`{"temperature":0}`)}, message.Prompt{
+	blob := func(string) ([]byte, error) { return []byte("content"), nil }
+	c, err := New(exchange.Config{Name: "fast", Model: "gpt-5-mini", Parameters: []byte(`{"temperature":0}`), Blob: blob}, message.Prompt{
 		System: "Be brief.", Tools: []message.ToolSpec{{Name: "bash", Description: "Runs a command.", Parameters: []byte(`{"type":"object"}`)}},
 	})
 	if err != nil {
@@ -75,7 +77,7 @@ func TestEveryKindOfPartHasOneWireForm(t *testing.T) {
 	}
 	c := appendAll(t, conversation(t), messages)
 	got := append(append([]byte(nil), c.history...), c.withTool...)
-	if err := modeltest.CheckRequest(got); err != nil {
+	if err := modeltest.Chat.Check(got); err != nil {
 		t.Errorf("the real API would refuse the request: %v", err)
 	}
 	if *update {

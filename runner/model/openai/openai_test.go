@@ -7,12 +7,13 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
 func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 	t.Helper()
-	c, err := New(Config{
+	c, err := New(exchange.Config{
 		Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 	}, s.Prompt)
@@ -23,7 +24,7 @@ func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 	return c
 }
 
-func TestConformance(t *testing.T) { modeltest.Run(t, openConversation) }
+func TestConformance(t *testing.T) { modeltest.Run(t, modeltest.Chat, openConversation) }
 
 func TestBasics(t *testing.T) {
 	modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
@@ -56,7 +57,7 @@ func TestAsideKeepsToTheSmallerLimitUnderItsOwnName(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer server.Close()
-		c, err := New(fast(Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s"})
+		c, err := New(fast(exchange.Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestAsideKeepsToTheSmallerLimitUnderItsOwnName(t *testing.T) {
 		if body := string(sent[0].Body); !strings.Contains(body, want) || strings.Count(body, "max_")+strings.Count(body, "n_predict") != 1 {
 			t.Errorf("%s: %s, want %s", parameters, body, want)
 		}
-		if own := string(c.always.encode(nil)); !strings.Contains(string(sent[1].Body), own) {
+		if own := string(c.always.Encode(nil)); !strings.Contains(string(sent[1].Body), own) {
 			t.Errorf("%s: without a limit of its own an aside has the model's: %s", parameters, sent[1].Body)
 		}
 	}

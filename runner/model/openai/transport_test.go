@@ -15,18 +15,19 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
 func quiet(message.Delta) error { return nil }
 
-func fast(cfg Config) Config {
+func fast(cfg exchange.Config) exchange.Config {
 	cfg.Name, cfg.Model = "m", "test-model"
 	cfg.Retry = model.Retry{Attempts: 2, Sleep: func(context.Context, time.Duration) error { return nil }}
 	return cfg
 }
 
-func next(t *testing.T, cfg Config) (*message.Output, error) {
+func next(t *testing.T, cfg exchange.Config) (*message.Output, error) {
 	t.Helper()
 	c, err := New(fast(cfg), message.Prompt{System: "s"})
 	if err != nil {
@@ -48,7 +49,7 @@ func TestOneConnectionForAllTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	c, err := New(fast(Config{BaseURL: s.URL + "/"}), message.Prompt{System: "s"})
+	c, err := New(fast(exchange.Config{BaseURL: s.URL + "/"}), message.Prompt{System: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestEnvironmentOfTheSDKIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := next(t, Config{BaseURL: s.URL}); err != nil {
+	if _, err := next(t, exchange.Config{BaseURL: s.URL}); err != nil {
 		t.Fatal(err)
 	}
 	for k, v := range s.Requests()[0].Header {
@@ -141,7 +142,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 		"unknown domain": {"http://no-such-host.invalid/v1", reason.ProviderUnavailable, ""},
 	}
 	for name, c := range cases {
-		_, err := next(t, Config{BaseURL: c.url})
+		_, err := next(t, exchange.Config{BaseURL: c.url})
 		if err == nil || reason.Of(err) != c.want || !strings.Contains(err.Error()+reason.Hint(err), c.says) {
 			t.Errorf("%s: %v (%s), reason %s", name, err, reason.Hint(err), reason.Of(err))
 		}
@@ -151,7 +152,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 // A proxy is used where the environment names one; the loopback is exempt, so
 // the test looks at the transport.
 func TestTransportHonoursProxies(t *testing.T) {
-	tr := newTransport()
+	tr := exchange.NewTransport()
 	if tr.Proxy == nil || !tr.DisableCompression || !tr.ForceAttemptHTTP2 || tr.DisableKeepAlives {
 		t.Errorf("transport %+v", tr)
 	}
@@ -163,7 +164,7 @@ func TestARefusedRedirectKeepsTheKey(t *testing.T) {
 	defer elsewhere.Close()
 	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
-	_, err := next(t, Config{BaseURL: here.URL, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
+	_, err := next(t, exchange.Config{BaseURL: here.URL, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
 	if reason.Of(err) != reason.ModelError || asked != 0 {
 		t.Errorf("%v after %d requests elsewhere", err, asked)
 	}

@@ -1,4 +1,5 @@
-package openai
+// Package jsonpass reads and writes JSON in a single pass, without reflection: the small values of one known shape that a model streams.
+package jsonpass
 
 import (
 	"bytes"
@@ -12,12 +13,11 @@ import (
 // maxDepth bounds how deep a server may nest what we do not even read.
 const maxDepth = 100
 
-// cursor reads one JSON value in a single pass, without reflection. A stream is
-// thousands of small values of one known shape; encoding/json passes over each
-// twice and costs ten times as much.
+// Cursor reads one JSON value. A stream is thousands of small values of one known
+// shape; encoding/json passes over each twice and costs ten times as much.
 //
-// The first mistake is kept in err; every method is a no-op after it.
-type cursor struct {
+// The first mistake is kept, and Err returns it; every method is a no-op after it.
+type Cursor struct {
 	b       []byte
 	i       int
 	depth   int
@@ -26,19 +26,26 @@ type cursor struct {
 	err     error
 }
 
-// reset begins another value and keeps the scratch space.
-func (c *cursor) reset(b []byte) {
+// Reset begins another value and keeps the scratch space.
+func (c *Cursor) Reset(b []byte) {
 	c.b, c.i, c.depth, c.key, c.err = b, 0, 0, nil, nil
 }
 
-func (c *cursor) fail(format string, args ...any) {
+// Err returns the first mistake, nil when there is none.
+func (c *Cursor) Err() error { return c.err }
+
+// Key returns the name of the member that is being read.
+func (c *Cursor) Key() string { return string(bytes.Trim(c.key, `"`)) }
+
+// Fail keeps a mistake at the place of the cursor, unless there is one already.
+func (c *Cursor) Fail(format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("byte %d: %s", c.i, fmt.Sprintf(format, args...))
 	}
 }
 
-// next returns the next byte that is no space, without reading it; 0 at the end.
-func (c *cursor) next() byte {
+// Next returns the next byte that is no space, without reading it; 0 at the end.
+func (c *Cursor) Next() byte {
 	if c.err != nil {
 		return 0
 	}
@@ -53,25 +60,25 @@ func (c *cursor) next() byte {
 	return 0
 }
 
-func (c *cursor) take(want byte) bool {
-	if c.next() != want || c.err != nil {
+func (c *Cursor) take(want byte) bool {
+	if c.Next() != want || c.err != nil {
 		return false
 	}
 	c.i++
 	return true
 }
 
-// end says that nothing may follow.
-func (c *cursor) end() {
-	if c.next(); c.err == nil && c.i < len(c.b) {
-		c.fail("text after the value")
+// End says that nothing may follow.
+func (c *Cursor) End() {
+	if c.Next(); c.err == nil && c.i < len(c.b) {
+		c.Fail("text after the value")
 	}
 }
 
-// object calls member for each member of an object; member reads the value. A
-// null is an object without members.
-func (c *cursor) object(member func(key []byte)) {
-	if c.null() {
+// Object calls member for each member of an object; member reads the value. A
+// Null is an object without members.
+func (c *Cursor) Object(member func(key []byte)) {
+	if c.Null() {
 		return
 	}
 	if !c.open('{', "an object") {
@@ -82,17 +89,17 @@ func (c *cursor) object(member func(key []byte)) {
 		return
 	}
 	for c.err == nil {
-		if c.next() != '"' {
-			c.fail("want a member's name, got %s", c.kind())
+		if c.Next() != '"' {
+			c.Fail("want a member's name, got %s", c.kind())
 			return
 		}
 		start := c.i
-		key := c.text()
+		key := c.Text()
 		if c.err == nil {
 			c.key = c.b[start:c.i]
 		}
 		if !c.take(':') {
-			c.fail("want ':', got %s", c.kind())
+			c.Fail("want ':', got %s", c.kind())
 			return
 		}
 		member(key)
@@ -102,10 +109,10 @@ func (c *cursor) object(member func(key []byte)) {
 	}
 }
 
-// array calls item for each item of an array; item reads it. A null is an empty
+// Array calls item for each item of an array; item reads it. A null is an empty
 // array.
-func (c *cursor) array(item func()) {
-	if c.null() {
+func (c *Cursor) Array(item func()) {
+	if c.Null() {
 		return
 	}
 	if !c.open('[', "an array") {
@@ -123,10 +130,10 @@ func (c *cursor) array(item func()) {
 	}
 }
 
-func (c *cursor) open(b byte, what string) bool {
+func (c *Cursor) open(b byte, what string) bool {
 	c.depth++
 	if c.depth > maxDepth {
-		c.fail("nested deeper than %d", maxDepth)
+		c.Fail("nested deeper than %d", maxDepth)
 	}
 	if !c.take(b) {
 		c.want(what)
@@ -137,27 +144,27 @@ func (c *cursor) open(b byte, what string) bool {
 }
 
 // more reads a comma, or the closing byte and says that there is no more.
-func (c *cursor) more(closing byte) bool {
+func (c *Cursor) more(closing byte) bool {
 	if c.take(',') {
 		return true
 	}
 	if !c.take(closing) {
-		c.fail("want ',' or '%c', got %s", closing, c.kind())
+		c.Fail("want ',' or '%c', got %s", closing, c.kind())
 	}
 	return false
 }
 
-func (c *cursor) want(what string) {
+func (c *Cursor) want(what string) {
 	if len(c.key) > 0 {
-		c.fail("%s: want %s, got %s", c.key, what, c.kind())
+		c.Fail("%s: want %s, got %s", c.key, what, c.kind())
 		return
 	}
-	c.fail("want %s, got %s", what, c.kind())
+	c.Fail("want %s, got %s", what, c.kind())
 }
 
 // kind names what stands at the cursor.
-func (c *cursor) kind() string {
-	switch b := c.next(); {
+func (c *Cursor) kind() string {
+	switch b := c.Next(); {
 	case c.i >= len(c.b):
 		return "the end"
 	case b == '"':
@@ -177,28 +184,28 @@ func (c *cursor) kind() string {
 	}
 }
 
-// null reads a null if there is one.
-func (c *cursor) null() bool {
-	if c.next() != 'n' {
+// Null reads a null if there is one.
+func (c *Cursor) Null() bool {
+	if c.Next() != 'n' {
 		return false
 	}
 	c.literal("null")
 	return c.err == nil
 }
 
-func (c *cursor) literal(word string) {
+func (c *Cursor) literal(word string) {
 	if !bytes.HasPrefix(c.b[c.i:], []byte(word)) {
-		c.fail("want %s", word)
+		c.Fail("want %s", word)
 		return
 	}
 	c.i += len(word)
 }
 
-// text reads a string or a null. The bytes are valid until the next call and
+// Text reads a string or a null. The bytes are valid until the next call and
 // may be invalid UTF-8: a server that cuts inside a character sends its halves
 // in two pieces, and only the joined text is valid again.
-func (c *cursor) text() []byte {
-	if c.null() {
+func (c *Cursor) Text() []byte {
+	if c.Null() {
 		return nil
 	}
 	if !c.take('"') {
@@ -215,17 +222,17 @@ func (c *cursor) text() []byte {
 		case b == '\\':
 			return c.escaped(start)
 		case b < ' ':
-			c.fail("control character in a string")
+			c.Fail("control character in a string")
 			return nil
 		}
 		c.i++
 	}
-	c.fail("string without an end")
+	c.Fail("string without an end")
 	return nil
 }
 
 // escaped reads the rest of a string that has an escape at the cursor.
-func (c *cursor) escaped(start int) []byte {
+func (c *Cursor) escaped(start int) []byte {
 	out := append(c.scratch[:0], c.b[start:c.i]...)
 	for c.i < len(c.b) {
 		switch b := c.b[c.i]; {
@@ -239,20 +246,20 @@ func (c *cursor) escaped(start int) []byte {
 				return nil
 			}
 		case b < ' ':
-			c.fail("control character in a string")
+			c.Fail("control character in a string")
 			return nil
 		default:
 			out = append(out, b)
 			c.i++
 		}
 	}
-	c.fail("string without an end")
+	c.Fail("string without an end")
 	return nil
 }
 
-func (c *cursor) escape(out []byte) []byte {
+func (c *Cursor) escape(out []byte) []byte {
 	if c.i+1 >= len(c.b) {
-		c.fail("string without an end")
+		c.Fail("string without an end")
 		return out
 	}
 	b := c.b[c.i+1]
@@ -272,7 +279,7 @@ func (c *cursor) escape(out []byte) []byte {
 	}
 	at := bytes.IndexByte([]byte(`"\/bfnrt`), b)
 	if at < 0 {
-		c.fail("unknown escape")
+		c.Fail("unknown escape")
 		return out
 	}
 	c.i += 2
@@ -280,9 +287,9 @@ func (c *cursor) escape(out []byte) []byte {
 }
 
 // unicode reads \uXXXX.
-func (c *cursor) unicode() rune {
+func (c *Cursor) unicode() rune {
 	if c.i+6 > len(c.b) {
-		c.fail("short escape")
+		c.Fail("short escape")
 		return 0
 	}
 	var r rune
@@ -293,7 +300,7 @@ func (c *cursor) unicode() rune {
 		case b|0x20 >= 'a' && b|0x20 <= 'f':
 			r = r<<4 | rune(b|0x20-'a'+10)
 		default:
-			c.fail("unknown escape")
+			c.Fail("unknown escape")
 			return 0
 		}
 	}
@@ -301,13 +308,13 @@ func (c *cursor) unicode() rune {
 	return r
 }
 
-// integer reads a whole number or a null, which is 0. "12" is an error: a
+// Integer reads a whole number or a null, which is 0. "12" is an error: a
 // server that sends numbers as strings is not the one it claims to be.
-func (c *cursor) integer() int64 {
-	if c.null() || c.err != nil {
+func (c *Cursor) Integer() int64 {
+	if c.Null() || c.err != nil {
 		return 0
 	}
-	if b := c.next(); b != '-' && (b < '0' || b > '9') {
+	if b := c.Next(); b != '-' && (b < '0' || b > '9') {
 		c.want("a number")
 		return 0
 	}
@@ -317,41 +324,44 @@ func (c *cursor) integer() int64 {
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		c.fail("%s: want a whole number, got %s", c.key, raw)
+		c.Fail("%s: want a whole number, got %s", c.key, raw)
 		return 0
 	}
 	return int64(f)
 }
 
-// count reads a number of tokens. Sums that went wrong, NaN included, are no
-// reason to lose an answer: they count as 0, and ok is false.
-func (c *cursor) count() (n int64, ok bool) {
-	c.next()
+// Count reads a number of tokens. Sums that went wrong, NaN included, are no
+// reason to lose an answer: they count as 0, and wrong is what stands there.
+func (c *Cursor) Count() (n int64, wrong string) {
+	c.Next()
 	if c.err != nil {
-		return 0, true
+		return 0, ""
 	}
 	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
 		if bytes.HasPrefix(c.b[c.i:], []byte(word)) {
 			c.i += len(word)
-			return 0, false
+			return 0, word
 		}
 	}
-	n = c.integer()
-	return max(0, n), n >= 0
+	start := c.i
+	if n = c.Integer(); n < 0 {
+		return 0, string(c.b[start:c.i])
+	}
+	return n, ""
 }
 
-func (c *cursor) digits() {
+func (c *Cursor) digits() {
 	at := c.i
 	for c.i < len(c.b) && c.b[c.i] >= '0' && c.b[c.i] <= '9' {
 		c.i++
 	}
 	if c.i == at {
-		c.fail("malformed number")
+		c.Fail("malformed number")
 	}
 }
 
 // number reads a number as JSON writes it.
-func (c *cursor) number() []byte {
+func (c *Cursor) number() []byte {
 	start := c.i
 	c.take('-')
 	if c.i < len(c.b) && c.b[c.i] == '0' {
@@ -373,26 +383,26 @@ func (c *cursor) number() []byte {
 	return c.b[start:c.i]
 }
 
-// raw reads any value and returns it as it is written.
-func (c *cursor) raw() []byte {
-	c.next()
+// Raw reads any value and returns it as it is written.
+func (c *Cursor) Raw() []byte {
+	c.Next()
 	start := c.i
-	c.skip()
+	c.Skip()
 	if c.err != nil {
 		return nil
 	}
 	return c.b[start:c.i]
 }
 
-// skip reads any value.
-func (c *cursor) skip() {
-	switch b := c.next(); {
+// Skip reads any value.
+func (c *Cursor) Skip() {
+	switch b := c.Next(); {
 	case b == '"':
-		c.text()
+		c.Text()
 	case b == '{':
-		c.object(func([]byte) { c.skip() })
+		c.Object(func([]byte) { c.Skip() })
 	case b == '[':
-		c.array(c.skip)
+		c.Array(c.Skip)
 	case b == 't':
 		c.literal("true")
 	case b == 'f':

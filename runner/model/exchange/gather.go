@@ -1,0 +1,125 @@
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+)
+
+// Bounds of one answer.
+const (
+	maxAnswer = 32 << 20
+	maxCalls  = 128
+)
+
+// Gather collects what an answer says, and tells each piece. Pieces may be cut
+// inside a character: only what they make up is valid again.
+type Gather struct {
+	tell            func(message.Delta)
+	text, reasoning strings.Builder
+	size            int
+	err             error
+
+	// Calls in order.
+	Calls []*Call
+}
+
+// Call is a tool call while its pieces come in.
+type Call struct {
+	ID, Tool string
+	Args     []byte
+	// Metadata is what the provider wants back with the call.
+	Metadata json.RawMessage
+}
+
+// NewGather tells the pieces to tell.
+func NewGather(tell func(message.Delta)) *Gather { return &Gather{tell: tell} }
+
+// Err says that the answer is larger than any that is meant well.
+func (g *Gather) Err() error { return g.err }
+
+func (g *Gather) grow(n int) {
+	if g.size += n; g.size > maxAnswer && g.err == nil {
+		g.err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	}
+}
+
+// Text adds a piece of the text.
+func (g *Gather) Text(s []byte) { g.say(message.DeltaText, &g.text, s) }
+
+// Reasoning adds a piece of the reasoning.
+func (g *Gather) Reasoning(s []byte) { g.say(message.DeltaReasoning, &g.reasoning, s) }
+
+func (g *Gather) say(kind message.DeltaKind, into *strings.Builder, s []byte) {
+	if len(s) == 0 || g.err != nil {
+		return
+	}
+	g.grow(len(s))
+	text := string(s)
+	into.WriteString(text)
+	g.tell(message.Delta{Kind: kind, Text: valid(text)})
+}
+
+// TextSize is how much text there is so far, in bytes.
+func (g *Gather) TextSize() int { return g.text.Len() }
+
+// ReasoningSize is how much reasoning there is so far, in bytes.
+func (g *Gather) ReasoningSize() int { return g.reasoning.Len() }
+
+// Begin begins a call and returns its place, or -1 when there are too many.
+func (g *Gather) Begin() int {
+	if len(g.Calls) == maxCalls {
+		g.err = fmt.Errorf("more than %d tool calls", maxCalls)
+		return -1
+	}
+	g.Calls = append(g.Calls, &Call{})
+	return len(g.Calls) - 1
+}
+
+// Args adds a piece of the arguments of the call at a place. Its id and name are
+// told with it: the first piece may be empty.
+func (g *Gather) Args(at int, s []byte) {
+	if g.err != nil {
+		return
+	}
+	c := g.Calls[at]
+	g.grow(len(s))
+	c.Args = append(c.Args, s...)
+	g.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
+}
+
+// Output returns what was gathered. A finish that forgets the calls is mended:
+// several servers say stop and call all the same.
+func (g *Gather) Output(finish message.Finish) *message.Output {
+	out := &message.Output{Text: valid(g.text.String()), Reasoning: valid(g.reasoning.String()), Finish: finish}
+	for i, c := range g.Calls {
+		if c.ID == "" {
+			c.ID = "call_" + strconv.Itoa(i+1)
+		}
+		out.Calls = append(out.Calls, message.CallRequest{ID: c.ID, Tool: valid(c.Tool), Args: valid(string(c.Args)), Metadata: c.Metadata})
+	}
+	if len(out.Calls) > 0 && (finish == message.FinishStop || finish == message.FinishUnknown) {
+		out.Finish = message.FinishToolCalls
+	}
+	return out
+}
+
+// DropCalls takes the calls out of the answer to a request without tools: a server
+// may call a tool that it was not offered.
+func DropCalls(out *message.Output) {
+	out.Calls = nil
+	if out.Finish == message.FinishToolCalls {
+		out.Finish = message.FinishStop
+	}
+}
+
+// Miscounted is the warning about a count that cannot be.
+func Miscounted(name, got string) string {
+	return fmt.Sprintf("the server reported %s: %s; it counts as 0", name, model.Quote([]byte(got)))
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

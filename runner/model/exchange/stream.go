@@ -1,0 +1,219 @@
+package exchange
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/sse"
+)
+
+const (
+	// maxEvent bounds one event. Pieces are small; whole calls are the largest
+	// thing that is ever sent at once.
+	maxEvent = 8 << 20
+	readSize = 32 << 10
+	// afterFinish is how long a server may take to say what it still has to say
+	// when the answer itself is complete: the usage and a last word.
+	afterFinish = 5 * time.Second
+	// afterLast is how long to wait for the end of the body, which lets the
+	// connection be used again.
+	afterLast = 50 * time.Millisecond
+)
+
+// errCut is a stream that ended before the answer did.
+var errCut = errors.New("the stream ended before the answer was complete")
+
+// Answer gathers one answer in a wire format. What it tells goes to the function
+// it was made with.
+//
+// An error of Event or Whole that is a *model.Error is returned as it is; any
+// other says that the bytes are not of this format.
+type Answer interface {
+	// Event adds one event of the stream, with its name and its data.
+	Event(name string, data []byte) error
+	// Whole adds an answer that came in one piece instead of a stream.
+	Whole(data []byte) error
+	// Complete says that the answer itself is there: only counts may be missing.
+	Complete() bool
+	// Over says that nothing more is to be read.
+	Over() bool
+	// Output returns the complete answer.
+	Output() *message.Output
+}
+
+// stream reads the answer to one attempt.
+type stream struct {
+	answer Answer
+	stall  *model.Stall
+	emit   func(message.Delta) error
+	speaks string
+	// stopped is what emit returned.
+	stopped error
+}
+
+func (s *stream) tell(d message.Delta) {
+	if s.stopped == nil {
+		s.stopped = s.emit(d)
+	}
+}
+
+// read reads the whole answer of a 200.
+func (s *stream) read(ctx context.Context, resp *http.Response) error {
+	br := bufio.NewReaderSize(s.stall.Reader(resp.Body), readSize)
+	first, err := firstByte(br)
+	if err != nil {
+		return readError(ctx, err, resp, first == 0)
+	}
+	switch first {
+	case '<':
+		start, _ := br.Peek(min(br.Buffered(), 200))
+		return Garbage("the server answered 200 with a page, not with events: %s", model.Quote(start))
+	case '{', '[':
+		return s.whole(ctx, br, resp)
+	}
+	return s.events(ctx, br)
+}
+
+// firstByte skips space and a byte order mark, and peeks.
+func firstByte(br *bufio.Reader) (byte, error) {
+	for {
+		b, err := br.Peek(1)
+		if err != nil {
+			return 0, err
+		}
+		if !strings.ContainsRune(" \t\r\n\xef\xbb\xbf", rune(b[0])) && b[0] < 0x80 {
+			return b[0], nil
+		}
+		if b[0] >= 0x80 && b[0] != 0xef && b[0] != 0xbb && b[0] != 0xbf {
+			return b[0], nil
+		}
+		if _, err := br.Discard(1); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
+	r := sse.NewReader(br, maxEvent)
+	finished := false
+	for n := 0; ; n++ {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) && n == 0 && r.Junk() != nil {
+			return Garbage("the server answered 200 with something that is no stream of events: %s", model.Quote(r.Junk()))
+		}
+		if err != nil && s.answer.Complete() && !errors.Is(err, sse.ErrTooLong) {
+			// The answer is complete; only the usage or the last word is missing.
+			return nil
+		}
+		if err != nil {
+			return readError(ctx, err, nil, false)
+		}
+		if err := s.event(e); err != nil {
+			return err
+		}
+		if s.answer.Over() {
+			s.drain(br)
+			return nil
+		}
+		if !finished && s.answer.Complete() {
+			finished = true
+			s.stall.Expect(afterFinish)
+		}
+	}
+}
+
+// event adds one event. A piece that was cut is the stream's fault, a whole one
+// that cannot be read is the server's.
+func (s *stream) event(e sse.Event) error {
+	complete := s.answer.Complete()
+	err := s.answer.Event(e.Name, e.Data)
+	failed, known := errors.AsType[*model.Error](err)
+	switch {
+	case s.stopped != nil:
+		return s.stopped
+	case known:
+		return failed
+	case err != nil && e.Cut && complete:
+		return nil
+	case err != nil && e.Cut:
+		return cut(errCut)
+	case err != nil:
+		return Garbage("the server sent an event that is no %s: %w: %s", s.speaks, err, model.Quote(e.Data))
+	}
+	return nil
+}
+
+// whole reads a body that is one JSON value: an answer that was not streamed,
+// or an error under status 200.
+func (s *stream) whole(ctx context.Context, br *bufio.Reader, resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(br, maxEvent+1))
+	if err != nil {
+		return readError(ctx, err, resp, false)
+	}
+	if len(body) > maxEvent {
+		return readError(ctx, sse.ErrTooLong, resp, false)
+	}
+	err = s.answer.Whole(body)
+	failed, known := errors.AsType[*model.Error](err)
+	switch {
+	case s.stopped != nil:
+		return s.stopped
+	case known:
+		return failed
+	case err != nil:
+		return Garbage("the server answered 200 with something that is no %s: %w: %s", s.speaks, err, model.Quote(body))
+	case !s.answer.Complete():
+		return Garbage("the server answered 200 with JSON that holds no answer: %s", model.Quote(body))
+	}
+	return nil
+}
+
+// drain reads what is left of the body, if it comes at once.
+func (s *stream) drain(br *bufio.Reader) {
+	s.stall.Expect(afterLast)
+	_, _ = io.CopyN(io.Discard, br, 64<<10) // the answer is complete whatever this says
+}
+
+func readError(ctx context.Context, err error, resp *http.Response, empty bool) error {
+	if stalled, ok := errors.AsType[*model.Error](context.Cause(ctx)); ok {
+		return stalled
+	}
+	if errors.Is(err, sse.ErrTooLong) {
+		return Garbage("the server sent an event longer than %d bytes", maxEvent)
+	}
+	if errors.Is(err, io.EOF) {
+		// An empty body that was meant to be one is an answer; an empty stream
+		// is a stream that was cut.
+		if empty && resp != nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+			return Garbage("the server answered 200 with an empty body")
+		}
+		err = errCut
+	}
+	return cut(err)
+}
+
+func cut(err error) error {
+	return &model.Error{Kind: model.Retryable, Class: "stream", Err: fmt.Errorf("read the answer: %w", err)}
+}
+
+// protocol is the class of what is no answer of the API.
+const protocol = "protocol"
+
+// Garbage is the error for a server that speaks something else.
+func Garbage(format string, args ...any) error {
+	return &model.Error{
+		Kind: model.Never, Class: protocol, Err: fmt.Errorf(format, args...),
+		Hint: "is spec.baseURL right, and does it speak this API?",
+	}
+}
+
+// Refused is the error for a fault inside an answer that began well.
+func Refused(f model.Fault) error { return model.Status(0, nil, f, time.Time{}) }

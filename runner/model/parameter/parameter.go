@@ -1,0 +1,129 @@
+// Package parameter holds spec.parameters of a Model against what its provider takes, and makes members of a request of them.
+package parameter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/model"
+)
+
+const path = "spec.parameters"
+
+// extra is the one door for members of the request that a table does not name:
+// compatible servers have their own. It is sent as it is.
+const extra = "extra"
+
+// Parameter is one name of spec.parameters.
+type Parameter struct {
+	// Name in the manifest, and Wire on the wire; "" is one that the provider
+	// itself reads from Given.Values.
+	Name, Wire string
+	Check      Check
+	// WithTools parameters may only be sent together with tools.
+	WithTools bool
+}
+
+// Table is what a provider takes.
+type Table struct {
+	Provider string
+	// Parameters sorted by name, which is also the order on the wire.
+	Parameters []Parameter
+	// Aliases are names people bring from elsewhere, in lower case.
+	Aliases map[string]string
+	// Reserved are members of the request that the run itself decides.
+	Reserved []string
+}
+
+// Given is spec.parameters as it was read.
+type Given struct {
+	// Always are the members to send always, WithTools those to send only
+	// together with tools.
+	Always, WithTools Members
+	// Values of the parameters that have no name on the wire.
+	Values   map[string]json.RawMessage
+	Problems []model.Problem
+}
+
+func (g *Given) bad(path, format string, args ...any) {
+	g.Problems = append(g.Problems, model.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// Read reads spec.parameters; nothing given is no problem.
+func (t Table) Read(raw json.RawMessage) Given {
+	g := Given{Values: map[string]json.RawMessage{}}
+	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
+		return g
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil {
+		g.bad(path, "must be an object")
+		return g
+	}
+	for _, p := range t.Parameters {
+		v, ok := given[p.Name]
+		if !ok {
+			continue
+		}
+		delete(given, p.Name)
+		if wrong := p.Check(decode(v)); wrong != "" {
+			g.bad(path+"."+p.Name, "%s, not %s", wrong, model.Quote(v))
+			continue
+		}
+		switch {
+		case p.Wire == "":
+			g.Values[p.Name] = v
+		case p.WithTools:
+			g.WithTools.add(p.Wire, v)
+		default:
+			g.Always.add(p.Wire, v)
+		}
+	}
+	if v, ok := given[extra]; ok {
+		delete(given, extra)
+		t.extra(&g, v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		g.bad(path+"."+name, "%s", t.unknown(name))
+	}
+	return g
+}
+
+func (t Table) extra(g *Given, raw json.RawMessage) {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
+		g.bad(path+"."+extra, "must be an object")
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		known := slices.ContainsFunc(t.Parameters, func(p Parameter) bool { return p.Wire == name })
+		switch {
+		case slices.Contains(t.Reserved, name):
+			g.bad(path+"."+extra+"."+name, "is decided by the run")
+		case known:
+			g.bad(path+"."+extra+"."+name, "has a name of its own in spec.parameters")
+		default:
+			g.Always.add(name, given[name])
+		}
+	}
+}
+
+func (t Table) unknown(name string) string {
+	plain := strings.ToLower(strings.ReplaceAll(name, "_", ""))
+	meant := t.Aliases[strings.ToLower(name)]
+	var names []string
+	for _, p := range t.Parameters {
+		names = append(names, p.Name)
+		if strings.ToLower(p.Name) == plain {
+			meant = p.Name
+		}
+	}
+	if meant != "" {
+		return fmt.Sprintf("%s has no parameter %s; did you mean %s?", t.Provider, name, meant)
+	}
+	return fmt.Sprintf("%s has no parameter %s; it has %s, and extra for members of the request that have no name here", t.Provider, name, strings.Join(names, ", "))
+}

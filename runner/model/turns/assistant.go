@@ -1,0 +1,57 @@
+package turns
+
+import (
+	"encoding/json"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Said is what a message of a model says to the model that reads it.
+type Said struct {
+	// Reasoning is there only where the reader wrote it itself, with its metadata.
+	Reasoning []message.Part
+	Text      string
+	// TextMetadata is the reader's own; nil where another model wrote the text.
+	TextMetadata json.RawMessage
+	Calls        []Call
+}
+
+// Call is a call and its result.
+type Call struct {
+	*message.ToolPart
+	// Metadata is the reader's own.
+	Metadata json.RawMessage
+}
+
+// Assistant returns what a reader may be sent of a model's message: nothing of a
+// void one, what is complete of one that was cut short, and of the reasoning and
+// the metadata only what the reader wrote: those of one provider mean nothing to
+// another, and little to another model.
+func Assistant(m *message.Message, reader message.ModelRef) Said {
+	var s Said
+	if m.Error != "" && m.Error != message.Aborted {
+		return s
+	}
+	aborted := m.Error == message.Aborted
+	own := m.Model != nil && m.Model.Provider == reader.Provider && m.Model.Model == reader.Model
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		metadata := p.Metadata
+		if !own {
+			metadata = nil
+		}
+		switch {
+		case p.Type == message.PartReasoning && own && !p.Ignored && (!aborted || p.End != 0):
+			s.Reasoning = append(s.Reasoning, *p)
+		case p.Type == message.PartText && !p.Ignored && (!aborted || p.End != 0):
+			s.Text += p.Text
+			s.TextMetadata = metadata
+		case p.Type == message.PartTool && p.Tool != nil:
+			// Without a result and not running, the model was still writing it.
+			if !aborted || p.Tool.Result != nil || p.Tool.State == message.StateRunning {
+				s.Calls = append(s.Calls, Call{p.Tool, metadata})
+			}
+		}
+	}
+	return s
+}
