@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -16,21 +15,6 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the request into testdata")
-
-// stored is a conversation as a journal keeps it, with every kind of part and
-// every state of a call.
-func stored(t testing.TB) []*message.Message {
-	t.Helper()
-	b, err := os.ReadFile("testdata/conversation.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var messages []*message.Message
-	if err := json.Unmarshal(b, &messages); err != nil {
-		t.Fatal(err)
-	}
-	return messages
-}
 
 func conversation(t testing.TB) *Conversation {
 	t.Helper()
@@ -58,24 +42,7 @@ func appendAll(t testing.TB, c *Conversation, messages []*message.Message) *Conv
 // The request is the same bytes for ever: caches, cassettes and replays live on it.
 func TestEveryKindOfPartHasOneWireForm(t *testing.T) {
 	const golden = "testdata/request.golden"
-	messages := stored(t)
-	kinds, states, codes := map[message.PartType]bool{}, map[message.ToolState]bool{}, map[message.ErrorCode]bool{}
-	for _, m := range messages {
-		for _, p := range m.Parts {
-			kinds[p.Type] = true
-			if p.Tool != nil {
-				states[p.Tool.State] = true
-				if p.Tool.Result != nil {
-					codes[p.Tool.Result.Code] = true
-				}
-			}
-		}
-	}
-	// Twelve kinds and one of a later version, four states, twelve codes and none.
-	if len(kinds) != 13 || len(states) != 4 || len(codes) != 13 {
-		t.Fatalf("the stored conversation has %d kinds of parts, %d states and %d codes: not all of them", len(kinds), len(states), len(codes))
-	}
-	c := appendAll(t, conversation(t), messages)
+	c := appendAll(t, conversation(t), modeltest.Conversation(t))
 	got := append(append([]byte(nil), c.history...), c.withTool...)
 	if err := modeltest.Chat.Check(got); err != nil {
 		t.Errorf("the real API would refuse the request: %v", err)
@@ -95,7 +62,7 @@ func TestEveryKindOfPartHasOneWireForm(t *testing.T) {
 }
 
 func TestAppendingOneByOneIsResettingWithAll(t *testing.T) {
-	all := stored(t)
+	all := modeltest.Conversation(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		some := slices.Clone(all)
