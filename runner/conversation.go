@@ -16,6 +16,7 @@ import (
 	"agentctl.dev/agentctl/runner/model/openai"
 	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/model/scripted"
+	"agentctl.dev/agentctl/runner/secret"
 )
 
 func refOf(m *v1alpha1.Model) message.ModelRef {
@@ -97,18 +98,23 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 		if spec.API == v1alpha1.APIResponses {
 			return nil, unavailable(m, " with api responses")
 		}
-		cfg := exchange.Config{
-			Name: m.Name, Model: spec.Model, BaseURL: spec.BaseURL,
-			Retry: model.Retry{Attempts: int(spec.Retry.Attempts), MaxDelay: spec.Retry.MaxDelay.Duration},
-		}
-		if !key.IsZero() {
-			cfg.APIKey = func(context.Context) (string, error) { return key.Reveal(), nil }
-		}
-		if spec.Parameters != nil {
-			cfg.Parameters = spec.Parameters.Raw
-		}
-		return openai.New(cfg, p)
+		return openai.New(s.exchange(m, key), p)
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderGemini, v1alpha1.ProviderCassette:
 	}
 	return nil, unavailable(m, "")
+}
+
+// exchange is how a model is reached over the network.
+func (s *session) exchange(m *v1alpha1.Model, key secret.Value) exchange.Config {
+	cfg := exchange.Config{
+		Name: m.Name, Model: m.Spec.Model, BaseURL: m.Spec.BaseURL, Transport: s.transport, Blob: s.journal.GetBlob,
+		Retry: model.Retry{Attempts: int(m.Spec.Retry.Attempts), MaxDelay: m.Spec.Retry.MaxDelay.Duration},
+	}
+	if !key.IsZero() {
+		cfg.APIKey = func(context.Context) (string, error) { return key.Reveal(), nil }
+	}
+	if m.Spec.Parameters != nil {
+		cfg.Parameters = m.Spec.Parameters.Raw
+	}
+	return cfg
 }

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"encoding/json"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/loop"
@@ -22,7 +24,7 @@ func (s *session) limits() loop.Limits {
 // context says when the conversation is shortened.
 func (s *session) context(p message.Prompt) loop.Context {
 	declared := s.Agent.Spec.Context
-	c := loop.Context{Window: price.Window(&s.Model.Spec), PromptBytes: int64(len(p.System))}
+	c := loop.Context{Window: price.Window(&s.Model.Spec), PromptBytes: int64(len(p.System) + len(p.Output))}
 	if declared.CompactAtPercent != nil {
 		c.AtPercent = int(*declared.CompactAtPercent)
 	}
@@ -41,6 +43,14 @@ func (s *session) context(p message.Prompt) loop.Context {
 func (s *session) guard() loop.Guard {
 	g := s.Agent.Spec.LoopGuard
 	return loop.Guard{Identical: int(g.IdenticalCalls), Cycles: int(g.Cycles), Act: string(g.OnDetect)}
+}
+
+// outputSchema is what the final answer must satisfy; nil asks for nothing.
+func (s *session) outputSchema() json.RawMessage {
+	if s.Agent.Spec.Output == nil {
+		return nil
+	}
+	return s.Agent.Spec.Output.Schema.Raw
 }
 
 func (s *session) answer() (loop.Answer, error) {

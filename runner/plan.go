@@ -30,6 +30,7 @@ type plan struct {
 	instructions, prompt string
 	system               string // the system prompt, as the model is sent it
 	inputs               map[string]json.RawMessage
+	attached             []attachment
 	files                workspace.Spec
 	answers              approval.Choice
 	warnings             []string
@@ -80,6 +81,9 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	}
 	if err := p.words(o); err != nil {
 		return nil, &UsageError{Err: err}
+	}
+	if err := p.attach(o.Attach); err != nil {
+		return nil, err
 	}
 	if err := p.place(o); err != nil {
 		return nil, err

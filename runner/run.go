@@ -20,6 +20,8 @@ type RunOptions struct {
 	Agent, Model string
 	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
 	Prompt string
+	// Attach are images and PDF files that go to the model with the prompt.
+	Attach []string
 	// Inputs are data for the agent; they replace single inputs of the Run object.
 	Inputs map[string]string
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
@@ -45,6 +47,9 @@ type session struct {
 	launcher *sandbox.Launcher
 	pool     *tool.Pool
 	files    *workspace.Workspace
+	// transport is the one way to every model: a run keeps one connection to an
+	// endpoint, whoever asks.
+	transport *http.Transport
 
 	// undivided are the repositories in files worked on in place whose config is
 	// their own.
@@ -109,6 +114,7 @@ func (s *session) moveOut() error {
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
 	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking})
+	s.transport = exchange.NewTransport()
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
 }
@@ -139,7 +145,10 @@ func (s *session) open(ctx context.Context, p *plan) error {
 	if err := s.settleIn(p); err != nil {
 		return fmt.Errorf("begin the run: %w", err)
 	}
-	var err error
+	err := s.admitAttached(ctx)
+	if err != nil {
+		return err
+	}
 	s.journal, err = journal.Create(ctx, s.journaling())
 	if err != nil {
 		return fmt.Errorf("begin the journal of run %s: %w", s.id, err)
@@ -163,6 +172,10 @@ func (s *session) begin() error {
 	if err != nil {
 		return fmt.Errorf("write down the inputs: %w", err)
 	}
+	files, err := s.keepAttached()
+	if err != nil {
+		return err
+	}
 	s.system = s.systemPrompt()
 	record, err := s.record()
 	if err != nil {
@@ -175,7 +188,7 @@ func (s *session) begin() error {
 	// A run may wait for hours. Its policies are written down, and judge compiled.
 	s.Policies, s.Sources = nil, nil
 	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
-		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Inputs: inputs, Plan: id,
+		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Files: files, Inputs: inputs, Plan: id,
 		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),
 		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.root(), Strategy: string(s.plan.files.Strategy)},
 		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
@@ -250,11 +263,12 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
-	offered := message.Prompt{System: s.system, Tools: toolbox.Specs(gate.HiddenTools())}
+	offered := message.Prompt{System: s.system, Tools: toolbox.Specs(gate.HiddenTools()), Output: s.outputSchema(), CacheKey: "agentctl-" + s.Agent.Name}
 	conversation, err := s.conversation(keys, offered)
 	if err != nil {
 		return loop.End{}, err
 	}
+	defer s.transport.CloseIdleConnections()
 	defer closing(conversation)()
 	approver, wait, dismiss := s.approver()
 	defer dismiss()

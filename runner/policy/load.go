@@ -62,6 +62,28 @@ func (e *Engine) Load(ctx context.Context, file, text string) (out string, err e
 	return result.Text, nil
 }
 
+// Forbids judges a file that a person hands to the model: only a rule that denies
+// to read it outright is a *RefusedError. Where a rule would ask, the person has
+// answered.
+func (e *Engine) Forbids(ctx context.Context, file string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("judge the file: %v", r)
+		}
+	}()
+	r, err := e.reading(ctx)
+	if err != nil {
+		return err
+	}
+	file = strings.TrimPrefix(file, filepath.Clean(e.context.Workspace.Root)+"/") // as a call would name it
+	for _, p := range e.byAllNames(file, opRead) {
+		if o, more := r.of(ctx, p); more && o.action == v1alpha1.ActionDeny {
+			return &RefusedError{o.rule, o.message}
+		}
+	}
+	return nil
+}
+
 // belongs says that a path is, behind its links, in the repository around the
 // workspace.
 func (w Workspace) belongs(p Path) bool {

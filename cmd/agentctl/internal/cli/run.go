@@ -20,6 +20,7 @@ type runOptions struct {
 	files            []string
 	agent, model     string
 	prompt           string
+	attach           []string
 	inputs           []string
 	workspace        string
 	inPlace          bool
@@ -70,6 +71,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	files(cmd, &o.files)
 	f.StringVar(&o.agent, "agent", "", "`name` of the Agent to run, where there are several")
 	f.StringVarP(&o.prompt, "prompt", "p", "", "first message to the model: a `text`, @FILE, or - for stdin")
+	f.StringArrayVar(&o.attach, "attach", nil, "image or PDF `file` that goes to the model with the prompt; may be repeated")
 	f.StringArrayVar(&o.inputs, "input", nil, "`key=value` the agent reads as ${inputs.key}; may be repeated")
 	f.StringVar(&o.model, "model", "", "`name` of the Model to use instead of the agent's")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the Run's, else the current folder)")
@@ -133,7 +135,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	ro := runner.RunOptions{
-		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Inputs: in,
+		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Attach: o.attach, Inputs: in,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
 	}

@@ -1,0 +1,106 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/policy"
+)
+
+const (
+	// maxAttached bounds the files of one run, together: providers take requests of
+	// about 32 MB, and base64 makes a third more of them.
+	maxAttached = 20 << 20
+	// maxAttachments is more than any model looks at.
+	maxAttachments = 32
+)
+
+// attachable are the files that providers take beside a text.
+var attachable = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}
+
+// attachment is a file that goes to the model with the prompt.
+type attachment struct {
+	message.File
+	content []byte
+}
+
+// attach reads the files that the command line names.
+func (p *plan) attach(paths []string) error {
+	if len(paths) > maxAttachments {
+		return usage("%d files are attached, at most %d", len(paths), maxAttachments)
+	}
+	size := 0
+	for _, path := range paths {
+		a, err := readAttachment(path)
+		if err != nil {
+			return usage("attach %s: %w", path, err)
+		}
+		if size += len(a.content); size > maxAttached {
+			return usage("attach %s: the files are larger than %d MB together", path, maxAttached>>20)
+		}
+		p.attached = append(p.attached, a)
+	}
+	return nil
+}
+
+func readAttachment(path string) (attachment, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return attachment{}, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return attachment{}, errors.Join(err, errors.New("it is no regular file"))
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxAttached+1))
+	if err != nil {
+		return attachment{}, err
+	}
+	mime := http.DetectContentType(content)
+	if !slices.Contains(attachable, mime) {
+		return attachment{}, fmt.Errorf("it is %s; images (PNG, JPEG, GIF, WebP) and PDF can be attached, a text goes into the prompt: -p @FILE", mime)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return attachment{}, err
+	}
+	file := message.File{Mime: mime, Filename: filepath.Base(path), Source: &message.FileSource{Type: "file", Path: abs}}
+	return attachment{file, content}, nil
+}
+
+// admitAttached refuses a file that a rule denies to read: what the model must not
+// see it is not handed either.
+func (s *session) admitAttached(ctx context.Context) error {
+	if len(s.attached) == 0 || len(s.compiled) == 0 {
+		return nil
+	}
+	engine := policy.NewEngine(s.compiled, s.standing())
+	for _, a := range s.attached {
+		if err := engine.Forbids(ctx, a.Source.Path); err != nil {
+			return usage("attach %s: %w", a.Filename, err).hint("see the rule with agentctl auth can-i call read")
+		}
+	}
+	return nil
+}
+
+// keepAttached puts the files into blobs of the run.
+func (s *session) keepAttached() ([]message.File, error) {
+	var files []message.File
+	for _, a := range s.attached {
+		id, err := s.journal.PutBlob(a.content)
+		if err != nil {
+			return nil, fmt.Errorf("keep the attached file %s: %w", a.Filename, err)
+		}
+		a.URL = "blob:" + id
+		files = append(files, a.File)
+	}
+	s.attached = nil // a run may wait for hours
+	return files, nil
+}
