@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,13 @@ type Answer interface {
 	Over() bool
 	// Output returns the complete answer.
 	Output() *message.Output
+}
+
+// Knower is an Answer that passes over events it does not know, and can say
+// whether it has known any: a stream of another API's events is no stream that
+// was cut, and asking again would not help.
+type Knower interface {
+	Known() bool
 }
 
 // stream reads the answer to one attempt.
@@ -104,6 +112,7 @@ func firstByte(br *bufio.Reader) (byte, error) {
 func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 	r := sse.NewReader(br, maxEvent)
 	finished := false
+	var first []byte // of the events, for an error
 	for n := 0; ; n++ {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) && n == 0 && r.Junk() != nil {
@@ -113,8 +122,14 @@ func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 			// The answer is complete; only the usage or the last word is missing.
 			return nil
 		}
+		if k, ok := s.answer.(Knower); ok && errors.Is(err, io.EOF) && n > 0 && !k.Known() {
+			return Garbage("the server sent events that are none of this API: %s", model.Quote(first))
+		}
 		if err != nil {
 			return readError(ctx, err, nil, false)
+		}
+		if n == 0 {
+			first = bytes.Clone(e.Data[:min(len(e.Data), 500)])
 		}
 		if err := s.event(e); err != nil {
 			return err

@@ -94,7 +94,12 @@ func (s suite) talk(t *testing.T, steps ...Step) *talk {
 // patient is a talk with a provider that bears so long a silence.
 func (s suite) patient(t *testing.T, idle time.Duration, steps ...Step) *talk {
 	t.Helper()
-	server, err := Options{Wire: s.wire}.Serve(steps...)
+	return s.connect(t, Options{Wire: s.wire}, idle, steps...)
+}
+
+func (s suite) connect(t *testing.T, o Options, idle time.Duration, steps ...Step) *talk {
+	t.Helper()
+	server, err := o.Serve(steps...)
 	if err != nil {
 		t.Fatal(err)
 	}

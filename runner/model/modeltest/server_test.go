@@ -14,21 +14,23 @@ import (
 	"agentctl.dev/agentctl/runner/model/openai"
 )
 
-// The suite is held against the provider whose wire format the server speaks;
-// the provider's own tests have the rest of it.
-func TestSuite(t *testing.T) {
-	modeltest.Talks(t, modeltest.Chat, func(t testing.TB, s modeltest.Setup) model.Conversation {
-		c, err := openai.New(exchange.Config{
-			Name: "m", Model: "x", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
-			APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
-		}, s.Prompt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	})
+func chat(t testing.TB, s modeltest.Setup) model.Conversation {
+	t.Helper()
+	c, err := openai.New(exchange.Config{
+		Name: "m", Model: "x", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
+		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
+	}, s.Prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
+
+// The suite is held against one provider; the tests of each have the rest of it.
+func TestSuite(t *testing.T) { modeltest.Talks(t, modeltest.Chat, chat) }
+
+func TestForeignServersAreTold(t *testing.T) { modeltest.RunForeign(t, modeltest.Chat, chat) }
 
 const goodRequest = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 

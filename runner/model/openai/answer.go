@@ -25,6 +25,7 @@ type chatAnswer struct {
 	// miscounted tells of counts in usage that cannot be.
 	miscounted []string
 	over       bool
+	known      bool // some event was a chat completion
 
 	cur  jsonpass.Cursor
 	frag fragment
@@ -81,6 +82,9 @@ func (a *chatAnswer) Complete() bool { return a.finish != "" }
 // Over implements exchange.Answer.
 func (a *chatAnswer) Over() bool { return a.over }
 
+// Known implements exchange.Knower.
+func (a *chatAnswer) Known() bool { return a.known }
+
 func (a *chatAnswer) chunk(data []byte) error {
 	c := &a.cur
 	c.Reset(data)
@@ -88,6 +92,7 @@ func (a *chatAnswer) chunk(data []byte) error {
 	c.Object(func(key []byte) {
 		switch string(key) {
 		case "choices":
+			a.known = true
 			c.Array(a.choice)
 		case "usage":
 			a.readUsage()
