@@ -61,6 +61,8 @@ func TestScripts(t *testing.T) {
 			"exits":     exits,
 			"conforms":  conforms,
 			"serve":     serve,
+			"model":     model,
+			"requests":  requests,
 			"interrupt": interrupt,
 			"terminal":  terminal,
 			"closed":    closed,

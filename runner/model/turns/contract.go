@@ -1,0 +1,24 @@
+package turns
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Contract is the system prompt with what the final answer must be, in words: for
+// a model that its provider does not hold to a schema. Without a schema it is the
+// system prompt as it is.
+func Contract(system string, schema json.RawMessage) string {
+	if len(schema) == 0 {
+		return system
+	}
+	var plain bytes.Buffer
+	if json.Compact(&plain, schema) != nil {
+		plain.Reset()
+		plain.Write(schema)
+	}
+	if system != "" {
+		system += "\n\n"
+	}
+	return system + "Your final answer must be one JSON value that satisfies this JSON Schema, and nothing else: no other text, no code fence.\n" + plain.String()
+}
