@@ -175,9 +175,12 @@ func (w anthropic) traits() traits {
 			"pause_turn": message.FinishUnknown, "because": message.FinishUnknown,
 		},
 		unknown: []string{
-			w.event("surprise", object{"index": 5, "delta": "x"}), w.event("ping", object{}), "event: surprise\ndata: {\"type\":\"surprise\"}\n\n",
+			w.event("surprise", object{"index": 5, "delta": "x"}), w.event("ping", object{}), named("surprise", object{"type": "surprise"}),
+			w.event("content_block_start", object{"index": 90, "content_block": object{"type": "surprise_result", "content": 5}}) +
+				w.event("content_block_delta", object{"index": 90, "delta": object{"type": "surprise_delta", "text": "x"}}) +
+				w.event("content_block_stop", object{"index": 90}),
 		},
-		faults: w.faults(),
+		quirks: w.quirks(), faults: w.faults(),
 	}
 }
 

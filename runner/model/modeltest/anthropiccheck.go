@@ -323,8 +323,8 @@ func (c *conversationCheck) assistant(blocks []anthropicBlock, thinks bool) erro
 			if b.CacheControl != nil {
 				return fmt.Errorf("content.%d: cache_control cannot be set for thinking blocks", i)
 			}
-			whole := b.Type == "thinking" && b.Thinking != nil && b.Signature == sign("thinking", *b.Thinking)
-			if !whole && (b.Type != "redacted_thinking" || b.Data != sign("redacted", "")) {
+			whole := b.Type == "thinking" && b.Thinking != nil && genuine(b.Signature, sign("thinking", *b.Thinking))
+			if !whole && (b.Type != "redacted_thinking" || !genuine(b.Data, sign("redacted", ""))) {
 				return fmt.Errorf("content.%d: invalid `signature` in `thinking` block", i)
 			}
 			continue

@@ -48,6 +48,30 @@ func isSchema(raw []byte) bool {
 	return json.Unmarshal(raw, &s) == nil && s.Type == "object"
 }
 
+// isClosed says whether a schema and those inside it name all members there are,
+// and require each: what OpenAI's strict mode takes.
+func isClosed(raw []byte) bool {
+	var s struct {
+		Type       any
+		Properties map[string]json.RawMessage
+		Required   []string
+		Additional *bool `json:"additionalProperties"`
+		Items      json.RawMessage
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return false
+	}
+	if s.Type == "object" && (s.Additional == nil || *s.Additional) {
+		return false
+	}
+	for name, p := range s.Properties {
+		if !slices.Contains(s.Required, name) || !isClosed(p) {
+			return false
+		}
+	}
+	return len(s.Items) == 0 || isClosed(s.Items)
+}
+
 // isText says whether a value of valid JSON is a string.
 func isText(content json.RawMessage) bool { return len(content) > 0 && content[0] == '"' }
 

@@ -162,7 +162,10 @@ func (w gemini) traits() traits {
 			event(object{"candidates": []any{object{"index": 0, "surprise": []any{1}}}}),
 			event(object{"candidates": []any{w.candidate(object{"surprise": object{"x": 1}})}}),
 		},
-		faults: w.faults(),
+		asks: string(encode(googleError(429, "Quota exceeded. Please retry in 2s.", "", []any{
+			object{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"},
+		}))),
+		quirks: w.quirks(), faults: w.faults(),
 	}
 }
 

@@ -11,9 +11,6 @@ import (
 // functionName is what the API takes for a name.
 var functionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
 
-// unsigned are the signatures that stand for a thought which another model had.
-var unsigned = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
-
 type geminiRequest struct {
 	Contents          []geminiContent `json:"contents"`
 	SystemInstruction *geminiContent  `json:"systemInstruction"`
@@ -280,12 +277,12 @@ func (d *geminiData) valid() bool {
 
 func (p *geminiPart) checkSignature(role string) error {
 	s := p.ThoughtSignature
-	if s == "" || slices.Contains(unsigned, s) && p.FunctionCall != nil {
+	if s == "" {
 		return nil
 	}
-	whole := s == sign("text", "") && p.Text != nil
+	whole := genuine(s, sign("text", "")) && p.Text != nil
 	if c := p.FunctionCall; c != nil {
-		whole = s == signCall(c.Name, c.Args)
+		whole = genuine(s, signCall(c.Name, c.Args))
 	}
 	if role != "model" || !whole {
 		return fmt.Errorf("thought signature is not valid")

@@ -53,6 +53,7 @@ func Talks(t *testing.T, wire Wire, open Open) {
 	t.Run("UsageIsCounted", s.usage)
 	t.Run("ReasoningGoesBackToTheSameModelOnly", s.reasoning)
 	t.Run("UnknownEventsAreIgnored", s.unknown)
+	t.Run("ServersThatDiffer", s.quirks)
 	t.Run("HistoryOnlyGrows", s.history)
 	t.Run("ClosingRequestHasNoTools", s.closing)
 	t.Run("AsideLeavesTheConversationAsItIs", s.aside)
@@ -60,6 +61,7 @@ func Talks(t *testing.T, wire Wire, open Open) {
 	t.Run("FaultsEndInTheirReason", s.faults)
 	t.Run("StallIsRetried", s.stall)
 	t.Run("RetryAfterIsWaited", s.retryAfter)
+	t.Run("WaitInTheBodyIsWaited", s.asksInTheBody)
 	t.Run("CancelEndsTheStream", s.cancel)
 	t.Run("EmitErrorEndsTheStream", s.emitError)
 }
@@ -488,12 +490,25 @@ func (s suite) retryAfter(t *testing.T) {
 	}
 	for name, c := range cases {
 		for _, status := range []int{429, 503} {
-			k := s.talk(t, Refuse(status, c.header, "{}"), full.Step())
+			k := s.talk(t, Refuse(status, c.header, s.wire.Fault(status, "later", "")), full.Step())
 			k.wants(t, wantFull())
 			if len(k.waits) != 1 || k.waits[0] < c.low || k.waits[0] > c.high {
 				t.Errorf("%s, %d: waited %v, want %s to %s", name, status, k.waits, c.low, c.high)
 			}
 		}
+	}
+}
+
+// asksInTheBody waits as long as a refusal's own words ask for.
+func (s suite) asksInTheBody(t *testing.T) {
+	asks := s.wire.traits().asks
+	if asks == "" {
+		t.Skip("this API asks in headers only, which RetryAfterIsWaited tests")
+	}
+	k := s.talk(t, Refuse(429, nil, asks), full.Step())
+	k.wants(t, wantFull())
+	if len(k.waits) != 1 || k.waits[0] != 2*time.Second {
+		t.Errorf("waited %v, want 2s", k.waits)
 	}
 }
 

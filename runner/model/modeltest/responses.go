@@ -207,7 +207,7 @@ func (w responses) traits() traits {
 			w.event("response.output_item.added", object{"output_index": 90, "item": object{"id": "x", "type": "surprise", "content": 5}}) +
 				w.event("response.output_item.done", object{"output_index": 90, "item": object{"id": "x", "type": "surprise", "content": 5}}),
 		},
-		faults: w.faults(),
+		quirks: w.quirks(), faults: w.faults(),
 	}
 }
 

@@ -70,13 +70,16 @@ func (responses) Check(body []byte) error {
 		if t.Type != "function" || !callName.MatchString(t.Name) || !isSchema(t.Parameters) {
 			return fmt.Errorf("tools[%d] is no function", i)
 		}
-		if t.Strict == nil || *t.Strict {
-			// Left out it is true, and a schema with an optional member is refused.
-			return fmt.Errorf("tools[%d]: strict is not false", i)
+		// Left out it is true, which a schema with an optional member is not made for.
+		if t.Strict == nil || *t.Strict && !isClosed(t.Parameters) {
+			return fmt.Errorf("tools[%d]: strict has to be false for such a schema", i)
 		}
 	}
 	if t := r.Text; t != nil && t.Format != nil && t.Format.Type == "json_schema" && (!callName.MatchString(t.Format.Name) || !isObject(t.Format.Schema)) {
 		return fmt.Errorf("text.format lacks a name or a schema")
+	}
+	if t := r.Text; t != nil && t.Format != nil && t.Format.Strict != nil && *t.Format.Strict && !isClosed(t.Format.Schema) {
+		return fmt.Errorf("text.format: strict has to be false for such a schema")
 	}
 	if isText(r.Input) {
 		if textOf(r.Input) == "" {
@@ -166,7 +169,7 @@ func checkReasoningItem(raw []byte) error {
 		return fmt.Errorf("summary is missing")
 	case !strings.HasPrefix(r.ID, "rs_"):
 		return fmt.Errorf("id: %q does not begin with rs", r.ID)
-	case r.Encrypted != sign("reasoning", text.String()):
+	case !genuine(r.Encrypted, sign("reasoning", text.String())):
 		return fmt.Errorf("the encrypted content for item %s could not be verified", r.ID)
 	}
 	return nil

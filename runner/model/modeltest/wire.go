@@ -68,6 +68,11 @@ type traits struct {
 	// unknown are events that a later version of the API might send: nobody knows
 	// them, and everybody passes over them.
 	unknown []string
+	// quirks are answers of servers that imitate the API, and of its own odd days.
+	quirks map[string]quirk
+	// asks is the body of a refusal that asks to wait for two seconds, "" when only
+	// headers do.
+	asks string
 	// faults are the ways to fail that only this wire format has, by name.
 	faults map[string]fault
 }
@@ -107,6 +112,12 @@ func named(name string, v any) string { return "event: " + name + "\n" + event(v
 
 // signature is what sign returns, in a stream or in a request.
 var signature = regexp.MustCompile(`c2ln[A-Za-z0-9+/]{40,}=*`)
+
+// genuine says whether a signature stands where it belongs. One of somebody else
+// cannot be verified: a stored conversation has some.
+func genuine(got, want string) bool {
+	return got == want || got != "" && !signature.MatchString(got)
+}
 
 // sign stands for the signature an API puts on what its model thought: Check
 // knows by it that the thought came back as it was sent.
