@@ -67,7 +67,7 @@ func (s *session) summarizer(keys credentials, c *loop.Context) (closer func(), 
 	if err != nil {
 		return nil, fmt.Errorf("agent %q: spec.context.modelRef: %w", s.Agent.Name, err)
 	}
-	c.Summarizer, c.SummarizerRef, c.SummarizerWindow = talk, refOf(m), m.Spec.ContextWindow
+	c.Summarizer, c.SummarizerRef, c.SummarizerWindow = talk, refOf(m), price.Window(&m.Spec)
 	return closing(talk), nil
 }
 
@@ -112,6 +112,7 @@ func (s *session) exchange(m *v1alpha1.Model, key secret.Value) exchange.Config 
 	}
 	if !key.IsZero() {
 		cfg.APIKey = func(context.Context) (string, error) { return key.Reveal(), nil }
+		cfg.KeySource = key.Source()
 	}
 	if m.Spec.Parameters != nil {
 		cfg.Parameters = m.Spec.Parameters.Raw

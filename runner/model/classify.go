@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,9 @@ import (
 
 // maxQuote bounds how much of a server's own words an error repeats.
 const maxQuote = 400
+
+// ProxyLogin is the hint where a proxy wants a login.
+const ProxyLogin = "the proxy wants a login: HTTPS_PROXY (HTTP_PROXY for http:// addresses) takes http://user:password@host:port"
 
 // retryableStatus lists the statuses that may pass. 520 to 523 are a gateway's
 // words for an origin it cannot reach.
@@ -29,6 +33,10 @@ type Fault struct {
 	Message string
 	// Code and Type are the server's own words for what happened.
 	Code, Type string
+	// Detail are further words, for programs.
+	Detail string
+	// Wait is how long the body asks to wait, 0 for nothing.
+	Wait time.Duration
 }
 
 // ParseFault reads the error object of a JSON body in the shapes that
@@ -52,11 +60,12 @@ func ParseFault(body []byte) Fault {
 		}
 		return f
 	}
-	var inner struct{ Message, Code, Type any }
+	var inner struct{ Message, Code, Type, Status any }
 	if json.Unmarshal(outer.Error, &inner) != nil {
 		return Fault{Message: Quote(bytes.Trim(outer.Error, `"`))}
 	}
-	f := Fault{Message: Quote([]byte(word(inner.Message))), Code: word(inner.Code), Type: word(inner.Type)}
+	f := Fault{Message: Quote([]byte(word(inner.Message))), Code: word(inner.Code), Type: cmp.Or(word(inner.Type), word(inner.Status))}
+	f.Detail, f.Wait = details(outer.Error)
 	if f.Message == "" {
 		f.Message = Quote(outer.Error)
 	}
@@ -69,22 +78,30 @@ func Status(status int, header http.Header, f Fault, now time.Time) *Error {
 	e := &Error{Class: "error", Err: fmt.Errorf("the server answered: %s", f.words())}
 	if status != 0 {
 		e.Class = strconv.Itoa(status)
+		if f.Code == e.Class {
+			f.Code = "" // it has been said
+		}
 		e.Err = fmt.Errorf("the server answered %d %s: %s", status, http.StatusText(status), f.words())
 	} else if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 {
 		// Gateways put the status that came too late into the error's code.
 		status = n
 		e.Class = f.Code
+	} else if n := f.status(); n != 0 {
+		status = n
+		e.Class = strconv.Itoa(n)
 	}
 	e.Kind, e.Hint = kindOf(status, header.Get("X-Should-Retry"), f)
 	if wait, ok := RetryAfter(header, now); ok {
 		e.Wait = &wait
+	} else if f.Wait > 0 {
+		e.Wait = &f.Wait
 	}
 	return e
 }
 
 func kindOf(status int, should string, f Fault) (Kind, string) {
 	switch {
-	case status == 401 || status == 403:
+	case status == 401 || status == 403 || f.badKey():
 		return Credential, "check the key that spec.apiKey names, and what it may use"
 	case f.overflow(status):
 		return Overflow, "lower context.compactAtPercent, set contextWindow, or use a model with a larger window"
@@ -105,13 +122,41 @@ func kindOf(status int, should string, f Fault) (Kind, string) {
 	case status >= 500:
 		return Unavailable, ""
 	case status == 407:
-		return Unavailable, "the proxy named by HTTPS_PROXY wants a login"
+		return Unavailable, ProxyLogin
 	case status >= 300 && status < 400:
 		return Never, "the endpoint redirects: give spec.baseURL the address it redirects to"
 	case !slices.Contains(neverStatus, status) && f.busy():
 		return Retryable, ""
 	}
 	return Never, ""
+}
+
+// status is the status that goes with a type of the messages API, which comes
+// without one in the middle of a stream; 0 of any other type. The words of
+// OpenAI that sound alike stand for less: they say what may be wrong, not whether
+// it passes.
+func (f Fault) status() int {
+	switch f.Type {
+	case "api_error":
+		return http.StatusInternalServerError
+	case "overloaded_error":
+		return 529
+	case "rate_limit_error":
+		return http.StatusTooManyRequests
+	case "timeout_error":
+		return http.StatusGatewayTimeout
+	case "authentication_error":
+		return http.StatusUnauthorized
+	case "permission_error":
+		return http.StatusForbidden
+	case "not_found_error":
+		return http.StatusNotFound
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "billing_error":
+		return http.StatusPaymentRequired
+	}
+	return 0
 }
 
 func (f Fault) words() string {
@@ -135,15 +180,16 @@ func (f Fault) overflow(status int) bool {
 		return true
 	}
 	return (status == 400 || status == 422 || status == 0) &&
-		f.any("context_length_exceeded", "maximum context length", "prompt is too long", "exceeds the available context size", "exceeds the context window")
+		f.any("context_length_exceeded", "maximum context length", "prompt is too long", "exceeds the available context size", "exceeds the context window", "exceed context limit",
+			"exceeds the maximum number of tokens", "request payload size exceeds")
 }
 
 func (f Fault) filtered() bool {
-	return f.Code == "content_filter" || f.Code == "content_policy_violation"
+	return f.Code == "content_filter" || f.Code == "content_policy_violation" || f.any("blocked by content filtering policy")
 }
 
 func (f Fault) quota(status int) bool {
-	return status == 402 || f.any("insufficient_quota", "billing_hard_limit_reached", "insufficient balance", "credit balance is too low")
+	return status == 402 || f.perDay() || f.any("insufficient_quota", "billing_hard_limit_reached", "insufficient balance", "credit balance is too low")
 }
 
 func (f Fault) busy() bool {

@@ -12,6 +12,10 @@ import (
 // Network classifies an error of the transport: no answer came at all.
 func Network(err error) *Error {
 	e := &Error{Kind: Retryable, Class: "connection", Err: fmt.Errorf("reach the server: %w", err), Hint: "is the server running, and is spec.baseURL right?"}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
+		e.Class, e.Hint = "proxy", "the proxy of HTTPS_PROXY or HTTP_PROXY cannot be reached"
+		return e
+	}
 	if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		e.Kind, e.Class = Unavailable, "certificate"
 		e.Hint = "the server's certificate is not trusted: name the CA's file in SSL_CERT_FILE"

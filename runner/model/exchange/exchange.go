@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ type Config struct {
 	BaseURL string
 	// APIKey is asked for the key before the first request; nil sends none.
 	APIKey func(ctx context.Context) (string, error)
+	// KeySource says where the key was found, for the error when it is refused:
+	// "environment variable X".
+	KeySource string
 	// Parameters is spec.parameters; each provider checks its own.
 	Parameters json.RawMessage
 	// Retry is the layer around every request.
@@ -123,7 +127,29 @@ func NewTransport() *http.Transport {
 		DisableCompression:     true,
 		WriteBufferSize:        1 << 10, // for the head of a request; its body is handed over as it is
 		MaxResponseHeaderBytes: 256 << 10,
+		OnProxyConnectResponse: throughProxy,
 	}
+}
+
+// throughProxy judges what a proxy answered that was asked for the way to a
+// server. Its refusal says nothing about the key of the model.
+func throughProxy(_ context.Context, _ *url.URL, asked *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	e := &model.Error{
+		Kind: model.Unavailable, Class: strconv.Itoa(resp.StatusCode),
+		Err: fmt.Errorf("the proxy answered %d %s when asked for %s", resp.StatusCode, http.StatusText(resp.StatusCode), asked.URL.Host),
+	}
+	switch {
+	case resp.StatusCode == http.StatusProxyAuthRequired:
+		e.Hint = model.ProxyLogin
+	case resp.StatusCode >= 500:
+		e.Kind, e.Hint = model.Retryable, "the proxy of HTTPS_PROXY does not reach the server; NO_PROXY names hosts that are asked directly"
+	default:
+		e.Hint = "the proxy of HTTPS_PROXY does not let requests to this host through"
+	}
+	return e
 }
 
 // Client returns the client to send with: it follows no redirect.
@@ -195,7 +221,7 @@ func (x *Exchange) credential(ctx context.Context) error {
 		return err
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return reason.New(reason.CredentialRejected, "the key holds a space, a line break or another character that no key has").
+		return reason.New(reason.CredentialRejected, "%sthe key holds a space, a line break or another character that no key has", x.keyField()).
 			WithHint("check the value behind spec.apiKey")
 	}
 	x.key, x.asked = key, true
@@ -273,5 +299,17 @@ func (x *Exchange) explain(e *model.Error) *model.Error {
 	if x.key != "" && strings.Contains(e.Error(), x.key) {
 		told.Err = errors.New(strings.ReplaceAll(e.Error(), x.key, "***"))
 	}
+	if e.Kind == model.Credential {
+		told.Err = fmt.Errorf("%s%w", x.keyField(), told.Err)
+	}
 	return &told
+}
+
+// keyField names the field of the key and where its value was found, for the
+// beginning of an error.
+func (x *Exchange) keyField() string {
+	if x.cfg.APIKey == nil || x.cfg.KeySource == "" {
+		return ""
+	}
+	return "spec.apiKey (" + x.cfg.KeySource + "): "
 }
