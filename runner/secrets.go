@@ -38,7 +38,7 @@ func (c credentials) of(m *v1alpha1.Model) (secret.Value, error) {
 // here on nothing that is written, shown or sent holds their values. Only the
 // agent's own model must have its key: that of another counts when it is asked.
 func (s *session) secrets(ctx context.Context) (credentials, error) {
-	r := secret.Resolver{Exec: s.execute}
+	r := secret.Resolver{Exec: s.execute, Stored: storedKey(s.opts.State)}
 	keys := credentials{}
 	var values []secret.Value
 	for i, m := range s.everyModel() {
@@ -73,7 +73,7 @@ func (s *session) secrets(ctx context.Context) (credentials, error) {
 			env[d.Name] = append(env[d.Name], v.Name+"="+text)
 		}
 	}
-	s.redactor.Store(secret.NewRedactor(values...))
+	s.redactor.Store(secret.NewRedactor(append(values, proxyPasswords()...)...))
 	s.pool.Dir, s.pool.Env = s.root(), env
 	return keys, nil
 }

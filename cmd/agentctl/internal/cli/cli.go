@@ -83,7 +83,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 	)
 	root.AddCommand(
 		a.runCmd(), a.resumeCmd(), a.getCmd(), a.approveCmd(), a.denyCmd(), a.diffCmd(), a.applyChangesCmd(),
-		a.validateCmd(), a.policyCmd(), a.authCmd(), a.pluginCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),
+		a.validateCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),
 		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(),
 	)
 	return root

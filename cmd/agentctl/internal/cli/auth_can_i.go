@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type canIOptions struct {
+	app              *app
+	files            []string
+	agent, workspace string
+	args             string
+	output           choice
+}
+
+func (a *app) canICmd() *cobra.Command {
+	o := &canIOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	cmd := &cobra.Command{
+		Use:   "can-i call TOOL",
+		Short: "Say whether a call would be allowed, by which rule, and what would have to change",
+		Long: `Say whether a call would be allowed, by which rule, and what would have to change.
+
+The call is judged as a run of the agent would judge its first one. Nothing is
+run, asked or written.
+
+Exit code 0: allowed. 3: denied, asked about, or changed by a redaction. 2: the
+command line, the arguments or a manifest is wrong.`,
+		Example: `  agentctl auth can-i call bash -f manifests --agent reviewer --args '{"command": "git push"}'
+  agentctl auth can-i call read -f . --args '{"path": ".env"}' -o json
+  agentctl auth can-i call write -f . --args @call.json`,
+		Args: callArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.runCanI(cmd.Context(), args[1]) },
+	}
+	cmd.Flags().StringArrayVarP(&o.files, "file", "f", nil, "manifests: a `file`, a folder, or - for stdin; may be repeated (default the current folder)")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent, where the manifests hold several")
+	cmd.Flags().StringVar(&o.workspace, "workspace", "", "`folder` whose files the call would see (default that of the manifests, else the current folder)")
+	cmd.Flags().StringVar(&o.args, "args", "{}", "arguments of the call: a JSON `object`, or @FILE")
+	output(cmd, &o.output, "format: an answer, or one object")
+	return cmd
+}
+
+func callArgs(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0 && args[0] != "call":
+		return usagef("%q is nothing an agent can do: write can-i call TOOL", args[0])
+	case len(args) < 2:
+		return usagef("the tool is missing: write can-i call TOOL")
+	case len(args) > 2:
+		return usagef("unexpected argument %q after the tool", args[2])
+	}
+	return nil
+}
+
+// maxCallArgs bounds the arguments that are read from a file.
+const maxCallArgs = 1 << 20
+
+func (o *canIOptions) runCanI(ctx context.Context, tool string) error {
+	args, err := callArguments(o.args)
+	if err != nil {
+		return err
+	}
+	if len(o.files) == 0 {
+		o.files = []string{"."}
+	}
+	if err := needFiles(o.files); err != nil {
+		return err
+	}
+	a, err := runner.CanI(ctx, runner.AccessOptions{
+		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Workspace: o.workspace, Tool: tool, Args: args,
+	})
+	if err != nil {
+		return err
+	}
+	if o.output.value == display.FormatJSON {
+		err = display.WriteObject(o.app.stdout(), a)
+	} else {
+		err = shownAccess(a).Write(o.app.stdout())
+	}
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	if a.Decision != message.Allow {
+		return exit(reason.ExitRefused)
+	}
+	return nil
+}
+
+func callArguments(value string) (json.RawMessage, error) {
+	name, file := strings.CutPrefix(value, "@")
+	if !file {
+		return json.RawMessage(value), nil
+	}
+	f, err := os.Open(name) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, usagef("read the arguments: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxCallArgs+1))
+	if err != nil {
+		return nil, usagef("read the arguments: %w", err)
+	}
+	if len(b) > maxCallArgs {
+		return nil, usagef("the arguments in %s are longer than %d bytes", name, maxCallArgs)
+	}
+	return b, nil
+}
+
+func shownAccess(a *runner.Access) display.Access {
+	s := display.Access{Decision: a.Decision, Rule: named(a.Policy, a.Rule), Place: placeOf(a.File, a.Line), Reason: a.Reason, Warnings: a.Warnings}
+	for _, c := range a.Change {
+		s.Change = append(s.Change, c.Text)
+	}
+	return s
+}

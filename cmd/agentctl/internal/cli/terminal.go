@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// longestLine is what a terminal takes as a line; it cuts a longer one without a
+// word.
+const longestLine = 4095
+
+// hidden reads a line from a terminal that does not show it. Ask is called when
+// nothing is shown any more: somebody may type at once. However it ends, the
+// terminal is as it was, and what was pasted behind the line is no command for
+// the shell.
+func hidden(ctx context.Context, fd int, ask func()) ([]byte, error) {
+	before, err := unix.IoctlGetTermios(fd, terminalGet)
+	if err != nil {
+		return nil, usagef("read the value from the terminal: %w", err)
+	}
+	ctx, signals := watch(ctx, func(int) {})
+	defer signals.stop()
+	quiet := *before
+	quiet.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(fd, terminalSet, &quiet); err != nil {
+		return nil, usagef("read the value from the terminal: %w", err)
+	}
+	defer func() { _ = unix.IoctlSetTermios(fd, terminalSetDrop, before) }() // there is nobody else to tell
+	ask()
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1)
+	// Nobody can end a read of a terminal: after a signal it ends with the program.
+	go func() {
+		b, err := term.ReadPassword(fd)
+		read <- line{b, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case l := <-read:
+		switch {
+		case errors.Is(l.err, io.EOF):
+			return nil, usagef("no value was typed")
+		case l.err != nil:
+			return nil, usagef("read the value from the terminal: %w", l.err)
+		case len(l.text) >= longestLine:
+			return nil, usagef("a terminal cuts a line of this length: pipe the value into stdin")
+		}
+		return l.text, nil
+	}
+}

@@ -1,0 +1,152 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/runner/keystore"
+	"agentctl.dev/agentctl/runner/model/price"
+)
+
+// MaxKey bounds the value of a key.
+const MaxKey = keystore.MaxSize
+
+// The places in which the key of a name can be.
+const (
+	KeyStored      = "stored"
+	KeyEnvironment = "environment"
+	// KeyBoth means that the environment wins.
+	KeyBoth = "both"
+)
+
+// Key is what is told of a key: never its value.
+type Key struct {
+	// Name is that of an environment variable; valueFrom.env takes it.
+	Name string `json:"name"`
+	// Source is where its value is: stored, environment or both.
+	Source string `json:"source"`
+	// Set is when it was stored; nil where it was not.
+	Set *time.Time `json:"set"`
+	// Problem is why the stored value cannot be used, or "".
+	Problem string `json:"problem"`
+}
+
+// CheckKeyName says what is wrong with the name of a key, without repeating it.
+func CheckKeyName(name string) error {
+	if err := keystore.CheckName(name); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// SetKey stores the value that a name has where the environment does not set it.
+// One final line break of the value is no part of it.
+func SetKey(state, name string, value []byte) error {
+	if err := CheckKeyName(name); err != nil {
+		return err
+	}
+	if _, err := keystore.Clean(value); err != nil {
+		return usage("%s: %w", name, err)
+	}
+	return explained(keyStore(state).Set(name, string(value)))
+}
+
+// Keys lists the names that have a stored value, and those in which providers'
+// keys are kept and that the environment sets.
+func Keys(state string) ([]Key, error) {
+	stored, err := keyStore(state).List()
+	if err != nil {
+		return nil, explained(err)
+	}
+	keys := []Key{}
+	for _, e := range stored {
+		k := Key{Name: e.Name, Source: KeyStored, Set: &e.Set}
+		if _, set := os.LookupEnv(e.Name); set {
+			k.Source = KeyBoth
+		}
+		if e.Problem != nil {
+			k.Problem = withHint(e.Problem)
+		}
+		keys = append(keys, k)
+	}
+	for _, p := range price.Providers() {
+		_, set := os.LookupEnv(p.KeyVariable)
+		if set && !slices.ContainsFunc(keys, func(k Key) bool { return k.Name == p.KeyVariable }) {
+			keys = append(keys, Key{Name: p.KeyVariable, Source: KeyEnvironment})
+		}
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
+	return keys, nil
+}
+
+// RemoveKey forgets the stored value of a name.
+func RemoveKey(state, name string) error {
+	if err := CheckKeyName(name); err != nil {
+		return err
+	}
+	store := keyStore(state)
+	err := store.Remove(name)
+	if !errors.Is(err, keystore.ErrNotStored) {
+		return explained(err)
+	}
+	missing := usage("there is no stored value of %s", name)
+	if _, set := os.LookupEnv(name); set {
+		return missing.hint("the environment sets it: unset " + name)
+	}
+	if near := spell.Nearest(name, StoredKeys(state)); near != "" {
+		return missing.hint("did you mean " + near + "?")
+	}
+	return missing.hint("see agentctl auth list")
+}
+
+// StoredKeys are the names that have a stored value; none where that cannot be
+// told.
+func StoredKeys(state string) []string {
+	stored, _ := keyStore(state).List() // who asks shows what there is
+	var names []string
+	for _, e := range stored {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func keyStore(state string) keystore.Store {
+	return keystore.Store{Dir: filepath.Join(state, "credentials")}
+}
+
+// storedKey answers for the environment where it does not set a name.
+func storedKey(state string) func(name string) (string, bool, error) {
+	return func(name string) (string, bool, error) {
+		if keystore.CheckName(name) != nil {
+			return "", false, nil // no value of it can have been stored
+		}
+		value, found, err := keyStore(state).Get(name)
+		return value, found, explained(err)
+	}
+}
+
+// explained gives an error of the store the reason and the hint that it is shown
+// with.
+func explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	told := reason.New(reason.CredentialMissing, "%w", err)
+	if p, ok := errors.AsType[*keystore.Error](err); ok && p.Hint != "" {
+		return told.WithHint("%s", p.Hint)
+	}
+	return told
+}
+
+func withHint(err error) string {
+	if p, ok := errors.AsType[*keystore.Error](err); ok && p.Hint != "" {
+		return p.Error() + ": " + p.Hint
+	}
+	return err.Error()
+}

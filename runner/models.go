@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/model/price"
+)
+
+// KnownModel is what the snapshot says of a model. What is not known is empty or
+// nil; it is not zero.
+type KnownModel struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	// ContextWindow, MaxInput and MaxOutput in tokens. MaxInput is given where it is
+	// less than the window.
+	ContextWindow *int64 `json:"contextWindow"`
+	MaxInput      *int64 `json:"maxInput"`
+	MaxOutput     *int64 `json:"maxOutput"`
+	// Pricing in US dollars per million tokens, with the names of spec.pricing.
+	Pricing v1alpha1.Pricing `json:"pricing"`
+	// Long is what requests cost that have more input than that; nil where all cost
+	// the same.
+	Long *LongPricing `json:"longPricing"`
+	// Capabilities are some of tools, images, pdf, reasoning, structuredOutput.
+	Capabilities []string `json:"capabilities"`
+	// AsOf is a day on which all of it held, Source where it is published.
+	AsOf   string `json:"asOf"`
+	Source string `json:"source"`
+}
+
+// LongPricing is what long requests cost.
+type LongPricing struct {
+	// AboveTokens of input, the cache's included.
+	AboveTokens int64 `json:"aboveTokens"`
+	v1alpha1.Pricing
+}
+
+// KnownProvider is who sells models.
+type KnownProvider struct {
+	Name        string `json:"name"`
+	BaseURL     string `json:"baseURL"`
+	KeyVariable string `json:"keyVariable"`
+}
+
+// KnownProviders are the providers of the snapshot.
+func KnownProviders() []KnownProvider {
+	var all []KnownProvider
+	for _, p := range price.Providers() {
+		all = append(all, KnownProvider{string(p.Name), p.BaseURL, p.KeyVariable})
+	}
+	return all
+}
+
+// KnownModels returns what the embedded snapshot says: all of it, or of the
+// providers and models that are named. A model is named by its id, with or
+// without the provider and a slash before it.
+func KnownModels(names ...string) ([]KnownModel, error) {
+	all := price.All()
+	if err := knownNames(all, names); err != nil {
+		return nil, err
+	}
+	models := []KnownModel{}
+	for i := range all {
+		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return named(&all[i], n) }) {
+			models = append(models, knownModel(&all[i]))
+		}
+	}
+	return models, nil
+}
+
+func named(e *price.Entry, name string) bool {
+	provider := string(e.Provider)
+	if name == provider || name == e.Model || name == provider+"/"+e.Model {
+		return true
+	}
+	// An id with a date behind it is one of the model's snapshots.
+	found, ok := price.Listed(&v1alpha1.ModelSpec{Provider: e.Provider, Model: strings.TrimPrefix(name, provider+"/")})
+	return ok && found.Model == e.Model
+}
+
+// knownNames refuses a name of nothing.
+func knownNames(all []price.Entry, names []string) error {
+	for _, n := range names {
+		if slices.ContainsFunc(all, func(e price.Entry) bool { return named(&e, n) }) {
+			continue
+		}
+		var known []string
+		for _, p := range price.Providers() {
+			known = append(known, string(p.Name))
+		}
+		for _, e := range all {
+			known = append(known, e.Model, string(e.Provider)+"/"+e.Model)
+		}
+		err := usage("nothing is known of %q", n)
+		if near := spell.Nearest(n, known); near != "" {
+			return err.hint("did you mean " + near + "?")
+		}
+		return err.hint(fmt.Sprintf("a model that is not listed can be used all the same: its Model declares spec.pricing and spec.contextWindow; the list itself: agentctl models %s", strings.Join(known[:len(price.Providers())], " ")))
+	}
+	return nil
+}
+
+func knownModel(e *price.Entry) KnownModel {
+	m := KnownModel{
+		Provider: string(e.Provider), Model: e.Model, Pricing: e.Price.Pricing, Capabilities: append([]string{}, e.Capabilities...),
+		ContextWindow: known(e.ContextWindow), MaxInput: known(e.MaxInput), MaxOutput: known(e.MaxOutput), AsOf: e.AsOf, Source: e.Source,
+	}
+	if e.Price.LongAbove > 0 {
+		m.Long = &LongPricing{e.Price.LongAbove, e.Price.Long}
+	}
+	return m
+}
+
+func known(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
