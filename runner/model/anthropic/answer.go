@@ -1,0 +1,306 @@
+package anthropic
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// Bounds of what is kept of an answer and is neither text nor a call.
+const (
+	maxKept   = 8 << 20
+	maxBlocks = 10_000
+)
+
+// kind of a block.
+type kind int
+
+const (
+	otherBlock kind = iota // of the API's own tools, or of a later version
+	textBlock
+	thinkingBlock
+	redactedBlock
+	callBlock
+)
+
+// block is one of the pieces an answer is made of.
+type block struct {
+	kind kind
+	// index is the place that the server gave it.
+	index int64
+	// size of its text.
+	size int
+	// kept is a signature, or a thought that only the API can read.
+	kept []byte
+	// call is its place among the calls, input what a server says of the arguments
+	// at once.
+	call  int
+	input []byte
+	ended bool
+}
+
+// answer gathers an answer of the messages API.
+type answer struct {
+	*exchange.Gather
+	blocks []block
+	// torn says that two thoughts came through each other: nobody knows any more
+	// which text was signed by which.
+	torn bool
+	kept int
+	stop string
+	over bool
+
+	counts  counts
+	counted bool // the server said how many tokens the answer took
+	// miscounted tells of counts that cannot be.
+	miscounted []string
+
+	cur   jsonpass.Cursor
+	piece piece
+}
+
+// counts are tokens as the API counts them.
+type counts struct{ input, read, written, output, thought int64 }
+
+func newAnswer(tell func(message.Delta)) exchange.Answer {
+	return &answer{Gather: exchange.NewGather(tell)}
+}
+
+// Complete implements exchange.Answer.
+func (a *answer) Complete() bool { return a.stop != "" }
+
+// Over implements exchange.Answer.
+func (a *answer) Over() bool { return a.over }
+
+// begin begins the block that was read. The calls of a message that is whole have
+// their arguments with them.
+func (a *answer) begin() error {
+	p := &a.piece
+	if len(a.blocks) == maxBlocks {
+		return fmt.Errorf("more than %d blocks", maxBlocks)
+	}
+	b := block{kind: kindOf(p.kind), index: p.index}
+	switch b.kind {
+	case callBlock:
+		if b.call = a.Begin(); b.call < 0 {
+			return a.Err()
+		}
+		c := a.Calls[b.call]
+		c.ID, c.Tool = string(p.id), string(p.name)
+		b.input = slices.Clone(p.input)
+		a.Args(b.call, nil)
+	case redactedBlock, thinkingBlock:
+		b.kept = slices.Clone(p.kept)
+		a.kept += len(b.kept)
+	case textBlock, otherBlock:
+	}
+	a.blocks = append(a.blocks, b)
+	return a.say(len(a.blocks) - 1)
+}
+
+func kindOf(name []byte) kind {
+	switch string(name) {
+	case "text":
+		return textBlock
+	case "thinking":
+		return thinkingBlock
+	case "redacted_thinking":
+		return redactedBlock
+	case "tool_use":
+		return callBlock
+	}
+	return otherBlock
+}
+
+// at returns the newest block at a place: a server that gives all the same one
+// sends them one after the other.
+func (a *answer) at(index int64) int {
+	for i := len(a.blocks) - 1; i >= 0; i-- {
+		if a.blocks[i].index == index {
+			return i
+		}
+	}
+	return -1
+}
+
+// delta adds the piece that was read to its block.
+func (a *answer) delta() error {
+	p := &a.piece
+	at := a.at(p.index)
+	if at < 0 {
+		return fmt.Errorf("a piece of block %d, which has not begun", p.index)
+	}
+	b := &a.blocks[at]
+	want := otherBlock
+	switch string(p.kind) {
+	case "text_delta":
+		want = textBlock
+	case "thinking_delta", "signature_delta":
+		want = thinkingBlock
+	case "input_json_delta":
+		want = callBlock
+	}
+	if want == otherBlock || b.kind == otherBlock {
+		return nil
+	}
+	if b.kind != want {
+		return fmt.Errorf("a %s in block %d, which is of another type", p.kind, p.index)
+	}
+	if want == callBlock {
+		a.Args(b.call, p.args)
+		return nil
+	}
+	b.kept = append(b.kept, p.kept...)
+	a.kept += len(p.kept)
+	return a.say(at)
+}
+
+// say tells the text of the piece that was read.
+func (a *answer) say(at int) error {
+	b, text := &a.blocks[at], a.piece.text
+	switch b.kind {
+	case textBlock:
+		a.Text(text)
+	case thinkingBlock:
+		later := func(other block) bool { return other.kind == thinkingBlock && other.size > 0 }
+		a.torn = a.torn || len(text) > 0 && slices.ContainsFunc(a.blocks[at+1:], later)
+		a.Reasoning(text)
+	case redactedBlock, callBlock, otherBlock:
+		return a.bounded()
+	}
+	b.size += len(text)
+	return a.bounded()
+}
+
+func (a *answer) bounded() error {
+	if a.kept > maxKept {
+		return fmt.Errorf("more than %d bytes of signatures", maxKept)
+	}
+	return nil
+}
+
+// end ends a block. A call without arguments has what the block began with.
+func (a *answer) end(at int) {
+	if at < 0 || a.blocks[at].ended {
+		return
+	}
+	b := &a.blocks[at]
+	b.ended = true
+	if b.kind != callBlock || len(a.Calls[b.call].Args) > 0 {
+		return
+	}
+	if len(b.input) == 0 {
+		b.input = []byte("{}")
+	}
+	a.Args(b.call, b.input)
+}
+
+// finish takes the word for the end of the answer. The first one holds.
+func (a *answer) finish(word string) {
+	if word == "" || a.stop != "" {
+		return
+	}
+	a.stop = word
+	for i := range a.blocks {
+		a.end(i)
+	}
+}
+
+// Output returns the complete answer.
+func (a *answer) Output() *message.Output {
+	out := a.Gather.Output(finishOf(a.stop))
+	n := a.counts
+	out.Usage = message.Usage{Input: n.input, Output: n.output, Reasoning: min(n.thought, n.output), CacheRead: n.read, CacheWrite: n.written}
+	out.Uncounted, out.Warnings = !a.counted, a.miscounted
+	if !a.torn {
+		out.ReasoningMetadata = note(a.blocks)
+	}
+	return out
+}
+
+// finishOf maps the word for the end. A turn is paused in the middle of the API's
+// own tools only, which no request asks for.
+func finishOf(word string) message.Finish {
+	switch word {
+	case "end_turn", "stop_sequence":
+		return message.FinishStop
+	case "tool_use":
+		return message.FinishToolCalls
+	case "max_tokens", "model_context_window_exceeded":
+		return message.FinishLength
+	case "refusal":
+		return message.FinishContentFilter
+	}
+	return message.FinishUnknown
+}
+
+// Event adds one event.
+func (a *answer) Event(name string, data []byte) error {
+	if string(bytes.TrimSpace(data)) == "[DONE]" { // the end of another API, which some add
+		if a.stop == "" {
+			return exchange.Garbage("the server ended the stream without an answer")
+		}
+		a.over = true
+		return nil
+	}
+	kind, err := a.read(name, data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.apply(kind, data), a.Err())
+}
+
+func (a *answer) apply(kind string, data []byte) error {
+	switch kind {
+	case blockStart:
+		return a.begin()
+	case blockDelta:
+		return a.delta()
+	case blockStop:
+		a.end(a.at(a.piece.index))
+	case messageDelta:
+		a.finish(string(a.piece.stop))
+	case messageStop:
+		if a.TextSize() > 0 || len(a.Calls) > 0 {
+			a.finish("end_turn") // where nothing else was said
+		}
+		a.over = a.stop != ""
+	case fault:
+		return exchange.Refused(model.ParseFault(data))
+	}
+	return nil
+}
+
+// Whole adds an answer that was not streamed.
+func (a *answer) Whole(data []byte) error {
+	c := &a.cur
+	c.Reset(data)
+	kind, refused := "", false
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "type":
+			kind = string(c.Text())
+		case "error":
+			refused = string(c.Raw()) != "null" || refused
+		default:
+			c.Skip()
+		}
+	})
+	c.End()
+	if c.Err() != nil {
+		return c.Err()
+	}
+	if refused || kind == fault {
+		return exchange.Refused(model.ParseFault(data))
+	}
+	if kind != "message" {
+		return nil
+	}
+	return a.message(data)
+}

@@ -1,0 +1,165 @@
+// Package anthropic speaks the messages API, streamed, to Anthropic and to the servers that imitate it; it is the only user of anthropic-sdk-go.
+//
+// The SDK is the transport. Its typed requests would encode the whole history
+// in every turn: so the history is kept encoded and only grows, and the answer
+// is read in one pass.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// provider is Anthropic itself; compatible servers are reached with a baseURL.
+var provider = exchange.Provider{
+	Name: "anthropic", BaseURL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY",
+	Wants: "provider anthropic wants baseURL: https://host, without a version",
+}
+
+// Conversation is a model.Conversation over the messages API.
+type Conversation struct {
+	*exchange.Exchange
+	cfg    exchange.Config
+	client anthropic.Client
+	given  settings
+
+	// prefix is the request up to its first message, history is that and the
+	// messages; with one of the two ends it is a whole request.
+	prefix   []byte
+	history  history
+	withTool []byte
+	noTool   []byte
+	native   bool
+}
+
+// New prepares a conversation; it sends nothing. The prompt is encoded here,
+// once.
+func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
+	x, err := exchange.New(cfg, provider)
+	if err != nil {
+		return nil, err
+	}
+	given, problems := read(cfg.Parameters)
+	if len(problems) > 0 {
+		return nil, reason.New(reason.ModelError, "model %q: %s", cfg.Name, problems[0])
+	}
+	c := &Conversation{Exchange: x, cfg: cfg, given: given}
+	if err := c.layout(prompt); err != nil {
+		return nil, err
+	}
+	// A Client literal instead of NewClient: that one reads ANTHROPIC_* variables
+	// and profiles, and a key or an address that no manifest names must never be
+	// used.
+	c.client = anthropic.Client{Options: []option.RequestOption{
+		option.WithBaseURL(x.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(x.Client()), option.WithoutOpenTelemetry(),
+	}}
+	return c, nil
+}
+
+// NativeOutput says whether the provider itself holds the answer to the schema of
+// the prompt. Otherwise the model has to be told of it in words.
+func (c *Conversation) NativeOutput() bool { return c.native }
+
+// layout writes the request around its messages. The tools are declared in every
+// request: the API refuses calls in the history without them.
+func (c *Conversation) layout(prompt message.Prompt) error {
+	var format json.RawMessage
+	if len(prompt.Output) > 0 && c.given.formats(c.cfg.Model, c.Official()) {
+		format, c.native = strict(prompt.Output)
+	}
+	b := c.given.begin(c.cfg.Model, 0, format)
+	b, err := c.appendTools(b, prompt.Tools)
+	if err != nil {
+		return err
+	}
+	c.prefix = appendMessages(b, prompt.System, cached)
+	c.history = history{b: c.prefix}
+	c.noTool, c.withTool = []byte("]}"), []byte("]}")
+	if len(prompt.Tools) > 0 {
+		c.noTool = []byte(`],"tool_choice":{"type":"none"}}`)
+		if c.given.oneCall {
+			c.withTool = []byte(`],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`)
+		}
+	}
+	return nil
+}
+
+// appendMessages adds the system prompt and opens the list of messages. What is
+// blank is left out: the API refuses it.
+func appendMessages(b []byte, system, mark string) []byte {
+	if !blank(system) {
+		b = jsonpass.AppendString(append(b, `"system":[{"type":"text","text":`...), system)
+		b = append(append(b, mark...), `}],`...)
+	}
+	return append(b, `"messages":[`...)
+}
+
+// Append encodes a message and adds it.
+func (c *Conversation) Append(m *message.Message) error {
+	h, err := c.appendMessage(c.history, m)
+	if err != nil {
+		return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
+	}
+	c.history = h
+	return nil
+}
+
+// Reset encodes a conversation anew behind the prompt. The bytes of the old one
+// are left alone: a request may still be reading them.
+func (c *Conversation) Reset(messages []*message.Message) error {
+	h := history{b: append(make([]byte, 0, len(c.history.b)), c.prefix...)}
+	for _, m := range messages {
+		var err error
+		if h, err = c.appendMessage(h, m); err != nil {
+			return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
+		}
+	}
+	c.history = h
+	return nil
+}
+
+// Next sends the conversation, or a question beside it, and reads the answer.
+func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
+	h, end, mark := c.history, c.withTool, cached
+	if req.NoTools {
+		end = c.noTool
+	}
+	if a := req.Aside; a != nil {
+		// A question is asked once: nothing of it is worth a place in the cache.
+		h, end, mark = history{b: appendMessages(c.given.begin(c.cfg.Model, a.MaxOutputTokens, nil), a.System, "")}, []byte("]}"), ""
+		h = h.text(a.Text)
+	}
+	out, err := c.Ask(ctx, exchange.Body{h.b, h.closing(mark), end}, c.send, emit, newAnswer)
+	if err == nil && (req.NoTools || req.Aside != nil) {
+		exchange.DropCalls(out)
+	}
+	return out, err
+}
+
+func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+	opts := []option.RequestOption{
+		option.WithRequestBody("application/json", io.Reader(b.Reader())),
+		option.WithHeader("Accept", "text/event-stream"),
+		option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+			return c.Pass(r, b, next)
+		}),
+	}
+	if key := c.Key(); key != "" {
+		opts = append(opts, option.WithAPIKey(key))
+	}
+	var resp *http.Response
+	if err := c.client.Post(ctx, "v1/messages", nil, &resp, opts...); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}

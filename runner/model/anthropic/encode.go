@@ -1,0 +1,226 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/turns"
+)
+
+const pdf = "application/pdf"
+
+// imageTypes are the images the API takes.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// takes says whether the API can show a file to the model. One that stands
+// anywhere else than in the message or in the run itself is out of its reach.
+func takes(f *message.File) bool {
+	mime := turns.MimeOf(f)
+	return turns.Inline(f) && (mime == pdf || slices.Contains(imageTypes, mime))
+}
+
+// appendMessage adds the wire form of a message: none for one that says nothing,
+// two for an assistant's with calls, whose results begin the user's next one.
+func (c *Conversation) appendMessage(h history, m *message.Message) (history, error) {
+	switch m.Role {
+	case message.RoleUser:
+		return c.appendUser(h, m)
+	case message.RoleAssistant:
+		return appendAssistant(h, turns.Assistant(m, c.Self())), nil
+	}
+	return h, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
+}
+
+func (c *Conversation) appendUser(h history, m *message.Message) (history, error) {
+	for _, p := range turns.User(m, takes) {
+		if p.File == nil {
+			h = h.text(p.Text)
+			continue
+		}
+		media, err := turns.Load(p.File, c.Blob)
+		if err != nil {
+			return h, err
+		}
+		h = h.user()
+		h.b = appendMedia(h.b, media, p.File.Filename)
+	}
+	return h, nil
+}
+
+// appendMedia adds an image or a document, whose block stays open.
+func appendMedia(b []byte, media turns.Media, name string) []byte {
+	kind := "image"
+	if media.Mime == pdf {
+		kind = "document"
+	}
+	b = append(append(append(b, `{"type":"`...), kind...), `","source":{"type":"base64","media_type":`...)
+	b = append(jsonpass.AppendString(b, media.Mime), `,"data":`...)
+	b = append(jsonpass.AppendString(b, media.Data), '}')
+	if kind == "document" && !blank(name) {
+		b = jsonpass.AppendString(append(b, `,"title":`...), name)
+	}
+	return b
+}
+
+func appendAssistant(h history, said turns.Said) history {
+	// The API refuses an answer that ends in white space.
+	said.Text = strings.TrimRight(said.Text, " \t\r\n")
+	if said.Text == "" && len(said.Calls) == 0 {
+		return h
+	}
+	h = h.assistant()
+	h.b = append(appendBlocks(h.b, layout(said), said), `]}`...)
+	for _, c := range said.Calls {
+		h = h.user()
+		h.b = appendResult(h.b, c.ToolPart)
+	}
+	return h
+}
+
+// appendBlocks adds what the model said: its thoughts where they stood.
+func appendBlocks(b []byte, thoughts []thought, said turns.Said) []byte {
+	text, calls := said.Text, said.Calls
+	for _, t := range thoughts {
+		b = appendText(b, text[:t.text])
+		b = appendCalls(b, calls[:t.calls])
+		text, calls = text[t.text:], calls[t.calls:]
+		b = t.append(jsonpass.Open(b))
+	}
+	return appendCalls(appendText(b, text), calls)
+}
+
+func appendText(b []byte, s string) []byte {
+	if blank(s) {
+		return b
+	}
+	return append(jsonpass.AppendString(append(jsonpass.Open(b), `{"type":"text","text":`...), s), '}')
+}
+
+func appendCalls(b []byte, calls []turns.Call) []byte {
+	for _, c := range calls {
+		b = jsonpass.AppendString(append(jsonpass.Open(b), `{"type":"tool_use","id":`...), callID(c.CallID))
+		b = jsonpass.AppendString(append(b, `,"name":`...), turns.CallName(c.Tool))
+		b = append(append(b, `,"input":`...), input(c.Raw)...)
+		b = append(b, '}')
+	}
+	return b
+}
+
+// appendResult adds a result, whose block stays open.
+func appendResult(b []byte, c *message.ToolPart) []byte {
+	b = jsonpass.AppendString(append(b, `{"type":"tool_result","tool_use_id":`...), callID(c.CallID))
+	if c.Result == nil || c.Result.Failed() {
+		b = append(b, `,"is_error":true`...)
+	}
+	if text := turns.ResultText(c); !blank(text) {
+		b = jsonpass.AppendString(append(b, `,"content":`...), text)
+	}
+	return b
+}
+
+// callID keeps an id that another provider made up from being refused. Two ids
+// that differ stay different.
+func callID(id string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || (r < utf8.RuneSelf && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9')) {
+			return r
+		}
+		return '_'
+	}, id)
+	if clean == id && id != "" {
+		return id
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id)) // a hash takes everything
+	return fmt.Sprintf("%s_%08x", clean, sum.Sum32())
+}
+
+// input returns arguments as a JSON object. They go in as they are, and not as a
+// text: half a character, which JSON lets a model write, is refused by the API.
+func input(raw string) []byte {
+	args := []byte(turns.Arguments(raw))
+	if !bytes.Contains(args, []byte(`\ud`)) && !bytes.Contains(args, []byte(`\uD`)) && utf8.Valid(args) {
+		return args
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return []byte("{}") // cannot happen: they are an object
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return []byte("{}") // cannot happen: it was decoded
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// appendTools declares the tools, the last of them marked for the cache.
+func (c *Conversation) appendTools(b []byte, tools []message.ToolSpec) ([]byte, error) {
+	if len(tools) == 0 {
+		return b, nil
+	}
+	b = append(b, `"tools":[`...)
+	for i, t := range tools {
+		params, words, err := parameters(t.Parameters)
+		if err != nil {
+			return b, reason.New(reason.ModelError, "model %q: the parameters of tool %q: %w", c.cfg.Name, t.Name, err)
+		}
+		b = jsonpass.AppendString(append(jsonpass.Open(b), `{"name":`...), t.Name)
+		if about := strings.TrimSpace(t.Description + words); about != "" {
+			b = jsonpass.AppendString(append(b, `,"description":`...), about)
+		}
+		b = append(append(b, `,"input_schema":`...), params...)
+		if i == len(tools)-1 {
+			b = append(b, cached...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, `],`...), nil
+}
+
+// parameters returns the schema of a tool's arguments as the API takes it: it says
+// that they are an object, and has no choice at its top. A choice is told in
+// words instead; what the model writes is held against the whole schema anyway.
+func parameters(raw json.RawMessage) (schema json.RawMessage, words string, err error) {
+	if len(raw) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`), "", nil
+	}
+	var c jsonpass.Cursor
+	c.Reset(raw)
+	typed, kept := false, []byte("{")
+	c.Object(func(key []byte) {
+		name := string(key)
+		value := c.Raw()
+		switch name {
+		case "anyOf", "oneOf", "allOf":
+			words += fmt.Sprintf("\n\nThe arguments must satisfy %s of this JSON Schema: %s", name, value)
+			return
+		case "type":
+			typed = true
+		}
+		kept = append(jsonpass.AppendString(jsonpass.Open(kept), name), ':')
+		kept = append(kept, value...)
+	})
+	c.End()
+	if c.Err() != nil {
+		return nil, "", c.Err()
+	}
+	if typed && words == "" {
+		return raw, "", nil
+	}
+	if !typed {
+		kept = append(jsonpass.Open(kept), `"type":"object"`...)
+	}
+	return append(kept, '}'), words, nil
+}

@@ -1,0 +1,262 @@
+package anthropic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/model/exchange"
+)
+
+// The events that say something; any other is passed over.
+const (
+	messageStart = "message_start"
+	messageDelta = "message_delta"
+	messageStop  = "message_stop"
+	blockStart   = "content_block_start"
+	blockDelta   = "content_block_delta"
+	blockStop    = "content_block_stop"
+	fault        = "error"
+)
+
+// piece is what one event says. Its bytes are used again for the next one.
+type piece struct {
+	index int64
+	// kind of a block or of a piece of one, and its text.
+	kind, text []byte
+	// kept is a signature, or a thought that only the API can read.
+	kept []byte
+	// id, name and input of a call, args a piece of its arguments.
+	id, name, input, args []byte
+	stop                  []byte
+}
+
+func (p *piece) reset() {
+	*p = piece{
+		kind: p.kind[:0], text: p.text[:0], kept: p.kept[:0], id: p.id[:0], name: p.name[:0],
+		input: p.input[:0], args: p.args[:0], stop: p.stop[:0],
+	}
+}
+
+// event returns the known name for a word, without a copy of it.
+func event(word []byte) string {
+	switch string(word) {
+	case messageStart:
+		return messageStart
+	case messageDelta:
+		return messageDelta
+	case messageStop:
+		return messageStop
+	case blockStart:
+		return blockStart
+	case blockDelta:
+		return blockDelta
+	case blockStop:
+		return blockStop
+	case fault:
+		return fault
+	}
+	return string(word)
+}
+
+// read reads an event and returns what it is. Of one that nobody knows nothing
+// but that is read. The type stands first in what the API sends; members in front
+// of it have to wait.
+func (a *answer) read(name string, data []byte) (kind string, err error) {
+	type member struct{ key, value []byte }
+	var early []member
+	a.piece.reset()
+	c := &a.cur
+	c.Reset(data)
+	c.Object(func(key []byte) {
+		switch {
+		case string(key) == "type":
+			kind = event(c.Text())
+		case kind == "":
+			early = append(early, member{slices.Clone(key), c.Raw()})
+		default:
+			a.member(kind, key)
+		}
+	})
+	c.End()
+	if kind == "" {
+		kind = name
+	}
+	if kind == "" && slices.ContainsFunc(early, func(m member) bool { return string(m.key) == fault }) {
+		kind = fault // a gateway's own
+	}
+	if err := c.Err(); err != nil {
+		return kind, err
+	}
+	for _, m := range early {
+		c.Reset(m.value)
+		a.member(kind, m.key)
+		c.End()
+		if err := c.Err(); err != nil {
+			return kind, err
+		}
+	}
+	switch {
+	case kind == "":
+		return "", errors.New("it has no type")
+	case strings.HasPrefix(kind, "response."):
+		return "", fmt.Errorf("%s is of the responses API", kind)
+	}
+	return kind, nil
+}
+
+// member reads a member of an event.
+func (a *answer) member(kind string, key []byte) {
+	c := &a.cur
+	switch kind + "." + string(key) {
+	case blockStart + ".index", blockDelta + ".index", blockStop + ".index":
+		a.piece.index = c.Integer()
+	case blockStart + ".content_block", blockDelta + ".delta":
+		a.block()
+	case messageDelta + ".delta":
+		c.Object(func(key []byte) {
+			if string(key) == "stop_reason" {
+				a.piece.stop = append(a.piece.stop, c.Text()...)
+				return
+			}
+			c.Skip()
+		})
+	case messageDelta + ".usage":
+		a.usage(true)
+	case messageStart + ".message":
+		c.Object(func(key []byte) {
+			if string(key) == "usage" {
+				a.usage(false)
+				return
+			}
+			c.Skip()
+		})
+	default:
+		c.Skip()
+	}
+}
+
+// block reads the beginning of a block, or a piece of one.
+func (a *answer) block() {
+	c, p := &a.cur, &a.piece
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "type":
+			p.kind = append(p.kind, c.Text()...)
+		case "text", "thinking":
+			a.string(&p.text)
+		case "signature", "data":
+			a.string(&p.kept)
+		case "partial_json":
+			a.string(&p.args)
+		case "id":
+			a.string(&p.id)
+		case "name":
+			a.string(&p.name)
+		case "input":
+			if c.Next() != '{' {
+				c.Skip()
+				return
+			}
+			if raw := c.Raw(); string(raw) != "{}" {
+				p.input = append(p.input, raw...)
+			}
+		default:
+			c.Skip()
+		}
+	})
+}
+
+// string adds a string to what there is. Blocks of the API's own tools have other
+// things under the same names.
+func (a *answer) string(into *[]byte) {
+	if a.cur.Next() != '"' {
+		a.cur.Skip()
+		return
+	}
+	*into = append(*into, a.cur.Text()...)
+}
+
+// usage takes the counts of a report: the last one of each holds, for they are
+// sums. At the start nobody knows what the answer will take.
+func (a *answer) usage(final bool) {
+	c := &a.cur
+	if c.Next() == 'n' {
+		c.Skip()
+		return
+	}
+	a.counted = a.counted || final
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "input_tokens":
+			a.count(&a.counts.input)
+		case "cache_read_input_tokens":
+			a.count(&a.counts.read)
+		case "cache_creation_input_tokens":
+			a.count(&a.counts.written)
+		case "output_tokens":
+			a.count(&a.counts.output)
+		case "output_tokens_details":
+			c.Object(func(key []byte) {
+				if string(key) == "thinking_tokens" {
+					a.count(&a.counts.thought)
+					return
+				}
+				c.Skip()
+			})
+		default:
+			c.Skip()
+		}
+	})
+}
+
+func (a *answer) count(into *int64) {
+	c := &a.cur
+	if c.Next() == 'n' { // null: it is as it was
+		c.Skip()
+		return
+	}
+	name := c.Key()
+	n, wrong := c.Count()
+	if wrong != "" {
+		if told := exchange.Miscounted(name, wrong); !slices.Contains(a.miscounted, told) {
+			a.miscounted = append(a.miscounted, told)
+		}
+	}
+	*into = n
+}
+
+// message reads a message that is whole.
+func (a *answer) message(data []byte) error {
+	c := &a.cur
+	var failed error
+	stop := ""
+	c.Reset(data)
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "content":
+			c.Array(func() {
+				a.piece.reset()
+				a.piece.index = int64(len(a.blocks))
+				if a.block(); c.Err() == nil && failed == nil {
+					failed = a.begin()
+				}
+			})
+		case "stop_reason":
+			stop = string(c.Text())
+		case "usage":
+			a.usage(true)
+		default:
+			c.Skip()
+		}
+	})
+	if err := errors.Join(c.Err(), failed, a.Err()); err != nil {
+		return err
+	}
+	if stop == "" && len(a.blocks) > 0 {
+		stop = "end_turn"
+	}
+	a.finish(stop)
+	return nil
+}

@@ -1,0 +1,72 @@
+package anthropic
+
+import (
+	"strings"
+
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+const (
+	// cached asks the API to keep the request up to the block that it stands in.
+	// Three of at most four are used: behind the tools, behind the system prompt,
+	// and behind the newest message.
+	cached = `,"cache_control":{"type":"ephemeral"}`
+	// carryOn stands between two messages of the model, and behind its last one:
+	// the API takes an answer to a user only, and newer models refuse to go on
+	// with what they have begun to say.
+	carryOn = "Continue."
+)
+
+// history is a request up to its last message. The last block of a user's message
+// is open: what comes next may belong to the same message, and the newest one is
+// marked for the cache, in a request but not in what is kept.
+type history struct {
+	b    []byte
+	open bool
+}
+
+// user begins a block of a user's message: of the one that is open, or of another.
+func (h history) user() history {
+	if h.open {
+		h.b = append(h.b, `},`...)
+		return h
+	}
+	h.b, h.open = append(jsonpass.Open(h.b), `{"role":"user","content":[`...), true
+	return h
+}
+
+// text adds a text to the user's message. What is blank is left out: the API
+// refuses it.
+func (h history) text(s string) history {
+	if blank(s) {
+		return h
+	}
+	h = h.user()
+	h.b = jsonpass.AppendString(append(h.b, `{"type":"text","text":`...), s)
+	return h
+}
+
+// assistant begins a message of the model.
+func (h history) assistant() history {
+	if !h.open {
+		h = h.text(carryOn)
+	}
+	h.b, h.open = append(h.b, `}]},{"role":"assistant","content":[`...), false
+	return h
+}
+
+// closing returns what makes a list of messages of a history, with a mark in the
+// last block.
+func (h history) closing(mark string) []byte {
+	if h.open {
+		return []byte(mark + `}]}`)
+	}
+	var b []byte
+	if h.b[len(h.b)-1] != '[' {
+		b = append(b, ',')
+	}
+	b = append(b, history{}.text(carryOn).b...)
+	return append(b, mark+`}]}`...)
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }

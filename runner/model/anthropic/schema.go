@@ -1,0 +1,148 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// Bounds of a schema that the API compiles.
+const (
+	maxOptional = 24
+	maxChoices  = 16
+)
+
+// stringFormats are those the API knows.
+var stringFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+
+// strict returns a schema as the API takes it for an answer, and whether there is
+// one: of JSON Schema the API knows a part, and refuses the rest. Objects are
+// closed, which the API wants said: what fits the closed one fits the schema.
+func strict(schema json.RawMessage) (json.RawMessage, bool) {
+	s := stricter{}
+	s.c.Reset(schema)
+	b := s.schema(nil)
+	s.c.End()
+	return b, s.c.Err() == nil && !s.refused && s.optional <= maxOptional && s.choices <= maxChoices
+}
+
+// stricter reads a schema and writes it again.
+type stricter struct {
+	c jsonpass.Cursor
+	// refused says that the API would refuse what was read.
+	refused bool
+	// defines says that a definition is being read: one that refers to another may
+	// refer to itself, which the API refuses.
+	defines           bool
+	optional, choices int
+}
+
+// object is what must be known of a schema to close it.
+type object struct {
+	typed, closed, shaped bool
+	names                 int
+	required              []string
+}
+
+func (s *stricter) schema(b []byte) []byte {
+	if s.c.Next() != '{' {
+		s.refused = true // true, which holds nothing
+		s.c.Skip()
+		return b
+	}
+	var o object
+	b = append(b, '{')
+	s.c.Object(func(key []byte) {
+		name := string(key)
+		if name == "$schema" || name == "$comment" {
+			s.c.Skip()
+			return
+		}
+		b = append(jsonpass.AppendString(jsonpass.Open(b), name), ':')
+		b = s.keyword(b, name, &o)
+	})
+	s.refused = s.refused || !o.shaped
+	if o.typed {
+		s.optional += max(0, o.names-len(o.required))
+		if !o.closed {
+			b = append(jsonpass.Open(b), `"additionalProperties":false`...)
+		}
+	}
+	return append(b, '}')
+}
+
+// keyword copies the value of a keyword.
+func (s *stricter) keyword(b []byte, name string, o *object) []byte {
+	switch name {
+	case "properties":
+		return s.schemas(b, &o.names)
+	case "$defs", "definitions":
+		outer := s.defines
+		s.defines = true
+		b = s.schemas(b, new(int))
+		s.defines = outer
+		return b
+	case "items":
+		return s.schema(b)
+	case "anyOf", "allOf":
+		o.shaped = true
+		if name == "anyOf" {
+			s.choices++
+		}
+		b = append(b, '[')
+		s.c.Array(func() { b = s.schema(jsonpass.Open(b)) })
+		return append(b, ']')
+	}
+	raw := s.c.Raw()
+	s.refused = s.refused || !s.takes(name, raw, o)
+	return append(b, raw...)
+}
+
+// schemas copies an object of schemas.
+func (s *stricter) schemas(b []byte, count *int) []byte {
+	b = append(b, '{')
+	s.c.Object(func(key []byte) {
+		*count++
+		b = append(jsonpass.AppendString(jsonpass.Open(b), string(key)), ':')
+		b = s.schema(b)
+	})
+	return append(b, '}')
+}
+
+// takes says whether the API takes a keyword with its value.
+func (s *stricter) takes(name string, raw []byte, o *object) bool {
+	switch name {
+	case "title", "description", "default":
+		return true
+	case "enum", "const":
+		o.shaped = true
+		return true
+	case "type":
+		o.shaped = true
+		var types []string
+		if json.Unmarshal(raw, &types) == nil {
+			s.choices++
+			o.typed = slices.Contains(types, "object")
+			return true
+		}
+		o.typed = string(raw) == `"object"`
+		return raw[0] == '"'
+	case "required":
+		return json.Unmarshal(raw, &o.required) == nil
+	case "additionalProperties":
+		o.closed = true
+		return string(raw) == "false"
+	case "minItems":
+		return string(raw) == "0" || string(raw) == "1"
+	case "format":
+		var format string
+		return json.Unmarshal(raw, &format) == nil && slices.Contains(stringFormats, format)
+	case "$ref":
+		o.shaped = true
+		var to string
+		return json.Unmarshal(raw, &to) == nil && !s.defines && (strings.HasPrefix(to, "#/$defs/") || strings.HasPrefix(to, "#/definitions/"))
+	}
+	return false
+}

@@ -1,0 +1,130 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/turns"
+)
+
+// noted is the metadata of a reasoning: what its text does not say of the blocks
+// it came in. The API takes them back only as they were, in their order.
+type noted struct {
+	Blocks []notedBlock `json:"blocks"`
+}
+
+// notedBlock is a thought, or what stood in front of the next one.
+type notedBlock struct {
+	// Thinking is the length of a thought in bytes; nil in what is none.
+	Thinking  *int   `json:"thinking,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	// Redacted is a thought that only the API can read.
+	Redacted string `json:"redacted,omitempty"`
+	// Text in bytes and Calls that stood in front of the next thought.
+	Text  int `json:"text,omitempty"`
+	Calls int `json:"calls,omitempty"`
+}
+
+// thought is a block of thinking as it is sent back, and what stands in front
+// of it, behind the one before.
+type thought struct {
+	thinking, signature, redacted string
+	text, calls                   int
+}
+
+func (t thought) append(b []byte) []byte {
+	if t.redacted != "" {
+		return append(jsonpass.AppendString(append(b, `{"type":"redacted_thinking","data":`...), t.redacted), '}')
+	}
+	b = jsonpass.AppendString(append(b, `{"type":"thinking","thinking":`...), t.thinking)
+	return append(jsonpass.AppendString(append(b, `,"signature":`...), t.signature), '}')
+}
+
+// layout returns the thoughts of a message that can be sent back. None of a
+// reasoning can whose text is not what the API has signed, and none that nothing
+// came of: the API refuses a message that ends in a thought.
+func layout(said turns.Said) []thought {
+	var all []thought
+	text, calls := len(said.Text), len(said.Calls)
+	for _, p := range said.Reasoning {
+		some, ok := thoughts(p)
+		if !ok {
+			continue
+		}
+		for i := range some {
+			t := &some[i]
+			// The text may have become shorter since.
+			t.text, t.calls = min(t.text, text), min(t.calls, calls)
+			text, calls = text-t.text, calls-t.calls
+		}
+		all = append(all, some...)
+	}
+	for len(all) > 0 && calls == 0 && blank(said.Text[len(said.Text)-text:]) {
+		last := all[len(all)-1]
+		text, calls, all = text+last.text, last.calls, all[:len(all)-1]
+	}
+	return all
+}
+
+func thoughts(p message.Part) ([]thought, bool) {
+	var n noted
+	if len(p.Metadata) == 0 || json.Unmarshal(p.Metadata, &n) != nil {
+		return nil, false
+	}
+	var all []thought
+	var next thought
+	rest := p.Text
+	for _, b := range n.Blocks {
+		if b.Text < 0 || b.Calls < 0 {
+			return nil, false
+		}
+		next.text, next.calls = next.text+b.Text, next.calls+b.Calls
+		switch {
+		case b.Redacted != "":
+			next.redacted = b.Redacted
+		case b.Thinking == nil:
+			continue
+		case *b.Thinking < 0 || *b.Thinking > len(rest):
+			return nil, false
+		default:
+			next.thinking, next.signature, rest = rest[:*b.Thinking], b.Signature, rest[*b.Thinking:]
+		}
+		all = append(all, next)
+		next = thought{}
+	}
+	return all, rest == ""
+}
+
+// note returns the metadata of an answer's reasoning; nil without a thought.
+func note(blocks []block) json.RawMessage {
+	var n noted
+	isThought := func(b block) bool { return b.kind == thinkingBlock || b.kind == redactedBlock }
+	for len(blocks) > 0 && !isThought(blocks[len(blocks)-1]) {
+		blocks = blocks[:len(blocks)-1]
+	}
+	for _, b := range blocks {
+		switch b.kind {
+		case thinkingBlock:
+			if b.size > 0 || len(b.kept) > 0 {
+				n.Blocks = append(n.Blocks, notedBlock{Thinking: &b.size, Signature: string(b.kept)})
+			}
+		case redactedBlock:
+			n.Blocks = append(n.Blocks, notedBlock{Redacted: string(b.kept)})
+		case textBlock:
+			n.Blocks = append(n.Blocks, notedBlock{Text: b.size})
+		case callBlock:
+			n.Blocks = append(n.Blocks, notedBlock{Calls: 1})
+		case otherBlock:
+		}
+	}
+	if !slices.ContainsFunc(n.Blocks, func(b notedBlock) bool { return b.Thinking != nil || b.Redacted != "" }) {
+		return nil
+	}
+	raw, err := json.Marshal(n)
+	if err != nil {
+		return nil // cannot happen: these are plain values
+	}
+	return raw
+}
