@@ -48,6 +48,9 @@ func ParseFault(body []byte) Fault {
 		Message, Detail, Code, Type any
 	}
 	if json.Unmarshal(body, &outer) != nil {
+		if one := onlyError(body); one != nil {
+			return ParseFault(one)
+		}
 		return Fault{Message: Quote(body)}
 	}
 	if len(outer.Error) == 0 || string(outer.Error) == "null" {

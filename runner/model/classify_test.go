@@ -18,17 +18,17 @@ func TestParseFault(t *testing.T) {
 		body string
 		want Fault
 	}{
-		"openai":         {`{"error":{"message":"no","type":"t","code":"c"}}`, Fault{"no", "c", "t"}},
-		"numeric code":   {`{"error":{"message":"no","code":502}}`, Fault{"no", "502", ""}},
-		"text":           {`{"error":"no"}`, Fault{"no", "", ""}},
-		"flat":           {`{"object":"error","message":"no","code":400}`, Fault{"no", "400", ""}},
-		"detail":         {`{"detail":[{"loc":["body"],"msg":"no"}]}`, Fault{`[{"loc":["body"],"msg":"no"}]`, "", ""}},
-		"null error":     {`{"error":null,"message":"no"}`, Fault{"no", "", ""}},
-		"no message":     {`{"error":{"odd":1}}`, Fault{`{"odd":1}`, "", ""}},
-		"page":           {"<html>\n<b>no</b>\x1b[31m</html>", Fault{"<html> <b>no</b> [31m</html>", "", ""}},
+		"openai":         {`{"error":{"message":"no","type":"t","code":"c"}}`, Fault{Message: "no", Code: "c", Type: "t"}},
+		"numeric code":   {`{"error":{"message":"no","code":502}}`, Fault{Message: "no", Code: "502", Type: ""}},
+		"text":           {`{"error":"no"}`, Fault{Message: "no", Code: "", Type: ""}},
+		"flat":           {`{"object":"error","message":"no","code":400}`, Fault{Message: "no", Code: "400", Type: ""}},
+		"detail":         {`{"detail":[{"loc":["body"],"msg":"no"}]}`, Fault{Message: `[{"loc":["body"],"msg":"no"}]`, Code: "", Type: ""}},
+		"null error":     {`{"error":null,"message":"no"}`, Fault{Message: "no", Code: "", Type: ""}},
+		"no message":     {`{"error":{"odd":1}}`, Fault{Message: `{"odd":1}`, Code: "", Type: ""}},
+		"page":           {"<html>\n<b>no</b>\x1b[31m</html>", Fault{Message: "<html> <b>no</b> [31m</html>", Code: "", Type: ""}},
 		"empty":          {"", Fault{}},
-		"list":           {`[1]`, Fault{"[1]", "", ""}},
-		"message object": {`{"error":{"message":{"a":1}}}`, Fault{`{"a":1}`, "", ""}},
+		"list":           {`[1]`, Fault{Message: "[1]", Code: "", Type: ""}},
+		"message object": {`{"error":{"message":{"a":1}}}`, Fault{Message: `{"a":1}`, Code: "", Type: ""}},
 	}
 	for name, c := range cases {
 		if got := ParseFault([]byte(c.body)); got != c.want {
