@@ -77,7 +77,7 @@ func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{}))
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}

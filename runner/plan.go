@@ -48,7 +48,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
-	set, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
+	set, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
 		resolved, err := c.Resolve(choice)
 		if err != nil {
 			return // it is told below
@@ -57,7 +57,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 		if early.tools, err = define(resolved); err == nil && early.place(o) == nil && early.usable() == nil {
 			ahead(early)
 		}
-	}})
+	}}))
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}

@@ -46,7 +46,7 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, erro
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Cases: true})
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Cases: true}))
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}

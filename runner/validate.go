@@ -34,6 +34,6 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
-	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Cases: true})
+	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Cases: true}))
 	return &Report{Findings: found, Documents: len(set.Documents) + len(set.Cases)}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/policy"
 )
 
@@ -29,6 +30,9 @@ type Options struct {
 	// error was found: what takes time and harms nobody can be begun while they
 	// are compiled. The manifests are not admitted yet. Optional.
 	Ahead func(*Catalog)
+	// Parameters asks a model's provider what is wrong with spec.parameters; nil
+	// leaves them unchecked.
+	Parameters func(*v1alpha1.ModelSpec) []model.Problem
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared
 }

@@ -9,6 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/openai"
 )
 
 var update = flag.Bool("update", false, "write what admission says into testdata")
@@ -48,7 +52,7 @@ func golden(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
-	_, _, found := Read(t.Context(), []string{"."}, nil, Options{})
+	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Parameters: parameterProblems})
 	var got strings.Builder
 	if err := found.Write(&got, 0); err != nil {
 		t.Fatal(err)
@@ -73,4 +77,12 @@ func golden(t *testing.T, path string) {
 	if ok := strings.HasPrefix(name, "ok-") || strings.HasPrefix(name, "warn-"); found.HasErrors() == ok {
 		t.Errorf("HasErrors = %t", found.HasErrors())
 	}
+}
+
+// parameterProblems stands for the providers.
+func parameterProblems(spec *v1alpha1.ModelSpec) []model.Problem {
+	if spec.Provider == v1alpha1.ProviderOpenAI {
+		return openai.CheckParameters(spec.Parameters.Raw)
+	}
+	return []model.Problem{{Path: "spec.parameters", Message: "the scripted provider takes no parameters"}}
 }

@@ -6,8 +6,6 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/openai"
 )
 
 func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
@@ -22,24 +20,12 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	a.positive(d, "spec.retry.maxDelay", m.Spec.Retry.MaxDelay.Duration)
 }
 
-// parameters asks the provider what it takes. One that this program cannot
-// speak to yet is not checked.
+// parameters asks the provider what it takes.
 func (a *admitter) parameters(d *manifest.Document, m *v1alpha1.Model) {
-	if m.Spec.Parameters == nil || len(m.Spec.Parameters.Raw) == 0 {
+	if a.opts.Parameters == nil || m.Spec.Parameters == nil || len(m.Spec.Parameters.Raw) == 0 {
 		return
 	}
-	var problems []model.Problem
-	switch m.Spec.Provider {
-	case v1alpha1.ProviderOpenAI:
-		problems = openai.CheckParameters(m.Spec.Parameters.Raw)
-	case v1alpha1.ProviderScripted:
-		if raw := string(m.Spec.Parameters.Raw); raw != "{}" {
-			problems = []model.Problem{{Path: "spec.parameters", Message: "the scripted provider takes no parameters"}}
-		}
-	default:
-		return
-	}
-	for _, p := range problems {
+	for _, p := range a.opts.Parameters(&m.Spec) {
 		text, advice, _ := strings.Cut(p.Message, "; ")
 		f := d.KeyErrorf(p.Path, "%s", text).With(advice)
 		if list, ok := strings.CutPrefix(advice, "it has "); ok { // the names it knows: one may be near
