@@ -147,9 +147,9 @@ func (w gemini) InStream(status int, message, code string) string {
 }
 
 func (w gemini) traits() traits {
-	filtered := []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
+	filtered := []string{"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
 	finishes := map[string]message.Finish{
-		"STOP": message.FinishStop, "MAX_TOKENS": message.FinishLength, "OTHER": message.FinishUnknown, "LANGUAGE": message.FinishUnknown,
+		"STOP": message.FinishStop, "MAX_TOKENS": message.FinishLength, "OTHER": message.FinishUnknown,
 		"MALFORMED_FUNCTION_CALL": message.FinishUnknown, "UNEXPECTED_TOOL_CALL": message.FinishUnknown, "BECAUSE": message.FinishUnknown,
 	}
 	for _, word := range filtered {

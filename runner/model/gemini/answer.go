@@ -1,0 +1,347 @@
+package gemini
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// maxSignatures bounds the signatures on one answer, in bytes.
+const maxSignatures = 4 << 20
+
+// errForeign is an event that none of the API's members stands in.
+var errForeign = errors.New("it holds nothing that this API sends")
+
+// answer gathers an answer of streamGenerateContent.
+type answer struct {
+	*exchange.Gather
+	// texts and thoughts are the signatures on the text and on the reasoning.
+	texts, thoughts []signed
+	signatures      int // bytes of all
+	// finish is the word for the end, why the sentence beside it.
+	finish, why string
+	blocked     string
+	usage       message.Usage
+	counted     bool // the server said how many tokens there were
+	// miscounted tells of counts in usage that cannot be.
+	miscounted []string
+
+	cur jsonpass.Cursor
+	got part
+}
+
+// part is one part of a chunk.
+type part struct {
+	call, thought, hasText, other   bool
+	text, signature, id, name, args []byte
+}
+
+func newAnswer(tell func(message.Delta)) exchange.Answer {
+	return &answer{Gather: exchange.NewGather(tell)}
+}
+
+// Event adds the chunk of one event. Gateways end the stream with a word that
+// the API itself does not say.
+func (a *answer) Event(name string, data []byte) error {
+	if name == "error" {
+		return exchange.Refused(model.ParseFault(data))
+	}
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
+		return nil
+	}
+	a.cur.Reset(data)
+	err := a.chunk()
+	a.cur.End()
+	return a.wrong(err)
+}
+
+// Whole adds an answer that was not streamed: one chunk, or a list of them, which
+// is what the API sends to those who ask for no events.
+func (a *answer) Whole(data []byte) error {
+	a.cur.Reset(data)
+	var err error
+	if a.cur.Next() == '[' {
+		a.cur.Array(func() { err = errors.Join(err, a.chunk()) })
+	} else {
+		err = a.chunk()
+	}
+	a.cur.End()
+	return a.wrong(err)
+}
+
+// wrong is what was wrong with the bytes, or else with what they say.
+func (a *answer) wrong(err error) error {
+	if bad := errors.Join(a.cur.Err(), a.Err()); bad != nil {
+		return bad
+	}
+	return err
+}
+
+// Complete implements exchange.Answer.
+func (a *answer) Complete() bool { return a.finish != "" }
+
+// Over implements exchange.Answer. No event is known to be the last one: the end
+// of the stream is.
+func (a *answer) Over() bool { return false }
+
+// chunk reads a chunk, and returns what it says against there being an answer.
+func (a *answer) chunk() error {
+	c := &a.cur
+	var refused []byte
+	members, known := 0, 0
+	c.Object(func(key []byte) {
+		members++
+		known++
+		switch string(key) {
+		case "candidates":
+			a.candidates()
+		case "usageMetadata":
+			a.readUsage()
+		case "promptFeedback":
+			a.feedback()
+		case "error":
+			refused = c.Raw()
+		case "modelVersion", "responseId", "createTime", "modelStatus":
+			c.Skip()
+		default:
+			known--
+			c.Skip()
+		}
+	})
+	switch {
+	case c.Err() != nil:
+		return c.Err()
+	case len(refused) > 0 && string(refused) != "null":
+		return exchange.Refused(model.ParseFault(slices.Concat([]byte(`{"error":`), refused, []byte{'}'})))
+	case a.blocked != "":
+		return &model.Error{
+			Kind: model.Filtered, Class: "filter", Err: fmt.Errorf("the provider refuses the conversation: %s", model.Quote([]byte(a.blocked))),
+			Hint: "spec.parameters.extra.safetySettings says how strict the provider is",
+		}
+	case members > 0 && known == 0:
+		return errForeign
+	}
+	return nil
+}
+
+// candidates reads the one candidate that was asked for.
+func (a *answer) candidates() {
+	c := &a.cur
+	first := true
+	c.Array(func() {
+		if !first {
+			c.Skip()
+			return
+		}
+		first = false
+		c.Object(func(key []byte) {
+			switch string(key) {
+			case "content":
+				a.content()
+			case "finishReason":
+				a.finished(c.Text())
+			case "finishMessage":
+				a.why = string(c.Text())
+			default:
+				c.Skip()
+			}
+		})
+	})
+}
+
+// finished keeps the first word for the end that is one.
+func (a *answer) finished(word []byte) {
+	if a.finish == "" && string(word) != "FINISH_REASON_UNSPECIFIED" {
+		a.finish = string(word)
+	}
+}
+
+func (a *answer) feedback() {
+	c := &a.cur
+	c.Object(func(key []byte) {
+		if string(key) != "blockReason" {
+			c.Skip()
+			return
+		}
+		if why := c.Text(); string(why) != "BLOCK_REASON_UNSPECIFIED" {
+			a.blocked = string(why)
+		}
+	})
+}
+
+func (a *answer) content() {
+	c := &a.cur
+	c.Object(func(key []byte) {
+		if string(key) == "parts" {
+			c.Array(a.part)
+			return
+		}
+		c.Skip()
+	})
+}
+
+// part reads a part. What it is may stand behind what it holds.
+func (a *answer) part() {
+	c, p := &a.cur, &a.got
+	*p = part{text: p.text[:0], signature: p.signature[:0], id: p.id[:0], name: p.name[:0], args: p.args[:0]}
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "text":
+			p.hasText = true
+			p.text = append(p.text, c.Text()...)
+		case "thought":
+			p.thought = string(c.Raw()) == "true"
+		case "thoughtSignature":
+			p.signature = append(p.signature, c.Text()...)
+		case "functionCall":
+			a.call()
+		default:
+			p.other = true
+			c.Skip()
+		}
+	})
+	if c.Err() == nil {
+		a.add()
+	}
+}
+
+func (a *answer) call() {
+	c, p := &a.cur, &a.got
+	if c.Null() {
+		return
+	}
+	p.call = true
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "id":
+			p.id = append(p.id, c.Text()...)
+		case "name":
+			p.name = append(p.name, c.Text()...)
+		case "args":
+			if c.Null() {
+				return
+			}
+			if c.Next() != '{' {
+				c.Fail("functionCall.args: want an object")
+				return
+			}
+			p.args = append(p.args, c.Raw()...)
+		case "partialArgs":
+			// Sent only to those who ask for it. What stands in args is not all then.
+			c.Fail("functionCall.partialArgs: the arguments of a call come in pieces")
+		default:
+			c.Skip()
+		}
+	})
+}
+
+// add puts the part where it belongs. Of a kind that nobody knows it is passed
+// over; a signature alone stands on an empty text.
+func (a *answer) add() {
+	p := &a.got
+	if a.signatures += len(p.signature); a.signatures > maxSignatures {
+		a.cur.Fail("the signatures of the answer are longer than %d bytes", maxSignatures)
+		return
+	}
+	switch {
+	case p.call:
+		at := a.Begin()
+		if at < 0 {
+			return
+		}
+		c := a.Calls[at]
+		c.ID, c.Tool, c.Metadata = string(p.id), string(p.name), encodeSignature(p.signature)
+		if len(p.args) == 0 {
+			p.args = append(p.args, "{}"...)
+		}
+		a.Args(at, p.args)
+	case p.thought:
+		from := a.ReasoningSize()
+		a.Reasoning(p.text)
+		a.thoughts = sign(a.thoughts, p.signature, from, a.ReasoningSize())
+	case p.hasText || !p.other:
+		from := a.TextSize()
+		a.Text(p.text)
+		a.texts = sign(a.texts, p.signature, from, a.TextSize())
+	}
+}
+
+func sign(all []signed, signature []byte, from, to int) []signed {
+	if len(signature) == 0 {
+		return all
+	}
+	return append(all, signed{string(signature), from, to})
+}
+
+// readUsage keeps the last report: the counts go up from chunk to chunk.
+func (a *answer) readUsage() {
+	c := &a.cur
+	if c.Null() {
+		return
+	}
+	a.counted, a.miscounted = true, nil
+	var u struct{ prompt, cached, tools, candidates, thoughts int64 }
+	count := func(into *int64) {
+		name := c.Key()
+		n, wrong := c.Count()
+		if wrong != "" {
+			a.miscounted = append(a.miscounted, exchange.Miscounted(name, wrong))
+		}
+		*into = n
+	}
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "promptTokenCount":
+			count(&u.prompt)
+		case "cachedContentTokenCount":
+			count(&u.cached)
+		case "toolUsePromptTokenCount":
+			count(&u.tools)
+		case "candidatesTokenCount":
+			count(&u.candidates)
+		case "thoughtsTokenCount":
+			count(&u.thoughts)
+		default:
+			c.Skip()
+		}
+	})
+	a.usage = message.Usage{
+		Input: max(0, u.prompt+u.tools-u.cached), Output: u.candidates + u.thoughts, Reasoning: u.thoughts, CacheRead: u.cached,
+	}
+}
+
+// Output returns the complete answer.
+func (a *answer) Output() *message.Output {
+	finish := finishOf(a.finish)
+	out := a.Gather.Output(finish)
+	out.TextMetadata, out.ReasoningMetadata = encodeSignatures(a.texts), encodeSignatures(a.thoughts)
+	out.Usage, out.Uncounted, out.Warnings = a.usage, !a.counted, a.miscounted
+	if finish == message.FinishUnknown {
+		why := a.finish
+		if a.why != "" {
+			why += ": " + a.why
+		}
+		out.Warnings = append(out.Warnings, "the model ended its answer with "+model.Quote([]byte(why)))
+	}
+	return out
+}
+
+func finishOf(s string) message.Finish {
+	switch s {
+	case "STOP":
+		return message.FinishStop
+	case "MAX_TOKENS":
+		return message.FinishLength
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
+		return message.FinishContentFilter
+	}
+	// MALFORMED_FUNCTION_CALL among them, which the model may do better when it is
+	// asked again.
+	return message.FinishUnknown
+}

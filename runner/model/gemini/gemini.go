@@ -1,0 +1,242 @@
+// Package gemini speaks the Gemini API, streamed, over net/http; Google's SDK is only what its tests hold it against.
+//
+// The SDK cannot send bytes that are ready, so every turn would convert the whole
+// history by reflection, and its streams end at 256 MB a line and in the global
+// log. It also links text/template, after which the linker keeps every exported
+// method: the program would be twice as large.
+package gemini
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/parameter"
+)
+
+var provider = exchange.Provider{
+	Name: "gemini", BaseURL: "https://generativelanguage.googleapis.com", KeyVariable: "GEMINI_API_KEY",
+	Wants: "provider gemini wants baseURL: https://host, without a version",
+}
+
+// Conversation is a model.Conversation over streamGenerateContent. Nothing is
+// sent for the provider's cache, which looks for equal beginnings by itself.
+type Conversation struct {
+	*exchange.Exchange
+	cfg exchange.Config
+	url string
+	settings
+
+	// history is the request up to its last part; it only grows. Together with one
+	// of the two ends it is a whole request.
+	history history
+	prefix  int // of the history, before its first message
+	end     string
+	// silent ends a request whose answer may hold no calls. The tools are declared
+	// all the same: the history may hold calls of them.
+	silent string
+	native bool
+}
+
+// New prepares a conversation; it sends nothing. The prompt is encoded here,
+// once.
+func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
+	x, err := exchange.New(cfg, provider)
+	if err != nil {
+		return nil, err
+	}
+	set, problems := read(cfg.Parameters)
+	if len(problems) > 0 {
+		return nil, reason.New(reason.ModelError, "model %q: %s", cfg.Name, problems[0])
+	}
+	c := &Conversation{Exchange: x, cfg: cfg, url: address(x.BaseURL(), cfg.Model), settings: set}
+	c.native = c.holds(prompt)
+	if err := c.layout(prompt); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// address is where a model answers. A name may say which collection it is of.
+func address(base, name string) string {
+	if !strings.HasPrefix(name, "models/") && !strings.HasPrefix(name, "tunedModels/") {
+		name = "models/" + name
+	}
+	collection, name, _ := strings.Cut(name, "/")
+	return strings.TrimSuffix(base, "/") + "/v1beta/" + collection + "/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
+}
+
+// generation is the number behind a model's name, 0 where there is none. Models
+// of the third think in levels and want every call's signature back; those
+// before it count tokens and cannot hold to a schema while they have tools.
+func generation(name string) int {
+	_, version, ok := strings.Cut(strings.TrimPrefix(name, "models/"), "gemini-")
+	if !ok {
+		return 0
+	}
+	digits := strings.IndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })
+	if digits < 0 {
+		digits = len(version)
+	}
+	n, err := strconv.Atoi(version[:digits])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// NativeOutput says whether the API itself holds the model to the schema of the
+// answer.
+func (c *Conversation) NativeOutput() bool { return c.native }
+
+// holds says whether the API will hold the model to the prompt's schema: where
+// it is known to, or said to, and knows every word of the schema.
+func (c *Conversation) holds(p message.Prompt) bool {
+	able := c.Official()
+	if c.structured != nil {
+		able = *c.structured
+	}
+	return able && len(p.Output) > 0 && (len(p.Tools) == 0 || generation(c.cfg.Model) >= 3) && supported(p.Output)
+}
+
+// layout writes the request around its messages.
+func (c *Conversation) layout(prompt message.Prompt) error {
+	b := appendSystem([]byte{'{'}, prompt.System)
+	c.end = closing + "]}"
+	c.silent = c.end
+	if len(prompt.Tools) > 0 {
+		b = append(jsonpass.Open(b), `"tools":[{"functionDeclarations":[`...)
+		for _, t := range prompt.Tools {
+			if len(t.Parameters) > 0 && !json.Valid(t.Parameters) {
+				return reason.New(reason.ModelError, "model %q: the parameters of tool %q are no JSON", c.cfg.Name, t.Name)
+			}
+			b = appendTool(b, t)
+		}
+		b = append(b, `]}]`...)
+		c.silent = closing + `],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}`
+	}
+	config := c.generationConfig(c.cfg.Model)
+	if c.native {
+		var schema bytes.Buffer
+		if err := json.Compact(&schema, prompt.Output); err != nil {
+			return reason.New(reason.ModelError, "model %q: the schema of the output is no JSON", c.cfg.Name)
+		}
+		config = append(config,
+			parameter.Member{Name: "responseMimeType", Value: json.RawMessage(`"application/json"`)},
+			parameter.Member{Name: "responseJsonSchema", Value: schema.Bytes()})
+	}
+	c.history = history{b: c.begin(b, config)}
+	c.prefix = len(c.history.b)
+	return nil
+}
+
+// begin writes what stands behind the system prompt and the tools, up to the
+// first message.
+func (c *Conversation) begin(b []byte, config parameter.Members) []byte {
+	if len(config) > 0 {
+		b = config.Encode(append(jsonpass.Open(b), `"generationConfig":{`...))
+		b[len(b)-1] = '}' // for the comma behind the last member
+	}
+	return append(c.extra.Encode(jsonpass.Open(b)), `"contents":[`...)
+}
+
+func appendSystem(b []byte, system string) []byte {
+	if system == "" {
+		return b
+	}
+	b = append(jsonpass.Open(b), `"systemInstruction":{"parts":[{"text":`...)
+	return append(jsonpass.AppendString(b, system), `}]}`...)
+}
+
+// appendTool declares a function. One without parameters says nothing of them:
+// the API refuses an object that has no properties in some places.
+func appendTool(b []byte, t message.ToolSpec) []byte {
+	b = jsonpass.AppendString(append(jsonpass.Open(b), `{"name":`...), t.Name)
+	if t.Description != "" {
+		b = jsonpass.AppendString(append(b, `,"description":`...), t.Description)
+	}
+	if len(t.Parameters) > 0 {
+		b = append(append(b, `,"parametersJsonSchema":`...), t.Parameters...)
+	}
+	return append(b, '}')
+}
+
+// Append encodes a message and adds it.
+func (c *Conversation) Append(m *message.Message) error {
+	h := c.history
+	if err := c.add(&h, m); err != nil {
+		return err
+	}
+	c.history = h
+	return nil
+}
+
+// Reset encodes a conversation anew behind the prompt. The bytes of the old one
+// are left alone: a request may still be reading them.
+func (c *Conversation) Reset(messages []*message.Message) error {
+	h := history{b: append(make([]byte, 0, len(c.history.b)), c.history.b[:c.prefix]...)}
+	for _, m := range messages {
+		if err := c.add(&h, m); err != nil {
+			return err
+		}
+	}
+	c.history = h
+	return nil
+}
+
+func (c *Conversation) add(h *history, m *message.Message) error {
+	if err := c.encode(h, m); err != nil {
+		return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
+	}
+	return nil
+}
+
+// Next sends the conversation, or a question beside it, and reads the answer.
+func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
+	h, end := c.history, c.end
+	if req.NoTools {
+		end = c.silent
+	}
+	if a := req.Aside; a != nil {
+		h, end = c.question(a), closing+"]}"
+	}
+	if h.role == "" {
+		end = end[len(closing):]
+	}
+	out, err := c.Ask(ctx, exchange.Body{h.b, []byte(end)}, c.send, emit, newAnswer)
+	if err == nil && (req.NoTools || req.Aside != nil) {
+		exchange.DropCalls(out)
+	}
+	return out, err
+}
+
+// question is a request of its own.
+func (c *Conversation) question(a *message.Aside) history {
+	b := appendSystem([]byte{'{'}, a.System)
+	h := history{b: c.begin(b, c.asideConfig(c.cfg.Model, a.MaxOutputTokens))}
+	h.text(roleUser, a.Text)
+	return h
+}
+
+func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, b.Reader())
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	if key := c.Key(); key != "" {
+		// In the address it would stand in every log on the way.
+		r.Header.Set("X-Goog-Api-Key", key)
+	}
+	return c.Pass(r, b, c.Client().Do)
+}
