@@ -57,6 +57,7 @@ func conforms(ts *testscript.TestScript, neg bool, args []string) {
 
 // serve starts a model server that answers each request alike and sets $URL:
 // a status with a body of JSON, "html", "cut", "garbage", or "gone" for no server.
+// Each request leaves a line in the file "requests".
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: serve STATUS|html|cut|garbage|gone")
@@ -68,7 +69,11 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(l.Close())
 		return
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	requests, err := os.Create(ts.MkAbs("requests"))
+	ts.Check(err)
+	ts.Defer(func() { _ = requests.Close() }) // it is only read by name
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = requests.WriteString(r.Method + " " + r.URL.Path + "\n") // the story counts them
 		stream := func(text string) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = w.Write([]byte(text)) // a client that has gone is the story's point

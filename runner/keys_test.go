@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/secret"
+)
+
+// bare takes the variables of well-known providers out of the environment.
+func bare(t *testing.T) {
+	t.Helper()
+	for _, p := range KnownProviders() {
+		t.Setenv(p.KeyVariable, "") // so that it is put back
+		if err := os.Unsetenv(p.KeyVariable); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestKeysTellWhichValueCounts(t *testing.T) {
+	bare(t)
+	state := t.TempDir()
+	if keys, err := Keys(state); len(keys) != 0 || keys == nil || err != nil {
+		t.Errorf("of nothing: %v, %v", keys, err)
+	}
+	for _, name := range []string{"ONE", "TWO", "OPENAI_API_KEY"} {
+		if err := SetKey(state, name, []byte("canary-0123456789\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(state, "credentials", "TWO"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OPENAI_API_KEY", "canary-of-the-environment")
+	t.Setenv("GEMINI_API_KEY", "canary-of-the-environment")
+	keys, err := Keys(state)
+	if err != nil || len(keys) != 4 {
+		t.Fatalf("%v, %v", keys, err)
+	}
+	for i, want := range []Key{
+		{Name: "GEMINI_API_KEY", Source: KeyEnvironment},
+		{Name: "ONE", Source: KeyStored},
+		{Name: "OPENAI_API_KEY", Source: KeyBoth},
+		{Name: "TWO", Source: KeyStored, Problem: "has mode 0640"},
+	} {
+		k := keys[i]
+		if k.Name != want.Name || k.Source != want.Source || (k.Set == nil) != (k.Source == KeyEnvironment) || !strings.Contains(k.Problem, want.Problem) || (k.Problem == "") != (want.Problem == "") {
+			t.Errorf("%d is %+v, want %+v", i, k, want)
+		}
+	}
+	if names := StoredKeys(state); strings.Join(names, " ") != "ONE OPENAI_API_KEY TWO" {
+		t.Errorf("stored: %q", names)
+	}
+}
+
+func TestSetAndRemoveSayWhatIsWrong(t *testing.T) {
+	bare(t)
+	state := t.TempDir()
+	if err := SetKey(state, "MY_KEY", []byte("canary-0123456789")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		err        error
+		says, hint string
+	}{
+		"set a value as name":  {SetKey(state, "canary-0123456789", []byte("x")), "no name of an environment variable", ""},
+		"set two lines":        {SetKey(state, "MY_KEY", []byte("canary-1\ncanary-2")), "MY_KEY: the value holds a line break", ""},
+		"remove a near name":   {RemoveKey(state, "MYKEY"), "no stored value of MYKEY", "did you mean MY_KEY?"},
+		"remove a far name":    {RemoveKey(state, "SOMETHING_ELSE"), "no stored value", "agentctl auth list"},
+		"remove no name":       {RemoveKey(state, "canary-0123456789"), "no name of an environment variable", ""},
+		"remove what is there": {RemoveKey(state, "MY_KEY"), "", ""},
+	} {
+		if c.says == "" {
+			if c.err != nil {
+				t.Errorf("%s: %v", name, c.err)
+			}
+			continue
+		}
+		u, ok := errors.AsType[*UsageError](c.err)
+		if !ok || !strings.Contains(c.err.Error(), c.says) || !strings.Contains(u.Hint, c.hint) || strings.Contains(c.err.Error(), "canary") {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+	t.Setenv("ELSEWHERE", "x")
+	if u, ok := errors.AsType[*UsageError](RemoveKey(state, "ELSEWHERE")); !ok || !strings.Contains(u.Hint, "unset ELSEWHERE") {
+		t.Errorf("remove what only the environment has: %v", u)
+	}
+}
+
+func TestAFolderThatOthersMayOpenHoldsNoKeys(t *testing.T) {
+	state := t.TempDir()
+	if err := SetKey(state, "MY_KEY", []byte("canary-0123456789")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(state, "credentials"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, listErr := Keys(state)
+	value, found, getErr := storedKey(state)("MY_KEY")
+	for what, err := range map[string]error{"set": SetKey(state, "MY_KEY", []byte("x")), "remove": RemoveKey(state, "MY_KEY"), "list": listErr, "get": getErr} {
+		if reason.Of(err) != reason.CredentialMissing || !strings.HasPrefix(reason.Hint(err), "chmod 700 ") {
+			t.Errorf("%s: %v, hint %q", what, err, reason.Hint(err))
+		}
+	}
+	if found || value != "" || len(StoredKeys(state)) > 0 {
+		t.Errorf("a value was got: %t", found)
+	}
+	if _, found, err := storedKey(state)("no name"); found || err != nil {
+		t.Errorf("what cannot be stored: %t, %v", found, err)
+	}
+}
+
+func TestProxyPasswordsAreSecrets(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://me:canary-of%20a-proxy@proxy.example:3128")
+	t.Setenv("https_proxy", "http://user-only@proxy.example:3128")
+	t.Setenv("HTTP_PROXY", "://%zz")
+	t.Setenv("http_proxy", "")
+	r := secret.NewRedactor(proxyPasswords()...)
+	if got := r.String("login me:canary-of a-proxy and me:canary-of%20a-proxy"); strings.Contains(got, "canary") || !strings.Contains(got, "me:***") {
+		t.Errorf("shown: %s", got)
+	}
+}
