@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
+	"agentctl.dev/agentctl/runner/model/gemini"
 	"agentctl.dev/agentctl/runner/model/openai"
 	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/model/scripted"
@@ -99,7 +100,9 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 			return nil, unavailable(m, " with api responses")
 		}
 		return openai.New(s.exchange(m, key), p)
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderGemini, v1alpha1.ProviderCassette:
+	case v1alpha1.ProviderGemini:
+		return gemini.New(s.exchange(m, key), p)
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderCassette:
 	}
 	return nil, unavailable(m, "")
 }

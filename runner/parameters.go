@@ -4,6 +4,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/gemini"
 	"agentctl.dev/agentctl/runner/model/openai"
 )
 
@@ -23,7 +24,9 @@ func parameterProblems(spec *v1alpha1.ModelSpec) []model.Problem {
 		if raw := string(spec.Parameters.Raw); raw != "{}" {
 			return []model.Problem{{Path: "spec.parameters", Message: "the scripted provider takes no parameters"}}
 		}
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderGemini, v1alpha1.ProviderCassette:
+	case v1alpha1.ProviderGemini:
+		return gemini.CheckParameters(spec.Parameters.Raw)
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderCassette:
 	}
 	return nil
 }
