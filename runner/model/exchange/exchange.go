@@ -139,7 +139,7 @@ func throughProxy(_ context.Context, _ *url.URL, asked *http.Request, resp *http
 	}
 	e := &model.Error{
 		Kind: model.Unavailable, Class: strconv.Itoa(resp.StatusCode),
-		Err: fmt.Errorf("the proxy answered %d %s when asked for %s", resp.StatusCode, http.StatusText(resp.StatusCode), asked.URL.Host),
+		Err: fmt.Errorf("the proxy answered %d %s when asked for %s", resp.StatusCode, http.StatusText(resp.StatusCode), asked.Host),
 	}
 	switch {
 	case resp.StatusCode == http.StatusProxyAuthRequired:
