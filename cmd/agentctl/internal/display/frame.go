@@ -14,21 +14,34 @@ import (
 // header says what runs, on which files, and how tightly it is held.
 func header(s *Screen, id string, d event.RunStarted) string {
 	key := func(text string) string { return s.paint(dim, pad(text, 9)) + "  " }
-	model := Line(d.Model.Provider)
-	if d.Model.Model != "" {
-		model += " " + Line(d.Model.Model)
-	}
 	lines := []string{
 		key("run") + s.paint(bold, "run/"+Line(id)),
-		key("agent") + Line(d.Agent) + ", model " + Line(d.Model.Name) + " (" + strings.TrimSpace(model) + ")",
+		key("agent") + Line(d.Agent) + ", " + modelName(d.Model),
 		key("workspace") + workspace(d.Workspace),
 		key("isolation") + isolation(d),
+	}
+	if len(d.Files) > 0 {
+		lines = append(lines, key("attached")+attached(d.Files))
 	}
 	var b strings.Builder
 	for _, l := range lines {
 		b.WriteString(cut(l, s.width()) + "\n")
 	}
 	return b.String() + unheld(s, d.Isolation, d.OuterIsolation, d.Tools)
+}
+
+// modelName is who answers, under the name of the manifest and the provider's.
+func modelName(m message.ModelRef) string {
+	return "model " + Line(m.Name) + " (" + strings.TrimSpace(Line(m.Provider)+" "+Line(m.Model)) + ")"
+}
+
+// attached lists the files that go with the prompt.
+func attached(files []message.File) string {
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = Line(f.Filename) + " (" + Line(f.Mime) + ")"
+	}
+	return strings.Join(names, ", ")
 }
 
 // unheld warns of tools that nothing contains.

@@ -19,6 +19,7 @@ type textRun struct {
 	run     view.Run
 	answers map[string]message.Answer // by call
 	running []string                  // calls, in the order they began
+	by      string                    // the Model that gave the newest answer
 
 	stream stream
 	// asking counts open questions; what comes up meanwhile is held back.
@@ -32,6 +33,7 @@ func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
 	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}}
 	if o.Past != nil {
 		t.run = *o.Past
+		t.by = t.run.Started.Model.Name
 	}
 	t.stream.start(&t.mu, t.flow)
 	return t
@@ -47,6 +49,7 @@ func (t *textRun) Event(e event.Event) {
 	}
 	switch d := e.Data.(type) {
 	case event.RunStarted:
+		t.by = d.Model.Name
 		t.say(header(t.stderr, e.Run, d))
 	case event.RunResumed:
 		t.say(resumed(t.stderr, &t.run, d))
@@ -58,6 +61,11 @@ func (t *textRun) Event(e event.Event) {
 		t.piece(e, d.Text, dim)
 	case event.ReasoningEnd:
 		t.whole(e, d.Text, dim)
+	case event.ModelResponse:
+		if d.Model.Name != t.by {
+			t.by = d.Model.Name
+			t.say(t.stderr.paint(dim, cut("answered by "+modelName(d.Model), t.stderr.width())) + "\n")
+		}
 	case event.ModelRetry:
 		t.stream.forget()
 		t.warn(retry(d.Retry))
