@@ -51,7 +51,8 @@ func TestMetadataGoesBackToItsOwnModelOnly(t *testing.T) {
 func TestAnAnswerThatWasCutShort(t *testing.T) {
 	result := &message.ToolResult{Text: "out"}
 	m := &message.Message{Role: message.RoleAssistant, Error: message.Aborted, Parts: []message.Part{
-		{Type: message.PartText, Text: "whole", End: 1}, text("half"),
+		{Type: message.PartText, Text: "whole", End: 1},
+		text("half"),
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "1", State: message.StateCompleted, Result: result}},
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "2", State: message.StateRunning}},
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "3", State: message.StatePending}},
