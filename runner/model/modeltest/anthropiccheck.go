@@ -310,14 +310,13 @@ func checkMedia(b anthropicBlock) error {
 	return fmt.Errorf("no such %q", b.Type)
 }
 
-// assistant wants thoughts first, and as they were.
+// assistant wants a thought first where there are any, and all as they were.
 func (c *conversationCheck) assistant(blocks []anthropicBlock, thinks bool) error {
-	thought, others := false, false
+	called := false
 	for i, b := range blocks {
 		switch b.Type {
 		case "thinking", "redacted_thinking":
-			thought = true
-			if others {
+			if others && !thought {
 				return fmt.Errorf("content.%d: thoughts must come first", i)
 			}
 			if b.CacheControl != nil {
@@ -337,12 +336,13 @@ func (c *conversationCheck) assistant(blocks []anthropicBlock, thinks bool) erro
 				return fmt.Errorf("content.%d: `tool_use` ids must be unique, found %q twice", i, b.ID)
 			}
 			c.open, c.used = append(c.open, b.ID), append(c.used, b.ID)
+			called = true
 		default:
 			return fmt.Errorf("content.%d: an assistant says no %q", i, b.Type)
 		}
-		others = true
 	}
-	if thinks && !thought && len(c.open) > 0 {
+	first := blocks[0].Type == "thinking" || blocks[0].Type == "redacted_thinking"
+	if thinks && !first && len(c.open) > 0 {
 		return fmt.Errorf("expected `thinking` or `redacted_thinking`, but found %q: a final assistant message must start with a thinking block", blocks[0].Type)
 	}
 	return nil
