@@ -312,13 +312,14 @@ func checkMedia(b anthropicBlock) error {
 
 // assistant wants a thought first where there are any, and all as they were.
 func (c *conversationCheck) assistant(blocks []anthropicBlock, thinks bool) error {
-	called := false
+	thought, others := false, false
 	for i, b := range blocks {
 		switch b.Type {
 		case "thinking", "redacted_thinking":
 			if others && !thought {
 				return fmt.Errorf("content.%d: thoughts must come first", i)
 			}
+			thought = true
 			if b.CacheControl != nil {
 				return fmt.Errorf("content.%d: cache_control cannot be set for thinking blocks", i)
 			}
@@ -336,10 +337,10 @@ func (c *conversationCheck) assistant(blocks []anthropicBlock, thinks bool) erro
 				return fmt.Errorf("content.%d: `tool_use` ids must be unique, found %q twice", i, b.ID)
 			}
 			c.open, c.used = append(c.open, b.ID), append(c.used, b.ID)
-			called = true
 		default:
 			return fmt.Errorf("content.%d: an assistant says no %q", i, b.Type)
 		}
+		others = true
 	}
 	first := blocks[0].Type == "thinking" || blocks[0].Type == "redacted_thinking"
 	if thinks && !first && len(c.open) > 0 {

@@ -42,6 +42,8 @@ func Run(t *testing.T, wire Wire, open Open) {
 	t.Helper()
 	Talks(t, wire, open)
 	Bytes(t, wire, open)
+	s := suite{wire, open}
+	t.Run("EnvironmentOfTheSDKIsIgnored", s.environment)
 }
 
 // Talks is the part of Run that also holds for what stands around a provider.
@@ -54,6 +56,9 @@ func Talks(t *testing.T, wire Wire, open Open) {
 	t.Run("ReasoningGoesBackToTheSameModelOnly", s.reasoning)
 	t.Run("UnknownEventsAreIgnored", s.unknown)
 	t.Run("ServersThatDiffer", s.quirks)
+	t.Run("MediaAreShown", s.media)
+	t.Run("SchemaOfTheAnswerIsKept", s.contract)
+	t.Run("OneConnectionForAllTurns", s.connection)
 	t.Run("HistoryOnlyGrows", s.history)
 	t.Run("ClosingRequestHasNoTools", s.closing)
 	t.Run("AsideLeavesTheConversationAsItIs", s.aside)
@@ -99,7 +104,19 @@ func (s suite) patient(t *testing.T, idle time.Duration, steps ...Step) *talk {
 	return s.connect(t, Options{Wire: s.wire}, idle, steps...)
 }
 
+// prompted is a talk with a prompt of its own.
+func (s suite) prompted(t *testing.T, prompt message.Prompt, steps ...Step) *talk {
+	t.Helper()
+	return s.begin(t, Options{Wire: s.wire}, patience, prompt, steps...)
+}
+
+// connect is a talk with a server of any kind.
 func (s suite) connect(t *testing.T, o Options, idle time.Duration, steps ...Step) *talk {
+	t.Helper()
+	return s.begin(t, o, idle, message.Prompt{System: "Be brief.", Tools: tools}, steps...)
+}
+
+func (s suite) begin(t *testing.T, o Options, idle time.Duration, prompt message.Prompt, steps ...Step) *talk {
 	t.Helper()
 	server, err := o.Serve(steps...)
 	if err != nil {
@@ -108,11 +125,7 @@ func (s suite) connect(t *testing.T, o Options, idle time.Duration, steps ...Ste
 	t.Cleanup(server.Close)
 	k := &talk{Server: server, wire: s.wire}
 	k.Conversation = s.open(t, Setup{
-		BaseURL: server.URL, APIKey: Key,
-		Prompt: message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{
-			{Name: "bash", Description: "Runs a command.", Parameters: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
-			{Name: "read", Description: "Reads a file.", Parameters: []byte(`{"type":"object"}`)},
-		}},
+		BaseURL: server.URL, APIKey: Key, Prompt: prompt,
 		Retry: model.Retry{
 			Attempts: 3, MaxDelay: time.Minute,
 			Rand: func() float64 { return 0 },
@@ -125,6 +138,11 @@ func (s suite) connect(t *testing.T, o Options, idle time.Duration, steps ...Ste
 	})
 	k.say(t, user("What is in the folder?"))
 	return k
+}
+
+var tools = []message.ToolSpec{
+	{Name: "bash", Description: "Runs a command.", Parameters: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
+	{Name: "read", Description: "Reads a file.", Parameters: []byte(`{"type":"object"}`)},
 }
 
 func user(text string) *message.Message {
@@ -163,19 +181,23 @@ func (k *talk) next(t *testing.T, ctx context.Context, req message.Request) (*me
 func (k *talk) checkDeltas(t *testing.T, out *message.Output) {
 	t.Helper()
 	var text, thought strings.Builder
-	args := map[int]string{}
+	args, names := map[int]string{}, map[int]message.Delta{}
 	for _, d := range k.deltas {
 		switch d.Kind {
 		case message.DeltaRetry:
 			text.Reset()
 			thought.Reset()
 			clear(args)
+			clear(names)
 		case message.DeltaText:
 			text.WriteString(d.Text)
 		case message.DeltaReasoning:
 			thought.WriteString(d.Text)
 		case message.DeltaTool:
 			args[d.Index] += d.Text
+			if _, ok := names[d.Index]; !ok {
+				names[d.Index] = d
+			}
 		}
 	}
 	k.deltas = nil
@@ -185,6 +207,10 @@ func (k *talk) checkDeltas(t *testing.T, out *message.Output) {
 	for i, c := range out.Calls {
 		if args[i] != c.Args {
 			t.Errorf("call %d: streamed arguments %q, answered %q", i, args[i], c.Args)
+		}
+		// An id that the model did not write is made up when the answer is complete.
+		if first := names[i]; first.Tool != c.Tool || first.Call != "" && first.Call != c.ID {
+			t.Errorf("call %d: the first piece names tool %q and call %q, answered %q and %q", i, first.Tool, first.Call, c.Tool, c.ID)
 		}
 	}
 }

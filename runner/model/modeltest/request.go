@@ -1,0 +1,117 @@
+package modeltest
+
+import (
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+const (
+	picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+	paper   = "JVBERi0xLjQKJWVvZgo="
+)
+
+// media holds that pictures and papers are shown to the model, or named to one
+// that cannot take them.
+func (s suite) media(t *testing.T) {
+	k := s.talk(t, Answer{Text: "ok"}.Step())
+	file := func(mime, name, data string) message.Part {
+		return message.Part{Type: message.PartFile, File: &message.File{Mime: mime, Filename: name, URL: "data:" + mime + ";base64," + data}}
+	}
+	m := user("Look at these.")
+	m.Parts = append(m.Parts, file("image/png", "shot.png", picture), file("application/pdf", "report.pdf", paper), file("image/svg+xml", "drawing.svg", "PHN2Zy8+"))
+	k.say(t, m)
+	k.says(t, "ok")
+	body := string(k.Requests()[0].Body)
+	if !strings.Contains(body, picture) {
+		t.Errorf("the picture is not in the request: %s", body)
+	}
+	if !strings.Contains(body, paper) && !strings.Contains(body, "report.pdf") {
+		t.Errorf("the paper is neither shown nor named: %s", body)
+	}
+	// No API takes this one.
+	if !strings.Contains(body, "drawing.svg") {
+		t.Errorf("the drawing is not named: %s", body)
+	}
+}
+
+// native is a conversation that says whether its API holds the answer to the
+// schema of the prompt. Where it does not, the model has to be told in words, and
+// whoever wrote the prompt tells it.
+type native interface{ NativeOutput() bool }
+
+// contract holds that a request has the schema of the answer where the
+// conversation says so, and that nothing else is changed by it.
+func (s suite) contract(t *testing.T) {
+	schema := `{"type":"object","properties":{"verdict":{"type":"string","enum":["good","bad"]}},"required":["verdict"],"additionalProperties":false}`
+	answer := `{"verdict":"good"}`
+	for _, tools := range [][]message.ToolSpec{nil, tools} {
+		k := s.prompted(t, message.Prompt{System: "Be brief.", Tools: tools, Output: []byte(schema)}, Answer{Text: answer}.Step(), Answer{Text: answer}.Step(), Answer{Text: "in short"}.Step())
+		k.says(t, answer)
+		if out, err := k.next(t, t.Context(), message.Request{NoTools: true}); err != nil || out.Text != answer {
+			t.Errorf("closing: %+v, %v", out, err)
+		}
+		// A question beside the conversation has no such answer.
+		if out, err := k.next(t, t.Context(), aside); err != nil || out.Text != "in short" {
+			t.Errorf("aside: %+v, %v", out, err)
+		}
+		n, ok := k.Conversation.(native)
+		for i, r := range k.Requests() {
+			if holds := ok && n.NativeOutput() && i < 2; holds != strings.Contains(string(r.Body), "verdict") {
+				t.Errorf("request %d, with %d tools: the schema has to be there: %v: %s", i+1, len(tools), holds, r.Body)
+			}
+		}
+	}
+}
+
+// connection holds that all turns share one connection.
+func (s suite) connection(t *testing.T) {
+	const turns = 8
+	steps := make([]Step, turns)
+	for i := range steps {
+		steps[i] = full.Step()
+	}
+	k := s.talk(t, steps...)
+	remote := map[string]bool{}
+	for range turns {
+		k.wants(t, wantFull())
+	}
+	for _, r := range k.Requests() {
+		remote[r.Remote] = true
+		if r.Header.Get("Accept-Encoding") != "" || r.Header.Get("Transfer-Encoding") != "" {
+			t.Errorf("request headers %v", r.Header)
+		}
+	}
+	if len(remote) != 1 {
+		t.Errorf("%d connections for %d turns", len(remote), turns)
+	}
+}
+
+// sdkVariables are read by the vendors' own clients. No manifest names them, so
+// that none may reach a request.
+var sdkVariables = strings.Fields(`OPENAI_API_KEY OPENAI_ADMIN_KEY OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_CUSTOM_HEADERS OPENAI_WEBHOOK_SECRET
+	ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_CUSTOM_HEADERS GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION
+	GOOGLE_APPLICATION_CREDENTIALS`)
+
+// environment holds that nothing of the environment reaches a request.
+func (s suite) environment(t *testing.T) {
+	for _, name := range sdkVariables {
+		t.Setenv(name, "X-From: the-environment")
+	}
+	for _, name := range []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"} {
+		t.Setenv(name, "http://127.0.0.1:1/the-environment")
+	}
+	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+	k := s.talk(t, Answer{Text: "ok"}.Step())
+	k.says(t, "ok")
+	r := k.Requests()[0]
+	for name, values := range r.Header {
+		if strings.Contains(strings.Join(values, " "), "the-environment") || name == "X-From" {
+			t.Errorf("the request carries %s: %q", name, values)
+		}
+	}
+	if s.wire.Key(r.Header) != Key || strings.Contains(string(r.Body), "the-environment") {
+		t.Errorf("the request carries the key %q and the body %s", s.wire.Key(r.Header), r.Body)
+	}
+}
