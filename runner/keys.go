@@ -123,8 +123,9 @@ func keyStore(state string) keystore.Store {
 // storedKey answers for the environment where it does not set a name.
 func storedKey(state string) func(name string) (string, bool, error) {
 	return func(name string) (string, bool, error) {
-		if keystore.CheckName(name) != nil {
-			return "", false, nil // no value of it can have been stored
+		storable := keystore.CheckName(name) == nil
+		if !storable {
+			return "", false, nil
 		}
 		value, found, err := keyStore(state).Get(name)
 		return value, found, explained(err)
