@@ -180,7 +180,54 @@ func (w anthropic) traits() traits {
 				w.event("content_block_delta", object{"index": 90, "delta": object{"type": "surprise_delta", "text": "x"}}) +
 				w.event("content_block_stop", object{"index": 90}),
 		},
-		quirks: w.quirks(), faults: w.faults(),
+		thoughts: w.thoughts(), quirks: w.quirks(), faults: w.faults(),
+	}
+}
+
+// thoughts are turns that were interleaved with thinking.
+func (w anthropic) thoughts() map[string]string {
+	think := func(s *messageStream, text string) {
+		s.begin(object{"type": "thinking", "thinking": "", "signature": ""})
+		s.delta("thinking_delta", "thinking", text)
+		s.delta("signature_delta", "signature", sign("thinking", text))
+		s.end()
+	}
+	say := func(s *messageStream, text string) {
+		s.begin(object{"type": "text", "text": ""})
+		s.delta("text_delta", "text", text)
+		s.end()
+	}
+	use := func(s *messageStream, id string) {
+		s.begin(object{"type": "tool_use", "id": id, "name": "bash", "input": object{}})
+		s.delta("input_json_delta", "partial_json", `{"command":"ls"}`)
+		s.end()
+	}
+	stream := func(word string, blocks ...func(*messageStream)) string {
+		var s messageStream
+		w.start(&s, nil)
+		for _, add := range blocks {
+			add(&s)
+		}
+		s.add("message_delta", object{"delta": object{"stop_reason": word, "stop_sequence": nil}})
+		s.add("message_stop", object{})
+		return s.String()
+	}
+	first := func(s *messageStream) { think(s, "One.") }
+	second := func(s *messageStream) { think(s, "Two.") }
+	hidden := func(s *messageStream) {
+		s.begin(object{"type": "redacted_thinking", "data": sign("redacted", "")})
+		s.end()
+	}
+	silent := func(s *messageStream) { think(s, "") }
+	text := func(s *messageStream) { say(s, "I look.") }
+	call := func(s *messageStream) { use(s, "call_a") }
+	return map[string]string{
+		"between text and call": stream("tool_use", first, text, second, call),
+		"one behind the other":  stream("tool_use", first, second, call),
+		"hidden and shown":      stream("tool_use", hidden, first, text, call),
+		"shown and hidden":      stream("tool_use", first, hidden, call),
+		"without a text":        stream("tool_use", silent, call),
+		"without a call":        stream("end_turn", first, text),
 	}
 }
 

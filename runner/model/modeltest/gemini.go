@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -165,7 +166,37 @@ func (w gemini) traits() traits {
 		asks: string(encode(googleError(429, "Quota exceeded. Please retry in 2s.", "", []any{
 			object{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"},
 		}))),
-		quirks: w.quirks(), faults: w.faults(),
+		thoughts: w.thoughts(), quirks: w.quirks(), faults: w.faults(),
+	}
+}
+
+// thoughts are answers that are signed in other places than the first call.
+func (w gemini) thoughts() map[string]string {
+	stream := func(parts ...object) string {
+		var e events
+		for _, p := range parts {
+			w.chunk(&e, nil, w.candidate(p))
+		}
+		last := w.candidate(object{"text": ""})
+		last["finishReason"] = "STOP"
+		w.chunk(&e, nil, last)
+		return e.String()
+	}
+	call := func(x int, signed bool) object {
+		args := encode(object{"x": x})
+		p := object{"functionCall": object{"name": "bash", "args": json.RawMessage(args)}}
+		if signed {
+			p["thoughtSignature"] = signCall("bash", args)
+		}
+		return p
+	}
+	signed := func(text string) object { return object{"text": text, "thoughtSignature": sign("text", "")} }
+	return map[string]string{
+		"text without a call": stream(object{"text": "I "}, signed("look.")),
+		"a part of its own":   stream(object{"text": "I look."}, signed("")),
+		"text and call":       stream(signed("I look."), call(1, true), call(2, false)),
+		"both calls":          stream(call(1, true), call(2, true)),
+		"thought and call":    stream(object{"text": "Hm.", "thought": true}, call(1, true)),
 	}
 }
 

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -207,7 +208,54 @@ func (w responses) traits() traits {
 			w.event("response.output_item.added", object{"output_index": 90, "item": object{"id": "x", "type": "surprise", "content": 5}}) +
 				w.event("response.output_item.done", object{"output_index": 90, "item": object{"id": "x", "type": "surprise", "content": 5}}),
 		},
-		quirks: w.quirks(), faults: w.faults(),
+		thoughts: w.thoughts(), quirks: w.quirks(), faults: w.faults(),
+	}
+}
+
+// thoughts are answers with more than one reasoning item.
+func (w responses) thoughts() map[string]string {
+	think := func(s *responseStream, n int, summaries ...string) {
+		list := []any{}
+		for _, t := range summaries {
+			list = append(list, object{"type": "summary_text", "text": t})
+		}
+		item := object{"id": fmt.Sprintf("rs_%d", n), "type": "reasoning", "summary": list, "encrypted_content": sign("reasoning", strings.Join(summaries, ""))}
+		s.begin(with(item, "summary", []any{}))
+		for i, t := range summaries {
+			s.part("response.reasoning_summary_text.delta", fmt.Sprintf("rs_%d", n), object{"summary_index": i, "delta": t})
+		}
+		s.end(item)
+	}
+	stream := func(add func(*responseStream)) string {
+		var s responseStream
+		s.add("response.created", object{"response": w.response("in_progress", nil)})
+		add(&s)
+		s.add("response.completed", object{"response": w.response("completed", s.items)})
+		return s.String()
+	}
+	a := Answer{Text: "I look."}
+	call := func(id string) Call { return Call{ID: id, Tool: "bash", Args: `{"command":"ls"}`} }
+	return map[string]string{
+		"before each call": stream(func(s *responseStream) {
+			think(s, 1, "One.")
+			w.call(s, a, call("call_a"))
+			think(s, 2, "Two.")
+			w.call(s, a, call("call_b"))
+		}),
+		"before text and call": stream(func(s *responseStream) {
+			think(s, 1, "One.")
+			w.text(s, a)
+			think(s, 2)
+			w.call(s, a, call("call_a"))
+		}),
+		"two summaries": stream(func(s *responseStream) {
+			think(s, 1, "One.", "Two.")
+			w.call(s, a, call("call_a"))
+		}),
+		"without a call": stream(func(s *responseStream) {
+			think(s, 1, "One.")
+			w.text(s, a)
+		}),
 	}
 }
 

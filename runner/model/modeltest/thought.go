@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -14,57 +15,50 @@ import (
 func (s suite) reasoning(t *testing.T) {
 	shown, hidden := full, full
 	hidden.Reasoning, hidden.Hidden = "", true
-	for name, a := range map[string]Answer{"shown": shown, "hidden": hidden} {
-		t.Run(name, func(t *testing.T) {
-			k := s.talk(t, a.Step(), Answer{Text: "done"}.Step(), Answer{Text: "done"}.Step(), Answer{Text: "done"}.Step())
-			out, err := k.next(t, t.Context(), message.Request{ID: "r1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out.Reasoning != a.Reasoning {
-				t.Fatalf("reasoning %q, want %q", out.Reasoning, a.Reasoning)
-			}
-			m := ToMessage(out, "m2", &message.ToolResult{Text: "a.txt"}, &message.ToolResult{Text: "b"})
-			k.say(t, m)
-			k.says(t, "done")
-			if err := k.Reset([]*message.Message{user("What is in the folder?"), m}); err != nil {
-				t.Fatal(err)
-			}
-			k.says(t, "done")
-			foreign := *m
-			foreign.Model = &message.ModelRef{Name: "other", Provider: "elsewhere", Model: "another"}
-			if err := k.Reset([]*message.Message{user("What is in the folder?"), &foreign}); err != nil {
-				t.Fatal(err)
-			}
-			k.says(t, "done")
-			sent := k.Requests()
-			if d := cmp.Diff(string(sent[1].Body), string(sent[2].Body)); d != "" {
-				t.Errorf("a reset changed the same conversation (-before +after):\n%s", d)
-			}
-			marks := s.marks(t, a)
-			for _, mark := range marks {
-				if s.wire.traits().signed != strings.Contains(string(sent[1].Body), mark) {
-					t.Errorf("back to the same model, the request has to hold %q where the wire format has a place for it: %s", mark, sent[1].Body)
-				}
-				if strings.Contains(string(sent[3].Body), mark) {
-					t.Errorf("another model was sent %q: %s", mark, sent[3].Body)
-				}
-			}
-		})
+	streams := map[string]string{"shown": string(s.wire.Stream(shown)), "hidden": string(s.wire.Stream(hidden))}
+	maps.Copy(streams, s.wire.traits().thoughts)
+	for name, stream := range streams {
+		t.Run(name, func(t *testing.T) { s.goesBack(t, stream) })
 	}
 }
 
-// marks are the signatures in the stream of an answer.
-func (s suite) marks(t *testing.T, a Answer) []string {
-	t.Helper()
-	var marks []string
-	for _, mark := range signature.FindAllString(string(s.wire.Stream(a)), -1) {
-		marks = append(marks, mark)
+// goesBack answers with a stream and looks at what is sent of it: to the model
+// that said it, to the same one after a reset, and to another.
+func (s suite) goesBack(t *testing.T, stream string) {
+	done := Answer{Text: "done"}.Step()
+	k := s.talk(t, Events(stream), done, done, done)
+	out, err := k.next(t, t.Context(), message.Request{ID: "r1"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	m := ToMessage(out, "m2", &message.ToolResult{Text: "a.txt"}, &message.ToolResult{Text: "b"})
+	k.say(t, m)
+	k.say(t, user("Go on."))
+	k.says(t, "done")
+	other := *m
+	other.Model = &message.ModelRef{Name: "other", Provider: "elsewhere", Model: "another"}
+	for _, m := range []*message.Message{m, &other} {
+		if err := k.Reset([]*message.Message{user("What is in the folder?"), m, user("Go on.")}); err != nil {
+			t.Fatal(err)
+		}
+		k.says(t, "done")
+	}
+	sent := k.Requests()
+	if d := cmp.Diff(string(sent[1].Body), string(sent[2].Body)); d != "" {
+		t.Errorf("a reset changed the same conversation (-before +after):\n%s", d)
+	}
+	marks := signature.FindAllString(stream, -1)
 	if s.wire.traits().signed != (len(marks) > 0) {
 		t.Fatalf("the stream holds the signatures %q", marks)
 	}
-	return marks
+	for _, mark := range marks {
+		if strings.Count(string(sent[1].Body), mark) != strings.Count(stream, mark) {
+			t.Errorf("back to the same model, the request has to hold %q as often as the answer did: %s", mark, sent[1].Body)
+		}
+		if strings.Contains(string(sent[3].Body), mark) {
+			t.Errorf("another model was sent %q: %s", mark, sent[3].Body)
+		}
+	}
 }
 
 func (k *talk) says(t *testing.T, text string) {

@@ -54,6 +54,8 @@ type traits struct {
 	whole bool
 	// signed says that reasoning comes with something that must go back with it.
 	signed bool
+	// thoughts are answers that are signed in more than one place.
+	thoughts map[string]string
 	// writes says that usage counts what was written to a cache.
 	writes bool
 	// silent is how a request forbids calls without leaving the tools out, "" when
