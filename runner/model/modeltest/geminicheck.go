@@ -11,6 +11,9 @@ import (
 // functionName is what the API takes for a name.
 var functionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
 
+// geminiTypes are the files the API takes that are read, not heard or watched.
+var geminiTypes = []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain"}
+
 type geminiRequest struct {
 	Contents          []geminiContent `json:"contents"`
 	SystemInstruction *geminiContent  `json:"systemInstruction"`
@@ -272,7 +275,7 @@ func checkPart(role string, p geminiPart) error {
 }
 
 func (d *geminiData) valid() bool {
-	return isBase64(d.Data) && (slices.Contains(imageTypes, d.MIMEType) || d.MIMEType == "application/pdf" || d.MIMEType == "text/plain")
+	return isBase64(d.Data) && slices.Contains(geminiTypes, d.MIMEType)
 }
 
 func (p *geminiPart) checkSignature(role string) error {
