@@ -164,7 +164,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 
 // terminal runs a command on a terminal of its own, types a line as soon as a
 // text has come up, and wants the exit code. What was shown stands in "screen":
-// terminal 'approve' 'y' 0 agentctl run.
+// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: terminal TEXT LINE CODE COMMAND [ARGUMENT...]")
@@ -187,7 +187,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 			screen.Write(buf[:n])
 			if !typed && strings.Contains(screen.String(), args[0]) {
 				typed = true
-				_, _ = master.WriteString(args[1] + "\n") // the missing answer shows in the screen
+				_, _ = master.WriteString(strings.ReplaceAll(args[1], `\n`, "\n") + "\n") // the missing answer shows in the screen
 			}
 			if err != nil { // EIO: nobody has the other end open
 				shown <- screen.String()

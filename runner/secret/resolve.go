@@ -101,7 +101,7 @@ func (r Resolver) env(name string) (Value, error) {
 func file(path string) (Value, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Value{}, missing("file %s does not exist", path)
+		return Value{}, missing("file %s does not exist", path).WithHint("write the value into it, with mode 0600")
 	}
 	if err != nil {
 		return Value{}, missing("open the file of a secret: %w", err)
@@ -135,7 +135,8 @@ func (r Resolver) exec(ctx context.Context, argv []string) (Value, error) {
 	out, err := r.Exec(ctx, argv)
 	switch {
 	case ctx.Err() != nil:
-		return Value{}, missing("%s did not answer within %s: %w", source, execTimeout, ctx.Err())
+		return Value{}, missing("%s did not answer within %s: %w", source, execTimeout, ctx.Err()).
+			WithHint("run the command by hand and see whether it asks for something: here nobody answers it")
 	case err != nil:
 		// What the command printed may hold the value: only its failure is told.
 		return Value{}, missing("%s: %w", source, err).WithHint("run the command by hand and look at its exit status")

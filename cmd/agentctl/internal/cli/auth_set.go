@@ -66,7 +66,7 @@ func (o *authSetOptions) runSet(ctx context.Context, name string) error {
 
 func (o *authSetOptions) value(ctx context.Context, name string) ([]byte, error) {
 	if f, ok := o.app.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return hidden(ctx, int(f.Fd()), func() {
+		return hidden(ctx, f, func() {
 			display.Notice(o.app.stderr(), "value of "+name+" (it is not shown; Enter ends it):")
 		})
 	}

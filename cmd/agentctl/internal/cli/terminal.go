@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
+
+	"agentctl.dev/agentctl/runner"
 )
 
 // longestLine is what a terminal takes as a line; it cuts a longer one without a
@@ -17,7 +20,8 @@ const longestLine = 4095
 // nothing is shown any more: somebody may type at once. However it ends, the
 // terminal is as it was, and what was pasted behind the line is no command for
 // the shell.
-func hidden(ctx context.Context, fd int, ask func()) ([]byte, error) {
+func hidden(ctx context.Context, terminal *os.File, ask func()) ([]byte, error) {
+	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetTermios(fd, terminalGet)
 	if err != nil {
 		return nil, usagef("read the value from the terminal: %w", err)
@@ -26,6 +30,9 @@ func hidden(ctx context.Context, fd int, ask func()) ([]byte, error) {
 	defer signals.stop()
 	quiet := *before
 	quiet.Lflag &^= unix.ECHO
+	// Lines end with Enter, and Ctrl-C is a signal, whatever was there before.
+	quiet.Lflag |= unix.ICANON | unix.ISIG
+	quiet.Iflag |= unix.ICRNL
 	if err := unix.IoctlSetTermios(fd, terminalSet, &quiet); err != nil {
 		return nil, usagef("read the value from the terminal: %w", err)
 	}
@@ -38,20 +45,26 @@ func hidden(ctx context.Context, fd int, ask func()) ([]byte, error) {
 	read := make(chan line, 1)
 	// Nobody can end a read of a terminal: after a signal it ends with the program.
 	go func() {
-		b, err := term.ReadPassword(fd)
+		b, err := bufio.NewReaderSize(terminal, longestLine+1).ReadBytes('\n')
 		read <- line{b, err}
 	}()
 	select {
 	case <-ctx.Done():
+		if s, ok := errors.AsType[runner.SignalError](context.Cause(ctx)); ok {
+			return nil, exit(s.ExitCode())
+		}
 		return nil, context.Cause(ctx)
 	case l := <-read:
 		switch {
-		case errors.Is(l.err, io.EOF):
+		case len(l.text) == 0 && errors.Is(l.err, io.EOF):
 			return nil, usagef("no value was typed")
-		case l.err != nil:
+		case l.err != nil && !errors.Is(l.err, io.EOF):
 			return nil, usagef("read the value from the terminal: %w", l.err)
 		case len(l.text) >= longestLine:
 			return nil, usagef("a terminal cuts a line of this length: pipe the value into stdin")
+		}
+		if more, err := unix.IoctlGetInt(fd, terminalPending); err == nil && more > 0 {
+			return nil, usagef("more than one line was pasted, and a key is one line")
 		}
 		return l.text, nil
 	}
