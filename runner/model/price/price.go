@@ -119,17 +119,27 @@ func own(spec *v1alpha1.ModelSpec) bool {
 }
 
 // standard says whether the request is in the tier of the list: others cost
-// half, or twice as much.
+// half, or many times as much.
 func standard(parameters *v1alpha1.JSON) bool {
 	if parameters == nil || len(parameters.Raw) == 0 {
 		return true
 	}
 	var p struct {
 		ServiceTier string `json:"serviceTier"`
+		Extra       map[string]json.RawMessage
 	}
 	if json.Unmarshal(parameters.Raw, &p) != nil {
 		return false
 	}
-	// standard_only is Anthropic's word for it, auto what both take for default.
+	for _, member := range dearer {
+		if _, given := p.Extra[member]; given {
+			return false
+		}
+	}
+	// standard_only is Anthropic's word for it, auto what all take for default.
 	return p.ServiceTier == "" || p.ServiceTier == "auto" || p.ServiceTier == "default" || p.ServiceTier == "standard_only"
 }
+
+// dearer are members of requests by which an answer has another price: sooner,
+// later, or in a certain country.
+var dearer = []string{"service_tier", "serviceTier", "speed", "inference_geo"}

@@ -198,7 +198,9 @@ func TestOf(t *testing.T) {
 		"cassette": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderCassette}, "0.00"},
 		// Flex costs half, priority twice as much; what cannot be read is not guessed.
 		"flex tier": {tier(`{"serviceTier":"flex"}`), ""}, "standard tier": {tier(`{"serviceTier":"default","temperature":1}`), "0.00028"},
-		"broken": {tier(`{`), ""}, "empty": {tier(``), "0.00028"},
+		"fast": {tier(`{"extra":{"speed":"fast"}}`), ""}, "tier in extra": {tier(`{"extra":{"service_tier":"priority"}}`), ""},
+		"other extra": {tier(`{"extra":{"top_k":1}}`), "0.00028"},
+		"broken":      {tier(`{`), ""}, "empty": {tier(``), "0.00028"},
 		"unknown": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "mine", BaseURL: "http://localhost/v1"}, ""},
 	} {
 		p, ok := Of(&c.spec)
