@@ -67,7 +67,11 @@ func (a *answer) Whole(data []byte) error {
 	a.cur.Reset(data)
 	var err error
 	if a.cur.Next() == '[' {
-		a.cur.Array(func() { err = errors.Join(err, a.chunk()) })
+		a.cur.Array(func() {
+			if bad := a.chunk(); err == nil {
+				err = bad
+			}
+		})
 	} else {
 		err = a.chunk()
 	}

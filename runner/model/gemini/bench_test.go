@@ -1,0 +1,152 @@
+package gemini
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/modeltest"
+)
+
+// longStream is 200 KB of text in 2,000 chunks.
+func longStream() []byte {
+	return modeltest.Gemini.Stream(modeltest.Answer{Text: strings.Repeat("0123456789 some words of text, with a line break at the end of it, 0123456789 and so on and on, 12.\n", 2000), TextSize: 100})
+}
+
+// BenchmarkStream decodes an answer; the floor is what anybody would write with
+// bufio and encoding/json.
+func BenchmarkStream(b *testing.B) {
+	body := longStream()
+	events := bytes.Split(bytes.TrimSpace(body), []byte("\n\n"))
+	b.Run("ours", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			a := newAnswer(func(message.Delta) {})
+			for _, e := range events {
+				if err := a.Event("", bytes.TrimPrefix(e, []byte("data: "))); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if out := a.Output(); len(out.Text) != 200_000 {
+				b.Fatalf("%d bytes", len(out.Text))
+			}
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if text := floorDecode(bytes.NewReader(body)); len(text) != 200_000 {
+				b.Fatalf("%d bytes", len(text))
+			}
+		}
+	})
+}
+
+func floorDecode(r io.Reader) string {
+	var text strings.Builder
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 0, 32<<10), 16<<20)
+	for sc.Scan() {
+		d, ok := bytes.CutPrefix(sc.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		var c struct {
+			Candidates []struct {
+				Content struct {
+					Parts []struct{ Text string }
+				}
+			}
+		}
+		if json.Unmarshal(d, &c) != nil {
+			continue
+		}
+		for _, one := range c.Candidates {
+			for _, p := range one.Content.Parts {
+				text.WriteString(p.Text)
+			}
+		}
+	}
+	return text.String()
+}
+
+// BenchmarkTurn is a request and its streamed answer over a local connection.
+func BenchmarkTurn(b *testing.B) {
+	stream := modeltest.Events(string(longStream()))
+	server, err := modeltest.Options{Wire: modeltest.Gemini, Unchecked: true, Forget: true, Respond: func(modeltest.Request) modeltest.Step { return stream }}.Serve()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close()
+	b.Run("ours", func(b *testing.B) {
+		c, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: server.URL}, message.Prompt{System: "s"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		for b.Loop() {
+			if out, err := c.Next(b.Context(), message.Request{}, quiet); err != nil || len(out.Text) != 200_000 {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+		for b.Loop() {
+			resp, err := client.Post(address(server.URL, "x"), "application/json", strings.NewReader(`{}`)) //nolint:noctx // the floor
+			if err != nil {
+				b.Fatal(err)
+			}
+			if text := floorDecode(resp.Body); len(text) != 200_000 {
+				b.Fatalf("%d bytes", len(text))
+			}
+			_ = resp.Body.Close()
+		}
+	})
+}
+
+// BenchmarkAppend adds a turn to a conversation that is already long: the cost
+// must not grow with its length.
+func BenchmarkAppend(b *testing.B) {
+	m := &message.Message{Role: message.RoleAssistant, Parts: []message.Part{
+		say("I look."), tool("call_1", "bash", `{"command":"ls"}`, &message.ToolResult{Text: strings.Repeat("a line of output\n", 60)}),
+	}}
+	for name, turns := range map[string]int{"short": 0, "long": 5000} {
+		b.Run(name, func(b *testing.B) {
+			c := open(b, strict, message.Prompt{System: "s"})
+			for range turns {
+				_ = c.Append(m)
+			}
+			n := 0
+			start := c.history
+			for b.Loop() {
+				if err := c.Append(m); err != nil {
+					b.Fatal(err)
+				}
+				if n++; n%1000 == 0 {
+					c.history = start // or the memory of the machine is measured
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkNew(b *testing.B) {
+	prompt := message.Prompt{System: strings.Repeat("instructions ", 200)}
+	for range 8 {
+		prompt.Tools = append(prompt.Tools, message.ToolSpec{Name: "tool", Description: "does it", Parameters: []byte(`{"type":"object"}`)})
+	}
+	for b.Loop() {
+		if _, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: "http://127.0.0.1:1", Parameters: []byte(`{"temperature":0}`)}, prompt); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
