@@ -130,6 +130,10 @@ var rules = []rule{
 		reason: "heavy dependency behind one door: runner/model/openai",
 	},
 	{
+		from: []string{"ours"}, notFrom: []string{"./runner/model/anthropic/..."}, to: []string{"github.com/anthropics/anthropic-sdk-go/..."},
+		reason: "heavy dependency behind one door: runner/model/anthropic",
+	},
+	{
 		from: []string{"ours"}, to: []string{"google.golang.org/genai/..."},
 		reason: "only tests hold runner/model/gemini against it: it links text/template, which doubles the program",
 	},
@@ -179,12 +183,12 @@ var closures = []struct {
 	},
 	{
 		"./cmd/agentctl-tools",
-		[]string{"./runner/...", "./api/...", "k8s.io/...", "github.com/google/cel-go/...", "github.com/openai/openai-go/...", "github.com/spf13/cobra/..."},
+		[]string{"./runner/...", "./api/...", "k8s.io/...", "github.com/google/cel-go/...", "github.com/openai/openai-go/...", "github.com/anthropics/anthropic-sdk-go/...", "github.com/spf13/cobra/..."},
 		"the tools' process is small: it is started with every run",
 	},
 	{
 		"./plugins/sdk",
-		[]string{"./runner/...", "./api/...", "k8s.io/...", "github.com/google/cel-go/...", "github.com/openai/openai-go/...", "github.com/spf13/cobra/..."},
+		[]string{"./runner/...", "./api/...", "k8s.io/...", "github.com/google/cel-go/...", "github.com/openai/openai-go/...", "github.com/anthropics/anthropic-sdk-go/...", "github.com/spf13/cobra/..."},
 		"who writes a tool gets the SDK and nothing beside it",
 	},
 	{
@@ -297,6 +301,8 @@ func TestRulesBite(t *testing.T) {
 		{"./runner", "./cmd/agentctl/internal/cli", "nothing stands on a program"},
 		{"./runner/policy", "github.com/spf13/cobra", "own the terminal"},
 		{"./runner/policy", "github.com/openai/openai-go/v3", "runner/model/openai"},
+		{"./runner/model/openai", "github.com/anthropics/anthropic-sdk-go", "runner/model/anthropic"},
+		{"./runner/model/anthropic", "github.com/anthropics/anthropic-sdk-go/option", no},
 		{"./runner/model/gemini", "google.golang.org/genai", "only tests"},
 		{"./runner/policy", "github.com/google/cel-go/cel", "runner/expr"},
 		{"./runner/tool", "github.com/hashicorp/go-plugin", "few doors"},

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
 	"agentctl.dev/agentctl/runner/model/gemini"
@@ -102,7 +103,9 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 		return openai.New(s.exchange(m, key), p)
 	case v1alpha1.ProviderGemini:
 		return gemini.New(s.exchange(m, key), p)
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderCassette:
+	case v1alpha1.ProviderAnthropic:
+		return anthropic.New(s.exchange(m, key), p)
+	case v1alpha1.ProviderCassette:
 	}
 	return nil, unavailable(m, "")
 }

@@ -4,6 +4,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/model/gemini"
 	"agentctl.dev/agentctl/runner/model/openai"
 )
@@ -26,7 +27,9 @@ func parameterProblems(spec *v1alpha1.ModelSpec) []model.Problem {
 		}
 	case v1alpha1.ProviderGemini:
 		return gemini.CheckParameters(spec.Parameters.Raw)
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderCassette:
+	case v1alpha1.ProviderAnthropic:
+		return anthropic.CheckParameters(spec.Parameters.Raw)
+	case v1alpha1.ProviderCassette:
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ var provider = exchange.Provider{
 // Conversation is a model.Conversation over the messages API.
 type Conversation struct {
 	*exchange.Exchange
-	cfg    exchange.Config
-	client anthropic.Client
-	given  settings
+	cfg     exchange.Config
+	options []option.RequestOption
+	given   settings
 
 	// prefix is the request up to its first message, history is that and the
 	// messages; with one of the two ends it is a whole request.
@@ -57,12 +57,9 @@ func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
 	if err := c.layout(prompt); err != nil {
 		return nil, err
 	}
-	// A Client literal instead of NewClient: that one reads ANTHROPIC_* variables
-	// and profiles, and a key or an address that no manifest names must never be
-	// used.
-	c.client = anthropic.Client{Options: []option.RequestOption{
+	c.options = []option.RequestOption{
 		option.WithBaseURL(x.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(x.Client()), option.WithoutOpenTelemetry(),
-	}}
+	}
 	return c, nil
 }
 
@@ -157,8 +154,13 @@ func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Respons
 	if key := c.Key(); key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
+	// A Client literal instead of NewClient: that one reads ANTHROPIC_* variables
+	// and profiles, and a key or an address that no manifest names must never be
+	// used. Nothing may hold it that is ever an interface, as a Conversation is:
+	// the linker would keep the Get of each of its services, and all they need.
+	client := anthropic.Client{Options: c.options}
 	var resp *http.Response
-	if err := c.client.Post(ctx, "v1/messages", nil, &resp, opts...); err != nil {
+	if err := client.Post(ctx, "v1/messages", nil, &resp, opts...); err != nil {
 		return nil, err
 	}
 	return resp, nil
