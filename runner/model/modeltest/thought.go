@@ -51,8 +51,10 @@ func (s suite) goesBack(t *testing.T, stream string) {
 	if s.wire.traits().signed != (len(marks) > 0) {
 		t.Fatalf("the stream holds the signatures %q", marks)
 	}
+	// The last event of the responses API says everything again.
+	once, _, _ := strings.Cut(stream, "event: response.completed")
 	for _, mark := range marks {
-		if strings.Count(string(sent[1].Body), mark) != strings.Count(stream, mark) {
+		if strings.Count(string(sent[1].Body), mark) != strings.Count(once, mark) {
 			t.Errorf("back to the same model, the request has to hold %q as often as the answer did: %s", mark, sent[1].Body)
 		}
 		if strings.Contains(string(sent[3].Body), mark) {

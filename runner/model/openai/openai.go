@@ -1,4 +1,4 @@
-// Package openai speaks the chat completions API, streamed, to OpenAI and to the servers that imitate it; it is the only user of openai-go.
+// Package openai speaks OpenAI's two APIs, chat completions and responses, streamed, to OpenAI and to the servers that imitate it; it is the only user of openai-go.
 //
 // The SDK is the transport. Its typed requests would encode the whole history
 // in every turn, and its typed stream costs more than the network: so the
@@ -8,109 +8,162 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 	"agentctl.dev/agentctl/runner/model/parameter"
 )
 
-// provider is OpenAI itself; compatible servers are reached with a baseURL.
-var provider = exchange.Provider{
-	Name: "openai", BaseURL: "https://api.openai.com/v1", KeyVariable: "OPENAI_API_KEY", Speaks: "chat completion",
-	Wants: "provider openai wants baseURL: https://host/v1",
+// maxCacheKey is what the API takes at most.
+const maxCacheKey = 64
+
+// api is one of the two APIs.
+type api struct {
+	provider exchange.Provider
+	// path of its requests, behind the base URL.
+	path string
+	// fixed are the members that stand at the beginning of every request.
+	fixed      string
+	parameters *parameter.Table
+	// limits are the names servers have for the most an answer may hold; least is
+	// the smallest limit the API takes.
+	limits []string
+	least  int64
+	// silent says that calls are forbidden with tool_choice: none, which leaves the
+	// bytes before it alone. Not every server that imitates the chat API knows it.
+	silent bool
+	// hint is the advice about a refusal that sounds like the wrong API, "" for
+	// any other.
+	hint func(*model.Error) string
+	open func(x *exchange.Exchange, given parameter.Given) wire
 }
 
-// Conversation is a model.Conversation over chat completions.
+// wire writes and reads what differs between the APIs. The functions that write
+// add to b.
+type wire interface {
+	// begin writes the system prompt and opens the list of messages.
+	begin(b []byte, system string) []byte
+	question(b []byte, text string) []byte
+	message(b []byte, m *message.Message) ([]byte, error)
+	// format writes what the text of an answer has to look like, schema nil: like
+	// anything.
+	format(b []byte, schema json.RawMessage) []byte
+	tool(b []byte, t message.ToolSpec) []byte
+	answer(tell func(message.Delta)) exchange.Answer
+}
+
+// Conversation is a model.Conversation over one of the APIs.
 type Conversation struct {
 	*exchange.Exchange
-	cfg    exchange.Config
-	client openai.Client
+	cfg     exchange.Config
+	api     *api
+	wire    wire
+	service responses.ResponseService
 
 	// history is the request up to the last message; it only grows. Together
-	// with one of the two ends it is a whole request.
+	// with one of the ends it is a whole request.
 	history  []byte
 	prefix   int // of the history, before its first message
 	withTool []byte
 	noTool   []byte
+	aside    []byte
 	always   parameter.Members
+	native   bool
 }
 
-// New prepares a conversation; it sends nothing. The prompt is encoded here,
-// once.
+// New prepares a conversation over chat completions; it sends nothing. The prompt
+// is encoded here, once.
 func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
-	x, err := exchange.New(cfg, provider)
+	return open(&chatAPI, cfg, prompt)
+}
+
+// NewResponses is New over the responses API.
+func NewResponses(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
+	return open(&responsesAPI, cfg, prompt)
+}
+
+func open(a *api, cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
+	x, err := exchange.New(cfg, a.provider)
 	if err != nil {
 		return nil, err
 	}
-	given := chatParameters.Read(cfg.Parameters)
+	given := a.parameters.Read(cfg.Parameters)
 	if len(given.Problems) > 0 {
 		return nil, reason.New(reason.ModelError, "model %q: %s", cfg.Name, given.Problems[0])
 	}
-	c := &Conversation{Exchange: x, cfg: cfg, always: given.Always}
-	if err := c.layout(given.WithTools, prompt); err != nil {
+	c := &Conversation{Exchange: x, cfg: cfg, api: a, wire: a.open(x, given), always: given.Always}
+	if err := c.layout(given, prompt); err != nil {
 		return nil, err
 	}
-	// A Client literal instead of NewClient: that one reads OPENAI_* variables,
-	// and a key or an address that no manifest names must never be used. It also
-	// builds two dozen services that are not.
-	c.client = openai.Client{Options: []option.RequestOption{
-		option.WithBaseURL(x.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(x.Client()),
-	}}
+	c.service = responses.ResponseService{Options: transport(x)}
 	return c, nil
 }
 
-// layout writes the request around its messages. The tools stand behind them,
-// so that a request without tools shares every byte before.
-func (c *Conversation) layout(withTools parameter.Members, prompt message.Prompt) error {
+// NativeOutput says whether the server is sent the schema of the final answer.
+// Otherwise the model has to be told of it in words.
+func (c *Conversation) NativeOutput() bool { return c.native }
+
+// layout writes the request around its messages. What may differ between two
+// requests stands behind them, so that they share every byte before.
+func (c *Conversation) layout(given parameter.Given, prompt message.Prompt) error {
 	c.history = c.begin(c.always, prompt.System)
 	c.prefix = len(c.history)
-	c.noTool = []byte("]}")
+	c.aside = append(c.wire.format([]byte("]"), nil), '}')
+
+	schema := c.schema(given, prompt.Output)
+	c.native = schema != nil
+	end := c.wire.format([]byte("]"), schema)
+	if prompt.CacheKey != "" && c.Official() && !has(given.Always, cacheKey) {
+		end = append(end, `,"`+cacheKey+`":`...)
+		end = jsonpass.AppendString(end, prompt.CacheKey[:min(len(prompt.CacheKey), maxCacheKey)])
+	}
+	c.noTool = append(end[:len(end):len(end)], '}')
 	c.withTool = c.noTool
 	if len(prompt.Tools) == 0 {
 		return nil
 	}
-	end := withTools.Encode([]byte("],"))
-	end = append(end, `"tools":[`...)
-	for _, t := range prompt.Tools {
-		params := t.Parameters
-		if len(params) == 0 {
-			params = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		if !json.Valid(params) {
-			return reason.New(reason.ModelError, "model %q: the parameters of tool %q are no JSON", c.cfg.Name, t.Name)
-		}
-		end = append(jsonpass.Open(end), `{"type":"function","function":{"name":`...)
-		end = jsonpass.AppendString(end, t.Name)
-		end = append(end, `,"description":`...)
-		end = jsonpass.AppendString(end, t.Description)
-		end = append(end, `,"parameters":`...)
-		end = append(append(end, params...), `}}`...)
+	tools, err := c.tools(prompt.Tools)
+	if err != nil {
+		return err
 	}
-	c.withTool = append(end, `]}`...)
+	end = append(end, ',')
+	c.withTool = append(given.WithTools.Encode(end[:len(end):len(end)]), tools...)
+	if c.api.silent || c.Official() {
+		c.noTool = append(append(end[:len(end):len(end)], `"tool_choice":"none",`...), tools...)
+	}
 	return nil
 }
 
-// begin writes a request up to its first message that is no system prompt.
-func (c *Conversation) begin(parameters parameter.Members, system string) []byte {
-	b := jsonpass.AppendString([]byte(`{"model":`), c.cfg.Model)
-	b = append(b, `,"stream":true,"stream_options":{"include_usage":true},`...)
-	b = append(parameters.Encode(b), `"messages":[`...)
-	if system != "" {
-		b = appendSimple(b, "system", system)
+// tools writes the tools, and the end of the request.
+func (c *Conversation) tools(tools []message.ToolSpec) ([]byte, error) {
+	b := []byte(`"tools":[`)
+	for _, t := range tools {
+		if len(t.Parameters) == 0 {
+			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		if !json.Valid(t.Parameters) {
+			return nil, reason.New(reason.ModelError, "model %q: the parameters of tool %q are no JSON", c.cfg.Name, t.Name)
+		}
+		b = c.wire.tool(jsonpass.Open(b), t)
 	}
-	return b
+	return append(b, `]}`...), nil
+}
+
+// begin writes a request up to its first message.
+func (c *Conversation) begin(always parameter.Members, system string) []byte {
+	b := jsonpass.AppendString([]byte(`{"model":`), c.cfg.Model)
+	b = append(append(b, `,"stream":true,`...), c.api.fixed...)
+	return c.wire.begin(always.Encode(b), system)
 }
 
 // Append encodes a message and adds it.
 func (c *Conversation) Append(m *message.Message) error {
-	b, err := c.appendMessage(c.history, m)
+	b, err := c.wire.message(c.history, m)
 	if err != nil {
 		return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
 	}
@@ -124,7 +177,7 @@ func (c *Conversation) Reset(history []*message.Message) error {
 	b := append(make([]byte, 0, len(c.history)), c.history[:c.prefix]...)
 	for _, m := range history {
 		var err error
-		if b, err = c.appendMessage(b, m); err != nil {
+		if b, err = c.wire.message(b, m); err != nil {
 			return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
 		}
 	}
@@ -134,35 +187,20 @@ func (c *Conversation) Reset(history []*message.Message) error {
 
 // Next sends the conversation, or a question beside it, and reads the answer.
 func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
-	end := c.withTool
+	history, end := c.history, c.withTool
 	if req.NoTools {
 		end = c.noTool
 	}
-	history := c.history
 	if a := req.Aside; a != nil {
-		history, end = appendSimple(c.begin(c.always.Capped(a.MaxOutputTokens, outputLimits...), a.System), "user", a.Text), c.noTool
+		most := a.MaxOutputTokens
+		if most > 0 {
+			most = max(most, c.api.least)
+		}
+		history, end = c.wire.question(c.begin(c.always.Capped(most, c.api.limits...), a.System), a.Text), c.aside
 	}
-	out, err := c.Ask(ctx, exchange.Body{history, end}, c.send, emit, newChatAnswer)
+	out, err := c.Ask(ctx, exchange.Body{history, end}, c.send, emit, c.wire.answer)
 	if err == nil && (req.NoTools || req.Aside != nil) {
 		exchange.DropCalls(out)
 	}
 	return out, err
-}
-
-func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
-	opts := []option.RequestOption{
-		option.WithRequestBody("application/json", io.Reader(b.Reader())),
-		option.WithHeader("Accept", "text/event-stream"),
-		option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-			return c.Pass(r, b, next)
-		}),
-	}
-	if key := c.Key(); key != "" {
-		opts = append(opts, option.WithAPIKey(key))
-	}
-	var resp *http.Response
-	if err := c.client.Post(ctx, "chat/completions", nil, &resp, opts...); err != nil {
-		return nil, err
-	}
-	return resp, nil
 }

@@ -11,20 +11,34 @@ import (
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
-func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
-	t.Helper()
-	c, err := New(exchange.Config{
-		Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
-		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
-	}, s.Prompt)
-	if err != nil {
-		t.Fatal(err)
+// opener opens a conversation of one of the two APIs as the suite wants it.
+func opener(open func(exchange.Config, message.Prompt) (*Conversation, error), parameters string) modeltest.Open {
+	return func(t testing.TB, s modeltest.Setup) model.Conversation {
+		t.Helper()
+		c, err := open(exchange.Config{
+			Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
+			APIKey: func(context.Context) (string, error) { return s.APIKey, nil }, Parameters: []byte(parameters),
+		}, s.Prompt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }
 
-func TestConformance(t *testing.T) { modeltest.Run(t, modeltest.Chat, openConversation) }
+func TestConformance(t *testing.T) {
+	modeltest.Run(t, modeltest.Chat, opener(New, ""))
+}
+
+func TestResponsesConformance(t *testing.T) {
+	modeltest.Run(t, modeltest.Responses, opener(NewResponses, `{"structuredOutput":true}`))
+}
+
+func TestForeignServers(t *testing.T) {
+	modeltest.RunForeign(t, modeltest.Chat, opener(New, ""))
+	modeltest.RunForeign(t, modeltest.Responses, opener(NewResponses, ""))
+}
 
 func TestBasics(t *testing.T) {
 	modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
@@ -38,7 +52,7 @@ func TestBasics(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(server.Close)
-		return openConversation(t, modeltest.Setup{BaseURL: server.URL, APIKey: modeltest.Key})
+		return opener(New, "")(t, modeltest.Setup{BaseURL: server.URL, APIKey: modeltest.Key})
 	})
 }
 

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -20,12 +21,9 @@ type chatAnswer struct {
 	slots        []slot
 	chunks       int // that have been read
 	finish       string
-	usage        message.Usage
-	counted      bool // the server said how many tokens there were
-	// miscounted tells of counts in usage that cannot be.
-	miscounted []string
-	over       bool
-	known      bool // some event was a chat completion
+	over         bool
+	tally
+	known bool // some event was a chat completion
 
 	cur  jsonpass.Cursor
 	frag fragment
@@ -43,10 +41,6 @@ type slot struct {
 type fragment struct {
 	wire           int64
 	id, name, args []byte
-}
-
-func newChatAnswer(tell func(message.Delta)) exchange.Answer {
-	return &chatAnswer{Gather: exchange.NewGather(tell)}
 }
 
 // Event adds the JSON object of one event.
@@ -88,19 +82,31 @@ func (a *chatAnswer) Known() bool { return a.known }
 func (a *chatAnswer) chunk(data []byte) error {
 	c := &a.cur
 	c.Reset(data)
-	refused := false
+	refused, other := false, (*foreignAPI)(nil)
 	c.Object(func(key []byte) {
 		switch string(key) {
 		case "choices":
 			a.known = true
 			c.Array(a.choice)
 		case "usage":
-			a.readUsage()
+			a.tally.read(c)
 		case "error":
 			refused = string(c.Raw()) != "null" || refused
 		case "object":
-			refused = string(c.Text()) == "error" || refused
+			switch string(c.Text()) {
+			case "error":
+				refused = true
+			case "response":
+				other = speaksResponses
+			}
+		case "type":
+			if c.Next() != '"' {
+				c.Skip()
+				return
+			}
+			other = cmp.Or(typed(c.Text()), other)
 		default:
+			other = cmp.Or(shaped(key), other)
 			c.Skip()
 		}
 	})
@@ -111,6 +117,9 @@ func (a *chatAnswer) chunk(data []byte) error {
 	}
 	if refused {
 		return exchange.Refused(model.ParseFault(data))
+	}
+	if other != nil {
+		return mistaken(other, data)
 	}
 	return nil
 }
@@ -276,71 +285,10 @@ func (a *chatAnswer) slot() int {
 	return at
 }
 
-// readUsage keeps the last report: servers that send several count up.
-func (a *chatAnswer) readUsage() {
-	c := &a.cur
-	if c.Next() == 'n' {
-		c.Skip()
-		return
-	}
-	a.counted = true
-	var u struct{ prompt, completion, total, cached, written, reasoning int64 }
-	a.miscounted = nil
-	count := func(into *int64) {
-		name := c.Key()
-		n, wrong := c.Count()
-		if wrong != "" {
-			a.miscounted = append(a.miscounted, exchange.Miscounted(name, wrong))
-		}
-		*into = n
-	}
-	c.Object(func(key []byte) {
-		switch string(key) {
-		case "prompt_tokens":
-			count(&u.prompt)
-		case "completion_tokens":
-			count(&u.completion)
-		case "total_tokens":
-			count(&u.total)
-		case "prompt_cache_hit_tokens":
-			count(&u.cached)
-		case "prompt_tokens_details":
-			c.Object(func(key []byte) {
-				switch string(key) {
-				case "cached_tokens":
-					count(&u.cached)
-				case "cache_write_tokens":
-					count(&u.written)
-				default:
-					c.Skip()
-				}
-			})
-		case "completion_tokens_details":
-			c.Object(func(key []byte) {
-				if string(key) == "reasoning_tokens" {
-					count(&u.reasoning)
-					return
-				}
-				c.Skip()
-			})
-		default:
-			c.Skip()
-		}
-	})
-	// A few servers do not count reasoning as completion; their total shows it.
-	if u.reasoning > 0 && u.total == u.prompt+u.completion+u.reasoning {
-		u.completion += u.reasoning
-	}
-	a.usage = message.Usage{
-		Input: max(0, u.prompt-u.cached-u.written), Output: u.completion, Reasoning: u.reasoning,
-		CacheRead: u.cached, CacheWrite: u.written,
-	}
-}
-
 // Output returns the complete answer.
 func (a *chatAnswer) Output() *message.Output {
 	out := a.Gather.Output(finishOf(a.finish))
-	out.Usage, out.Uncounted, out.Warnings = a.usage, !a.counted, a.miscounted
+	a.into(out)
 	return out
 }
 

@@ -42,7 +42,7 @@ func TestMapping(t *testing.T) {
 	}
 	conv := conversation(t)
 	for name, c := range cases {
-		got, err := conv.appendMessage([]byte("["), &c.m)
+		got, err := conv.wire.message([]byte("["), &c.m)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -53,7 +53,7 @@ func TestMapping(t *testing.T) {
 			t.Errorf("%s: no JSON: %s", name, got)
 		}
 	}
-	if _, err := conv.appendMessage(nil, &message.Message{Role: "system"}); err == nil {
+	if _, err := conv.wire.message(nil, &message.Message{Role: "system"}); err == nil {
 		t.Error("an unknown role was taken")
 	}
 }
@@ -72,6 +72,17 @@ func TestLayout(t *testing.T) {
 	if d := cmp.Diff(want, string(c.history)+string(c.withTool)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	// OpenAI keeps what it has read: a request that forbids calls begins alike.
+	closing := strings.Replace(want, `"parallel_tool_calls":false,`, `"tool_choice":"none",`, 1)
+	if d := cmp.Diff(closing, string(c.history)+string(c.noTool)); d != "" {
+		t.Errorf("closing request (-want +got):\n%s", d)
+	}
+	// Not every other server knows how to forbid them.
+	c, err = New(exchange.Config{Name: "m", Model: "x", BaseURL: "http://host/v1"}, prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	if got := string(c.history) + string(c.noTool); !json.Valid([]byte(got)) || strings.Contains(got, "tool") {
 		t.Errorf("closing request: %s", got)
 	}

@@ -1,0 +1,54 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/model"
+)
+
+// foreignAPI is an API that another one is taken for.
+type foreignAPI struct {
+	name string
+	// set is the setting that would be right.
+	set string
+}
+
+var (
+	speaksChat      = &foreignAPI{"the chat completions API", "spec.api: chat"}
+	speaksResponses = &foreignAPI{"the responses API", "spec.api: responses"}
+	speaksMessages  = &foreignAPI{"Anthropic's messages API", "spec.provider: anthropic"}
+	speaksGemini    = &foreignAPI{"the Gemini API", "spec.provider: gemini"}
+)
+
+// typed returns whose events have such a type, nil when nobody knows it.
+func typed(kind []byte) *foreignAPI {
+	switch s := string(kind); {
+	case strings.HasPrefix(s, "response."):
+		return speaksResponses
+	case strings.HasPrefix(s, "content_block_"), s == "message_start", s == "message_delta", s == "message_stop":
+		return speaksMessages
+	}
+	return nil
+}
+
+// shaped returns whose answers hold a member of this name, nil when it says
+// nothing.
+func shaped(member []byte) *foreignAPI {
+	switch string(member) {
+	case "choices":
+		return speaksChat
+	case "candidates", "usageMetadata", "promptFeedback":
+		return speaksGemini
+	}
+	return nil
+}
+
+// mistaken is the error for a server that speaks another API.
+func mistaken(other *foreignAPI, data []byte) error {
+	return &model.Error{
+		Kind: model.Never, Class: "protocol",
+		Err:  fmt.Errorf("the server speaks %s: %s", other.name, model.Quote(data)),
+		Hint: "set " + other.set + ", or another spec.baseURL",
+	}
+}

@@ -1,0 +1,189 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/parameter"
+	"agentctl.dev/agentctl/runner/model/turns"
+)
+
+// responsesAPI is the responses API. It keeps nothing: what the model thought
+// comes back encrypted, and is sent again with what followed it.
+var responsesAPI = api{
+	provider: exchange.Provider{
+		Name: "openai", BaseURL: chatAPI.provider.BaseURL, KeyVariable: chatAPI.provider.KeyVariable, Speaks: "response",
+		Wants: chatAPI.provider.Wants,
+	},
+	path:       responsesPath,
+	fixed:      `"store":false,"include":["reasoning.encrypted_content"],`,
+	parameters: &responsesParameters,
+	limits:     []string{"max_output_tokens"},
+	least:      16,
+	silent:     true,
+	hint: func(e *model.Error) string {
+		words := e.Error()
+		missing := slices.Contains([]string{"404", "405", "501"}, e.Class) && !strings.Contains(words, "model")
+		if missing || strings.Contains(words, "chat/completions") {
+			return "does the server have the responses API? If not, set spec.api: chat"
+		}
+		return ""
+	},
+	open: openReplies,
+}
+
+// maxCallID is the longest id of a call that the API takes.
+const maxCallID = 64
+
+// replies writes requests to the responses API and reads its answers.
+type replies struct {
+	*exchange.Exchange
+	verbosity json.RawMessage
+	reasoning []byte
+}
+
+func openReplies(x *exchange.Exchange, given parameter.Given) wire {
+	r := &replies{Exchange: x, verbosity: given.Values["verbosity"]}
+	for _, p := range []struct{ name, wire string }{{"reasoningEffort", "effort"}, {"reasoningSummary", "summary"}} {
+		if v, ok := given.Values[p.name]; ok {
+			r.reasoning = append(jsonpass.Open(r.reasoning), `"`+p.wire+`":`...)
+			r.reasoning = append(r.reasoning, v...)
+		}
+	}
+	return r
+}
+
+func (r *replies) begin(b []byte, system string) []byte {
+	if len(r.reasoning) > 0 {
+		b = append(append(append(b, `"reasoning":{`...), r.reasoning...), `},`...)
+	}
+	if system != "" {
+		b = jsonpass.AppendString(append(b, `"instructions":`...), system)
+		b = append(b, ',')
+	}
+	return append(b, `"input":[`...)
+}
+
+func (r *replies) question(b []byte, text string) []byte { return appendSimple(b, "user", text) }
+
+func (r *replies) format(b []byte, schema json.RawMessage) []byte {
+	if schema == nil && r.verbosity == nil {
+		return b
+	}
+	b = append(b, `,"text":{`...)
+	if r.verbosity != nil {
+		b = append(append(b, `"verbosity":`...), r.verbosity...)
+	}
+	if schema != nil {
+		b = append(jsonpass.Open(b), `"format":{"type":"json_schema",`...)
+		b = append(appendSchema(b, schema), '}')
+	}
+	return append(b, '}')
+}
+
+// tool writes a tool without strictness, which is the default and would refuse a
+// schema with an optional member.
+func (r *replies) tool(b []byte, t message.ToolSpec) []byte {
+	b = append(b, `{"type":"function","name":`...)
+	return append(appendFunction(b, t), `,"strict":false}`...)
+}
+
+func (r *replies) answer(tell func(message.Delta)) exchange.Answer {
+	return &replyAnswer{Gather: exchange.NewGather(tell)}
+}
+
+// message adds the items of a message to b.
+func (r *replies) message(b []byte, m *message.Message) ([]byte, error) {
+	switch m.Role {
+	case message.RoleUser:
+		return r.user(b, m)
+	case message.RoleAssistant:
+		return appendReply(b, turns.Assistant(m, r.Self())), nil
+	}
+	return b, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
+}
+
+func (r *replies) user(b []byte, m *message.Message) ([]byte, error) {
+	pieces := turns.User(m, takes(r.Exchange))
+	if len(pieces) == 0 {
+		return b, nil
+	}
+	if len(pieces) == 1 && pieces[0].File == nil {
+		return appendSimple(b, "user", pieces[0].Text), nil
+	}
+	b = append(jsonpass.Open(b), `{"role":"user","content":[`...)
+	for _, p := range pieces {
+		b = jsonpass.Open(b)
+		if p.File == nil {
+			b = append(jsonpass.AppendString(append(b, `{"type":"input_text","text":`...), p.Text), '}')
+			continue
+		}
+		media, err := turns.Load(p.File, r.Blob)
+		if err != nil {
+			return b, err
+		}
+		if media.Mime == pdf {
+			b = jsonpass.AppendString(append(b, `{"type":"input_file","filename":`...), fileName(p.File))
+			b = append(jsonpass.AppendString(append(b, `,"file_data":`...), media.URL()), '}')
+			continue
+		}
+		b = append(jsonpass.AppendString(append(b, `{"type":"input_image","image_url":`...), media.URL()), '}')
+	}
+	return append(b, `]}`...), nil
+}
+
+// appendReply adds the items of a model's message: its texts, its calls, and the
+// results of them. Ids are left out, for nothing is kept under them; a thought
+// has one that belongs to its encrypted content.
+func appendReply(b []byte, said turns.Said) []byte {
+	for _, s := range spokenIn(said) {
+		b = appendThoughts(b, s.Thoughts)
+		b = append(jsonpass.Open(b), `{"role":"assistant","content":`...)
+		b = jsonpass.AppendString(b, s.text)
+		if s.Phase != "" {
+			b = jsonpass.AppendString(append(b, `,"phase":`...), s.Phase)
+		}
+		b = append(b, '}')
+	}
+	for _, c := range said.Calls {
+		b = appendThoughts(b, thoughtsBefore(c.Metadata))
+		b = append(jsonpass.Open(b), `{"type":"function_call","call_id":`...)
+		b = jsonpass.AppendString(b, callID(c.CallID))
+		b = append(b, `,"name":`...)
+		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
+		b = append(b, `,"arguments":`...)
+		b = append(jsonpass.AppendString(b, turns.Arguments(c.Raw)), '}')
+	}
+	for _, c := range said.Calls {
+		b = append(jsonpass.Open(b), `{"type":"function_call_output","call_id":`...)
+		b = jsonpass.AppendString(b, callID(c.CallID))
+		b = append(b, `,"output":`...)
+		b = append(jsonpass.AppendString(b, turns.ResultText(c.ToolPart)), '}')
+	}
+	return b
+}
+
+func appendThoughts(b []byte, thoughts []json.RawMessage) []byte {
+	for _, t := range thoughts {
+		b = append(jsonpass.Open(b), t...)
+	}
+	return b
+}
+
+// callID shortens the id of a call that another provider's model made and that
+// this API would refuse.
+func callID(id string) string {
+	if len(id) <= maxCallID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
+}

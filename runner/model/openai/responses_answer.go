@@ -1,0 +1,411 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// Bounds of what an answer may hold beside its text.
+const (
+	maxThoughts = 16 << 20
+	maxMessages = 256
+)
+
+// replyAnswer gathers an answer of the responses API.
+type replyAnswer struct {
+	*exchange.Gather
+	tally
+	finish message.Finish
+
+	// messages make up the text. Said is how much of it there was in front of the
+	// message that is being streamed, apart that its first piece has yet to come,
+	// phase what kind of message it is.
+	messages []spoken
+	said     int
+	apart    bool
+	phase    string
+	// places of the calls in the output, and those of all items that are done.
+	places []place
+	done   []int64
+	// thoughts that nothing has followed yet, and the size of all there were.
+	// Pause says that the next piece of what is shown of them begins a part.
+	thoughts []json.RawMessage
+	weight   int
+	pause    bool
+
+	cur   jsonpass.Cursor
+	event streamed
+}
+
+// place is where a call stands in the output.
+type place struct {
+	index int64
+	item  string
+}
+
+// streamed is one event. Its bytes are those of the data, or scratch space that
+// the next event uses again.
+type streamed struct {
+	kind, delta, id []byte
+	text            bool  // delta is one
+	index           int64 // of the item
+	item, response  []byte
+	args            []byte
+	other           *foreignAPI
+}
+
+// Event adds one event.
+func (a *replyAnswer) Event(_ string, data []byte) error {
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
+		return exchange.Garbage("the server ended the stream without an answer")
+	}
+	a.read(data)
+	e := &a.event
+	if err := a.cur.Err(); err != nil {
+		return err
+	}
+	if err := a.take(e, data); err != nil {
+		return err
+	}
+	return a.Err()
+}
+
+// read reads the members of an event.
+func (a *replyAnswer) read(data []byte) {
+	c, e := &a.cur, &a.event
+	c.Reset(data)
+	*e = streamed{kind: e.kind[:0], delta: e.delta[:0], id: e.id[:0], args: e.args[:0], index: -1}
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "type":
+			e.kind = append(e.kind, c.Text()...)
+		case "delta":
+			if e.text = c.Next() == '"'; !e.text {
+				c.Skip() // of a kind that nobody knows, or a mistake
+				return
+			}
+			e.delta = append(e.delta, c.Text()...)
+		case "item_id":
+			e.id = append(e.id, c.Text()...)
+		case "arguments":
+			if c.Next() != '"' {
+				c.Skip()
+				return
+			}
+			e.args = append(e.args, c.Text()...)
+		case "output_index":
+			e.index = c.Integer()
+		case "item":
+			e.item = c.Raw()
+		case "response":
+			e.response = c.Raw()
+		default:
+			if other := shaped(key); other != nil {
+				e.other = other
+			}
+			c.Skip()
+		}
+	})
+	c.End()
+}
+
+// take acts on an event by its type. What nobody knows is passed over.
+func (a *replyAnswer) take(e *streamed, data []byte) error {
+	switch string(e.kind) {
+	case "response.output_text.delta", "response.refusal.delta":
+		return e.piece(a.speak)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		return e.piece(a.think)
+	case "response.reasoning_summary_part.added":
+		a.pause = true
+	case "response.function_call_arguments.delta":
+		return e.piece(func(s []byte) {
+			if at := a.place(e.index, string(e.id)); at >= 0 {
+				a.Args(at, s)
+			}
+		})
+	case "response.function_call_arguments.done":
+		a.argsEnd(a.place(e.index, string(e.id)), e.args)
+	case "response.output_item.added":
+		return a.itemBegins(e.index, e.item)
+	case "response.output_item.done":
+		return a.itemEnds(e.index, e.item)
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		if e.response == nil {
+			return exchange.Garbage("the server ended the stream without a response: %s", model.Quote(data))
+		}
+		return a.end(e.response)
+	case "error":
+		return exchange.Refused(model.ParseFault(data))
+	case "":
+		return untyped(e, data)
+	default:
+		if other := typed(e.kind); other != nil && other != speaksResponses {
+			return mistaken(other, data)
+		}
+	}
+	return nil
+}
+
+// untyped is the error for an event without a type: every one of this API has
+// one, but a gateway's fault may have none.
+func untyped(e *streamed, data []byte) error {
+	if e.other != nil {
+		return mistaken(e.other, data)
+	}
+	if err := faultIn(data); err != nil {
+		return err
+	}
+	return errors.New("it has no type")
+}
+
+// faultIn returns the fault that a body is, nil when it is none.
+func faultIn(data []byte) error {
+	var body struct{ Error json.RawMessage }
+	if json.Unmarshal(data, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
+		return nil
+	}
+	return exchange.Refused(model.ParseFault(data))
+}
+
+// piece hands on the text of an event that has to have one.
+func (e *streamed) piece(say func([]byte)) error {
+	if !e.text {
+		return fmt.Errorf(`"delta" of %s: want a string`, e.kind)
+	}
+	say(e.delta)
+	return nil
+}
+
+// speak adds to the text. Messages are kept apart from each other, up to a
+// number that no model means.
+func (a *replyAnswer) speak(s []byte) {
+	if len(s) == 0 {
+		return
+	}
+	last := len(a.messages) - 1
+	if last < 0 || a.apart && last < maxMessages {
+		if last >= 0 {
+			a.Text([]byte(between))
+		}
+		a.messages = append(a.messages, spoken{followed: followed{a.thoughts}, Phase: a.phase})
+		a.thoughts = nil
+		last++
+	}
+	a.apart = false
+	a.messages[last].Size += len(s)
+	a.Text(s)
+}
+
+// think adds to the reasoning. Its parts are kept apart where they are shown.
+func (a *replyAnswer) think(s []byte) {
+	if len(s) == 0 {
+		return
+	}
+	if a.pause && a.ReasoningSize() > 0 {
+		a.Reasoning([]byte(between))
+	}
+	a.pause = false
+	a.Reasoning(s)
+}
+
+// place returns which call an event is about, -1 when it is about none. The index
+// decides where there is one: some gateways give every event another id.
+func (a *replyAnswer) place(index int64, id string) int {
+	return slices.IndexFunc(a.places, func(p place) bool {
+		return index >= 0 && p.index == index || index < 0 && id != "" && p.item == id
+	})
+}
+
+func (a *replyAnswer) itemBegins(index int64, raw []byte) error {
+	i, err := readItem(raw)
+	if err != nil {
+		return err
+	}
+	switch i.kind {
+	case "message":
+		a.apart, a.phase, a.said = true, i.phase, a.TextSize()
+	case "function_call":
+		a.call(index, i)
+	case "reasoning":
+		a.pause = true
+	}
+	return nil
+}
+
+// call begins a call and returns its place in the answer, -1 when there are too
+// many.
+func (a *replyAnswer) call(index int64, i *item) int {
+	at := a.Begin()
+	if at < 0 {
+		return at
+	}
+	a.places = append(a.places, place{index, i.id})
+	c := a.Calls[at]
+	c.ID, c.Tool = i.call, i.name
+	if len(a.thoughts) > 0 {
+		c.Metadata = encode(followed{a.thoughts})
+		a.thoughts = nil
+	}
+	a.Args(at, nil)
+	return at
+}
+
+// itemEnds completes an item. Servers that stream little of it, or nothing, have
+// all of it in here.
+func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
+	i, err := readItem(raw)
+	if err != nil {
+		return err
+	}
+	if index >= 0 {
+		a.done = append(a.done, index)
+	}
+	switch i.kind {
+	case "message":
+		a.messageEnds(i)
+	case "function_call":
+		at := a.place(index, i.id)
+		if at < 0 {
+			at = a.call(index, i)
+		}
+		a.argsEnd(at, i.args)
+	case "reasoning":
+		if a.ReasoningSize() == 0 {
+			a.think(i.text)
+		}
+		return a.keep(i.thought())
+	}
+	return nil
+}
+
+// argsEnd adds what was not streamed of the arguments of the call at a place.
+func (a *replyAnswer) argsEnd(at int, args []byte) {
+	if at < 0 || a.Err() != nil {
+		return
+	}
+	if rest, longer := bytes.CutPrefix(args, a.Calls[at].Args); longer && len(rest) > 0 {
+		a.Args(at, rest)
+	}
+}
+
+func (a *replyAnswer) messageEnds(i *item) {
+	switch streamed := a.TextSize() > a.said; {
+	case !streamed:
+		a.apart, a.phase = true, i.phase
+		a.speak(i.text)
+	case i.phase != "":
+		a.messages[len(a.messages)-1].Phase = i.phase
+	}
+	a.apart, a.phase, a.said = true, "", a.TextSize()
+}
+
+// keep keeps a reasoning item for what follows it.
+func (a *replyAnswer) keep(t json.RawMessage) error {
+	if t == nil {
+		return nil
+	}
+	if a.weight += len(t); a.weight > maxThoughts {
+		return fmt.Errorf("the reasoning is longer than %d bytes", maxThoughts)
+	}
+	a.thoughts = append(a.thoughts, t)
+	return nil
+}
+
+// end reads the response that the stream ends with.
+func (a *replyAnswer) end(raw []byte) error {
+	r, err := a.response(raw)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.status == "failed" || r.fault != nil:
+		f := model.Fault{Message: "the response has failed, and the server does not say why"}
+		if r.fault != nil {
+			f = model.ParseFault(append(append([]byte(`{"error":`), r.fault...), '}'))
+		}
+		return exchange.Refused(f)
+	case r.status == "cancelled":
+		return &model.Error{Kind: model.Retryable, Class: "stream", Err: errors.New("the response was cancelled on the server")}
+	}
+	for i, raw := range r.output {
+		if err := a.late(int64(i), raw); err != nil {
+			return err
+		}
+	}
+	a.finish = replyFinish(r.status, r.cause)
+	return a.Err()
+}
+
+// late adds an item of the whole response that the stream has left out.
+func (a *replyAnswer) late(index int64, raw []byte) error {
+	if slices.Contains(a.done, index) {
+		return nil
+	}
+	i, err := readItem(raw)
+	if err != nil {
+		return err
+	}
+	known := i.kind == "message" && a.TextSize() > 0 ||
+		i.kind == "function_call" && slices.ContainsFunc(a.Calls, func(c *exchange.Call) bool { return c.ID == i.call && len(c.Args) > 0 })
+	if known {
+		return nil
+	}
+	return a.itemEnds(index, raw)
+}
+
+func replyFinish(status, cause string) message.Finish {
+	switch {
+	case cause == "max_output_tokens" || cause == "max_tokens":
+		return message.FinishLength
+	case cause == "content_filter":
+		return message.FinishContentFilter
+	case cause != "" || status == "incomplete":
+		return message.FinishUnknown
+	}
+	return message.FinishStop
+}
+
+// Whole adds an answer that was not streamed.
+func (a *replyAnswer) Whole(data []byte) error {
+	a.read(data)
+	var head struct {
+		Object string
+		Output json.RawMessage
+	}
+	switch {
+	case a.cur.Err() != nil:
+		return a.cur.Err()
+	case a.event.other != nil:
+		return mistaken(a.event.other, data)
+	case json.Unmarshal(data, &head) == nil && (head.Object == "response" || len(head.Output) > 0):
+		return a.end(data)
+	}
+	return faultIn(data)
+}
+
+// Complete implements exchange.Answer.
+func (a *replyAnswer) Complete() bool { return a.finish != "" }
+
+// Over implements exchange.Answer: what the API has to say stands in its last
+// event.
+func (a *replyAnswer) Over() bool { return a.finish != "" }
+
+// Output returns the complete answer.
+func (a *replyAnswer) Output() *message.Output {
+	out := a.Gather.Output(a.finish)
+	a.into(out)
+	// One message without a history of its own needs no list.
+	if n := len(a.messages); n > 1 || n == 1 && (a.messages[0].Phase != "" || len(a.messages[0].Thoughts) > 0) {
+		out.TextMetadata = encode(a.messages)
+	}
+	return out
+}

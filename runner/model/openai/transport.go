@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+)
+
+// responsesPath is where the SDK's service sends to.
+const responsesPath = "responses"
+
+// transport returns the options of a service that sends to one endpoint. It is
+// made as a literal with nothing but these: NewClient and DefaultClientOptions
+// read OPENAI_* variables, and a key or an address that no manifest names must
+// never be used.
+func transport(x *exchange.Exchange) []option.RequestOption {
+	return []option.RequestOption{option.WithBaseURL(x.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(x.Client())}
+}
+
+// send hands the bytes of a request to the SDK. Of its services only the one of
+// the responses API is linked, which carries chat completions as well: the
+// package that holds the chat service holds two dozen others, is three times as
+// large, and takes longer to initialise than everything else of this program.
+func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+	var resp *http.Response
+	opts := []option.RequestOption{
+		option.WithRequestBody("application/json", io.Reader(b.Reader())),
+		option.WithResponseBodyInto(&resp),
+		option.WithHeader("Accept", "text/event-stream"),
+		option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+			c.route(r)
+			return c.Pass(r, b, next)
+		}),
+	}
+	if key := c.Key(); key != "" {
+		opts = append(opts, option.WithAPIKey(key))
+	}
+	if _, err := c.service.New(ctx, responses.ResponseNewParams{}, opts...); err != nil {
+		return nil, c.advise(err)
+	}
+	return resp, nil
+}
+
+// route gives a request the path of its API.
+func (c *Conversation) route(r *http.Request) {
+	u := *r.URL
+	u.Path = strings.TrimSuffix(u.Path, responsesPath) + c.api.path
+	if u.RawPath != "" {
+		u.RawPath = strings.TrimSuffix(u.RawPath, responsesPath) + c.api.path
+	}
+	r.URL = &u
+}
+
+// advise adds to a refusal that the other API may be meant.
+func (c *Conversation) advise(err error) error {
+	failed, ok := errors.AsType[*model.Error](err)
+	if !ok || failed.Kind != model.Never {
+		return err
+	}
+	hint := c.api.hint(failed)
+	if hint == "" {
+		return err
+	}
+	told := *failed
+	told.Hint = hint
+	return &told
+}
