@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/gemini"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 	"agentctl.dev/agentctl/runner/model/openai"
 )
 
-func chat(t testing.TB, s modeltest.Setup) model.Conversation {
+type conversation interface {
+	model.Conversation
+	Close() error
+}
+
+func opened(t testing.TB, c conversation, err error) model.Conversation {
 	t.Helper()
-	c, err := openai.New(exchange.Config{
-		Name: "m", Model: "x", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
-		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
-	}, s.Prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,10 +30,46 @@ func chat(t testing.TB, s modeltest.Setup) model.Conversation {
 	return c
 }
 
-// The suite is held against one provider; the tests of each have the rest of it.
-func TestSuite(t *testing.T) { modeltest.Talks(t, modeltest.Chat, chat) }
+func config(s modeltest.Setup) exchange.Config {
+	return exchange.Config{
+		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
+		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
+	}
+}
 
-func TestForeignServersAreTold(t *testing.T) { modeltest.RunForeign(t, modeltest.Chat, chat) }
+func completions(t testing.TB, s modeltest.Setup) model.Conversation {
+	t.Helper()
+	c, err := openai.New(config(s), s.Prompt)
+	return opened(t, c, err)
+}
+
+func messages(t testing.TB, s modeltest.Setup) model.Conversation {
+	t.Helper()
+	c, err := anthropic.New(config(s), s.Prompt)
+	return opened(t, c, err)
+}
+
+func contents(t testing.TB, s modeltest.Setup) model.Conversation {
+	t.Helper()
+	c, err := gemini.New(config(s), s.Prompt)
+	return opened(t, c, err)
+}
+
+// The suite is held against two providers; the tests of each have the rest of it.
+func TestSuite(t *testing.T) {
+	for wire, open := range map[modeltest.Wire]modeltest.Open{modeltest.Chat: completions, modeltest.Anthropic: messages} {
+		t.Run(wire.Name(), func(t *testing.T) {
+			t.Parallel()
+			modeltest.Talks(t, wire, open)
+		})
+	}
+}
+
+func TestForeignServersAreTold(t *testing.T) {
+	for wire, open := range map[modeltest.Wire]modeltest.Open{modeltest.Chat: completions, modeltest.Anthropic: messages, modeltest.Gemini: contents} {
+		t.Run(wire.Name(), func(t *testing.T) { modeltest.RunForeign(t, wire, open) })
+	}
+}
 
 const goodRequest = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 
