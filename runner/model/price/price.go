@@ -53,17 +53,23 @@ func Of(spec *v1alpha1.ModelSpec) (Price, bool) {
 	return e.Price, ok && standard(spec.Parameters)
 }
 
-// Window is how many tokens a request to a model may have: what its manifest
-// declares, else what the snapshot says. 0 is not known.
+// Window is how many tokens a request to a model and its answer may have
+// together: what its manifest declares, else what the snapshot says. 0 is not
+// known. Where a request may have less than the window, it is that and the most
+// that the answer is asked for.
 func Window(spec *v1alpha1.ModelSpec) int64 {
 	if spec.ContextWindow > 0 {
 		return spec.ContextWindow
 	}
 	e, _ := Listed(spec)
-	if e.MaxInput > 0 {
-		return e.MaxInput
+	if e.MaxInput == 0 {
+		return e.ContextWindow
 	}
-	return e.ContextWindow
+	var p struct{ MaxOutputTokens int64 }
+	if spec.Parameters != nil && json.Unmarshal(spec.Parameters.Raw, &p) != nil {
+		p.MaxOutputTokens = 0 // it is told elsewhere
+	}
+	return min(e.ContextWindow, e.MaxInput+max(0, p.MaxOutputTokens))
 }
 
 // Listed returns what is known of a model: by its exact id, or the id and the

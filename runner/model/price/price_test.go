@@ -128,6 +128,9 @@ func TestWindow(t *testing.T) {
 	}{
 		"declared":  {"the manifest wins", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", ContextWindow: 1000}, 1000},
 		"input":     {"a request may have less than the window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5-2025-08-07"}, 272_000},
+		"answer":    {"and with its answer so much more", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Parameters: &v1alpha1.JSON{Raw: []byte(`{"maxOutputTokens":10000}`)}}, 282_000},
+		"too much":  {"never more than the window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Parameters: &v1alpha1.JSON{Raw: []byte(`{"maxOutputTokens":1000000}`)}}, 400_000},
+		"broken":    {"parameters that are none change nothing", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Parameters: &v1alpha1.JSON{Raw: []byte(`{"maxOutputTokens":"x"}`)}}, 272_000},
 		"window":    {"the whole window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5", BaseURL: "https://api.anthropic.com"}, 200_000},
 		"tier":      {"another tier has the same window", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-4o", Parameters: &v1alpha1.JSON{Raw: []byte(`{"serviceTier":"flex"}`)}}, 128_000},
 		"elsewhere": {"a gateway may cut it", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-pro", BaseURL: "https://gateway.example"}, 0},
