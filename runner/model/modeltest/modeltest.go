@@ -88,7 +88,8 @@ type suite struct {
 type talk struct {
 	*Server
 	model.Conversation
-	wire   Wire
+	// whole is what the traits of the wire format say; they are long to write.
+	whole  bool
 	deltas []message.Delta
 	waits  []time.Duration
 }
@@ -123,7 +124,7 @@ func (s suite) begin(t *testing.T, o Options, idle time.Duration, prompt message
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	k := &talk{Server: server, wire: s.wire}
+	k := &talk{Server: server, whole: s.wire.traits().whole}
 	k.Conversation = s.open(t, Setup{
 		BaseURL: server.URL, APIKey: Key, Prompt: prompt,
 		Retry: model.Retry{
@@ -242,7 +243,7 @@ func (k *talk) wants(t *testing.T, want *message.Output) {
 		t.Fatalf("Next: %v", err)
 	}
 	bare(got)
-	if k.wire.traits().whole {
+	if k.whole {
 		want = respelled(want)
 		got = respelled(got)
 	}

@@ -51,8 +51,7 @@ func (s suite) goesBack(t *testing.T, stream string) {
 	if s.wire.traits().signed != (len(marks) > 0) {
 		t.Fatalf("the stream holds the signatures %q", marks)
 	}
-	// The last event of the responses API says everything again.
-	once, _, _ := strings.Cut(stream, "event: response.completed")
+	once := said(stream)
 	for _, mark := range marks {
 		if strings.Count(string(sent[1].Body), mark) != strings.Count(once, mark) {
 			t.Errorf("back to the same model, the request has to hold %q as often as the answer did: %s", mark, sent[1].Body)
@@ -61,6 +60,18 @@ func (s suite) goesBack(t *testing.T, stream string) {
 			t.Errorf("another model was sent %q: %s", mark, sent[3].Body)
 		}
 	}
+}
+
+// said is a stream in which nothing is said twice: the responses API has every
+// item in an event at its begin, in one at its end, and in the last of all.
+func said(stream string) string {
+	var once strings.Builder
+	for e := range strings.SplitAfterSeq(stream, "\n\n") {
+		if !strings.HasPrefix(e, "event: response.output_item.added\n") && !strings.HasPrefix(e, "event: response.completed\n") {
+			once.WriteString(e)
+		}
+	}
+	return once.String()
 }
 
 func (k *talk) says(t *testing.T, text string) {
