@@ -199,23 +199,23 @@ func TestRefusalsInsideAnAnswer(t *testing.T) {
 }
 
 func TestMalformedChunksNameTheirPlace(t *testing.T) {
-	for in, says := range map[string]string{
-		`{"candidates":{}}`: `"candidates": want an array, got an object`,
-		chunk(`{"text":5}`): `"text": want a string, got a number`,
-		chunk(`"a"`):        "want an object, got a string",
-		chunk(`{"functionCall":{"name":"a","args":"{}"}}`):             "functionCall.args: want an object",
-		chunk(`{"functionCall":[]}`):                                   "want an object",
-		chunk(`{"functionCall":{"name":"a","partialArgs":[{"a":1}]}}`): "in pieces",
-		chunk(`{"text":"a","thoughtSignature":7}`):                     `"thoughtSignature": want a string`,
-		`{"usageMetadata":{"promptTokenCount":"12"}}`:                  `"promptTokenCount": want a number, got a string`,
-		`{"candidates":[{"content":{"parts":[{"text":"a`:               "string without an end",
-		`{"candidates":[]} x`:                                          "text after the value",
-		`[]`:                                                           "want an object, got an array",
-		`{"choices":[{"delta":{"content":"a"}}],"object":"chat.completion.chunk"}`: "nothing that this API sends",
-		`{"type":"message_stop"}`: "nothing that this API sends",
+	for _, c := range []struct{ in, says string }{
+		{`{"candidates":{}}`, `"candidates": want an array, got an object`},
+		{chunk(`{"text":5}`), `"text": want a string, got a number`},
+		{chunk(`"a"`), "want an object, got a string"},
+		{chunk(`{"functionCall":{"name":"a","args":"{}"}}`), "functionCall.args: want an object"},
+		{chunk(`{"functionCall":[]}`), "want an object"},
+		{chunk(`{"functionCall":{"name":"a","partialArgs":[{"a":1}]}}`), "in pieces"},
+		{chunk(`{"text":"a","thoughtSignature":7}`), `"thoughtSignature": want a string`},
+		{`{"usageMetadata":{"promptTokenCount":"12"}}`, `"promptTokenCount": want a number, got a string`},
+		{`{"candidates":[{"content":{"parts":[{"text":"a`, "string without an end"},
+		{`{"candidates":[]} x`, "text after the value"},
+		{`[]`, "want an object, got an array"},
+		{`{"choices":[{"delta":{"content":"a"}}],"object":"chat.completion.chunk"}`, "nothing that this API sends"},
+		{`{"type":"message_stop"}`, "nothing that this API sends"},
 	} {
-		if _, err := gather(t, in); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", in, err, says)
+		if _, err := gather(t, c.in); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.in, err, c.says)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -92,7 +93,8 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args, name string, size int) {
 		var object map[string]any
-		if len(args) > 4096 || len(name) > 64 || json.Unmarshal([]byte(args), &object) != nil || object == nil {
+		// Bytes that are no text are no JSON either, whatever encoding/json says.
+		if len(args) > 4096 || len(name) > 64 || !utf8.ValidString(args) || json.Unmarshal([]byte(args), &object) != nil || object == nil {
 			return
 		}
 		stream := modeltest.Gemini.Stream(modeltest.Answer{Text: "I call.", TextSize: 1 + size&0x3f, Calls: []modeltest.Call{{ID: "a", Tool: name, Args: args}, {ID: "b", Tool: "read", Args: "{}"}}})
