@@ -45,7 +45,11 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 			return nil, fmt.Errorf("end run %s: %w", s.id, err)
 		}
 	}
-	return &Outcome{Run: &s.recorder.view, Journal: s.dir, Unseen: unseen}, nil
+	out := &Outcome{Run: &s.recorder.view, Journal: s.dir, Unseen: unseen}
+	if s.recording != nil {
+		out.Unrecorded = s.recording.save(ctx, out.Run, s.dir, s.tools, s.redactor.Load(), s.opts.Version)
+	}
+	return out, nil
 }
 
 // unite takes away what would have git run a program's own words after the run.

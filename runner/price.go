@@ -14,12 +14,22 @@ func (s *session) priced() bool {
 // price returns what the tokens of each model cost. The zero reference stands
 // for whoever will answer: that is the dearest of those that may.
 func (s *session) price() func(message.ModelRef, message.Usage) (message.Cost, bool) {
+	return s.priceAt(s.prices())
+}
+
+// prices are those of the models, as far as they are known.
+func (p *plan) prices() map[string]price.Price {
 	known := map[string]price.Price{}
-	for _, m := range s.everyModel() {
+	for _, m := range p.everyModel() {
 		if p, ok := price.Of(&m.Spec); ok {
 			known[m.Name] = p
 		}
 	}
+	return known
+}
+
+// priceAt is price at known prices.
+func (p *plan) priceAt(known map[string]price.Price) func(message.ModelRef, message.Usage) (message.Cost, bool) {
 	return func(by message.ModelRef, u message.Usage) (message.Cost, bool) {
 		if by != (message.ModelRef{}) {
 			p, ok := known[by.Name]
@@ -29,8 +39,8 @@ func (s *session) price() func(message.ModelRef, message.Usage) (message.Cost, b
 			cost, err := p.Cost(u)
 			return cost, err == nil
 		}
-		most, ok := mostOf(known, s.Model.Name, u)
-		for _, m := range s.Fallbacks {
+		most, ok := mostOf(known, p.Model.Name, u)
+		for _, m := range p.Fallbacks {
 			// One whose price is not known is not turned to.
 			if cost, priced := mostOf(known, m.Name, u); ok && priced {
 				most = max(most, cost)

@@ -30,6 +30,9 @@ type ResumeOptions struct {
 	Events     func(event.Event)
 	Kill       <-chan struct{}
 
+	// Record is that of RunOptions: the cassette holds the whole run.
+	Record string
+
 	// Timeout ends the run after this time, for good, if its own limit does not
 	// end it sooner; 0 leaves that.
 	Timeout time.Duration
@@ -52,6 +55,10 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		return nil, err
 	}
 	o.State = state
+	rec, err := newRecording(o.Record)
+	if err != nil {
+		return nil, err
+	}
 	found, err := journal.FindRun(state, o.Ref)
 	if err != nil {
 		return nil, nothing(err)
@@ -66,20 +73,31 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	}
 	if over(seen) {
 		seal(ctx, found, seen)
-		return &Outcome{Run: seen, Journal: found.Dir}, nil
+		return ended(ctx, rec, found, seen, &o), nil
 	}
 	s, err := takeUp(ctx, found, seen, &o)
 	if err != nil {
 		return nil, err
 	}
 	if over(s.view) { // another process has ended it meanwhile
-		return &Outcome{Run: s.view, Journal: found.Dir}, errors.Join(s.journal.Close(), s.stop())
+		err := errors.Join(s.journal.Close(), s.stop())
+		return ended(ctx, rec, found, s.view, &o), err
 	}
+	s.recording = rec
 	if err := s.resumed(); err != nil {
 		s.recorder.end(ctx, o.Kill)
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}
 	return s.run(ctx)
+}
+
+// ended is the outcome of a run that had ended before.
+func ended(ctx context.Context, rec *recording, found journal.Found, v *view.Run, o *ResumeOptions) *Outcome {
+	out := &Outcome{Run: v, Journal: found.Dir}
+	if rec != nil {
+		out.Unrecorded = recordEnded(ctx, rec, found, v, o)
+	}
+	return out
 }
 
 // seal closes the journal of a run that was killed after its end was told and

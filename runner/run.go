@@ -48,6 +48,10 @@ type RunOptions struct {
 	// FailOnDenied ends a run in which a call was refused with exit code 3.
 	FailOnDenied bool
 
+	// Record is the file that is to hold the run as a cassette when it has ended; ""
+	// records nothing. One that was there is replaced then, at once and whole.
+	Record string
+
 	// Shared is given to all runs of a process that has many; nil shares nothing.
 	Shared *Shared
 	// Version of the program, for the journal.
@@ -85,6 +89,9 @@ type Outcome struct {
 	// stood still for ten seconds at the end of the run, one second when the run
 	// was stopped, and was given up. Its last call may not have returned yet.
 	Unseen int64
+	// Unrecorded says why there is no cassette of the run although there was to be
+	// one; nil when there is, or was not to be.
+	Unrecorded error
 }
 
 // Result is the outcome as one object for programs.

@@ -92,7 +92,11 @@ func (p place) run(t *testing.T, change ...func(*RunOptions)) *Outcome {
 // the outcome against the journal: what was told is what is written.
 func (p place) runWith(ctx context.Context, t *testing.T, change ...func(*RunOptions)) *Outcome {
 	t.Helper()
-	out, err := Run(ctx, p.options(change...))
+	o := p.options(change...)
+	if o.Record == "" {
+		o.Record = filepath.Join(t.TempDir(), "run.cassette.jsonl")
+	}
+	out, err := Run(ctx, o)
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		_ = invalid.Write(t.Output(), 20)
 	}
@@ -110,6 +114,7 @@ func (p place) runWith(ctx context.Context, t *testing.T, change ...func(*RunOpt
 	if diff := cmp.Diff(out.Result(), again.Result()); diff != "" {
 		t.Errorf("the journal tells another run (-outcome +journal):\n%s", diff)
 	}
+	replaysAsItWas(t, out, o.Record)
 	return out
 }
 

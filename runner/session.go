@@ -54,6 +54,8 @@ type session struct {
 	// undivided are the repositories in files worked on in place whose config is
 	// their own.
 	undivided []string
+	// recording is the cassette the run is to leave behind; nil is none.
+	recording *recording
 	// shortfalls are limits of tools that this host does not enforce.
 	shortfalls shortfalls
 	// touched says that a program has run and files may have changed.
@@ -71,7 +73,12 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		return nil, err
 	}
 	o.State = state
+	rec, err := newRecording(o.Record)
+	if err != nil {
+		return nil, err
+	}
 	s := newSession(o)
+	s.recording = rec
 	if o.Shared == nil { // where there are many runs, that one starts early helps nobody
 		s.launcher.Prepare()
 	}
@@ -284,6 +291,9 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	defer hangUp()
 	if cfg.Answer, err = s.answer(); err != nil {
 		return loop.End{}, err
+	}
+	if s.recording != nil {
+		s.recording.observe(&cfg, gate.HiddenTools(), s.prices())
 	}
 	if err := begun(); err != nil { // a model is asked only in a run that can be found again
 		return loop.End{}, err

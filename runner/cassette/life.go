@@ -1,0 +1,170 @@
+package cassette
+
+import (
+	"slices"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// Entry is an event and the line it stands on.
+type Entry struct {
+	event.Event
+	Line int
+}
+
+// Ended says whether the run came to an end: one that was interrupted or waits
+// for an approval has none to be lived up to.
+func (c *Cassette) Ended() bool {
+	f, ok := c.Events[len(c.Events)-1].Data.(event.RunFinished)
+	return ok && f.Phase != view.Suspended
+}
+
+// Life returns the events as one process would have told them that was never
+// interrupted: requests that were sent again, calls that ran again and questions
+// that were asked again stand there once.
+func (c *Cassette) Life() []Entry {
+	l := &life{kept: map[string][]Entry{}}
+	for i, e := range c.Events {
+		l.add(Entry{e, c.Line(i)})
+	}
+	return l.entries
+}
+
+// life puts together what several processes have told.
+type life struct {
+	entries []Entry
+	// kept is the approval that a call was given by a process that was interrupted,
+	// for one that judges it again.
+	kept map[string][]Entry
+	// interrupted says that more than one process is at work.
+	interrupted bool
+	// again says that the next step has begun already.
+	again bool
+	// unknown is the call that is asked about because it may have happened.
+	unknown string
+}
+
+func (l *life) add(e Entry) {
+	switch d := e.Data.(type) {
+	case event.RunResumed:
+		l.resumed()
+		return
+	case event.StepStart:
+		if l.again {
+			l.again = false
+			return
+		}
+	case event.ApprovalRequested:
+		if d.Unknown {
+			l.unknown = e.Call
+			return
+		}
+		delete(l.kept, e.Call)
+	case event.ApprovalDecided:
+		if l.unknown == e.Call && e.Call != "" {
+			l.unknown = ""
+			return
+		}
+	case event.ToolInputEnd:
+		if l.interrupted {
+			l.judged(e)
+		}
+	case event.ToolCall:
+		if d.Attempt > 1 {
+			l.drop(func(o Entry) bool {
+				return o.Call == e.Call && (o.Type() == event.TypeToolCall || o.Type() == event.TypeToolProgress)
+			})
+		}
+		l.entries = append(l.entries, l.kept[e.Call]...)
+		delete(l.kept, e.Call)
+	}
+	l.entries = append(l.entries, e)
+}
+
+func (l *life) drop(out func(Entry) bool) { l.entries = slices.DeleteFunc(l.entries, out) }
+
+// resumed forgets what the process that was interrupted had left open.
+func (l *life) resumed() {
+	l.unknown, l.interrupted = "", true
+	l.drop(func(o Entry) bool { return o.Type() == event.TypeRunFinished }) // it waited
+	if open := l.openRequest(); open != "" {
+		l.drop(func(o Entry) bool { return o.Message == open })
+	}
+	// A step without an answer begins again; what was tried in it stays.
+	for i, o := range slices.Backward(l.entries) {
+		switch o.Type() {
+		case event.TypeModelResponse, event.TypeUserMessage, event.TypeRunStarted:
+			return
+		case event.TypeModelRequest:
+			l.again = l.inStep(i)
+			return
+		case event.TypeStepStart:
+			l.entries = slices.Delete(l.entries, i, i+1)
+			return
+		}
+	}
+}
+
+// openRequest is the message of the newest request if it has no answer.
+func (l *life) openRequest() string {
+	for _, o := range slices.Backward(l.entries) {
+		switch o.Type() {
+		case event.TypeModelResponse, event.TypeContextCompaction:
+			return ""
+		case event.TypeModelRequest:
+			return o.Message
+		}
+	}
+	return ""
+}
+
+// inStep says whether the request at i belongs to a step that has no answer.
+func (l *life) inStep(i int) bool {
+	for _, o := range slices.Backward(l.entries[:i]) {
+		switch o.Type() {
+		case event.TypeModelResponse:
+			return false
+		case event.TypeStepStart:
+			return true
+		}
+	}
+	return false
+}
+
+// judged is told a call that is judged, and forgets that it was before. A yes
+// that counts still is kept until the call runs.
+func (l *life) judged(e Entry) {
+	if !slices.ContainsFunc(l.entries, func(o Entry) bool { return o.Call == e.Call && o.Type() == event.TypeToolInputEnd }) {
+		return
+	}
+	var question, answer *Entry
+	for i := range l.entries {
+		o := &l.entries[i]
+		if o.Call != e.Call {
+			continue
+		}
+		switch d := o.Data.(type) {
+		case event.ApprovalRequested:
+			q := *o
+			question, answer = &q, nil
+		case event.ApprovalDecided:
+			if d.State == message.Approved {
+				a := *o
+				answer = &a
+			}
+		}
+	}
+	delete(l.kept, e.Call)
+	if question != nil && answer != nil {
+		l.kept[e.Call] = []Entry{*question, *answer}
+	}
+	l.drop(func(o Entry) bool {
+		switch o.Type() {
+		case event.TypeToolInputEnd, event.TypePolicyDecision, event.TypeApprovalRequested, event.TypeApprovalDecided, event.TypeWarning:
+			return o.Call == e.Call
+		}
+		return false
+	})
+}

@@ -1,0 +1,162 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/model/price"
+	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// recordTime bounds the writing of a cassette when the run has ended.
+const recordTime = 30 * time.Second
+
+// recording is the cassette that a run is to leave behind: what its journal does
+// not tell.
+type recording struct {
+	// name is the file as it was called, file where it lies.
+	name, file string
+	hidden     []string
+	facts      cassette.Facts
+}
+
+// newRecording refuses a place that cannot be written before anything runs. ""
+// records nothing.
+func newRecording(name string) (*recording, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // nothing is to be recorded
+	}
+	file, err := cassette.Place(name)
+	if err != nil {
+		return nil, usage("record the run: %w", err).hint("name a file in a folder that can be written with --record")
+	}
+	return &recording{name: name, file: file}, nil
+}
+
+// observe notes what the loop was given.
+func (r *recording) observe(cfg *loop.Config, hidden []string, prices map[string]price.Price) {
+	r.hidden = hidden
+	r.facts = cassette.Facts{
+		Window: cfg.Context.Window, SummarizerWindow: cfg.Context.SummarizerWindow, ReserveOutput: cfg.Limits.ReserveOutput,
+		Prices: make(map[string]cassette.Price, len(prices)),
+	}
+	for name, p := range prices {
+		kept := cassette.Price{Pricing: p.Pricing, LongAbove: p.LongAbove}
+		if p.LongAbove > 0 {
+			kept.Long = &p.Long
+		}
+		r.facts.Prices[name] = kept
+	}
+}
+
+// recordedPrices are the prices of a recording.
+func recordedPrices(f cassette.Facts) map[string]price.Price {
+	prices := make(map[string]price.Price, len(f.Prices))
+	for name, p := range f.Prices {
+		known := price.Price{Pricing: p.Pricing, LongAbove: p.LongAbove}
+		if p.Long != nil {
+			known.Long = *p.Long
+		}
+		prices[name] = known
+	}
+	return prices
+}
+
+// save writes the cassette of a run whose journal is closed. Whatever cannot be
+// lived again as it was is not recorded: the file stays as it is.
+func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []tool.Definition, redactor *secret.Redactor, version string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	switch {
+	case v.Finished == nil || v.Finished.Phase == view.Suspended:
+		return errors.New("the run has not ended: agentctl resume --record FILE records it when it has")
+	case !slices.ContainsFunc(v.Messages, func(m *message.Message) bool { return m.Role == message.RoleAssistant }):
+		return errors.New("the run ended before the model was asked anything")
+	}
+	c := &cassette.Cassette{Name: r.name, Facts: r.facts, Header: cassette.Header{
+		Version: version, Recorded: v.EndTime.UTC().Format(time.RFC3339), Run: v.ID, Agent: v.Started.Agent,
+	}}
+	plan, err := journal.ReadBlob(dir, v.Started.Plan)
+	if err != nil {
+		return err
+	}
+	c.Plan = redactor.Bytes(plan)
+	for i := range tools {
+		d := &tools[i]
+		if len(d.Parameters) == 0 {
+			return fmt.Errorf("tool %q: only its plugin knows what it takes, and it is not running any more", d.Name)
+		}
+		c.Tools = append(c.Tools, cassette.Tool{
+			Name: d.Name, Description: redactor.String(d.Description), Parameters: redactor.Bytes(d.Parameters), Hidden: slices.Contains(r.hidden, d.Name),
+		})
+	}
+	for _, f := range v.Started.Files {
+		id := strings.TrimPrefix(f.URL, "blob:")
+		content, err := journal.ReadBlob(dir, id)
+		if err != nil {
+			return err
+		}
+		c.Blobs = append(c.Blobs, cassette.Blob{ID: id, Content: content})
+	}
+	for e, err := range journal.Read(ctx, dir, 0) {
+		if err != nil {
+			return fmt.Errorf("read the journal of run %s: %w", v.ID, err)
+		}
+		c.Events = append(c.Events, e)
+	}
+	if c, err = proven(ctx, c); err != nil {
+		return err
+	}
+	return c.Save(r.file)
+}
+
+// proven reads a cassette as it will be read, and replays it: one that cannot be
+// replayed is worth nothing.
+func proven(ctx context.Context, c *cassette.Cassette) (*cassette.Cassette, error) {
+	var text bytes.Buffer
+	if err := c.Write(&text); err != nil {
+		return nil, err
+	}
+	read, err := cassette.Read(c.Name, &text)
+	if err != nil {
+		return nil, err
+	}
+	replayed, err := replayCassette(ctx, read, nil)
+	if err != nil {
+		return nil, err
+	}
+	if d := replayed.Divergence; d != nil {
+		return nil, fmt.Errorf("its replay goes another way: %w", d)
+	}
+	return read, nil
+}
+
+// recordEnded writes the cassette of a run that had ended before.
+func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *view.Run, o *ResumeOptions) error {
+	r, err := readRecord(found.Dir, v)
+	if err != nil {
+		return err
+	}
+	p, err := r.plan(v, o)
+	if err != nil {
+		return err
+	}
+	s := &session{plan: p}
+	cfg := loop.Config{Limits: s.limits(), Context: s.context(message.Prompt{})}
+	if m := s.Summarizer; m != nil {
+		cfg.Context.SummarizerWindow = price.Window(&m.Spec)
+	}
+	rec.observe(&cfg, nil, s.prices())
+	return rec.save(ctx, v, found.Dir, p.tools, nil, o.Version)
+}

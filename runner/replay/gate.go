@@ -1,0 +1,48 @@
+package replay
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Gate decides as the recorded policies did: the files and programs that they
+// judged by are not there. It implements loop.Gate.
+type Gate struct{ p *Player }
+
+// Gate returns the judge of the replay.
+func (p *Player) Gate() *Gate { return &Gate{p} }
+
+// Decide returns the recorded decision. A call that is judged once more and that
+// the recorded run then told nothing of keeps the one it has; one that never ran,
+// because the run was stopped, waits for that.
+func (g *Gate) Decide(ctx context.Context, call message.ToolCall) (message.Decision, error) {
+	p := g.p
+	p.mu.Lock()
+	var next event.Event
+	if place := p.tape.next(call.ID); place >= 0 {
+		next = p.tape.entries[place].Event
+	}
+	decision := p.decisions[call.ID]
+	p.mu.Unlock()
+	if d, ok := next.Data.(event.PolicyDecision); ok {
+		return d.Decision, nil
+	}
+	if !call.Again {
+		return message.Decision{Action: message.Deny, Rule: "replay", Message: "the recording holds no decision about the call"}, nil
+	}
+	switch next.Data.(type) {
+	case event.ToolCall, event.ApprovalRequested:
+	default:
+		if err := p.untilStopped(ctx); err != nil {
+			return message.Decision{}, err
+		}
+	}
+	return decision, nil
+}
+
+// Review returns what the recorded run was shown.
+func (g *Gate) Review(_ context.Context, _ message.ToolCall, result *message.ToolResult) (*message.ToolResult, error) {
+	return result, nil
+}

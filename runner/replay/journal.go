@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+// Journal is the memory of a replay. It implements loop.Journal: an event that
+// is not the recorded one is refused, which ends the run.
+type Journal struct{ p *Player }
+
+// Journal returns the journal of the replay.
+func (p *Player) Journal() *Journal { return &Journal{p} }
+
+// Append holds an event against the recording and returns it as recorded.
+func (j *Journal) Append(e event.Event) (event.Event, error) {
+	p := j.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.diverged != nil {
+		return e, p.diverged
+	}
+	place := p.tape.next(e.Call)
+	if place < 0 {
+		return e, p.diverge(p.surplus(e))
+	}
+	recorded := &p.tape.entries[place]
+	if d := p.compare(recorded, e, recorded.Event); d != nil {
+		return e, d
+	}
+	p.tape.pass(e.Call)
+	if d, ok := recorded.Data.(event.PolicyDecision); ok {
+		p.decisions[e.Call] = d.Decision
+	}
+	p.clock.at(recorded.Time)
+	p.tell()
+	if p.tape.stop >= 0 && p.tape.reached(p.tape.stop+1) {
+		p.tape.stop = -1
+		p.cancel(p.cause())
+	}
+	p.moved()
+	lived := recorded.Event
+	lived.Message, lived.Part, lived.Prev = e.Message, e.Part, ""
+	return lived, nil
+}
+
+// Sync has nothing to do: a replay is not kept.
+func (j *Journal) Sync() error { return nil }
+
+// PutBlob returns the id under which the recorded run has kept a text.
+func (j *Journal) PutBlob(b []byte) (string, error) {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}

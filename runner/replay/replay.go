@@ -1,0 +1,271 @@
+// Package replay plays the world of a recorded run, so that the real loop lives it once more and every difference is found.
+//
+// The loop is given players instead of a model, a judge, a person and tools:
+// each answers as the recording says. What the loop does is its own: it checks
+// the calls, guards, counts, shortens and judges the answer as it does today.
+// Whatever it tells is held against the recording (tape.go); the first event
+// that differs ends the replay.
+//
+// No player looks at the machine it runs on: there is no clock but that of the
+// recording, no file, no program and no network.
+package replay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/cassette"
+)
+
+// patience bounds every wait for another call of the same step: a replay that
+// goes as recorded waits for what is under way.
+const patience = 5 * time.Second
+
+// Options are what a Player does not find in the recording.
+type Options struct {
+	// Check is that of the toolbox: calls are checked anew. Required.
+	Check func(message.CallRequest) (message.Checked, error)
+	// Patience bounds waits; the default is five seconds.
+	Patience time.Duration
+}
+
+// Player plays everything around one run.
+type Player struct {
+	Options
+	file     string
+	requests []cassette.Request
+	finished event.RunFinished
+	cancel   context.CancelCauseFunc
+
+	mu   sync.Mutex
+	tape tape
+	// changed is closed, and made anew, whenever the tape has moved.
+	changed  chan struct{}
+	diverged *Divergence
+	// asked counts the requests that were played.
+	asked int
+	clock clock
+	ids   map[string][]string
+	spare int
+	// decisions are the newest ones about calls.
+	decisions map[string]message.Decision
+	// notes are what the loop adds to the result of a call that it read otherwise.
+	notes map[string]string
+
+	// told is what happened, in the order of the recording; run is its fold.
+	told []event.Event
+	run  view.Run
+}
+
+// New returns a player of a cassette whose run has ended. Cancel ends the context
+// in which the loop is going to live.
+func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Player, error) {
+	if !c.Ended() {
+		return nil, &cassette.DamageError{File: c.Name, Line: c.Line(len(c.Events) - 1), Problem: "the recorded run has no end", Hint: "record it with agentctl resume --record"}
+	}
+	entries := c.Life()
+	p := &Player{
+		Options: o, file: c.Name, requests: cassette.Requests(entries), cancel: cancel,
+		changed: make(chan struct{}), ids: map[string][]string{}, decisions: map[string]message.Decision{}, notes: map[string]string{},
+	}
+	if p.Patience == 0 {
+		p.Patience = patience
+	}
+	if len(p.requests) == 0 {
+		return nil, &cassette.DamageError{File: c.Name, Line: entries[len(entries)-1].Line, Problem: "the recorded run ended before the model was asked anything: there is nothing to replay", Hint: "record it anew with agentctl run --record"}
+	}
+	p.finished, _ = entries[len(entries)-1].Data.(event.RunFinished) // it has ended
+	p.tape.load(entries)
+	p.tape.stop = p.stopsAfter()
+	p.collectIDs()
+	p.clock.at(entries[0].Time)
+	p.tell()
+	return p, nil
+}
+
+// View is the beginning of the run, for the loop to go on with.
+func (p *Player) View() (*view.Run, error) {
+	v := &view.Run{}
+	if err := v.Apply(p.tape.entries[0].Event); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.file, err)
+	}
+	return v, nil
+}
+
+// Now is the time of the recording.
+func (p *Player) Now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock.now()
+}
+
+// NewID returns the id that the recorded run has used.
+func (p *Player) NewID(kind string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := p.ids[kind]; len(left) > 0 {
+		p.ids[kind] = left[1:]
+		return left[0]
+	}
+	p.spare++
+	return fmt.Sprintf("%s-new-%d", kind, p.spare)
+}
+
+// collectIDs lists the ids that the loop has made, in the order it made them.
+func (p *Player) collectIDs() {
+	seen := map[string]bool{}
+	for i := range p.tape.entries {
+		e := &p.tape.entries[i]
+		if !e.made {
+			continue
+		}
+		if t := e.Type(); t == event.TypeModelRequest || t == event.TypeUserMessage {
+			p.ids["msg"] = append(p.ids["msg"], e.Message)
+		}
+		if e.Part != "" && !seen[e.Part] {
+			seen[e.Part] = true
+			p.ids["part"] = append(p.ids["part"], e.Part)
+		}
+	}
+}
+
+// Told returns what happened so far, in the order of the recording.
+func (p *Player) Told() []event.Event { return p.told }
+
+// Run is the run as it has been told.
+func (p *Player) Run() *view.Run { return &p.run }
+
+// tell tells every event whose turn has come. The caller holds mu, or is alone.
+func (p *Player) tell() {
+	for _, e := range p.tape.due() {
+		p.publish(e)
+	}
+}
+
+func (p *Player) publish(e event.Event) {
+	e.Seq, e.Prev = int64(len(p.told)+1), ""
+	p.told = append(p.told, e)
+	if err := p.run.Apply(e); err != nil {
+		p.run.Warnings = append(p.run.Warnings, err.Error())
+	}
+}
+
+// End compares how the run ended with the recorded end, and tells it. The view
+// that is returned is the whole run, which is one that diverged where it did.
+func (p *Player) End(f event.RunFinished) (*view.Run, *Divergence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := &p.tape.entries[len(p.tape.entries)-1]
+	if p.diverged == nil {
+		if left := p.tape.left(); left != nil {
+			p.diverge(p.ended(left, f))
+		} else {
+			p.compare(last, event.Event{Data: p.exit(f)}, last.Event)
+		}
+	}
+	if p.diverged == nil {
+		last.done = true
+		p.tell()
+		return &p.run, nil
+	}
+	d := p.diverged
+	f = event.RunFinished{
+		Phase: view.Failed, Reason: string(reason.ReplayDiverged), ExitCode: reason.ReplayDiverged.ExitCode(),
+		Message: d.Error(), Hint: d.hint(), Steps: p.run.Steps, Tokens: p.run.Tokens,
+		DurationMs: p.run.Worked(p.run.LastTime).Milliseconds(),
+	}
+	if cost := p.run.Cost; !p.run.Unpriced {
+		f.Cost = &cost
+	}
+	p.publish(event.Event{Time: p.run.LastTime, Run: p.run.ID, Data: f})
+	return &p.run, d
+}
+
+// exit gives a run that a signal stopped the exit code of that signal.
+func (p *Player) exit(f event.RunFinished) event.RunFinished {
+	if reason.Reason(f.Reason) == reason.Cancelled && p.finished.Reason == f.Reason {
+		f.ExitCode = p.finished.ExitCode
+	}
+	return f
+}
+
+// cause is what stopped the recorded run.
+func (p *Player) cause() error {
+	return reason.New(reason.Reason(p.finished.Reason), "%s", p.finished.Message).WithHint("%s", p.finished.Hint)
+}
+
+// stopped says whether the recorded run was stopped from outside.
+func (p *Player) stopped() bool {
+	r := reason.Reason(p.finished.Reason)
+	return r == reason.Cancelled || r == reason.DeadlineExceeded
+}
+
+// stopsAfter returns the place of the last event before the run was stopped, or
+// -1: a call that was cancelled is a consequence of it.
+func (p *Player) stopsAfter() int {
+	if !p.stopped() || p.requests[len(p.requests)-1].Output == nil {
+		return -1
+	}
+	for i := len(p.tape.entries) - 1; i >= 0; i-- {
+		e := &p.tape.entries[i]
+		if failed, ok := e.Data.(event.ToolError); e.made && !(ok && failed.Code == message.CodeCancelled) {
+			return i
+		}
+	}
+	return -1
+}
+
+// await waits until everything that was recorded before a place has happened.
+func (p *Player) await(place int) error {
+	return p.waitFor(nil, func() bool { return p.tape.reached(place) }, place)
+}
+
+// untilStopped waits for the end of a run that the recording tells of.
+func (p *Player) untilStopped(ctx context.Context) error {
+	if err := p.waitFor(ctx.Done(), func() bool { return false }, len(p.tape.entries)-1); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// waitFor waits for the tape to move until there is reason to go on, or done is
+// closed. What is waited for in vain is a divergence.
+func (p *Player) waitFor(done <-chan struct{}, ready func() bool, place int) error {
+	late := time.NewTimer(p.Patience)
+	defer late.Stop()
+	for {
+		p.mu.Lock()
+		changed, diverged, ok := p.changed, p.diverged, ready()
+		p.mu.Unlock()
+		switch {
+		case diverged != nil:
+			return diverged
+		case ok:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-done:
+			return nil
+		case <-late.C:
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if left := p.tape.left(); left != nil {
+				return p.diverge(p.missing(left))
+			}
+			return p.diverge(p.missing(&p.tape.entries[place]))
+		}
+	}
+}
+
+// moved wakes whoever waits for the tape. The caller holds mu.
+func (p *Player) moved() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}

@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"strings"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/runner/cassette"
+)
+
+// tape is the recording on its way past the loop. Calls that run side by side
+// may come in another order than they did: each call is a lane of its own, and
+// so is everything that belongs to no call. What has come is told in the order
+// of the recording.
+type tape struct {
+	entries []entry
+	lanes   map[string][]int
+	// toldTo is how many entries were told, doneTo how many the loop has come past.
+	toldTo, doneTo int
+	// stop is the place after which the recorded run was stopped; -1 is nowhere.
+	stop int
+}
+
+// entry is one recorded event.
+type entry struct {
+	cassette.Entry
+	step int
+	// made events come from the loop; the others are taken over as they stand.
+	made bool
+	done bool
+}
+
+func (t *tape) load(recorded []cassette.Entry) {
+	t.lanes = map[string][]int{}
+	step := 0
+	for i, e := range recorded {
+		if s, ok := e.Data.(event.StepStart); ok {
+			step = s.Step
+		}
+		made := made(e, recorded[i+1:])
+		t.entries = append(t.entries, entry{Entry: e, step: step, made: made})
+		if made {
+			t.lanes[e.Call] = append(t.lanes[e.Call], i)
+		}
+	}
+}
+
+// made says whether the loop itself makes such an event. The rest comes from
+// what stands around it: the files, the network, the process.
+func made(e cassette.Entry, after []cassette.Entry) bool {
+	switch d := e.Data.(type) {
+	case event.RunStarted, event.RunResumed, event.RunFinished, event.WorkspaceSnapshot, event.WorkspacePatch,
+		event.EgressConnection, event.Unknown, event.ToolProgress:
+		return false
+	case event.Warning:
+		if e.Call == "" && e.Message == "" {
+			return strings.HasPrefix(d.Message, cassette.Uncounted)
+		}
+		return !cassette.Renamed(e, after)
+	}
+	return true
+}
+
+// next returns the place of the next event of a lane, or -1.
+func (t *tape) next(lane string) int {
+	if left := t.lanes[lane]; len(left) > 0 {
+		return left[0]
+	}
+	return -1
+}
+
+// pass marks the next event of a lane as lived.
+func (t *tape) pass(lane string) {
+	t.entries[t.lanes[lane][0]].done = true
+	t.lanes[lane] = t.lanes[lane][1:]
+	for t.doneTo < len(t.entries) && (t.entries[t.doneTo].done || !t.entries[t.doneTo].made) {
+		t.doneTo++
+	}
+}
+
+// reached says whether the loop has lived everything before a place.
+func (t *tape) reached(place int) bool { return t.doneTo >= place }
+
+// left is the first event that has not been lived, nil when there is none.
+func (t *tape) left() *entry {
+	for i := t.doneTo; i < len(t.entries); i++ {
+		if e := &t.entries[i]; e.made && !e.done {
+			return e
+		}
+	}
+	return nil
+}
+
+// due returns the events that may be told by now. The end is told when it is there.
+func (t *tape) due() []event.Event {
+	var due []event.Event
+	for ; t.toldTo < len(t.entries); t.toldTo++ {
+		e := &t.entries[t.toldTo]
+		if _, ends := e.Data.(event.RunFinished); !e.done && (e.made || ends) {
+			break
+		}
+		due = append(due, e.Event)
+	}
+	return due
+}
