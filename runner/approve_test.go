@@ -28,10 +28,12 @@ func asking(t *testing.T, onAsk, steps string, files map[string]string) place {
 
 func (p place) goOn(t *testing.T) *Outcome {
 	t.Helper()
-	out, err := Resume(t.Context(), ResumeOptions{Ref: "@latest", State: p.state, Approve: "never", Version: "test"})
+	file := filepath.Join(t.TempDir(), "run.cassette.jsonl")
+	out, err := Resume(t.Context(), ResumeOptions{Ref: "@latest", State: p.state, Approve: "never", Version: "test", Record: file})
 	if err != nil {
 		t.Fatal(err)
 	}
+	replaysAsItWas(t, out, file)
 	return out
 }
 

@@ -415,7 +415,8 @@ func (v *victim) goOn(t *testing.T, times *durations) *Outcome {
 	t.Helper()
 	var once sync.Once
 	start := time.Now()
-	out, err := Resume(t.Context(), ResumeOptions{Ref: journal.Latest, State: v.state, Approve: "all", Version: "test", Events: func(event.Event) {
+	file := filepath.Join(t.TempDir(), "run.cassette.jsonl")
+	out, err := Resume(t.Context(), ResumeOptions{Ref: journal.Latest, State: v.state, Approve: "all", Version: "test", Record: file, Events: func(event.Event) {
 		once.Do(func() {
 			took := time.Since(start)
 			times.add(took)
@@ -433,6 +434,7 @@ func (v *victim) goOn(t *testing.T, times *durations) *Outcome {
 	if err != nil {
 		t.Fatalf("resume: %v", err)
 	}
+	replaysAsItWas(t, out, file)
 	return out
 }
 

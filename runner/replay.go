@@ -232,4 +232,3 @@ func endOf(end loop.End, v *view.Run) event.RunFinished {
 		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(v.LastTime).Milliseconds(),
 	}
 }
-

@@ -92,10 +92,10 @@ type Cassette struct {
 	Header
 	// Plan is the run's plan, as its journal keeps it: references to secrets, never
 	// their values.
-	Plan  json.RawMessage
-	Tools []Tool
-	Blobs []Blob
-	Facts Facts
+	Plan   json.RawMessage
+	Tools  []Tool
+	Blobs  []Blob
+	Facts  Facts
 	Events []event.Event
 
 	// first is the line of the first event.

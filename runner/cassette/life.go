@@ -12,6 +12,9 @@ import (
 type Entry struct {
 	event.Event
 	Line int
+	// Past is set on what would not have been told without the interruption, and
+	// that the result of the run still shows.
+	Past bool
 }
 
 // Ended says whether the run came to an end: one that was interrupted or waits
@@ -23,11 +26,12 @@ func (c *Cassette) Ended() bool {
 
 // Life returns the events as one process would have told them that was never
 // interrupted: requests that were sent again, calls that ran again and questions
-// that were asked again stand there once.
+// that were asked again stand there once. Whether a call ran that may have
+// happened was asked because of the interruption: that is marked.
 func (c *Cassette) Life() []Entry {
 	l := &life{kept: map[string][]Entry{}}
 	for i, e := range c.Events {
-		l.add(Entry{e, c.Line(i)})
+		l.add(Entry{Event: e, Line: c.Line(i)})
 	}
 	return l.entries
 }
@@ -44,6 +48,8 @@ type life struct {
 	again bool
 	// unknown is the call that is asked about because it may have happened.
 	unknown string
+	// void are the requests that are left out.
+	void int
 }
 
 func (l *life) add(e Entry) {
@@ -58,15 +64,17 @@ func (l *life) add(e Entry) {
 		}
 	case event.ApprovalRequested:
 		if d.Unknown {
-			l.unknown = e.Call
-			return
+			l.unknown, e.Past = e.Call, true
+		} else {
+			delete(l.kept, e.Call)
 		}
-		delete(l.kept, e.Call)
 	case event.ApprovalDecided:
 		if l.unknown == e.Call && e.Call != "" {
-			l.unknown = ""
-			return
+			l.unknown, e.Past = "", true
 		}
+	case event.ModelRequest:
+		d.Messages -= l.void
+		e.Data = d
 	case event.ToolInputEnd:
 		if l.interrupted {
 			l.judged(e)
@@ -76,6 +84,8 @@ func (l *life) add(e Entry) {
 			l.drop(func(o Entry) bool {
 				return o.Call == e.Call && (o.Type() == event.TypeToolCall || o.Type() == event.TypeToolProgress)
 			})
+			d.Attempt = 0
+			e.Data = d
 		}
 		l.entries = append(l.entries, l.kept[e.Call]...)
 		delete(l.kept, e.Call)
@@ -91,6 +101,7 @@ func (l *life) resumed() {
 	l.drop(func(o Entry) bool { return o.Type() == event.TypeRunFinished }) // it waited
 	if open := l.openRequest(); open != "" {
 		l.drop(func(o Entry) bool { return o.Message == open })
+		l.void++
 	}
 	// A step without an answer begins again; what was tried in it stays.
 	for i, o := range slices.Backward(l.entries) {

@@ -47,6 +47,9 @@ func (t *tape) load(recorded []cassette.Entry) {
 // made says whether the loop itself makes such an event. The rest comes from
 // what stands around it: the files, the network, the process.
 func made(e cassette.Entry, after []cassette.Entry) bool {
+	if e.Past {
+		return false
+	}
 	switch d := e.Data.(type) {
 	case event.RunStarted, event.RunResumed, event.RunFinished, event.WorkspaceSnapshot, event.WorkspacePatch,
 		event.EgressConnection, event.Unknown, event.ToolProgress:
