@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -85,6 +86,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	if err := p.attach(o.Attach); err != nil {
 		return nil, err
 	}
+	p.attached = append(p.attached, o.attached...)
 	if err := p.place(o); err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func define(p *admission.Plan) ([]tool.Definition, error) {
 // words fills the inputs into the instructions and the prompt.
 func (p *plan) words(o *RunOptions) error {
 	var err error
-	if p.inputs, err = p.data(o.Inputs); err != nil {
+	if p.inputs, err = p.data(o); err != nil {
 		return err
 	}
 	p.prompt = o.Prompt
@@ -128,16 +130,17 @@ func (p *plan) words(o *RunOptions) error {
 	return nil
 }
 
-// data lays the inputs of the command line over those of the Run object and
-// holds them against the agent's schema.
-func (p *plan) data(given map[string]string) (map[string]json.RawMessage, error) {
+// data lays the inputs of the command line over those of the Run object, or of a
+// recorded run, and holds them against the agent's schema.
+func (p *plan) data(o *RunOptions) (map[string]json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if p.Run != nil && p.Run.Spec.Inputs != nil && len(p.Run.Spec.Inputs.Raw) > 0 {
 		if err := json.Unmarshal(p.Run.Spec.Inputs.Raw, &all); err != nil {
 			return nil, fmt.Errorf("spec.inputs of the run: %w", err)
 		}
 	}
-	for name, text := range given {
+	maps.Copy(all, o.inputs)
+	for name, text := range o.Inputs {
 		raw, err := json.Marshal(text)
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", name, err)

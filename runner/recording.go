@@ -29,6 +29,8 @@ type recording struct {
 	name, file string
 	hidden     []string
 	facts      cassette.Facts
+	// renew keeps a cassette that is there unless the run is worth it.
+	renew bool
 }
 
 // newRecording refuses a place that cannot be written before anything runs. ""
@@ -83,6 +85,11 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 		return errors.New("the run has not ended: agentctl resume --record FILE records it when it has")
 	case !slices.ContainsFunc(v.Messages, func(m *message.Message) bool { return m.Role == message.RoleAssistant }):
 		return errors.New("the run ended before the model was asked anything")
+	}
+	if r.renew {
+		if err := worthKeeping(v.Finished); err != nil {
+			return err
+		}
 	}
 	c := &cassette.Cassette{Name: r.name, Facts: r.facts, Header: cassette.Header{
 		Version: version, Recorded: v.EndTime.UTC().Format(time.RFC3339), Run: v.ID, Agent: v.Started.Agent,

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"time"
@@ -65,6 +66,11 @@ type RunOptions struct {
 	Kill <-chan struct{}
 
 	disk disk
+	// renew replaces a cassette only by a run that is worth it; inputs and attached
+	// are those of a recorded run.
+	renew    bool
+	inputs   map[string]json.RawMessage
+	attached []attachment
 }
 
 // disk is how the journal reaches the disk, for tests that die on the way; the

@@ -78,7 +78,9 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		return nil, err
 	}
 	s := newSession(o)
-	s.recording = rec
+	if s.recording = rec; rec != nil {
+		rec.renew = o.renew
+	}
 	if o.Shared == nil { // where there are many runs, that one starts early helps nobody
 		s.launcher.Prepare()
 	}

@@ -57,6 +57,12 @@ func containerd(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVar(address, "containerd-address", "", "`socket` of containerd, for tools that are images (default $CONTAINERD_ADDRESS, else /run/containerd/containerd.sock)")
 }
 
+// record adds --record.
+func record(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "record", "", "`file` that is to hold the run as a cassette when it has ended, for \"agentctl replay\"")
+	_ = cmd.MarkFlagFilename("record", "jsonl") // fails only for a flag that is not there
+}
+
 // approve adds --approve.
 func approve(cmd *cobra.Command, value *string) {
 	cmd.Flags().StringVar(value, "approve", "", "who answers questions: `never|prompt|all|FILE`; all,R3 also for what cannot be undone, FILE with the hashes of calls (default prompt on a terminal, else never)")

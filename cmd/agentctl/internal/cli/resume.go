@@ -19,6 +19,7 @@ type resumeOptions struct {
 	// containerd is its socket; a run does not remember that of the machine it
 	// was interrupted on.
 	containerd string
+	record     string
 }
 
 func (a *app) resumeCmd() *cobra.Command {
@@ -54,6 +55,7 @@ on. A run that has ended already tells its result again and starts nothing.`,
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every new event")
 	approve(cmd, &o.approve)
 	containerd(cmd, &o.containerd)
+	record(cmd, &o.record)
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
 	_ = cmd.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions) // fails only for a flag that is not there
 	return cmd
@@ -68,7 +70,7 @@ func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bo
 		return err
 	}
 	ro := runner.ResumeOptions{
-		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd,
+		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd, Record: o.record,
 		Version: readVersion().Version, Terminal: o.app.terminal(),
 	}
 	s := showing{

@@ -30,6 +30,7 @@ type runOptions struct {
 	allowUnsandboxed bool
 	containerd       string
 	failOnDenied     bool
+	record           string
 }
 
 func (a *app) runCmd() *cobra.Command {
@@ -54,6 +55,7 @@ or waits for an approval, goes on with "agentctl resume".`,
 		Example: `  agentctl run -f manifests/hello
   agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
   git diff | agentctl run -f reviewer.yaml -p - -o json
+  agentctl run -f manifests/hello --record hello.cassette.jsonl
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never`,
 		GroupID: groupRun,
 		Args:    runArgs,
@@ -83,6 +85,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
 	containerd(cmd, &o.containerd)
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
+	record(cmd, &o.record)
 	o.app.completeRunFlags(cmd)
 }
 
@@ -137,7 +140,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 	ro := runner.RunOptions{
 		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Attach: o.attach, Inputs: in,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
-		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
+		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record, Version: readVersion().Version,
 	}
 	if !stdin {
 		ro.Terminal = o.app.terminal()

@@ -20,6 +20,8 @@ type showing struct {
 	asks bool
 	// past is what a run that is taken up has behind it; nil for a new one.
 	past *view.Run
+	// mute keeps the answer from stdout.
+	mute bool
 	// live lives it. It tells events, and ends it when kill is closed.
 	live func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
 }
@@ -30,7 +32,7 @@ func (a *app) show(ctx context.Context, s showing) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	shown := display.NewRun(s.format, a.stdout(), a.stderr(), display.RunOptions{
-		Asks: s.asks, State: a.state, Past: s.past,
+		Asks: s.asks, State: a.state, Past: s.past, Mute: s.mute,
 		// Nobody reads the events any more: going on would cost money for nothing.
 		Broken: func(err error) { cancel(fmt.Errorf("write events: %w", err)) },
 	})
@@ -60,6 +62,12 @@ func (a *app) show(ctx context.Context, s showing) error {
 	case err == nil:
 	case code == reason.ExitOK:
 		code = reason.ExitFailed
+	}
+	if outcome.Unrecorded != nil {
+		display.Error(a.stderr(), fmt.Errorf("not recorded: %w", outcome.Unrecorded), display.Advice{})
+		if code == reason.ExitOK {
+			code = reason.ExitFailed
+		}
 	}
 	return exit(code)
 }

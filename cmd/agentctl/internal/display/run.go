@@ -39,6 +39,10 @@ type RunOptions struct {
 	// Past is what a run that is taken up has behind it; nil for a new one. It is
 	// read before the first event, which follows from it.
 	Past *view.Run
+	// Replay says that nothing runs: a recording is lived again.
+	Replay bool
+	// Mute keeps the answer from stdout.
+	Mute bool
 	// Broken is called once when stdout takes no more; it may be nil.
 	Broken func(error)
 }

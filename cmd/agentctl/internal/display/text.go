@@ -50,7 +50,11 @@ func (t *textRun) Event(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		t.by = d.Model.Name
-		t.say(header(t.stderr, e.Run, d))
+		if t.o.Replay {
+			t.say(replayHeader(t.stderr, e, d))
+		} else {
+			t.say(header(t.stderr, e.Run, d))
+		}
 	case event.RunResumed:
 		t.say(resumed(t.stderr, &t.run, d))
 	case event.TextDelta:
@@ -134,8 +138,12 @@ func (t *textRun) Finish(run *view.Run, journal string) error {
 	t.asking, t.running = 0, nil
 	t.release()
 	t.say("")
-	if f := run.Finished; f != nil && f.Output != "" {
+	if f := run.Finished; f != nil && f.Output != "" && !t.o.Mute {
 		t.answer(f)
+	}
+	if t.o.Replay {
+		t.say(replayFooter(t.stderr, run, journal))
+		return t.stdout.Err()
 	}
 	t.say(footer(t.stderr, run, journal, t.o.State))
 	return t.stdout.Err()
