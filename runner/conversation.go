@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/anthropic"
+	playback "agentctl.dev/agentctl/runner/model/cassette"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
 	"agentctl.dev/agentctl/runner/model/gemini"
@@ -106,6 +107,7 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 	case v1alpha1.ProviderAnthropic:
 		return anthropic.New(s.exchange(m, key), p)
 	case v1alpha1.ProviderCassette:
+		return playback.New(spec.Cassette.Path, playback.Options{Name: m.Name})
 	}
 	return nil, unavailable(m, "")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -71,11 +70,8 @@ func Replay(ctx context.Context, o ReplayOptions) (*Replayed, error) {
 
 func openCassette(file string) (*cassette.Cassette, error) {
 	c, err := cassette.Open(file)
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, usage("cassette %s: %w", file, pathErr.Err).hint("agentctl run --record FILE records one")
-	}
 	if _, damaged := errors.AsType[*cassette.DamageError](err); err != nil && !damaged {
-		return nil, &UsageError{Err: err, Hint: "agentctl run --record FILE records a cassette"}
+		return nil, &UsageError{Err: fmt.Errorf("cassette %w", err), Hint: "agentctl run --record FILE records a cassette"}
 	}
 	return c, err
 }

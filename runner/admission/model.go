@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/manifest"
 )
 
@@ -14,10 +15,22 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 		a.reference(d, manifest.Join(manifest.Index("spec.fallbacks", i), "name"), v1alpha1.KindModel, ref.Name, known)
 	}
 	a.parameters(d, m)
+	a.cassette(d, m)
 	if m.Spec.APIKey != nil {
 		a.valueFrom(d, "spec.apiKey.valueFrom", &m.Spec.APIKey.ValueFrom)
 	}
 	a.positive(d, "spec.retry.maxDelay", m.Spec.Retry.MaxDelay.Duration)
+}
+
+// cassette looks whether a recording is one. What stands in it is read when the
+// model is asked: it may be large.
+func (a *admitter) cassette(d *manifest.Document, m *v1alpha1.Model) {
+	if m.Spec.Provider != v1alpha1.ProviderCassette || m.Spec.Cassette == nil || m.Spec.Cassette.Path == "" || d.Dir == "" {
+		return
+	}
+	if err := cassette.Begins(absolute(d.Dir, m.Spec.Cassette.Path)); err != nil {
+		a.add(d.Errorf("spec.cassette.path", "%v", err).With("agentctl run --record FILE records one"))
+	}
 }
 
 // parameters asks the provider what it takes.

@@ -5,7 +5,6 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/api/view"
 )
 
 // Entry is an event and the line it stands on.
@@ -17,11 +16,14 @@ type Entry struct {
 	Past bool
 }
 
+// suspended is the phase of a run that waits, as package view calls it.
+const suspended = "Suspended"
+
 // Ended says whether the run came to an end: one that was interrupted or waits
 // for an approval has none to be lived up to.
 func (c *Cassette) Ended() bool {
 	f, ok := c.Events[len(c.Events)-1].Data.(event.RunFinished)
-	return ok && f.Phase != view.Suspended
+	return ok && f.Phase != suspended
 }
 
 // Life returns the events as one process would have told them that was never

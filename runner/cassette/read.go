@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"agentctl.dev/agentctl/api/event"
 )
@@ -15,20 +17,49 @@ import (
 // Open reads a cassette. Anything but the bytes that were recorded is a
 // *DamageError.
 func Open(path string) (*Cassette, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // opening a FIFO could wait for ever
-		return nil, fmt.Errorf("%s is no regular file", path)
-	}
-	f, err := os.Open(path) //nolint:gosec // the user names the file
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	return Read(path, f)
 }
+
+// open opens a file that can be read to its end. Its errors name the file once.
+func open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // opening a FIFO could wait for ever
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path) //nolint:gosec // the user names the file
+	}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("%s: %w", path, pathErr.Err)
+	}
+	return f, err
+}
+
+// Begins says what is wrong with the beginning of the file at path: nil when it
+// is a cassette of this format. Whether it is as it was recorded is not looked at.
+func Begins(path string) error {
+	f, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	r := &reader{c: &Cassette{Name: filepath.Base(path)}, in: bufio.NewReaderSize(io.LimitReader(f, maxHeader), maxHeader)}
+	line, err := r.readLine()
+	if err != nil {
+		return r.known(nil, false)
+	}
+	_, sum := r.verify(line)
+	return r.known(line, sum != "")
+}
+
+// maxHeader bounds the first line where nothing else is read.
+const maxHeader = 64 << 10
 
 // Read reads the cassette that errors are to call name.
 func Read(name string, r io.Reader) (*Cassette, error) {

@@ -117,6 +117,9 @@ func Place(path string) (file string, err error) {
 		return "", err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), temporary)
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return "", fmt.Errorf("folder %s: %w", filepath.Dir(path), pathErr.Err)
+	}
 	if err != nil {
 		return "", err
 	}

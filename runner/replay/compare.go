@@ -113,6 +113,14 @@ func read(b []byte) (v any, err error) {
 // absent stands for a member that is not there.
 type absent struct{}
 
+// missing is what stands for a member that the other side has.
+func missing(other any) any {
+	if _, ok := other.(bool); ok {
+		return false
+	}
+	return absent{}
+}
+
 func descend(path string, a, b any) (string, any, any) {
 	if path == "/args" || path == "/input" {
 		return path, a, b
@@ -130,9 +138,9 @@ func descend(path string, a, b any) (string, any, any) {
 			yv, inY := y[k]
 			switch {
 			case !inX:
-				return path + "/" + k, absent{}, yv
+				return path + "/" + k, missing(yv), yv
 			case !inY:
-				return path + "/" + k, xv, absent{}
+				return path + "/" + k, xv, missing(xv)
 			case !equal(xv, yv):
 				return descend(path+"/"+k, xv, yv)
 			}

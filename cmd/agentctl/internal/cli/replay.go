@@ -124,6 +124,9 @@ func (o *replayOptions) runReplay(ctx context.Context, file string) error {
 }
 
 func (o *replayOptions) runUpdate(ctx context.Context, file string) error {
+	if o.output.value == display.FormatJSONL {
+		return usagef("--update shows a difference: use -o text or json")
+	}
 	a := o.app
 	if len(o.files) > 0 {
 		if err := needFiles(o.files); err != nil {

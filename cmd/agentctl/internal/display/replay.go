@@ -35,8 +35,7 @@ func (r *Replay) Finish(run *view.Run, d *runner.Divergence) error {
 		shown.Finished = &f
 		run = &shown
 		key := func(text string) string { return r.stderr.paint(dim, pad(text, 8)) + "  " }
-		r.Notice(key("recorded") + Line(d.Recorded))
-		r.Notice(key("now") + Line(d.Now))
+		r.stderr.print(key("recorded") + Line(d.Recorded) + "\n" + key("now") + Line(d.Now) + "\n")
 	}
 	return r.Renderer.Finish(run, r.file)
 }
