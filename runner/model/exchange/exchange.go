@@ -246,7 +246,7 @@ func (x *Exchange) attempt(parent context.Context, b Body, send Send, emit func(
 		return nil, model.Network(err)
 	}
 	defer resp.Body.Close()
-	s := stream{stall: stall, emit: emit, speaks: x.provider.Speaks}
+	s := stream{stall: stall, emit: emit, idle: x.cfg.Idle, speaks: x.provider.Speaks}
 	s.answer = read(s.tell)
 	if err := s.read(ctx, resp); err != nil {
 		if failed, ok := errors.AsType[*model.Error](err); ok && s.stopped == nil {

@@ -62,6 +62,8 @@ type stream struct {
 	answer Answer
 	stall  *model.Stall
 	emit   func(message.Delta) error
+	// idle bounds the silence inside the answer.
+	idle   time.Duration
 	speaks string
 	// stopped is what emit returned.
 	stopped error
@@ -140,7 +142,7 @@ func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 		}
 		if !finished && s.answer.Complete() {
 			finished = true
-			s.stall.Expect(afterFinish)
+			s.stall.Expect(min(afterFinish, s.idle))
 		}
 	}
 }

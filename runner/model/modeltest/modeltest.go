@@ -494,10 +494,10 @@ func (s suite) stall(t *testing.T) {
 	}
 	// A server that has said everything and does not hang up is no stall.
 	body := s.wire.Stream(Answer{Text: "ok", Usage: full.Usage})
-	k := s.talk(t, Events(string(body)).StallAt(len(body)))
+	k := s.patient(t, 250*time.Millisecond, Events(string(body)).StallAt(len(body)))
 	out, err := k.next(t, t.Context(), message.Request{})
 	if err != nil || out.Text != "ok" {
-		t.Errorf("a stream that stays open behind [DONE]: %+v, %v", out, err)
+		t.Errorf("a stream that stays open behind its end: %+v, %v", out, err)
 	}
 }
 
