@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -118,7 +117,7 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  proxyFor,
 		DialContext:            dialer.DialContext,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    10 * time.Second,
@@ -129,27 +128,6 @@ func NewTransport() *http.Transport {
 		MaxResponseHeaderBytes: 256 << 10,
 		OnProxyConnectResponse: throughProxy,
 	}
-}
-
-// throughProxy judges what a proxy answered that was asked for the way to a
-// server. Its refusal says nothing about the key of the model.
-func throughProxy(_ context.Context, _ *url.URL, asked *http.Request, resp *http.Response) error {
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	e := &model.Error{
-		Kind: model.Unavailable, Class: strconv.Itoa(resp.StatusCode),
-		Err: fmt.Errorf("the proxy answered %d %s when asked for %s", resp.StatusCode, http.StatusText(resp.StatusCode), asked.Host),
-	}
-	switch {
-	case resp.StatusCode == http.StatusProxyAuthRequired:
-		e.Hint = model.ProxyLogin
-	case resp.StatusCode >= 500:
-		e.Kind, e.Hint = model.Retryable, "the proxy of HTTPS_PROXY does not reach the server; NO_PROXY names hosts that are asked directly"
-	default:
-		e.Hint = "the proxy of HTTPS_PROXY does not let requests to this host through"
-	}
-	return e
 }
 
 // Client returns the client to send with: it follows no redirect.
