@@ -99,7 +99,7 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 		return scripted.New(spec.Scripted, scripted.Options{Name: m.Name, Prompt: s.prompt, Inputs: inputs}, p)
 	case v1alpha1.ProviderOpenAI:
 		if spec.API == v1alpha1.APIResponses {
-			return nil, unavailable(m, " with api responses")
+			return openai.NewResponses(s.exchange(m, key), p)
 		}
 		return openai.New(s.exchange(m, key), p)
 	case v1alpha1.ProviderGemini:
@@ -109,7 +109,7 @@ func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (m
 	case v1alpha1.ProviderCassette:
 		return playback.New(spec.Cassette.Path, playback.Options{Name: m.Name})
 	}
-	return nil, unavailable(m, "")
+	return nil, unavailable(m)
 }
 
 // exchange is how a model is reached over the network.

@@ -20,6 +20,9 @@ func admitted(o admission.Options) admission.Options {
 func parameterProblems(spec *v1alpha1.ModelSpec) []model.Problem {
 	switch spec.Provider {
 	case v1alpha1.ProviderOpenAI:
+		if spec.API == v1alpha1.APIResponses {
+			return openai.CheckResponsesParameters(spec.Parameters.Raw)
+		}
 		return openai.CheckParameters(spec.Parameters.Raw)
 	case v1alpha1.ProviderScripted:
 		if raw := string(spec.Parameters.Raw); raw != "{}" {

@@ -303,7 +303,6 @@ func TestWhatThisVersionCannotDoEndsWithExitCode8(t *testing.T) {
 		"agent":     {agent("tools: [{name: x}]", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: x}\nspec:\n  source: {agent: {name: helper}}\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: helper}\nspec: {mode: Subagent, modelRef: {name: script}}\n"), reason.IsolationUnavailable},
 		"proxy":     {agent("tools: [{name: bash}]", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: bash}\nspec:\n  network: {mode: Proxy, allow: [\"x:443\"]}\n  source: {builtin: {name: bash}}\n"), reason.IsolationUnavailable},
 		"worktree":  {agent("", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec:\n  agentRef: {name: worker}\n  workspace: {source: {path: .}, strategy: Worktree}\n"), reason.IsolationUnavailable},
-		"responses": {"apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec: {modelRef: {name: m}}\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: openai, api: responses, model: x}\n", reason.ProviderUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := newPlace(t, c.manifests, nil).run(t)

@@ -111,7 +111,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-func unavailable(m *v1alpha1.Model, what string) error {
-	return reason.New(reason.ProviderUnavailable, "model %q: this version does not speak to provider %s%s", m.Name, m.Spec.Provider, what).
-		WithHint("use provider openai with api chat, or scripted")
+func unavailable(m *v1alpha1.Model) error {
+	return reason.New(reason.ProviderUnavailable, "model %q: this version does not speak to provider %s", m.Name, m.Spec.Provider).
+		WithHint("use provider openai, anthropic, gemini or scripted")
 }

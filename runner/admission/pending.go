@@ -27,7 +27,6 @@ type notYet struct {
 var notYets = []notYet{
 	{kind: v1alpha1.KindAgent, path: "spec.skills", tell: "skills are not loaded yet: the agent runs without them"},
 	{kind: v1alpha1.KindAgent, path: "spec.subagents", tell: "subagents are not started yet: the agent runs without them"},
-	{kind: v1alpha1.KindModel, path: "spec.api", values: []string{"responses"}, tell: unavailable},
 	{kind: v1alpha1.KindTool, path: "spec.flow", tell: "flow labels are not followed yet: rules cannot read them"},
 	{kind: v1alpha1.KindTool, path: "spec.source.mcp", tell: unavailable},
 	{kind: v1alpha1.KindTool, path: "spec.source.agent", tell: unavailable},

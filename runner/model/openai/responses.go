@@ -30,10 +30,8 @@ var responsesAPI = api{
 	least:      16,
 	silent:     true,
 	hint: func(e *model.Error) string {
-		words := e.Error()
-		missing := slices.Contains([]string{"404", "405", "501"}, e.Class) && !strings.Contains(words, "model")
-		if missing || strings.Contains(words, "chat/completions") {
-			return "does the server have the responses API? If not, set spec.api: chat"
+		if slices.Contains([]string{"404", "405", "501"}, e.Class) || strings.Contains(e.Error(), "chat/completions") {
+			return "does the server have the responses API, and the model there? With spec.api: chat it is asked for chat completions"
 		}
 		return ""
 	},
