@@ -24,7 +24,7 @@ import (
 )
 
 var provider = exchange.Provider{
-	Name: "gemini", BaseURL: "https://generativelanguage.googleapis.com", KeyVariable: "GEMINI_API_KEY",
+	Name: "gemini", BaseURL: "https://generativelanguage.googleapis.com", KeyVariable: "GEMINI_API_KEY", Speaks: "chunk of a Gemini answer",
 	Wants: "provider gemini wants baseURL: https://host, without a version",
 }
 
