@@ -26,6 +26,11 @@ var provider = exchange.Provider{
 	Wants: "provider anthropic wants baseURL: https://host, without a version",
 }
 
+// callsOnly is the end of a request that offers no tools and whose history holds
+// calls all the same: the API refuses them where no tool is declared at all.
+const callsOnly = `],"tools":[{"name":"unavailable","description":"Stands for the tools that were called before. It cannot be called.",` +
+	`"input_schema":{"type":"object","properties":{}}}],"tool_choice":{"type":"none"}}`
+
 // Conversation is a model.Conversation over the messages API.
 type Conversation struct {
 	*exchange.Exchange
@@ -39,6 +44,7 @@ type Conversation struct {
 	history  history
 	withTool []byte
 	noTool   []byte
+	tools    bool
 	native   bool
 }
 
@@ -82,7 +88,7 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 	c.prefix = appendMessages(b, prompt.System, cached)
 	c.history = history{b: c.prefix}
 	c.noTool, c.withTool = []byte("]}"), []byte("]}")
-	if len(prompt.Tools) > 0 {
+	if c.tools = len(prompt.Tools) > 0; c.tools {
 		c.noTool = []byte(`],"tool_choice":{"type":"none"}}`)
 		if c.given.oneCall {
 			c.withTool = []byte(`],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`)
@@ -127,10 +133,8 @@ func (c *Conversation) Reset(messages []*message.Message) error {
 
 // Next sends the conversation, or a question beside it, and reads the answer.
 func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
-	h, end, mark := c.history, c.withTool, cached
-	if req.NoTools {
-		end = c.noTool
-	}
+	h, mark := c.history, cached
+	end := c.end(req.NoTools)
 	if a := req.Aside; a != nil {
 		// A question is asked once: nothing of it is worth a place in the cache.
 		h, end, mark = history{b: appendMessages(c.given.begin(c.cfg.Model, a.MaxOutputTokens, nil), a.System, "")}, []byte("]}"), ""
@@ -141,6 +145,17 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		exchange.DropCalls(out)
 	}
 	return out, err
+}
+
+// end returns what follows the messages.
+func (c *Conversation) end(silent bool) []byte {
+	switch {
+	case c.history.calls && !c.tools:
+		return []byte(callsOnly)
+	case silent:
+		return c.noTool
+	}
+	return c.withTool
 }
 
 func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {

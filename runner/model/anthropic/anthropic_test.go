@@ -25,3 +25,19 @@ func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 func TestConformance(t *testing.T) { modeltest.Run(t, modeltest.Anthropic, openConversation) }
 
 func TestForeignServers(t *testing.T) { modeltest.RunForeign(t, modeltest.Anthropic, openConversation) }
+
+func TestBasics(t *testing.T) {
+	modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
+		t.Helper()
+		steps := make([]modeltest.Step, len(answers))
+		for i, a := range answers {
+			steps[i] = a.Step()
+		}
+		server, err := modeltest.Options{Wire: modeltest.Anthropic}.Serve(steps...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return openConversation(t, modeltest.Setup{BaseURL: server.URL, APIKey: modeltest.Key})
+	})
+}

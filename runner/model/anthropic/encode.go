@@ -79,6 +79,7 @@ func appendAssistant(h history, said turns.Said) history {
 	h = h.assistant()
 	h.b = append(appendBlocks(h.b, layout(said), said), `]}`...)
 	for _, c := range said.Calls {
+		h.calls = true
 		h = h.user()
 		h.b = appendResult(h.b, c.ToolPart)
 	}

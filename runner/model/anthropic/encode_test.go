@@ -96,6 +96,11 @@ func TestMessagesHaveOneForm(t *testing.T) {
 			hi + `,{"role":"assistant","content":[{"type":"tool_use","id":"functions_bash_0_7179b394","name":"no_such_tool","input":{"invalid_arguments":"{\"cut"}},{"type":"tool_use","id":"c","name":"bash","input":{"half":"�","n":1e400,"x":"<"}}]},` +
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"functions_bash_0_7179b394","content":"done"},{"type":"tool_result","tool_use_id":"c","content":"done"}]}`,
 		},
+		"no tools": {
+			"calls want a declared tool, even where there is none any more",
+			[]*message.Message{user(say("hi")), assistant(tool("c1", "bash", "{}", ok))},
+			hi + `,{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"bash","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"done"}]}`,
+		},
 		"files": {
 			"images and documents are shown, anything else is told of",
 			[]*message.Message{user(say("look"), file("image/png", "a.png", "data:image/png;base64,iVBO"), file("application/pdf", "b.pdf", "data:application/pdf;base64,JVBE"), file("application/pdf", "", "data:application/pdf;base64,JVBE"), file("text/csv", "c.csv", "data:text/csv;base64,YQ=="), file("image/png", "d.png", "file:d.png"))},
@@ -110,8 +115,8 @@ func TestMessagesHaveOneForm(t *testing.T) {
 			if d := cmp.Diff(c.want, sent(k)); d != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, d)
 			}
-			if body := request(k); !json.Valid(body) {
-				t.Errorf("no JSON: %s", body)
+			if err := modeltest.Anthropic.Check(request(k)); err != nil {
+				t.Errorf("the API would refuse it: %v", err)
 			}
 		})
 	}

@@ -60,12 +60,43 @@ func event(word []byte) string {
 	return string(word)
 }
 
+// part is a member of an event that says something.
+type part int
+
+const (
+	noPart part = iota
+	indexPart
+	blockPart
+	deltaPart
+	messagePart
+	usagePart
+	errorPart
+	parts // how many there are
+)
+
+func partOf(key []byte) part {
+	switch string(key) {
+	case "index":
+		return indexPart
+	case "content_block":
+		return blockPart
+	case "delta":
+		return deltaPart
+	case "message":
+		return messagePart
+	case "usage":
+		return usagePart
+	case fault:
+		return errorPart
+	}
+	return noPart
+}
+
 // read reads an event and returns what it is. Of one that nobody knows nothing
 // but that is read. The type stands first in what the API sends; members in front
 // of it have to wait.
 func (a *answer) read(name string, data []byte) (kind string, err error) {
-	type member struct{ key, value []byte }
-	var early []member
+	var early [parts][]byte
 	a.piece.reset()
 	c := &a.cur
 	c.Reset(data)
@@ -74,30 +105,29 @@ func (a *answer) read(name string, data []byte) (kind string, err error) {
 		case string(key) == "type":
 			kind = event(c.Text())
 		case kind == "":
-			early = append(early, member{slices.Clone(key), c.Raw()})
+			p := partOf(key)
+			early[p] = c.Raw()
 		default:
-			a.member(kind, key)
+			a.member(kind, partOf(key))
 		}
 	})
 	c.End()
 	if kind == "" {
 		kind = name
 	}
-	if kind == "" && slices.ContainsFunc(early, func(m member) bool { return string(m.key) == fault }) {
+	if kind == "" && early[errorPart] != nil {
 		kind = fault // a gateway's own
 	}
-	if err := c.Err(); err != nil {
-		return kind, err
-	}
-	for _, m := range early {
-		c.Reset(m.value)
-		a.member(kind, m.key)
-		c.End()
-		if err := c.Err(); err != nil {
-			return kind, err
+	for p, raw := range early {
+		if raw != nil && c.Err() == nil {
+			c.Reset(raw)
+			a.member(kind, part(p))
+			c.End()
 		}
 	}
 	switch {
+	case c.Err() != nil:
+		return kind, c.Err()
 	case kind == "":
 		return "", errors.New("it has no type")
 	case strings.HasPrefix(kind, "response."):
@@ -107,14 +137,14 @@ func (a *answer) read(name string, data []byte) (kind string, err error) {
 }
 
 // member reads a member of an event.
-func (a *answer) member(kind string, key []byte) {
+func (a *answer) member(kind string, p part) {
 	c := &a.cur
-	switch kind + "." + string(key) {
-	case blockStart + ".index", blockDelta + ".index", blockStop + ".index":
+	switch {
+	case p == indexPart && (kind == blockStart || kind == blockDelta || kind == blockStop):
 		a.piece.index = c.Integer()
-	case blockStart + ".content_block", blockDelta + ".delta":
+	case p == blockPart && kind == blockStart, p == deltaPart && kind == blockDelta:
 		a.block()
-	case messageDelta + ".delta":
+	case p == deltaPart && kind == messageDelta:
 		c.Object(func(key []byte) {
 			if string(key) == "stop_reason" {
 				a.piece.stop = append(a.piece.stop, c.Text()...)
@@ -122,9 +152,9 @@ func (a *answer) member(kind string, key []byte) {
 			}
 			c.Skip()
 		})
-	case messageDelta + ".usage":
+	case p == usagePart && kind == messageDelta:
 		a.usage(true)
-	case messageStart + ".message":
+	case p == messagePart && kind == messageStart:
 		c.Object(func(key []byte) {
 			if string(key) == "usage" {
 				a.usage(false)

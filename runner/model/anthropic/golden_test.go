@@ -46,7 +46,7 @@ func appendAll(t testing.TB, c *Conversation, messages []*message.Message) *Conv
 
 // request is what Next would send.
 func request(c *Conversation) []byte {
-	return slices.Concat(c.history.b, c.history.closing(cached), c.withTool)
+	return slices.Concat(c.history.b, c.history.closing(cached), c.end(false))
 }
 
 // The request is the same bytes for ever: caches, cassettes and replays live on it.

@@ -23,6 +23,8 @@ const (
 type history struct {
 	b    []byte
 	open bool
+	// calls says that there are some.
+	calls bool
 }
 
 // user begins a block of a user's message: of the one that is open, or of another.

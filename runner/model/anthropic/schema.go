@@ -25,7 +25,10 @@ func strict(schema json.RawMessage) (json.RawMessage, bool) {
 	s.c.Reset(schema)
 	b := s.schema(nil)
 	s.c.End()
-	return b, s.c.Err() == nil && !s.refused && s.optional <= maxOptional && s.choices <= maxChoices
+	if s.c.Err() != nil || s.refused || s.optional > maxOptional || s.choices > maxChoices {
+		return nil, false
+	}
+	return b, true
 }
 
 // stricter reads a schema and writes it again.
@@ -96,7 +99,9 @@ func (s *stricter) keyword(b []byte, name string, o *object) []byte {
 		return append(b, ']')
 	}
 	raw := s.c.Raw()
-	s.refused = s.refused || !s.takes(name, raw, o)
+	if s.c.Err() == nil && !s.takes(name, raw, o) {
+		s.refused = true
+	}
 	return append(b, raw...)
 }
 
