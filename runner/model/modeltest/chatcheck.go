@@ -121,14 +121,20 @@ func checkChatContent(content json.RawMessage, media bool) error {
 		ImageURL struct {
 			URL string `json:"url"`
 		} `json:"image_url"`
+		File struct {
+			Filename string `json:"filename"`
+			FileData string `json:"file_data"`
+		} `json:"file"`
 	}
 	if !media || json.Unmarshal(content, &pieces) != nil || len(pieces) == 0 {
 		return fmt.Errorf("content is neither a text nor a list of pieces: %.80s", content)
 	}
 	for i, p := range pieces {
 		text, image := p.Type == "text" && p.Text != "", p.Type == "image_url" && imageURL.MatchString(p.ImageURL.URL)
-		if !text && !image {
-			return fmt.Errorf("content[%d] is neither a text nor an image", i)
+		mime, whole := dataURL(p.File.FileData)
+		file := p.Type == "file" && p.File.Filename != "" && whole && mime == "application/pdf"
+		if !text && !image && !file {
+			return fmt.Errorf("content[%d] is neither a text nor an image nor a paper", i)
 		}
 	}
 	return nil

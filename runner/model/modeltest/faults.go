@@ -76,7 +76,7 @@ func faults(w Wire) map[string]fault {
 		"server repeats key":    {Refuse(400, nil, w.Fault(400, "key "+Key+" may not", "")), reason.ModelError, 1, "***"},
 		"key in the stream":     {Events(begun + w.InStream(400, "key "+Key+" may not", "")), reason.ModelError, 1, "***"},
 	}
-	maps.Copy(all, own.faults)
+	maps.Copy(all, own.faults())
 	return all
 }
 

@@ -166,7 +166,7 @@ func (w gemini) traits() traits {
 		asks: string(encode(googleError(429, "Quota exceeded. Please retry in 2s.", "", []any{
 			object{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"},
 		}))),
-		thoughts: w.thoughts(), quirks: w.quirks(), faults: w.faults(),
+		thoughts: w.thoughts, quirks: w.quirks, faults: w.faults,
 	}
 }
 

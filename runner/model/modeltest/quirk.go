@@ -24,7 +24,7 @@ type quirk struct {
 // quirks holds the answers of servers that differ against what they mean.
 func (s suite) quirks(t *testing.T) {
 	all := s.spellings()
-	maps.Copy(all, s.wire.traits().quirks)
+	maps.Copy(all, s.wire.traits().quirks())
 	for name, q := range all {
 		t.Run(name, func(t *testing.T) {
 			step := Events(q.body)

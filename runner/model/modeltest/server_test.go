@@ -43,6 +43,12 @@ func completions(t testing.TB, s modeltest.Setup) model.Conversation {
 	return opened(t, c, err)
 }
 
+func items(t testing.TB, s modeltest.Setup) model.Conversation {
+	t.Helper()
+	c, err := openai.NewResponses(config(s), s.Prompt)
+	return opened(t, c, err)
+}
+
 func messages(t testing.TB, s modeltest.Setup) model.Conversation {
 	t.Helper()
 	c, err := anthropic.New(config(s), s.Prompt)
@@ -55,19 +61,32 @@ func contents(t testing.TB, s modeltest.Setup) model.Conversation {
 	return opened(t, c, err)
 }
 
-// The suite is held against two providers; the tests of each have the rest of it.
+var providers = map[modeltest.Wire]modeltest.Open{
+	modeltest.Chat: completions, modeltest.Responses: items, modeltest.Anthropic: messages, modeltest.Gemini: contents,
+}
+
+// The suite is held against the providers; the tests of each have its slow part,
+// which is about every byte.
 func TestSuite(t *testing.T) {
-	for wire, open := range map[modeltest.Wire]modeltest.Open{modeltest.Chat: completions, modeltest.Anthropic: messages} {
+	for wire, open := range providers {
 		t.Run(wire.Name(), func(t *testing.T) {
 			t.Parallel()
 			modeltest.Talks(t, wire, open)
+			modeltest.RunForeign(t, wire, open)
+			modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
+				t.Helper()
+				steps := make([]modeltest.Step, len(answers))
+				for i, a := range answers {
+					steps[i] = a.Step()
+				}
+				s, err := modeltest.Options{Wire: wire}.Serve(steps...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(s.Close)
+				return open(t, modeltest.Setup{BaseURL: s.URL, APIKey: modeltest.Key})
+			})
 		})
-	}
-}
-
-func TestForeignServersAreTold(t *testing.T) {
-	for wire, open := range map[modeltest.Wire]modeltest.Open{modeltest.Chat: completions, modeltest.Anthropic: messages, modeltest.Gemini: contents} {
-		t.Run(wire.Name(), func(t *testing.T) { modeltest.RunForeign(t, wire, open) })
 	}
 }
 

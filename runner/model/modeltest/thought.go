@@ -16,7 +16,9 @@ func (s suite) reasoning(t *testing.T) {
 	shown, hidden := full, full
 	hidden.Reasoning, hidden.Hidden = "", true
 	streams := map[string]string{"shown": string(s.wire.Stream(shown)), "hidden": string(s.wire.Stream(hidden))}
-	maps.Copy(streams, s.wire.traits().thoughts)
+	if more := s.wire.traits().thoughts; more != nil {
+		maps.Copy(streams, more())
+	}
 	for name, stream := range streams {
 		t.Run(name, func(t *testing.T) { s.goesBack(t, stream) })
 	}

@@ -55,7 +55,7 @@ type traits struct {
 	// signed says that reasoning comes with something that must go back with it.
 	signed bool
 	// thoughts are answers that are signed in more than one place.
-	thoughts map[string]string
+	thoughts func() map[string]string
 	// writes says that usage counts what was written to a cache.
 	writes bool
 	// silent is how a request forbids calls without leaving the tools out, "" when
@@ -71,12 +71,12 @@ type traits struct {
 	// them, and everybody passes over them.
 	unknown []string
 	// quirks are answers of servers that imitate the API, and of its own odd days.
-	quirks map[string]quirk
+	quirks func() map[string]quirk
 	// asks is the body of a refusal that asks to wait for two seconds, "" when only
 	// headers do.
 	asks string
 	// faults are the ways to fail that only this wire format has, by name.
-	faults map[string]fault
+	faults func() map[string]fault
 }
 
 // events writes a stream of server-sent events.
