@@ -124,14 +124,21 @@ func (a *answer) chunk() error {
 	case len(refused) > 0 && string(refused) != "null":
 		return exchange.Refused(model.ParseFault(slices.Concat([]byte(`{"error":`), refused, []byte{'}'})))
 	case a.blocked != "":
-		return &model.Error{
-			Kind: model.Filtered, Class: "filter", Err: fmt.Errorf("the provider refuses the conversation: %s", model.Quote([]byte(a.blocked))),
-			Hint: "spec.parameters.extra.safetySettings says how strict the provider is",
-		}
+		return filtered(a.blocked)
 	case members > 0 && known == 0:
 		return errForeign
 	}
 	return nil
+}
+
+// filtered is the error for a conversation that the provider does not answer. Its
+// strictness is for people to choose where it is a matter of safety.
+func filtered(why string) error {
+	e := &model.Error{Kind: model.Filtered, Class: "filter", Err: fmt.Errorf("the provider refuses the conversation: %s", model.Quote([]byte(why)))}
+	if why == "SAFETY" {
+		e.Hint = "spec.parameters.extra.safetySettings says how strict the provider is"
+	}
+	return e
 }
 
 // candidates reads the one candidate that was asked for.
