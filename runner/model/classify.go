@@ -22,6 +22,11 @@ const ProxyLogin = "the proxy wants a login: HTTPS_PROXY (HTTP_PROXY for http://
 // words for an origin it cannot reach.
 var retryableStatus = []int{408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 
+// filterCodes are the words for a request whose content is refused.
+var filterCodes = []string{
+	"content_filter", "content_policy_violation", "image_content_policy_violation", "bio_policy", "misalignment_policy_violation",
+}
+
 // neverStatus lists the statuses whose words are not searched for a reason to
 // try again: the request itself is wrong, and may quote anything.
 var neverStatus = []int{400, 404, 422}
@@ -188,7 +193,8 @@ func (f Fault) overflow(status int) bool {
 }
 
 func (f Fault) filtered() bool {
-	return f.Code == "content_filter" || f.Code == "content_policy_violation" || f.any("blocked by content filtering policy")
+	return slices.Contains(filterCodes, f.Code) || f.any("blocked by content filtering policy") ||
+		f.Code == "invalid_prompt" && f.any("flagged", "usage policy")
 }
 
 func (f Fault) quota(status int) bool {
