@@ -32,6 +32,15 @@ type faultyCase struct {
 	limits, retry string
 }
 
+// endpoints say how a Model names each wire format, and what it calls an answer
+// that was cut.
+var endpoints = map[modeltest.Wire]struct{ spec, cut string }{
+	modeltest.Chat:      {"provider: openai", "length"},
+	modeltest.Responses: {"provider: openai, api: responses", "max_output_tokens"},
+	modeltest.Anthropic: {"provider: anthropic", "max_tokens"},
+	modeltest.Gemini:    {"provider: gemini", ""},
+}
+
 // twice asks for two commands.
 var twice = modeltest.Answer{
 	Text: "I write two lines.",
@@ -42,7 +51,7 @@ var twice = modeltest.Answer{
 	Usage: &modeltest.Usage{Prompt: 10, Completion: 10},
 }
 
-func faultyCases() map[string]faultyCase {
+func faultyCases(wire modeltest.Wire) map[string]faultyCase {
 	const backoff = 900 * time.Millisecond // a second less a tenth
 	after := func(status int, k, v string) []modeltest.Step {
 		return []modeltest.Step{modeltest.Refuse(status, http.Header{k: {v}}, "{}")}
@@ -68,16 +77,16 @@ func faultyCases() map[string]faultyCase {
 		"429 without a header":    well(faultyCase{faults: refuse(429, "{}"), waits: []time.Duration{backoff}}),
 		"503 with a header":       well(faultyCase{faults: after(503, "Retry-After", "0.1"), waits: []time.Duration{100 * time.Millisecond}}),
 		"500":                     well(faultyCase{faults: refuse(500, "oops"), waits: []time.Duration{backoff}}),
-		"overloaded under 200":    well(faultyCase{faults: refuse(200, `{"error":{"message":"overloaded, try again"}}`), waits: []time.Duration{backoff}}),
+		"overloaded under 200":    well(faultyCase{faults: refuse(200, wire.Fault(503, "overloaded, try again", "")), waits: []time.Duration{backoff}}),
 		"429 an hour":             ends(reason.ProviderUnavailable, "retry.maxDelay", after(429, "Retry-After", "3600")...),
 		"429 for ever":            ends(reason.ProviderUnavailable, "retry.maxDelay", after(429, "Retry-After", "99999999999999999999")...),
-		"quota":                   ends(reason.ProviderUnavailable, "billing", refuse(429, `{"error":{"code":"insufficient_quota","message":"pay"}}`)...),
+		"quota":                   ends(reason.ProviderUnavailable, "billing", modeltest.FaultNamed(wire, "quota")),
 		"401":                     ends(reason.CredentialRejected, "key", refuse(401, "{}")...),
 		"403":                     ends(reason.CredentialRejected, "key", refuse(403, "{}")...),
-		"400":                     ends(reason.ModelError, "what?", refuse(400, `{"error":{"message":"what?"}}`)...),
-		"page":                    ends(reason.ModelError, "/v1", modeltest.Page()),
-		"garbage":                 ends(reason.ModelError, "no chat completion", modeltest.Events("data: {]\n\n")),
-		"filtered":                ends(reason.ContentFiltered, "", refuse(400, `{"error":{"code":"content_filter","message":"no"}}`)...),
+		"400":                     ends(reason.ModelError, "what?", refuse(400, wire.Fault(400, "what?", ""))...),
+		"page":                    ends(reason.ModelError, "baseURL", modeltest.Page()),
+		"garbage":                 ends(reason.ModelError, "{]", modeltest.Events("data: {]\n\n")),
+		"filtered":                ends(reason.ContentFiltered, "", modeltest.FaultNamed(wire, "content filter")),
 		"stall until the timeout": {faults: []modeltest.Step{twice.Step().StallAt(700)}, limits: "{timeout: 700ms}", requests: 1, want: reason.DeadlineExceeded, says: "limits.timeout"},
 		"no answer at all":        {faults: []modeltest.Step{twice.Step().StallAt(0)}, limits: "{timeout: 700ms}", requests: 1, want: reason.DeadlineExceeded, says: "limits.timeout"},
 		"three in a row": well(faultyCase{
@@ -86,8 +95,8 @@ func faultyCases() map[string]faultyCase {
 		}),
 	}
 	const quick = "{maxDelay: 20ms}" // no header asks for more
-	size := len(modeltest.Chat.Stream(twice))
-	for _, at := range []int{0, 1, size / 5, size / 3, size / 2, size * 2 / 3, size * 3 / 4} {
+	size := len(wire.Stream(twice))
+	for _, at := range []int{0, 1, size / 3, size / 2, size * 3 / 4} { // the providers' own tests cut at every byte
 		cases[fmt.Sprintf("connection broken at byte %d", at)] = well(faultyCase{faults: []modeltest.Step{twice.Step().CutAt(at)}, retry: quick})
 		cases[fmt.Sprintf("stream ended at byte %d", at)] = well(faultyCase{faults: []modeltest.Step{twice.Step().EndAt(at)}, retry: quick})
 	}
@@ -97,30 +106,39 @@ func faultyCases() map[string]faultyCase {
 		}}.Step()
 		return &s
 	}
+	if wire == modeltest.Gemini {
+		return cases // its calls come whole: none is ever cut
+	}
 	// Arguments are never closed for the model: the whole call runs, the cut one does not.
 	cases["truncated arguments"] = faultyCase{calls: cut(""), requests: 2, effects: 1, want: reason.Completed}
-	cases["truncated by the limit"] = faultyCase{calls: cut("length"), requests: 2, effects: 1, want: reason.Completed}
+	cases["truncated by the limit"] = faultyCase{calls: cut(endpoints[wire].cut), requests: 2, effects: 1, want: reason.Completed}
 	return cases
 }
 
 func TestFaultsOfTheServer(t *testing.T) {
-	for name, c := range faultyCases() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			faulty(t, c)
-		})
+	for wire := range endpoints {
+		for name, c := range faultyCases(wire) {
+			t.Run(wire.Name()+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				faulty(t, wire, c)
+			})
+		}
 	}
 }
 
-func faulty(t *testing.T, c faultyCase) {
+func faulty(t *testing.T, wire modeltest.Wire, c faultyCase) {
 	t.Helper()
 	answer := twice.Step()
 	if c.calls != nil {
 		answer = *c.calls
 	}
-	server := modelServer(t, append(c.faults, answer, modeltest.Answer{Text: "done"}.Step())...)
+	server, err := modeltest.Options{Wire: wire}.Serve(append(c.faults, answer, modeltest.Answer{Text: "done"}.Step())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
 	p := newPlace(t, "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  modelRef: {name: m}\n  tools: [{name: bash}]\n  limits: "+
-		cmp.Or(c.limits, "{timeout: 1m}")+"\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: openai, model: test, baseURL: \""+
+		cmp.Or(c.limits, "{timeout: 1m}")+"\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {"+endpoints[wire].spec+", model: test, baseURL: \""+
 		server.URL+"\", retry: "+cmp.Or(c.retry, "{}")+"}\n"+allow, nil)
 	var mu sync.Mutex
 	var retries []message.Retry

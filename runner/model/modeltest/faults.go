@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -78,6 +79,16 @@ func faults(w Wire) map[string]fault {
 	}
 	maps.Copy(all, own.faults())
 	return all
+}
+
+// FaultNamed is a way to fail of the suite's table, such as overflow, quota or
+// content filter, in the words of a wire format.
+func FaultNamed(w Wire, name string) Step {
+	f, ok := faults(w)[name]
+	if !ok {
+		panic(fmt.Sprintf("there is no fault %q of %s", name, w.Name()))
+	}
+	return f.step
 }
 
 func (s suite) faults(t *testing.T) {
