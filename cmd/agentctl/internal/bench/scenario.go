@@ -29,6 +29,7 @@ func scenarios() []scenario {
 		{name: "many", about: "1,000 conversations at once in one process", reps: 2, measure: measureMany},
 		{name: "flood", about: "a command that prints 200 MB: what the runner grows by", reps: 3, ours: true, measure: measureFlood},
 		{name: "start", about: "what agentctl does before its main begins", reps: 9, ours: true, measure: measureStart},
+		{name: "providers", about: "what each provider of models adds to the program and its start", reps: 21, ours: true, measure: measureProviders},
 		{name: "parts", about: "Go benchmarks of single parts", reps: 1, ours: true, measure: measureParts(parts(), 300*time.Millisecond)},
 		{name: "held", about: "Go benchmarks of sandboxes and containers", reps: 1, ours: true, measure: measureParts(contained(), time.Second)},
 		{name: "cold", about: "the first run after the page cache was dropped", reps: 5, measure: measureCold},
@@ -38,7 +39,7 @@ func scenarios() []scenario {
 func scenarioList() string {
 	var b strings.Builder
 	for _, s := range scenarios() {
-		fmt.Fprintf(&b, "  %-6s %s\n", s.name, s.about)
+		fmt.Fprintf(&b, "  %-9s %s\n", s.name, s.about)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
