@@ -78,9 +78,12 @@ func Listed(spec *v1alpha1.ModelSpec) (Entry, bool) {
 	if spec.Model == "" || !own(spec) {
 		return Entry{}, false
 	}
+	begin := string(spec.Provider) + ","
 	var dated Entry
 	for line := range strings.Lines(table) {
-		if !strings.HasPrefix(line, string(spec.Provider)+",") {
+		rest, sold := strings.CutPrefix(line, begin)
+		name, _, _ := strings.Cut(rest, ",")
+		if !sold || !strings.HasPrefix(spec.Model, name) {
 			continue
 		}
 		e, ok := parse(line)
