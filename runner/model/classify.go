@@ -89,7 +89,7 @@ func Status(status int, header http.Header, f Fault, now time.Time) *Error {
 		if f.Code == e.Class {
 			f.Code = "" // it has been said
 		}
-		e.Err = fmt.Errorf("the server answered %d %s: %s", status, http.StatusText(status), f.words())
+		e.Err = fmt.Errorf("the server answered %s: %s", strings.TrimSpace(e.Class+" "+http.StatusText(status)), f.words())
 	} else if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 {
 		// Gateways put the status that came too late into the error's code.
 		status = n

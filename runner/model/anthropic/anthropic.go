@@ -22,7 +22,7 @@ import (
 
 // provider is Anthropic itself; compatible servers are reached with a baseURL.
 var provider = exchange.Provider{
-	Name: "anthropic", BaseURL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY",
+	Name: "anthropic", BaseURL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY", Speaks: "event of a message",
 	Wants: "provider anthropic wants baseURL: https://host, without a version",
 }
 

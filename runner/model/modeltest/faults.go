@@ -137,6 +137,9 @@ func (k *talk) fails(t *testing.T, f fault) {
 	if strings.Contains(all, Key) {
 		t.Errorf("the error shows the key: %s", all)
 	}
+	if strings.Contains(all, " : ") {
+		t.Errorf("the error has a gap: %s", all)
+	}
 	if len(all) > 2000 || strings.ContainsAny(all, "\x00\n") {
 		t.Errorf("the error is not one short line: %q", all)
 	}
