@@ -41,7 +41,7 @@ func appendAll(t testing.TB, c *Conversation, messages []*message.Message) *Conv
 
 // The request is the same bytes for ever: caches, cassettes and replays live on it.
 func TestEveryKindOfPartHasOneWireForm(t *testing.T) {
-	const golden = "testdata/request.golden"
+	const golden = "testdata/chat.golden"
 	c := appendAll(t, conversation(t), modeltest.Conversation(t))
 	got := append(append([]byte(nil), c.history...), c.withTool...)
 	if err := modeltest.Chat.Check(got); err != nil {

@@ -192,7 +192,7 @@ func (a *replyAnswer) speak(s []byte) {
 		return
 	}
 	last := len(a.messages) - 1
-	if last < 0 || a.apart && last < maxMessages {
+	if last < 0 || a.apart && last+1 < maxMessages {
 		if last >= 0 {
 			a.Text([]byte(between))
 		}

@@ -66,11 +66,13 @@ func readItem(raw []byte) (*item, error) {
 	switch i.kind {
 	case "function_call":
 		c.Reset(args)
-		if c.Next() == '{' {
+		switch {
+		case len(args) == 0:
+		case c.Next() == '{':
 			i.args = args // not the wire format, but it has only one reading
-			break
+		default:
+			i.args = append(i.args, c.Text()...)
 		}
-		i.args = append(i.args, c.Text()...)
 	case "message":
 		i.texts(&c, i.content)
 	case "reasoning":
