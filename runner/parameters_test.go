@@ -1,0 +1,80 @@
+package runner
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+var quotedName = regexp.MustCompile("`([A-Za-z]+)`")
+
+// TestTheDocsTellEveryParameter holds the table of docs/models.md against what
+// the providers take.
+func TestTheDocsTellEveryParameter(t *testing.T) {
+	text, err := os.ReadFile("../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "| name | chat | responses | anthropic | gemini | |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	if !found {
+		t.Fatal("docs/models.md has no table of parameters")
+	}
+	specs := []v1alpha1.ModelSpec{
+		{Provider: v1alpha1.ProviderOpenAI},
+		{Provider: v1alpha1.ProviderOpenAI, API: v1alpha1.APIResponses},
+		{Provider: v1alpha1.ProviderAnthropic},
+		{Provider: v1alpha1.ProviderGemini},
+	}
+	said := make([][]string, len(specs))
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 6 {
+			t.Fatalf("%q is no row", row)
+		}
+		var names []string
+		for _, m := range quotedName.FindAllStringSubmatch(cells[1], -1) {
+			names = append(names, m[1])
+		}
+		for i := range specs {
+			cell := cells[2+i]
+			some := slices.ContainsFunc(names, func(n string) bool { return strings.Contains(cell, "`"+n+"`") })
+			for _, name := range names {
+				takes := strings.TrimSpace(cell) != "–" && (!some || strings.Contains(cell, "`"+name+"`"))
+				if takes {
+					said[i] = append(said[i], name)
+				}
+				if strings.Contains(problemsOf(specs[i], name), "has no parameter") == takes {
+					t.Errorf("%s %s: the docs say of %s %q", specs[i].Provider, specs[i].API, name, strings.TrimSpace(cell))
+				}
+			}
+		}
+	}
+	for i, spec := range specs {
+		_, list, _ := strings.Cut(problemsOf(spec, "zzz"), "it has ")
+		list, _, _ = strings.Cut(list, ", and extra")
+		taken := strings.Split(list, ", ")
+		if len(taken) < 5 {
+			t.Errorf("%s %s takes %q only", spec.Provider, spec.API, taken)
+		}
+		for _, name := range taken {
+			if !slices.Contains(said[i], name) {
+				t.Errorf("%s %s: the docs do not tell of %s", spec.Provider, spec.API, name)
+			}
+		}
+	}
+}
+
+// problemsOf is what a provider says of a parameter without a value.
+func problemsOf(spec v1alpha1.ModelSpec, name string) string {
+	spec.Parameters = &v1alpha1.JSON{Raw: []byte(`{"` + name + `":null}`)}
+	var all []string
+	for _, p := range parameterProblems(&spec) {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, "\n")
+}
