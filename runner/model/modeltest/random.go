@@ -1,0 +1,58 @@
+package modeltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// odd are pieces of text that a stream of events or a JSON string could trip over.
+var odd = []string{
+	"a", "word ", "\n", "\n\n", "\r\n", "\t", `"`, `\`, `\u0041`, "data: ", "event: error\n", "[DONE]", ": ", "{", "}", "[", "]", "null", "</script>", "&amp;",
+	"ü", "☃", "𝄞", "👩‍👩‍👧", "\u2028", "\u202e", "\ufeff", "\x00", "\x1b[31m", "\x7f", "\ufffd", `"}]}`, "```json\n", "<think>", "%s", "${x}",
+}
+
+// text is some of them.
+func text(r *rand.Rand, most int) string {
+	var b strings.Builder
+	for range r.IntN(most + 1) {
+		b.WriteString(odd[r.IntN(len(odd))])
+	}
+	return b.String()
+}
+
+// random holds that whatever a model says comes as it is, and goes back in a
+// request that the API takes.
+func (s suite) random(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // the same answers every time
+	for n := range 150 {
+		a := Answer{Text: text(r, 12), Reasoning: text(r, 6), TextSize: 1 + r.IntN(20), ArgsSize: 1 + r.IntN(20)}
+		want := &message.Output{Text: a.Text, Reasoning: a.Reasoning, Finish: message.FinishStop}
+		for i := range r.IntN(4) {
+			c := Call{ID: fmt.Sprintf("call_%d", i), Tool: "bash", Args: string(encode(object{"command": text(r, 8), text(r, 2): r.IntN(100)}))}
+			a.Calls = append(a.Calls, c)
+			want.Calls = append(want.Calls, message.CallRequest{ID: c.ID, Tool: c.Tool, Args: c.Args})
+			want.Finish = message.FinishToolCalls
+		}
+		k := s.talk(t, a.Step(), Answer{Text: "done"}.Step())
+		out, err := k.next(t, t.Context(), message.Request{})
+		if err != nil {
+			t.Fatalf("answer %d, %+v: %v", n, a, err)
+		}
+		results := make([]*message.ToolResult, len(out.Calls))
+		for i := range results {
+			results[i] = &message.ToolResult{Text: text(r, 10)}
+		}
+		said := ToMessage(out, "m2", results...)
+		k.matches(t, want, out)
+		if t.Failed() {
+			t.Fatalf("answer %d, %+v", n, a)
+		}
+		k.say(t, said)
+		k.say(t, user("Go on."))
+		k.says(t, "done")
+	}
+}
