@@ -42,7 +42,6 @@ type block struct {
 	// at once.
 	call  int
 	input []byte
-	ended bool
 }
 
 // answer gathers an answer of the messages API.
@@ -121,7 +120,7 @@ func kindOf(name []byte) kind {
 // at returns the newest block at a place: a server that gives all the same one
 // sends them one after the other.
 func (a *answer) at(index int64) int {
-	for i := len(a.blocks) - 1; i >= 0; i-- {
+	for i := range slices.Backward(a.blocks) {
 		if a.blocks[i].index == index {
 			return i
 		}
@@ -185,22 +184,6 @@ func (a *answer) bounded() error {
 	return nil
 }
 
-// end ends a block. A call without arguments has what the block began with.
-func (a *answer) end(at int) {
-	if at < 0 || a.blocks[at].ended {
-		return
-	}
-	b := &a.blocks[at]
-	b.ended = true
-	if b.kind != callBlock || len(a.Calls[b.call].Args) > 0 {
-		return
-	}
-	if len(b.input) == 0 {
-		b.input = []byte("{}")
-	}
-	a.Args(b.call, b.input)
-}
-
 // finish takes the word for the end of the answer. The first one holds.
 func (a *answer) finish(word string) {
 	if word == "" || a.stop != "" {
@@ -208,8 +191,26 @@ func (a *answer) finish(word string) {
 	}
 	a.stop = word
 	for i := range a.blocks {
-		a.end(i)
+		b := &a.blocks[i]
+		if b.kind != callBlock || len(a.Calls[b.call].Args) > 0 {
+			continue
+		}
+		cut := i == len(a.blocks)-1 && finishOf(word) == message.FinishLength
+		a.Args(b.call, b.arguments(cut))
 	}
+}
+
+// arguments are what a call has that no piece gave any: what it began with, or an
+// empty object. A call that was cut in front of its first piece has half of one:
+// nobody knows what it would have been, so it must not run.
+func (b *block) arguments(cut bool) []byte {
+	switch {
+	case len(b.input) > 0:
+		return b.input
+	case cut:
+		return []byte("{")
+	}
+	return []byte("{}")
 }
 
 // Output returns the complete answer.
@@ -262,8 +263,6 @@ func (a *answer) apply(kind string, data []byte) error {
 		return a.begin()
 	case blockDelta:
 		return a.delta()
-	case blockStop:
-		a.end(a.at(a.piece.index))
 	case messageDelta:
 		a.finish(string(a.piece.stop))
 	case messageStop:

@@ -70,6 +70,8 @@ func TestStreamsThatAreReadAllTheSame(t *testing.T) {
 		"no arguments":    {"a call without arguments has an empty object", stream(begins("0", use), adds("0", `{"type":"input_json_delta","partial_json":""}`), `{"type":"content_block_stop","index":0}`, endTurn, stop), call("{}")},
 		"whole arguments": {"arguments may come with the beginning", stream(begins("0", `{"type":"tool_use","id":"a","name":"ls","input":{"a": 1}}`), `{"type":"content_block_stop","index":0}`, endTurn, stop), call(`{"a": 1}`)},
 		"never ended":     {"a block that is never ended ends with the answer", stream(begins("0", `{"type":"tool_use","id":"a","name":"ls","input":{"a":1}}`), endTurn, stop), call(`{"a":1}`)},
+		"cut call":        {"a call that was cut in front of its arguments cannot run", stream(startText, hello, begins("1", use), `{"type":"content_block_stop","index":1}`, `{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}`, stop), &message.Output{Text: "hello", Calls: call("{").Calls, Finish: message.FinishLength, Uncounted: true}},
+		"cut text":        {"but one in front of what was cut can", stream(begins("1", use), startText, hello, `{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}`, stop), &message.Output{Text: "hello", Calls: call("{}").Calls, Finish: message.FinishLength, Uncounted: true}},
 		"odd input":       {"an input that is no object is none", stream(begins("0", `{"type":"tool_use","id":"a","name":"ls","input":""}`), adds("0", `{"type":"input_json_delta","partial_json":"{\"b\":2}"}`), endTurn, stop), call(`{"b":2}`)},
 		"redacted":        {"what only the API can read is kept", stream(begins("0", `{"type":"redacted_thinking","data":"x"}`), begins("1", `{"type":"text","text":"hello"}`), endTurn, stop), thought(*text, "", `{"blocks":[{"redacted":"x"}]}`)},
 		"signed at once":  {"a thought may come whole", stream(begins("0", `{"type":"thinking","thinking":"hm","signature":"s"}`), begins("1", `{"type":"text","text":"hello"}`), endTurn, stop), thought(*text, "hm", `{"blocks":[{"thinking":2,"signature":"s"}]}`)},
@@ -129,7 +131,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	}{
 		"no type":           {stream(`{"index":0}`), reason.ModelError, "no type"},
 		"no event":          {stream(`{"type":7}`), reason.ModelError, "want a string"},
-		"late garbage":      {stream(`{"index":"x","type":"content_block_stop"}`), reason.ModelError, "want a number"},
+		"late garbage":      {stream(`{"index":"x","type":"content_block_delta"}`), reason.ModelError, "want a number"},
 		"other API":         {stream(`{"type":"response.created","response":{}}`), reason.ModelError, "responses API"},
 		"done too early":    {stream(startText, hello, "[DONE]"), reason.ModelError, "without an answer"},
 		"gateway's own":     {stream(startText, `{"error":{"message":"it broke"}}`), reason.ModelError, "it broke"},

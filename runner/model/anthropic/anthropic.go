@@ -26,10 +26,10 @@ var provider = exchange.Provider{
 	Wants: "provider anthropic wants baseURL: https://host, without a version",
 }
 
-// callsOnly is the end of a request that offers no tools and whose history holds
+// noTools are the members of a request that offers no tools and whose history holds
 // calls all the same: the API refuses them where no tool is declared at all.
-const callsOnly = `],"tools":[{"name":"unavailable","description":"Stands for the tools that were called before. It cannot be called.",` +
-	`"input_schema":{"type":"object","properties":{}}}],"tool_choice":{"type":"none"}}`
+const noTools = `,"tools":[{"name":"unavailable","description":"Stands for the tools that were called before. It cannot be called.",` +
+	`"input_schema":{"type":"object","properties":{}}}],"tool_choice":{"type":"none"}`
 
 // Conversation is a model.Conversation over the messages API.
 type Conversation struct {
@@ -39,13 +39,11 @@ type Conversation struct {
 	given   settings
 
 	// prefix is the request up to its first message, history is that and the
-	// messages; with one of the two ends it is a whole request.
-	prefix   []byte
-	history  history
-	withTool []byte
-	noTool   []byte
-	tools    bool
-	native   bool
+	// messages.
+	prefix  []byte
+	history history
+	// tools are declared, native says that the answer is held to its schema.
+	tools, native bool
 }
 
 // New prepares a conversation; it sends nothing. The prompt is encoded here,
@@ -80,20 +78,14 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 	if len(prompt.Output) > 0 && c.given.formats(c.cfg.Model, c.Official()) {
 		format, c.native = strict(prompt.Output)
 	}
-	b := c.given.begin(c.cfg.Model, 0, format)
+	b := c.given.begin(c.cfg.Model, c.given.most(c.cfg.Model, 0), format)
 	b, err := c.appendTools(b, prompt.Tools)
 	if err != nil {
 		return err
 	}
 	c.prefix = appendMessages(b, prompt.System, cached)
 	c.history = history{b: c.prefix}
-	c.noTool, c.withTool = []byte("]}"), []byte("]}")
-	if c.tools = len(prompt.Tools) > 0; c.tools {
-		c.noTool = []byte(`],"tool_choice":{"type":"none"}}`)
-		if c.given.oneCall {
-			c.withTool = []byte(`],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`)
-		}
-	}
+	c.tools = len(prompt.Tools) > 0
 	return nil
 }
 
@@ -133,29 +125,43 @@ func (c *Conversation) Reset(messages []*message.Message) error {
 
 // Next sends the conversation, or a question beside it, and reads the answer.
 func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
-	h, mark := c.history, cached
-	end := c.end(req.NoTools)
+	h, mark, limit := c.history, cached, c.given.most(c.cfg.Model, 0)
+	choice := c.choice(req.NoTools)
 	if a := req.Aside; a != nil {
 		// A question is asked once: nothing of it is worth a place in the cache.
-		h, end, mark = history{b: appendMessages(c.given.begin(c.cfg.Model, a.MaxOutputTokens, nil), a.System, "")}, []byte("]}"), ""
-		h = h.text(a.Text)
+		mark, choice, limit = "", "", c.given.most(c.cfg.Model, a.MaxOutputTokens)
+		h = history{b: appendMessages(c.given.begin(c.cfg.Model, limit, nil), a.System, mark)}.text(a.Text)
 	}
-	out, err := c.Ask(ctx, exchange.Body{h.b, h.closing(mark), end}, c.send, emit, newAnswer)
+	body := exchange.Body{h.b, h.closing(mark), c.end(choice, c.given.thinks(limit, h.unthought))}
+	out, err := c.Ask(ctx, body, c.send, emit, newAnswer)
 	if err == nil && (req.NoTools || req.Aside != nil) {
 		exchange.DropCalls(out)
 	}
 	return out, err
 }
 
-// end returns what follows the messages.
-func (c *Conversation) end(silent bool) []byte {
+// choice returns the members that say which tools may be called.
+func (c *Conversation) choice(silent bool) string {
 	switch {
 	case c.history.calls && !c.tools:
-		return []byte(callsOnly)
+		return noTools
+	case !c.tools:
+		return ""
 	case silent:
-		return c.noTool
+		return `,"tool_choice":{"type":"none"}`
+	case c.given.oneCall:
+		return `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`
 	}
-	return c.withTool
+	return ""
+}
+
+// end returns what follows the messages.
+func (c *Conversation) end(choice string, thinking json.RawMessage) []byte {
+	b := []byte("]")
+	if thinking != nil {
+		b = append(append(b, `,"thinking":`...), thinking...)
+	}
+	return append(append(b, choice...), '}')
 }
 
 func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {

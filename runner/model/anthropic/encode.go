@@ -77,7 +77,9 @@ func appendAssistant(h history, said turns.Said) history {
 		return h
 	}
 	h = h.assistant()
-	h.b = append(appendBlocks(h.b, layout(said), said), `]}`...)
+	thoughts := layout(said)
+	h.unthought = len(said.Calls) > 0 && (len(thoughts) == 0 || thoughts[0].text > 0 || thoughts[0].calls > 0)
+	h.b = append(appendBlocks(h.b, thoughts, said), `]}`...)
 	for _, c := range said.Calls {
 		h.calls = true
 		h = h.user()

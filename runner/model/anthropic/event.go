@@ -16,7 +16,6 @@ const (
 	messageStop  = "message_stop"
 	blockStart   = "content_block_start"
 	blockDelta   = "content_block_delta"
-	blockStop    = "content_block_stop"
 	fault        = "error"
 )
 
@@ -52,8 +51,6 @@ func event(word []byte) string {
 		return blockStart
 	case blockDelta:
 		return blockDelta
-	case blockStop:
-		return blockStop
 	case fault:
 		return fault
 	}
@@ -140,7 +137,7 @@ func (a *answer) read(name string, data []byte) (kind string, err error) {
 func (a *answer) member(kind string, p part) {
 	c := &a.cur
 	switch {
-	case p == indexPart && (kind == blockStart || kind == blockDelta || kind == blockStop):
+	case p == indexPart && (kind == blockStart || kind == blockDelta):
 		a.piece.index = c.Integer()
 	case p == blockPart && kind == blockStart, p == deltaPart && kind == blockDelta:
 		a.block()

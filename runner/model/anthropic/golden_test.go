@@ -46,7 +46,8 @@ func appendAll(t testing.TB, c *Conversation, messages []*message.Message) *Conv
 
 // request is what Next would send.
 func request(c *Conversation) []byte {
-	return slices.Concat(c.history.b, c.history.closing(cached), c.end(false))
+	limit := c.given.most(c.cfg.Model, 0)
+	return slices.Concat(c.history.b, c.history.closing(cached), c.end(c.choice(false), c.given.thinks(limit, c.history.unthought)))
 }
 
 // The request is the same bytes for ever: caches, cassettes and replays live on it.

@@ -23,8 +23,9 @@ const (
 type history struct {
 	b    []byte
 	open bool
-	// calls says that there are some.
-	calls bool
+	// calls says that there are some, unthought that the last message of the model
+	// has some and does not begin with a thought.
+	calls, unthought bool
 }
 
 // user begins a block of a user's message: of the one that is open, or of another.

@@ -197,23 +197,35 @@ func (s *settings) formats(name string, official bool) bool {
 	return official && !slices.ContainsFunc(formless, func(old string) bool { return strings.HasPrefix(name, old) })
 }
 
-// begin writes a request up to what is asked. Most bounds the output further, 0
-// does not; format is a schema for the answer, or nil.
-func (s *settings) begin(name string, most int64, format json.RawMessage) []byte {
+// most is how much an answer may hold. Further bounds it, 0 does not.
+func (s *settings) most(name string, further int64) int64 {
 	limit := s.limit
 	if limit == 0 {
 		limit = outputOf(name) + s.budget
 	}
-	if most > 0 {
-		limit = min(limit, most)
+	if further > 0 {
+		limit = min(limit, further)
 	}
+	return limit
+}
+
+// thinks returns what a request says about thinking, nil for nothing. An answer
+// without room to think in is given without; so is one that goes on with calls
+// that no thought stands in front of, as another model's are: where a budget turns
+// thinking on, the API refuses those.
+func (s *settings) thinks(limit int64, unthought bool) json.RawMessage {
+	if s.budget > 0 && (unthought || s.budget >= limit) {
+		return nil
+	}
+	return s.thinking
+}
+
+// begin writes a request up to what is asked, with a limit of the output; format
+// is a schema for the answer, or nil.
+func (s *settings) begin(name string, limit int64, format json.RawMessage) []byte {
 	b := jsonpass.AppendString([]byte(`{"model":`), name)
 	b = fmt.Appendf(b, `,"stream":true,"max_tokens":%d,`, limit)
 	b = s.always.Encode(b)
-	// An answer with no room to think in is given without thinking.
-	if s.thinking != nil && s.budget < limit {
-		b = append(append(append(b, `"thinking":`...), s.thinking...), ',')
-	}
 	if s.effort == nil && format == nil {
 		return b
 	}

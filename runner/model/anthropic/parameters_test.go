@@ -22,12 +22,13 @@ func TestParametersHaveTheirPlaceInARequest(t *testing.T) {
 		"limit":         {"claude-3-haiku-20240307", `{"maxOutputTokens":100000}`, `"max_tokens":100000,"tools"`},
 		"all": {
 			"x", `{"maxOutputTokens":9,"serviceTier":"auto","stop":["a","b"],"temperature":0.5,"topK":5,"topP":0.5,"user":"u\"1","reasoningEffort":"max","thinking":"disabled","extra":{"inference_geo":"us","container":{"id":"c"}}}`,
-			`"max_tokens":9,"service_tier":"auto","stop_sequences":["a","b"],"temperature":0.5,"top_k":5,"top_p":0.5,"metadata":{"user_id":"u\"1"},"container":{"id":"c"},"inference_geo":"us","thinking":{"type":"disabled"},"output_config":{"effort":"max"},"tools"`,
+			`"max_tokens":9,"service_tier":"auto","stop_sequences":["a","b"],"temperature":0.5,"top_k":5,"top_p":0.5,"metadata":{"user_id":"u\"1"},"container":{"id":"c"},"inference_geo":"us","output_config":{"effort":"max"},"tools"`,
 		},
 		"one stop":       {"x", `{"stop":"a"}`, `"stop_sequences":["a"],`},
-		"budget":         {"x", `{"thinkingBudget":1024}`, `"max_tokens":9216,"thinking":{"type":"enabled","budget_tokens":1024},`},
-		"budget in":      {"x", `{"thinkingBudget":1024,"maxOutputTokens":2000,"temperature":1,"topP":0.95}`, `"max_tokens":2000,"temperature":1,"top_p":0.95,"thinking":{"type":"enabled","budget_tokens":1024},`},
-		"adaptive":       {"x", `{"thinking":"adaptive","thinkingDisplay":"summarized"}`, `"max_tokens":8192,"thinking":{"type":"adaptive","display":"summarized"},`},
+		"budget":         {"x", `{"thinkingBudget":1024}`, `"max_tokens":9216,"tools"`},
+		"budget in":      {"x", `{"thinkingBudget":1024,"maxOutputTokens":2000,"temperature":1,"topP":0.95}`, `"max_tokens":2000,"temperature":1,"top_p":0.95,"tools"`},
+		"adaptive":       {"x", `{"thinking":"adaptive","thinkingDisplay":"summarized"}`, `],"thinking":{"type":"adaptive","display":"summarized"}}`},
+		"thinks":         {"x", `{"thinkingBudget":1024}`, `],"thinking":{"type":"enabled","budget_tokens":1024}}`},
 		"one call":       {"x", `{"parallelToolCalls":false}`, `],"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`},
 		"parallel calls": {"x", `{"parallelToolCalls":true}`, `}]}]}`},
 	}
@@ -88,15 +89,43 @@ func TestParametersThatAreWrong(t *testing.T) {
 	}
 }
 
+// A budget turns thinking on, and then the API wants a thought in front of the
+// calls that are being answered. Another model's have none.
+func TestCallsWithoutAThoughtAreAnsweredWithoutThinking(t *testing.T) {
+	call := tool("c1", "bash", "{}", &message.ToolResult{Text: "ok"})
+	const metadata = `{"blocks":[{"thinking":2,"signature":"s"}]}`
+	for name, c := range map[string]struct {
+		params   string
+		messages []*message.Message
+		want     bool
+	}{
+		"thought":        {`{"thinkingBudget":1024}`, []*message.Message{assistant(thinks("hm", metadata), call)}, true},
+		"none":           {`{"thinkingBudget":1024}`, []*message.Message{assistant(call)}, false},
+		"changed":        {`{"thinkingBudget":1024}`, []*message.Message{assistant(thinks("h*m", metadata), call)}, false},
+		"behind a text":  {`{"thinkingBudget":1024}`, []*message.Message{assistant(thinks("hm", `{"blocks":[{"text":3},{"thinking":2,"signature":"s"}]}`), say("one"), call)}, false},
+		"asked for anew": {`{"thinkingBudget":1024}`, []*message.Message{assistant(call), user(say("hi")), assistant(say("ok")), user(say("hi"))}, true},
+		"no calls":       {`{"thinkingBudget":1024}`, []*message.Message{user(say("hi")), assistant(say("ok"))}, true},
+		"adaptive":       {`{"thinking":"adaptive"}`, []*message.Message{assistant(call)}, true},
+	} {
+		k, err := New(exchange.Config{Name: "m", Model: self.Model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "bash"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(request(appendAll(t, k, c.messages))), `"thinking":{"type"`); got != c.want {
+			t.Errorf("%s: thinking is on: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestAsideKeepsToTheSmallerLimit(t *testing.T) {
 	for parameters, want := range map[string]string{
 		`{}`:                       `"max_tokens":2000,"system"`,
 		`{"maxOutputTokens":50}`:   `"max_tokens":50,"system"`,
 		`{"maxOutputTokens":5000}`: `"max_tokens":2000,"system"`,
-		`{"thinkingBudget":1500}`:  `"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1500},"system"`,
+		`{"thinkingBudget":1500}`:  `],"thinking":{"type":"enabled","budget_tokens":1500}}`,
 		// No room is left to think in.
-		`{"thinkingBudget":2000}`: `"max_tokens":2000,"system"`,
-		`{"reasoningEffort":"low","thinking":"adaptive","structuredOutput":true}`: `"max_tokens":2000,"thinking":{"type":"adaptive"},"output_config":{"effort":"low"},"system"`,
+		`{"thinkingBudget":2000}`: `}]}]}`,
+		`{"reasoningEffort":"low","thinking":"adaptive","structuredOutput":true}`: `"max_tokens":2000,"output_config":{"effort":"low"},"system"`,
 	} {
 		s := serve(t, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
 		c, err := New(fast(exchange.Config{BaseURL: s.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s", Output: json.RawMessage(`{"type":"object"}`)})
@@ -112,7 +141,7 @@ func TestAsideKeepsToTheSmallerLimit(t *testing.T) {
 		if body := string(s.Requests()[0].Body); !strings.Contains(body, want) {
 			t.Errorf("%s: %s, want %s", parameters, body, want)
 		}
-		if body := string(s.Requests()[1].Body); !strings.HasPrefix(body, string(c.given.begin("test-model", 0, nil))) {
+		if body := string(s.Requests()[1].Body); !strings.HasPrefix(body, string(c.given.begin("test-model", c.given.most("test-model", 0), nil))) {
 			t.Errorf("%s: without a limit of its own an aside has the model's: %s", parameters, body)
 		}
 	}
