@@ -16,22 +16,31 @@ import (
 // net/http goes to the server directly then, past the proxy that was meant.
 func proxyFor(r *http.Request) (*url.URL, error) {
 	proxy, err := http.ProxyFromEnvironment(r)
-	if proxy != nil || err != nil || local(r.URL.Hostname()) {
+	if proxy != nil || err != nil {
 		return proxy, err
 	}
+	return nil, passedBy(r.URL, os.Getenv)
+}
+
+// passedBy says that a variable was meant to name the proxy to a server, and what
+// it holds cannot be read.
+func passedBy(server *url.URL, getenv func(string) string) error {
+	if local(server.Hostname()) {
+		return nil
+	}
 	names := []string{"HTTP_PROXY", "http_proxy"}
-	if r.URL.Scheme == "https" {
+	if server.Scheme == "https" {
 		names = []string{"HTTPS_PROXY", "https_proxy"}
 	}
 	for _, name := range names {
-		if value := os.Getenv(name); !readable(value) {
-			return nil, &model.Error{
+		if !readable(getenv(name)) {
+			return &model.Error{
 				Kind: model.Unavailable, Class: "proxy", Err: fmt.Errorf("%s holds no address of a proxy", name),
 				Hint: "it is http://host:port, with user:password@ before the host where the proxy wants a login; other characters in these are written as %XX",
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // readable says whether net/http makes an address of a value, as it is or with a
