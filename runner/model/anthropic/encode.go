@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"agentctl.dev/agentctl/api/message"
@@ -72,7 +73,7 @@ func appendMedia(b []byte, media turns.Media, name string) []byte {
 
 func appendAssistant(h history, said turns.Said) history {
 	// The API refuses an answer that ends in white space.
-	said.Text = strings.TrimRight(said.Text, " \t\r\n")
+	said.Text = strings.TrimRightFunc(said.Text, unicode.IsSpace)
 	if said.Text == "" && len(said.Calls) == 0 {
 		return h
 	}
