@@ -28,6 +28,7 @@ func text(r *rand.Rand, most int) string {
 // request that the API takes.
 func (s suite) random(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // the same answers every time
+	k := s.talk(t)
 	for n := range 150 {
 		a := Answer{Text: text(r, 12), Reasoning: text(r, 6), TextSize: 1 + r.IntN(20), ArgsSize: 1 + r.IntN(20)}
 		want := &message.Output{Text: a.Text, Reasoning: a.Reasoning, Finish: message.FinishStop}
@@ -37,7 +38,7 @@ func (s suite) random(t *testing.T) {
 			want.Calls = append(want.Calls, message.CallRequest{ID: c.ID, Tool: c.Tool, Args: c.Args})
 			want.Finish = message.FinishToolCalls
 		}
-		k := s.talk(t, a.Step(), Answer{Text: "done"}.Step())
+		k.Add(a.Step(), Answer{Text: "done"}.Step())
 		out, err := k.next(t, t.Context(), message.Request{})
 		if err != nil {
 			t.Fatalf("answer %d, %+v: %v", n, a, err)
@@ -54,5 +55,8 @@ func (s suite) random(t *testing.T) {
 		k.say(t, said)
 		k.say(t, user("Go on."))
 		k.says(t, "done")
+		if err := k.Reset([]*message.Message{user("What is in the folder?")}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
