@@ -50,6 +50,8 @@ const (
 const (
 	// leastBudget is the least the API takes.
 	leastBudget = 1024
+	// leastAnswer is what a budget leaves to the answer itself.
+	leastAnswer = 4096
 	// safeOutput is what the API and everybody who imitates it allows by now.
 	safeOutput = 8192
 )
@@ -71,7 +73,7 @@ var outputs = []struct {
 
 // formless are the models that cannot be held to a schema.
 var formless = []string{
-	"claude-2", "claude-instant", "claude-3-", "claude-opus-4-0", "claude-opus-4-2025", "claude-sonnet-4-0", "claude-sonnet-4-2025",
+	"claude-2", "claude-instant", "claude-3-", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2025", "claude-sonnet-4-0", "claude-sonnet-4-2025",
 }
 
 func budget(v any) string {
@@ -201,7 +203,9 @@ func (s *settings) formats(name string, official bool) bool {
 func (s *settings) most(name string, further int64) int64 {
 	limit := s.limit
 	if limit == 0 {
-		limit = outputOf(name) + s.budget
+		// A budget is a part of the limit: more of it than a model can write is
+		// refused, so the limit grows only where no answer would be left.
+		limit = max(outputOf(name), s.budget+leastAnswer)
 	}
 	if further > 0 {
 		limit = min(limit, further)
