@@ -47,6 +47,22 @@ func BenchmarkStream(b *testing.B) {
 	})
 }
 
+// BenchmarkReplies is BenchmarkStream over the responses API.
+func BenchmarkReplies(b *testing.B) {
+	body := modeltest.Responses.Stream(modeltest.Answer{Text: strings.Repeat("0123456789 some words of text, with a line break at the end of it, 0123456789 and so on and on, 12.\n", 2000), TextSize: 100})
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		out, err := readOver(b, NewResponses, bytes.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(out.Text) != 200_000 {
+			b.Fatalf("%d bytes", len(out.Text))
+		}
+	}
+}
+
 func floorDecode(r io.Reader) string {
 	var text strings.Builder
 	sc := bufio.NewScanner(r)
@@ -111,25 +127,28 @@ func BenchmarkAppend(b *testing.B) {
 		say("I look."), tool("call_1", "bash", `{"command":"ls"}`, &message.ToolResult{Text: strings.Repeat("a line of output\n", 60)}),
 	}}
 	for name, turns := range map[string]int{"short": 0, "long": 5000} {
-		b.Run(name, func(b *testing.B) {
-			c, err := New(exchange.Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for range turns {
-				_ = c.Append(m)
-			}
-			n := 0
-			start := c.history
-			for b.Loop() {
-				if err := c.Append(m); err != nil {
-					b.Fatal(err)
-				}
-				if n++; n%1000 == 0 {
-					c.history = start // or the memory of the machine is measured
-				}
-			}
-		})
+		b.Run("chat/"+name, func(b *testing.B) { benchAppend(b, New, m, turns) })
+		b.Run("responses/"+name, func(b *testing.B) { benchAppend(b, NewResponses, m, turns) })
+	}
+}
+
+func benchAppend(b *testing.B, open opens, m *message.Message, turns int) {
+	c, err := open(exchange.Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range turns {
+		_ = c.Append(m)
+	}
+	n := 0
+	start := c.history
+	for b.Loop() {
+		if err := c.Append(m); err != nil {
+			b.Fatal(err)
+		}
+		if n++; n%1000 == 0 {
+			c.history = start // or the memory of the machine is measured
+		}
 	}
 }
 
@@ -138,9 +157,13 @@ func BenchmarkNew(b *testing.B) {
 	for range 8 {
 		prompt.Tools = append(prompt.Tools, message.ToolSpec{Name: "tool", Description: "does it", Parameters: []byte(`{"type":"object"}`)})
 	}
-	for b.Loop() {
-		if _, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: "http://127.0.0.1:1/v1", Parameters: []byte(`{"temperature":0}`)}, prompt); err != nil {
-			b.Fatal(err)
-		}
+	for name, open := range map[string]opens{"chat": New, "responses": NewResponses} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := open(exchange.Config{Name: "m", Model: "x", BaseURL: "http://127.0.0.1:1/v1", Parameters: []byte(`{"temperature":0}`)}, prompt); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

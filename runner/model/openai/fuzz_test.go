@@ -34,7 +34,15 @@ func (r roundTrip) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func readAnswer(t testing.TB, r io.Reader) (*message.Output, error) {
 	t.Helper()
-	c, err := New(exchange.Config{Name: "m", Model: "x", Transport: roundTrip{r}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
+	return readOver(t, New, r)
+}
+
+// opens is New or NewResponses.
+type opens func(exchange.Config, message.Prompt) (*Conversation, error)
+
+func readOver(t testing.TB, open opens, r io.Reader) (*message.Output, error) {
+	t.Helper()
+	c, err := open(exchange.Config{Name: "m", Model: "x", Transport: roundTrip{r}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +133,49 @@ func FuzzStream(f *testing.F) {
 		}
 		if err == nil && (want.Finish == "" || len(want.Calls) > 0 && want.Finish == message.FinishStop) {
 			t.Fatalf("%q: an answer without an end: %+v", stream, want)
+		}
+	})
+}
+
+// FuzzReplies is FuzzStream over the responses API. What an answer wants back is
+// JSON, and the messages it lists make up its text.
+func FuzzReplies(f *testing.F) {
+	whole := modeltest.Responses.Stream(modeltest.Answer{
+		Text: "ok", Reasoning: "hm", Calls: []modeltest.Call{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"a"}`}},
+		Usage: &modeltest.Usage{Prompt: 3, Completion: 4},
+	})
+	f.Add(whole, 5)
+	f.Add(whole[:len(whole)/2], 1)
+	f.Add([]byte("data: "+textDelta("a")+"\n\ndata: "+itemAdded(1, `{"type":"message","phase":"p"}`)+"\n\ndata: "+textDelta("b")+"\n\ndata: "+completed+"\n\n"), 3)
+	f.Add([]byte("data: "+itemDone(0, `{"type":"reasoning","id":"r","content":[{"text":"x"}]}`)+"\n\ndata: "+itemDone(0, `{"type":"function_call","arguments":{"a":1}}`)+"\n\ndata: "+completed+"\n\n"), 3)
+	f.Add([]byte(`{"object":"response","output":[{"type":"message","content":[{"refusal":"no"}]}]}`), 2)
+	f.Add([]byte("event: error\ndata: {\"type\":\"error\",\"message\":\"no\"}\n\n"), 2)
+	f.Fuzz(func(t *testing.T, stream []byte, network int) {
+		if len(stream) > 1<<16 {
+			return
+		}
+		want, err := readOver(t, NewResponses, bytes.NewReader(stream))
+		got, err2 := readOver(t, NewResponses, &pieces{bytes.NewReader(stream), 1 + (network & 0xff)})
+		if (err == nil) != (err2 == nil) {
+			t.Fatalf("%q: %v at once, %v in pieces", stream, err, err2)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%q: at once and in pieces differ (-once +pieces):\n%s", stream, d)
+		}
+		if err != nil {
+			return
+		}
+		if want.Finish == "" || len(want.Calls) > 0 && want.Finish == message.FinishStop {
+			t.Fatalf("%q: an answer without an end: %+v", stream, want)
+		}
+		m := modeltest.ToMessage(want, "m")
+		m.Model = &message.ModelRef{Provider: "openai", Model: "x"}
+		c, err := NewResponses(exchange.Config{Name: "m", Model: "x"}, message.Prompt{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Append(m); err != nil || !json.Valid(append(c.history, c.noTool...)) {
+			t.Fatalf("%q: %v, and back as %q", stream, err, c.history)
 		}
 	})
 }

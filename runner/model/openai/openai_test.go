@@ -12,7 +12,7 @@ import (
 )
 
 // opener opens a conversation of one of the two APIs as the suite wants it.
-func opener(open func(exchange.Config, message.Prompt) (*Conversation, error), parameters string) modeltest.Open {
+func opener(open opens, parameters string) modeltest.Open {
 	return func(t testing.TB, s modeltest.Setup) model.Conversation {
 		t.Helper()
 		c, err := open(exchange.Config{

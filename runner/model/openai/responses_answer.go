@@ -271,7 +271,7 @@ func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
 	}
 	switch i.kind {
 	case "message":
-		a.messageEnds(i)
+		return a.messageEnds(i)
 	case "function_call":
 		at := a.place(index, i.id)
 		if at < 0 {
@@ -280,7 +280,11 @@ func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
 		a.argsEnd(at, i.args)
 	case "reasoning":
 		if a.ReasoningSize() == 0 {
-			a.think(i.text)
+			text, err := i.text()
+			if err != nil {
+				return err
+			}
+			a.think(text)
 		}
 		return a.keep(i.thought())
 	}
@@ -297,15 +301,20 @@ func (a *replyAnswer) argsEnd(at int, args []byte) {
 	}
 }
 
-func (a *replyAnswer) messageEnds(i *item) {
+func (a *replyAnswer) messageEnds(i *item) error {
 	switch streamed := a.TextSize() > a.said; {
 	case !streamed:
+		text, err := i.text()
+		if err != nil {
+			return err
+		}
 		a.apart, a.phase = true, i.phase
-		a.speak(i.text)
+		a.speak(text)
 	case i.phase != "":
 		a.messages[len(a.messages)-1].Phase = i.phase
 	}
 	a.apart, a.phase, a.said = true, "", a.TextSize()
+	return nil
 }
 
 // keep keeps a reasoning item for what follows it.

@@ -12,8 +12,6 @@ type item struct {
 	kind, id, phase string
 	call, name      string
 	args            []byte
-	// text is what a message or a reasoning shows.
-	text []byte
 	// summary, content and encrypted as they came; nil where there is nothing.
 	summary, content, encrypted json.RawMessage
 }
@@ -63,41 +61,41 @@ func readItem(raw []byte) (*item, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	switch i.kind {
-	case "function_call":
-		c.Reset(args)
-		switch {
-		case len(args) == 0:
-		case c.Next() == '{':
-			i.args = args // not the wire format, but it has only one reading
-		default:
-			i.args = append(i.args, c.Text()...)
-		}
-	case "message":
-		i.texts(&c, i.content)
-	case "reasoning":
-		if i.texts(&c, i.summary); len(i.text) == 0 && c.Err() == nil {
-			i.texts(&c, i.content)
-		}
+	if i.kind != "function_call" || len(args) == 0 {
+		return i, nil
 	}
+	c.Reset(args)
+	if c.Next() == '{' {
+		i.args = args // not the wire format, but it has only one reading
+		return i, nil
+	}
+	i.args = append(i.args, c.Text()...)
 	return i, c.Err()
 }
 
-// texts reads the text of a list of pieces.
-func (i *item) texts(c *jsonpass.Cursor, pieces json.RawMessage) {
-	c.Reset(pieces)
-	if len(pieces) == 0 {
-		return
-	}
-	c.Array(func() {
-		c.Object(func(key []byte) {
-			if k := string(key); (k == "text" || k == "refusal") && c.Next() == '"' {
-				i.text = append(i.text, c.Text()...)
-				return
-			}
-			c.Skip()
+// text returns what a message or a reasoning shows. It is read only where it has
+// not been streamed.
+func (i *item) text() (text []byte, err error) {
+	for _, pieces := range []json.RawMessage{i.summary, i.content} {
+		if len(pieces) == 0 || len(text) > 0 {
+			continue
+		}
+		var c jsonpass.Cursor
+		c.Reset(pieces)
+		c.Array(func() {
+			c.Object(func(key []byte) {
+				if k := string(key); (k == "text" || k == "refusal") && c.Next() == '"' {
+					text = append(text, c.Text()...)
+					return
+				}
+				c.Skip()
+			})
 		})
-	})
+		if c.Err() != nil {
+			return nil, c.Err()
+		}
+	}
+	return text, nil
 }
 
 // thought returns a reasoning item as the API takes it back, nil when it does not.
