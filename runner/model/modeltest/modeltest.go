@@ -86,6 +86,7 @@ func Bytes(t *testing.T, wire Wire, open Open) {
 	t.Run("ArgumentsSplitAtEveryByte", s.everySplit)
 	t.Run("CutAtEveryByte", s.everyCut)
 	t.Run("WhateverIsSaidComesAsItIs", s.random)
+	t.Run("EventsOutOfOrderAreNoMistakeOfOurs", s.disorder)
 }
 
 type suite struct {

@@ -1,12 +1,15 @@
 package modeltest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // odd are pieces of text that a stream of events or a JSON string could trip over.
@@ -57,6 +60,36 @@ func (s suite) random(t *testing.T) {
 		k.says(t, "done")
 		if err := k.Reset([]*message.Message{user("What is in the folder?")}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// disorder loses, repeats and swaps each event of a stream. What comes of it is
+// an answer or an error with a reason, never a panic, a hang or a mistake of ours.
+func (s suite) disorder(t *testing.T) {
+	whole := strings.SplitAfter(string(s.wire.Stream(full)), "\n\n")
+	events := whole[:len(whole)-1]
+	k := s.talk(t)
+	for i, e := range events {
+		next := events[(i+1)%len(events)]
+		for what, pair := range map[string][]string{"lost": nil, "twice": {e, e}, "swapped": {next, e}, "three times next": {next, next, next}} {
+			stream := strings.Join(events[:i], "") + strings.Join(pair, "") + strings.Join(events[i+1:], "")
+			k.mu.Lock()
+			k.steps = slices.Repeat([]Step{Events(stream)}, 3)
+			k.requests = nil
+			k.mu.Unlock()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			out, err := k.Next(ctx, message.Request{}, func(message.Delta) error { return nil })
+			cancel()
+			if err != nil && !slices.Contains([]reason.Reason{reason.ModelError, reason.ProviderUnavailable}, reason.Of(err)) {
+				t.Errorf("event %q %s: reason %s: %v", e, what, reason.Of(err), err)
+			}
+			if out != nil && len(out.Calls) > 0 != (out.Finish == message.FinishToolCalls) {
+				t.Errorf("event %q %s: %d calls and finish %s", e, what, len(out.Calls), out.Finish)
+			}
+			if t.Failed() {
+				return
+			}
 		}
 	}
 }
