@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/policy"
@@ -51,7 +52,7 @@ func (p *plan) attach(paths []string) error {
 }
 
 func readAttachment(path string) (attachment, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not block
 	if err != nil {
 		return attachment{}, err
 	}
