@@ -29,7 +29,12 @@ func fast(cfg exchange.Config) exchange.Config {
 
 func next(t *testing.T, cfg exchange.Config) (*message.Output, error) {
 	t.Helper()
-	c, err := New(fast(cfg), message.Prompt{System: "s"})
+	return nextOver(t, New, cfg)
+}
+
+func nextOver(t *testing.T, open opens, cfg exchange.Config) (*message.Output, error) {
+	t.Helper()
+	c, err := open(fast(cfg), message.Prompt{System: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +169,64 @@ func TestARefusedRedirectKeepsTheKey(t *testing.T) {
 	defer elsewhere.Close()
 	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
-	_, err := next(t, exchange.Config{BaseURL: here.URL, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
-	if reason.Of(err) != reason.ModelError || asked != 0 {
-		t.Errorf("%v after %d requests elsewhere", err, asked)
+	for name, open := range map[string]opens{"chat": New, "responses": NewResponses} {
+		_, err := nextOver(t, open, exchange.Config{BaseURL: here.URL, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
+		if reason.Of(err) != reason.ModelError || asked != 0 {
+			t.Errorf("%s: %v after %d requests elsewhere", name, err, asked)
+		}
+	}
+}
+
+// The SDK's one service carries both APIs: each has its own path, behind whatever
+// stands in the base URL, and the key in one header only.
+func TestPathsAndKeys(t *testing.T) {
+	var seen *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer server.Close()
+	for base, want := range map[string]string{"": "", "/": "", "/v1": "/v1", "/v1/": "/v1", "/responses": "/responses", "/a%2Fb/v1/": "/a%2Fb/v1"} {
+		for path, open := range map[string]opens{"/chat/completions": New, "/responses": NewResponses} {
+			_, _ = nextOver(t, open, exchange.Config{BaseURL: server.URL + base, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
+			if got := seen.URL.EscapedPath(); got != want+path || seen.URL.RawQuery != "" {
+				t.Errorf("base %q: sent to %s?%s, want %s", base, got, seen.URL.RawQuery, want+path)
+			}
+			for name, values := range seen.Header {
+				if strings.Contains(strings.Join(values, " "), "sk-secret") != (name == "Authorization") {
+					t.Errorf("base %q: %s: %q", base, name, values)
+				}
+			}
+		}
+	}
+}
+
+func TestRefusalsThatMeanTheOtherAPI(t *testing.T) {
+	const only = `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}`
+	for name, c := range map[string]struct {
+		reason string
+		open   opens
+		status int
+		body   string
+		hint   string
+	}{
+		"chat, other model":     {"OpenAI says so itself", New, 404, only, "spec.api: responses"},
+		"chat, 400":             {"with another status as well", New, 400, `{"error":{"message":"Function tools with reasoning_effort are not supported for this model in /v1/chat/completions. Please use /v1/responses instead."}}`, "spec.api: responses"},
+		"chat, no model":        {"any other 404 is about the address or the model", New, 404, `{"error":{"message":"The model x does not exist","code":"model_not_found"}}`, "is spec.baseURL right"},
+		"responses, no route":   {"few of the servers that imitate OpenAI have both", NewResponses, 404, "404 page not found", "spec.api: chat"},
+		"responses, method":     {"some have the path for something else", NewResponses, 405, "", "spec.api: chat"},
+		"responses, 400":        {"and some say so", NewResponses, 400, `{"error":{"message":"use /v1/chat/completions for this model"}}`, "spec.api: chat"},
+		"responses, wrong word": {"any other refusal is what it says", NewResponses, 400, `{"error":{"message":"no such parameter"}}`, ""},
+		"responses, busy":       {"a crowd is no reason to change the API", NewResponses, 503, `{"error":{"message":"chat/completions is overloaded"}}`, ""},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		_, err := nextOver(t, c.open, exchange.Config{BaseURL: server.URL + "/v1"})
+		if hint := reason.Hint(err); !strings.Contains(hint, c.hint) || c.hint == "" && strings.Contains(hint, "spec.api") {
+			t.Errorf("%s: the hint is %q, want %q: %s", name, hint, c.hint, c.reason)
+		}
+		server.Close()
 	}
 }
