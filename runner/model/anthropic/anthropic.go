@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // provider is Anthropic itself; compatible servers are reached with a baseURL.
@@ -42,8 +43,7 @@ type Conversation struct {
 	// messages.
 	prefix  []byte
 	history history
-	// tools are declared, native says that the answer is held to its schema.
-	tools, native bool
+	tools   bool // are declared
 }
 
 // New prepares a conversation; it sends nothing. The prompt is encoded here,
@@ -67,16 +67,16 @@ func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
 	return c, nil
 }
 
-// NativeOutput says whether the provider itself holds the answer to the schema of
-// the prompt. Otherwise the model has to be told of it in words.
-func (c *Conversation) NativeOutput() bool { return c.native }
-
 // layout writes the request around its messages. The tools are declared in every
 // request: the API refuses calls in the history without them.
 func (c *Conversation) layout(prompt message.Prompt) error {
 	var format json.RawMessage
+	held := false
 	if len(prompt.Output) > 0 && c.given.formats(c.cfg.Model, c.Official()) {
-		format, c.native = strict(prompt.Output)
+		format, held = strict(prompt.Output)
+	}
+	if !held {
+		prompt.System = turns.Contract(prompt.System, prompt.Output)
 	}
 	b := c.given.begin(c.cfg.Model, c.given.most(c.cfg.Model, 0), format)
 	b, err := c.appendTools(b, prompt.Tools)

@@ -21,6 +21,7 @@ import (
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 	"agentctl.dev/agentctl/runner/model/parameter"
+	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 var provider = exchange.Provider{
@@ -44,7 +45,6 @@ type Conversation struct {
 	// silent ends a request whose answer may hold no calls. The tools are declared
 	// all the same: the history may hold calls of them.
 	silent string
-	native bool
 }
 
 // New prepares a conversation; it sends nothing. The prompt is encoded here,
@@ -59,7 +59,6 @@ func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
 		return nil, reason.New(reason.ModelError, "model %q: %s", cfg.Name, problems[0])
 	}
 	c := &Conversation{Exchange: x, cfg: cfg, url: address(x.BaseURL(), cfg.Model), settings: set}
-	c.native = c.holds(prompt)
 	if err := c.layout(prompt); err != nil {
 		return nil, err
 	}
@@ -94,10 +93,6 @@ func generation(name string) int {
 	return n
 }
 
-// NativeOutput says whether the API itself holds the model to the schema of the
-// answer.
-func (c *Conversation) NativeOutput() bool { return c.native }
-
 // holds says whether the API will hold the model to the prompt's schema: where
 // it is known to, or said to, and knows every word of the schema.
 func (c *Conversation) holds(p message.Prompt) bool {
@@ -110,6 +105,10 @@ func (c *Conversation) holds(p message.Prompt) bool {
 
 // layout writes the request around its messages.
 func (c *Conversation) layout(prompt message.Prompt) error {
+	held := c.holds(prompt)
+	if !held {
+		prompt.System = turns.Contract(prompt.System, prompt.Output)
+	}
 	b := appendSystem([]byte{'{'}, prompt.System)
 	c.end = closing + "]}"
 	c.silent = c.end
@@ -125,7 +124,7 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 		c.silent = closing + `],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}`
 	}
 	config := c.generationConfig(c.cfg.Model)
-	if c.native {
+	if held {
 		var schema bytes.Buffer
 		if err := json.Compact(&schema, prompt.Output); err != nil {
 			return reason.New(reason.ModelError, "model %q: the schema of the output is no JSON", c.cfg.Name)

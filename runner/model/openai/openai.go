@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 	"agentctl.dev/agentctl/runner/model/parameter"
+	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // maxCacheKey is what the API takes at most.
@@ -73,7 +74,6 @@ type Conversation struct {
 	noTool   []byte
 	aside    []byte
 	always   parameter.Members
-	native   bool
 }
 
 // New prepares a conversation over chat completions; it sends nothing. The prompt
@@ -104,19 +104,16 @@ func open(a *api, cfg exchange.Config, prompt message.Prompt) (*Conversation, er
 	return c, nil
 }
 
-// NativeOutput says whether the server is sent the schema of the final answer.
-// Otherwise the model has to be told of it in words.
-func (c *Conversation) NativeOutput() bool { return c.native }
-
 // layout writes the request around its messages. What may differ between two
 // requests stands behind them, so that they share every byte before.
 func (c *Conversation) layout(given parameter.Given, prompt message.Prompt) error {
+	schema := c.schema(given, prompt.Output)
+	if schema == nil {
+		prompt.System = turns.Contract(prompt.System, prompt.Output)
+	}
 	c.history = c.begin(c.always, prompt.System)
 	c.prefix = len(c.history)
 	c.aside = append(c.wire.format([]byte("]"), nil), '}')
-
-	schema := c.schema(given, prompt.Output)
-	c.native = schema != nil
 	end := c.wire.format([]byte("]"), schema)
 	if prompt.CacheKey != "" && c.Official() && !has(given.Always, cacheKey) {
 		end = append(end, `,"`+cacheKey+`":`...)

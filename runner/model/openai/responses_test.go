@@ -171,9 +171,6 @@ func TestReplyLayout(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
-	if !c.NativeOutput() {
-		t.Error("OpenAI's own endpoint holds a model to a schema")
-	}
 	if got := string(replying(t, "", message.Prompt{}).withTool); got != "]}" {
 		t.Errorf("a request without anything ends in %s", got)
 	}

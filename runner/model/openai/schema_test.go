@@ -74,8 +74,9 @@ func TestSchemasAreSentWhereTheyAreTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(open.withTool); got != "]"+c.chat+"}" || open.NativeOutput() != (c.chat != "") {
-			t.Errorf("%s: the request ends in %s, native %v: %s", name, got, open.NativeOutput(), c.reason)
+		told := strings.Contains(string(open.history), "satisfies this JSON Schema")
+		if got := string(open.withTool); got != "]"+c.chat+"}" || told != (c.chat == "" && c.schema != "") {
+			t.Errorf("%s: the request ends in %s, told in words %v: %s", name, got, told, c.reason)
 		}
 		if string(open.aside) != "]}" {
 			t.Errorf("%s: a question beside the conversation ends in %s", name, open.aside)
