@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/tool"
@@ -232,14 +233,21 @@ func (p *plan) git() bool {
 func (p *plan) deadline() time.Duration { return p.Limits.Timeout.Duration }
 
 // reserve is the most an answer may hold, where the parameters of a model that
-// may answer say so.
+// may answer say so, or its provider wants a limit anyway.
 func (p *plan) reserve() int64 {
 	var most int64
 	for _, m := range p.models() {
+		var raw json.RawMessage
+		if m.Spec.Parameters != nil {
+			raw = m.Spec.Parameters.Raw
+		}
 		var params struct {
 			MaxOutputTokens int64 `json:"maxOutputTokens"`
 		}
-		if m.Spec.Parameters != nil && json.Unmarshal(m.Spec.Parameters.Raw, &params) == nil {
+		switch {
+		case m.Spec.Provider == v1alpha1.ProviderAnthropic:
+			most = max(most, anthropic.OutputLimit(m.Spec.Model, raw))
+		case json.Unmarshal(raw, &params) == nil:
 			most = max(most, params.MaxOutputTokens)
 		}
 	}

@@ -48,3 +48,28 @@ func TestEachAnswerCostsWhatItsModelCosts(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLargestAnswerIsReserved(t *testing.T) {
+	m := func(p v1alpha1.Provider, parameters string) *v1alpha1.Model {
+		spec := v1alpha1.ModelSpec{Provider: p, Model: "claude-sonnet-4-5"}
+		if parameters != "" {
+			spec.Parameters = &v1alpha1.JSON{Raw: []byte(parameters)}
+		}
+		return &v1alpha1.Model{Spec: spec}
+	}
+	for reason, c := range map[string]struct {
+		models []*v1alpha1.Model
+		want   int64
+	}{
+		"nobody says":                          {[]*v1alpha1.Model{m(v1alpha1.ProviderOpenAI, "")}, 0},
+		"a parameter says":                     {[]*v1alpha1.Model{m(v1alpha1.ProviderOpenAI, `{"maxOutputTokens":500}`)}, 500},
+		"an API that always wants a limit":     {[]*v1alpha1.Model{m(v1alpha1.ProviderAnthropic, "")}, 32000},
+		"which a parameter lowers":             {[]*v1alpha1.Model{m(v1alpha1.ProviderAnthropic, `{"maxOutputTokens":500}`)}, 500},
+		"the largest of those that may answer": {[]*v1alpha1.Model{m(v1alpha1.ProviderGemini, `{"maxOutputTokens":70}`), m(v1alpha1.ProviderOpenAI, `{"maxOutputTokens":90}`)}, 90},
+	} {
+		p := &plan{Plan: &admission.Plan{Model: c.models[0], Fallbacks: c.models[1:]}}
+		if got := p.reserve(); got != c.want {
+			t.Errorf("%s: %d, want %d", reason, got, c.want)
+		}
+	}
+}

@@ -91,6 +91,13 @@ func CheckParameters(raw json.RawMessage) []model.Problem {
 	return problems
 }
 
+// OutputLimit is the most an answer of a model may hold: the API wants a limit in
+// every request, whether a parameter says it or not.
+func OutputLimit(name string, parameters json.RawMessage) int64 {
+	given, _ := read(parameters) // what is wrong with them is told elsewhere
+	return given.most(name, 0)
+}
+
 // settings are spec.parameters as the requests need them.
 type settings struct {
 	// always holds the members of a request that stand for one parameter each.
