@@ -133,6 +133,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func benchAppend(b *testing.B, open opens, m *message.Message, turns int) {
+	b.Helper()
 	c, err := open(exchange.Config{Name: "m", Model: "x"}, message.Prompt{System: "s"})
 	if err != nil {
 		b.Fatal(err)

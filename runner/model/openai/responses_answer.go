@@ -170,10 +170,10 @@ func untyped(e *streamed, data []byte) error {
 // faultIn returns the fault that a body is, nil when it is none.
 func faultIn(data []byte) error {
 	var body struct{ Error json.RawMessage }
-	if json.Unmarshal(data, &body) != nil || len(body.Error) == 0 || string(body.Error) == "null" {
-		return nil
+	if json.Unmarshal(data, &body) == nil && len(body.Error) > 0 && string(body.Error) != "null" {
+		return exchange.Refused(model.ParseFault(data))
 	}
-	return exchange.Refused(model.ParseFault(data))
+	return nil
 }
 
 // piece hands on the text of an event that has to have one.
