@@ -50,7 +50,7 @@ func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: sentence("limits.maxTokens is %d; %d tokens are used and the next request may need %d", limit, used, next.Total()),
-			Hint:    "raise spec.limits.maxTokens of the agent, or give the agent a smaller task",
+			Hint:    "raise spec.limits.maxTokens of the agent, lower spec.parameters.maxOutputTokens of the Model, or give the agent a smaller task",
 		}
 	}
 	if limit := l.Limits.MaxCost; limit > 0 {
@@ -75,7 +75,7 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: sentence("limits.maxCost is %s USD; %s USD are spent and the next request may cost %s USD", limit, spent, *ahead),
-			Hint:    "raise spec.limits.maxCost of the agent, or give the agent a smaller task",
+			Hint:    "raise spec.limits.maxCost of the agent, lower spec.parameters.maxOutputTokens of the Model, or give the agent a smaller task",
 		}
 	}
 	return nil
