@@ -15,6 +15,10 @@ const cacheKey = "prompt_cache_key"
 // server has it, false where even OpenAI's own must not be asked for it.
 const structured = "structuredOutput"
 
+// encrypted is the parameter about asking for the thoughts of a model, which is
+// done unless its name says that it has none.
+const encrypted = "encryptedReasoning"
+
 // aliases are names people bring from elsewhere.
 var aliases = map[string]string{
 	"max_tokens": "maxOutputTokens", "maxtokens": "maxOutputTokens", "max_completion_tokens": "maxOutputTokens",
@@ -48,6 +52,7 @@ var chatParameters = parameter.Table{
 var responsesParameters = parameter.Table{
 	Provider: "openai with api responses",
 	Parameters: []parameter.Parameter{
+		{Name: encrypted, Check: parameter.Boolean},
 		{Name: "maxOutputTokens", Wire: "max_output_tokens", Check: parameter.Positive},
 		{Name: "parallelToolCalls", Wire: "parallel_tool_calls", Check: parameter.Boolean, WithTools: true},
 		{Name: "reasoningEffort", Check: parameter.Text},

@@ -24,12 +24,15 @@ var responsesAPI = api{
 		Wants: chatAPI.provider.Wants,
 	},
 	path:       responsesPath,
-	fixed:      `"store":false,"include":["reasoning.encrypted_content"],`,
+	fixed:      `"store":false,`,
 	parameters: &responsesParameters,
 	limits:     []string{"max_output_tokens"},
 	least:      16,
 	silent:     true,
 	hint: func(e *model.Error) string {
+		if strings.Contains(e.Error(), "Encrypted content is not supported") {
+			return "the model does not reason: set spec.parameters." + encrypted + ": false"
+		}
 		if slices.Contains([]string{"404", "405", "501"}, e.Class) || strings.Contains(e.Error(), "chat/completions") {
 			return "does the server have the responses API, and the model there? With spec.api: chat it is asked for chat completions"
 		}
@@ -46,10 +49,15 @@ type replies struct {
 	*exchange.Exchange
 	verbosity json.RawMessage
 	reasoning []byte
+	// encrypted says that what the model thinks is asked for.
+	encrypted bool
 }
 
 func openReplies(x *exchange.Exchange, given parameter.Given) wire {
-	r := &replies{Exchange: x, verbosity: given.Values["verbosity"]}
+	r := &replies{Exchange: x, verbosity: given.Values["verbosity"], encrypted: thinks(x.Self().Model)}
+	if v, ok := given.Values[encrypted]; ok {
+		r.encrypted = string(v) == "true"
+	}
 	for _, p := range []struct{ name, wire string }{{"reasoningEffort", "effort"}, {"reasoningSummary", "summary"}} {
 		if v, ok := given.Values[p.name]; ok {
 			r.reasoning = append(jsonpass.Open(r.reasoning), `"`+p.wire+`":`...)
@@ -59,7 +67,17 @@ func openReplies(x *exchange.Exchange, given parameter.Given) wire {
 	return r
 }
 
+// thinks says whether a model may think. OpenAI refuses to be asked for the
+// thoughts of one that is known not to; of a name that nobody knows it is assumed.
+func thinks(name string) bool {
+	name = strings.TrimPrefix(name, "ft:")
+	return !slices.ContainsFunc([]string{"gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"}, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
 func (r *replies) begin(b []byte, system string) []byte {
+	if r.encrypted {
+		b = append(b, `"include":["reasoning.encrypted_content"],`...)
+	}
 	if len(r.reasoning) > 0 {
 		b = append(append(append(b, `"reasoning":{`...), r.reasoning...), `},`...)
 	}

@@ -98,11 +98,11 @@ func TestReplyMapping(t *testing.T) {
 		}, `{"role":"user","content":[{"type":"input_text","text":"Look."},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="},{"type":"input_file","filename":"document.pdf","file_data":"data:application/pdf;base64,Y29udGVudA=="}]}`},
 		"text":  {"a text without metadata is one message", message.RoleAssistant, own, []message.Part{say("a"), say("b")}, `{"role":"assistant","content":"ab"}`},
 		"empty": {"an empty answer is void", message.RoleAssistant, own, []message.Part{say("")}, ``},
-		"calls": {"results follow all calls of a step", message.RoleAssistant, own, []message.Part{say("t"), call("c1", ""), call("c2", "")}, `{"role":"assistant","content":"t"},{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"},{"type":"function_call","call_id":"c2","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"out"},{"type":"function_call_output","call_id":"c2","output":"out"}`},
+		"calls": {"results follow all calls of a step", message.RoleAssistant, own, []message.Part{say("t"), call("c1", ""), call("talk", "")}, `{"role":"assistant","content":"t"},{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"},{"type":"function_call","call_id":"talk","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"out"},{"type":"function_call_output","call_id":"talk","output":"out"}`},
 		"thoughts": {
 			"what was thought stands in front of what followed it", message.RoleAssistant, own,
-			[]message.Part{text("t", `[{"reasoning":[`+thought+`],"size":1,"phase":"commentary"}]`), call("c1", ""), call("c2", `{"reasoning":[`+thought+`]}`)},
-			thought + `,{"role":"assistant","content":"t","phase":"commentary"},{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"},` + thought + `,{"type":"function_call","call_id":"c2","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"out"},{"type":"function_call_output","call_id":"c2","output":"out"}`,
+			[]message.Part{text("t", `[{"reasoning":[`+thought+`],"size":1,"phase":"commentary"}]`), call("c1", ""), call("talk", `{"reasoning":[`+thought+`]}`)},
+			thought + `,{"role":"assistant","content":"t","phase":"commentary"},{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"},` + thought + `,{"type":"function_call","call_id":"talk","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"out"},{"type":"function_call_output","call_id":"talk","output":"out"}`,
 		},
 		"messages": {
 			"two messages are two again", message.RoleAssistant, own,
@@ -159,7 +159,7 @@ func TestReplyLayout(t *testing.T) {
 	if err := c.Append(&message.Message{Role: message.RoleUser, Parts: []message.Part{say("hi")}}); err != nil {
 		t.Fatal(err)
 	}
-	head := `{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":100,"truncation":"auto","metadata":{"a":"b"},"reasoning":{"effort":"low","summary":"auto"},"instructions":"sys","input":[{"role":"user","content":"hi"}`
+	head := `{"model":"gpt-5-mini","stream":true,"store":false,"max_output_tokens":100,"truncation":"auto","metadata":{"a":"b"},"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"instructions":"sys","input":[{"role":"user","content":"hi"}`
 	end := `],"text":{"verbosity":"low","format":{"type":"json_schema","name":"answer","schema":` + schema + `,"strict":true}},"prompt_cache_key":"` + strings.Repeat("k", 64) + `",`
 	tools := `"tools":[{"type":"function","name":"a","description":"d","parameters":{"type":"object","properties":{}},"strict":false}]}`
 	for name, c := range map[string]struct{ want, got string }{
@@ -177,7 +177,7 @@ func TestReplyLayout(t *testing.T) {
 }
 
 func TestCheckResponsesParameters(t *testing.T) {
-	if p := CheckResponsesParameters([]byte(`{"temperature":0.5,"topP":1,"maxOutputTokens":8000,"reasoningEffort":"low","reasoningSummary":"auto","parallelToolCalls":true,"serviceTier":"flex","user":"u","safetyIdentifier":"s","verbosity":"low","truncation":"disabled","structuredOutput":false,"extra":{"top_logprobs":1}}`)); len(p) > 0 {
+	if p := CheckResponsesParameters([]byte(`{"temperature":0.5,"topP":1,"maxOutputTokens":8000,"reasoningEffort":"low","reasoningSummary":"auto","parallelToolCalls":true,"serviceTier":"flex","user":"u","safetyIdentifier":"s","verbosity":"low","truncation":"disabled","structuredOutput":false,"encryptedReasoning":true,"extra":{"top_logprobs":1}}`)); len(p) > 0 {
 		t.Errorf("good parameters: %v", p)
 	}
 	for in, c := range map[string]struct{ path, says string }{
@@ -196,6 +196,33 @@ func TestCheckResponsesParameters(t *testing.T) {
 	}
 	if _, err := NewResponses(exchange.Config{Parameters: []byte(`{"seed":1}`)}, message.Prompt{}); reason.Of(err) != reason.ModelError {
 		t.Errorf("a wrong parameter: %v", err)
+	}
+}
+
+// OpenAI answers 400 when it is asked for the thoughts of a model that has none.
+func TestThoughtsAreAskedForOfModelsThatThink(t *testing.T) {
+	for name, c := range map[string]struct {
+		model, parameters string
+		want              bool
+	}{
+		"reasoning":      {"gpt-5-mini", `{}`, true},
+		"o series":       {"o4-mini", `{}`, true},
+		"unknown":        {"my-deployment", `{}`, true},
+		"4o":             {"gpt-4o-2024-11-20", `{}`, false},
+		"4.1":            {"gpt-4.1", `{}`, false},
+		"tuned":          {"ft:gpt-4.1-mini:org::x", `{}`, false},
+		"chat":           {"gpt-5-chat-latest", `{}`, false},
+		"said not to":    {"my-deployment", `{"encryptedReasoning": false}`, false},
+		"said to anyway": {"gpt-4x", `{"encryptedReasoning":true}`, true},
+	} {
+		talk, err := NewResponses(exchange.Config{Name: "m", Model: c.model, Parameters: []byte(c.parameters)}, message.Prompt{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(talk.history), `"include":["reasoning.encrypted_content"],`); got != c.want {
+			t.Errorf("%s: asked %v: %s", name, got, talk.history)
+		}
+		_ = talk.Close()
 	}
 }
 

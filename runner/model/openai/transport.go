@@ -59,13 +59,17 @@ func (c *Conversation) route(r *http.Request) {
 	r.URL = &u
 }
 
-// advise adds to a refusal that the other API may be meant.
+// advise adds to a refusal which setting may have led to it: the API is another
+// one, or the model is older than what it is asked for.
 func (c *Conversation) advise(err error) error {
 	failed, ok := errors.AsType[*model.Error](err)
 	if !ok || failed.Kind != model.Never {
 		return err
 	}
 	hint := c.api.hint(failed)
+	if words := failed.Error(); strings.Contains(words, "json_schema") && strings.Contains(words, "not supported") {
+		hint = "the model is not held to a schema there: set spec.parameters." + structured + ": false"
+	}
 	if hint == "" {
 		return err
 	}

@@ -201,7 +201,7 @@ func TestPathsAndKeys(t *testing.T) {
 	}
 }
 
-func TestRefusalsThatMeanTheOtherAPI(t *testing.T) {
+func TestRefusalsThatAnotherSettingMends(t *testing.T) {
 	const only = `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model","code":null}}`
 	for name, c := range map[string]struct {
 		reason string
@@ -216,6 +216,8 @@ func TestRefusalsThatMeanTheOtherAPI(t *testing.T) {
 		"responses, no route":   {"few of the servers that imitate OpenAI have both", NewResponses, 404, "404 page not found", "spec.api: chat"},
 		"responses, method":     {"some have the path for something else", NewResponses, 405, "", "spec.api: chat"},
 		"responses, 400":        {"and some say so", NewResponses, 400, `{"error":{"message":"use /v1/chat/completions for this model"}}`, "spec.api: chat"},
+		"responses, thoughts":   {"a model that does not think cannot be asked for it", NewResponses, 400, `{"error":{"message":"Encrypted content is not supported with this model.","type":"invalid_request_error","param":"include","code":null}}`, "encryptedReasoning: false"},
+		"chat, schema":          {"older models are held to no schema", New, 400, `{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}`, "structuredOutput: false"},
 		"responses, wrong word": {"any other refusal is what it says", NewResponses, 400, `{"error":{"message":"no such parameter"}}`, ""},
 		"responses, busy":       {"a crowd is no reason to change the API", NewResponses, 503, `{"error":{"message":"chat/completions is overloaded"}}`, ""},
 	} {
