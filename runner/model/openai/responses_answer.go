@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -51,17 +50,6 @@ type place struct {
 	item  string
 }
 
-// streamed is one event. Its bytes are those of the data, or scratch space that
-// the next event uses again.
-type streamed struct {
-	kind, delta, id []byte
-	text            bool  // delta is one
-	index           int64 // of the item
-	item, response  []byte
-	args            []byte
-	other           *foreignAPI
-}
-
 // Event adds one event.
 func (a *replyAnswer) Event(_ string, data []byte) error {
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
@@ -76,45 +64,6 @@ func (a *replyAnswer) Event(_ string, data []byte) error {
 		return err
 	}
 	return a.Err()
-}
-
-// read reads the members of an event.
-func (a *replyAnswer) read(data []byte) {
-	c, e := &a.cur, &a.event
-	c.Reset(data)
-	*e = streamed{kind: e.kind[:0], delta: e.delta[:0], id: e.id[:0], args: e.args[:0], index: -1}
-	c.Object(func(key []byte) {
-		switch string(key) {
-		case "type":
-			e.kind = append(e.kind, c.Text()...)
-		case "delta":
-			if e.text = c.Next() == '"'; !e.text {
-				c.Skip() // of a kind that nobody knows, or a mistake
-				return
-			}
-			e.delta = append(e.delta, c.Text()...)
-		case "item_id":
-			e.id = append(e.id, c.Text()...)
-		case "arguments":
-			if c.Next() != '"' {
-				c.Skip()
-				return
-			}
-			e.args = append(e.args, c.Text()...)
-		case "output_index":
-			e.index = c.Integer()
-		case "item":
-			e.item = c.Raw()
-		case "response":
-			e.response = c.Raw()
-		default:
-			if other := shaped(key); other != nil {
-				e.other = other
-			}
-			c.Skip()
-		}
-	})
-	c.End()
 }
 
 // take acts on an event by its type. What nobody knows is passed over.
@@ -152,36 +101,6 @@ func (a *replyAnswer) take(e *streamed, data []byte) error {
 			return mistaken(other, data)
 		}
 	}
-	return nil
-}
-
-// untyped is the error for an event without a type: every one of this API has
-// one, but a gateway's fault may have none.
-func untyped(e *streamed, data []byte) error {
-	if e.other != nil {
-		return mistaken(e.other, data)
-	}
-	if err := faultIn(data); err != nil {
-		return err
-	}
-	return errors.New("it has no type")
-}
-
-// faultIn returns the fault that a body is, nil when it is none.
-func faultIn(data []byte) error {
-	var body struct{ Error json.RawMessage }
-	if json.Unmarshal(data, &body) == nil && len(body.Error) > 0 && string(body.Error) != "null" {
-		return exchange.Refused(model.ParseFault(data))
-	}
-	return nil
-}
-
-// piece hands on the text of an event that has to have one.
-func (e *streamed) piece(say func([]byte)) error {
-	if !e.text {
-		return fmt.Errorf(`"delta" of %s: want a string`, e.kind)
-	}
-	say(e.delta)
 	return nil
 }
 
@@ -327,60 +246,6 @@ func (a *replyAnswer) keep(t json.RawMessage) error {
 	}
 	a.thoughts = append(a.thoughts, t)
 	return nil
-}
-
-// end reads the response that the stream ends with.
-func (a *replyAnswer) end(raw []byte) error {
-	r, err := a.response(raw)
-	if err != nil {
-		return err
-	}
-	switch {
-	case r.status == "failed" || r.fault != nil:
-		f := model.Fault{Message: "the response has failed, and the server does not say why"}
-		if r.fault != nil {
-			f = model.ParseFault(append(append([]byte(`{"error":`), r.fault...), '}'))
-		}
-		return exchange.Refused(f)
-	case r.status == "cancelled":
-		return &model.Error{Kind: model.Retryable, Class: "stream", Err: errors.New("the response was cancelled on the server")}
-	}
-	for i, raw := range r.output {
-		if err := a.late(int64(i), raw); err != nil {
-			return err
-		}
-	}
-	a.finish = replyFinish(r.status, r.cause)
-	return a.Err()
-}
-
-// late adds an item of the whole response that the stream has left out.
-func (a *replyAnswer) late(index int64, raw []byte) error {
-	if slices.Contains(a.done, index) {
-		return nil
-	}
-	i, err := readItem(raw)
-	if err != nil {
-		return err
-	}
-	known := i.kind == "message" && a.TextSize() > 0 ||
-		i.kind == "function_call" && slices.ContainsFunc(a.Calls, func(c *exchange.Call) bool { return c.ID == i.call && len(c.Args) > 0 })
-	if known {
-		return nil
-	}
-	return a.itemEnds(index, raw)
-}
-
-func replyFinish(status, cause string) message.Finish {
-	switch {
-	case cause == "max_output_tokens" || cause == "max_tokens":
-		return message.FinishLength
-	case cause == "content_filter":
-		return message.FinishContentFilter
-	case cause != "" || status == "incomplete":
-		return message.FinishUnknown
-	}
-	return message.FinishStop
 }
 
 // Whole adds an answer that was not streamed.

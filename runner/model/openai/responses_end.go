@@ -1,0 +1,103 @@
+package openai
+
+import (
+	"errors"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+)
+
+// response is what a stream ends with.
+type response struct {
+	status, cause string
+	// fault is the error, nil where there is none.
+	fault  []byte
+	output [][]byte
+}
+
+// response reads a response and its usage.
+func (a *replyAnswer) response(raw []byte) (*response, error) {
+	c, r := &a.cur, &response{}
+	c.Reset(raw)
+	c.Object(func(key []byte) {
+		switch string(key) {
+		case "status":
+			r.status = string(c.Text())
+		case "error":
+			if v := c.Raw(); string(v) != "null" {
+				r.fault = v
+			}
+		case "incomplete_details":
+			c.Object(func(key []byte) {
+				if string(key) == "reason" {
+					r.cause = string(c.Text())
+					return
+				}
+				c.Skip()
+			})
+		case "output":
+			c.Array(func() { r.output = append(r.output, c.Raw()) })
+		case "usage":
+			a.tally.read(c)
+		default:
+			c.Skip()
+		}
+	})
+	return r, c.Err()
+}
+
+// end reads the response that the stream ends with.
+func (a *replyAnswer) end(raw []byte) error {
+	r, err := a.response(raw)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.status == "failed" || r.fault != nil:
+		f := model.Fault{Message: "the response has failed, and the server does not say why"}
+		if r.fault != nil {
+			f = model.ParseFault(append(append([]byte(`{"error":`), r.fault...), '}'))
+		}
+		return exchange.Refused(f)
+	case r.status == "cancelled":
+		return &model.Error{Kind: model.Retryable, Class: "stream", Err: errors.New("the response was cancelled on the server")}
+	}
+	for i, raw := range r.output {
+		if err := a.late(int64(i), raw); err != nil {
+			return err
+		}
+	}
+	a.finish = replyFinish(r.status, r.cause)
+	return a.Err()
+}
+
+// late adds an item of the whole response that the stream has left out.
+func (a *replyAnswer) late(index int64, raw []byte) error {
+	if slices.Contains(a.done, index) {
+		return nil
+	}
+	i, err := readItem(raw)
+	if err != nil {
+		return err
+	}
+	known := i.kind == "message" && a.TextSize() > 0 ||
+		i.kind == "function_call" && slices.ContainsFunc(a.Calls, func(c *exchange.Call) bool { return c.ID == i.call && len(c.Args) > 0 })
+	if known {
+		return nil
+	}
+	return a.itemEnds(index, raw)
+}
+
+func replyFinish(status, cause string) message.Finish {
+	switch {
+	case cause == "max_output_tokens" || cause == "max_tokens":
+		return message.FinishLength
+	case cause == "content_filter":
+		return message.FinishContentFilter
+	case cause != "" || status == "incomplete":
+		return message.FinishUnknown
+	}
+	return message.FinishStop
+}
