@@ -11,11 +11,13 @@
 //     held as its manifest says: in a sandbox (sandbox, with cmd/agentctl-sandbox) or in a container
 //     (sandbox/container), with a network that sandbox/egress serves. All of it is hidden behind the
 //     first model request; protect.go closes what no program may touch before the first call.
-//   - loop lives the run. It asks a model (model/openai, model/scripted), a policy (policy, over
+//   - loop lives the run. It asks a model (one folder below model for each provider; model/exchange is
+//     the HTTP they share, model/turns what stored parts mean, model/fallback who is asked next), a policy (policy, over
 //     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
 //   - secret keeps credentials out of everything that is written, shown or sent.
 //   - a run that was killed or suspended is taken up by Resume, from nothing but its journal.
-//   - at the end workspace says which files changed, and the journal is closed.
+//   - at the end workspace says which files changed, and the journal is closed. A cassette is that journal
+//     in one file (cassette); Replay lives it again with nothing else.
 //
 // cmd/agentctl uses nothing of ours but this package and api.
 package runner
