@@ -206,19 +206,12 @@ func (p *Player) stopped() bool {
 	return r == reason.Cancelled || r == reason.DeadlineExceeded
 }
 
-// stopsAfter returns the place of the last event before the run was stopped, or
-// -1: a call that was cancelled is a consequence of it.
+// stopsAfter returns the place of the last event before the run was stopped, or -1.
 func (p *Player) stopsAfter() int {
 	if !p.stopped() || p.requests[len(p.requests)-1].Output == nil {
 		return -1
 	}
-	for i := len(p.tape.entries) - 1; i >= 0; i-- {
-		e := &p.tape.entries[i]
-		if failed, ok := e.Data.(event.ToolError); e.made && !(ok && failed.Code == message.CodeCancelled) {
-			return i
-		}
-	}
-	return -1
+	return p.tape.free()
 }
 
 // await waits until everything that was recorded before a place has happened.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/cassette"
 )
 
@@ -27,6 +28,8 @@ type entry struct {
 	// made events come from the loop; the others are taken over as they stand.
 	made bool
 	done bool
+	// sure is set on an event that is about to happen and holds nobody up.
+	sure bool
 }
 
 func (t *tape) load(recorded []cassette.Entry) {
@@ -75,9 +78,28 @@ func (t *tape) next(lane string) int {
 func (t *tape) pass(lane string) {
 	t.entries[t.lanes[lane][0]].done = true
 	t.lanes[lane] = t.lanes[lane][1:]
-	for t.doneTo < len(t.entries) && (t.entries[t.doneTo].done || !t.entries[t.doneTo].made) {
+	t.advance()
+}
+
+func (t *tape) advance() {
+	for t.doneTo < len(t.entries) {
+		if e := &t.entries[t.doneTo]; e.made && !e.done && !e.sure {
+			return
+		}
 		t.doneTo++
 	}
+}
+
+// free returns the place of the last event that is no consequence of the run's
+// being stopped, as a cancelled call is; -1 when there is none.
+func (t *tape) free() int {
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		e := &t.entries[i]
+		if failed, ok := e.Data.(event.ToolError); e.made && !(ok && failed.Code == message.CodeCancelled) {
+			return i
+		}
+	}
+	return -1
 }
 
 // reached says whether the loop has lived everything before a place.
@@ -85,7 +107,7 @@ func (t *tape) reached(place int) bool { return t.doneTo >= place }
 
 // left is the first event that has not been lived, nil when there is none.
 func (t *tape) left() *entry {
-	for i := t.doneTo; i < len(t.entries); i++ {
+	for i := t.toldTo; i < len(t.entries); i++ {
 		if e := &t.entries[i]; e.made && !e.done {
 			return e
 		}

@@ -45,12 +45,27 @@ func (t *Toolbox) Run(ctx context.Context, call message.ToolCall, _ func(string)
 		return nil, err
 	}
 	if p.broke(&result) {
-		return nil, p.cause()
+		return nil, p.breakOff(place)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	result.Text = strings.TrimSuffix(result.Text, p.notes[call.ID])
 	return &result, nil
+}
+
+// breakOff is the error of a tool that could not be asked. It ends the calls beside
+// it, so it waits for those that had begun by then.
+func (p *Player) breakOff(place int) error {
+	p.mu.Lock()
+	p.tape.entries[place].sure = true
+	p.tape.advance()
+	last := p.tape.free()
+	p.moved()
+	p.mu.Unlock()
+	if err := p.await(last + 1); err != nil {
+		return err
+	}
+	return p.cause()
 }
 
 // broke says whether a call failed because its tool could not be asked at all,
