@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -196,6 +197,7 @@ func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
 		if at < 0 {
 			at = a.call(index, i)
 		}
+		a.named(at, i)
 		a.argsEnd(at, i.args)
 	case "reasoning":
 		if a.ReasoningSize() == 0 {
@@ -208,6 +210,15 @@ func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
 		return a.keep(i.thought())
 	}
 	return nil
+}
+
+// named fills in what the begin of a call has left open.
+func (a *replyAnswer) named(at int, i *item) {
+	if at < 0 {
+		return
+	}
+	c := a.Calls[at]
+	c.ID, c.Tool = cmp.Or(c.ID, i.call), cmp.Or(c.Tool, i.name)
 }
 
 // argsEnd adds what was not streamed of the arguments of the call at a place.
