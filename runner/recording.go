@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/cassette"
@@ -120,12 +121,33 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 		if err != nil {
 			return fmt.Errorf("read the journal of run %s: %w", v.ID, err)
 		}
+		if e, err = cleaned(e, redactor); err != nil {
+			return err
+		}
 		c.Events = append(c.Events, e)
 	}
 	if c, err = proven(ctx, c); err != nil {
 		return err
 	}
 	return c.Save(r.file)
+}
+
+// cleaned takes secrets out of an event. The journal has done so with all but those
+// that were told before the run knew its secrets.
+func cleaned(e event.Event, redactor *secret.Redactor) (event.Event, error) {
+	line, err := e.AppendJSON(nil)
+	if err != nil {
+		return e, err
+	}
+	clean := redactor.Bytes(line)
+	if bytes.Equal(line, clean) {
+		return e, nil
+	}
+	var out event.Event
+	if err := out.UnmarshalJSON(clean); err != nil {
+		return e, fmt.Errorf("event %d without its secrets: %w", e.Seq, err)
+	}
+	return out, nil
 }
 
 // proven reads a cassette as it will be read, and replays it: one that cannot be

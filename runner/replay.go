@@ -97,7 +97,7 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	defer cancel(nil)
 	toolbox, err := tool.NewRegistry(tool.Options{Tools: now.tools, Now: time.Now, Run: c.Run, Agent: c.Agent})
 	if err != nil {
-		return nil, err
+		return nil, unusable(c, err)
 	}
 	p, err := replay.New(c, cancel, replay.Options{Check: toolbox.Check})
 	if err != nil {
@@ -141,9 +141,7 @@ type relived struct {
 // recordedPlan makes the plan of a recording, with the tools as the model was
 // told of them.
 func recordedPlan(c *cassette.Cassette) (*relived, error) {
-	damaged := func(err error) error {
-		return &cassette.DamageError{File: c.Name, Line: 2, Problem: "the plan cannot be used: " + err.Error(), Hint: "record the run anew with agentctl run --record"}
-	}
+	damaged := func(err error) error { return unusable(c, err) }
 	r := &record{}
 	if err := json.Unmarshal(c.Plan, r); err != nil {
 		return nil, damaged(err)
@@ -176,6 +174,11 @@ func recordedPlan(c *cassette.Cassette) (*relived, error) {
 		p.tools = append(p.tools, d)
 	}
 	return v, nil
+}
+
+// unusable is a plan that no run was made of.
+func unusable(c *cassette.Cassette, err error) error {
+	return &cassette.DamageError{File: c.Name, Line: 2, Problem: "the plan cannot be used: " + err.Error(), Hint: "record the run anew with agentctl run --record"}
 }
 
 // offered is what the model is told before the conversation.
