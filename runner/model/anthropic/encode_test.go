@@ -160,7 +160,7 @@ func TestThoughtsGoBackAsTheyCame(t *testing.T) {
 		}
 	}
 	// To any other model they mean nothing.
-	for _, other := range []message.ModelRef{{Provider: "anthropic", Model: "another"}, {Provider: "openai", Model: self.Model}} {
+	for _, other := range []message.ModelRef{{Name: self.Name, Provider: "anthropic", Model: "another"}, {Name: self.Name, Provider: "openai", Model: self.Model}, {Name: "other", Provider: "anthropic", Model: self.Model}} {
 		m := assistant(cases["between"].parts...)
 		m.Model = &other
 		if got := sent(appendAll(t, bare(t), []*message.Message{m})); strings.Contains(got, "thinking") || !strings.Contains(got, text+","+use) {

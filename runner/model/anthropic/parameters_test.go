@@ -108,7 +108,7 @@ func TestCallsWithoutAThoughtAreAnsweredWithoutThinking(t *testing.T) {
 		"no calls":       {`{"thinkingBudget":1024}`, []*message.Message{user(say("hi")), assistant(say("ok"))}, true},
 		"adaptive":       {`{"thinking":"adaptive"}`, []*message.Message{assistant(call)}, true},
 	} {
-		k, err := New(exchange.Config{Name: "m", Model: self.Model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "bash"}}})
+		k, err := New(exchange.Config{Name: self.Name, Model: self.Model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "bash"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

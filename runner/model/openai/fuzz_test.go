@@ -169,7 +169,7 @@ func FuzzReplies(f *testing.F) {
 			t.Fatalf("%q: an answer without an end: %+v", stream, want)
 		}
 		m := modeltest.ToMessage(want, "m")
-		m.Model = &message.ModelRef{Provider: "openai", Model: "x"}
+		m.Model = &message.ModelRef{Name: "m", Provider: "openai", Model: "x"}
 		c, err := NewResponses(exchange.Config{Name: "m", Model: "x"}, message.Prompt{})
 		if err != nil {
 			t.Fatal(err)

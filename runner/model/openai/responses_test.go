@@ -66,7 +66,7 @@ func TestEveryKindOfPartHasOneFormAsItem(t *testing.T) {
 }
 
 func TestReplyMapping(t *testing.T) {
-	own, other := &message.ModelRef{Provider: "openai", Model: "gpt-5-mini"}, &message.ModelRef{Provider: "openai", Model: "gpt-5"}
+	own, other := &message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5-mini"}, &message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5"}
 	thought := `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}`
 	ok := &message.ToolResult{Text: "out"}
 	text := func(s, metadata string) message.Part {

@@ -26,14 +26,15 @@ type Call struct {
 // Assistant returns what a reader may be sent of a model's message: nothing of a
 // void one, what is complete of one that was cut short, and of the reasoning and
 // the metadata only what the reader wrote: those of one provider mean nothing to
-// another, and little to another model.
+// another, and little to another model. Two Models may reach one model at two
+// endpoints, of which each refuses what the other has signed.
 func Assistant(m *message.Message, reader message.ModelRef) Said {
 	var s Said
 	if m.Error != "" && m.Error != message.Aborted {
 		return s
 	}
 	aborted := m.Error == message.Aborted
-	own := m.Model != nil && m.Model.Provider == reader.Provider && m.Model.Model == reader.Model
+	own := m.Model != nil && m.Model.Name == reader.Name && m.Model.Provider == reader.Provider && m.Model.Model == reader.Model
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		metadata := p.Metadata

@@ -26,9 +26,10 @@ func TestMetadataGoesBackToItsOwnModelOnly(t *testing.T) {
 		reader message.ModelRef
 		own    bool
 	}{
-		"the same model under another name": {message.ModelRef{Name: "b", Provider: "anthropic", Model: "x"}, true},
-		"another model of the provider":     {message.ModelRef{Name: "a", Provider: "anthropic", Model: "y"}, false},
-		"another provider":                  {message.ModelRef{Name: "a", Provider: "openai", Model: "x"}, false},
+		"the same model":                {message.ModelRef{Name: "a", Provider: "anthropic", Model: "x"}, true},
+		"the same one by another Model": {message.ModelRef{Name: "b", Provider: "anthropic", Model: "x"}, false},
+		"another model of the provider": {message.ModelRef{Name: "a", Provider: "anthropic", Model: "y"}, false},
+		"another provider":              {message.ModelRef{Name: "a", Provider: "openai", Model: "x"}, false},
 	} {
 		s := Assistant(m, c.reader)
 		if s.Text != "I look." || len(s.Calls) != 1 {
