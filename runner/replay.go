@@ -33,7 +33,7 @@ type ReplayOptions struct {
 }
 
 // Divergence is where a replay is not what was recorded.
-type Divergence = replay.Divergence
+type Divergence = replay.Divergence //nolint:errname // as there
 
 // Replayed is a replay that has ended, whatever the end.
 type Replayed struct {

@@ -107,13 +107,13 @@ func (l *life) resumed() {
 	}
 	// A step without an answer begins again; what was tried in it stays.
 	for i, o := range slices.Backward(l.entries) {
-		switch o.Type() {
-		case event.TypeModelResponse, event.TypeUserMessage, event.TypeRunStarted:
+		switch o.Data.(type) {
+		case event.ModelResponse, event.UserMessage, event.RunStarted:
 			return
-		case event.TypeModelRequest:
+		case event.ModelRequest:
 			l.again = l.inStep(i)
 			return
-		case event.TypeStepStart:
+		case event.StepStart:
 			l.entries = slices.Delete(l.entries, i, i+1)
 			return
 		}
@@ -123,10 +123,10 @@ func (l *life) resumed() {
 // openRequest is the message of the newest request if it has no answer.
 func (l *life) openRequest() string {
 	for _, o := range slices.Backward(l.entries) {
-		switch o.Type() {
-		case event.TypeModelResponse, event.TypeContextCompaction:
+		switch o.Data.(type) {
+		case event.ModelResponse, event.ContextCompaction:
 			return ""
-		case event.TypeModelRequest:
+		case event.ModelRequest:
 			return o.Message
 		}
 	}
@@ -136,10 +136,10 @@ func (l *life) openRequest() string {
 // inStep says whether the request at i belongs to a step that has no answer.
 func (l *life) inStep(i int) bool {
 	for _, o := range slices.Backward(l.entries[:i]) {
-		switch o.Type() {
-		case event.TypeModelResponse:
+		switch o.Data.(type) {
+		case event.ModelResponse:
 			return false
-		case event.TypeStepStart:
+		case event.StepStart:
 			return true
 		}
 	}
@@ -174,8 +174,8 @@ func (l *life) judged(e Entry) {
 		l.kept[e.Call] = []Entry{*question, *answer}
 	}
 	l.drop(func(o Entry) bool {
-		switch o.Type() {
-		case event.TypeToolInputEnd, event.TypePolicyDecision, event.TypeApprovalRequested, event.TypeApprovalDecided, event.TypeWarning:
+		switch o.Data.(type) {
+		case event.ToolInputEnd, event.PolicyDecision, event.ApprovalRequested, event.ApprovalDecided, event.Warning:
 			return o.Call == e.Call
 		}
 		return false

@@ -10,7 +10,7 @@ import (
 )
 
 // Divergence is the first place where a replay is not what was recorded.
-type Divergence struct {
+type Divergence struct { //nolint:errname // it is what a replay finds; that it is an error, too, comes second
 	// File and the line in it that holds what was recorded; 0 is no single line.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
@@ -211,7 +211,7 @@ func (p *Player) Drifted(d Drift) {
 	was, is := Around(d.Recorded, d.Now)
 	for i := range p.tape.entries {
 		if e := &p.tape.entries[i]; e.Type() == event.TypeModelRequest {
-			p.diverge(p.at(e, d.What, was, is))
+			_ = p.diverge(p.at(e, d.What, was, is))
 			return
 		}
 	}

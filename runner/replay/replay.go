@@ -164,9 +164,9 @@ func (p *Player) End(f event.RunFinished) (*view.Run, *Divergence) {
 	last := &p.tape.entries[len(p.tape.entries)-1]
 	if p.diverged == nil {
 		if left := p.tape.left(); left != nil {
-			p.diverge(p.ended(left, f))
+			_ = p.diverge(p.ended(left, f))
 		} else {
-			p.compare(last, event.Event{Data: p.exit(f)}, last.Event)
+			_ = p.compare(last, event.Event{Data: p.exit(f)}, last.Event)
 		}
 	}
 	if p.diverged == nil {

@@ -151,7 +151,7 @@ func TestEveryKindOfRunIsLivedAgainAsItWas(t *testing.T) {
 			if change == nil {
 				change = func(*loop.Config) {}
 			}
-			for seed := range uint64(20) { // each streams and takes its time otherwise
+			for seed := range uint64(8) { // each streams and takes its time otherwise
 				w := newWorld(t, seed)
 				w.answers, w.stopAt, w.why = c.turns(w), c.stopAt, c.why
 				recorded := w.live(change)
@@ -178,11 +178,7 @@ var wantsDone = loop.Answer{Retries: 1, Check: func(text string) string {
 // their events.
 func TestAnyRunStoppedAnywhereIsLivedAgain(t *testing.T) {
 	tools := []string{`read {"n":%d}`, `read {"m":%d}`, `x-%[1]d {}`, `coerce {"n":"%d"}`, `no {"n":%d}`, `err {"n":%d}`, `ask {"n":%d}`, `ask-nobody {"n":%d}`, `deny {"n":%d}`, `turn {"n":%d}`, `withheld {"n":%d}`}
-	runs := 400
-	if testing.Short() {
-		runs = 50
-	}
-	for seed := range uint64(runs) {
+	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := newWorld(t, seed)
 		for step := range 1 + r.IntN(5) {

@@ -47,6 +47,7 @@ type turn struct {
 }
 
 func newWorld(t testing.TB, seed uint64, answers ...turn) *world {
+	t.Helper()
 	return &world{t: t, answers: answers, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 }
 

@@ -78,6 +78,7 @@ func open(t testing.TB, path string) *Conversation {
 
 func TestConversationDoesWhatEveryOneDoes(t *testing.T) {
 	modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
+		t.Helper()
 		var all []event.Event
 		for i, a := range answers {
 			all = append(all, told(string(rune('a'+i)), a)...)
