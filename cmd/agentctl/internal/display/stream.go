@@ -1,6 +1,7 @@
 package display
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,8 +27,9 @@ type stream struct {
 	last    time.Time
 	midLine bool
 
-	// message and text are what was shown of the newest message.
+	// message, parts and text are what was shown of the newest message.
 	message string
+	parts   []string
 	text    strings.Builder
 }
 
@@ -43,6 +45,9 @@ func (s *stream) add(e event.Event, text string, st style) {
 	if e.Message != s.message {
 		s.forget()
 		s.message = e.Message
+	}
+	if !s.has(e.Part) {
+		s.parts = append(s.parts, e.Part)
 	}
 	text = Clean(text)
 	s.part, s.st = e.Part, st
@@ -98,12 +103,16 @@ func (s *stream) stop() {
 }
 
 // has says whether a piece of that part was shown.
-func (s *stream) has(part string) bool { return part != "" && s.part == part }
+func (s *stream) has(part string) bool { return part != "" && slices.Contains(s.parts, part) }
+
+// left says whether another part has been written since that one: a provider may
+// end its reasoning when the text has long begun.
+func (s *stream) left(part string) bool { return s.has(part) && s.part != part }
 
 // forget drops what was shown: it belongs to an older message or a void attempt.
 func (s *stream) forget() {
 	s.endLine()
-	s.part, s.message = "", ""
+	s.part, s.message, s.parts = "", "", nil
 	s.text.Reset()
 }
 

@@ -204,6 +204,9 @@ func (t *textRun) whole(e event.Event, text string, st style) {
 	if !t.stderr.TTY {
 		return
 	}
+	if t.stream.left(e.Part) {
+		return
+	}
 	if !t.stream.has(e.Part) {
 		t.stream.add(e, text, st)
 	}
