@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -44,8 +46,28 @@ func newRecording(name string) (*recording, error) {
 	if err != nil {
 		return nil, usage("record the run: %w", err).hint("name a file in a folder that can be written with --record")
 	}
+	if otherFile(file) {
+		return nil, usage("record the run: %s is there already and is no cassette", name).hint("name another file with --record, or remove that one")
+	}
 	return &recording{name: name, file: file}, nil
 }
+
+// otherFile says whether something else than a cassette is at that place: a
+// manifest or a journal that was named by mistake is not written over. A damaged
+// cassette, or one of another version, is one.
+func otherFile(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false // nothing is there, or writing tells
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	begin := make([]byte, len(cassetteBegins))
+	n, err := io.ReadFull(f, begin)
+	return !errors.Is(err, io.EOF) && string(begin[:n]) != cassetteBegins
+}
+
+// cassetteBegins is how every cassette begins.
+const cassetteBegins = `{"cassette":`
 
 // observe notes what the loop was given.
 func (r *recording) observe(cfg *loop.Config, hidden []string, prices map[string]price.Price) {

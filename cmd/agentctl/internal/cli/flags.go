@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,9 +58,28 @@ func containerd(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVar(address, "containerd-address", "", "`socket` of containerd, for tools that are images (default $CONTAINERD_ADDRESS, else /run/containerd/containerd.sock)")
 }
 
+// cassette is the value of --record. A variable of a script that is not set must
+// not leave a run unrecorded.
+type cassette struct{ value string }
+
+// String returns the value.
+func (c *cassette) String() string { return c.value }
+
+// Set checks and takes a value.
+func (c *cassette) Set(value string) error {
+	if value == "" {
+		return errors.New("it names no file")
+	}
+	c.value = value
+	return nil
+}
+
+// Type names the flag's type in help.
+func (c *cassette) Type() string { return "file" }
+
 // record adds --record.
-func record(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "record", "", "`file` that is to hold the run as a cassette when it has ended, for \"agentctl replay\"")
+func record(cmd *cobra.Command, file *cassette) {
+	cmd.Flags().Var(file, "record", "`file` that is to hold the run as a cassette when it has ended, for \"agentctl replay\"")
 	_ = cmd.MarkFlagFilename("record", "jsonl") // fails only for a flag that is not there
 }
 

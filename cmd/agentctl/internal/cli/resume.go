@@ -19,7 +19,7 @@ type resumeOptions struct {
 	// containerd is its socket; a run does not remember that of the machine it
 	// was interrupted on.
 	containerd string
-	record     string
+	record     cassette
 }
 
 func (a *app) resumeCmd() *cobra.Command {
@@ -70,11 +70,11 @@ func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bo
 		return err
 	}
 	ro := runner.ResumeOptions{
-		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd, Record: o.record,
+		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd, Record: o.record.value,
 		Version: readVersion().Version, Terminal: o.app.terminal(),
 	}
 	s := showing{
-		format: o.output.value, asks: ro.Terminal != nil,
+		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value,
 		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Kill = events, kill
 			return runner.Resume(ctx, ro)

@@ -30,7 +30,7 @@ type runOptions struct {
 	allowUnsandboxed bool
 	containerd       string
 	failOnDenied     bool
-	record           string
+	record           cassette
 }
 
 func (a *app) runCmd() *cobra.Command {
@@ -102,7 +102,7 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 		return err
 	}
 	return o.app.show(ctx, showing{
-		format: o.output.value, asks: ro.Terminal != nil,
+		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value,
 		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Kill = events, kill
 			return runner.Run(ctx, ro)
@@ -140,7 +140,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 	ro := runner.RunOptions{
 		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Attach: o.attach, Inputs: in,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
-		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record, Version: readVersion().Version,
+		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
 	}
 	if !stdin {
 		ro.Terminal = o.app.terminal()

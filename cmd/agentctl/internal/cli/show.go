@@ -22,6 +22,8 @@ type showing struct {
 	past *view.Run
 	// mute keeps the answer from stdout.
 	mute bool
+	// record is the cassette that the run is to leave behind, or "".
+	record string
 	// live lives it. It tells events, and ends it when kill is closed.
 	live func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
 }
@@ -68,6 +70,8 @@ func (a *app) show(ctx context.Context, s showing) error {
 		if code == reason.ExitOK {
 			code = reason.ExitFailed
 		}
+	} else if s.record != "" && s.format == display.FormatText {
+		display.Recorded(a.stderr(), s.record)
 	}
 	return exit(code)
 }

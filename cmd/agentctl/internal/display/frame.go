@@ -144,13 +144,23 @@ func footer(s *Screen, run *view.Run, journal, state string) string {
 		b.WriteString(failure(s, f))
 	}
 	b.WriteString(summary(s, f) + "\n")
-	key := func(text string) string { return s.paint(dim, pad(text, 7)) + "  " }
-	b.WriteString(key("journal") + Line(journal) + "\n")
-	for _, next := range follow(run, state) {
-		b.WriteString(key("next") + s.paint(cyan, next) + "\n")
+	b.WriteString(footKey(s, "journal") + Line(journal) + "\n")
+	for _, command := range follow(run, state) {
+		b.WriteString(next(s, command))
 	}
 	return b.String()
 }
+
+func footKey(s *Screen, text string) string { return s.paint(dim, pad(text, 7)) + "  " }
+
+// next names a command that goes on from here.
+func next(s *Screen, command string) string {
+	return footKey(s, "next") + s.paint(cyan, command) + "\n"
+}
+
+// Recorded says which cassette holds the run that has ended, by the command that
+// reads it.
+func Recorded(s *Screen, file string) { s.print(next(s, "agentctl replay "+shellWord(file))) }
 
 func summary(s *Screen, f *event.RunFinished) string {
 	head := s.paint(green, f.Phase)
