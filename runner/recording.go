@@ -74,7 +74,8 @@ func (r *recording) observe(cfg *loop.Config, hidden []string, prices map[string
 	r.hidden = hidden
 	r.facts = cassette.Facts{
 		Window: cfg.Context.Window, SummarizerWindow: cfg.Context.SummarizerWindow, ReserveOutput: cfg.Limits.ReserveOutput,
-		Prices: make(map[string]cassette.Price, len(prices)),
+		PromptBytes: cfg.Context.PromptBytes,
+		Prices:      make(map[string]cassette.Price, len(prices)),
 	}
 	for name, p := range prices {
 		kept := cassette.Price{Pricing: p.Pricing, LongAbove: p.LongAbove}
@@ -205,6 +206,7 @@ func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *vi
 	}
 	s := &session{plan: p}
 	cfg := loop.Config{Limits: s.limits(), Context: s.context(message.Prompt{})}
+	cfg.Context.PromptBytes = 0 // what the schemas looked like is not known any more
 	if m := s.Summarizer; m != nil {
 		cfg.Context.SummarizerWindow = price.Window(&m.Spec)
 	}

@@ -10,12 +10,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/model/modeltest"
@@ -48,9 +50,17 @@ func TestEveryEndOfARunIsReplayed(t *testing.T) {
 		"strict":    {"a denied call is a failure", agent("tools: [{name: bash}, {name: list}]\npolicyRefs: [{name: p}]", "- calls: [{tool: bash, args: {command: ls}}]\n- say: done\n", deny), reason.Denied, func(o *RunOptions) { o.FailOnDenied = true }},
 		"summary": {
 			"the conversation is shortened",
-			strings.Replace(agent("tools: [{name: bash}]\ncontext: {compactAtPercent: 50, keepRecentTokens: 1000}",
-				"- calls: [{tool: bash, args: {command: \"seq 4000\"}}]\n- calls: [{tool: bash, args: {command: \"seq 4001\"}}]\n- say: notes\n- say: done\n"),
-				"provider: scripted", "contextWindow: 30000\n  provider: scripted", 1),
+			strings.Replace(agent("tools: [{name: read}]\ncontext: {compactAtPercent: 50, keepRecentTokens: 500}",
+				"- calls: [{tool: read, args: {path: big.txt}}]\n- calls: [{tool: read, args: {path: big.txt, offset: 2}}]\n- say: notes\n- say: done\n"),
+				"provider: scripted", "contextWindow: 12000\n  provider: scripted", 1),
+			reason.Completed, nil,
+		},
+		"summary of another": {
+			"another model writes the notes",
+			strings.Replace(agent("tools: [{name: read}]\ncontext: {compactAtPercent: 50, keepRecentTokens: 500, modelRef: {name: notes}}",
+				"- calls: [{tool: read, args: {path: big.txt}}]\n- calls: [{tool: read, args: {path: big.txt, offset: 2}}]\n- say: done\n",
+				"apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: notes}\nspec: {provider: scripted, contextWindow: 20000, scripted: {steps: [{say: notes}]}}\n"),
+				"provider: scripted\n", "contextWindow: 12000\n  provider: scripted\n", 1),
 			reason.Completed, nil,
 		},
 		"parallel": {
@@ -60,11 +70,15 @@ func TestEveryEndOfARunIsReplayed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, c.manifests, map[string]string{"a.txt": "one\n"})
+			p := newPlace(t, c.manifests, map[string]string{"a.txt": "one\n", "big.txt": strings.Repeat("a line of a file that is long\n", 600)})
 			if c.change == nil {
 				c.change = func(*RunOptions) {}
 			}
-			want(t, p.run(t, c.change), c.want)
+			out := p.run(t, c.change)
+			want(t, out, c.want)
+			if summed := slices.ContainsFunc(out.Run.Messages, func(m *message.Message) bool { return m.Summary }); summed != strings.HasPrefix(name, "summary") {
+				t.Errorf("%s: summed up: %v", c.reason, summed)
+			}
 		})
 	}
 }
@@ -146,7 +160,9 @@ func TestACassetteHoldsNoSecret(t *testing.T) {
 }
 
 func TestARunThatHadEndedIsRecorded(t *testing.T) {
-	p := newPlace(t, agent("tools: [{name: list}]", "- calls: [{tool: list, args: {}}]\n- say: done\n"), nil)
+	p := newPlace(t, strings.Replace(agent("tools: [{name: read}]\ncontext: {compactAtPercent: 50, keepRecentTokens: 500}",
+		"- calls: [{tool: read, args: {path: big.txt}}]\n- calls: [{tool: read, args: {path: big.txt, offset: 2}}]\n- say: notes\n- say: done\n"),
+		"provider: scripted\n", "contextWindow: 12000\n  provider: scripted\n", 1), map[string]string{"big.txt": strings.Repeat("a line of a file that is long\n", 600)})
 	out := p.run(t)
 	file := filepath.Join(t.TempDir(), "late.jsonl")
 	late, err := p.resume(t, func(o *ResumeOptions) { o.Record = file })

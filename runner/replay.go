@@ -99,7 +99,7 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	if err != nil {
 		return nil, unusable(c, err)
 	}
-	p, err := replay.New(c, cancel, replay.Options{Check: toolbox.Check})
+	p, err := replay.New(c, cancel, replay.Options{Check: toolbox.Check, Roughly: c.Facts.PromptBytes == 0 || c.Interrupted()})
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,9 @@ func (v *relived) relive(ctx context.Context, p *replay.Player, facts cassette.F
 	cfg.Limits.Price, cfg.Limits.ReserveOutput = v.priceAt(recordedPrices(facts)), facts.ReserveOutput
 	// Whether calls overlap is told by the recording: no call waits for a place.
 	cfg.Limits.MaxParallel = max(1, p.Calls())
-	cfg.Context.Window = facts.Window
+	if cfg.Context.Window = facts.Window; facts.PromptBytes > 0 {
+		cfg.Context.PromptBytes = facts.PromptBytes
+	}
 	if m := v.Summarizer; m != nil {
 		cfg.Context.Summarizer, cfg.Context.SummarizerRef, cfg.Context.SummarizerWindow = p.Model(), refOf(m), facts.SummarizerWindow
 	}

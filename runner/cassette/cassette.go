@@ -73,6 +73,9 @@ type Facts struct {
 	// model holds that writes the summaries; 0 is not known.
 	Window           int64 `json:"window,omitempty"`
 	SummarizerWindow int64 `json:"summarizerWindow,omitempty"`
+	// PromptBytes is the size of what stood before the conversation, as it was
+	// counted: schemas are kept without their white space. 0 is not known.
+	PromptBytes int64 `json:"promptBytes,omitempty"`
 	// ReserveOutput is the most an answer was thought to hold.
 	ReserveOutput int64 `json:"reserveOutput,omitempty"`
 }

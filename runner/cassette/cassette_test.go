@@ -46,7 +46,7 @@ func small() *Cassette {
 		Blobs: []Blob{{ID: "sha256:00", Content: []byte{0, 1, 255}}},
 		Facts: Facts{
 			Prices: map[string]Price{"fast": {Pricing: v1alpha1.Pricing{Input: "1", Output: "2"}, LongAbove: 9, Long: &long}},
-			Window: 1000, SummarizerWindow: 10, ReserveOutput: 5,
+			Window: 1000, SummarizerWindow: 10, PromptBytes: 7, ReserveOutput: 5,
 		},
 		Events: story(
 			event.Event{Message: "m1", Part: "p1", Data: event.RunStarted{Agent: "a", Prompt: "go"}},

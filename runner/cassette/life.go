@@ -26,6 +26,11 @@ func (c *Cassette) Ended() bool {
 	return ok && f.Phase != suspended
 }
 
+// Interrupted says whether more than one process has worked on the run.
+func (c *Cassette) Interrupted() bool {
+	return slices.ContainsFunc(c.Events, func(e event.Event) bool { return e.Type() == event.TypeRunResumed })
+}
+
 // Life returns the events as one process would have told them that was never
 // interrupted: requests that were sent again, calls that ran again and questions
 // that were asked again stand there once. Whether a call ran that may have

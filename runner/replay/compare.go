@@ -18,8 +18,8 @@ func (p *Player) compare(at *entry, now, recorded event.Event) *Divergence {
 	if now.Type() != recorded.Type() {
 		return p.diverge(p.at(at, "another course", describe(recorded), describe(now)))
 	}
-	a, errA := encode(timeless(recorded.Data))
-	b, errB := encode(timeless(now.Data))
+	a, errA := encode(p.timeless(recorded.Data))
+	b, errB := encode(p.timeless(now.Data))
 	if errA == nil && errB == nil && bytes.Equal(a, b) {
 		return nil
 	}
@@ -30,13 +30,21 @@ func (p *Player) compare(at *entry, now, recorded event.Event) *Divergence {
 
 // timeless leaves out of an event what may differ in a replay: times and how
 // often a call was begun.
-func timeless(p event.Payload) event.Payload {
-	switch d := p.(type) {
+func (p *Player) timeless(of event.Payload) event.Payload {
+	switch d := of.(type) {
 	case event.ModelResponse:
 		d.DurationMs, d.FirstByteMs = 0, 0
 		return d
 	case event.ContextCompaction:
 		d.DurationMs = 0
+		if p.Roughly {
+			d.Before, d.After = 0, 0
+		}
+		return d
+	case event.ContextPrune:
+		if p.Roughly {
+			d.Before, d.After = 0, 0
+		}
 		return d
 	case event.ApprovalRequested:
 		d.ExpiresAt = 0
@@ -48,7 +56,7 @@ func timeless(p event.Payload) event.Payload {
 		d.DurationMs = 0
 		return d
 	}
-	return p
+	return of
 }
 
 func encode(p event.Payload) ([]byte, error) {

@@ -31,6 +31,9 @@ const patience = 5 * time.Second
 type Options struct {
 	// Check is that of the toolbox: calls are checked anew. Required.
 	Check func(message.CallRequest) (message.Checked, error)
+	// Roughly says that the size of what stands before the conversation is not
+	// known exactly, and so the estimates of requests are not compared.
+	Roughly bool
 	// Patience bounds waits; the default is five seconds.
 	Patience time.Duration
 }
@@ -93,7 +96,8 @@ func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Play
 func (p *Player) View() (*view.Run, error) {
 	v := &view.Run{}
 	if err := v.Apply(p.tape.entries[0].Event); err != nil {
-		return nil, fmt.Errorf("%s: %w", p.file, err)
+		first := p.tape.entries[0]
+		return nil, &cassette.DamageError{File: p.file, Line: first.Line, Problem: err.Error(), Hint: "record the run anew with agentctl run --record"}
 	}
 	return v, nil
 }

@@ -357,6 +357,49 @@ func TestNothingIsWaitedForForEver(t *testing.T) {
 	}
 }
 
+// TestAForgedRecordingEndsTheReplay mixes events of sound recordings up: whatever
+// comes of it comes soon.
+func TestAForgedRecordingEndsTheReplay(t *testing.T) {
+	diverged := 0
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		w := newWorld(t, seed)
+		w.answers = []turn{w.say("I look.", `read {"a":1}`, `ask {"b":1}`, `x {}`), w.say("", `deny {}`, `err {"c":1}`), w.say("done")}
+		recorded := w.live()
+		events := append([]event.Event(nil), recorded.Events...)
+		for range 1 + r.IntN(3) {
+			i, k := 1+r.IntN(len(events)-2), 1+r.IntN(len(events)-2)
+			switch r.IntN(4) {
+			case 0:
+				events = append(events[:i], events[i+1:]...)
+			case 1:
+				events[i], events[k] = events[k], events[i]
+			case 2:
+				events[i].Data = events[k].Data
+			case 3:
+				events[i].Call, events[i].Message = events[k].Call, events[k].Message
+			}
+		}
+		for i := range events {
+			events[i].Seq = int64(i + 1)
+		}
+		w.events = events
+		if _, err := New(w.record(), func(error) {}, Options{Check: check}); err != nil {
+			continue // no request is left
+		}
+		start := time.Now()
+		if _, _, d := again(t, w.record(), Options{Patience: 20 * time.Millisecond}); d != nil {
+			diverged++
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Fatalf("seed %d: the replay took %v", seed, took)
+		}
+	}
+	if diverged < 75 {
+		t.Errorf("%d of 150 forged recordings were noticed", diverged)
+	}
+}
+
 func TestLongValuesAreShownAroundTheirFirstDifference(t *testing.T) {
 	a := strings.Repeat("ä", 500) + "X" + strings.Repeat("b", 500)
 	b := strings.Repeat("ä", 500) + "Y" + strings.Repeat("b", 500)
