@@ -15,6 +15,9 @@ import (
 // maxQuote bounds how much of a server's own words an error repeats.
 const maxQuote = 400
 
+// Cut ends words that were longer.
+const Cut = "…"
+
 // ProxyLogin is the hint where a proxy wants a login.
 const ProxyLogin = "the proxy wants a login: HTTPS_PROXY (HTTP_PROXY for http:// addresses) takes http://user:password@host:port"
 
@@ -246,7 +249,7 @@ func Quote(b []byte) string {
 	s := strings.ToValidUTF8(string(b), "")
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) }), " ")
 	if cut {
-		s += "…"
+		s += Cut
 	}
 	return s
 }

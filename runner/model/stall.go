@@ -20,6 +20,8 @@ type Stall struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 	idle   time.Duration
+	// fixed is set when bytes no longer begin a new silence.
+	fixed bool
 }
 
 // NewStall starts to wait for the first byte. Stop must be called.
@@ -43,6 +45,13 @@ func (s *Stall) Expect(idle time.Duration) {
 	s.timer = time.AfterFunc(idle, func() { s.end(idle) })
 }
 
+// Within bounds all that is still to come, however often bytes of it arrive: a
+// server that has said what matters can otherwise be waited for without an end.
+func (s *Stall) Within(d time.Duration) {
+	s.fixed = true
+	s.Expect(d)
+}
+
 // Stop ends the waiting.
 func (s *Stall) Stop() { s.timer.Stop() }
 
@@ -57,7 +66,7 @@ type stallReader struct {
 
 func (r *stallReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
-	if n == 0 {
+	if n == 0 || r.s.fixed {
 		return n, err
 	}
 	if r.begun {

@@ -22,8 +22,11 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-// maxErrorBody bounds how much of an error's body is read.
-const maxErrorBody = 64 << 10
+// Bounds of an error's body: how much of it is read, and for how long.
+const (
+	maxErrorBody  = 64 << 10
+	errorBodyTime = 5 * time.Second
+)
 
 // Config says how a model is reached.
 type Config struct {
@@ -249,6 +252,8 @@ func (x *Exchange) Pass(r *http.Request, b Body, next func(*http.Request) (*http
 		return resp, err
 	}
 	defer resp.Body.Close()
+	late := time.AfterFunc(errorBodyTime, func() { _ = resp.Body.Close() }) // what has come by then counts
+	defer late.Stop()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil && len(body) == 0 {
 		body = []byte(err.Error())
@@ -274,13 +279,29 @@ func (x *Exchange) explain(e *model.Error) *model.Error {
 	case slices.Contains(wrongAddress, e.Class) && x.provider.Wants != "":
 		told.Hint = strings.TrimSpace(e.Hint + " (" + x.provider.Wants + ")")
 	}
-	if x.key != "" && strings.Contains(e.Error(), x.key) {
-		told.Err = errors.New(strings.ReplaceAll(e.Error(), x.key, "***"))
+	if words := x.withoutKey(e.Error()); words != e.Error() {
+		told.Err = errors.New(words)
 	}
 	if e.Kind == model.Credential {
 		told.Err = fmt.Errorf("%s%w", x.keyField(), told.Err)
 	}
 	return &told
+}
+
+// leastKey is the shortest beginning of a key that is taken out of words.
+const leastKey = 4
+
+// withoutKey takes the key out of words, and a beginning of it that words end in
+// which were cut.
+func (x *Exchange) withoutKey(words string) string {
+	if x.key == "" {
+		return words
+	}
+	words = strings.ReplaceAll(words, x.key, "***")
+	for n := len(x.key) - 1; n >= leastKey; n-- {
+		words = strings.ReplaceAll(words, x.key[:n]+model.Cut, "***"+model.Cut)
+	}
+	return words
 }
 
 // keyField names the field of the key and where its value was found, for the

@@ -22,7 +22,8 @@ const (
 	maxEvent = 8 << 20
 	readSize = 32 << 10
 	// afterFinish is how long a server may take to say what it still has to say
-	// when the answer itself is complete: the usage and a last word.
+	// when the answer itself is complete: the usage and a last word. What adds to
+	// the answer all the same begins it anew.
 	afterFinish = 5 * time.Second
 	// afterLast is how long to wait for the end of the body, which lets the
 	// connection be used again.
@@ -67,9 +68,12 @@ type stream struct {
 	speaks string
 	// stopped is what emit returned.
 	stopped error
+	// grown says that the answer has become longer since it was looked at.
+	grown bool
 }
 
 func (s *stream) tell(d message.Delta) {
+	s.grown = s.grown || d.Text != ""
 	if s.stopped == nil {
 		s.stopped = s.emit(d)
 	}
@@ -140,9 +144,9 @@ func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 			s.drain(br)
 			return nil
 		}
-		if !finished && s.answer.Complete() {
-			finished = true
-			s.stall.Expect(min(afterFinish, s.idle))
+		if s.answer.Complete() && (!finished || s.grown) {
+			finished, s.grown = true, false
+			s.stall.Within(min(afterFinish, s.idle))
 		}
 	}
 }
@@ -195,7 +199,7 @@ func (s *stream) whole(ctx context.Context, br *bufio.Reader, resp *http.Respons
 
 // drain reads what is left of the body, if it comes at once.
 func (s *stream) drain(br *bufio.Reader) {
-	s.stall.Expect(afterLast)
+	s.stall.Within(afterLast)
 	_, _ = io.CopyN(io.Discard, br, 64<<10) // the answer is complete whatever this says
 }
 

@@ -1,0 +1,116 @@
+package exchange
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// trickle is a body that says something, and then the same for ever, a piece each
+// pause. It ends when it is closed, or its request is given up.
+type trickle struct {
+	first, again string
+	pause        time.Duration
+	gone         <-chan struct{}
+	closed       chan struct{}
+}
+
+func (b *trickle) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.gone, b.closed = r.Context().Done(), make(chan struct{})
+	status := http.StatusOK
+	if b.first == "{" {
+		status = http.StatusBadRequest
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: b, Request: r}, nil
+}
+
+func (b *trickle) Read(p []byte) (int, error) {
+	if b.first != "" {
+		n := copy(p, b.first)
+		b.first = b.first[n:]
+		return n, nil
+	}
+	select {
+	case <-time.After(b.pause):
+		return copy(p, b.again), nil
+	case <-b.gone:
+	case <-b.closed:
+	}
+	return 0, io.ErrClosedPipe
+}
+
+func (b *trickle) Close() error {
+	select {
+	case <-b.closed:
+	default:
+		close(b.closed)
+	}
+	return nil
+}
+
+// TestServersThatNeverStopEndNoRun is about servers that keep the stream alive
+// with nothing when all has been said.
+func TestServersThatNeverStopEndNoRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		body   trickle
+		want   string
+		within time.Duration
+	}{
+		"comments behind the answer":       {"only the usage may be missing", trickle{first: "data: a\n\ndata: end\n\n", again: ": hi\n\n", pause: time.Second}, "a", 6 * time.Second},
+		"empty events behind the answer":   {"an event that adds nothing is no news", trickle{first: "data: a\n\ndata: end\n\n", again: "data:\n\n", pause: time.Second}, "a", 6 * time.Second},
+		"comments behind the last event":   {"nothing is missing", trickle{first: "data: a\n\ndata: last\n\n", again: ":", pause: 10 * time.Millisecond}, "a", 100 * time.Millisecond},
+		"an error that comes byte by byte": {"its status is known", trickle{first: "{", again: " ", pause: time.Second}, "", 6 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			out, err := ask(t, Config{}, &c.body)
+			if took := time.Since(began); took > c.within {
+				t.Errorf("%s (%s): it took %s, want at most %s", name, c.reason, took, c.within)
+			}
+			switch {
+			case c.want == "" && (reason.Of(err) != reason.ModelError || !strings.Contains(err.Error(), "400")):
+				t.Errorf("%s (%s): %v, want the status", name, c.reason, err)
+			case c.want != "" && (err != nil || out.Text != c.want):
+				t.Errorf("%s (%s): %+v, %v", name, c.reason, out, err)
+			}
+		})
+	}
+}
+
+// TestTextBehindTheEndIsNotCut is about servers that say with every piece how the
+// answer ends.
+func TestTextBehindTheEndIsNotCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		go func() {
+			defer w.Close()
+			_, _ = io.WriteString(w, "data: end\n\n")
+			for range 10 {
+				time.Sleep(3 * time.Second)
+				_, _ = io.WriteString(w, "data: a\n\n")
+			}
+		}()
+		out, err := ask(t, Config{}, answered{200, r, nil})
+		if err != nil || out.Text != strings.Repeat("a", 10) {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
+func TestAKeyThatWasCutIsNotShown(t *testing.T) {
+	const key = "canary-0123456789"
+	for cut := range len(key) {
+		body := `{"error":{"message":"` + strings.Repeat("x", 399-cut) + " " + key + ` is no key"}}`
+		_, err := ask(t, Config{APIKey: func(context.Context) (string, error) { return key, nil }}, answered{400, strings.NewReader(body), nil})
+		if err == nil || strings.Contains(err.Error(), key[:leastKey]) {
+			t.Errorf("cut after %d bytes of the key: %v", cut, err)
+		}
+	}
+}
