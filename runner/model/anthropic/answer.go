@@ -88,7 +88,7 @@ func (a *answer) begin() error {
 	switch b.kind {
 	case callBlock:
 		if b.call = a.Begin(); b.call < 0 {
-			return a.Err()
+			return nil // the error is told with the event
 		}
 		c := a.Calls[b.call]
 		c.ID, c.Tool = string(p.id), string(p.name)
@@ -218,7 +218,7 @@ func (a *answer) Output() *message.Output {
 	out := a.Gather.Output(finishOf(a.stop))
 	n := a.counts
 	out.Usage = message.Usage{Input: n.input, Output: n.output, Reasoning: min(n.thought, n.output), CacheRead: n.read, CacheWrite: n.written}
-	out.Uncounted, out.Warnings = !a.counted, a.miscounted
+	out.Uncounted, out.Warnings = exchange.Uncounted(a.counted, a.miscounted, out.Usage), a.miscounted
 	if !a.torn {
 		out.ReasoningMetadata = note(a.blocks)
 	}

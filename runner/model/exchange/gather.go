@@ -117,6 +117,12 @@ func DropCalls(out *message.Output) {
 	}
 }
 
+// Uncounted says whether nobody knows what an answer took: without a report of it,
+// and after one in which nothing can be believed. No budget would end such a run.
+func Uncounted(reported bool, miscounted []string, u message.Usage) bool {
+	return !reported || len(miscounted) > 0 && u.Total() == 0
+}
+
 // Miscounted is the warning about a count that cannot be.
 func Miscounted(name, got string) string {
 	return fmt.Sprintf("the server reported %s: %s; it counts as 0", name, model.Quote([]byte(got)))

@@ -332,7 +332,7 @@ func (a *answer) Output() *message.Output {
 	finish := finishOf(a.finish)
 	out := a.Gather.Output(finish)
 	out.TextMetadata, out.ReasoningMetadata = encodeSignatures(a.texts), encodeSignatures(a.thoughts)
-	out.Usage, out.Uncounted, out.Warnings = a.usage, !a.counted, a.miscounted
+	out.Usage, out.Uncounted, out.Warnings = a.usage, exchange.Uncounted(a.counted, a.miscounted, a.usage), a.miscounted
 	if finish == message.FinishUnknown {
 		why := a.finish
 		if a.why != "" {

@@ -319,19 +319,32 @@ func (c *Cursor) Integer() int64 {
 		return 0
 	}
 	raw := c.number()
+	n, ok := whole(raw)
+	if !ok {
+		c.Fail("%s: want a whole number, got %s", c.key, raw)
+	}
+	return n
+}
+
+// whole is the value of a number that has no fraction.
+func whole(raw []byte) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return n
+		return n, true
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		c.Fail("%s: want a whole number, got %s", c.key, raw)
-		return 0
+		return 0, false
 	}
-	return int64(f)
+	return int64(f), true
 }
 
-// Count reads a number of tokens. Sums that went wrong, NaN included, are no
-// reason to lose an answer: they count as 0, and wrong is what stands there.
+// maxCount is far more tokens than any answer takes, and so few that the sums of
+// the longest run can be counted.
+const maxCount = 1 << 40
+
+// Count reads a number of tokens. Sums that went wrong, NaN and what no answer
+// takes included, are no reason to lose an answer: they count as 0, and wrong is
+// what stands there.
 func (c *Cursor) Count() (n int64, wrong string) {
 	c.Next()
 	if c.err != nil {
@@ -343,11 +356,14 @@ func (c *Cursor) Count() (n int64, wrong string) {
 			return 0, word
 		}
 	}
-	start := c.i
-	if n = c.Integer(); n < 0 {
-		return 0, string(c.b[start:c.i])
+	if b := c.Next(); b != '-' && (b < '0' || b > '9') {
+		return c.Integer(), "" // null, or no number at all
 	}
-	return n, ""
+	raw := c.number()
+	if n, ok := whole(raw); ok && n >= 0 && n <= maxCount {
+		return n, ""
+	}
+	return 0, string(raw)
 }
 
 func (c *Cursor) digits() {

@@ -120,7 +120,7 @@ func TestServersThatDiffer(t *testing.T) {
 				a.finish = "stop"
 				got = *a.Output()
 			}
-			counted := slices.ContainsFunc(c.chunks, func(s string) bool { return strings.Contains(s, `"usage":{`) })
+			counted := slices.ContainsFunc(c.chunks, func(s string) bool { return strings.Contains(s, `"usage":{`) }) && name != "negative usage"
 			if c.want.Uncounted = !counted; got.Uncounted == counted {
 				t.Errorf("%s: uncounted %v", c.reason, got.Uncounted)
 			}
@@ -147,7 +147,7 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 		`{"a":1,}`:                                               "member's name",
 		`{"a":"\q"}`:                                             "escape",
 		`{"a":"\u12`:                                             "escape",
-		`{"usage":{"prompt_tokens":1e400}}`:                      "whole number",
+		`{"choices":[{"delta":{"tool_calls":[{"index":1e400}]}}]}`:                "whole number",
 		`{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`:       "nested deeper",
 		`{"choices":[{"delta":{"content":[{"type":"text","text":"a"},"b"]}}]}`:    "want an object",
 		`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":[1]}}]}}]}`: "want a string, got an array",

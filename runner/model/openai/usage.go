@@ -77,5 +77,5 @@ func (t *tally) read(c *jsonpass.Cursor) {
 
 // into writes the report into an answer.
 func (t *tally) into(out *message.Output) {
-	out.Usage, out.Uncounted, out.Warnings = t.usage, !t.counted, t.miscounted
+	out.Usage, out.Uncounted, out.Warnings = t.usage, exchange.Uncounted(t.counted, t.miscounted, t.usage), t.miscounted
 }
