@@ -277,12 +277,21 @@ func (a *chatAnswer) slot() int {
 		at = len(a.Calls) - 1
 	}
 	c := a.Calls[at]
+	if len(f.name) == 0 || c.Tool == "" {
+		return at // most fragments: what follows reads all arguments so far
+	}
 	other := len(f.id) > 0 && c.ID != "" && c.ID != string(f.id)
-	whole := len(f.id) == 0 && len(f.args) > 0 && (a.slots[at].chunk == a.chunks || json.Valid(c.Args))
-	if len(f.name) > 0 && c.Tool != "" && (other || whole) {
+	whole := len(f.id) == 0 && len(f.args) > 0 && (a.slots[at].chunk == a.chunks || closed(c.Args) && json.Valid(c.Args))
+	if other || whole {
 		return -1
 	}
 	return at
+}
+
+// closed says whether arguments may have come to their end: a glance that spares
+// reading all of them with every fragment.
+func closed(args []byte) bool {
+	return bytes.HasSuffix(bytes.TrimRight(args, " \t\r\n"), []byte("}"))
 }
 
 // Output returns the complete answer.
