@@ -69,6 +69,25 @@ func TestTheDocsTellEveryParameter(t *testing.T) {
 	}
 }
 
+func TestAParameterOfAnotherProviderIsNamedAsSuch(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec v1alpha1.ModelSpec
+		want string
+	}{
+		"thinkingBudget": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI}, "openai has no parameter thinkingBudget; it is a parameter of anthropic, gemini"},
+		"stop": {
+			v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, API: v1alpha1.APIResponses},
+			"openai with api responses has no parameter stop; it is a parameter of openai with api chat, anthropic, gemini",
+		},
+		"top_k": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini}, "gemini has no parameter top_k; did you mean topK?"},
+		"foo":   {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini}, "gemini has no parameter foo; it has "},
+	} {
+		if got := problemsOf(c.spec, name); !strings.HasPrefix(got, "spec.parameters."+name+": "+c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // problemsOf is what a provider says of a parameter without a value.
 func problemsOf(spec v1alpha1.ModelSpec, name string) string {
 	spec.Parameters = &v1alpha1.JSON{Raw: []byte(`{"` + name + `":null}`)}

@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -96,7 +97,7 @@ func (s *session) execute(ctx context.Context, argv []string) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	if info := p.Wait(); info != (sandbox.ExitInfo{}) {
-		return nil, fmt.Errorf("%s: %s; run it by hand to see what it says", argv[0], info)
+		return nil, errors.New(info.String())
 	}
 	return out.Bytes(), nil
 }

@@ -14,12 +14,33 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	for i, ref := range m.Spec.Fallbacks {
 		a.reference(d, manifest.Join(manifest.Index("spec.fallbacks", i), "name"), v1alpha1.KindModel, ref.Name, known)
 	}
+	a.unread(d, m)
 	a.parameters(d, m)
 	a.cassette(d, m)
 	if m.Spec.APIKey != nil {
 		a.valueFrom(d, "spec.apiKey.valueFrom", &m.Spec.APIKey.ValueFrom)
 	}
 	a.positive(d, "spec.retry.maxDelay", m.Spec.Retry.MaxDelay.Duration)
+}
+
+// unread tells of what only another provider reads. To speak an API that is not
+// there is a mistake; a script or a recording may wait beside a model for a line
+// to be changed.
+func (a *admitter) unread(d *manifest.Document, m *v1alpha1.Model) {
+	p := m.Spec.Provider
+	if m.Spec.API == v1alpha1.APIResponses && p != v1alpha1.ProviderOpenAI {
+		a.add(d.KeyErrorf("spec.api", "provider %s has no api %s: it is one of openai", p, m.Spec.API).With("leave spec.api out"))
+	}
+	if m.Spec.Scripted != nil && p != v1alpha1.ProviderScripted {
+		f := d.KeyErrorf("spec.scripted", "provider %s does not read it", p).With("for its answers write provider: scripted")
+		f.Severity = manifest.Warning
+		a.add(f)
+	}
+	if m.Spec.Cassette != nil && p != v1alpha1.ProviderCassette {
+		f := d.KeyErrorf("spec.cassette", "provider %s does not read it", p).With("for its answers write provider: cassette")
+		f.Severity = manifest.Warning
+		a.add(f)
+	}
 }
 
 // cassette looks whether a recording is one. What stands in it is read when the

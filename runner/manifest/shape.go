@@ -269,7 +269,11 @@ func (s *shape) unique(path string, schema map[string]any, list []any) {
 func (s *shape) str(path string, schema map[string]any, v string) bool {
 	if enum := sequence(schema["enum"]); enum != nil && !slices.Contains(enum, any(v)) {
 		names := texts(enum)
-		s.add(s.doc.Errorf(path, "%q is not one of %s", short(v), strings.Join(names, ", ")).With(Suggest(v, names)))
+		advice := Suggest
+		if s.doc.Kind == "Model" && path == "spec.provider" {
+			advice = provider
+		}
+		s.add(s.doc.Errorf(path, "%q is not one of %s", short(v), strings.Join(names, ", ")).With(advice(v, names)))
 		return false
 	}
 	if least, ok := integer(schema["minLength"]); ok && int64(len(v)) < least {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
@@ -26,6 +27,8 @@ const (
 type Resolver struct {
 	// LookupEnv stands for the environment. Default: os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
+	// Environ lists it, to find the name that was meant. Default: os.Environ.
+	Environ func() []string
 	// Stored looks a name up that the environment does not set; false says that
 	// it is not stored either. Default: nothing is stored.
 	Stored func(name string) (value string, found bool, err error)
@@ -91,9 +94,29 @@ func (r Resolver) env(name string) (Value, error) {
 		return Value{}, missing("environment variable %s is not set, and its stored value cannot be used: %w", name, err).WithHint("%s", reason.Hint(err))
 	case !found:
 		return Value{}, missing("environment variable %s is not set, and no value is stored for it", name).
-			WithHint("export %s=..., or store it: agentctl auth set %s", name, name)
+			WithHint("%sexport %s=..., or store it: agentctl auth set %s", r.meant(name), name, name)
 	}
 	return check([]byte(text), "the value stored for "+name)
+}
+
+// meant names a variable that is set and whose name differs by a slip. Names of
+// keys end alike: one that begins otherwise belongs to somebody else.
+func (r Resolver) meant(name string) string {
+	environ := r.Environ
+	if environ == nil {
+		environ = os.Environ
+	}
+	var names []string
+	for _, kv := range environ() {
+		n, value, _ := strings.Cut(kv, "=")
+		if value != "" && n != "" && n[0] == name[0] {
+			names = append(names, n)
+		}
+	}
+	if near := spell.Nearest(name, names); near != "" {
+		return near + " is set: did you mean it? Else "
+	}
+	return ""
 }
 
 // file reads a private file. It is opened without waiting and judged by what
@@ -139,7 +162,7 @@ func (r Resolver) exec(ctx context.Context, argv []string) (Value, error) {
 			WithHint("run the command by hand and see whether it asks for something: here nobody answers it")
 	case err != nil:
 		// What the command printed may hold the value: only its failure is told.
-		return Value{}, missing("%s: %w", source, err).WithHint("run the command by hand and look at its exit status")
+		return Value{}, missing("%s: %w", source, err).WithHint("run the command by hand: is it there, and what does it say?")
 	}
 	return check(trim(out), source)
 }

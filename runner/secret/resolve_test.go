@@ -132,6 +132,24 @@ func TestStoredValuesStandBehindTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestASlipInTheNameOfAVariableIsNoticed(t *testing.T) {
+	r := Resolver{
+		LookupEnv: func(string) (string, bool) { return "", false },
+		Environ:   func() []string { return []string{"OPENAI_API_KEY=x", "MISTRAL_API_KEY=", "=odd", "none"} },
+		Stored:    func(string) (string, bool, error) { return "", false, nil },
+	}
+	for name, want := range map[string]string{
+		"OPENAI_APIKEY":   "OPENAI_API_KEY is set: did you mean it? Else export OPENAI_APIKEY=..., or store it: agentctl auth set OPENAI_APIKEY",
+		"GEMINI_API_KEY":  "export GEMINI_API_KEY=..., or store it: agentctl auth set GEMINI_API_KEY",
+		"MISTRAL_API_KEI": "export MISTRAL_API_KEI=..., or store it: agentctl auth set MISTRAL_API_KEI",
+	} {
+		_, err := r.Resolve(t.Context(), "f", v1alpha1.ValueFrom{Env: name})
+		if got := reason.Hint(err); got != want {
+			t.Errorf("%s: hint %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestAValueKnowsItsSource(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("k"), 0o600); err != nil {
