@@ -1,0 +1,109 @@
+// Package cli is the command line of agentd: one file per verb around package embedded.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/control/embedded"
+)
+
+// Streams are what the program writes to.
+type Streams struct{ Out, Err io.Writer }
+
+// app is what all verbs share.
+type app struct {
+	Streams
+	state string
+}
+
+// Main runs one command line and returns the exit code. The end of the context
+// ends it in order.
+func Main(ctx context.Context, args []string, s Streams) int {
+	a := &app{Streams: s}
+	root := a.rootCmd()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.report(cmd, err)
+}
+
+func (a *app) rootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "agentd",
+		Short: "Serve the Kubernetes API of agentctl's kinds",
+		Long: `agentd keeps agents, models, tools, policies and runs as Kubernetes objects. Its
+API server runs in this process and listens on this machine only; kubectl works
+on it with the kubeconfig that it writes to its state folder.`,
+		Example: `  agentd serve                             serve until a signal
+  agentd serve --idle 30m                  serve until nobody uses it
+  agentd token create --role viewer jane   make a token for jane`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.PersistentFlags().StringVar(&a.state, "state", "", "state `folder`; default: AGENTCTL_STATE, else agentctl in the user's state folder")
+	root.AddCommand(a.serveCmd(), a.tokenCmd(), a.versionCmd())
+	return root
+}
+
+// stateDir is the state folder, the same that agentctl means.
+func (a *app) stateDir() (string, error) { return runner.StateDir(a.state) }
+
+// usageError is a command line that cannot be understood: exit code 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// exactly wants n arguments, which what names.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < n:
+			return usagef("%s is missing", what)
+		case len(args) > n:
+			return usagef("unexpected argument %q", args[n])
+		}
+		return nil
+	}
+}
+
+// report shows an error and returns its exit code: 2 for a command line that
+// cannot be understood, 1 for any other.
+func (a *app) report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return reason.ExitOK
+	}
+	fmt.Fprintf(a.Err, "error: %v\n", err)
+	if e, ok := errors.AsType[*embedded.Error](err); ok && e.Hint != "" {
+		fmt.Fprintf(a.Err, "hint: %s\n", e.Hint)
+	}
+	if u, ok := errors.AsType[*runner.UsageError](err); ok {
+		if u.Hint != "" {
+			fmt.Fprintf(a.Err, "hint: %s\n", u.Hint)
+		}
+		return reason.ExitUsage
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(a.Err, "see: %s --help\n", cmd.CommandPath())
+		return reason.ExitUsage
+	}
+	return reason.ExitFailed
+}

@@ -1,0 +1,183 @@
+package embedded
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/util/openapi"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// apiPatience is how long the API may take to get ready.
+	apiPatience = 30 * time.Second
+	// drain is how long a stop waits for requests and watches to end.
+	drain = 2 * time.Second
+)
+
+// parts are what the API server is made of.
+type parts struct {
+	endpoint     string // of the database
+	port         string
+	certificates *certificates
+	tokens       *Tokens
+	audit        *auditLog
+	activity     *activity
+}
+
+// newAPI puts together the API server that a cluster runs for custom resources,
+// without the parts that need a core API server beside it.
+func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
+	o := options.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
+	r := o.RecommendedOptions
+	r.SecureServing, r.Authentication, r.Authorization, r.Admission, r.CoreAPI = nil, nil, nil, nil, nil
+	r.Features.EnablePriorityAndFairness = false // wants core informers
+	r.Features.EnableProfiling = false
+	r.Etcd.StorageConfig.Transport.ServerList = []string{p.endpoint}
+	// No garbage collector runs here, so a foreground delete would hang on a
+	// finalizer that nobody removes.
+	r.Etcd.EnableGarbageCollection = false
+	o.ServerRunOptions.ShutdownWatchTerminationGracePeriod = drain
+	if err := o.Complete(); err != nil {
+		return nil, fmt.Errorf("complete the options of the API server: %w", err)
+	}
+	c := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
+	c.SharedInformerFactory = informers.NewSharedInformerFactory(nil, 0) // empty, only there to be started
+	c.LoopbackClientConfig = loopback(p)
+	if err := errors.Join(o.ServerRunOptions.ApplyTo(&c.Config), r.ApplyTo(c),
+		o.APIEnablement.ApplyTo(&c.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme)); err != nil {
+		return nil, fmt.Errorf("apply the options of the API server: %w", err)
+	}
+	c.EffectiveVersion = stamped{c.EffectiveVersion}
+	if err := secure(c, p); err != nil {
+		return nil, err
+	}
+	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
+	// Both: what publishes the schemas of our kinds starts only if there is a v2 document.
+	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "agentd", "agentd"
+	complete := (&apiserver.Config{GenericConfig: c, ExtraConfig: apiserver.ExtraConfig{
+		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*r.Etcd, c.ResourceTransformers, c.StorageObjectCountTracker),
+		AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, c.LoopbackClientConfig, noop.NewTracerProvider()),
+	}}).Complete()
+	// On a cluster the aggregator in front of this server lists the groups; here
+	// nobody stands in front.
+	complete.GenericConfig.EnableDiscovery = true
+	server, err := complete.New(genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("build the API server: %w", err)
+	}
+	listGroups(server.GenericAPIServer)
+	return server.GenericAPIServer, nil
+}
+
+// secure says who gets in, what they may do, and what is written down.
+func secure(c *genericapiserver.RecommendedConfig, p parts) error {
+	// Both before Complete and neither nil: else everybody is administrator.
+	c.Authentication.Authenticator = bearertoken.New(p.tokens)
+	c.Authorization.Authorizer = newAuthorizer()
+	c.AuditBackend, c.AuditPolicyRuleEvaluator = p.audit, p.audit
+	c.EnableMetrics, c.EnableIndex = false, false
+	c.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return newGuard(genericapiserver.DefaultBuildHandlerChain(p.activity.watch(api), c), p.port)
+	}
+	cert, err := dynamiccertificates.NewStaticCertKeyContent("serving", p.certificates.serving.certPEM, p.certificates.serving.keyPEM)
+	if err != nil {
+		return fmt.Errorf("use the serving certificate: %w", err)
+	}
+	// The generic server insists on serving by itself, with time-outs of its own
+	// and complaints on standard error. It gets a listener to which nobody comes.
+	c.SecureServing = &genericapiserver.SecureServingInfo{Listener: newNowhere(), Cert: cert, MinTLSVersion: tls.VersionTLS13}
+	c.ExternalAddress = net.JoinHostPort("127.0.0.1", p.port)
+	return nil
+}
+
+// loopback is the configuration of clients in this process. Its token is made
+// anew by every start and leaves the process in no way.
+func loopback(p parts) *rest.Config {
+	return &rest.Config{
+		Host: serverURL(p.port), BearerToken: newToken(), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.certificates.ca.certPEM},
+	}
+}
+
+// waitReady asks until the API says that it is ready.
+func waitReady(ctx context.Context, loopback *rest.Config, failed <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, apiPatience)
+	defer cancel()
+	client, err := rest.HTTPClientFor(loopback)
+	if err != nil {
+		return fmt.Errorf("make a client for the API server: %w", err)
+	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if code, err := status(ctx, client, loopback.Host+"/readyz"); err == nil && code == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-failed:
+			return errors.New("the API server stopped while it was starting")
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the API server: %w", ctx.Err())
+		}
+	}
+}
+
+func status(ctx context.Context, client *http.Client, url string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is used again
+	return resp.StatusCode, err
+}
+
+// nowhere is a listener to which nobody comes.
+type nowhere struct {
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newNowhere() *nowhere { return &nowhere{closed: make(chan struct{})} }
+
+// Accept waits until the listener is closed.
+func (n *nowhere) Accept() (net.Conn, error) {
+	<-n.closed
+	return nil, net.ErrClosed
+}
+
+// Close ends Accept.
+func (n *nowhere) Close() error {
+	n.once.Do(func() { close(n.closed) })
+	return nil
+}
+
+// Addr is an address at which nobody listens.
+func (*nowhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }

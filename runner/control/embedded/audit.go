@@ -1,0 +1,184 @@
+package embedded
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+const (
+	// auditSize is how large the audit log gets before it is put aside, and
+	// auditKept how many that were put aside are kept.
+	auditSize = 16 << 20
+	auditKept = 3
+	// maxAgent bounds what a client says about itself.
+	maxAgent = 256
+)
+
+// AuditRecord is one line of the audit log: a write, as it was answered.
+type AuditRecord struct {
+	Time time.Time `json:"time"`
+	// User is the name of the identity.
+	User string `json:"user"`
+	Verb string `json:"verb"`
+	// Group, Resource, Subresource, Namespace and Name are the object's. Name is
+	// empty where the server chooses it, and for a whole collection.
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	// Path is that of a request for no object.
+	Path string `json:"path,omitempty"`
+	// Code is the HTTP status of the answer.
+	Code int32 `json:"code"`
+	// Reason is why the roles let it through or not.
+	Reason string `json:"reason,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+}
+
+// auditLog is the audit log: who wrote what, and what came of it. Reads are not
+// in it, and neither are requests without a valid token: whoever can connect
+// could use them to push everything else out of a file of bounded size.
+type auditLog struct {
+	path string
+	size int64 // before a file is put aside
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	file    *os.File
+	written int64
+}
+
+func openAudit(path string, log *slog.Logger) (*auditLog, error) {
+	a := &auditLog{path: path, size: auditSize, log: log}
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *auditLog) open() error {
+	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().Perm() != 0o600 {
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		_ = f.Close()
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	a.file, a.written = f, info.Size()
+	return nil
+}
+
+// EvaluatePolicyRule picks the requests that become events.
+func (*auditLog) EvaluatePolicyRule(at authorizer.Attributes) audit.RequestAuditConfig {
+	none := audit.RequestAuditConfig{Level: auditinternal.LevelNone}
+	if at.IsReadOnly() || slices.Contains(readVerbs, at.GetVerb()) || at.GetUser() == nil {
+		return none
+	}
+	if at.GetUser().GetName() == user.APIServerUser && at.GetSubresource() == "status" && at.GetAPIGroup() == crdGroup {
+		return none // the server tells itself which kinds it serves
+	}
+	return audit.RequestAuditConfig{
+		Level:      auditinternal.LevelMetadata,
+		OmitStages: []auditinternal.Stage{auditinternal.StageRequestReceived, auditinternal.StageResponseStarted},
+	}
+}
+
+// ProcessEvents writes the events. A log that cannot be written is reported and
+// does not stop the server: refusing writes because a disk is full would also
+// refuse those that make room.
+func (a *auditLog) ProcessEvents(events ...*auditinternal.Event) bool {
+	ok := true
+	for _, e := range events {
+		if err := a.write(newAuditRecord(e)); err != nil {
+			a.log.Error("write the audit log", "error", err)
+			ok = false
+		}
+	}
+	return ok
+}
+
+func newAuditRecord(e *auditinternal.Event) AuditRecord {
+	r := AuditRecord{Time: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb, Agent: e.UserAgent, Reason: e.Annotations["authorization.k8s.io/reason"]}
+	if len(r.Agent) > maxAgent {
+		r.Agent = r.Agent[:maxAgent]
+	}
+	if o := e.ObjectRef; o != nil {
+		r.Group, r.Resource, r.Subresource, r.Namespace, r.Name = o.APIGroup, o.Resource, o.Subresource, o.Namespace, o.Name
+	} else {
+		r.Path = e.RequestURI
+	}
+	if e.ResponseStatus != nil {
+		r.Code = e.ResponseStatus.Code
+	}
+	return r
+}
+
+func (a *auditLog) write(r AuditRecord) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file == nil {
+		return fs.ErrClosed
+	}
+	if a.written > 0 && a.written+int64(len(line)) >= a.size {
+		if err := a.rotate(); err != nil {
+			return err
+		}
+	}
+	n, err := a.file.Write(append(line, '\n'))
+	a.written += int64(n)
+	return err
+}
+
+// rotate puts the file aside: audit.jsonl.1 is the newest of those.
+func (a *auditLog) rotate() error {
+	err := a.file.Close()
+	a.file = nil
+	for i := auditKept; i > 0; i-- {
+		from := a.path
+		if i > 1 {
+			from = fmt.Sprintf("%s.%d", a.path, i-1)
+		}
+		if e := os.Rename(from, fmt.Sprintf("%s.%d", a.path, i)); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, a.open())
+}
+
+// Run is there for audit.Backend; there is nothing to start.
+func (*auditLog) Run(<-chan struct{}) error { return nil }
+
+// Shutdown closes the file.
+func (a *auditLog) Shutdown() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file != nil {
+		_ = a.file.Close() // every line has been written by itself
+		a.file = nil
+	}
+}
+
+// String is the name of the backend.
+func (*auditLog) String() string { return "audit" }

@@ -1,0 +1,186 @@
+package embedded
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	caName      = "ca"
+	servingName = "serving"
+	// caLife and servingLife are how long a certificate is good; one with less
+	// than renewBefore left is made anew when the server starts.
+	caLife      = 10 * 365 * 24 * time.Hour
+	servingLife = 365 * 24 * time.Hour
+	renewBefore = 30 * 24 * time.Hour
+	// skew forgives a client whose clock is behind.
+	skew = 5 * time.Minute
+)
+
+// pair is a certificate with its key.
+type pair struct {
+	cert            *x509.Certificate
+	key             crypto.Signer
+	certPEM, keyPEM []byte
+}
+
+// certificates are the authority of this control plane and what it serves with.
+// The authority speaks for this machine only.
+type certificates struct{ ca, serving pair }
+
+// openCertificates reads the certificates of a folder; what is missing, damaged
+// or about to expire is made anew.
+func openCertificates(dir string, now time.Time) (*certificates, error) {
+	var c certificates
+	ca, err := readPair(dir, caName)
+	if err != nil || !lasting(ca.cert, now) || !ca.cert.IsCA {
+		if ca, err = newPair(caTemplate(now), nil); err != nil {
+			return nil, err
+		}
+		if err = ca.write(dir, caName); err != nil {
+			return nil, err
+		}
+	}
+	c.ca = ca
+	serving, err := readPair(dir, servingName)
+	if err != nil || !lasting(serving.cert, now) || serving.cert.CheckSignatureFrom(ca.cert) != nil {
+		if serving, err = newPair(servingTemplate(now), &ca); err != nil {
+			return nil, err
+		}
+		if err = serving.write(dir, servingName); err != nil {
+			return nil, err
+		}
+	}
+	c.serving = serving
+	return &c, nil
+}
+
+func lasting(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && now.Add(renewBefore).Before(c.NotAfter)
+}
+
+func loopbacks() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1).To4(), net.IPv6loopback} }
+
+func caTemplate(now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "agentd " + now.UTC().Format(time.DateOnly)},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(caLife),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		// A stolen key of this authority is of no use against anybody else.
+		PermittedDNSDomainsCritical: true,
+		PermittedDNSDomains:         []string{"localhost"},
+		PermittedIPRanges: []*net.IPNet{
+			{IP: net.IPv4(127, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)},
+			{IP: net.IPv6loopback, Mask: net.CIDRMask(128, 128)},
+		},
+	}
+}
+
+func servingTemplate(now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "agentd"},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(servingLife),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:              []string{"localhost"},
+		IPAddresses:           loopbacks(),
+	}
+}
+
+// newPair makes a key and its certificate, signed by parent or by itself.
+func newPair(template *x509.Certificate, parent *pair) (pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair{}, fmt.Errorf("make a key: %w", err)
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return pair{}, fmt.Errorf("make a serial number: %w", err)
+	}
+	signer, issuer := crypto.Signer(key), template
+	if parent != nil {
+		signer, issuer = parent.key, parent.cert
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer, key.Public(), signer)
+	if err != nil {
+		return pair{}, fmt.Errorf("make a certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return pair{}, fmt.Errorf("encode a key: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return pair{}, fmt.Errorf("read the certificate just made: %w", err)
+	}
+	return pair{
+		cert: cert, key: key,
+		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+var errNotPrivate = errors.New("others may read the key")
+
+// readPair reads name.crt and name.key. A key that others could have read is as
+// good as none.
+func readPair(dir, name string) (pair, error) {
+	certPath, keyPath := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	info, err := os.Lstat(keyPath)
+	if err != nil {
+		return pair{}, err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+		return pair{}, errNotPrivate
+	}
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return pair{}, err
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return pair{}, err
+	}
+	both, err := tls.X509KeyPair(certPEM, keyPEM) // checks that they belong together
+	if err != nil {
+		return pair{}, err
+	}
+	key, ok := both.PrivateKey.(crypto.Signer)
+	if !ok {
+		return pair{}, fs.ErrInvalid
+	}
+	return pair{cert: both.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
+}
+
+// write keeps a pair; the key first, because a certificate without its key is
+// made anew by the next start, as it should be.
+func (p pair) write(dir, name string) error {
+	if err := writePrivate(filepath.Join(dir, name+".key"), p.keyPEM); err != nil {
+		return err
+	}
+	return writePrivate(filepath.Join(dir, name+".crt"), p.certPEM)
+}
+
+// tls is what the server presents: TLS 1.3, HTTP/2 if the client can.
+func (c *certificates) tls() (*tls.Config, error) {
+	cert, err := tls.X509KeyPair(c.serving.certPEM, c.serving.keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("use the serving certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}}, nil
+}

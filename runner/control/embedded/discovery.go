@@ -1,0 +1,57 @@
+package embedded
+
+import (
+	"encoding/json"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/component-base/compatibility"
+
+	"agentctl.dev/agentctl/api/crds"
+)
+
+// listGroups tells old clients what newer ones read from the aggregated
+// discovery, and all of them that there are no core kinds.
+func listGroups(s *genericapiserver.GenericAPIServer) {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: crds.GroupVersion, Version: strings.TrimPrefix(crds.GroupVersion, group+"/")}
+	s.DiscoveryGroupManager.AddGroup(metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+	s.Handler.NonGoRestfulMux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(metav1.APIVersions{ // the client may be gone
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{},
+		})
+	})
+}
+
+// stamped says of which Kubernetes release the server is. Clients judge by it
+// what they may use; a program that links the server's packages has only their
+// module version.
+type stamped struct{ compatibility.EffectiveVersion }
+
+// Info returns the version that /version shows.
+func (s stamped) Info() *apimachineryversion.Info {
+	info := *s.EffectiveVersion.Info()
+	info.GitVersion, info.GitCommit = "v"+s.BinaryVersion().String()+".0", ""
+	if release := kubernetesRelease(); release != "" {
+		info.GitVersion = release
+	}
+	return &info
+}
+
+// kubernetesRelease is v1.36.3 when this program links k8s.io/apiserver v0.36.3.
+func kubernetesRelease() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, dep := range info.Deps {
+		if release, ok := strings.CutPrefix(dep.Version, "v0."); ok && dep.Path == "k8s.io/apiserver" {
+			return "v1." + release
+		}
+	}
+	return ""
+}

@@ -1,0 +1,334 @@
+// Package embedded runs a Kubernetes API server for our kinds inside this process, on an etcd that nobody else can reach.
+//
+// It is the code that a cluster runs for custom resources, so kubectl works on
+// it and the controllers need not know the difference. What is not there:
+// namespace objects, garbage collection of owner references, core events,
+// secrets, leases and admission plugins.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"agentctl.dev/agentctl/api/crds"
+)
+
+// Options say what to serve.
+type Options struct {
+	// State is the state folder; the control plane keeps to control below it.
+	// Required.
+	State string
+	// Log is where everything is logged to, including what the libraries say.
+	// Required. The libraries have one logger per process: the latest wins.
+	Log *slog.Logger
+	// IdleAfter is how long nobody has to use the server until Idle says so. 0:
+	// never.
+	IdleAfter time.Duration
+	// Busy tells of work that goes on without requests: the server is not idle
+	// then. Optional.
+	Busy func() bool
+	// Definitions are CustomResourceDefinitions to serve beside those of our
+	// kinds. Optional.
+	Definitions [][]byte
+	// Now stands for the clock. Default: time.Now.
+	Now func() time.Time
+
+	headerTimeout time.Duration // a test has no time
+}
+
+const (
+	// headerTimeout is how long a client may take to say what it wants,
+	// including the TLS handshake.
+	headerTimeout = 10 * time.Second
+	// idleTimeout is how long an unused connection stays open.
+	idleTimeout = 90 * time.Second
+	// maxHeader bounds the head of a request.
+	maxHeader = 128 << 10
+	// maxStreams bounds the requests at a time on one connection: each watch is
+	// one.
+	maxStreams = 1000
+	// flush is how long the last answers may take to leave.
+	flush = 100 * time.Millisecond
+	// stopPatience bounds a stop.
+	stopPatience = 15 * time.Second
+)
+
+// Server is a control plane's API, from Start to Stop. There can be one in a
+// process: its libraries have feature gates and metrics for the whole of it.
+type Server struct {
+	folder   *folder
+	database *database
+	tokens   *Tokens
+	audit    *auditLog
+	activity *activity
+	loopback *rest.Config
+	http     *http.Server
+	listener net.Listener
+
+	cancel context.CancelFunc // ends the API server
+	api    chan struct{}      // closed when the API server has ended
+	wg     sync.WaitGroup
+	done   chan struct{}
+	fail   sync.Once
+	err    error
+	stop   sync.Once
+}
+
+// Start starts the server and returns when it is ready: our kinds are served,
+// and the kubeconfig is written. The context bounds the start only.
+//
+//	error               the folder
+//	nil                 is held until Stop
+//	*HeldError          belongs to another process, nothing was touched
+//	*Error, any other   is released, nothing runs any more
+func Start(ctx context.Context, o Options) (_ *Server, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.headerTimeout == 0 {
+		o.headerTimeout = headerTimeout
+	}
+	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy)}
+	if s.folder, err = openFolder(ctx, o.State); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Stop())
+		}
+	}()
+	klog.SetSlogLogger(library(o.Log, "apiserver"))
+	if _, err := os.Stat(s.folder.path(etcdDir)); errors.Is(err, os.ErrNotExist) {
+		o.Log.Info("preparing the control plane (first start)")
+	}
+	if s.tokens, err = OpenTokens(o.State, o.Now); err != nil {
+		return nil, err
+	}
+	if _, err = s.tokens.List(); err != nil {
+		return nil, err // found by every request otherwise
+	}
+	certs, err := openCertificates(s.folder.dir, o.Now())
+	if err != nil {
+		return nil, fmt.Errorf("open the certificates in %s: %w", s.folder.dir, err)
+	}
+	if s.audit, err = openAudit(s.folder.path(auditFile), o.Log); err != nil {
+		return nil, err
+	}
+	if s.database, err = startDatabase(ctx, s.folder, o.Log); err != nil {
+		return nil, err
+	}
+	if err = s.listen(ctx); err != nil {
+		return nil, err
+	}
+	if err = s.serve(ctx, certs, o); err != nil {
+		return nil, err
+	}
+	if err = applyDefinitions(ctx, s.loopback, append(crds.Definitions(), o.Definitions...)); err != nil {
+		return nil, err
+	}
+	if err = s.publish(ctx, certs); err != nil {
+		return nil, err
+	}
+	s.activity.start()
+	return s, nil
+}
+
+// listen takes the port of the last time if it is free, so that a client that
+// was started before goes on; else any. A stranger on the old port learns
+// nothing: it has no certificate, and clients say nothing before they saw one.
+func (s *Server) listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	path := s.folder.path(portFile)
+	if port := lastPort(path); port != "" {
+		s.listener, _ = lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	}
+	if s.listener == nil {
+		l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		s.listener = l
+	}
+	return writePrivate(path, []byte(s.port()+"\n"))
+}
+
+func lastPort(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) > 6 {
+		return ""
+	}
+	port := strings.TrimSpace(string(b))
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n < 1024 {
+		return ""
+	}
+	return port
+}
+
+func (s *Server) port() string {
+	_, port, _ := net.SplitHostPort(s.listener.Addr().String()) // made by a listener
+	return port
+}
+
+// serve starts the API server and waits until it is ready.
+func (s *Server) serve(ctx context.Context, certs *certificates, o Options) error {
+	server, err := newAPI(parts{
+		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
+		tokens: s.tokens, audit: s.audit, activity: s.activity,
+	})
+	if err != nil {
+		return err
+	}
+	s.loopback = server.LoopbackClientConfig
+	tlsConfig, err := certs.tls()
+	if err != nil {
+		return err
+	}
+	prepared := server.PrepareRun()
+	s.http = &http.Server{
+		Handler: prepared.Handler, TLSConfig: tlsConfig, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: o.headerTimeout, IdleTimeout: idleTimeout,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: slog.NewLogLogger(library(o.Log, "http").Handler(), slog.LevelInfo),
+	}
+	s.run(prepared.RunWithContext)
+	if err := waitReady(ctx, s.loopback, s.done); err != nil {
+		return errors.Join(s.Err(), err)
+	}
+	return nil
+}
+
+// run starts what runs until Stop.
+func (s *Server) run(api func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel, s.api = cancel, make(chan struct{})
+	s.wg.Go(func() {
+		defer close(s.api)
+		err := api(ctx)
+		if ctx.Err() == nil {
+			s.failed(fmt.Errorf("the API server stopped: %w", orUnknown(err)))
+		}
+	})
+	s.wg.Go(func() {
+		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.failed(fmt.Errorf("the API server stopped listening: %w", err))
+		}
+	})
+	s.wg.Go(func() {
+		select {
+		case err := <-s.database.failed():
+			if ctx.Err() == nil {
+				s.failed(fmt.Errorf("the database stopped: %w", orUnknown(err)))
+			}
+		case <-ctx.Done():
+		}
+	})
+}
+
+var errUnknown = errors.New("it did not say why")
+
+func orUnknown(err error) error {
+	if err == nil {
+		return errUnknown
+	}
+	return err
+}
+
+func (s *Server) failed(err error) {
+	s.fail.Do(func() {
+		s.err = err
+		close(s.done)
+	})
+}
+
+// publish writes the kubeconfig.
+func (s *Server) publish(ctx context.Context, certs *certificates) error {
+	path := s.folder.path(kubeconfigFile)
+	token, err := s.tokens.ensure(ctx, Identity{Name: localIdentity, Role: RoleAdmin}, readToken(path))
+	if err != nil {
+		return fmt.Errorf("make the token of the kubeconfig: %w", err)
+	}
+	return writeKubeconfig(path, s.URL(), token, certs.ca.certPEM)
+}
+
+// URL is where the API is served.
+func (s *Server) URL() string { return serverURL(s.port()) }
+
+// Kubeconfig is the path of a file that makes its reader an admin.
+func (s *Server) Kubeconfig() string { return s.folder.path(kubeconfigFile) }
+
+// Loopback returns the configuration of clients in this process, who may do
+// everything.
+func (s *Server) Loopback() *rest.Config { return rest.CopyConfig(s.loopback) }
+
+// Tokens are the identities of this server.
+func (s *Server) Tokens() *Tokens { return s.tokens }
+
+// Idle is closed when nobody has used the server for the time of Options.
+func (s *Server) Idle() <-chan struct{} { return s.activity.idle }
+
+// Done is closed when the server has failed; Err says why. Stop is still to be
+// called.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err is why the server failed; nil while it has not.
+func (s *Server) Err() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// Stop ends the server: requests in progress are answered, watches are closed,
+// the database is closed, the folder is released. Safe to call more than once.
+func (s *Server) Stop() error {
+	var err error
+	s.stop.Do(func() { err = s.shutdown() })
+	return err
+}
+
+func (s *Server) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	s.activity.stop()
+	var errs []error
+	if s.cancel != nil {
+		s.cancel()
+		select {
+		case <-s.api: // requests and watches have ended
+		case <-ctx.Done():
+			errs = append(errs, errors.New("stop the API server: its requests do not end"))
+		}
+		short, cancel := context.WithTimeout(ctx, flush)
+		if s.http.Shutdown(short) != nil {
+			_ = s.http.Close() // connections without a request are no loss
+		}
+		cancel()
+	} else if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+	}
+	if s.database != nil {
+		s.database.close()
+	}
+	if len(errs) == 0 && s.cancel != nil {
+		s.wg.Wait()
+	}
+	if s.audit != nil {
+		s.audit.Shutdown()
+	}
+	errs = append(errs, s.folder.release())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,150 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+const (
+	// memberName is what the one member is called.
+	memberName = "agentd"
+	// advertised stands where etcd wants a host and a port. Nothing listens there
+	// and nobody asks: there is one member.
+	advertised = "http://127.0.0.1:1"
+	// etcdPatience is how long the database may take to get ready.
+	etcdPatience = 30 * time.Second
+	// defragmentFrom is how many megabytes a start has to gain by packing the file.
+	defragmentFrom = 64
+	// databaseQuota is the size from which on the database takes no more writes.
+	databaseQuota = 2 << 30
+)
+
+// database is etcd in this process. It knows no users: who reaches its socket is
+// past all authorisation, so the socket is in a folder that only we may enter,
+// and there is no port.
+type database struct {
+	etcd   *embed.Etcd
+	socket string
+}
+
+// startDatabase opens the database of the folder, or makes it.
+func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database, error) {
+	dir := f.path(etcdDir)
+	if err := sound(dir); err != nil {
+		return nil, damaged(dir, err)
+	}
+	c := embed.NewConfig()
+	c.Name, c.Dir = memberName, dir
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: f.path(clientSocket)}}
+	// No peers, no listener for them. One for unix:///path would be worse than a
+	// port: etcd drops the path and listens on an abstract socket, which belongs
+	// to no folder, so every user of the machine may connect.
+	c.ListenPeerUrls = nil
+	placeholder, err := url.Parse(advertised)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+	c.AdvertiseClientUrls, c.AdvertisePeerUrls = []url.URL{*placeholder}, []url.URL{*placeholder}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	// One member elects itself; the defaults would make it wait a second for others.
+	c.TickMs, c.ElectionMs = 10, 50
+	c.UnsafeNoFsync = false // what is acknowledged is kept
+	c.QuotaBackendBytes = databaseQuota
+	c.BootstrapDefragThresholdMegabytes = defragmentFrom
+	// The defaults keep the last 10,000 writes in memory for members that lag.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 100
+	c.EnableGRPCGateway = false
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(library(log, "etcd")))
+	e, err := startEtcd(c)
+	if err != nil {
+		return nil, damaged(dir, err)
+	}
+	d := &database{etcd: e, socket: f.path(clientSocket)}
+	if err := d.ready(ctx); err != nil {
+		d.close()
+		return nil, fmt.Errorf("start the database in %s: %w", dir, err)
+	}
+	return d, nil
+}
+
+// startEtcd turns the panics by which etcd reports a damaged file into errors.
+func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // the file is mapped: beyond its end is a fault
+	defer func() {
+		if p := recover(); p != nil {
+			e, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	return embed.StartEtcd(c)
+}
+
+func (d *database) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
+	defer cancel()
+	select {
+	case <-d.etcd.Server.ReadyNotify():
+	case err := <-d.etcd.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// The folder keeps everybody out; the mode says the same to who looks.
+	return os.Chmod(d.socket, 0o600)
+}
+
+// endpoint is the address for clients in this process.
+func (d *database) endpoint() string { return "unix://" + d.socket }
+
+// failed yields the error that ended the database without being asked.
+func (d *database) failed() <-chan error { return d.etcd.Err() }
+
+func (d *database) close() { d.etcd.Close() }
+
+var errLogMissing = errors.New("the write-ahead log is missing")
+
+// sound finds what etcd would not report but crash on, or take for a new start.
+func sound(dir string) (err error) {
+	path := filepath.Join(dir, "member", "snap", "db")
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal")); err != nil || len(logs) == 0 {
+		return errors.Join(errLogMissing, err)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("%s has %d bytes of %d", path, info.Size(), tx.Size())
+		}
+		return nil
+	})
+}
+
+func damaged(dir string, err error) error {
+	return hinted(fmt.Errorf("open the database in %s: %w", dir, err),
+		"put a copy of the folder back, or move it away to begin with an empty control plane: apply the manifests again; the journals of runs are elsewhere")
+}

@@ -1,0 +1,48 @@
+package embedded
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// localIdentity is who the kubeconfig in the state folder speaks for: the owner
+// of the folder.
+const localIdentity = "local"
+
+// contextName is what the cluster, user and context of a kubeconfig are called.
+const contextName = "agentctl"
+
+// writeKubeconfig replaces the kubeconfig of the folder.
+func writeKubeconfig(path, server, token string, ca []byte) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters[contextName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	c.AuthInfos[contextName] = &clientcmdapi.AuthInfo{Token: token}
+	c.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName, Namespace: "default"}
+	c.CurrentContext = contextName
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		return fmt.Errorf("encode the kubeconfig: %w", err)
+	}
+	return writePrivate(path, text)
+}
+
+// readToken returns the token of a kubeconfig that only its owner may read; ""
+// when there is none.
+func readToken(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+		return ""
+	}
+	c, err := clientcmd.LoadFromFile(path)
+	if err != nil || c.AuthInfos[contextName] == nil {
+		return ""
+	}
+	return c.AuthInfos[contextName].Token
+}
+
+// serverURL is the address that clients use.
+func serverURL(port string) string { return "https://" + net.JoinHostPort("127.0.0.1", port) }

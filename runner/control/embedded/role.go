@@ -1,0 +1,165 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/union"
+)
+
+// Role is what an identity may do. A tool, an agent and a run's sandbox have
+// none: they never get a token.
+type Role string
+
+// The roles.
+const (
+	// RoleViewer reads the objects.
+	RoleViewer Role = "viewer"
+	// RoleUser also writes them, but neither approvals nor any status.
+	RoleUser Role = "user"
+	// RoleApprover is a user who also decides on approvals.
+	RoleApprover Role = "approver"
+	// RoleAdmin may do everything that is served.
+	RoleAdmin Role = "admin"
+	// RoleController reads and writes the objects and their status.
+	RoleController Role = "controller"
+	// RoleWorker reads the runs that its token names and writes their status.
+	RoleWorker Role = "worker"
+)
+
+// Roles lists the roles, as help texts do.
+func Roles() []Role {
+	return []Role{RoleViewer, RoleUser, RoleApprover, RoleAdmin, RoleController, RoleWorker}
+}
+
+const (
+	group     = "agentctl.dev"
+	crdGroup  = "apiextensions.k8s.io"
+	approvals = "approvals"
+	// rolePrefix begins the group of a user that stands for a role.
+	rolePrefix = "agentctl.dev:role:"
+	// runsExtra is where a worker's user has the names of its runs.
+	runsExtra = "agentctl.dev/runs"
+)
+
+var (
+	readVerbs  = []string{"get", "list", "watch"}
+	writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+	// statusVerbs are those that a subresource takes; create is a POST to it.
+	statusVerbs = []string{"get", "create", "update", "patch"}
+	allVerbs    = slices.Concat(readVerbs, writeVerbs)
+)
+
+// grant allows verbs on resources of a group. A resource is "runs",
+// "runs/status", "*" for every resource without its subresources, or "*/*" for
+// every subresource.
+type grant struct {
+	group     string
+	resources []string
+	except    []string
+	verbs     []string
+	// own limits the grant to the runs that the identity names.
+	own bool
+}
+
+var everything = []string{"*", "*/*"}
+
+// grants is the whole of what roles may do with objects. What stands nowhere is
+// refused; that includes verbs such as impersonate, bind and escalate, which no
+// grant spells.
+var grants = map[Role][]grant{
+	RoleViewer: {
+		{group: group, resources: everything, verbs: readVerbs},
+	},
+	RoleUser: {
+		{group: group, resources: everything, verbs: readVerbs},
+		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
+	},
+	RoleApprover: {
+		{group: group, resources: everything, verbs: readVerbs},
+		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
+		{group: group, resources: []string{approvals + "/status", approvals + "/decision"}, verbs: statusVerbs},
+	},
+	RoleController: {
+		{group: group, resources: everything, verbs: allVerbs},
+		{group: crdGroup, resources: []string{"customresourcedefinitions"}, verbs: readVerbs},
+	},
+	RoleAdmin: {
+		{group: group, resources: everything, verbs: allVerbs},
+		{group: crdGroup, resources: everything, verbs: allVerbs},
+	},
+	RoleWorker: {
+		{group: group, resources: []string{"runs"}, verbs: []string{"get"}, own: true},
+		{group: group, resources: []string{"runs/status"}, verbs: []string{"get", "update", "patch"}, own: true},
+	},
+}
+
+// openPaths are what an identity of any role may get beside objects.
+var openPaths = []string{"/livez", "/readyz", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+
+// newAuthorizer judges by the grants. The server's own in-process client is in
+// the privileged group, for which nobody else can have a token.
+func newAuthorizer() authorizer.Authorizer {
+	return union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), authorizer.AuthorizerFunc(authorize))
+}
+
+func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	role, ok := roleOf(a.GetUser())
+	if !ok {
+		return authorizer.DecisionDeny, "the identity has no role", nil
+	}
+	if !a.IsResourceRequest() {
+		if a.GetVerb() == "get" && openPath(a.GetPath()) {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionDeny, fmt.Sprintf("role %s may not do this", role), nil
+	}
+	for i := range grants[role] {
+		if grants[role][i].covers(a) {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionDeny, fmt.Sprintf("role %s may not do this", role), nil
+}
+
+func (g *grant) covers(a authorizer.Attributes) bool {
+	return a.GetAPIGroup() == g.group && slices.Contains(g.verbs, a.GetVerb()) && g.names(a.GetResource(), a.GetSubresource()) &&
+		(!g.own || owns(a.GetUser(), a.GetNamespace(), a.GetName()))
+}
+
+func (g *grant) names(resource, sub string) bool {
+	if slices.Contains(g.except, resource) {
+		return false
+	}
+	if sub == "" {
+		return slices.Contains(g.resources, "*") || slices.Contains(g.resources, resource)
+	}
+	return slices.Contains(g.resources, "*/*") || slices.Contains(g.resources, resource+"/"+sub)
+}
+
+func owns(u user.Info, namespace, name string) bool {
+	return name != "" && slices.Contains(u.GetExtra()[runsExtra], namespace+"/"+name)
+}
+
+func openPath(path string) bool {
+	return slices.ContainsFunc(openPaths, func(p string) bool {
+		return path == p || strings.HasPrefix(path, p+"/")
+	})
+}
+
+func roleOf(u user.Info) (Role, bool) {
+	if u == nil {
+		return "", false
+	}
+	for _, g := range u.GetGroups() {
+		if r, ok := strings.CutPrefix(g, rolePrefix); ok && slices.Contains(Roles(), Role(r)) {
+			return Role(r), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,315 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+const (
+	// tokenBytes is how many random bytes a token has.
+	tokenBytes = 32
+	// tokenPrefix tells scanners for secrets what they have found.
+	tokenPrefix = "agentd_"
+	// maxTokensFile bounds the file of the tokens.
+	maxTokensFile = 4 << 20
+)
+
+// Errors of Tokens, beside those of the file.
+var (
+	ErrTokenExists  = errors.New("there is a token of this name")
+	ErrTokenUnknown = errors.New("there is no token of this name")
+)
+
+// Identity is who a token speaks for.
+type Identity struct {
+	// Name is what the audit log calls the holder. Required, unique.
+	Name string `json:"name"`
+	// Role says what the holder may do. Required.
+	Role Role `json:"role"`
+	// Runs are those a worker works on, as NAMESPACE/NAME. Only for that role.
+	Runs []string `json:"runs,omitempty"`
+	// Created is when the token was made.
+	Created time.Time `json:"created"`
+}
+
+// record is an identity with what is kept of its token: a hash. A token has 256
+// random bits, so a plain hash is as good as a slow one.
+type record struct {
+	Identity
+	SHA256 string `json:"sha256"`
+}
+
+// Tokens is the file of the identities of a control plane. Programs may change
+// it while a server reads it: the server notices with the next request.
+type Tokens struct {
+	path string
+	now  func() time.Time
+
+	mu     sync.RWMutex
+	seen   os.FileInfo
+	byHash map[string]*user.DefaultInfo
+}
+
+// OpenTokens opens the identities of the control plane of a state folder, which
+// need not exist yet. now stands for the clock; nil is time.Now.
+func OpenTokens(state string, now func() time.Time) (*Tokens, error) {
+	dir, err := privateFolder(state)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Tokens{path: filepath.Join(dir, tokensFile), now: now}, nil
+}
+
+// List returns the identities in the order of their names.
+func (t *Tokens) List() ([]Identity, error) {
+	records, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]Identity, len(records))
+	for i, r := range records {
+		ids[i] = r.Identity
+	}
+	return ids, nil
+}
+
+// Create makes an identity and returns its token, which is kept nowhere.
+func (t *Tokens) Create(ctx context.Context, id Identity) (token string, err error) {
+	if err := id.check(); err != nil {
+		return "", err
+	}
+	err = t.change(ctx, func(records []record) ([]record, error) {
+		if slices.ContainsFunc(records, func(r record) bool { return r.Name == id.Name }) {
+			return nil, fmt.Errorf("token %q: %w", id.Name, ErrTokenExists)
+		}
+		token = newToken()
+		id.Created = t.now().UTC().Truncate(time.Second)
+		return append(records, record{id, hash(token)}), nil
+	})
+	return token, err
+}
+
+// Rotate makes a new token for an identity; the old one is void at once. An
+// empty role keeps the role.
+func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token string, err error) {
+	err = t.change(ctx, func(records []record) ([]record, error) {
+		i := slices.IndexFunc(records, func(r record) bool { return r.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("token %q: %w", name, ErrTokenUnknown)
+		}
+		id := records[i].Identity
+		if role != "" {
+			id.Role = role
+		}
+		if err := id.check(); err != nil {
+			return nil, err
+		}
+		token = newToken()
+		id.Created = t.now().UTC().Truncate(time.Second)
+		records[i] = record{id, hash(token)}
+		return records, nil
+	})
+	return token, err
+}
+
+// Revoke removes an identity; its token is void at once.
+func (t *Tokens) Revoke(ctx context.Context, name string) error {
+	return t.change(ctx, func(records []record) ([]record, error) {
+		kept := slices.DeleteFunc(records, func(r record) bool { return r.Name == name })
+		if len(kept) == len(records) {
+			return nil, fmt.Errorf("token %q: %w", name, ErrTokenUnknown)
+		}
+		return kept, nil
+	})
+}
+
+// ensure returns a token of an identity: the given one if it is that, else a new one.
+func (t *Tokens) ensure(ctx context.Context, id Identity, token string) (string, error) {
+	if u, err := t.user(token); err != nil {
+		return "", err
+	} else if u != nil && u.Name == id.Name && slices.Contains(u.Groups, rolePrefix+string(id.Role)) {
+		return token, nil
+	}
+	token, err := t.Rotate(ctx, id.Name, id.Role)
+	if errors.Is(err, ErrTokenUnknown) {
+		return t.Create(ctx, id)
+	}
+	return token, err
+}
+
+// AuthenticateToken tells whose token it is; it makes Tokens an authenticator.
+func (t *Tokens) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	u, err := t.user(token)
+	if err != nil || u == nil {
+		return nil, false, err
+	}
+	return &authenticator.Response{User: u}, true, nil
+}
+
+func (t *Tokens) user(token string) (*user.DefaultInfo, error) {
+	known, err := t.known()
+	if err != nil {
+		return nil, err
+	}
+	// The lookup is by hash, so its time says nothing about a token.
+	return known[hash(token)], nil
+}
+
+// known returns the users by the hash of their token, read anew when the file
+// is another one: it is only ever replaced as a whole.
+func (t *Tokens) known() (map[string]*user.DefaultInfo, error) {
+	info, err := os.Stat(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the tokens: %w", err)
+	}
+	t.mu.RLock()
+	byHash, fresh := t.byHash, t.seen != nil && same(t.seen, info)
+	t.mu.RUnlock()
+	if fresh {
+		return byHash, nil
+	}
+	records, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	byHash = make(map[string]*user.DefaultInfo, len(records))
+	for _, r := range records {
+		byHash[r.SHA256] = r.user()
+	}
+	t.mu.Lock()
+	t.byHash, t.seen = byHash, info
+	t.mu.Unlock()
+	return byHash, nil
+}
+
+func same(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+func (id Identity) user() *user.DefaultInfo {
+	u := &user.DefaultInfo{Name: id.Name, Groups: []string{rolePrefix + string(id.Role), user.AllAuthenticated}}
+	if len(id.Runs) > 0 {
+		u.Extra = map[string][]string{runsExtra: id.Runs}
+	}
+	return u
+}
+
+func (id Identity) check() error {
+	if problems := validation.IsDNS1123Subdomain(id.Name); len(problems) > 0 {
+		return fmt.Errorf("token %q: the name has to be lower case letters, digits, '-' and '.', and begin and end with a letter or digit", id.Name)
+	}
+	if !slices.Contains(Roles(), id.Role) {
+		return fmt.Errorf("token %q: there is no role %q", id.Name, id.Role)
+	}
+	if (id.Role == RoleWorker) != (len(id.Runs) > 0) {
+		return fmt.Errorf("token %q: a worker, and nobody else, names the runs it works on", id.Name)
+	}
+	for _, run := range id.Runs {
+		namespace, name, ok := strings.Cut(run, "/")
+		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("token %q: %q does not name a run, write NAMESPACE/NAME", id.Name, run)
+		}
+	}
+	return nil
+}
+
+func newToken() string {
+	b := make([]byte, tokenBytes)
+	_, _ = rand.Read(b) // never fails: without random numbers the program ends
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// tokenFile is the text of the file.
+type tokenFile struct {
+	Tokens []record `json:"tokens"`
+}
+
+func (t *Tokens) read() ([]record, error) {
+	f, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the tokens: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("look at the tokens: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, hinted(fmt.Errorf("%s has mode %#o: others may read or change it", t.path, info.Mode().Perm()), "chmod 600 "+t.path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the tokens: %w", err)
+	}
+	if len(text) > maxTokensFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", t.path, maxTokensFile)
+	}
+	var file tokenFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, hinted(fmt.Errorf("%s is damaged: %w", t.path, err), "remove it: all tokens are void then, and the kubeconfig gets a new one with the next start")
+	}
+	for _, r := range file.Tokens {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.path, err)
+		}
+	}
+	return file.Tokens, nil
+}
+
+// change reads the file, lets f change what it says, and replaces it; two
+// programs do so one after the other.
+func (t *Tokens) change(ctx context.Context, f func([]record) ([]record, error)) error {
+	l := flock.New(t.path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := l.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return fmt.Errorf("lock the tokens: %w", err)
+	}
+	defer l.Unlock() //nolint:errcheck // closing the file releases it in any case
+	records, err := t.read()
+	if err != nil {
+		return err
+	}
+	if records, err = f(records); err != nil {
+		return err
+	}
+	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.Name, b.Name) })
+	text, err := json.MarshalIndent(tokenFile{records}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the tokens: %w", err)
+	}
+	return writePrivate(t.path, append(text, '\n'))
+}
