@@ -2,16 +2,13 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
-	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
@@ -22,7 +19,7 @@ const (
 	// and nobody asks: there is one member.
 	advertised = "http://127.0.0.1:1"
 	// etcdPatience is how long the database may take to get ready.
-	etcdPatience = 30 * time.Second
+	etcdPatience = 20 * time.Second
 	// defragmentFrom is how many megabytes a start has to gain by packing the file.
 	defragmentFrom = 64
 	// databaseQuota is the size from which on the database takes no more writes.
@@ -40,7 +37,8 @@ type database struct {
 // startDatabase opens the database of the folder, or makes it.
 func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database, error) {
 	dir := f.path(etcdDir)
-	if err := sound(dir); err != nil {
+	zl := zapLogger(library(log, "etcd"))
+	if err := sound(zl, dir); err != nil {
 		return nil, damaged(dir, err)
 	}
 	c := embed.NewConfig()
@@ -64,13 +62,14 @@ func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database,
 	// The defaults keep the last 10,000 writes in memory for members that lag.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 100
 	c.EnableGRPCGateway = false
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapLogger(library(log, "etcd")))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zl)
 	e, err := startEtcd(c)
 	if err != nil {
 		return nil, damaged(dir, err)
 	}
 	d := &database{etcd: e, socket: f.path(clientSocket)}
 	if err := d.ready(ctx); err != nil {
+		e.Server.HardStop() // else Close waits for it to get ready
 		d.close()
 		return nil, fmt.Errorf("start the database in %s: %w", dir, err)
 	}
@@ -109,40 +108,6 @@ func (d *database) endpoint() string { return "unix://" + d.socket }
 func (d *database) failed() <-chan error { return d.etcd.Err() }
 
 func (d *database) close() { d.etcd.Close() }
-
-var errLogMissing = errors.New("the write-ahead log is missing")
-
-// sound finds what etcd would not report but crash on, or take for a new start.
-func sound(dir string) (err error) {
-	path := filepath.Join(dir, "member", "snap", "db")
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if logs, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal")); err != nil || len(logs) == 0 {
-		return errors.Join(errLogMissing, err)
-	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error {
-		if info.Size() < tx.Size() {
-			return fmt.Errorf("%s has %d bytes of %d", path, info.Size(), tx.Size())
-		}
-		return nil
-	})
-}
 
 func damaged(dir string, err error) error {
 	return hinted(fmt.Errorf("open the database in %s: %w", dir, err),

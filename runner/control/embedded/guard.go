@@ -28,6 +28,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, "this server answers to its own name only")
 	case !g.ownOrigin(r.Header):
 		refuse(w, "a page of another origin may not use this server")
+	case climbs(r.URL.Path):
+		refuse(w, "a path with dots leads nowhere")
 	case impersonates(r.Header):
 		// Ignored, "--as viewer" would run with the rights of an admin.
 		refuse(w, "impersonation is not served: use a token of that identity")
@@ -47,6 +49,16 @@ func (g *guard) ownOrigin(h http.Header) bool {
 		}
 	}
 	return true
+}
+
+// climbs finds what no client means: names are never dots.
+func climbs(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 func impersonates(h http.Header) bool {

@@ -1,0 +1,169 @@
+package apitest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func defaults(t *testing.T, k *client) {
+	o := k.create(t, `{kind: Agent, metadata: {name: a}, spec: {modelRef: {name: m}, limits: {maxSteps: 7}}}`)
+	for _, want := range []struct {
+		path  []string
+		value string
+	}{
+		{[]string{"spec", "limits", "maxSteps"}, "7"},
+		{[]string{"spec", "limits", "timeout"}, "15m"},
+		{[]string{"spec", "mode"}, "All"},
+		{[]string{"spec", "loopGuard", "identicalCalls"}, "3"},
+		{[]string{"spec", "limits", "maxTokens"}, ""},
+	} {
+		if got := field(t, o, want.path...); got != want.value {
+			t.Errorf("%s is %q, want %q", strings.Join(want.path, "."), got, want.value)
+		}
+	}
+}
+
+func prunes(t *testing.T, k *client) {
+	o := object(t, `{kind: Run, metadata: {name: r}, spec: {agentRef: {name: a, uid: x}, prompt: hi, promt: ho}}`)
+	got, err := k.on("runs").Create(k.ctx, o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec := field(t, got, "spec"); strings.Contains(spec, "promt") || strings.Contains(spec, "uid") || !strings.Contains(spec, "prompt: hi") {
+		t.Errorf("kept:\n%s", spec)
+	}
+}
+
+func strict(t *testing.T, k *client) {
+	o := object(t, `{kind: Run, metadata: {name: r}, spec: {agentRef: {name: a}, promt: ho}}`)
+	_, err := k.on("runs").Create(k.ctx, o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `unknown field "spec.promt"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func keeps(t *testing.T, k *client) {
+	o := k.create(t, `{kind: Model, metadata: {name: m}, spec: {provider: openai, model: x, parameters: {temperature: 0.5, deep: {er: [1, a]}}}}`)
+	if got, want := field(t, o, "spec", "parameters"), "deep:\n  er:\n  - 1\n  - a\ntemperature: 0.5"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// rules has every CEL rule of our definitions, and some of each other sort, with
+// what they accept and what they reject.
+func rules(t *testing.T, k *client) {
+	const fine = ""
+	for i, c := range []struct{ spec, want string }{
+		{`{kind: Model, spec: {provider: openai, model: gpt}}`, fine},
+		{`{kind: Model, spec: {provider: openai}}`, "model is required: it is never guessed"},
+		{`{kind: Model, spec: {provider: gemini, model: ""}}`, "model is required: it is never guessed"},
+		{`{kind: Model, spec: {provider: scripted, scripted: {steps: [{say: hi}]}}}`, fine},
+		{`{kind: Model, spec: {provider: scripted}}`, "provider scripted needs scripted.steps"},
+		{`{kind: Model, spec: {provider: cassette, cassette: {path: /x}}}`, fine},
+		{`{kind: Model, spec: {provider: cassette}}`, "provider cassette needs cassette.path"},
+		{`{kind: Run, spec: {agentRef: {name: a}, workspaceRef: {name: w}}}`, fine},
+		{`{kind: Run, spec: {agentRef: {name: a}, workspace: {source: {path: /x}}}}`, fine},
+		{`{kind: Run, spec: {agentRef: {name: a}, workspaceRef: {name: w}, workspace: {source: {path: /x}}}}`, "give workspaceRef or workspace, not both"},
+		{`{kind: Run, spec: {prompt: hi}}`, "spec.agentRef: Required value"},
+		{`{kind: Run, spec: {agentRef: {name: a}, limits: {maxSteps: 0}}}`, "greater than or equal to 1"},
+		{`{kind: Run, spec: {agentRef: {name: a}, limits: {maxCost: "1.2.3"}}}`, "should match"},
+		{`{kind: Run, spec: {agentRef: {name: a}, prompt: 7}}`, `must be of type string`},
+		{`{kind: Model, spec: {provider: OpenAI, model: x}}`, "Unsupported value"},
+		{`{kind: Sample, spec: {size: 3, limit: 3}}`, fine},
+		{`{kind: Sample, spec: {size: 4, limit: 3}}`, "size is over the limit"},
+		{`{kind: Sample, spec: {items: [{name: a}, {name: a}]}}`, "Duplicate value"},
+	} {
+		o := object(t, c.spec)
+		o.SetName("o" + string(rune('a'+i)))
+		_, err := k.on(plural(o)).Create(k.ctx, o, metav1.CreateOptions{})
+		switch {
+		case c.want == fine && err != nil:
+			t.Errorf("%s: %v", c.spec, err)
+		case c.want != fine && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: got %v, want %q", c.spec, err, c.want)
+		}
+	}
+}
+
+func immutable(t *testing.T, k *client) {
+	o := k.create(t, `{kind: Sample, metadata: {name: s}, spec: {owner: jane}}`)
+	if _, err := k.on("samples").Patch(k.ctx, o.GetName(), types.MergePatchType, []byte(`{"spec": {"owner": "joe"}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "owner cannot change") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := k.on("samples").Patch(k.ctx, o.GetName(), types.MergePatchType, []byte(`{"spec": {"owner": "jane", "size": 1}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("the same owner: %v", err)
+	}
+}
+
+func columns(t *testing.T, k *client) {
+	k.create(t, `{kind: Run, metadata: {name: r}, spec: {agentRef: {name: reviewer}}}`)
+	var table metav1.Table
+	if err := json.Unmarshal(k.raw(t, "/apis/agentctl.dev/v1alpha1/namespaces/"+k.namespace+"/runs", "application/json;as=Table;g=meta.k8s.io;v=v1"), &table); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, c := range table.ColumnDefinitions {
+		names = append(names, c.Name)
+	}
+	if got, want := strings.Join(names, " "), "Name Agent Status Steps Cost Age"; got != want {
+		t.Errorf("columns %s, want %s", got, want)
+	}
+	if len(table.Rows) != 1 || table.Rows[0].Cells[0] != "r" || table.Rows[0].Cells[1] != "reviewer" {
+		t.Errorf("rows %v", table.Rows)
+	}
+}
+
+func schemas(t *testing.T, k *client) {
+	d, err := discovery.NewDiscoveryClientForConfig(k.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "the kinds in the OpenAPI documents", func() bool {
+		doc, err := d.OpenAPISchema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(doc.String(), "dev.agentctl.v1alpha1.Agent") && strings.Contains(string(k.tryRaw("/openapi/v3/apis/agentctl.dev/v1alpha1")), "LoopGuard")
+	})
+	groups, err := d.ServerGroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, g := range groups.Groups {
+		found = found || g.Name == "agentctl.dev"
+	}
+	if !found {
+		t.Errorf("discovery does not list the group: %v", groups.Groups)
+	}
+}
+
+// raw gets a path.
+func (c *client) raw(t *testing.T, path, accept string) []byte {
+	t.Helper()
+	body, err := c.rest().Get().AbsPath(path).SetHeader("Accept", accept).DoRaw(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func (c *client) tryRaw(path string) []byte {
+	body, err := c.rest().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(c.ctx)
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+func (c *client) rest() rest.Interface {
+	return discovery.NewDiscoveryClientForConfigOrDie(c.config).RESTClient()
+}

@@ -1,0 +1,110 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// child serves a state folder until a signal; it says "ready" on standard output.
+func child(state string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s, err := Start(ctx, Options{State: state, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "refused:", err)
+		return 1
+	}
+	fmt.Println("ready")
+	<-ctx.Done()
+	if err := s.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop:", err)
+		return 1
+	}
+	return 0
+}
+
+// process is a server in a process of its own.
+type process struct {
+	cmd    *exec.Cmd
+	stderr *lockedBuffer
+	state  string
+	took   time.Duration
+}
+
+// start starts a server and waits until it is ready.
+func start(t testing.TB, state string) *process {
+	t.Helper()
+	p, ready := launch(t, state)
+	if !ready {
+		_ = p.cmd.Wait()
+		t.Fatalf("the server did not get ready:\n%s", p.stderr)
+	}
+	return p
+}
+
+func launch(t testing.TB, state string) (*process, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a child that hangs is killed
+	p := &process{cmd: exec.CommandContext(ctx, os.Args[0]), stderr: &lockedBuffer{}, state: state}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+state)
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		cancel()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	p.took = time.Since(begin)
+	return p, err == nil && strings.TrimSpace(line) == "ready"
+}
+
+// config is what the kubeconfig in the state folder says.
+func (p *process) config(t testing.TB) *rest.Config {
+	t.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", KubeconfigPath(p.state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.QPS = -1
+	return c
+}
+
+// kill ends the process as a crash does.
+func (p *process) kill(t testing.TB) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.cmd.Process.Wait()
+}
+
+// stop ends the process in order.
+func (p *process) stop(t testing.TB) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatalf("stop: %v\n%s", err, p.stderr)
+	}
+}

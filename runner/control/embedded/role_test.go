@@ -1,0 +1,297 @@
+package embedded
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// may is the whole table by hand: role, then resource, then the verbs that are
+// let through. It is not made from grants, which it holds to account.
+var may = map[Role]map[string]string{
+	RoleViewer: {
+		"agents": "r", "models": "r", "policies": "r", "runs": "r", "tools": "r", "approvals": "r",
+		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
+	},
+	RoleUser: {
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
+		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
+	},
+	RoleApprover: {
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
+		"runs/status": "r", "approvals/status": "r create update patch", "approvals/decision": "r create update patch",
+	},
+	RoleController: {
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "rw",
+		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "rw", "customresourcedefinitions": "r",
+	},
+	RoleAdmin: {
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "rw",
+		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "rw",
+		"customresourcedefinitions": "rw", "customresourcedefinitions/status": "rw",
+	},
+	RoleWorker: {},
+}
+
+// judged are the resources of the table, with their group.
+var judged = map[string]string{
+	"agents": group, "models": group, "policies": group, "runs": group, "tools": group, "approvals": group,
+	"runs/status": group, "approvals/status": group, "approvals/decision": group,
+	"customresourcedefinitions": crdGroup, "customresourcedefinitions/status": crdGroup,
+	"secrets": "", "agents@core": "", "deployments": "apps", "clusterroles": "rbac.authorization.k8s.io", "subjectaccessreviews": "authorization.k8s.io",
+}
+
+func allowed(role Role, resource, verb string) bool {
+	for word := range strings.FieldsSeq(may[role][resource]) {
+		switch word {
+		case "r":
+			word = "get list watch"
+		case "rw":
+			word = "get list watch create update patch delete deletecollection"
+		}
+		if slices.Contains(strings.Fields(word), verb) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRolesMayDoWhatTheTableSays asks the server itself, as each role, each verb
+// on each resource.
+func TestRolesMayDoWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	for _, role := range Roles() {
+		t.Run(string(role), func(t *testing.T) {
+			t.Parallel()
+			runs := []string(nil)
+			if role == RoleWorker {
+				runs = []string{"default/own"}
+			}
+			c, bearer := newCaller(t, s), token(t, s, "table-"+string(role), role, runs...)
+			for resource, g := range judged {
+				if strings.Contains(resource, "@") {
+					continue // no such path
+				}
+				for _, verb := range allVerbs {
+					method, path, body := requestFor(g, resource, verb)
+					if method == "" {
+						continue
+					}
+					code, text := c.do(method, path, bearer, body, nil)
+					if got, want := code != http.StatusForbidden, allowed(role, resource, verb); got != want || code == http.StatusUnauthorized {
+						t.Errorf("%s %s: let through %v, want %v (%d %.120s)", verb, resource, got, want, code, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// requestFor makes a request that changes nothing where it is let through.
+func requestFor(g, resource, verb string) (method, path string, body io.Reader) {
+	kind, sub, isSub := strings.Cut(resource, "/")
+	base := "/apis/" + g + "/v1"
+	switch g {
+	case "":
+		base = "/api/v1"
+	case group:
+		base += "alpha1"
+	}
+	if g != crdGroup {
+		base += "/namespaces/role-table"
+	}
+	base += "/" + kind
+	object := base + "/none." + group
+	if isSub {
+		object += "/" + sub
+		if verb == "list" || verb == "watch" || verb == "deletecollection" {
+			return "", "", nil // a subresource has no collection
+		}
+	}
+	empty := strings.NewReader("{}")
+	switch verb {
+	case "get":
+		return "GET", object, nil
+	case "list":
+		return "GET", base + "?limit=1", nil
+	case "watch":
+		return "GET", base + "?watch=1&resourceVersion=none", nil
+	case "create":
+		if isSub {
+			return "POST", object, empty
+		}
+		return "POST", base, empty
+	case "update":
+		return "PUT", object, empty
+	case "patch":
+		return "PATCH", object, empty
+	case "delete":
+		return "DELETE", object, nil
+	default:
+		return "DELETE", base + "?labelSelector=role-table%3Dnone", nil
+	}
+}
+
+// TestAuthorizerRefusesWhatNobodySpells goes on where HTTP cannot: verbs and
+// users that no request has.
+func TestAuthorizerRefusesWhatNobodySpells(t *testing.T) {
+	a := newAuthorizer()
+	for _, role := range Roles() {
+		u := Identity{Name: "x", Role: role}.user()
+		for resource, g := range judged {
+			kind, sub, _ := strings.Cut(strings.TrimSuffix(resource, "@core"), "/")
+			for _, verb := range append([]string{"impersonate", "bind", "escalate", "proxy", "use", "*", ""}, allVerbs...) {
+				got, _, err := a.Authorize(t.Context(), authorizer.AttributesRecord{User: u, Verb: verb, APIGroup: g, APIVersion: "v1", Resource: kind, Subresource: sub, Name: "x", Namespace: "default", ResourceRequest: true})
+				if want := allowed(role, resource, verb); err != nil || (got == authorizer.DecisionAllow) != want {
+					t.Errorf("%s: %s %s/%s: decision %v, want allowed %v", role, verb, g, resource, got, want)
+				}
+			}
+		}
+	}
+	for name, u := range map[string]user.Info{
+		"nobody":               nil,
+		"anonymous":            &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}},
+		"authenticated only":   &user.DefaultInfo{Name: "x", Groups: []string{user.AllAuthenticated}},
+		"a role nobody knows":  &user.DefaultInfo{Name: "x", Groups: []string{rolePrefix + "root"}},
+		"a name like a role":   &user.DefaultInfo{Name: rolePrefix + "admin"},
+		"a role with a suffix": &user.DefaultInfo{Name: "x", Groups: []string{rolePrefix + "admin "}},
+	} {
+		for _, r := range []authorizer.AttributesRecord{
+			{User: u, Verb: "r", APIGroup: group, Resource: "runs", Name: "x", ResourceRequest: true},
+			{User: u, Verb: "r", Path: "/readyz"},
+		} {
+			if u == nil {
+				r.User = nil
+			}
+			if got, _, _ := authorize(t.Context(), r); got != authorizer.DecisionDeny {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+	for path, want := range map[string]bool{
+		"/readyz": true, "/readyz/etcd": true, "/livez": true, "/api": true, "/apis": true, "/apis/agentctl.dev": true, "/version": true, "/openapi/v2": true, "/openapi/v3/apis": true,
+		"/": false, "/metrics": false, "/openapi": false, "/readyzx": false, "/debug/pprof/profile": false, "/logs": false, "/healthz": false, "/.well-known/openid-configuration": false,
+	} {
+		for _, role := range Roles() {
+			for _, verb := range []string{"get", "post", "put", "delete", "head", "options"} {
+				got, _, _ := a.Authorize(t.Context(), authorizer.AttributesRecord{User: Identity{Name: "x", Role: role}.user(), Verb: verb, Path: path})
+				if (got == authorizer.DecisionAllow) != (want && verb == "get") {
+					t.Errorf("%s: %s %s: %v", role, verb, path, got)
+				}
+			}
+		}
+	}
+}
+
+// TestWorkerHasItsOwnRunsOnly: a worker that is taken over harms its own runs.
+func TestWorkerHasItsOwnRunsOnly(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	admin, worker := token(t, s, "worker-admin", RoleAdmin), token(t, s, "worker-own", RoleWorker, "workers/own")
+	c := newCaller(t, s)
+	base := "/apis/agentctl.dev/v1alpha1/namespaces/%s/runs"
+	for _, at := range []struct{ namespace, name string }{{"workers", "own"}, {"workers", "foreign"}, {"default", "own"}} {
+		body := fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Run", "metadata": {"name": %q}, "spec": {"agentRef": {"name": "a"}}}`, at.name)
+		if code, text := c.do("POST", fmt.Sprintf(base, at.namespace), admin, strings.NewReader(body), nil); code != 201 {
+			t.Fatalf("%d %s", code, text)
+		}
+	}
+	patch := func() (io.Reader, func(*http.Request)) {
+		return strings.NewReader(`{"status": {"phase": "Running"}, "spec": {"prompt": "forged"}}`), header("Content-Type", "application/merge-patch+json")
+	}
+	for name, c2 := range map[string]struct {
+		method, path string
+		code         int
+	}{
+		"reads its own":             {"GET", "/workers/own", 200},
+		"writes the status":         {"PATCH", "/workers/own/status", 200},
+		"does not write the spec":   {"PATCH", "/workers/own", 403},
+		"does not delete":           {"DELETE", "/workers/own", 403},
+		"does not read a foreign":   {"GET", "/workers/foreign", 403},
+		"does not write a foreign":  {"PATCH", "/workers/foreign/status", 403},
+		"nor one of the same name":  {"PATCH", "/default/own/status", 403},
+		"does not list":             {"GET", "/workers/", 403},
+		"does not watch":            {"GET", "/workers/?watch=1", 403},
+		"does not watch by name":    {"GET", "/workers/?watch=1&fieldSelector=metadata.name%3Down", 403},
+		"does not make any":         {"POST", "/workers/", 403},
+		"does not delete them all":  {"DELETE", "/workers/", 403},
+		"not by the old watch path": {"GET", "/watch/workers/own", 403},
+	} {
+		namespace, rest, _ := strings.Cut(strings.TrimPrefix(c2.path, "/"), "/")
+		path := strings.TrimSuffix(fmt.Sprintf(base, namespace)+"/"+rest, "/")
+		path = strings.Replace(path, "/runs/?", "/runs?", 1)
+		var body io.Reader
+		var change func(*http.Request)
+		if c2.method == "PATCH" {
+			body, change = patch()
+		}
+		if code, text := c.do(c2.method, path, worker, body, change); code != c2.code {
+			t.Errorf("%s: got %d, want %d: %.200s", name, code, c2.code, text)
+		}
+	}
+	_, text := c.do("GET", fmt.Sprintf(base, "workers")+"/own", admin, nil, nil)
+	if !strings.Contains(text, `"phase":"Running"`) || strings.Contains(text, "forged") {
+		t.Errorf("the run is %s", text)
+	}
+}
+
+// TestOnlyApproversDecide writes a decision with every role, by every way.
+func TestOnlyApproversDecide(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	c, admin := newCaller(t, s), token(t, s, "decide-admin0", RoleAdmin)
+	const base = "/apis/agentctl.dev/v1alpha1/namespaces/decisions/approvals"
+	decision := func(name string) string {
+		return fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Approval", "metadata": {"name": %q}, "spec": {"tool": "bash"}, "status": {"decision": "approved", "by": "mallory"}}`, name)
+	}
+	for _, role := range Roles() {
+		runs, name := []string(nil), string(role)
+		if role == RoleWorker {
+			runs = []string{"decisions/" + name}
+		}
+		if code, text := c.do("POST", base, admin, strings.NewReader(decision(name)), nil); code != 201 || strings.Contains(text, "approved") {
+			t.Fatalf("a create made a decision: %d %s", code, text)
+		}
+		bearer := token(t, s, "decide-"+name, role, runs...)
+		decides := role == RoleApprover || role == RoleAdmin || role == RoleController
+		merge := `{"status": {"decision": "approved"}}`
+		for _, way := range []struct {
+			method, path, kind, body string
+			counts                   bool
+		}{
+			{"POST", base, "application/json", decision(name + "-new"), false},
+			{"PUT", base + "/" + name, "application/json", decision(name), false},
+			{"PATCH", base + "/" + name, "application/merge-patch+json", merge, false},
+			{"PATCH", base + "/" + name + "?fieldManager=x&force=true", "application/apply-patch+yaml", decision(name), false},
+			{"PATCH", base + "/" + name + "/status", "application/merge-patch+json", merge, true},
+		} {
+			code, _ := c.do(way.method, way.path, bearer, strings.NewReader(way.body), header("Content-Type", way.kind))
+			_, text := c.do("GET", base+"/"+name, admin, nil, nil)
+			if got, want := strings.Contains(text, `"decision":"approved"`), way.counts && decides; got != want {
+				t.Errorf("%s by %s %s (%d): decided %v, want %v", role, way.method, way.path, code, got, want)
+			}
+		}
+	}
+}
+
+func TestKubeconfigMakesAnAdmin(t *testing.T) {
+	s := sharedServer(t)
+	bearer := readToken(s.Kubeconfig())
+	if bearer == "" {
+		t.Fatal("the kubeconfig has no token")
+	}
+	code, text := newCaller(t, s).do("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", bearer, nil, nil)
+	if code != 200 {
+		t.Errorf("%d %.200s", code, text)
+	}
+	if s.loopback.BearerToken == bearer {
+		t.Error("the token of the process itself is in a file")
+	}
+}
