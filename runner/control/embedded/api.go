@@ -52,6 +52,9 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	r.Features.EnablePriorityAndFairness = false // wants core informers
 	r.Features.EnableProfiling = false
 	r.Etcd.StorageConfig.Transport.ServerList = []string{p.endpoint}
+	// The server reads its own definitions while it starts. A cache that is not
+	// filled yet would send it away for a second; from the database they come at once.
+	r.Etcd.WatchCacheSizes = []string{"customresourcedefinitions.apiextensions.k8s.io#0"}
 	// No garbage collector runs here, so a foreground delete would hang on a
 	// finalizer that nobody removes.
 	r.Etcd.EnableGarbageCollection = false

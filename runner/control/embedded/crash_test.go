@@ -37,7 +37,7 @@ func client(t testing.TB, p *process) dynamic.ResourceInterface {
 // several clients, again and again, and looks for every object it said it has.
 func TestAcknowledgedObjectsSurviveKills(t *testing.T) {
 	t.Parallel()
-	rounds := 12
+	rounds := 20
 	if testing.Short() {
 		rounds = 3
 	}

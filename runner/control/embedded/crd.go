@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,20 +59,20 @@ func applyDefinition(ctx context.Context, client *clientset.Clientset, text []by
 	return crd, nil
 }
 
-// served waits until discovery lists every version of a kind, which it does once
-// the kind is established.
+// served waits until every version of a kind is established and can be listed.
+// The first list of a kind makes the server fill a cache; until that is done it
+// sends everybody else away for a second, so that wait is taken here.
 func served(ctx context.Context, client *clientset.Clientset, crd *apiextv1.CustomResourceDefinition) error {
 	for _, v := range crd.Spec.Versions {
 		var last error
-		err := wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(context.Context) (bool, error) {
-			list, err := client.Discovery().ServerResourcesForGroupVersion(crd.Spec.Group + "/" + v.Name)
-			if last = err; err != nil {
-				if apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) {
-					return false, nil
-				}
-				return false, err
+		path := "/apis/" + crd.Spec.Group + "/" + v.Name + "/" + crd.Spec.Names.Plural
+		err := wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			// Without a limit, which would be answered past the cache.
+			last = client.RESTClient().Get().AbsPath(path).Param("labelSelector", "agentctl.dev/none").MaxRetries(0).Do(ctx).Error()
+			if apierrors.IsNotFound(last) || apierrors.IsServiceUnavailable(last) || apierrors.IsTooManyRequests(last) {
+				return false, nil
 			}
-			return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == crd.Spec.Names.Plural }), nil
+			return last == nil, last
 		})
 		if err != nil {
 			return fmt.Errorf("wait for kind %q to be served: %w", crd.Spec.Names.Kind, errors.Join(err, last))
