@@ -12,8 +12,12 @@ import (
 func TestCertificatesAreRenewedInTime(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	day := 24 * time.Hour
+	other, err := openCertificates(t.TempDir(), begin)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
-		damage            func(t *testing.T, dir string)
+		damage            damage
 		after             time.Duration
 		newCA, newServing bool
 		reason            string
@@ -24,22 +28,10 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 		"long after":             {nil, servingLife + day, false, true, "it has expired"},
 		"the authority ends":     {nil, caLife - 29*day, true, true, "what it signed ends with it"},
 		"the clock was set back": {nil, -day, true, true, "a certificate of the future is refused by clients"},
-		"no serving key":         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "serving.key")) }, day, false, true, "half a pair is none"},
-		"no authority":           {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "ca.crt")) }, day, true, true, "nobody knows who signed it"},
-		"a key that others read": {func(t *testing.T, dir string) {
-			if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}, day, true, true, "it may have been copied"},
-		"another's certificate": {func(t *testing.T, dir string) {
-			other, err := openCertificates(t.TempDir(), begin)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := other.serving.write(dir, servingName); err != nil {
-				t.Fatal(err)
-			}
-		}, day, false, true, "our authority did not sign it"},
+		"no serving key":         {remove("serving.key"), day, false, true, "half a pair is none"},
+		"no authority":           {remove("ca.crt"), day, true, true, "nobody knows who signed it"},
+		"a key that others read": {func(dir string) error { return os.Chmod(filepath.Join(dir, "ca.key"), 0o644) }, day, true, true, "it may have been copied"},
+		"another's certificate":  {func(dir string) error { return other.serving.write(dir, servingName) }, day, false, true, "our authority did not sign it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -48,7 +40,9 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.damage != nil {
-				c.damage(t, dir)
+				if err := c.damage(dir); err != nil {
+					t.Fatal(err)
+				}
 			}
 			now := begin.Add(c.after)
 			got, err := openCertificates(dir, now)

@@ -95,7 +95,7 @@ type Server struct {
 //	*Error, any other   is released, nothing runs any more
 func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default of the clock
 	}
 	if o.headerTimeout == 0 {
 		o.headerTimeout = headerTimeout

@@ -75,40 +75,27 @@ func TestFolderIsMadePrivate(t *testing.T) {
 }
 
 func TestUnusableFoldersAreRefused(t *testing.T) {
-	root := os.Geteuid() == 0
+	elsewhere := t.TempDir()
 	for name, c := range map[string]struct {
-		make func(t *testing.T, state string) string
-		want string
+		damage damage
+		below  string
+		want   string
 	}{
-		"a file": {func(t *testing.T, state string) string {
-			write(t, filepath.Join(state, controlDir), "x")
-			return state
-		}, "not a directory"},
-		"a link to elsewhere": {func(t *testing.T, state string) string {
-			if err := os.Symlink(t.TempDir(), filepath.Join(state, controlDir)); err != nil {
-				t.Fatal(err)
-			}
-			return state
-		}, "is no folder"},
-		"another's": {func(t *testing.T, state string) string {
-			if !root {
-				t.Skip("needs root to give a folder away")
-			}
-			if err := os.Mkdir(filepath.Join(state, controlDir), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chown(filepath.Join(state, controlDir), 65534, 65534); err != nil {
-				t.Fatal(err)
-			}
-			return state
-		}, "belongs to uid 65534"},
-		"a path too long for a socket": {func(_ *testing.T, state string) string {
-			return filepath.Join(state, strings.Repeat("x", 100))
-		}, "the system takes"},
+		"a file":              {replace(controlDir, "x"), "", "not a directory"},
+		"a link to elsewhere": {func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, controlDir)) }, "", "is no folder"},
+		"another's": {func(dir string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, controlDir), 0o700), os.Chown(filepath.Join(dir, controlDir), 65534, 65534))
+		}, "", "belongs to uid 65534"},
+		"a path too long for a socket": {remove("x"), strings.Repeat("x", 100), "the system takes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state := c.make(t, stateDir(t))
-			if _, err := openFolder(t.Context(), state); err == nil || !strings.Contains(err.Error(), c.want) {
+			state := stateDir(t)
+			if err := c.damage(state); errors.Is(err, os.ErrPermission) {
+				t.Skip("needs root to give a folder away")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := openFolder(t.Context(), filepath.Join(state, c.below)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -127,35 +114,29 @@ func TestDamagedStateIsTold(t *testing.T) {
 	p.kill(t)
 	member := filepath.Join(controlDir, etcdDir, "member")
 	database := filepath.Join(member, "snap", "db")
+	half := used(t, filepath.Join(state, database)) / 2
+	firstLog := filepath.Join(member, "wal", filepath.Base(theLog(t, filepath.Join(state, member))))
+	noise := strings.Repeat("noise", 10000)
+	in := func(name string) string { return filepath.Join(controlDir, name) }
 	for name, c := range map[string]struct {
-		damage func(t *testing.T, state string)
+		damage damage
 		want   string // "" wants a start with everything in place
 	}{
-		"a database cut in half": {func(t *testing.T, state string) {
-			cut(t, filepath.Join(state, database), used(t, filepath.Join(state, database))/2)
-		}, "open the database"},
-		"a database of a page": {func(t *testing.T, state string) { cut(t, filepath.Join(state, database), 4096) }, "open the database"},
-		"an empty database":    {func(t *testing.T, state string) { cut(t, filepath.Join(state, database), 0) }, "open the database"},
-		"a database of noise": {func(t *testing.T, state string) {
-			write(t, filepath.Join(state, database), strings.Repeat("noise", 10000))
-		}, "open the database"},
-		"no log": {func(t *testing.T, state string) { remove(t, filepath.Join(state, member, "wal")) }, "the write-ahead log is missing"},
-		"a log of noise": {func(t *testing.T, state string) {
-			write(t, theLog(t, filepath.Join(state, member)), strings.Repeat("noise", 10000))
-		}, "open the database"},
-		"a log cut short":        {func(t *testing.T, state string) { cut(t, theLog(t, filepath.Join(state, member)), 100) }, "open the database"},
-		"a log of its own begin": {func(t *testing.T, state string) { cut(t, theLog(t, filepath.Join(state, member)), 0) }, "open the database"},
-		"tokens of noise":        {func(t *testing.T, state string) { write(t, control(state, tokensFile), "noise") }, "is damaged"},
-		"a kubeconfig of noise":  {func(t *testing.T, state string) { write(t, control(state, kubeconfigFile), "{{{") }, ""},
-		"a port of noise":        {func(t *testing.T, state string) { write(t, control(state, portFile), "noise") }, ""},
-		"certificates of noise": {func(t *testing.T, state string) {
-			write(t, control(state, "ca.crt"), "noise")
-			write(t, control(state, "serving.key"), "noise")
-		}, ""},
-		"a socket left behind as a folder": {func(t *testing.T, state string) {
-			remove(t, control(state, clientSocket))
-			write(t, filepath.Join(control(state, clientSocket), "x"), "")
-		}, "open the database"},
+		"a database cut in half":           {cut(database, half), "open the database"},
+		"a database of a page":             {cut(database, 4096), "open the database"},
+		"an empty database":                {cut(database, 0), "open the database"},
+		"a database of noise":              {replace(database, noise), "open the database"},
+		"no log":                           {remove(filepath.Join(member, "wal")), "the write-ahead log is missing"},
+		"a log of noise":                   {replace(firstLog, noise), "open the database"},
+		"a log cut short":                  {cut(firstLog, 100), "the write-ahead log ends at entry 0"},
+		"an empty log":                     {cut(firstLog, 0), "open the database"},
+		"a log that lacks its last writes": {cut(firstLog, 4096), "the write-ahead log ends at entry"},
+		"tokens of noise":                  {replace(in(tokensFile), noise), "is damaged"},
+		"a kubeconfig of noise":            {replace(in(kubeconfigFile), "{{{"), ""},
+		"a port of noise":                  {replace(in(portFile), noise), ""},
+		"a certificate of noise":           {replace(in("ca.crt"), noise), ""},
+		"a key of noise":                   {replace(in("serving.key"), noise), ""},
+		"a folder for a socket":            {replace(filepath.Join(in(clientSocket), "x"), noise), "open the database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			copied := stateDir(t)
@@ -169,7 +150,9 @@ func TestDamagedStateIsTold(t *testing.T) {
 				}
 				write(t, control(copied, f), string(text))
 			}
-			c.damage(t, copied)
+			if err := c.damage(copied); err != nil {
+				t.Fatal(err)
+			}
 			p, ready := launch(t, copied)
 			switch {
 			case c.want == "" && !ready:
@@ -216,24 +199,28 @@ func theLog(t *testing.T, member string) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := replace("", text)(path); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func cut(t *testing.T, path string, size int64) {
-	t.Helper()
-	if err := os.Truncate(path, size); err != nil {
-		t.Fatal(err)
+// damage does something to a file below a folder.
+type damage func(dir string) error
+
+func replace(name, text string) damage {
+	return func(dir string) error {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(path, []byte(text), 0o600)
 	}
 }
 
-func remove(t *testing.T, path string) {
-	t.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
+func cut(name string, size int64) damage {
+	return func(dir string) error { return os.Truncate(filepath.Join(dir, name), size) }
+}
+
+func remove(name string) damage {
+	return func(dir string) error { return os.RemoveAll(filepath.Join(dir, name)) }
 }

@@ -77,7 +77,7 @@ func OpenTokens(state string, now func() time.Time) (*Tokens, error) {
 		return nil, err
 	}
 	if now == nil {
-		now = time.Now
+		now = time.Now //nolint:forbidigo // the default of the clock
 	}
 	return &Tokens{path: filepath.Join(dir, tokensFile), now: now}, nil
 }

@@ -49,6 +49,10 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	log := slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
 	server, err := embedded.Start(ctx, embedded.Options{State: state, Log: log, IdleAfter: o.idle})
+	if err != nil && ctx.Err() != nil {
+		log.Info("stopped", "reason", "signal, before it was ready", "error", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

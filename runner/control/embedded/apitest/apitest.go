@@ -198,11 +198,12 @@ func poll(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(patience)
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
-		case <-late:
+		case <-late.C:
 			t.Fatalf("waited %s for %s", patience, what)
 		}
 	}

@@ -37,7 +37,7 @@ func statusApart(t *testing.T, k *client) {
 }
 
 func generation(t *testing.T, k *client) {
-	o := k.create(t, `{kind: Sample, metadata: {name: s}, spec: {size: 1}}`)
+	k.create(t, `{kind: Sample, metadata: {name: s}, spec: {size: 1}}`)
 	for _, c := range []struct {
 		patch string
 		sub   []string
@@ -48,8 +48,8 @@ func generation(t *testing.T, k *client) {
 		{`{"spec": {"size": 1}}`, nil, 1},
 		{`{"spec": {"size": 2}}`, nil, 2},
 	} {
-		var err error
-		if o, err = k.on("samples").Patch(k.ctx, "s", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{}, c.sub...); err != nil {
+		o, err := k.on("samples").Patch(k.ctx, "s", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{}, c.sub...)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if got := o.GetGeneration(); got != c.want {
