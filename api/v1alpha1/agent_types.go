@@ -131,7 +131,7 @@ type Limits struct {
 	// +optional
 	MaxTokens int64 `json:"maxTokens,omitempty"`
 	// MaxCost bounds the money one run may spend, in US dollars. No default.
-	// Needs a Model with pricing. Reason BudgetExceeded, exit code 5.
+	// Needs a known price: pricing of the Model, or a list price. Reason BudgetExceeded, exit code 5.
 	// +optional
 	MaxCost Money `json:"maxCost,omitempty"`
 	// Timeout bounds the wall time of one run. Reason DeadlineExceeded, exit code 5.
@@ -196,9 +196,10 @@ type LoopGuard struct {
 type ContextPolicy struct {
 	// CompactAtPercent is the share of the model's context window, in percent,
 	// at which the conversation is shortened: a summary replaces all but the
-	// prompt and the newest steps. Without spec.contextWindow of the Model that
-	// happens only when the provider refuses a request as too long. 0 is never:
-	// the run then ends with reason ContextExhausted and exit code 5.
+	// prompt and the newest steps. Where the window is not known (spec.contextWindow
+	// of the Model, or agentctl models) that happens only when the provider refuses
+	// a request as too long. 0 is never: the run then ends with reason
+	// ContextExhausted and exit code 5.
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

@@ -53,7 +53,8 @@ const (
 type ModelSpec struct {
 	// Provider is the maker of the endpoint. Required.
 	Provider Provider `json:"provider"`
-	// API is the wire format of the openai provider.
+	// API is the wire format of the openai provider: chat completions, or the
+	// responses API. No other provider has a choice.
 	// +kubebuilder:default=chat
 	// +optional
 	API ModelAPI `json:"api,omitempty"`
@@ -70,12 +71,15 @@ type ModelSpec struct {
 	// +optional
 	APIKey *ValueSource `json:"apiKey,omitempty"`
 	// Parameters of the request, for example temperature, maxOutputTokens,
-	// reasoningEffort. Names that a provider does not know are errors.
+	// reasoningEffort; docs/models.md tells which provider takes which. A name
+	// that a provider does not take is an error; what has no name here goes into
+	// extra.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Parameters *JSON `json:"parameters,omitempty"`
-	// ContextWindow is the number of tokens the model can hold. Optional.
+	// ContextWindow is the number of tokens the model can hold. Optional; that of
+	// a well-known model is known (agentctl models).
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ContextWindow int64 `json:"contextWindow,omitempty"`

@@ -28,7 +28,8 @@ type ValueSource struct {
 // +kubebuilder:validation:MaxProperties=1
 type ValueFrom struct {
 	// Env is the name of an environment variable of agentctl itself, for
-	// example OPENAI_API_KEY.
+	// example OPENAI_API_KEY. Where it is not set, the value that agentctl auth
+	// set has stored under the name is taken.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
 	// +optional
 	Env string `json:"env,omitempty"`
