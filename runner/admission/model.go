@@ -2,11 +2,13 @@ package admission
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/price"
 )
 
 func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
@@ -16,6 +18,7 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	}
 	a.unread(d, m)
 	a.parameters(d, m)
+	a.longest(d, m)
 	a.cassette(d, m)
 	if m.Spec.APIKey != nil {
 		a.valueFrom(d, "spec.apiKey.valueFrom", &m.Spec.APIKey.ValueFrom)
@@ -40,6 +43,19 @@ func (a *admitter) unread(d *manifest.Document, m *v1alpha1.Model) {
 		f := d.KeyErrorf("spec.cassette", "provider %s does not read it", p).With("for its answers write provider: cassette")
 		f.Severity = manifest.Warning
 		a.add(f)
+	}
+}
+
+// longest warns of answers that are longer than a well-known model gives: most
+// providers refuse such a request. What is known may be out of date.
+func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
+	var p struct{ MaxOutputTokens int64 }
+	if m.Spec.Parameters == nil || json.Unmarshal(m.Spec.Parameters.Raw, &p) != nil {
+		return // it is told elsewhere
+	}
+	if e, ok := price.Listed(&m.Spec); ok && e.MaxOutput > 0 && p.MaxOutputTokens > e.MaxOutput {
+		a.add(d.Warnf("spec.parameters.maxOutputTokens", "an answer of %s has at most %d tokens, as of %s: the provider may refuse every request", m.Spec.Model, e.MaxOutput, e.AsOf).
+			With("agentctl models "+e.Model+" tells what is known"))
 	}
 }
 

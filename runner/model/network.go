@@ -31,7 +31,7 @@ func Network(err error) *Error {
 	// A name that does not exist is a typo, and waiting does not mend it; a
 	// resolver that does not answer is another matter.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		e.Kind, e.Hint = Unavailable, "the host is not known: check spec.baseURL"
+		e.Kind, e.Hint = Unavailable, "the host is not known here: check spec.baseURL if the Model has one, else the network"
 		return e
 	}
 	// net/http has no type for an answer that is no HTTP.
