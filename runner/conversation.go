@@ -70,7 +70,8 @@ func (s *session) summarizer(keys credentials, c *loop.Context) (closer func(), 
 	if err != nil {
 		return nil, fmt.Errorf("agent %q: spec.context.modelRef: %w", s.Agent.Name, err)
 	}
-	c.Summarizer, c.SummarizerRef, c.SummarizerWindow = talk, refOf(m), price.Window(&m.Spec)
+	c.Summarizer = discreetly(talk, s.redactor.Load())
+	c.SummarizerRef, c.SummarizerWindow = refOf(m), price.Window(&m.Spec)
 	return closing(talk), nil
 }
 

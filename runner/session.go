@@ -282,7 +282,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	approver, wait, dismiss := s.approver()
 	defer dismiss()
 	cfg := loop.Config{
-		Model: conversation, Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
+		Model: discreetly(conversation, s.redactor.Load()), Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
 		View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}
