@@ -407,6 +407,31 @@ func TestFiveInvalidCallsInARowEndTheRun(t *testing.T) {
 	}
 }
 
+// TestAnIDThatIsNoneIsReplaced is about servers that give a call an id of megabytes:
+// every event of the call would repeat it, and no tool could be told it.
+func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
+	long := strings.Repeat("x", maxCallID+1)
+	w := newWorld(t, answer{out: message.Output{Finish: message.FinishToolCalls, Calls: []message.CallRequest{{ID: long, Tool: "a", Args: "{}"}, {ID: long[1:], Tool: "a", Args: "{}"}}}}, say("done"))
+	if end := w.start(t.Context()); end.Reason != reason.Completed {
+		t.Fatalf("ended %+v", end)
+	}
+	var ids, warnings []string
+	for _, e := range w.events {
+		switch d := e.Data.(type) {
+		case event.ToolResult:
+			ids = append(ids, e.Call)
+		case event.Warning:
+			warnings = append(warnings, d.Message)
+		}
+	}
+	if len(ids) != 2 || slices.Contains(ids, long) || !slices.Contains(ids, long[1:]) {
+		t.Errorf("%d calls ran, want one under a new id and one under its own", len(ids))
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "the model gave a call an id of 513 bytes; it is call") {
+		t.Errorf("warnings %q", warnings)
+	}
+}
+
 func TestDuplicateCallIDsAreMadeUnique(t *testing.T) {
 	a := calls(`a {}`, `b {}`)
 	a.out.Calls[0].ID, a.out.Calls[1].ID = "same", "same"

@@ -195,14 +195,16 @@ func (s *stream) callPiece(d message.Delta) error {
 	return s.gather(s.calls[d.Index], d.Text)
 }
 
+// maxCallID is more than any id has. Tools are told it, and every event of a call
+// repeats it.
+const maxCallID = 512
+
 // openCall begins a tool call. An id that the run has seen is replaced: the
-// model's ids need not be unique, ours are.
+// model's ids need not be unique, ours are. So is one that is none.
 func (s *stream) openCall(id, tool string) error {
-	taken := slices.ContainsFunc(s.calls, func(c *openPart) bool { return c.call == id })
-	if id == "" || taken || s.loop.View.Call(id) != nil {
-		fresh := s.loop.NewID("call")
-		if id != "" {
-			if err := s.tell("", "", event.Warning{Message: fmt.Sprintf("the model gave two calls the id %q; the second one is %s", id, fresh)}); err != nil {
+	if fresh, why := s.rename(id); fresh != "" {
+		if why != "" {
+			if err := s.tell("", "", event.Warning{Message: why}); err != nil {
 				return err
 			}
 		}
@@ -214,6 +216,23 @@ func (s *stream) openCall(id, tool string) error {
 	}
 	s.calls = append(s.calls, p)
 	return s.tell(p.part, id, event.ToolInputStart{Tool: tool})
+}
+
+// rename returns the id of a call that cannot have the model's, and what is told of
+// it: nothing where the model gave it none.
+func (s *stream) rename(id string) (fresh, why string) {
+	taken := slices.ContainsFunc(s.calls, func(c *openPart) bool { return c.call == id })
+	switch {
+	case id == "":
+		return s.loop.NewID("call"), ""
+	case len(id) > maxCallID:
+		fresh = s.loop.NewID("call")
+		return fresh, fmt.Sprintf("the model gave a call an id of %d bytes; it is %s", len(id), fresh)
+	case taken || s.loop.View.Call(id) != nil:
+		fresh = s.loop.NewID("call")
+		return fresh, fmt.Sprintf("the model gave two calls the id %q; the second one is %s", id, fresh)
+	}
+	return "", ""
 }
 
 // gather tells a piece, or keeps it until there is more.
