@@ -132,27 +132,42 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 			Name: d.Name, Description: redactor.String(d.Description), Parameters: redactor.Bytes(d.Parameters), Hidden: slices.Contains(r.hidden, d.Name),
 		})
 	}
-	for _, f := range v.Started.Files {
-		id := strings.TrimPrefix(f.URL, "blob:")
-		content, err := journal.ReadBlob(dir, id)
-		if err != nil {
-			return err
-		}
-		c.Blobs = append(c.Blobs, cassette.Blob{ID: id, Content: content})
+	if c.Blobs, err = attachedBlobs(dir, v.Started.Files); err != nil {
+		return err
 	}
-	for e, err := range journal.Read(ctx, dir, 0) {
-		if err != nil {
-			return fmt.Errorf("read the journal of run %s: %w", v.ID, err)
-		}
-		if e, err = cleaned(e, redactor); err != nil {
-			return err
-		}
-		c.Events = append(c.Events, e)
+	if c.Events, err = recordedEvents(ctx, dir, redactor); err != nil {
+		return fmt.Errorf("read the journal of run %s: %w", v.ID, err)
 	}
 	if c, err = proven(ctx, c); err != nil {
 		return err
 	}
 	return c.Save(r.file)
+}
+
+// attachedBlobs are the files that went to the model with the prompt.
+func attachedBlobs(dir string, files []message.File) (blobs []cassette.Blob, err error) {
+	for _, f := range files {
+		b := cassette.Blob{ID: strings.TrimPrefix(f.URL, "blob:")}
+		if b.Content, err = journal.ReadBlob(dir, b.ID); err != nil {
+			return nil, err
+		}
+		blobs = append(blobs, b)
+	}
+	return blobs, nil
+}
+
+// recordedEvents are the events of a journal without secrets.
+func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) (events []event.Event, err error) {
+	for e, err := range journal.Read(ctx, dir, 0) {
+		if err == nil {
+			e, err = cleaned(e, redactor)
+		}
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
 }
 
 // cleaned takes secrets out of an event. The journal has done so with all but those

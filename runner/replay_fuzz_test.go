@@ -25,10 +25,18 @@ func FuzzReplayPlan(f *testing.F) {
 		}
 		c := &cassette.Cassette{Name: "x", Plan: plan, Header: cassette.Header{Run: "r"}, Tools: []cassette.Tool{{Name: name, Parameters: parameters}}}
 		for i, p := range []event.Payload{
-			event.RunStarted{Agent: "a", Prompt: "go"}, event.StepStart{Step: 1}, event.ModelRequest{Step: 1, Messages: 1},
-			event.ToolInputStart{Tool: name}, event.ToolInputDelta{Text: args}, event.ModelResponse{Finish: message.FinishToolCalls},
-			event.ToolInputEnd{Tool: name, Raw: args}, event.PolicyDecision{Decision: message.Decision{Action: message.Allow}},
-			event.ToolCall{Tool: name}, event.ToolResult{}, event.StepFinish{Step: 1}, event.RunFinished{Phase: "Failed"},
+			event.RunStarted{Agent: "a", Prompt: "go"},
+			event.StepStart{Step: 1},
+			event.ModelRequest{Step: 1, Messages: 1},
+			event.ToolInputStart{Tool: name},
+			event.ToolInputDelta{Text: args},
+			event.ModelResponse{Finish: message.FinishToolCalls},
+			event.ToolInputEnd{Tool: name, Raw: args},
+			event.PolicyDecision{Decision: message.Decision{Action: message.Allow}},
+			event.ToolCall{Tool: name},
+			event.ToolResult{},
+			event.StepFinish{Step: 1},
+			event.RunFinished{Phase: "Failed"},
 		} {
 			e := event.Event{Seq: int64(i + 1), Run: "r", Time: time.UnixMilli(int64(i)), Message: "m", Part: "p", Data: p}
 			if i > 2 && i < 11 && p.Type() != event.TypeModelResponse {

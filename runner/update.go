@@ -7,12 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	udiff "github.com/aymanbagabas/go-udiff"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
@@ -39,32 +35,6 @@ type Updated struct {
 	// left as it was.
 	*Outcome
 	Change CassetteChange
-}
-
-// CassetteChange is what a new recording changes.
-type CassetteChange struct {
-	// File is the cassette; Written says that it holds the new run.
-	File    string `json:"file"`
-	Written bool   `json:"written"`
-	// Same says that nothing differs but times, ids and what follows from them.
-	Same bool `json:"same"`
-
-	Reason Pair[string]        `json:"reason"`
-	Steps  Pair[int]           `json:"steps"`
-	Tokens Pair[int64]         `json:"tokens"`
-	Cost   Pair[*message.Cost] `json:"cost"`
-	// Calls and Output are unified diffs of the calls with their decisions and of
-	// the answer; "" where they are equal.
-	Calls  string `json:"calls"`
-	Output string `json:"output"`
-	// Result is that of the new run.
-	Result view.Result `json:"result"`
-}
-
-// Pair is a value before and after.
-type Pair[T any] struct {
-	Recorded T `json:"recorded"`
-	Now      T `json:"now"`
 }
 
 // Update runs a recorded run for real once more and records it in the place of the
@@ -213,54 +183,4 @@ func worthKeeping(f *event.RunFinished) error {
 	default:
 		return nil
 	}
-}
-
-// changed compares two runs in what they came to.
-func changed(before, after *view.Run) CassetteChange {
-	was, is := before.Finished, after.Finished
-	c := CassetteChange{
-		Reason: Pair[string]{was.Reason, is.Reason}, Steps: Pair[int]{was.Steps, is.Steps},
-		Tokens: Pair[int64]{was.Tokens.Total(), is.Tokens.Total()}, Cost: Pair[*message.Cost]{was.Cost, is.Cost},
-		Calls:  udiff.Unified("recorded", "now", callLines(before), callLines(after)),
-		Output: udiff.Unified("recorded", "now", line(was.Output), line(is.Output)),
-	}
-	c.Same = c.Reason.Recorded == c.Reason.Now && c.Steps.Recorded == c.Steps.Now && c.Tokens.Recorded == c.Tokens.Now &&
-		c.Calls == "" && c.Output == "" && sameJSON(was.Cost, is.Cost)
-	return c
-}
-
-func line(text string) string {
-	if text == "" || strings.HasSuffix(text, "\n") {
-		return text
-	}
-	return text + "\n"
-}
-
-// callLines are the calls of a run, one a line.
-func callLines(v *view.Run) string {
-	var b strings.Builder
-	for _, c := range v.Result("").ToolCalls {
-		fmt.Fprintf(&b, "%s %s: ", c.Tool, c.Args)
-		switch {
-		case c.Decision == nil:
-			b.WriteString("not judged")
-		default:
-			b.WriteString(*c.Decision)
-			if c.Rule != nil {
-				b.WriteString(" by " + *c.Rule)
-			}
-		}
-		if c.Approval != nil {
-			b.WriteString(", " + *c.Approval)
-		}
-		b.WriteString(", " + c.State)
-		if c.Error != nil {
-			b.WriteString(" " + *c.Error)
-		}
-		if c.ExitCode != nil {
-			fmt.Fprintf(&b, ", exit code %d", *c.ExitCode)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
