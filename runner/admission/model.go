@@ -55,7 +55,7 @@ func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
 	}
 	if e, ok := price.Listed(&m.Spec); ok && e.MaxOutput > 0 && p.MaxOutputTokens > e.MaxOutput {
 		a.add(d.Warnf("spec.parameters.maxOutputTokens", "an answer of %s has at most %d tokens, as of %s: the provider may refuse every request", m.Spec.Model, e.MaxOutput, e.AsOf).
-			With("agentctl models "+e.Model+" tells what is known"))
+			With("agentctl models " + e.Model + " tells what is known"))
 	}
 }
 
