@@ -69,6 +69,9 @@ starts the programs that they name.`,
 					return usagef("--%s is for a run for real: add --update", name)
 				}
 			}
+			if o.agent != "" && len(o.files) == 0 {
+				return usagef("--agent names one of the agents in -f: add -f FILE")
+			}
 			return o.runReplay(cmd.Context(), args[0])
 		},
 	}
@@ -79,12 +82,15 @@ starts the programs that they name.`,
 	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions) // these fail only for a flag that is not there
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
 	f.BoolVar(&o.update, "update", false, "run it for real, record it anew and show what differs")
-	f.StringVar(&o.workspace, "workspace", "", "with --update: `folder` to work on (default the recorded one)")
+	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the recorded one)")
 	_ = cmd.MarkFlagDirname("workspace")
 	approve(cmd, &o.approve)
-	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "with --update: run tools that ask for a sandbox without one")
+	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
 	containerd(cmd, &o.containerd)
 	a.stateFlag(cmd)
+	for _, name := range updateFlags {
+		f.Lookup(name).Usage = "with --update: " + f.Lookup(name).Usage
+	}
 	return cmd
 }
 

@@ -13,21 +13,26 @@ import (
 
 // header says what runs, on which files, and how tightly it is held.
 func header(s *Screen, id string, d event.RunStarted) string {
-	key := func(text string) string { return s.paint(dim, pad(text, 9)) + "  " }
 	lines := []string{
-		key("run") + s.paint(bold, "run/"+Line(id)),
-		key("agent") + Line(d.Agent) + ", " + modelName(d.Model),
-		key("workspace") + workspace(d.Workspace),
-		key("isolation") + isolation(d),
+		headKey(s, "run") + s.paint(bold, "run/"+Line(id)),
+		headKey(s, "agent") + Line(d.Agent) + ", " + modelName(d.Model),
+		headKey(s, "workspace") + workspace(d.Workspace),
+		headKey(s, "isolation") + isolation(d),
 	}
 	if len(d.Files) > 0 {
-		lines = append(lines, key("attached")+attached(d.Files))
+		lines = append(lines, headKey(s, "attached")+attached(d.Files))
 	}
+	return headLines(s, lines) + unheld(s, d.Isolation, d.OuterIsolation, d.Tools)
+}
+
+func headKey(s *Screen, text string) string { return s.paint(dim, pad(text, 9)) + "  " }
+
+func headLines(s *Screen, lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
 		b.WriteString(cut(l, s.width()) + "\n")
 	}
-	return b.String() + unheld(s, d.Isolation, d.OuterIsolation, d.Tools)
+	return b.String()
 }
 
 // modelName is who answers, under the name of the manifest and the provider's.

@@ -53,8 +53,15 @@ func replayFooter(s *Screen, run *view.Run, file string) string {
 
 // replayHeader says what is lived again.
 func replayHeader(s *Screen, e event.Event, d event.RunStarted) string {
-	text := "replaying " + s.paint(bold, "run/"+Line(e.Run)) + " of agent " + Line(d.Agent) + ", recorded " + e.Time.UTC().Format("2006-01-02 15:04:05 UTC")
-	return cut(text, s.width()) + "\n"
+	lines := []string{
+		headKey(s, "replaying") + s.paint(bold, "run/"+Line(e.Run)),
+		headKey(s, "date") + e.Time.UTC().Format("2006-01-02 15:04:05 UTC"),
+		headKey(s, "agent") + Line(d.Agent) + ", " + modelName(d.Model),
+	}
+	if len(d.Files) > 0 {
+		lines = append(lines, headKey(s, "attached")+attached(d.Files))
+	}
+	return headLines(s, lines)
 }
 
 // WriteUpdate shows what a new recording changes: as one object, else as text.

@@ -23,7 +23,9 @@ func replayed(t *testing.T, format string, f event.RunFinished, d *runner.Diverg
 	r := NewReplay(format, NewScreen(&out, ColorNever, none), NewScreen(&errs, ColorNever, none), "dir/fix.jsonl")
 	run := &view.Run{}
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	for i, p := range []event.Payload{event.RunStarted{Agent: "a", Isolation: "None", Tools: []string{"bash"}}, event.WorkspacePatch{Files: []event.FileChange{{Path: "x", Change: "added"}}}, f} {
+	for i, p := range []event.Payload{event.RunStarted{
+		Agent: "a", Model: message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5-mini"}, Files: []message.File{{Filename: "a.png", Mime: "image/png"}}, Isolation: "None", Tools: []string{"bash"},
+	}, event.WorkspacePatch{Files: []event.FileChange{{Path: "x", Change: "added"}}}, f} {
 		e := event.Event{Seq: int64(i + 1), Time: at, Run: "a-1", Message: "m", Part: "p", Data: p}
 		if err := run.Apply(e); err != nil {
 			t.Fatal(err)
@@ -38,7 +40,7 @@ func replayed(t *testing.T, format string, f event.RunFinished, d *runner.Diverg
 
 func TestAReplayIsShownLikeARunThatLeavesNothing(t *testing.T) {
 	stdout, stderr := replayed(t, FormatText, event.RunFinished{Phase: view.Succeeded, Reason: "Completed", Output: "done"}, nil)
-	const want = "replaying run/a-1 of agent a, recorded 2026-03-04 05:06:07 UTC\nSucceeded · 0 steps · 0 tokens (0 in, 0 out) · cost unknown · <0.1ms\nreplay   dir/fix.jsonl\n"
+	const want = "replaying  run/a-1\ndate       2026-03-04 05:06:07 UTC\nagent      a, model fast (openai gpt-5-mini)\nattached   a.png (image/png)\nSucceeded · 0 steps · 0 tokens (0 in, 0 out) · cost unknown · <0.1ms\nreplay   dir/fix.jsonl\n"
 	if diff := cmp.Diff(want, stderr); diff != "" || stdout != "done\n" {
 		t.Errorf("stdout %q, stderr (-want +got):\n%s", stdout, diff)
 	}
