@@ -225,10 +225,14 @@ func noun(rule string) string {
 // unknown says what an agent without the tool would need.
 func (j *judgement) unknown() string {
 	text := fmt.Sprintf("list %s in spec.tools of agent %s", j.call.Tool, j.Agent.Name)
-	if near := spell.Nearest(j.call.Tool, j.callNames()); near != "" {
+	names := j.callNames()
+	if near := spell.Nearest(j.call.Tool, names); near != "" {
 		return text + ", or did you mean " + near + "?"
 	}
-	return text + ": it has " + strings.Join(j.callNames(), ", ")
+	if len(names) == 0 {
+		return text + ": it has none"
+	}
+	return text + ": it has " + strings.Join(names, ", ")
 }
 
 // advice says what would have to change about one decision.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"agentctl.dev/agentctl/api/message"
@@ -66,6 +68,7 @@ func readAttachment(path string) (attachment, error) {
 	}
 	mime := http.DetectContentType(content)
 	if !slices.Contains(attachable, mime) {
+		mime, _, _ = strings.Cut(mime, ";")
 		return attachment{}, fmt.Errorf("it is %s; images (PNG, JPEG, GIF, WebP) and PDF can be attached, a text goes into the prompt: -p @FILE", mime)
 	}
 	abs, err := filepath.Abs(path)
@@ -85,10 +88,19 @@ func (s *session) admitAttached(ctx context.Context) error {
 	engine := policy.NewEngine(s.compiled, s.standing())
 	for _, a := range s.attached {
 		if err := engine.Forbids(ctx, a.Source.Path); err != nil {
-			return usage("attach %s: %w", a.Filename, err).hint("see the rule with agentctl auth can-i call read")
+			return usage("attach %s: %w", a.Filename, err).hint("see the rule with agentctl auth can-i call read -f FILE --args " + readArgs(a.Source.Path))
 		}
 	}
 	return nil
+}
+
+// readArgs are the arguments of a read, quoted for a shell.
+func readArgs(path string) string {
+	b, err := json.Marshal(map[string]string{"path": path})
+	if err != nil {
+		return "JSON"
+	}
+	return "'" + strings.ReplaceAll(string(b), "'", `'\''`) + "'"
 }
 
 // keepAttached puts the files into blobs of the run.

@@ -49,7 +49,7 @@ func output(cmd *cobra.Command, c *choice, what string) {
 
 // stateFlag adds --state to verbs that look at runs.
 func (a *app) stateFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.state, "state", "", "`folder` that holds runs (default $AGENTCTL_STATE, else the XDG state folder)")
+	cmd.Flags().StringVar(&a.state, "state", "", "`folder` that holds runs and stored keys (default $AGENTCTL_STATE, else the XDG state folder)")
 	_ = cmd.MarkFlagDirname("state") // fails only for a flag that is not there
 }
 
