@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 )
@@ -14,7 +15,11 @@ func syncFilesystem(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if err := syncPath(filepath.Join(dir, e.Name())); err != nil {
+		f, err := os.Open(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
 			return err
 		}
 	}
