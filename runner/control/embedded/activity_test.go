@@ -3,6 +3,7 @@ package embedded
 import (
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,15 +59,16 @@ func TestIdleWhenNobodyAsks(t *testing.T) {
 
 func TestNotIdleWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		busy := true
-		a := newActivity(time.Minute, func() bool { return busy })
+		var busy atomic.Bool
+		busy.Store(true)
+		a := newActivity(time.Minute, busy.Load)
 		a.start()
 		defer a.stop()
 		time.Sleep(time.Hour)
 		if isIdle(a) {
 			t.Fatal("idle although work goes on")
 		}
-		busy = false
+		busy.Store(false)
 		time.Sleep(time.Minute)
 		if !isIdle(a) {
 			t.Fatal("not idle although nothing goes on")
