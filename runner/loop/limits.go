@@ -46,7 +46,7 @@ func (l *loop) overLimit() *End {
 // model; the zero ModelRef is the agent's.
 func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 	used := l.View.Tokens.Total() + l.uncounted.Total()
-	if limit := l.Limits.MaxTokens; limit > 0 && used+next.Total() > limit {
+	if limit := l.Limits.MaxTokens; limit > 0 && beyond(limit, used, next) {
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: sentence("limits.maxTokens is %d; %d tokens are used and the next request may need %d", limit, used, next.Total()),
@@ -57,6 +57,13 @@ func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 		return l.overCost(limit, by, next)
 	}
 	return nil
+}
+
+// beyond says whether a limit has no room for a request. An answer may be asked to
+// hold more tokens than can be counted.
+func beyond(limit, used int64, next message.Usage) bool {
+	needs := next.Total()
+	return needs < 0 || needs > limit-used
 }
 
 func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Usage) *End {
@@ -71,7 +78,7 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 	if guess := l.Limits.cost(message.ModelRef{}, l.uncounted); guess != nil {
 		spent = spent.Add(*guess)
 	}
-	if spent+*ahead > limit {
+	if spent.Add(*ahead) > limit {
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: sentence("limits.maxCost is %s USD; %s USD are spent and the next request may cost %s USD", limit, spent, *ahead),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -505,6 +506,7 @@ func TestBudgetIsCheckedBeforeTheRequest(t *testing.T) {
 		"room":         {"both requests fit", Limits{MaxTokens: 1000}, reason.Completed, 2},
 		"tokens":       {"used 120, the next needs at least 120 more", Limits{MaxTokens: 200}, reason.BudgetExceeded, 1},
 		"reserve":      {"the worst case of the answer is reserved", Limits{MaxTokens: 1000, ReserveOutput: 2000}, reason.BudgetExceeded, 0},
+		"any number":   {"an answer that may hold more than can be counted has no room", Limits{MaxTokens: 1000, ReserveOutput: math.MaxInt64}, reason.BudgetExceeded, 0},
 		"cost":         {"spent 120,000, the next costs as much", Limits{MaxCost: 200_000, Price: price}, reason.BudgetExceeded, 1},
 		"cost fits":    {"the money is enough", Limits{MaxCost: 900_000, Price: price}, reason.Completed, 2},
 		"unknown cost": {"a limit on money needs a price", Limits{MaxCost: 1}, reason.BudgetExceeded, 0},

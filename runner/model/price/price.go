@@ -32,12 +32,23 @@ func (p Price) Cost(u message.Usage) (message.Cost, error) {
 // Most is the most that a request of so many tokens can cost: for one whose
 // tokens are estimated.
 func (p Price) Most(u message.Usage) (message.Cost, error) {
-	cost, err := model.Cost(p.Pricing, u)
+	cost, err := most(p.Pricing, u)
 	if err != nil || p.LongAbove == 0 {
 		return cost, err
 	}
-	long, err := model.Cost(p.Long, u)
+	long, err := most(p.Long, u)
 	return max(cost, long), err
+}
+
+// most counts all input as written to the provider's cache where that costs more.
+func most(p v1alpha1.Pricing, u message.Usage) (message.Cost, error) {
+	cost, err := model.Cost(p, u)
+	if err != nil {
+		return 0, err
+	}
+	u.Input, u.CacheWrite = 0, u.Input+u.CacheWrite
+	written, err := model.Cost(p, u)
+	return max(cost, written), err
 }
 
 // Of returns what the tokens of a model cost: what its manifest declares, else

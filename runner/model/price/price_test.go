@@ -227,3 +227,22 @@ func BenchmarkListed(b *testing.B) {
 		}
 	}
 }
+
+// TestWhatIsWrittenToTheCacheIsReserved is about APIs that take more for input that
+// they keep: which part of a request that is, only the answer says.
+func TestWhatIsWrittenToTheCacheIsReserved(t *testing.T) {
+	kept := v1alpha1.Pricing{Input: "4", CacheWrite: "5", Output: "20"}
+	for name, c := range map[string]struct {
+		price Price
+		want  string
+	}{
+		"dearer":   {Price{Pricing: kept}, "7.00"},
+		"cheaper":  {Price{Pricing: v1alpha1.Pricing{Input: "4", CacheWrite: "1", Output: "20"}}, "6.00"},
+		"unknown":  {Price{Pricing: v1alpha1.Pricing{Input: "4", Output: "20"}}, "6.00"},
+		"long too": {Price{Pricing: v1alpha1.Pricing{Input: "1", Output: "1"}, LongAbove: 10, Long: kept}, "7.00"},
+	} {
+		if most, err := c.price.Most(message.Usage{Input: 1_000_000, Output: 100_000}); err != nil || most.String() != c.want {
+			t.Errorf("%s: %s, %v, want %s", name, most, err, c.want)
+		}
+	}
+}
