@@ -112,8 +112,8 @@ func TestALongRequestCostsMore(t *testing.T) {
 	if cost, err := flat.Cost(u); cost.String() != "0.000375" || err != nil {
 		t.Errorf("100 * 1 + 100 * 1.25 + 1000 * 0.1 + 10 * 5 is %s, %v", cost, err)
 	}
-	if most, err := flat.Most(u); most.String() != "0.000375" || err != nil {
-		t.Errorf("at most %s, %v", most, err)
+	if most, err := flat.Most(u); most.String() != "0.0004" || err != nil {
+		t.Errorf("with all input written to the cache it is at most %s, %v", most, err)
 	}
 	if _, err := (Price{Pricing: v1alpha1.Pricing{Output: "1"}}).Most(u); err == nil {
 		t.Error("an unknown price is no zero")
