@@ -63,7 +63,7 @@ func (s *session) answer() (loop.Answer, error) {
 	if err != nil {
 		return a, reason.New(reason.Internal, "agent %q: spec.output.schema: %w", s.Agent.Name, err)
 	}
-	a.Check = schema.CheckOutput
+	a.Check, a.Value = schema.CheckOutput, tool.Unfenced
 	if out.Retries != nil {
 		a.Retries = int(*out.Retries)
 	}

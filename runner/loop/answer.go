@@ -14,6 +14,9 @@ type Answer struct {
 	// Check returns what is wrong with an answer, "" when nothing is; nil
 	// accepts every answer.
 	Check func(text string) string
+	// Value returns what of an accepted answer is the output of the run; nil: all
+	// of it.
+	Value func(text string) string
 	// Retries is how often the model is told what is wrong.
 	Retries int
 	// FailOnDenied ends a completed run as Denied when a call was refused.
@@ -42,12 +45,16 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 			return l.correct(wrong)
 		}
 	}
+	output := out.Text
+	if l.Answer.Value != nil {
+		output = l.Answer.Value(output)
+	}
 	if l.Answer.FailOnDenied && (l.refused || l.unanswered) {
 		end := l.refusedEnd("a call was refused and --fail-on-denied is set")
-		end.Output = out.Text
+		end.Output = output
 		return end, nil
 	}
-	return &End{Reason: reason.Completed, Output: out.Text}, nil
+	return &End{Reason: reason.Completed, Output: output}, nil
 }
 
 // noAnswer ends the run after the second empty answer in a row; the first may

@@ -564,6 +564,12 @@ func TestOutputContract(t *testing.T) {
 	if last := w.appended[len(w.appended)-1]; last.Role != message.RoleUser || !strings.Contains(last.Text(), "want a number") {
 		t.Errorf("the model was told %+v", last)
 	}
+	w = newWorld(t, say("42"))
+	if end := w.start(t.Context(), func(c *Config) {
+		c.Answer = Answer{Check: check, Value: func(text string) string { return "(" + text + ")" }}
+	}); end.Output != "(42)" {
+		t.Errorf("ended with %q, want the value of the answer", end.Output)
+	}
 	w = newWorld(t, say("a"), say("b"), say("c"), say("d"))
 	end = w.start(t.Context(), func(c *Config) { c.Answer = Answer{Check: check, Retries: 2} })
 	if end.Reason != reason.OutputInvalid || len(w.requests) != 3 {

@@ -81,15 +81,30 @@ func (s *Schema) read(raw string) (json.RawMessage, []schema.Mistake) {
 // in words for the model, or "". A fence around the JSON is read over: models
 // add one however they are asked.
 func (s *Schema) CheckOutput(text string) string {
-	text = strings.TrimSpace(text)
-	if body, ok := strings.CutPrefix(text, "```"); ok {
-		body = strings.TrimPrefix(body, "json")
-		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "```"))
-	}
+	text = Unfenced(text)
 	if !json.Valid([]byte(text)) {
 		return "the answer is no JSON"
 	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	if err := uniqueValue(dec, maxDepth-maxOutputDepth); err != nil {
+		return err.Error()
+	}
 	return mistakes(s.schema.Check(json.RawMessage(text)))
+}
+
+// Unfenced returns the JSON of a final answer without the fence around it: who
+// reads the output of a run expects none.
+func Unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	body, fenced := strings.CutPrefix(text, "```")
+	if !fenced {
+		return text
+	}
+	if len(body) >= 4 && strings.EqualFold(body[:4], "json") {
+		body = body[4:]
+	}
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "```"))
 }
 
 func badJSON(format string, args ...any) error {
@@ -153,13 +168,17 @@ func position(err error, dec *json.Decoder) string {
 	return fmt.Sprintf("%v (byte %d)", err, dec.InputOffset())
 }
 
-// maxDepth bounds how deep arguments may nest.
-const maxDepth = 64
+// maxDepth bounds how deep arguments may nest, maxOutputDepth how deep a final
+// answer may.
+const (
+	maxDepth       = 64
+	maxOutputDepth = 1000
+)
 
 // uniqueKeys reads the rest of an object whose brace has been read.
 func uniqueKeys(dec *json.Decoder, depth int) error {
 	if depth > maxDepth {
-		return fmt.Errorf("nested deeper than %d", maxDepth)
+		return errors.New("nested deeper than it may be")
 	}
 	keys := map[string]bool{}
 	for dec.More() {
@@ -190,7 +209,7 @@ func uniqueValue(dec *json.Decoder, depth int) error {
 		return uniqueKeys(dec, depth+1)
 	case json.Delim('['):
 		if depth >= maxDepth {
-			return fmt.Errorf("nested deeper than %d", maxDepth)
+			return errors.New("nested deeper than it may be")
 		}
 		for dec.More() {
 			if err := uniqueValue(dec, depth+1); err != nil {
