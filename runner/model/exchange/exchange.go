@@ -87,11 +87,15 @@ func New(cfg Config, p Provider) (*Exchange, error) {
 		cfg.BaseURL = p.BaseURL
 	}
 	u, err := url.Parse(cfg.BaseURL)
+	if strings.Contains(cfg.BaseURL, "@") && (err != nil || u.User != nil) { // not repeated: it may hold a password
+		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a login", cfg.Name).WithHint("a key is named by spec.apiKey, never written into a manifest")
+	}
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, reason.New(reason.ModelError, "model %q: baseURL %q is no http or https address", cfg.Name, cfg.BaseURL)
 	}
-	if u.User != nil {
-		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a login", cfg.Name).WithHint("a key is named by spec.apiKey, never written into a manifest")
+	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a query or a fragment, which no request would have", cfg.Name).
+			WithHint("a key is named by spec.apiKey; baseURL ends with the path")
 	}
 	if cfg.FirstByte <= 0 {
 		cfg.FirstByte = model.DefaultFirstByte
