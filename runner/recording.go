@@ -13,6 +13,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/journal"
@@ -132,7 +133,7 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 			Name: d.Name, Description: redactor.String(d.Description), Parameters: redactor.Bytes(d.Parameters), Hidden: slices.Contains(r.hidden, d.Name),
 		})
 	}
-	if c.Blobs, err = attachedBlobs(dir, v.Started.Files); err != nil {
+	if c.Blobs, err = attachedBlobs(dir, v.Started.Files, redactor); err != nil {
 		return err
 	}
 	if c.Events, err = recordedEvents(ctx, dir, redactor); err != nil {
@@ -144,12 +145,16 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 	return c.Save(r.file)
 }
 
-// attachedBlobs are the files that went to the model with the prompt.
-func attachedBlobs(dir string, files []message.File) (blobs []cassette.Blob, err error) {
+// attachedBlobs are the files that went to the model with the prompt. One that holds
+// a secret cannot be kept: without it, it would be another file.
+func attachedBlobs(dir string, files []message.File, redactor *secret.Redactor) (blobs []cassette.Blob, err error) {
 	for _, f := range files {
 		b := cassette.Blob{ID: strings.TrimPrefix(f.URL, "blob:")}
 		if b.Content, err = journal.ReadBlob(dir, b.ID); err != nil {
 			return nil, err
+		}
+		if !bytes.Equal(redactor.Bytes(b.Content), b.Content) {
+			return nil, fmt.Errorf("the attached file %s holds a secret", redactor.String(f.Filename))
 		}
 		blobs = append(blobs, b)
 	}
@@ -226,5 +231,43 @@ func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *vi
 		cfg.Context.SummarizerWindow = price.Window(&m.Spec)
 	}
 	rec.observe(&cfg, nil, s.prices())
-	return rec.save(ctx, v, found.Dir, p.tools, nil, o.Version)
+	redactor, err := p.hiding(ctx, secret.Resolver{Stored: storedKey(o.State)})
+	if err != nil {
+		return err
+	}
+	return rec.save(ctx, v, found.Dir, p.tools, redactor, o.Version)
+}
+
+// hiding takes the secrets of a plan out of what its run told before they were
+// known: its prompt and its inputs. A value that cannot be had now cannot be looked
+// for either.
+func (p *plan) hiding(ctx context.Context, r secret.Resolver) (*secret.Redactor, error) {
+	values := proxyPasswords()
+	resolve := func(field string, from *v1alpha1.ValueFrom) error {
+		if from == nil {
+			return nil
+		}
+		v, err := r.Resolve(ctx, field, *from)
+		if err != nil {
+			return fmt.Errorf("its prompt cannot be searched for secrets: %w", err)
+		}
+		values = append(values, v)
+		return nil
+	}
+	for _, m := range p.everyModel() {
+		if m.Spec.APIKey == nil {
+			continue
+		}
+		if err := resolve(fmt.Sprintf("model %q: spec.apiKey", m.Name), &m.Spec.APIKey.ValueFrom); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range p.tools {
+		for i, v := range d.Spec.Env {
+			if err := resolve(fmt.Sprintf("tool %q: spec.env[%d]", d.Name, i), v.ValueFrom); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return secret.NewRedactor(values...), nil
 }
