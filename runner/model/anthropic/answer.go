@@ -14,7 +14,7 @@ import (
 
 // Bounds of what is kept of an answer and is neither text nor a call.
 const (
-	maxKept   = 8 << 20
+	maxKept   = 2 << 20
 	maxBlocks = 10_000
 )
 

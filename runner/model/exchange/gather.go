@@ -10,10 +10,12 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-// Bounds of one answer.
+// Bounds of one answer. Each of its parts becomes one event, that of a call with
+// its arguments twice, and a journal takes 16 MiB: no model says a tenth of it.
 const (
-	maxAnswer = 32 << 20
+	maxAnswer = 7 << 20
 	maxCalls  = 128
+	maxName   = 1 << 10
 )
 
 // Gather collects what an answer says, and tells each piece. Pieces may be cut
@@ -42,10 +44,26 @@ func NewGather(tell func(message.Delta)) *Gather { return &Gather{tell: tell} }
 // Err says that the answer is larger than any that is meant well.
 func (g *Gather) Err() error { return g.err }
 
-func (g *Gather) grow(n int) {
-	if g.size += n; g.size > maxAnswer && g.err == nil {
+func (g *Gather) grow(s []byte) {
+	if g.size += written(s); g.size > maxAnswer && g.err == nil {
 		g.err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
+}
+
+// written is the most bytes that a piece has when it is written down as JSON.
+func written(s []byte) int {
+	n := len(s)
+	for _, b := range s {
+		switch {
+		case b < ' ':
+			n += len(`\u0000`) - 1
+		case b == '"' || b == '\\':
+			n++
+		case b >= 0x80:
+			n += len("\uFFFD") - 1 // it may be no text
+		}
+	}
+	return n
 }
 
 // Text adds a piece of the text.
@@ -58,7 +76,7 @@ func (g *Gather) say(kind message.DeltaKind, into *strings.Builder, s []byte) {
 	if len(s) == 0 || g.err != nil {
 		return
 	}
-	g.grow(len(s))
+	g.grow(s)
 	text := string(s)
 	into.WriteString(text)
 	g.tell(message.Delta{Kind: kind, Text: valid(text)})
@@ -87,7 +105,11 @@ func (g *Gather) Args(at int, s []byte) {
 		return
 	}
 	c := g.Calls[at]
-	g.grow(len(s))
+	if len(c.Tool) > maxName {
+		g.err = fmt.Errorf("the name of a tool is longer than %d bytes", maxName)
+		return
+	}
+	g.grow(s)
 	c.Args = append(c.Args, s...)
 	g.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
 }

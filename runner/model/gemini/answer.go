@@ -13,7 +13,7 @@ import (
 )
 
 // maxSignatures bounds the signatures on one answer, in bytes.
-const maxSignatures = 4 << 20
+const maxSignatures = 2 << 20
 
 // errForeign is an event that none of the API's members stands in.
 var errForeign = errors.New("it holds nothing that this API sends")

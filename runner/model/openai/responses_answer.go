@@ -15,7 +15,7 @@ import (
 
 // Bounds of what an answer may hold beside its text.
 const (
-	maxThoughts = 16 << 20
+	maxThoughts = 7 << 20
 	maxMessages = 256
 )
 
