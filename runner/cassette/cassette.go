@@ -35,6 +35,12 @@ const (
 	MaxLines = 1 << 20
 )
 
+// Bounds of what no run does, and what would take hours to live again.
+const (
+	maxResumes = 1000
+	maxCalls   = 10_000 // of one answer
+)
+
 // Header is the first line.
 type Header struct {
 	// Cassette is Format.

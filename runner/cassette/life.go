@@ -14,6 +14,8 @@ type Entry struct {
 	// Past is set on what would not have been told without the interruption, and
 	// that the result of the run still shows.
 	Past bool
+	// gone is set on what does not stand in a life.
+	gone bool
 }
 
 // suspended is the phase of a run that waits, as package view calls it.
@@ -36,16 +38,19 @@ func (c *Cassette) Interrupted() bool {
 // that were asked again stand there once. Whether a call ran that may have
 // happened was asked because of the interruption: that is marked.
 func (c *Cassette) Life() []Entry {
-	l := &life{kept: map[string][]Entry{}}
+	l := &life{kept: map[string][]Entry{}, ofCall: map[string][]int{}}
 	for i, e := range c.Events {
 		l.add(Entry{Event: e, Line: c.Line(i)})
 	}
-	return l.entries
+	return slices.DeleteFunc(l.entries, func(e Entry) bool { return e.gone })
 }
 
 // life puts together what several processes have told.
 type life struct {
 	entries []Entry
+	// ofCall are the places of each call's entries: a recording may tell of a
+	// hundred thousand.
+	ofCall map[string][]int
 	// kept is the approval that a call was given by a process that was interrupted,
 	// for one that judges it again.
 	kept map[string][]Entry
@@ -88,30 +93,51 @@ func (l *life) add(e Entry) {
 		}
 	case event.ToolCall:
 		if d.Attempt > 1 {
-			l.drop(func(o Entry) bool {
-				return o.Call == e.Call && (o.Type() == event.TypeToolCall || o.Type() == event.TypeToolProgress)
-			})
+			l.drop(e.Call, func(o Entry) bool { return o.Type() == event.TypeToolCall || o.Type() == event.TypeToolProgress })
 			d.Attempt = 0
 			e.Data = d
 		}
-		l.entries = append(l.entries, l.kept[e.Call]...)
+		for _, k := range l.kept[e.Call] {
+			l.append(k)
+		}
 		delete(l.kept, e.Call)
+	}
+	l.append(e)
+}
+
+func (l *life) append(e Entry) {
+	if e.Call != "" {
+		l.ofCall[e.Call] = append(l.ofCall[e.Call], len(l.entries))
 	}
 	l.entries = append(l.entries, e)
 }
 
-func (l *life) drop(out func(Entry) bool) { l.entries = slices.DeleteFunc(l.entries, out) }
+// drop leaves out entries of a call.
+func (l *life) drop(call string, out func(Entry) bool) {
+	l.ofCall[call] = slices.DeleteFunc(l.ofCall[call], func(i int) bool {
+		l.entries[i].gone = l.entries[i].gone || out(l.entries[i])
+		return l.entries[i].gone
+	})
+}
 
 // resumed forgets what the process that was interrupted had left open.
 func (l *life) resumed() {
 	l.unknown, l.interrupted = "", true
-	l.drop(func(o Entry) bool { return o.Type() == event.TypeRunFinished }) // it waited
-	if open := l.openRequest(); open != "" {
-		l.drop(func(o Entry) bool { return o.Message == open })
+	open := l.openRequest()
+	if open != "" {
 		l.void++
+	}
+	for i := range l.entries {
+		o := &l.entries[i]
+		if o.Type() == event.TypeRunFinished || open != "" && o.Message == open { // it waited, or was asked again
+			o.gone = true
+		}
 	}
 	// A step without an answer begins again; what was tried in it stays.
 	for i, o := range slices.Backward(l.entries) {
+		if o.gone {
+			continue
+		}
 		switch o.Data.(type) {
 		case event.ModelResponse, event.UserMessage, event.RunStarted:
 			return
@@ -119,7 +145,7 @@ func (l *life) resumed() {
 			l.again = l.inStep(i)
 			return
 		case event.StepStart:
-			l.entries = slices.Delete(l.entries, i, i+1)
+			l.entries[i].gone = true
 			return
 		}
 	}
@@ -128,6 +154,9 @@ func (l *life) resumed() {
 // openRequest is the message of the newest request if it has no answer.
 func (l *life) openRequest() string {
 	for _, o := range slices.Backward(l.entries) {
+		if o.gone {
+			continue
+		}
 		switch o.Data.(type) {
 		case event.ModelResponse, event.ContextCompaction:
 			return ""
@@ -141,6 +170,9 @@ func (l *life) openRequest() string {
 // inStep says whether the request at i belongs to a step that has no answer.
 func (l *life) inStep(i int) bool {
 	for _, o := range slices.Backward(l.entries[:i]) {
+		if o.gone {
+			continue
+		}
 		switch o.Data.(type) {
 		case event.ModelResponse:
 			return false
@@ -154,15 +186,14 @@ func (l *life) inStep(i int) bool {
 // judged is told a call that is judged, and forgets that it was before. A yes
 // that counts still is kept until the call runs.
 func (l *life) judged(e Entry) {
-	if !slices.ContainsFunc(l.entries, func(o Entry) bool { return o.Call == e.Call && o.Type() == event.TypeToolInputEnd }) {
+	l.drop(e.Call, func(Entry) bool { return false }) // forgets the places of what is gone
+	of := l.ofCall[e.Call]
+	if !slices.ContainsFunc(of, func(i int) bool { return l.entries[i].Type() == event.TypeToolInputEnd }) {
 		return
 	}
 	var question, answer *Entry
-	for i := range l.entries {
+	for _, i := range of {
 		o := &l.entries[i]
-		if o.Call != e.Call {
-			continue
-		}
 		switch d := o.Data.(type) {
 		case event.ApprovalRequested:
 			q := *o
@@ -178,10 +209,10 @@ func (l *life) judged(e Entry) {
 	if question != nil && answer != nil {
 		l.kept[e.Call] = []Entry{*question, *answer}
 	}
-	l.drop(func(o Entry) bool {
+	l.drop(e.Call, func(o Entry) bool {
 		switch o.Data.(type) {
 		case event.ToolInputEnd, event.PolicyDecision, event.ApprovalRequested, event.ApprovalDecided, event.Warning:
-			return o.Call == e.Call
+			return true
 		}
 		return false
 	})

@@ -91,6 +91,8 @@ type reader struct {
 	ended bool
 	// facts says that their line has been read.
 	facts bool
+	// resumes of the run so far, and calls of the answer that is being read.
+	resumes, calls int
 }
 
 func (r *reader) damaged(format string, args ...any) error {
@@ -219,6 +221,17 @@ func (r *reader) event(object []byte) error {
 	}
 	if want := int64(len(r.c.Events) + 1); e.Seq != want || e.Run != r.c.Run {
 		return r.damaged("event %d of run %q stands where event %d of run %q is to be", e.Seq, e.Run, want, r.c.Run)
+	}
+	switch e.Data.(type) {
+	case event.RunResumed:
+		r.resumes++
+	case event.ModelRequest:
+		r.calls = 0
+	case event.ToolInputStart:
+		r.calls++
+	}
+	if r.resumes > maxResumes || r.calls > maxCalls {
+		return r.damaged("more than %d interruptions, or more than %d calls in one answer: no run is like that", maxResumes, maxCalls)
 	}
 	r.c.Events = append(r.c.Events, e)
 	return nil

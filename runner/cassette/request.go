@@ -102,20 +102,21 @@ func Renamed(e Entry, after []Entry) bool {
 func answer(told []Entry, raw map[string]string) *message.Output {
 	out := &message.Output{}
 	at := map[string]int{}
+	var args [][]byte
 	for i, e := range told {
 		switch d := e.Data.(type) {
 		case event.ModelRetry:
-			out, at = &message.Output{}, map[string]int{}
+			out, at, args = &message.Output{}, map[string]int{}, nil
 		case event.TextEnd:
 			out.Text, out.TextMetadata = d.Text, d.Metadata
 		case event.ReasoningEnd:
 			out.Reasoning, out.ReasoningMetadata = d.Text, d.Metadata
 		case event.ToolInputStart:
 			at[e.Call] = len(out.Calls)
-			out.Calls = append(out.Calls, message.CallRequest{ID: e.Call, Tool: d.Tool})
+			out.Calls, args = append(out.Calls, message.CallRequest{ID: e.Call, Tool: d.Tool}), append(args, nil)
 		case event.ToolInputDelta:
 			if k, ok := at[e.Call]; ok {
-				out.Calls[k].Args += d.Text
+				args[k] = append(args[k], d.Text...)
 				if len(d.Metadata) > 0 {
 					out.Calls[k].Metadata = d.Metadata
 				}
@@ -127,6 +128,7 @@ func answer(told []Entry, raw map[string]string) *message.Output {
 		}
 	}
 	for i := range out.Calls {
+		out.Calls[i].Args = string(args[i])
 		if text, ok := raw[out.Calls[i].ID]; ok {
 			out.Calls[i].Args = text
 		}
