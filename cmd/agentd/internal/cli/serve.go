@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,9 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	log.Info("ready", "url", server.URL(), "kubeconfig", server.Kubeconfig())
+	// Half of the memory is garbage of the start, which nothing would collect
+	// while nobody asks.
+	debug.FreeOSMemory()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", "reason", "signal")
