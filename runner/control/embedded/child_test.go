@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -56,6 +57,27 @@ func start(t testing.TB, state string) *process {
 
 func launch(t testing.TB, state string) (*process, bool) {
 	t.Helper()
+	p, out, begin := spawn(t, state)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	p.took = time.Since(begin)
+	return p, err == nil && strings.TrimSpace(line) == "ready"
+}
+
+// background starts a server and does not wait; the channel is closed when the
+// process has ended.
+func background(t testing.TB, state string) (*process, <-chan struct{}) {
+	t.Helper()
+	p, out, _ := spawn(t, state)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, out) // ends with the process
+	}()
+	return p, ended
+}
+
+func spawn(t testing.TB, state string) (*process, io.Reader, time.Time) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a child that hangs is killed
 	p := &process{cmd: exec.CommandContext(ctx, os.Args[0]), stderr: &lockedBuffer{}, state: state}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+state)
@@ -73,9 +95,7 @@ func launch(t testing.TB, state string) (*process, bool) {
 		_ = p.cmd.Wait()
 		cancel()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	p.took = time.Since(begin)
-	return p, err == nil && strings.TrimSpace(line) == "ready"
+	return p, out, begin
 }
 
 // config is what the kubeconfig in the state folder says.

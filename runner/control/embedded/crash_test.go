@@ -105,6 +105,29 @@ func missing(t *testing.T, c dynamic.ResourceInterface, acknowledged *sync.Map) 
 	})
 }
 
+// TestKillsWhileStartingDoNoHarm: whatever is half made is made again.
+func TestKillsWhileStartingDoNoHarm(t *testing.T) {
+	t.Parallel()
+	for round := range 4 {
+		state := stateDir(t)
+		for range 6 {
+			p, ended := background(t, state)
+			select {
+			case <-time.After(time.Duration(rand.IntN(400)) * time.Millisecond):
+				p.kill(t)
+			case <-ended:
+				t.Fatalf("round %d: it ended by itself:\n%s", round, p.stderr)
+			}
+			<-ended
+		}
+		p := start(t, state)
+		if _, err := client(t, p).Apply(t.Context(), "r", runNamed("r"), applyAs); err != nil {
+			t.Error(err)
+		}
+		p.stop(t)
+	}
+}
+
 // TestRestartKeepsEverything: objects, their versions, tokens, the port, and
 // with them every client's configuration.
 func TestRestartKeepsEverything(t *testing.T) {

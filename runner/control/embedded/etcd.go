@@ -38,7 +38,7 @@ type database struct {
 func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database, error) {
 	dir := f.path(etcdDir)
 	zl := zapLogger(library(log, "etcd"))
-	if err := sound(zl, dir); err != nil {
+	if err := prepare(zl, dir); err != nil {
 		return nil, damaged(dir, err)
 	}
 	c := embed.NewConfig()

@@ -116,27 +116,30 @@ func TestDamagedStateIsTold(t *testing.T) {
 	database := filepath.Join(member, "snap", "db")
 	half := used(t, filepath.Join(state, database)) / 2
 	firstLog := filepath.Join(member, "wal", filepath.Base(theLog(t, filepath.Join(state, member))))
+	const nothing = "starts, with nothing in it"
 	noise := strings.Repeat("noise", 10000)
 	in := func(name string) string { return filepath.Join(controlDir, name) }
 	for name, c := range map[string]struct {
 		damage damage
-		want   string // "" wants a start with everything in place
+		want   string // "": a start with everything in place
 	}{
-		"a database cut in half":           {cut(database, half), "open the database"},
-		"a database of a page":             {cut(database, 4096), "open the database"},
-		"an empty database":                {cut(database, 0), "open the database"},
-		"a database of noise":              {replace(database, noise), "open the database"},
-		"no log":                           {remove(filepath.Join(member, "wal")), "the write-ahead log is missing"},
-		"a log of noise":                   {replace(firstLog, noise), "open the database"},
-		"a log cut short":                  {cut(firstLog, 100), "the write-ahead log ends at entry 0"},
-		"an empty log":                     {cut(firstLog, 0), "open the database"},
-		"a log that lacks its last writes": {cut(firstLog, 4096), "the write-ahead log ends at entry"},
-		"tokens of noise":                  {replace(in(tokensFile), noise), "is damaged"},
-		"a kubeconfig of noise":            {replace(in(kubeconfigFile), "{{{"), ""},
-		"a port of noise":                  {replace(in(portFile), noise), ""},
-		"a certificate of noise":           {replace(in("ca.crt"), noise), ""},
-		"a key of noise":                   {replace(in("serving.key"), noise), ""},
-		"a folder for a socket":            {replace(filepath.Join(in(clientSocket), "x"), noise), "open the database"},
+		"a database cut in half":                {cut(database, half), "open the database"},
+		"a database of a page":                  {cut(database, 4096), "open the database"},
+		"an empty database":                     {cut(database, 0), "the database is an empty file"},
+		"a database of noise":                   {replace(database, noise), "open the database"},
+		"no log":                                {remove(filepath.Join(member, "wal")), "the write-ahead log is missing"},
+		"a log of noise":                        {replace(firstLog, noise), "open the database"},
+		"a log cut short":                       {cut(firstLog, 100), "the write-ahead log is missing or empty"},
+		"an empty log":                          {cut(firstLog, 0), "open the database"},
+		"a log that lacks its last writes":      {cut(firstLog, 4096), "the write-ahead log ends at entry"},
+		"a first start, no log yet":             {both(cut(database, 0), remove(filepath.Join(member, "wal"))), nothing},
+		"a first start, a log without an entry": {both(remove(database), cut(firstLog, 100)), nothing},
+		"tokens of noise":                       {replace(in(tokensFile), noise), "is damaged"},
+		"a kubeconfig of noise":                 {replace(in(kubeconfigFile), "{{{"), ""},
+		"a port of noise":                       {replace(in(portFile), noise), ""},
+		"a certificate of noise":                {replace(in("ca.crt"), noise), ""},
+		"a key of noise":                        {replace(in("serving.key"), noise), ""},
+		"a folder for a socket":                 {replace(filepath.Join(in(clientSocket), "x"), noise), "open the database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			copied := stateDir(t)
@@ -157,6 +160,11 @@ func TestDamagedStateIsTold(t *testing.T) {
 			switch {
 			case c.want == "" && !ready:
 				t.Errorf("did not start:\n%s", p.stderr)
+			case c.want == nothing:
+				if list, err := client(t, p).List(t.Context(), listOne); err != nil || len(list.Items) > 0 {
+					t.Errorf("got %v, %v\n%s", list, err, p.stderr)
+				}
+				p.stop(t)
 			case c.want == "":
 				if _, err := client(t, p).Get(t.Context(), "r", getIt); err != nil {
 					t.Errorf("the object is gone: %v", err)
@@ -219,6 +227,10 @@ func replace(name, text string) damage {
 
 func cut(name string, size int64) damage {
 	return func(dir string) error { return os.Truncate(filepath.Join(dir, name), size) }
+}
+
+func both(one, two damage) damage {
+	return func(dir string) error { return errors.Join(one(dir), two(dir)) }
 }
 
 func remove(name string) damage {
