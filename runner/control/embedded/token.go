@@ -111,8 +111,8 @@ func (t *Tokens) Create(ctx context.Context, id Identity) (token string, err err
 	return token, err
 }
 
-// Rotate makes a new token for an identity; the old one is void at once. An
-// empty role keeps the role.
+// Rotate makes a new token for an identity; the old one is void for every new
+// request. A watch that is open goes on to its end. An empty role keeps the role.
 func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token string, err error) {
 	err = t.change(ctx, func(records []record) ([]record, error) {
 		i := slices.IndexFunc(records, func(r record) bool { return r.Name == name })
@@ -134,7 +134,7 @@ func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token stri
 	return token, err
 }
 
-// Revoke removes an identity; its token is void at once.
+// Revoke removes an identity; its token is void for every new request.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
 	return t.change(ctx, func(records []record) ([]record, error) {
 		kept := slices.DeleteFunc(records, func(r record) bool { return r.Name == name })

@@ -52,7 +52,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	server, err := embedded.Start(ctx, embedded.Options{State: state, Log: log, IdleAfter: o.idle})
 	if err != nil && ctx.Err() != nil {
 		log.Info("stopped", "reason", "signal, before it was ready", "error", err)
-		return nil
+		return nil //nolint:nilerr // who asked it to stop gets what they asked for
 	}
 	if err != nil {
 		return err
