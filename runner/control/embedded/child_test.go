@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// breakEnv names a part of a server that breaks when it is ready.
+const breakEnv = "EMBEDDED_TEST_BREAK"
+
 // child serves a state folder until a signal; it says "ready" on standard output.
 func child(state string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -28,7 +31,17 @@ func child(state string) int {
 		return 1
 	}
 	fmt.Println("ready")
-	<-ctx.Done()
+	switch os.Getenv(breakEnv) {
+	case "listener":
+		_ = s.listener.Close()
+	case "database":
+		s.database.etcd.Server.HardStop()
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.Done():
+		fmt.Fprintln(os.Stderr, "failed:", s.Err())
+	}
 	if err := s.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop:", err)
 		return 1

@@ -226,12 +226,14 @@ func (s *Server) run(api func(context.Context) error) {
 		}
 	})
 	s.wg.Go(func() {
+		var err error
 		select {
-		case err := <-s.database.failed():
-			if ctx.Err() == nil {
-				s.failed(fmt.Errorf("the database stopped: %w", orUnknown(err)))
-			}
+		case err = <-s.database.failed():
+		case <-s.database.stopped():
 		case <-ctx.Done():
+		}
+		if ctx.Err() == nil {
+			s.failed(fmt.Errorf("the database stopped: %w", orUnknown(err)))
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	etcdPatience = 20 * time.Second
 	// defragmentFrom is how many megabytes a start has to gain by packing the file.
 	defragmentFrom = 64
+	// segmentSize is the size of a file of the write-ahead log.
+	segmentSize = 16 << 20
 	// databaseQuota is the size from which on the database takes no more writes.
 	databaseQuota = 2 << 30
 )
@@ -61,6 +64,10 @@ func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database,
 	c.BootstrapDefragThresholdMegabytes = defragmentFrom
 	// The defaults keep the last 10,000 writes in memory for members that lag.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 100
+	// A segment of the log is allocated as a whole: the defaults take 64 MB of the
+	// disk before the first object, and up to 320 MB later.
+	wal.SegmentSizeBytes = segmentSize
+	c.MaxWalFiles, c.MaxSnapFiles = 2, 2
 	c.EnableGRPCGateway = false
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zl)
 	e, err := startEtcd(c)
@@ -106,6 +113,9 @@ func (d *database) endpoint() string { return "unix://" + d.socket }
 
 // failed yields the error that ended the database without being asked.
 func (d *database) failed() <-chan error { return d.etcd.Err() }
+
+// stopped is closed when the database has stopped, asked or not.
+func (d *database) stopped() <-chan struct{} { return d.etcd.Server.StopNotify() }
 
 func (d *database) close() { d.etcd.Close() }
 

@@ -61,3 +61,16 @@ func TestAnotherPortWhenTheOldOneIsTaken(t *testing.T) {
 	}
 	p.stop(t)
 }
+
+// TestFailureIsTold: whoever runs a server learns that it does not serve any
+// more, and can still stop it.
+func TestFailureIsTold(t *testing.T) {
+	for part, want := range map[string]string{"listener": "failed: the API server stopped listening: ", "database": "failed: the database stopped: "} {
+		t.Setenv(breakEnv, part)
+		p := start(t, stateDir(t))
+		err := p.cmd.Wait()
+		if err != nil || !strings.Contains(p.stderr.String(), want) {
+			t.Errorf("%s: %v, want %q in\n%s", part, err, want, p.stderr)
+		}
+	}
+}
