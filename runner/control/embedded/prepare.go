@@ -42,13 +42,14 @@ func prepare(log *zap.Logger, dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
-	applied, err := lastApplied(filepath.Join(dir, "member", "snap", "db"))
+	path := filepath.Join(dir, "member", "snap", "db")
+	applied, used, err := lastApplied(path)
 	if err != nil && (end > 0 || !errors.Is(err, errDatabaseEmpty)) {
 		return err
 	}
 	switch {
 	case end >= max(applied, 1):
-		return nil
+		return trim(path, used)
 	case applied == 0:
 		return os.RemoveAll(dir)
 	case end == 0:
@@ -58,26 +59,41 @@ func prepare(log *zap.Logger, dir string) (err error) {
 	}
 }
 
-// lastApplied is the last entry of the log that the database has; 0: none.
-func lastApplied(path string) (index uint64, err error) {
+// trim cuts off what the database has taken from the disk and not used yet, up
+// to 16 MB: etcd maps the file with all its pages, which for a small control
+// plane is an eighth of the memory. It takes new ones when it needs them.
+func trim(path string, used int64) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
+		return nil
+	}
+	if err != nil || used == 0 || info.Size() <= used {
+		return err
+	}
+	return os.Truncate(path, used)
+}
+
+// lastApplied is the last entry of the log that the database has, 0 for none,
+// and the size of what the database uses of its file.
+func lastApplied(path string) (index uint64, used int64, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if info.Size() == 0 {
-		return 0, errDatabaseEmpty
+		return 0, 0, errDatabaseEmpty
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer db.Close()
 	err = db.View(func(tx *bbolt.Tx) error {
-		if info.Size() < tx.Size() {
-			return fmt.Errorf("%s has %d bytes of %d", path, info.Size(), tx.Size())
+		if used = tx.Size(); info.Size() < used {
+			return fmt.Errorf("%s has %d bytes of %d", path, info.Size(), used)
 		}
 		if b := tx.Bucket([]byte("meta")); b != nil {
 			if v := b.Get([]byte("consistent_index")); len(v) == 8 {
@@ -86,7 +102,7 @@ func lastApplied(path string) (index uint64, err error) {
 		}
 		return nil
 	})
-	return index, err
+	return index, used, err
 }
 
 // lastLogged is the last entry of the log; 0: none, or none that was committed,
