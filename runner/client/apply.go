@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"agentctl.dev/agentctl/api/crds"
+)
+
+// workers is how many objects are written at the same time.
+const workers = 8
+
+// What an apply did to an object, as kubectl says it.
+const (
+	Created    = "created"
+	Configured = "configured"
+	Unchanged  = "unchanged"
+	Pruned     = "pruned"
+)
+
+// Outcome is what became of one object.
+type Outcome struct {
+	Ref Ref
+	// Verb is what was done; "" when Err says why not.
+	Verb string
+	Err  error
+}
+
+// ApplyAll applies objects, several at a time, and tells of each in the order
+// given. One that fails does not keep the others back: what refers to what is
+// sorted out by the controllers.
+func (c *Client) ApplyAll(ctx context.Context, objects []Object, w WriteOptions, told func(Outcome)) {
+	done := make([]chan Outcome, len(objects))
+	for i := range done {
+		done[i] = make(chan Outcome, 1)
+	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(workers, len(objects)) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(objects); i = int(next.Add(1)) - 1 {
+				done[i] <- c.applyOne(ctx, objects[i], w)
+			}
+		})
+	}
+	for i := range done {
+		told(<-done[i])
+	}
+	group.Wait()
+}
+
+func (c *Client) applyOne(ctx context.Context, o Object, w WriteOptions) Outcome {
+	ref := o.Ref()
+	ref.Namespace = c.Namespace(ref.Namespace)
+	before, err := c.Get(ctx, ref)
+	if err != nil && !Missing(err) {
+		return Outcome{Ref: ref, Err: err}
+	}
+	after, err := c.Apply(ctx, o, w)
+	switch {
+	case err != nil:
+		return Outcome{Ref: ref, Err: err}
+	case before == nil:
+		return Outcome{Ref: ref, Verb: Created}
+	case w.DryRun && !Differ(before, after), before.ResourceVersion() == after.ResourceVersion() && !w.DryRun:
+		return Outcome{Ref: ref, Verb: Unchanged}
+	}
+	return Outcome{Ref: ref, Verb: Configured}
+}
+
+// PruneOptions say which objects go when they are declared no more.
+type PruneOptions struct {
+	// Namespaces and Labels are the scope. Both are required.
+	Namespaces []string
+	Labels     string
+	DryRun     bool
+}
+
+// Prune deletes the objects of the scope that this program has applied before
+// and that are not among those to keep. What others have made stays.
+func (c *Client) Prune(ctx context.Context, o PruneOptions, keep []Ref, told func(Outcome)) error {
+	if strings.TrimSpace(o.Labels) == "" {
+		return errors.New("prune without a selector")
+	}
+	for _, kind := range crds.Kinds() {
+		for _, namespace := range o.Namespaces {
+			objects, _, err := c.List(ctx, ListOptions{Kind: kind, Namespace: namespace, Labels: o.Labels})
+			if err != nil {
+				return err
+			}
+			for _, x := range objects {
+				if x.Text("metadata", "deletionTimestamp") != "" || !x.Applied() || slices.Contains(keep, x.Ref()) {
+					continue
+				}
+				err := c.Delete(ctx, x.Ref(), DeleteOptions{Propagation: Background, DryRun: o.DryRun, UID: x.Text("metadata", "uid")})
+				if Missing(err) {
+					continue // somebody was faster
+				}
+				told(Outcome{Ref: x.Ref(), Verb: Pruned, Err: err})
+			}
+		}
+	}
+	return nil
+}

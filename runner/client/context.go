@@ -1,0 +1,243 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"agentctl.dev/agentctl/api/spell"
+)
+
+// LocalContext is the context of the control plane in the state folder.
+const LocalContext = "local"
+
+// The places of contexts in the environment.
+const (
+	contextVar    = "AGENTCTL_CONTEXT"
+	kubeconfigVar = "AGENTCTL_KUBECONFIG"
+	kubectlVar    = "KUBECONFIG"
+)
+
+// Context is a server by the name that people give it.
+type Context struct {
+	Name, Cluster, User, Namespace, Server string
+	// File is the kubeconfig it stands in; "" for the local one.
+	File string
+	// Current says that it is meant when none is named.
+	Current bool
+}
+
+// Config is everything one can talk with: the local control plane, and the
+// contexts of the kubeconfig files that the environment names.
+type Config struct {
+	// State is the state folder of the local control plane.
+	State string
+	// Origin says what has chosen the current context, for people.
+	Origin string
+
+	current  string
+	variable string
+	files    []*kubeconfig
+}
+
+// LoadConfig reads the kubeconfig files that AGENTCTL_KUBECONFIG, else
+// KUBECONFIG, names; one that is not there is left out, as kubectl does. The
+// current context is the one of the flag, else AGENTCTL_CONTEXT, else that of
+// the files, else local. kubectl's own default file is not looked at: a control
+// plane is never changed because kubectl happens to point at it.
+func LoadConfig(state, flag string, getenv func(string) string) (*Config, error) {
+	c := &Config{State: state}
+	list := getenv(kubeconfigVar)
+	if c.variable = kubeconfigVar; list == "" {
+		list, c.variable = getenv(kubectlVar), kubectlVar
+	}
+	for _, path := range filepath.SplitList(list) {
+		if path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, fail(err, "kubeconfig %s", path)
+		}
+		k, err := readConfig(abs)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.files = append(c.files, k)
+	}
+	c.choose(flag, getenv(contextVar))
+	return c, nil
+}
+
+func (c *Config) choose(flag, env string) {
+	if c.current, c.Origin = flag, "--context"; flag != "" {
+		return
+	}
+	if c.current, c.Origin = env, contextVar; env != "" {
+		return
+	}
+	for _, k := range c.files {
+		if k.CurrentContext != "" {
+			c.current, c.Origin = k.CurrentContext, k.path
+			return
+		}
+	}
+	c.current, c.Origin = LocalContext, "default"
+}
+
+// Current is the name of the context that is meant.
+func (c *Config) Current() string { return c.current }
+
+// Contexts lists all, the local one first, then by name.
+func (c *Config) Contexts() []Context {
+	all := []Context{{Name: LocalContext, Server: "", Namespace: "default"}}
+	for _, k := range c.files {
+		for _, x := range k.Contexts {
+			if slices.ContainsFunc(all, func(y Context) bool { return y.Name == x.Name }) {
+				continue // the first one counts
+			}
+			e := Context{Name: x.Name, Cluster: x.Context.Cluster, User: x.Context.User, Namespace: cmp.Or(x.Context.Namespace, "default"), File: k.path}
+			if cl := c.cluster(x.Context.Cluster); cl != nil {
+				e.Server = cl.Server
+			}
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all[1:], func(a, b Context) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range all {
+		all[i].Current = all[i].Name == c.current
+	}
+	return all
+}
+
+func (c *Config) cluster(name string) *cluster {
+	for _, k := range c.files {
+		for i := range k.Clusters {
+			if k.Clusters[i].Name == name {
+				return &k.Clusters[i].Cluster
+			}
+		}
+	}
+	return nil
+}
+
+// Endpoint returns where a context leads to. That of the local one is found by
+// Connect.
+func (c *Config) Endpoint(name string) (*Endpoint, error) {
+	for _, k := range c.files {
+		for _, x := range k.Contexts {
+			if x.Name == name {
+				e := &Endpoint{Context: name, Namespace: x.Context.Namespace}
+				return e, c.resolve(e, k, x.Context.Cluster, x.Context.User)
+			}
+		}
+	}
+	var known []string
+	for _, x := range c.Contexts() {
+		known = append(known, x.Name)
+	}
+	e := fail(nil, "there is no context %q (%s)", name, c.Origin).hint("see which there are: agentctl config get-contexts")
+	if s := spell.Nearest(name, known); s != "" {
+		e.hint("did you mean %q?", s)
+	}
+	return nil, e
+}
+
+func (c *Config) resolve(e *Endpoint, in *kubeconfig, clusterName, userName string) error {
+	found := false
+	for _, k := range c.files {
+		for i := range k.Clusters {
+			if x := &k.Clusters[i]; x.Name == clusterName && !found {
+				found = true
+				if err := k.cluster(e, clusterName, &x.Cluster); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if !found {
+		return fail(nil, "kubeconfig %s: context %q names the cluster %q, which is not there", in.path, e.Context, clusterName)
+	}
+	for _, k := range c.files {
+		for i := range k.Users {
+			if x := &k.Users[i]; x.Name == userName {
+				return k.user(e, userName, &x.User)
+			}
+		}
+	}
+	if userName != "" {
+		return fail(nil, "kubeconfig %s: context %q names the user %q, who is not there", in.path, e.Context, userName)
+	}
+	return nil
+}
+
+// currentLine is the line of a kubeconfig that Use writes.
+var currentLine = regexp.MustCompile(`(?m)^current-context:.*$`)
+
+// Use makes a context the current one, in the file that says which it is. The
+// rest of the file stays as it is, byte by byte.
+func (c *Config) Use(name string) (path string, err error) {
+	i := slices.IndexFunc(c.Contexts(), func(x Context) bool { return x.Name == name && x.File != "" })
+	if i < 0 && name == LocalContext {
+		if len(c.files) == 0 {
+			return "", nil // it is already
+		}
+		return "", fail(nil, "the context local stands in no kubeconfig, so none can make it the current one").hint("set %s=local, or unset %s", contextVar, c.variable)
+	}
+	if i < 0 {
+		_, err := c.Endpoint(name)
+		return "", err
+	}
+	k := c.files[0]
+	for _, x := range c.files {
+		if x.CurrentContext != "" {
+			k = x
+			break
+		}
+	}
+	text, err := readSmall(k.path)
+	if err != nil {
+		return "", fail(err, "read the kubeconfig")
+	}
+	line := []byte("current-context: " + strconv.Quote(name))
+	if at := currentLine.FindIndex(text); at != nil {
+		text = slices.Concat(text[:at[0]], line, text[at[1]:])
+	} else {
+		text = slices.Concat(bytes.TrimRight(text, "\n"), []byte("\n"), line, []byte("\n"))
+	}
+	return k.path, replace(k.path, text)
+}
+
+// replace writes a file as a whole, with the mode it has. Who reads it at the
+// same time finds the old text or the new one.
+func replace(path string, text []byte) error {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fail(err, "write the kubeconfig")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".kubeconfig-")
+	if err != nil {
+		return fail(err, "write the kubeconfig")
+	}
+	defer os.Remove(f.Name()) // gone after the rename
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fail(err, "write the kubeconfig %s", path)
+	}
+	return nil
+}

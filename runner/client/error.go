@@ -1,0 +1,235 @@
+package client
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Error is an error of the way to a control plane; Hint says how to go on.
+type Error struct {
+	Err  error
+	Hint string
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Error) hint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// fail says what was being done, and why it did not work where that is known.
+func fail(cause error, format string, args ...any) *Error {
+	text := fmt.Sprintf(format, args...)
+	if cause == nil {
+		return &Error{Err: errors.New(text)}
+	}
+	return &Error{Err: fmt.Errorf("%s: %w", text, cause)}
+}
+
+// StatusError is a server's refusal, in our words.
+type StatusError struct {
+	// Code of the HTTP answer.
+	Code int
+	// Reason as the API spells it: NotFound, Conflict.
+	Reason metav1.StatusReason
+	// About is the object that was asked about.
+	About Ref
+	// Message is what the server says.
+	Message string
+	// Causes are the fields it complains about.
+	Causes []metav1.StatusCause
+	// RetryAfter is how long the server wants to be left alone; 0: it did not say.
+	RetryAfter time.Duration
+
+	server string
+}
+
+// maxMessage bounds what is repeated of a server's words.
+const maxMessage = 2000
+
+func (c *Client) status(r request, answer *http.Response, body []byte) error {
+	e := &StatusError{Code: answer.StatusCode, About: r.about, RetryAfter: retryAfter(answer.Header), server: c.name()}
+	var s metav1.Status
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if kind == asJSON && json.Unmarshal(body, &s) == nil && s.Kind == "Status" {
+		e.Reason, e.Message = s.Reason, s.Message
+		if s.Details != nil {
+			e.Causes = s.Details.Causes
+			// A path that is not served is NotFound as an object is, but has no name.
+			if e.Reason == metav1.StatusReasonNotFound && s.Details.Name == "" && r.about.Name != "" {
+				e.Reason = ""
+			}
+		}
+	} else if e.Message = strings.TrimSpace(string(body)); len(e.Message) > 200 || strings.HasPrefix(e.Message, "<") {
+		e.Message = "" // somebody's web page
+	}
+	if len(e.Message) > maxMessage {
+		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
+	}
+	return e
+}
+
+func (e *StatusError) Error() string {
+	return e.About.prefix() + e.text()
+}
+
+func (e *StatusError) text() string {
+	switch {
+	case e.Missing():
+		return "not found"
+	case e.Code == http.StatusNotFound:
+		return e.server + " does not serve " + group
+	case e.Code == http.StatusUnauthorized:
+		return e.server + " does not know this token or certificate"
+	case e.Code == http.StatusForbidden:
+		return "this identity may not do that: " + e.words()
+	case e.Code >= 300 && e.Code < 400:
+		return fmt.Sprintf("%s sends us elsewhere (%d), and a token does not follow", e.server, e.Code)
+	case e.Managed():
+		return e.managed()
+	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict:
+		return "somebody has changed it in the meantime"
+	case e.Code == http.StatusUnprocessableEntity && len(e.Causes) > 0:
+		return e.fields()
+	case e.Code == http.StatusRequestEntityTooLarge:
+		return "it is larger than what a control plane keeps"
+	case e.Code == http.StatusTooManyRequests:
+		return e.server + " has too much to do"
+	}
+	return fmt.Sprintf("%s answered %d: %s", e.server, e.Code, e.words())
+}
+
+func (e *StatusError) words() string {
+	if e.Message == "" {
+		return http.StatusText(e.Code)
+	}
+	return e.Message
+}
+
+// Missing says that the object does not exist.
+func (e *StatusError) Missing() bool {
+	return e.Code == http.StatusNotFound && e.Reason == metav1.StatusReasonNotFound
+}
+
+// Managed says that an apply would take fields away from somebody else.
+func (e *StatusError) Managed() bool {
+	for _, c := range e.Causes {
+		if c.Type == metav1.CauseTypeFieldManagerConflict {
+			return true
+		}
+	}
+	return false
+}
+
+// managed lists the fields by who owns them: conflict with "kubectl" using
+// agentctl.dev/v1alpha1.
+func (e *StatusError) managed() string {
+	var texts []string
+	for _, c := range e.Causes {
+		if c.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		who := c.Message
+		if _, rest, ok := strings.Cut(c.Message, `"`); ok {
+			who, _, _ = strings.Cut(rest, `"`)
+		}
+		texts = append(texts, fmt.Sprintf("%s is managed by %q", strings.TrimPrefix(c.Field, "."), who))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (e *StatusError) fields() string {
+	texts := make([]string, 0, len(e.Causes))
+	for _, c := range e.Causes {
+		text := strings.TrimPrefix(c.Message, "Invalid value: ")
+		if c.Field != "" && c.Field != "<nil>" {
+			text = c.Field + ": " + text
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Hint says how to go on.
+func (e *StatusError) Hint() string {
+	switch {
+	case e.Missing():
+		if e.About.Kind == "" {
+			return ""
+		}
+		return "see what is there: agentctl get " + e.About.plural()
+	case e.Code == http.StatusNotFound:
+		return "choose another context (agentctl config get-contexts), or apply the CustomResourceDefinitions there first"
+	case e.Code == http.StatusUnauthorized:
+		return "look at the user of the context: agentctl config view"
+	case e.Code == http.StatusForbidden:
+		return "ask who runs it for another role: agentd token create --role ROLE NAME"
+	case e.Managed():
+		return "leave these fields out, or take them over with --force-conflicts"
+	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict:
+		return "look at it anew and try again"
+	case e.Code == http.StatusTooManyRequests, e.Code == http.StatusServiceUnavailable:
+		return "try again in a while"
+	}
+	return ""
+}
+
+// Missing says whether an error means that the object does not exist.
+func Missing(err error) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return ok && e.Missing()
+}
+
+// Hint returns the next step that an error of this package carries, or "".
+func Hint(err error) string {
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return e.Hint()
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+// strange is an answer that cannot be used.
+func (c *Client) strange(r request, format string, args ...any) error {
+	return fail(nil, "%s%s is no control plane we understand: %s", r.about.prefix(), c.name(), fmt.Sprintf(format, args...))
+}
+
+// unreachable says in words why there is no answer.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause // the caller ended it
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the address is said already
+	}
+	e := fail(err, "%s cannot be reached", c.name())
+	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
+	timeout, isTimeout := errors.AsType[net.Error](err)
+	switch {
+	case isUnknown:
+		return fail(nil, "%s shows a certificate that nobody we trust has signed", c.name()).hint("the context needs certificate-authority-data of that server; if it was set up anew, take its new kubeconfig")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fail(nil, "%s: nobody listens there", c.name()).hint("choose another context: agentctl config get-contexts")
+	case errors.Is(err, context.DeadlineExceeded), isTimeout && timeout.Timeout():
+		return fail(nil, "%s does not answer in time", c.name()).hint("choose another context: agentctl config get-contexts")
+	}
+	return e
+}

@@ -1,0 +1,249 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"agentctl.dev/agentctl/runner/sandbox"
+)
+
+const (
+	// program is the control plane's.
+	program = "agentd"
+	// startTime bounds the start of a local control plane.
+	startTime = 10 * time.Second
+	// probeTime bounds one look whether it is there.
+	probeTime = 2 * time.Second
+	// idleTime is how long one that nobody uses stays.
+	idleTime = "30m"
+	// maxLog is the size from which its log begins anew.
+	maxLog = 4 << 20
+)
+
+// ConnectOptions are those of Connect.
+type ConnectOptions struct {
+	// Notice is told once when a control plane is started. Optional.
+	Notice func(string)
+	// OnlyRunning does not start one.
+	OnlyRunning bool
+}
+
+// ErrNotRunning says that no local control plane runs, and that none was to be
+// started.
+var ErrNotRunning = errors.New("no local control plane runs")
+
+// Connect returns a client of the current context. The local control plane is
+// started when it does not run.
+func (c *Config) Connect(ctx context.Context, o ConnectOptions) (*Client, error) {
+	if !c.Local() {
+		e, err := c.Endpoint(c.current)
+		if err != nil {
+			return nil, err
+		}
+		return New(*e)
+	}
+	l := local{state: c.State, folder: filepath.Join(c.State, "control")}
+	cl, err := l.probe(ctx)
+	if err == nil || !l.absent(err) {
+		return cl, err
+	}
+	if o.OnlyRunning {
+		return nil, ErrNotRunning
+	}
+	return l.start(ctx, o.Notice)
+}
+
+// declared says whether a kubeconfig has a context of its own by a name.
+func (c *Config) declared(name string) bool {
+	for _, k := range c.files {
+		for _, x := range k.Contexts {
+			if x.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// local is the control plane of a state folder.
+type local struct{ state, folder string }
+
+func (l local) path(name string) string { return filepath.Join(l.folder, name) }
+
+// probe connects to the control plane if it answers.
+func (l local) probe(ctx context.Context) (*Client, error) {
+	k, err := readConfig(l.path("kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	c := &Config{files: []*kubeconfig{k}}
+	e, err := c.Endpoint(k.CurrentContext)
+	if err != nil {
+		return nil, err
+	}
+	e.Context, e.Local = LocalContext, true
+	cl, err := New(*e)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if err := cl.Ready(ctx); err != nil {
+		cl.Close()
+		return nil, err
+	}
+	return cl, nil
+}
+
+// absent says whether an error of probe means that nobody is there: no
+// kubeconfig, nobody listens, or a stranger has got the port since.
+func (l local) absent(err error) bool {
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	_, refused := errors.AsType[*StatusError](err)
+	return !refused && !l.held()
+}
+
+// held says whether a control plane has the folder.
+func (l local) held() bool {
+	if _, err := os.Stat(l.path("lock")); err != nil {
+		return false
+	}
+	lock := flock.New(l.path("lock"), flock.SetFlag(os.O_RDWR))
+	free, err := lock.TryLock()
+	if free {
+		_ = lock.Unlock() // it is closed with it
+	}
+	return err == nil && !free
+}
+
+// start starts the control plane, as nobody's child, and waits until it answers.
+func (l local) start(ctx context.Context, notice func(string)) (*Client, error) {
+	path, err := sandbox.FindProgram(program)
+	if err != nil {
+		return nil, fail(nil, "the local control plane cannot be started: %v", err).
+			hint("run make build, set AGENTCTL_LIBEXEC to the folder that holds %s, or choose another context", program)
+	}
+	if err := os.MkdirAll(l.folder, 0o700); err != nil {
+		return nil, fail(err, "make the folder of the control plane")
+	}
+	if notice != nil {
+		text := "starting the control plane in " + l.state
+		if _, err := os.Stat(l.path("etcd")); errors.Is(err, fs.ErrNotExist) {
+			text += " (first start)"
+		}
+		notice(text)
+	}
+	pid, err := l.detach(path)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for ended := false; ; {
+		cl, err := l.probe(ctx)
+		if err == nil {
+			return cl, nil
+		}
+		if ended && !l.held() {
+			return nil, fail(nil, "the local control plane ended at once: %s", l.lastWords()).hint("its log is %s", l.path(program+".log"))
+		}
+		// One that ended found another one starting at the same time: that one is
+		// waited for.
+		ended = ended || reaped(pid)
+		if sleep(ctx, 5*time.Millisecond) != nil {
+			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+				return nil, cause
+			}
+			return nil, fail(err, "the local control plane was not ready within %s", startTime).hint("its log is %s", l.path(program+".log"))
+		}
+	}
+}
+
+// kept are the variables that a control plane gets: those that say where things
+// are. Keys it takes from the key store, not from whoever was first.
+var kept = []string{
+	"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+	"CONTAINERD_ADDRESS", "AGENTCTL_LIBEXEC", "AGENTCTL_OUTER_ISOLATION",
+}
+
+// detach starts the program in a session of its own, with none of our files.
+func (l local) detach(path string) (pid int, err error) {
+	log, err := l.log()
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	cmd := exec.Command(path, "serve", "--state", l.state, "--idle", idleTime) //nolint:noctx // it outlives us
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.Env = []string{} // not nil: that would be all of ours
+	for _, name := range kept {
+		if v, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+v)
+		}
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := closeOnExec(); err != nil {
+		return 0, fail(err, "start the local control plane")
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, fail(err, "start the local control plane")
+	}
+	return cmd.Process.Pid, nil
+}
+
+// log opens the file for what the control plane says.
+func (l local) log() (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(l.path(program + ".log")); err == nil && info.Size() > maxLog {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(l.path(program+".log"), flags, 0o600)
+	if err != nil {
+		return nil, fail(err, "open the log of the control plane")
+	}
+	return f, nil
+}
+
+// reaped says whether our child has ended, and lets it go.
+func reaped(pid int) bool {
+	var status syscall.WaitStatus
+	n, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+	return n == pid || errors.Is(err, syscall.ECHILD)
+}
+
+// lastWords is the last line of the log that tells an error.
+func (l local) lastWords() string {
+	f, err := os.Open(l.path(program + ".log"))
+	if err != nil {
+		return "it left no log"
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > 8<<10 {
+		_, _ = f.Seek(-8<<10, io.SeekEnd) // else from the start
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, 8<<10)) // what there is
+	last := "it left no word"
+	for line := range strings.Lines(string(b)) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "error: "); ok {
+			last = text
+		}
+	}
+	return last
+}
+
+// Local says whether the current context is the control plane of the state
+// folder, which sees the files that we see.
+func (c *Config) Local() bool { return c.current == LocalContext && !c.declared(LocalContext) }

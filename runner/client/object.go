@@ -1,0 +1,162 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/crds"
+)
+
+// group is what our kinds belong to.
+var group, _, _ = strings.Cut(crds.GroupVersion, "/")
+
+// Ref names an object.
+type Ref struct{ Kind, Namespace, Name string }
+
+// String is kind.group/name, as kubectl writes it.
+func (r Ref) String() string { return strings.ToLower(r.Kind) + "." + group + "/" + r.Name }
+
+// prefix begins an error about the object.
+func (r Ref) prefix() string {
+	switch {
+	case r.Kind == "":
+		return ""
+	case r.Name == "":
+		return r.plural() + ": "
+	}
+	return fmt.Sprintf("%s %q: ", strings.ToLower(r.Kind), r.Name)
+}
+
+func (r Ref) plural() string {
+	if k, ok := crds.Kind(r.Kind); ok {
+		return k.Plural
+	}
+	return strings.ToLower(r.Kind)
+}
+
+// Object is one as the API writes it.
+type Object map[string]any
+
+// decodeObject reads an object; whole numbers stay whole.
+func decodeObject(raw []byte) (Object, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var o Object
+	if err := dec.Decode(&o); err != nil {
+		return nil, err
+	}
+	if o == nil {
+		return nil, fmt.Errorf("it holds no object")
+	}
+	return o, nil
+}
+
+// Field returns the value at a path of names; nil when there is none.
+func (o Object) Field(path ...string) any {
+	var v any = map[string]any(o)
+	for _, name := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[name]
+	}
+	return v
+}
+
+// Text returns the text at a path of names; "" when there is none.
+func (o Object) Text(path ...string) string {
+	s, _ := o.Field(path...).(string)
+	return s
+}
+
+// Number returns the whole number at a path of names; 0 when there is none.
+func (o Object) Number(path ...string) int64 {
+	n, _ := o.Field(path...).(json.Number)
+	i, _ := n.Int64()
+	return i
+}
+
+// Kind is the object's kind.
+func (o Object) Kind() string { return o.Text("kind") }
+
+// Name is the object's name.
+func (o Object) Name() string { return o.Text("metadata", "name") }
+
+// Namespace is the object's namespace.
+func (o Object) Namespace() string { return o.Text("metadata", "namespace") }
+
+// ResourceVersion is another one after each change.
+func (o Object) ResourceVersion() string { return o.Text("metadata", "resourceVersion") }
+
+// Ref names the object.
+func (o Object) Ref() Ref { return Ref{Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()} }
+
+// Created is when the object came into being.
+func (o Object) Created() time.Time {
+	t, _ := time.Parse(time.RFC3339, o.Text("metadata", "creationTimestamp"))
+	return t
+}
+
+// Labels are the object's labels.
+func (o Object) Labels() map[string]string { return o.texts("labels") }
+
+// Annotations are the object's annotations.
+func (o Object) Annotations() map[string]string { return o.texts("annotations") }
+
+func (o Object) texts(name string) map[string]string {
+	m, _ := o.Field("metadata", name).(map[string]any)
+	all := make(map[string]string, len(m))
+	for k, v := range m {
+		all[k], _ = v.(string)
+	}
+	return all
+}
+
+// Condition is one of an object's.
+type Condition struct {
+	Type, Status, Reason, Message string
+	// Since is when the status became what it is.
+	Since time.Time
+	// Generation of the object that it speaks of; 0: it does not say.
+	Generation int64
+}
+
+// Conditions are those of the object's status.
+func (o Object) Conditions() []Condition {
+	l, _ := o.Field("status", "conditions").([]any)
+	all := make([]Condition, 0, len(l))
+	for _, v := range l {
+		m, _ := v.(map[string]any)
+		c := Object(m)
+		since, _ := time.Parse(time.RFC3339, c.Text("lastTransitionTime"))
+		all = append(all, Condition{
+			Type: c.Text("type"), Status: c.Text("status"), Reason: c.Text("reason"), Message: c.Text("message"),
+			Since: since, Generation: c.Number("observedGeneration"),
+		})
+	}
+	return all
+}
+
+// Applied says whether this program has applied the object.
+func (o Object) Applied() bool {
+	l, _ := o.Field("metadata", "managedFields").([]any)
+	for _, v := range l {
+		m, _ := v.(map[string]any)
+		if e := Object(m); e.Text("manager") == FieldManager && e.Text("operation") == "Apply" {
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutManagedFields leaves out who owns which field: people do not read it.
+func (o Object) WithoutManagedFields() Object {
+	if m, ok := o["metadata"].(map[string]any); ok {
+		delete(m, "managedFields")
+	}
+	return o
+}

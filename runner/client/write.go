@@ -1,0 +1,139 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"agentctl.dev/agentctl/api/crds"
+)
+
+// WriteOptions are those of every change.
+type WriteOptions struct {
+	// DryRun lets the server judge and change nothing.
+	DryRun bool
+	// Force takes fields over from who manages them.
+	Force bool
+}
+
+func (o WriteOptions) query() url.Values {
+	q := url.Values{"fieldManager": {FieldManager}, "fieldValidation": {"Strict"}}
+	if o.DryRun {
+		q.Set("dryRun", "All")
+	}
+	return q
+}
+
+// kindOf finds the schema of a kind that was resolved before.
+func kindOf(kind string) (*crds.KindSchema, error) {
+	k, ok := crds.Kind(kind)
+	if !ok {
+		return nil, fail(nil, "there is no kind %q", kind)
+	}
+	return k, nil
+}
+
+// Get returns one object.
+func (c *Client) Get(ctx context.Context, ref Ref) (Object, error) {
+	return c.object(ctx, ref, request{method: http.MethodGet})
+}
+
+// Apply declares an object by server-side apply: fields that were declared before
+// and are not any more go away, those of others stay.
+func (c *Client) Apply(ctx context.Context, o Object, w WriteOptions) (Object, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, fail(err, "encode %s", o.Ref())
+	}
+	q := w.query()
+	q.Set("force", "false")
+	if w.Force {
+		q.Set("force", "true")
+	}
+	// JSON is YAML, and faster to read.
+	return c.object(ctx, o.Ref(), request{method: http.MethodPatch, query: q, contentType: "application/apply-patch+yaml", body: body})
+}
+
+// Merge changes fields of an object by a JSON merge patch.
+func (c *Client) Merge(ctx context.Context, ref Ref, patch any, w WriteOptions) (Object, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fail(err, "encode the change of %s", ref)
+	}
+	return c.object(ctx, ref, request{method: http.MethodPatch, query: w.query(), contentType: "application/merge-patch+json", body: body})
+}
+
+// Replace writes a whole object; it is refused when the object has changed since
+// it was read.
+func (c *Client) Replace(ctx context.Context, o Object, w WriteOptions) (Object, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, fail(err, "encode %s", o.Ref())
+	}
+	return c.object(ctx, o.Ref(), request{method: http.MethodPut, query: w.query(), contentType: asJSON, body: body})
+}
+
+// Propagation is what becomes of the objects that an object owns.
+type Propagation string
+
+// The propagations, as the API spells them.
+const (
+	Background Propagation = "Background"
+	Foreground Propagation = "Foreground"
+	Orphan     Propagation = "Orphan"
+)
+
+// DeleteOptions are those of Delete.
+type DeleteOptions struct {
+	Propagation Propagation
+	DryRun      bool
+	// UID is that of the object that is meant: another one of its name stays.
+	// Optional.
+	UID string
+}
+
+// Delete asks for the end of an object. It may take its time: something may
+// have to be cleaned up first.
+func (c *Client) Delete(ctx context.Context, ref Ref, o DeleteOptions) error {
+	options := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions"}
+	if o.Propagation != "" {
+		options["propagationPolicy"] = o.Propagation
+	}
+	if o.UID != "" {
+		options["preconditions"] = map[string]any{"uid": o.UID}
+	}
+	q := url.Values{}
+	if o.DryRun {
+		options["dryRun"] = []string{"All"}
+		q.Set("dryRun", "All")
+	}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return fail(err, "encode how to delete %s", ref)
+	}
+	_, err = c.object(ctx, ref, request{method: http.MethodDelete, query: q, contentType: asJSON, body: body})
+	return err
+}
+
+// object sends a request about one object and reads the object in the answer.
+func (c *Client) object(ctx context.Context, ref Ref, r request) (Object, error) {
+	kind, err := kindOf(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Name == "" {
+		return nil, fail(nil, "a %s without a name", kind.Singular)
+	}
+	ref.Namespace = c.Namespace(ref.Namespace)
+	r.path, r.about = resourcePath(kind, ref.Namespace, ref.Name), ref
+	raw, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	o, err := decodeObject(raw)
+	if err != nil {
+		return nil, c.strange(r, "its answer is no object: %v", err)
+	}
+	return o, nil
+}
