@@ -23,6 +23,9 @@ type Options struct {
 	// conditions of scripts and the CEL rules of the schemas. A caller that only
 	// lists or converts manifests saves the time.
 	SkipExpressions bool
+	// Elsewhere admits names that lead to nothing in the set: what they mean may
+	// be in a control plane already, or come later.
+	Elsewhere bool
 	// Cases are read, too, where they stand in files of their own. A run has no
 	// need of them.
 	Cases bool
@@ -116,10 +119,17 @@ func (a *admitter) document(d *manifest.Document) {
 	a.pending(d)
 }
 
+// builtinTool is what a shipped tool is called in messages. There are no others
+// elsewhere.
+const builtinTool = "built-in tool"
+
 // reference reports a name that leads nowhere. An empty one has been reported
 // as missing already.
 func (a *admitter) reference(d *manifest.Document, path, kind, name string, known []string) bool {
 	if name == "" || slices.Contains(known, name) {
+		return true
+	}
+	if a.opts.Elsewhere && kind != builtinTool {
 		return true
 	}
 	f := d.Errorf(path, "%s %q not found", kind, name).With(manifest.Suggest(name, known))

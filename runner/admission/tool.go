@@ -80,7 +80,7 @@ func (a *admitter) builtin(d *manifest.Document, t *v1alpha1.Tool, name string) 
 	b, ok := builtin.Lookup(name)
 	if !ok {
 		if name != "" {
-			a.reference(d, "spec.source.builtin.name", "built-in tool", name, builtin.Names())
+			a.reference(d, "spec.source.builtin.name", builtinTool, name, builtin.Names())
 		}
 		return
 	}

@@ -86,6 +86,15 @@ func newDocument(of *piece, p patterns) (*Document, Findings) {
 	return d, errs
 }
 
+// Written returns the object as its author wrote it: without defaults, and with
+// every field, also one that could not be used. It is decoded anew and the
+// caller's own.
+func (d *Document) Written() map[string]any {
+	value, _ := decode(d.text) // its mistakes are told
+	obj, _ := value.(map[string]any)
+	return obj
+}
+
 // shape holds the object against the schema of its kind, takes out what does
 // not fit, and fills in the defaults.
 func (d *Document) shape(obj map[string]any, p patterns) Findings {

@@ -77,9 +77,14 @@ func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings)
 
 // Parse reads the documents of a text that is no file; name stands in positions.
 func Parse(ctx context.Context, name string, data []byte) (*Set, Findings) {
+	return ParseIn(ctx, name, "", data)
+}
+
+// ParseIn is Parse for a text whose relative paths start from an absolute folder.
+func ParseIn(ctx context.Context, name, dir string, data []byte) (*Set, Findings) {
 	var pieces []*piece
 	for _, c := range split(data) {
-		pieces = append(pieces, &piece{source: source{name: name, data: data}, chunk: c})
+		pieces = append(pieces, &piece{source: source{name: name, dir: dir, data: data}, chunk: c})
 	}
 	return read(ctx, pieces, nil)
 }

@@ -79,10 +79,12 @@ call is judged by a policy, runs outside this program and is written to a journa
 	_ = root.RegisterFlagCompletionFunc("color", a.color.complete) // fails only for a flag that is not there
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Agents and their runs:"},
+		&cobra.Group{ID: groupObject, Title: "Objects of a control plane:"},
 		&cobra.Group{ID: groupManifest, Title: "Manifests:"},
 	)
 	root.AddCommand(
 		a.runCmd(), a.resumeCmd(), a.replayCmd(), a.getCmd(), a.approveCmd(), a.denyCmd(), a.diffCmd(), a.applyChangesCmd(),
+		a.applyCmd(),
 		a.validateCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),
 		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(),
 	)

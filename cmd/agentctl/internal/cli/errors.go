@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/client"
 )
 
 // maxFindings bounds a report: more mistakes than that have one cause.
@@ -47,6 +49,15 @@ func exit(code int) error {
 	return exitError(code)
 }
 
+// codeError is an error with a code of the verb's own.
+type codeError struct {
+	err  error
+	code int
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+func (e *codeError) Unwrap() error { return e.err }
+
 // report shows an error and returns the exit code that belongs to it.
 //
 //	error               shown as                           exit code
@@ -55,13 +66,19 @@ func exit(code int) error {
 //	InvalidError        every finding                      2
 //	usage               one line, what was meant, --help   2
 //	with a reason       one line and its hint              that of the reason
+//	of a control plane  one line and its hint              1
 //	any other           one line                           1
+//	codeError           as the error in it                 its code
 func (a *app) report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return reason.ExitOK
 	}
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
+	}
+	if c, ok := errors.AsType[*codeError](err); ok {
+		a.report(cmd, c.err)
+		return c.code
 	}
 	stderr := a.stderr()
 	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
@@ -77,7 +94,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		display.Error(stderr, err, display.Advice{Hint: u.Hint, See: see})
 		return reason.ExitUsage
 	}
-	display.Error(stderr, err, display.Advice{Hint: reason.Hint(err)})
+	display.Error(stderr, err, display.Advice{Hint: cmp.Or(reason.Hint(err), client.Hint(err))})
 	return reason.Of(err).ExitCode()
 }
 

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/client"
+)
+
+type applyOptions struct {
+	target
+	files     []string
+	recursive bool
+	selector  string
+	prune     bool
+	force     bool
+	dryRun    choice
+}
+
+// The values of --dry-run.
+const (
+	dryNone   = "none"
+	dryClient = "client"
+	dryServer = "server"
+)
+
+func (a *app) applyCmd() *cobra.Command {
+	o := &applyOptions{target: target{app: a}, dryRun: newChoice(dryNone, dryClient, dryServer)}
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE|FOLDER|-",
+		Short: "Have a control plane keep what manifests declare",
+		Long: `Have a control plane keep what manifests declare, by server-side apply.
+
+All mistakes are reported first, with their place, and then nothing is sent.
+What an object refers to may come later: the order makes no difference. One
+line an object goes to stdout; when one is refused the others are kept all the
+same, and the exit code is 1.
+
+Fields that somebody else manages are left to them, and the object is refused;
+--force-conflicts takes them over. In the context "local" relative paths are
+made absolute, from the folder of the manifest.
+
+--prune deletes what was applied before, has the labels of -l and is not among
+the manifests any more. With -l only manifests with these labels are applied.
+
+A folder with a kustomization is built by kustomize, or kubectl, of the PATH.
+
+Exit code 0: all is kept. 1: something was refused. 2: mistakes, nothing sent.`,
+		Example: `  agentctl apply -f manifests/hello
+  agentctl apply -R -f manifests --dry-run=server
+  agentctl apply -f team/ --prune -l team=web
+  kustomize build . | agentctl apply -f -`,
+		GroupID: groupObject,
+		Args:    filesOnly,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.runApply(cmd.Context()) },
+	}
+	files(cmd, &o.files)
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "also take the folders below a folder")
+	selectorFlag(cmd, &o.selector)
+	cmd.Flags().BoolVar(&o.prune, "prune", false, "delete what was applied with these labels and is declared no more; needs -l")
+	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "take over fields that somebody else manages")
+	dryRunFlag(cmd, &o.dryRun)
+	o.flags(cmd)
+	return cmd
+}
+
+func selectorFlag(cmd *cobra.Command, selector *string) {
+	cmd.Flags().StringVarP(selector, "selector", "l", "", "only objects with these `labels`, for example team=web,tier!=test")
+	_ = cmd.RegisterFlagCompletionFunc("selector", cobra.NoFileCompletions) // fails only for a flag that is not there
+}
+
+func dryRunFlag(cmd *cobra.Command, c *choice) {
+	cmd.Flags().Var(c, "dry-run", "change nothing: client checks the manifests alone, server lets the control plane judge")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryClient
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", c.complete) // fails only for a flag that is not there
+}
+
+// parseSelector reads a selector of labels.
+func parseSelector(text string) (labels.Selector, error) {
+	s, err := labels.Parse(text)
+	if err != nil {
+		return nil, usagef("-l %q is no selector: %w", text, err)
+	}
+	return s, nil
+}
+
+func (o *applyOptions) runApply(ctx context.Context) error {
+	if err := needFiles(o.files); err != nil {
+		return err
+	}
+	if o.prune && o.selector == "" {
+		return usagef("--prune needs -l: what is to be deleted must be said")
+	}
+	selector, err := parseSelector(o.selector)
+	if err != nil {
+		return err
+	}
+	config, err := o.config()
+	if err != nil {
+		return err
+	}
+	declared, err := runner.Declare(ctx, runner.DeclareOptions{
+		Paths: o.files, Stdin: o.app.In, Recursive: o.recursive,
+		Absolute: config.Local(), Closed: o.dryRun.value == dryClient,
+	})
+	if err != nil {
+		return err
+	}
+	if err := declared.Warnings.Write(o.app.stderr(), maxFindings); err != nil {
+		return fmt.Errorf("write the warnings: %w", err)
+	}
+	objects, err := o.objects(declared.Objects, selector)
+	if err != nil {
+		return err
+	}
+	list := &outcomes{app: o.app, dry: o.dryRun.value}
+	if o.dryRun.value == dryClient {
+		for _, x := range objects {
+			list.tell(client.Outcome{Ref: x.Ref(), Verb: "valid"})
+		}
+		return list.err()
+	}
+	c, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return o.send(ctx, c, objects, list)
+}
+
+// objects are those that are selected, in the namespace that is asked for.
+func (o *applyOptions) objects(declared []runner.Declared, selector labels.Selector) ([]client.Object, error) {
+	objects := make([]client.Object, 0, len(declared))
+	for _, d := range declared {
+		x := client.Object(d.Object)
+		if !selector.Matches(labels.Set(x.Labels())) {
+			continue
+		}
+		if d.Namespace != "" && o.namespace != "" && d.Namespace != o.namespace {
+			return nil, usagef("%s: the namespace %q of %s is not %q, which -n names", d.Place, d.Namespace, x.Ref(), o.namespace)
+		}
+		if meta, ok := x["metadata"].(map[string]any); ok && d.Namespace == "" && o.namespace != "" {
+			meta["namespace"] = o.namespace
+		}
+		objects = append(objects, x)
+	}
+	return objects, nil
+}
+
+func (o *applyOptions) send(ctx context.Context, c *client.Client, objects []client.Object, list *outcomes) error {
+	dry := o.dryRun.value == dryServer
+	scope := []string{c.Namespace(o.namespace)}
+	keep := make([]client.Ref, 0, len(objects))
+	c.ApplyAll(ctx, objects, client.WriteOptions{DryRun: dry, Force: o.force}, func(x client.Outcome) {
+		keep = append(keep, x.Ref)
+		if !slices.Contains(scope, x.Ref.Namespace) {
+			scope = append(scope, x.Ref.Namespace)
+		}
+		list.tell(x)
+	})
+	if o.prune && ctx.Err() == nil {
+		if err := c.Prune(ctx, client.PruneOptions{Namespaces: scope, Labels: o.selector, DryRun: dry}, keep, list.tell); err != nil {
+			return fmt.Errorf("prune: %w", err)
+		}
+	}
+	return list.err()
+}
+
+// outcomes tells what became of objects: what was done on stdout, what was not
+// on stderr.
+type outcomes struct {
+	app    *app
+	dry    string
+	failed int
+	wrote  error
+}
+
+func (l *outcomes) tell(x client.Outcome) {
+	if x.Err != nil {
+		l.failed++
+		display.Error(l.app.stderr(), x.Err, display.Advice{Hint: client.Hint(x.Err)})
+		return
+	}
+	verb := x.Verb
+	switch l.dry {
+	case dryClient:
+		verb += " (dry run)"
+	case dryServer:
+		verb += " (server dry run)"
+	}
+	if err := display.Text(l.app.stdout(), x.Ref.String()+" "+verb+"\n"); err != nil && l.wrote == nil {
+		l.wrote = err
+	}
+}
+
+func (l *outcomes) err() error {
+	switch {
+	case l.wrote != nil:
+		return fmt.Errorf("write the list: %w", l.wrote)
+	case l.failed > 0:
+		return exit(1)
+	}
+	return nil
+}

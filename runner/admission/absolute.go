@@ -1,0 +1,85 @@
+package admission
+
+import (
+	"strings"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Absolute makes the relative paths of an object absolute, from the folder of
+// its manifest: an object that is kept elsewhere has no folder. The object is
+// the decoded text, so that no default gets into it. It says the same of paths
+// as Resolve does of a plan.
+func Absolute(kind string, obj map[string]any, dir string) {
+	spec := fields(obj["spec"])
+	switch kind {
+	case v1alpha1.KindModel:
+		absoluteFrom(fields(fields(spec["apiKey"])["valueFrom"]), dir)
+		absoluteField(fields(spec["cassette"]), "path", dir)
+	case v1alpha1.KindTool:
+		absoluteSource(fields(spec["source"]), dir)
+		for _, e := range entries(spec["env"]) {
+			absoluteFrom(fields(e["valueFrom"]), dir)
+		}
+		for _, m := range entries(fields(spec["isolation"])["mounts"]) {
+			absoluteField(m, "path", dir)
+		}
+	case v1alpha1.KindRun:
+		absoluteField(fields(fields(spec["workspace"])["source"]), "path", dir)
+	}
+}
+
+func absoluteSource(src map[string]any, dir string) {
+	absoluteArgv(fields(src["plugin"]), "command", dir)
+	absoluteArgv(fields(src["exec"]), "command", dir)
+	mcp := fields(src["mcp"])
+	absoluteArgv(fields(mcp["stdio"]), "command", dir)
+	for _, h := range entries(fields(mcp["http"])["headers"]) {
+		absoluteFrom(fields(h["valueFrom"]), dir)
+	}
+	container := fields(src["container"])
+	if image, ok := container["image"].(string); ok {
+		if layout, ok := strings.CutPrefix(image, "oci:"); ok { // a file or folder of this host
+			container["image"] = "oci:" + absolute(dir, layout)
+		}
+	}
+}
+
+// absoluteFrom is about a valueFrom.
+func absoluteFrom(v map[string]any, dir string) {
+	absoluteField(v, "file", dir)
+	absoluteArgv(v, "exec", dir)
+}
+
+func absoluteField(m map[string]any, name, dir string) {
+	if path, ok := m[name].(string); ok && path != "" {
+		m[name] = absolute(dir, path)
+	}
+}
+
+// absoluteArgv leaves a bare program name to the search path.
+func absoluteArgv(m map[string]any, name, dir string) {
+	argv, _ := m[name].([]any)
+	if len(argv) == 0 {
+		return
+	}
+	if program, ok := argv[0].(string); ok && strings.Contains(program, "/") {
+		argv[0] = absolute(dir, program)
+	}
+}
+
+func fields(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func entries(v any) []map[string]any {
+	l, _ := v.([]any)
+	all := make([]map[string]any, 0, len(l))
+	for _, e := range l {
+		if m := fields(e); m != nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+package runner
+
+import (
+	"context"
+	"io"
+
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// maxDeclared bounds the objects of one Declare.
+const maxDeclared = 20000
+
+// DeclareOptions say which manifests are to be kept by a control plane.
+type DeclareOptions struct {
+	// Paths are files, folders or "-" (Stdin). A folder with a kustomization is
+	// built by the program kustomize, or kubectl, of the search path. Required.
+	Paths []string
+	Stdin io.Reader
+	// Recursive also takes the folders below a folder.
+	Recursive bool
+	// Absolute makes relative paths absolute: right for a control plane on this
+	// machine.
+	Absolute bool
+	// Closed wants every reference to lead to an object of these manifests;
+	// otherwise what is referred to may be in the control plane, or come later.
+	Closed bool
+}
+
+// Declared is an object as its author wrote it, without defaults: who declares
+// a field owns it.
+type Declared struct {
+	Kind, Namespace, Name string
+	// Place is where the object begins: file:line:col.
+	Place  string
+	Object map[string]any
+}
+
+// Declaration is what a Declare has read.
+type Declaration struct {
+	Objects []Declared
+	// Warnings are told; they keep nothing out.
+	Warnings manifest.Findings
+}
+
+// Declare reads manifests and judges them. The error is an *InvalidError when
+// there are mistakes: nothing is to be sent then.
+func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
+	if len(o.Paths) == 0 {
+		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
+	}
+	set, found, err := o.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, more := admission.Admit(set, admitted(admission.Options{Elsewhere: !o.Closed}))
+	found = append(found, more...)
+	for _, d := range set.Documents {
+		if _, generated := mapping(d.Value["metadata"])["generateName"]; generated && d.Name == "" {
+			found = append(found, d.KeyErrorf("metadata.generateName", "an object without a name cannot be applied: the second time would make another one").With("write metadata.name"))
+		}
+	}
+	found.Sort()
+	if found.HasErrors() {
+		return nil, &InvalidError{Findings: found}
+	}
+	out := &Declaration{Objects: make([]Declared, len(set.Documents)), Warnings: found}
+	for i, d := range set.Documents {
+		out.Objects[i] = o.declared(d)
+	}
+	return out, nil
+}
+
+func (o DeclareOptions) declared(d *manifest.Document) Declared {
+	obj := d.Written()
+	delete(obj, "status")
+	// What a server hands out can be applied again.
+	meta := mapping(obj["metadata"])
+	for _, name := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
+		delete(meta, name)
+	}
+	if o.Absolute {
+		admission.Absolute(d.Kind, obj, d.Dir)
+	}
+	return Declared{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name, Place: manifest.Position{File: d.File, Line: d.Line, Col: 1}.String(), Object: obj}
+}
+
+func mapping(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// read loads what the paths name, in their order.
+func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findings, error) {
+	whole := &manifest.Set{}
+	var all manifest.Findings
+	for _, path := range o.Paths {
+		sources, err := o.sources(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range sources {
+			var set *manifest.Set
+			var found manifest.Findings
+			if s.kustomize {
+				text, err := kustomize(ctx, s.path)
+				if err != nil {
+					return nil, nil, err
+				}
+				set, found = manifest.ParseIn(ctx, s.path+" (kustomize)", absolutePath(s.path), text)
+			} else {
+				set, found = manifest.Load(ctx, []string{s.path}, o.Stdin)
+			}
+			whole.Documents, all = append(whole.Documents, set.Documents...), append(all, found...)
+			if len(whole.Documents) > maxDeclared {
+				return nil, nil, usage("more than %d objects", maxDeclared).hint("apply them in parts")
+			}
+		}
+	}
+	return whole, all, nil
+}
