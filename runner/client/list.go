@@ -165,3 +165,6 @@ func (c *Client) chunks(ctx context.Context, o ListOptions, accept string, q url
 		yield(nil, c.strange(request{about: Ref{Kind: o.Kind}}, "its list does not end"))
 	}
 }
+
+// RowObject reads the object beside a row: its metadata at least.
+func RowObject(row *metav1.TableRow) (Object, error) { return decodeObject(row.Object.Raw) }

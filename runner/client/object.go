@@ -1,11 +1,12 @@
 package client
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	kjson "sigs.k8s.io/json"
 
 	"agentctl.dev/agentctl/api/crds"
 )
@@ -40,16 +41,14 @@ func (r Ref) plural() string {
 // Object is one as the API writes it.
 type Object map[string]any
 
-// decodeObject reads an object; whole numbers stay whole.
+// decodeObject reads an object. Whole numbers are int64.
 func decodeObject(raw []byte) (Object, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
 	var o Object
-	if err := dec.Decode(&o); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, (*map[string]any)(&o)); err != nil {
 		return nil, err
 	}
 	if o == nil {
-		return nil, fmt.Errorf("it holds no object")
+		return nil, errors.New("it holds no object")
 	}
 	return o, nil
 }
@@ -75,9 +74,8 @@ func (o Object) Text(path ...string) string {
 
 // Number returns the whole number at a path of names; 0 when there is none.
 func (o Object) Number(path ...string) int64 {
-	n, _ := o.Field(path...).(json.Number)
-	i, _ := n.Int64()
-	return i
+	n, _ := o.Field(path...).(int64)
+	return n
 }
 
 // Kind is the object's kind.

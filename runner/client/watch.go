@@ -29,6 +29,8 @@ type Change struct {
 	// asked for.
 	Cells   []any
 	Columns []metav1.TableColumnDefinition
+	// More says that further objects of the same list follow at once.
+	More bool
 }
 
 // The types of changes.
@@ -234,7 +236,8 @@ func (w *watcher) list(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	now := make(map[string]bool, len(changes))
-	for _, c := range changes {
+	for i, c := range changes {
+		c.More = i+1 < len(changes)
 		k := key(c.Object)
 		now[k] = true
 		if before, known := w.known[k]; known {

@@ -21,6 +21,8 @@ type RunList struct {
 	Now time.Time
 	// Format is text, wide or name.
 	Format string
+	// NoHeaders leaves out the names of the columns.
+	NoHeaders bool
 }
 
 // ListedRun is a run in a list.
@@ -59,6 +61,9 @@ func (l RunList) Write(s *Screen) error {
 			row = append(row, dash(Line(r.Model)), strconv.FormatInt(r.Tokens, 10), duration(r.Worked), strconv.Itoa(r.Waiting), dash(Line(r.Source)))
 		}
 		rows = append(rows, row)
+	}
+	if l.NoHeaders {
+		rows = rows[1:]
 	}
 	s.print(table(rows))
 	return s.Err()

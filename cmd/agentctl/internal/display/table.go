@@ -10,6 +10,14 @@ import (
 // terminal shows them. The last column is not padded.
 func table(rows [][]string) string {
 	var widths []int
+	return grid(rows, &widths)
+}
+
+// grid is a table whose columns are at least as wide as before, and says how
+// wide they have become.
+func grid(rows [][]string, known *[]int) string {
+	widths := *known
+	defer func() { *known = widths }()
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(widths) {
