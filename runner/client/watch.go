@@ -46,6 +46,8 @@ type WatchOptions struct {
 	ListOptions
 	// Table asks for the rows of a table beside the objects.
 	Table bool
+	// Empty is asked when a list holds nothing: false ends the watch. Optional.
+	Empty func() (more bool)
 }
 
 // Watch tells of every object that there is, as ADDED, and then of changes,
@@ -57,7 +59,7 @@ type WatchOptions struct {
 //	false          nil
 //	-              that of the context, or of a server that refuses
 func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (more bool)) error {
-	w := &watcher{c: c, o: o.ListOptions, accept: asJSON, see: see, known: map[string]Change{}}
+	w := &watcher{c: c, o: o.ListOptions, accept: asJSON, see: see, empty: o.Empty, known: map[string]Change{}}
 	if o.Table {
 		w.accept, w.o.Objects = asTable, true
 	}
@@ -102,6 +104,7 @@ type watcher struct {
 	o      ListOptions
 	accept string
 	see    func(Change) bool
+	empty  func() bool
 
 	version string // "" lists first
 	seen    int
@@ -256,7 +259,7 @@ func (w *watcher) list(ctx context.Context) (done bool, err error) {
 		}
 	}
 	w.version, w.seen = version, w.seen+1
-	return false, nil
+	return len(changes) == 0 && w.empty != nil && !w.empty(), nil
 }
 
 // all returns every object there is now, as ADDED.
