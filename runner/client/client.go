@@ -159,15 +159,16 @@ const (
 )
 
 // resourcePath is where the objects of a kind are; an empty namespace is all of
-// them, an empty name is every object.
+// them, an empty name is every object. What is no name is refused before: see
+// named.
 func resourcePath(kind *crds.KindSchema, namespace, name string) string {
 	p := "/apis/" + crds.GroupVersion
 	if namespace != "" {
-		p += "/namespaces/" + url.PathEscape(namespace)
+		p += "/namespaces/" + namespace
 	}
 	p += "/" + kind.Plural
 	if name != "" {
-		p += "/" + url.PathEscape(name)
+		p += "/" + name
 	}
 	return p
 }

@@ -1,15 +1,14 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"agentctl.dev/agentctl/api/spell"
 )
@@ -180,9 +179,6 @@ func (c *Config) resolve(e *Endpoint, in *kubeconfig, clusterName, userName stri
 	return nil
 }
 
-// currentLine is the line of a kubeconfig that Use writes.
-var currentLine = regexp.MustCompile(`(?m)^current-context:.*$`)
-
 // Use makes a context the current one, in the file that says which it is. The
 // rest of the file stays as it is, byte by byte.
 func (c *Config) Use(name string) (path string, err error) {
@@ -208,13 +204,28 @@ func (c *Config) Use(name string) (path string, err error) {
 	if err != nil {
 		return "", fail(err, "read the kubeconfig")
 	}
-	line := []byte("current-context: " + strconv.Quote(name))
-	if at := currentLine.FindIndex(text); at != nil {
-		text = slices.Concat(text[:at[0]], line, text[at[1]:])
-	} else {
-		text = slices.Concat(bytes.TrimRight(text, "\n"), []byte("\n"), line, []byte("\n"))
+	return k.path, replace(k.path, withCurrent(string(text), name))
+}
+
+// withCurrent puts a name into the line of a kubeconfig that says which context
+// is the current one.
+func withCurrent(text, name string) []byte {
+	line := "current-context: " + strconv.Quote(name) + "\n"
+	var b strings.Builder
+	done := false
+	for old := range strings.Lines(text) {
+		if !done && strings.HasPrefix(old, "current-context:") {
+			old, done = line, true
+		}
+		b.WriteString(old)
 	}
-	return k.path, replace(k.path, text)
+	if !done {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line)
+	}
+	return []byte(b.String())
 }
 
 // replace writes a file as a whole, with the mode it has. Who reads it at the

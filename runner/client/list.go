@@ -39,6 +39,9 @@ func (c *Client) path(o ListOptions) (string, *crds.KindSchema, error) {
 		return "", nil, err
 	}
 	namespace := c.Namespace(o.Namespace)
+	if err := (Ref{Namespace: namespace}).named(); err != nil {
+		return "", nil, err
+	}
 	if o.AllNamespaces {
 		namespace = ""
 	}
@@ -113,8 +116,12 @@ func (c *Client) TableOf(ctx context.Context, ref Ref) (*metav1.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	ref.Namespace = c.Namespace(ref.Namespace)
+	if err := ref.named(); err != nil {
+		return nil, err
+	}
 	r := request{
-		method: http.MethodGet, path: resourcePath(kind, c.Namespace(ref.Namespace), ref.Name), accept: asTable, about: ref,
+		method: http.MethodGet, path: resourcePath(kind, ref.Namespace, ref.Name), accept: asTable, about: ref,
 		query: url.Values{"includeObject": {"Object"}},
 	}
 	raw, err := c.send(ctx, r)

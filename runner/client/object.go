@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	kjson "sigs.k8s.io/json"
 
 	"agentctl.dev/agentctl/api/crds"
@@ -16,6 +17,16 @@ var group, _, _ = strings.Cut(crds.GroupVersion, "/")
 
 // Ref names an object.
 type Ref struct{ Kind, Namespace, Name string }
+
+// named refuses what would lead elsewhere in a path.
+func (r Ref) named() error {
+	for _, name := range []string{r.Namespace, r.Name} {
+		if errs := path.IsValidPathSegmentName(name); len(errs) > 0 {
+			return fail(nil, "%q is no name: it %s", name, strings.Join(errs, ", "))
+		}
+	}
+	return nil
+}
 
 // String is kind.group/name, as kubectl writes it.
 func (r Ref) String() string { return strings.ToLower(r.Kind) + "." + group + "/" + r.Name }

@@ -13,12 +13,18 @@ import (
 type WriteOptions struct {
 	// DryRun lets the server judge and change nothing.
 	DryRun bool
+	// As is the part of this program that changes something other than by apply:
+	// "edit" or "label". Who manages a field is told by it.
+	As string
 	// Force takes fields over from who manages them.
 	Force bool
 }
 
 func (o WriteOptions) query() url.Values {
 	q := url.Values{"fieldManager": {FieldManager}, "fieldValidation": {"Strict"}}
+	if o.As != "" {
+		q.Set("fieldManager", FieldManager+"-"+o.As)
+	}
 	if o.DryRun {
 		q.Set("dryRun", "All")
 	}
@@ -126,6 +132,9 @@ func (c *Client) object(ctx context.Context, ref Ref, r request) (Object, error)
 		return nil, fail(nil, "a %s without a name", kind.Singular)
 	}
 	ref.Namespace = c.Namespace(ref.Namespace)
+	if err := ref.named(); err != nil {
+		return nil, err
+	}
 	r.path, r.about = resourcePath(kind, ref.Namespace, ref.Name), ref
 	raw, err := c.send(ctx, r)
 	if err != nil {

@@ -146,6 +146,6 @@ func (o *editOptions) send(ctx context.Context, c *client.Client, before client.
 		return usagef("the file holds no metadata")
 	}
 	meta["resourceVersion"] = before.ResourceVersion()
-	_, err = c.Replace(ctx, x, client.WriteOptions{})
+	_, err = c.Replace(ctx, x, client.WriteOptions{As: "edit"})
 	return err
 }

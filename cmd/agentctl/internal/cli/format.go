@@ -19,7 +19,7 @@ const (
 	formatColumns = "custom-columns"
 )
 
-var formatWords = []string{display.FormatWide, display.FormatJSON, display.FormatYAML, display.FormatName, formatPath + "=", formatColumns + "="}
+var formatWords = []string{display.FormatText, display.FormatWide, display.FormatJSON, display.FormatYAML, display.FormatName, formatPath + "=", formatColumns + "="}
 
 // format is the value of -o of verbs that show objects; the zero value is a table.
 type format struct {
@@ -37,7 +37,7 @@ type column struct {
 
 func formatFlag(cmd *cobra.Command, f *format) {
 	f.kind = display.FormatText
-	cmd.Flags().VarP(f, "output", "o", "format: a table, or "+strings.Join(formatWords, ", "))
+	cmd.Flags().VarP(f, "output", "o", "format: a table, objects, names, or what paths find: "+strings.Join(formatWords, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return formatWords, cobra.ShellCompDirectiveNoFileComp
 	}) // fails only for a flag that is not there

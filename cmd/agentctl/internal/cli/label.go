@@ -159,7 +159,7 @@ func (o *labelOptions) change(ctx context.Context, c *client.Client, x client.Ob
 		done = "not " + done
 	} else if o.dryRun.value != dryClient {
 		meta := map[string]any{o.field: changes, "resourceVersion": x.ResourceVersion()}
-		if _, err := c.Merge(ctx, x.Ref(), map[string]any{"metadata": meta}, client.WriteOptions{DryRun: o.dryRun.value == dryServer}); err != nil {
+		if _, err := c.Merge(ctx, x.Ref(), map[string]any{"metadata": meta}, client.WriteOptions{DryRun: o.dryRun.value == dryServer, As: "label"}); err != nil {
 			return err
 		}
 	}
