@@ -37,7 +37,7 @@ type declareSource struct {
 func (o DeclareOptions) sources(path string) ([]declareSource, error) {
 	info, err := os.Stat(path)
 	if path == "-" || err != nil || !info.IsDir() {
-		return []declareSource{{path: path}}, nil
+		return []declareSource{{path: path}}, nil //nolint:nilerr // the reading tells it, with its place
 	}
 	if kustomized(path) {
 		return []declareSource{{path: path, kustomize: true}}, nil

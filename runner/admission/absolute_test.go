@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 )
@@ -63,16 +64,17 @@ func TestAbsolutePathsAreThoseOfAPlan(t *testing.T) {
 				absoluteModel(typed, d.Dir)
 				want, got = typed.Spec, &v1alpha1.Model{}
 			}
+			after, _ := json.Marshal(obj)
+			crds.ApplyDefaults(d.Kind, obj) // the typed object has its own
 			raw, err := json.Marshal(obj)
 			if err != nil || json.Unmarshal(raw, got) != nil {
 				t.Fatalf("%v: %s", err, raw)
 			}
-			// Only paths are compared: the typed object has its defaults.
 			if d := cmp.Diff(paths(want), paths(spec(got))); d != "" {
 				t.Errorf("(-plan +sent)\n%s", d)
 			}
-			if changed := string(before) != string(raw); changed != (d.Name != "found") {
-				t.Errorf("changed: %v\n%s", changed, raw)
+			if changed := string(before) != string(after); changed != (d.Name != "found") {
+				t.Errorf("changed: %v\n%s", changed, after)
 			}
 		})
 	}

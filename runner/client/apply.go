@@ -34,6 +34,7 @@ type Outcome struct {
 // given. One that fails does not keep the others back: what refers to what is
 // sorted out by the controllers.
 func (c *Client) ApplyAll(ctx context.Context, objects []Object, w WriteOptions, told func(Outcome)) {
+	before, err := c.before(ctx, objects)
 	done := make([]chan Outcome, len(objects))
 	for i := range done {
 		done[i] = make(chan Outcome, 1)
@@ -43,7 +44,11 @@ func (c *Client) ApplyAll(ctx context.Context, objects []Object, w WriteOptions,
 	for range min(workers, len(objects)) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(objects); i = int(next.Add(1)) - 1 {
-				done[i] <- c.applyOne(ctx, objects[i], w)
+				if err != nil {
+					done[i] <- Outcome{Ref: objects[i].Ref(), Err: err}
+					continue
+				}
+				done[i] <- c.applyOne(ctx, objects[i], before, w)
 			}
 		})
 	}
@@ -53,12 +58,46 @@ func (c *Client) ApplyAll(ctx context.Context, objects []Object, w WriteOptions,
 	group.Wait()
 }
 
-func (c *Client) applyOne(ctx context.Context, o Object, w WriteOptions) Outcome {
+// many is the number of objects of a kind from which a list is faster than to
+// ask for each.
+const many = 20
+
+// scope is a kind in a namespace.
+type scope struct{ kind, namespace string }
+
+// before lists what there is of kinds of which many are applied.
+func (c *Client) before(ctx context.Context, objects []Object) (map[scope]map[string]Object, error) {
+	count := map[scope]int{}
+	for _, o := range objects {
+		count[scope{o.Kind(), c.Namespace(o.Namespace())}]++
+	}
+	all := map[scope]map[string]Object{}
+	for s, n := range count {
+		if n < many {
+			continue
+		}
+		found, _, err := c.List(ctx, ListOptions{Kind: s.kind, Namespace: s.namespace})
+		if err != nil {
+			return nil, err
+		}
+		all[s] = make(map[string]Object, len(found))
+		for _, o := range found {
+			all[s][o.Name()] = o
+		}
+	}
+	return all, nil
+}
+
+func (c *Client) applyOne(ctx context.Context, o Object, known map[scope]map[string]Object, w WriteOptions) Outcome {
 	ref := o.Ref()
 	ref.Namespace = c.Namespace(ref.Namespace)
-	before, err := c.Get(ctx, ref)
-	if err != nil && !Missing(err) {
-		return Outcome{Ref: ref, Err: err}
+	listed, ok := known[scope{ref.Kind, ref.Namespace}]
+	before := listed[ref.Name]
+	if !ok {
+		var err error
+		if before, err = c.Get(ctx, ref); err != nil && !Missing(err) {
+			return Outcome{Ref: ref, Err: err}
+		}
 	}
 	after, err := c.Apply(ctx, o, w)
 	switch {

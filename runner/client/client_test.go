@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -369,6 +370,16 @@ func TestListJoinsChunksAndStopsAtOneThatIsGone(t *testing.T) {
 func TestApplyTellsInOrderWhatBecameOfEach(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		if name == "agents" { // many are listed at once
+			var items []string
+			for i := range 40 {
+				if i%4 != 0 {
+					items = append(items, item([]string{"new", "bad", "same", "other"}[i%4]+strconv.Itoa(i), "1"))
+				}
+			}
+			fmt.Fprint(w, list("1", items...))
+			return
+		}
 		version := map[string]string{"GET": "1", "PATCH": "2"}[r.Method]
 		switch {
 		case strings.HasPrefix(name, "new") && r.Method == "GET":
@@ -382,9 +393,16 @@ func TestApplyTellsInOrderWhatBecameOfEach(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(Object{"kind": "Agent", "metadata": map[string]any{"name": name, "resourceVersion": version}})
 	})
+	for _, size := range []int{1, 7, 40} {
+		inOrder(t, c, size)
+	}
+}
+
+func inOrder(t *testing.T, c *Client, size int) {
+	t.Helper()
 	var objects []Object
 	var want, got []string
-	for i := range 40 {
+	for i := range size {
 		kind := []string{"new", "bad", "same", "other"}[i%4]
 		objects = append(objects, Object{"kind": "Agent", "metadata": map[string]any{"name": fmt.Sprintf("%s%d", kind, i)}})
 		want = append(want, fmt.Sprintf("%s%d %s", kind, i, map[string]string{"new": Created, "same": Unchanged, "other": Configured}[kind]))

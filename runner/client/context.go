@@ -146,7 +146,7 @@ func (c *Config) Endpoint(name string) (*Endpoint, error) {
 	}
 	e := fail(nil, "there is no context %q (%s)", name, c.Origin).hint("see which there are: agentctl config get-contexts")
 	if s := spell.Nearest(name, known); s != "" {
-		e.hint("did you mean %q?", s)
+		return nil, e.hint("did you mean %q?", s)
 	}
 	return nil, e
 }

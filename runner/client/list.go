@@ -33,19 +33,19 @@ type ListOptions struct {
 	Objects bool
 }
 
-func (c *Client) path(o ListOptions) (string, *crds.KindSchema, error) {
+func (c *Client) path(o ListOptions) (string, error) {
 	kind, err := kindOf(o.Kind)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	namespace := c.Namespace(o.Namespace)
 	if err := (Ref{Namespace: namespace}).named(); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if o.AllNamespaces {
 		namespace = ""
 	}
-	return resourcePath(kind, namespace, ""), kind, nil
+	return resourcePath(kind, namespace, ""), nil
 }
 
 func (o ListOptions) query() url.Values {
@@ -144,7 +144,7 @@ func (c *Client) table(raw []byte, kind string) (*metav1.Table, error) {
 // half of another would be none.
 func (c *Client) chunks(ctx context.Context, o ListOptions, accept string, q url.Values) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		path, _, err := c.path(o)
+		path, err := c.path(o)
 		if err != nil {
 			yield(nil, err)
 			return

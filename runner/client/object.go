@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	kjson "sigs.k8s.io/json"
 
 	"agentctl.dev/agentctl/api/crds"
@@ -21,7 +21,7 @@ type Ref struct{ Kind, Namespace, Name string }
 // named refuses what would lead elsewhere in a path.
 func (r Ref) named() error {
 	for _, name := range []string{r.Namespace, r.Name} {
-		if errs := path.IsValidPathSegmentName(name); len(errs) > 0 {
+		if errs := content.IsPathSegmentName(name); len(errs) > 0 {
 			return fail(nil, "%q is no name: it %s", name, strings.Join(errs, ", "))
 		}
 	}

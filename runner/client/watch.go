@@ -121,7 +121,7 @@ func (w *watcher) follow(ctx context.Context) (done bool, err error) {
 			return done, err
 		}
 	}
-	path, _, err := w.c.path(w.o)
+	path, err := w.c.path(w.o)
 	if err != nil {
 		return false, err
 	}
