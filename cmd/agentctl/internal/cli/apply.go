@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -164,7 +165,7 @@ func (o *applyOptions) send(ctx context.Context, c *client.Client, objects []cli
 		}
 		list.tell(x)
 	})
-	if o.prune && ctx.Err() == nil {
+	if o.prune && list.unsent == 0 {
 		if err := c.Prune(ctx, client.PruneOptions{Namespaces: scope, Labels: o.selector, DryRun: dry}, keep, list.tell); err != nil {
 			return fmt.Errorf("prune: %w", err)
 		}
@@ -178,10 +179,15 @@ type outcomes struct {
 	app    *app
 	dry    string
 	failed int
+	unsent int
 	wrote  error
 }
 
 func (l *outcomes) tell(x client.Outcome) {
+	if errors.Is(x.Err, client.ErrNotSent) {
+		l.unsent++
+		return
+	}
 	if x.Err != nil {
 		l.failed++
 		display.Error(l.app.stderr(), x.Err, display.Advice{Hint: client.Hint(x.Err)})
@@ -200,10 +206,13 @@ func (l *outcomes) tell(x client.Outcome) {
 }
 
 func (l *outcomes) err() error {
+	if l.unsent > 0 {
+		display.Notice(l.app.stderr(), fmt.Sprintf("%d more objects were not sent", l.unsent))
+	}
 	switch {
 	case l.wrote != nil:
 		return fmt.Errorf("write the list: %w", l.wrote)
-	case l.failed > 0:
+	case l.failed > 0, l.unsent > 0:
 		return exit(1)
 	}
 	return nil
