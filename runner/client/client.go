@@ -207,7 +207,7 @@ func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, c.unreachable(ctx, err)
+		return nil, c.unreachable(ctx, r, err)
 	case int64(len(body)) > limit:
 		return nil, c.strange(r, "its answer is larger than %d MiB", limit>>20)
 	case answer.StatusCode >= 300:
@@ -242,7 +242,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	}
 	answer, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, c.unreachable(ctx, r, err)
 	}
 	return answer, nil
 }

@@ -213,23 +213,24 @@ func (c *Client) strange(r request, format string, args ...any) error {
 }
 
 // unreachable says in words why there is no answer.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+func (c *Client) unreachable(ctx context.Context, r request, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
 		return cause // the caller ended it
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the address is said already
 	}
-	e := fail(err, "%s cannot be reached", c.name())
+	about := r.about.prefix()
+	e := fail(err, "%s%s cannot be reached", about, c.name())
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)
 	timeout, isTimeout := errors.AsType[net.Error](err)
 	switch {
 	case isUnknown:
-		return fail(nil, "%s shows a certificate that nobody we trust has signed", c.name()).hint("the context needs certificate-authority-data of that server; if it was set up anew, take its new kubeconfig")
+		return fail(nil, "%s%s shows a certificate that nobody we trust has signed", about, c.name()).hint("the context needs certificate-authority-data of that server; if it was set up anew, take its new kubeconfig")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(nil, "%s: nobody listens there", c.name()).hint("choose another context: agentctl config get-contexts")
+		return fail(nil, "%s%s: nobody listens there", about, c.name()).hint("choose another context: agentctl config get-contexts")
 	case errors.Is(err, context.DeadlineExceeded), isTimeout && timeout.Timeout():
-		return fail(nil, "%s does not answer in time", c.name()).hint("choose another context: agentctl config get-contexts")
+		return fail(nil, "%s%s does not answer in time", about, c.name()).hint("choose another context: agentctl config get-contexts")
 	}
 	return e
 }

@@ -18,6 +18,8 @@ const (
 	// backoffFirst and backoffMost are the waits between two tries to watch on.
 	backoffFirst = 100 * time.Millisecond
 	backoffMost  = 5 * time.Second
+	// watchPatience is how long a server may be away before a watch gives up.
+	watchPatience = time.Minute
 )
 
 // Change is what a watch tells: ADDED, MODIFIED or DELETED, as the API spells it.
@@ -52,7 +54,8 @@ type WatchOptions struct {
 
 // Watch tells of every object that there is, as ADDED, and then of changes,
 // until told to stop. A connection that ends is opened anew where it stood; when
-// the server does not know that place any more, everything is listed again.
+// the server does not know that place any more, everything is listed again. A
+// server that stays away for a minute ends the watch.
 //
 //	see returns    error of Watch
 //	true           the watch goes on
@@ -63,7 +66,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (mo
 	if o.Table {
 		w.accept, w.o.Objects = asTable, true
 	}
-	wait := backoffFirst
+	wait, heard := backoffFirst, time.Now()
 	for {
 		got := w.seen
 		done, err := w.follow(ctx)
@@ -75,8 +78,11 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (mo
 		case err != nil && !passing(err):
 			return err
 		}
-		if w.seen > got {
-			wait = backoffFirst
+		if w.seen > got || err == nil {
+			wait, heard = backoffFirst, time.Now()
+		}
+		if err != nil && time.Since(heard) > watchPatience {
+			return err
 		}
 		if sleep(ctx, wait) != nil {
 			return context.Cause(ctx)
@@ -88,15 +94,19 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (mo
 // passing says whether it makes sense to try again: the connection broke, or
 // the server has too much to do or starts anew.
 func passing(err error) bool {
-	s, ok := errors.AsType[*StatusError](err)
-	if !ok {
-		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errBroken)
+	if _, ok := errors.AsType[*passingError](err); ok {
+		return true
 	}
-	return s.Code == http.StatusTooManyRequests || s.Code >= 500 && s.Code != http.StatusNotImplemented
+	s, ok := errors.AsType[*StatusError](err)
+	return ok && (s.Code == http.StatusTooManyRequests || s.Code >= 500 && s.Code != http.StatusNotImplemented)
 }
 
-// errBroken marks a connection that ended in the middle.
-var errBroken = errors.New("the connection broke")
+// passingError marks an error of a connection that stood before.
+type passingError struct{ error }
+
+func (e *passingError) Unwrap() error { return e.error }
+
+var errGone = &passingError{errors.New("that version is not known any more")}
 
 // watcher is one Watch.
 type watcher struct {
@@ -135,7 +145,7 @@ func (w *watcher) follow(ctx context.Context) (done bool, err error) {
 	answer, err := w.c.open(ctx, request{method: http.MethodGet, path: path, query: q, accept: w.accept, about: Ref{Kind: w.o.Kind}})
 	if err != nil {
 		if w.seen > 0 {
-			err = errors.Join(errBroken, err)
+			err = &passingError{err}
 		}
 		return false, err
 	}
@@ -151,7 +161,7 @@ func (w *watcher) follow(ctx context.Context) (done bool, err error) {
 func (w *watcher) gone(err error) error {
 	if s, ok := errors.AsType[*StatusError](err); ok && s.Code == http.StatusGone {
 		w.version = ""
-		return errBroken
+		return errGone
 	}
 	return err
 }
@@ -188,7 +198,7 @@ func (w *watcher) read(body io.Reader) (done bool, err error) {
 		if errors.Is(err, bufio.ErrTooLong) {
 			return false, w.c.strange(request{about: Ref{Kind: w.o.Kind}}, "a line of its watch is larger than %d MiB", maxEvent>>20)
 		}
-		return false, errors.Join(errBroken, err)
+		return false, &passingError{err}
 	}
 	return false, nil
 }
@@ -234,7 +244,7 @@ func (w *watcher) list(ctx context.Context) (done bool, err error) {
 	changes, version, err := w.all(ctx)
 	if err != nil {
 		if w.seen > 0 {
-			err = errors.Join(errBroken, err)
+			err = &passingError{err}
 		}
 		return false, err
 	}

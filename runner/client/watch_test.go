@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,13 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 			want:    []string{"ADDED a 6"},
 			asked:   []string{"list", "watch 5", "watch 5", "watch 5", "watch 5", "watch 6"},
 		},
+		"away for good": {
+			reason:  "a minute is enough",
+			lists:   []string{list("5")},
+			watches: slices.Repeat([]string{"broken"}, 18),
+			asked:   append([]string{"list"}, slices.Repeat([]string{"watch 5"}, 18)...),
+			err:     "cannot be reached",
+		},
 		"refused": {
 			reason:  "a refusal does not pass",
 			lists:   []string{list("5")},
@@ -161,7 +169,7 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 				}
 				cl.http.Transport = s
 				var got []string
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
 				err = cl.Watch(ctx, WatchOptions{ListOptions: ListOptions{Kind: "Agent"}}, func(x Change) bool {
 					got = append(got, x.Type+" "+x.Object.Name()+" "+x.Object.ResourceVersion())
