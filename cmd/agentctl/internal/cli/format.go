@@ -124,7 +124,7 @@ func (f *format) write(s *display.Screen, v any) error {
 		if err != nil {
 			return usagef("-o %s: %w", f.text, err)
 		}
-		return display.Text(s, text)
+		return display.Foreign(s, text)
 	}
 	return f.writeColumns(s, plain)
 }

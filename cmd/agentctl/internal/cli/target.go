@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +54,7 @@ func (t *target) connect(ctx context.Context) (*client.Client, error) {
 // meant says whether a control plane is named, by a flag or the environment.
 func (t *target) meant() bool {
 	for _, name := range []string{"AGENTCTL_CONTEXT", "AGENTCTL_KUBECONFIG"} {
-		if os.Getenv(name) != "" {
+		if t.app.getenv(name) != "" {
 			return true
 		}
 	}

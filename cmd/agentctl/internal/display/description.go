@@ -69,7 +69,7 @@ func (d *Description) conditions(s *Screen) {
 	for _, c := range d.Conditions {
 		text := Line(c.Message)
 		if c.Old {
-			text = "(of an earlier state) " + text
+			text = strings.TrimSpace("(of an earlier state) " + text)
 		}
 		rows = append(rows, []string{"  " + Line(c.Type), s.paint(conditionStyle(c.Status), Line(c.Status)), dash(Line(c.Reason)), Age(d.Now, c.Since), dash(text)})
 	}

@@ -24,9 +24,24 @@ func WriteYAML(s *Screen, values ...any) error {
 		if i > 0 {
 			s.print("---\n")
 		}
-		s.print(Clean(string(text)))
+		s.print(s.foreign(string(text)))
 	}
 	return s.Err()
+}
+
+// Foreign writes a text that others have made. A pipe gets it as it is.
+func Foreign(s *Screen, text string) error {
+	if text != "" {
+		s.print(endLine(s.foreign(text)))
+	}
+	return s.Err()
+}
+
+func (s *Screen) foreign(text string) string {
+	if s.TTY {
+		return Clean(text)
+	}
+	return text
 }
 
 // Row is a line of an ObjectTable.
