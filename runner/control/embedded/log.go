@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -27,7 +28,7 @@ var harmless = []string{
 
 func lower(level slog.Level, message string) slog.Level {
 	switch {
-	case slices.Contains(harmless, message):
+	case slices.Contains(harmless, message), strings.HasSuffix(message, context.Canceled.Error()): // work that a stop has ended
 		return slog.LevelDebug
 	case level >= slog.LevelError:
 		return level
