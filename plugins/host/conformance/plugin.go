@@ -464,10 +464,31 @@ func orphans(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if runs(pid) {
+	if !gone(ctx, pid) {
 		return fmt.Errorf("process %d, which a tool had started, still runs", pid)
 	}
 	return nil
+}
+
+// dying is how long a busy machine may take to end a process that was killed.
+const dying = time.Second
+
+// gone says whether a process has ended, or does so in a moment.
+func gone(ctx context.Context, pid int) bool {
+	late := time.NewTimer(dying)
+	defer late.Stop()
+	look := time.NewTicker(dying / 50)
+	defer look.Stop()
+	for runs(pid) {
+		select {
+		case <-look.C:
+		case <-late.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // runs says whether a process exists and is more than a zombie.
