@@ -42,5 +42,6 @@ tools: ## build the pinned tools
 bench: build ## measure agentctl beside a floor, interleaved
 	go run ./cmd/agentctl/internal/bench $(BENCHFLAGS)
 
-demo: build ## run the hello manifests on a copy of this repository
+demo: ## run the hello manifests on a copy of this repository
+	.ci/build agentctl agentctl-tools agentctl-sandbox agentctl-entry
 	bin/agentctl run -f manifests/hello --workspace . --allow-unsandboxed
