@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -84,6 +85,8 @@ type Server struct {
 	fail   sync.Once
 	err    error
 	stop   sync.Once
+
+	stopping atomic.Bool // what a library could not finish is no error any more
 }
 
 // Start starts the server and returns when it is ready: our kinds are served,
@@ -109,7 +112,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	klog.SetSlogLogger(library(o.Log, "apiserver"))
+	klog.SetSlogLogger(library(o.Log, "apiserver", &s.stopping))
 	if _, err := os.Stat(s.folder.path(etcdDir)); errors.Is(err, os.ErrNotExist) {
 		o.Log.Info("preparing the control plane (first start)")
 	}
@@ -126,7 +129,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.audit, err = openAudit(s.folder.path(auditFile), o.Log); err != nil {
 		return nil, err
 	}
-	if s.database, err = startDatabase(ctx, s.folder, o.Log); err != nil {
+	if s.database, err = startDatabase(ctx, s.folder, library(o.Log, "etcd", &s.stopping)); err != nil {
 		return nil, err
 	}
 	if err = s.listen(ctx); err != nil {
@@ -200,7 +203,7 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 		Handler: prepared.Handler, TLSConfig: tlsConfig, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: o.headerTimeout, IdleTimeout: idleTimeout,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog: slog.NewLogLogger(library(o.Log, "http").Handler(), slog.LevelInfo),
+		ErrorLog: slog.NewLogLogger(library(o.Log, "http", &s.stopping).Handler(), slog.LevelInfo),
 	}
 	s.run(prepared.RunWithContext)
 	if err := waitReady(ctx, s.loopback, s.done); err != nil {
@@ -305,6 +308,7 @@ func (s *Server) Stop() error {
 func (s *Server) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
+	s.stopping.Store(true)
 	s.activity.stop()
 	var errs []error
 	if s.cancel != nil {

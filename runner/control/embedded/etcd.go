@@ -37,10 +37,11 @@ type database struct {
 	socket string
 }
 
-// startDatabase opens the database of the folder, or makes it.
+// startDatabase opens the database of the folder, or makes it. log is for what
+// the library says.
 func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database, error) {
 	dir := f.path(etcdDir)
-	zl := zapLogger(library(log, "etcd"))
+	zl := zapLogger(log)
 	if err := prepare(zl, dir); err != nil {
 		return nil, damaged(dir, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -12,13 +12,17 @@ import (
 
 // library returns a logger for foreign code. What such code calls information
 // or a warning is of use to who debugs it, and to nobody else: it is logged one
-// or two levels lower. Errors stay errors.
-func library(l *slog.Logger, name string) *slog.Logger {
-	return slog.New(lowered{l.Handler()}).With("component", name)
+// or two levels lower. Errors stay errors until stopping: what a library could
+// not finish then was asked to end.
+func library(l *slog.Logger, name string, stopping *atomic.Bool) *slog.Logger {
+	return slog.New(lowered{l.Handler(), stopping}).With("component", name)
 }
 
 // lowered is a handler that takes the weight out of a library's words.
-type lowered struct{ slog.Handler }
+type lowered struct {
+	slog.Handler
+	stopping *atomic.Bool
+}
 
 // harmless are errors that are none.
 var harmless = []string{
@@ -26,10 +30,10 @@ var harmless = []string{
 	"setting up serving from embedded etcd failed.", // because it is being closed
 }
 
-func lower(level slog.Level, message string) slog.Level {
+func (h lowered) lower(level slog.Level, message string) slog.Level {
 	switch {
-	case slices.Contains(harmless, message), strings.HasSuffix(message, context.Canceled.Error()): // work that a stop has ended
-		return slog.LevelDebug
+	case h.stopping.Load(), slices.Contains(harmless, message):
+		return min(level, slog.LevelDebug)
 	case level >= slog.LevelError:
 		return level
 	case level >= slog.LevelInfo:
@@ -40,19 +44,24 @@ func lower(level slog.Level, message string) slog.Level {
 }
 
 func (h lowered) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.Handler.Enabled(ctx, lower(level, ""))
+	return h.Handler.Enabled(ctx, h.lower(level, ""))
 }
 
 func (h lowered) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = lower(r.Level, r.Message)
+	r.Level = h.lower(r.Level, r.Message)
 	if !h.Handler.Enabled(ctx, r.Level) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h lowered) WithAttrs(a []slog.Attr) slog.Handler { return lowered{h.Handler.WithAttrs(a)} }
-func (h lowered) WithGroup(n string) slog.Handler      { return lowered{h.Handler.WithGroup(n)} }
+func (h lowered) WithAttrs(a []slog.Attr) slog.Handler {
+	return lowered{h.Handler.WithAttrs(a), h.stopping}
+}
+
+func (h lowered) WithGroup(n string) slog.Handler {
+	return lowered{h.Handler.WithGroup(n), h.stopping}
+}
 
 // zapLogger lets a library that logs by zap log to ours. What zap calls fatal
 // would end the process from inside a library; it becomes a panic, which a start

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/zap"
@@ -13,7 +14,7 @@ import (
 
 func TestLibrariesSpeakInALowVoice(t *testing.T) {
 	var out bytes.Buffer
-	l := library(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo})), "etcd")
+	l := library(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo})), "etcd", new(atomic.Bool))
 	z := zapLogger(l)
 	z.Info("information", zap.Int("n", 1))
 	z.Warn("warning")
@@ -33,13 +34,25 @@ func TestLibrariesSpeakInALowVoice(t *testing.T) {
 
 func TestNothingIsLostAtDebug(t *testing.T) {
 	var out bytes.Buffer
-	z := zapLogger(library(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 4})), "etcd"))
+	z := zapLogger(library(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug - 4})), "etcd", new(atomic.Bool)))
 	z.Debug("one")
 	z.Info("two")
 	z.Warn("three")
 	z.Error(harmless[0])
 	if got := strings.Count(out.String(), "\n"); got != 4 {
 		t.Errorf("%d lines:\n%s", got, out.String())
+	}
+}
+
+// TestStopIsNoError: what a library could not finish then was asked to end.
+func TestStopIsNoError(t *testing.T) {
+	var out bytes.Buffer
+	var stopping atomic.Bool
+	z := zapLogger(library(slog.New(slog.NewTextHandler(&out, nil)), "etcd", &stopping))
+	stopping.Store(true)
+	z.Error("context canceled")
+	if out.Len() > 0 {
+		t.Errorf("said aloud:\n%s", out.String())
 	}
 }
 
