@@ -239,6 +239,7 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"type":{"description":"type of condition in CamelCase or in foo.example.com/CamelCase.","maxLength":316,"pattern":"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$","type":"string"}},` +
 	`"required":["lastTransitionTime","message","reason","status","type"],"type":"object"},` +
 	`"type":"array","x-kubernetes-list-map-keys":["type"],"x-kubernetes-list-type":"map"},` +
+	`"digest":{"description":"Digest of the name, description and parameters that the tool's program told\nof itself when this generation was first found ready. A program that tells\nsomething else later makes the tool not ready, with reason ToolChanged.","type":"string"},` +
 	`"observedGeneration":{"description":"ObservedGeneration is the generation the conditions speak of.","format":"int64","type":"integer"}},` +
 	`"type":"object"}},` +
 	`"required":["spec"],"type":"object"}`

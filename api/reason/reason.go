@@ -45,6 +45,7 @@ const (
 	Accepted          Reason = "Accepted"
 	ReferenceNotFound Reason = "ReferenceNotFound"
 	PathNotAbsolute   Reason = "PathNotAbsolute"
+	SpecInvalid       Reason = "SpecInvalid"
 	PolicyInvalid     Reason = "PolicyInvalid"
 	ToolChanged       Reason = "ToolChanged"
 	PluginFailed      Reason = "PluginFailed"
@@ -100,6 +101,7 @@ var table = []Info{
 	{Accepted, -1, "The object is valid and usable."},
 	{ReferenceNotFound, -1, "The object names another object that does not exist."},
 	{PathNotAbsolute, -1, "The object holds a relative path, which an API object must not."},
+	{SpecInvalid, -1, "The object's spec holds a mistake; the message says where."},
 	{PolicyInvalid, -1, "A rule of the policy does not compile against the tools it matches."},
 	{ToolChanged, -1, "The tool's program, description or schema differs from what was approved."},
 	{PluginFailed, -1, "The tool's program does not start or does not answer."},

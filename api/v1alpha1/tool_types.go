@@ -463,6 +463,11 @@ type ToolStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Digest of the name, description and parameters that the tool's program told
+	// of itself when this generation was first found ready. A program that tells
+	// something else later makes the tool not ready, with reason ToolChanged.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 }
 
 // ToolList is a list of tools.
