@@ -40,6 +40,9 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 		err = closed // a journal that has failed says the same again
 	}
 	unseen := s.recorder.end(ctx, s.opts.Kill)
+	if errors.Is(err, errLeft) {
+		return &Outcome{Run: &s.recorder.view, Journal: s.dir, Unseen: unseen}, nil
+	}
 	if err != nil {
 		if err := s.untold(err); err != nil {
 			return nil, fmt.Errorf("end run %s: %w", s.id, err)

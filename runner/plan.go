@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/prompt"
@@ -46,20 +47,21 @@ type plan struct {
 // Ahead is told the tools and the files as soon as they are known, while rules
 // are compiled: a plan without words and without judges.
 func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, error) {
-	if len(o.Paths) == 0 {
+	if len(o.Paths) == 0 && len(o.Documents) == 0 {
 		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
 	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
-	set, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
+	set, catalog, found := o.read(ctx, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
 		resolved, err := c.Resolve(choice)
 		if err != nil {
 			return // it is told below
 		}
 		early := &plan{Plan: resolved}
+		early.withoutFolder(o)
 		if early.tools, err = define(resolved); err == nil && early.place(o) == nil && early.usable() == nil {
 			ahead(early)
 		}
-	}}))
+	}})
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}
@@ -69,6 +71,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	}
 	catalog.PlaceRules(resolved)
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
+	p.withoutFolder(o)
 	if p.tools, err = define(resolved); err != nil {
 		return nil, &UsageError{Err: err}
 	}
@@ -94,8 +97,18 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	if err := p.usable(); err != nil {
 		return nil, err
 	}
-	p.manifests = p.own(set.Documents)
+	if len(o.Paths) > 0 {
+		p.manifests = p.own(set.Documents)
+	}
 	return p, nil
+}
+
+// read reads what a run is made of, from files or from objects without one.
+func (o *RunOptions) read(ctx context.Context, opts admission.Options) (*manifest.Set, *admission.Catalog, manifest.Findings) {
+	if len(o.Documents) > 0 {
+		return admitDocuments(ctx, o.Documents, opts)
+	}
+	return admission.Read(ctx, o.Paths, o.Stdin, admitted(opts))
 }
 
 func define(p *admission.Plan) ([]tool.Definition, error) {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,7 +22,12 @@ type recorder struct {
 
 	mu   sync.Mutex
 	view view.Run
+	// left says that nothing more is written.
+	left bool
 }
+
+// errLeft is the error of whatever is to be written into a run that was left.
+var errLeft = errors.New("the run was left as it stands")
 
 // newRecorder records into the journal in dir. What is there already is not told
 // to watch, which may be nil. End it.
@@ -39,6 +45,9 @@ func newRecorder(j *journal.Writer, dir string, watch func(event.Event)) *record
 func (r *recorder) Append(e event.Event) (event.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.left {
+		return e, errLeft
+	}
 	e, err := r.journal.Append(e)
 	if err != nil {
 		return e, err

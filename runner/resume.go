@@ -20,8 +20,8 @@ type ResumeOptions struct {
 	// or @latest.
 	Ref string
 
-	// State, Approve, Terminal, Containerd, Version, Events and Kill are those of
-	// RunOptions. Events is told only what happens from now on.
+	// State, Approve, Terminal, Containerd, Version, Events, Kill and Leave are
+	// those of RunOptions. Events is told only what happens from now on.
 	State      string
 	Approve    string
 	Terminal   *Terminal
@@ -29,6 +29,7 @@ type ResumeOptions struct {
 	Version    string
 	Events     func(event.Event)
 	Kill       <-chan struct{}
+	Leave      <-chan struct{}
 
 	// Record is that of RunOptions: the cassette holds the whole run.
 	Record string
@@ -150,7 +151,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 		return nil, err
 	}
 	s := newSession(RunOptions{
-		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill,
+		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave,
 		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
 	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)

@@ -10,11 +10,17 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// RunOptions say what to run and how. Paths is required.
+// RunOptions say what to run and how. Paths or Documents are required.
 type RunOptions struct {
 	// Paths are files, folders or "-" (Stdin) with manifests.
 	Paths []string
 	Stdin io.Reader
+	// Documents are objects that stand in no file, instead of Paths. Their paths
+	// are absolute, and a run whose Run object names no workspace has an empty one.
+	Documents []Document
+	// ID is the id of the run and the name of its folder; "" makes one. A run
+	// whose journal exists already is not begun a second time.
+	ID string
 
 	// Agent and Model choose by name where the manifests hold several; Model
 	// replaces the agent's own.
@@ -64,6 +70,10 @@ type RunOptions struct {
 	Events func(event.Event)
 	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
 	Kill <-chan struct{}
+	// Leave, when closed, leaves the run as it stands: its programs are ended, and
+	// nothing more is written, as if the process had been killed. Resume goes on
+	// with it. Its Outcome has no Finished.
+	Leave <-chan struct{}
 
 	disk disk
 	// renew replaces a cassette only by a run that is worth it; inputs and attached

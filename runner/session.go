@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,8 @@ type session struct {
 	dir  string // the run's folder
 	// housed says that this process has made the run's folder.
 	housed bool
+	// taken says that the folder was there before: another run's, if it has a journal.
+	taken bool
 	// view is the loop's own fold of the run; the recorder has another, which
 	// goes on while the loop thinks.
 	view *view.Run
@@ -102,12 +105,14 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 // of a run that cannot be written down are told when it is opened.
 func (s *session) settleIn(p *plan) error {
 	if s.id == "" {
-		s.id = runID(p.Agent.Name, s.ids)
+		s.id = cmp.Or(s.opts.ID, runID(p.Agent.Name, s.ids))
 		s.dir = journal.Dir(s.opts.State, s.id)
+		_, err := os.Lstat(s.dir)
+		s.taken = err == nil
 	}
 	p.files.Dir = folder(s.dir, s.id, p.files.Source)
 	err := workspace.MakeDir(p.files)
-	s.housed = err == nil
+	s.housed = err == nil && !s.taken
 	return err
 }
 
@@ -140,6 +145,8 @@ func (s *session) run(ctx context.Context) (*Outcome, error) {
 	defer cancel()
 	stop := s.killOnDemand() // programs are also waited for when the loop has ended
 	defer stop()
+	live, stay := s.leaveOnDemand(live)
+	defer stay()
 	end, err := s.live(live)
 	if err != nil {
 		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}

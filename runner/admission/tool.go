@@ -218,6 +218,14 @@ var anyShipped = sync.OnceValues(func() (*v1alpha1.Tool, error) {
 	return t, json.Unmarshal(raw, t)
 })
 
+// Materialised returns a Tool with everything written out that it leaves to its
+// source.
+func Materialised(t *v1alpha1.Tool) *v1alpha1.Tool {
+	t = t.DeepCopy()
+	materialise(t)
+	return t
+}
+
 // materialise writes out what a Tool leaves to its source.
 func materialise(t *v1alpha1.Tool) {
 	t.Spec.CallName = CallName(t)

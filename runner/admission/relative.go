@@ -1,0 +1,85 @@
+package admission
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// Relative returns the first field of an object that holds a relative path, and
+// that path; "" is none. A workspace to be copied from no folder counts: it
+// would be the current one. It rests on the same functions that make paths
+// absolute for a run, so that the two cannot come to differ.
+func Relative(obj any) (at, path string) {
+	var moved any
+	switch o := obj.(type) {
+	case *v1alpha1.Model:
+		m := o.DeepCopy()
+		absoluteModel(m, "/")
+		moved = m
+	case *v1alpha1.Tool:
+		t := o.DeepCopy()
+		absoluteTool(t, "/")
+		moved = t
+	case *v1alpha1.Run:
+		return relativeWorkspace(o.Spec.Workspace)
+	default:
+		return "", ""
+	}
+	before, after := fields(obj), fields(moved)
+	return shifted("spec", before["spec"], after["spec"])
+}
+
+func fields(obj any) (all map[string]any) {
+	raw, err := json.Marshal(obj)
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
+		return nil // admission tells of what cannot be written
+	}
+	return all
+}
+
+func relativeWorkspace(w *v1alpha1.WorkspaceSpec) (at, path string) {
+	const field = "spec.workspace.source.path"
+	switch {
+	case w == nil || w.Strategy == v1alpha1.StrategyEmpty || w.Source != nil && w.Source.Git != nil:
+		return "", ""
+	case w.Source == nil || w.Source.Path == "":
+		return field, ""
+	case !strings.HasPrefix(w.Source.Path, "/"):
+		return field, w.Source.Path
+	}
+	return "", ""
+}
+
+// shifted finds the first text that has come to be another one, and was not
+// absolute before.
+func shifted(at string, before, after any) (where, path string) {
+	switch v := before.(type) {
+	case string:
+		if path := strings.TrimPrefix(v, "oci:"); v != after && !strings.HasPrefix(path, "/") {
+			return at, path
+		}
+	case []any:
+		moved, _ := after.([]any)
+		for i := range min(len(v), len(moved)) {
+			if where, path = shifted(manifest.Index(at, i), v[i], moved[i]); where != "" {
+				return where, path
+			}
+		}
+	case map[string]any:
+		moved, _ := after.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if where, path = shifted(manifest.Join(at, key), v[key], moved[key]); where != "" {
+				return where, path
+			}
+		}
+	}
+	return "", ""
+}

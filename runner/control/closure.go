@@ -1,0 +1,266 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/policies"
+	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+)
+
+// closure is an object and everything that it stands on: what admission has to
+// see to judge it, and what a run is made of.
+type closure struct {
+	base      *base
+	namespace string
+	seen      map[string]bool
+	documents []runner.Document
+	// needs are the objects that the first one names itself.
+	needs []client.Object
+	// missing are references that lead nowhere, as "model \"fast\"".
+	missing []string
+}
+
+// closureOf follows the references of an object.
+func (b *base) closureOf(ctx context.Context, obj client.Object) (*closure, error) {
+	c := &closure{base: b, namespace: obj.GetNamespace(), seen: map[string]bool{}}
+	if err := c.add(ctx, obj, true); err != nil {
+		return nil, err
+	}
+	slices.Sort(c.missing)
+	c.missing = slices.Compact(c.missing)
+	return c, nil
+}
+
+func (c *closure) add(ctx context.Context, obj client.Object, first bool) error {
+	name := docName(kindOf(obj), obj.GetName())
+	if c.seen[name] {
+		return nil
+	}
+	c.seen[name] = true
+	d, err := document(obj)
+	if err != nil {
+		return err
+	}
+	c.documents = append(c.documents, d)
+	for _, r := range references(obj) {
+		if err := c.follow(ctx, r, first); err != nil {
+			return err
+		}
+	}
+	switch o := obj.(type) {
+	case *v1alpha1.Agent:
+		return c.selecting(ctx, o, first)
+	case *v1alpha1.Policy:
+		if first {
+			return c.allTools(ctx)
+		}
+	}
+	return nil
+}
+
+func (c *closure) follow(ctx context.Context, r reference, first bool) error {
+	obj := newObject(r.kind)
+	err := c.base.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: r.name}, obj)
+	switch {
+	case apierrors.IsNotFound(err):
+		if !shipped(r) {
+			c.missing = append(c.missing, fmt.Sprintf("%s %q", strings.ToLower(r.kind), r.name))
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for %s: %w", docName(r.kind, r.name), err)
+	}
+	if first {
+		c.needs = append(c.needs, obj)
+	}
+	return c.add(ctx, obj, false)
+}
+
+// selecting adds the policies that select an agent by its labels.
+func (c *closure) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) error {
+	var all v1alpha1.PolicyList
+	if err := c.base.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
+		return fmt.Errorf("list the policies: %w", err)
+	}
+	for i := range all.Items {
+		p := &all.Items[i]
+		if !admission.Concerns(p, a) || c.seen[docName(v1alpha1.KindPolicy, p.Name)] {
+			continue
+		}
+		if first {
+			c.needs = append(c.needs, p)
+		}
+		if err := c.add(ctx, p, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allTools adds every tool that a rule could match.
+func (c *closure) allTools(ctx context.Context) error {
+	var all v1alpha1.ToolList
+	if err := c.base.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
+		return fmt.Errorf("list the tools: %w", err)
+	}
+	for i := range all.Items {
+		t := all.Items[i].DeepCopy()
+		d, err := document(t)
+		if err != nil {
+			return err
+		}
+		c.documents = append(c.documents, d)
+	}
+	return nil
+}
+
+// reference is a name in a spec.
+type reference struct{ kind, name string }
+
+// references are what an object names.
+func references(obj client.Object) []reference {
+	var refs []reference
+	add := func(kind, name string) {
+		if name != "" {
+			refs = append(refs, reference{kind, name})
+		}
+	}
+	switch o := obj.(type) {
+	case *v1alpha1.Agent:
+		add(v1alpha1.KindModel, o.Spec.ModelRef.Name)
+		if m := o.Spec.Context.ModelRef; m != nil {
+			add(v1alpha1.KindModel, m.Name)
+		}
+		for _, t := range o.Spec.Tools {
+			add(v1alpha1.KindTool, t.Name)
+		}
+		for _, p := range o.Spec.PolicyRefs {
+			add(v1alpha1.KindPolicy, p.Name)
+		}
+		for _, a := range o.Spec.Subagents {
+			add(v1alpha1.KindAgent, a.Name)
+		}
+	case *v1alpha1.Model:
+		for _, m := range o.Spec.Fallbacks {
+			add(v1alpha1.KindModel, m.Name)
+		}
+	case *v1alpha1.Tool:
+		if a := o.Spec.Source.Agent; a != nil {
+			add(v1alpha1.KindAgent, a.Name)
+		}
+	case *v1alpha1.Run:
+		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)
+	}
+	return refs
+}
+
+// shipped says whether a name needs no object, because it is part of the program.
+func shipped(r reference) bool {
+	switch r.kind {
+	case v1alpha1.KindTool:
+		_, ok := builtin.Lookup(r.name)
+		return ok
+	case v1alpha1.KindPolicy:
+		return slices.Contains(policies.Names(), r.name)
+	}
+	return false
+}
+
+func newObject(kind string) client.Object {
+	switch kind {
+	case v1alpha1.KindModel:
+		return &v1alpha1.Model{}
+	case v1alpha1.KindTool:
+		return &v1alpha1.Tool{}
+	case v1alpha1.KindPolicy:
+		return &v1alpha1.Policy{}
+	case v1alpha1.KindRun:
+		return &v1alpha1.Run{}
+	}
+	return &v1alpha1.Agent{}
+}
+
+// judge says of an object what its spec and what it stands on come to. Done is
+// false while something that it names has not been judged itself: that will be
+// seen, and the object is looked at again.
+func (b *base) judge(ctx context.Context, obj client.Object) (v verdict, done bool, err error) {
+	c, err := b.closureOf(ctx, obj)
+	if err != nil {
+		return v, false, err
+	}
+	v, done = c.verdict(ctx, obj, b.shared)
+	return v, done, nil
+}
+
+func (c *closure) verdict(ctx context.Context, obj client.Object, shared *runner.Shared) (v verdict, done bool) {
+	if len(c.missing) > 0 {
+		return refused(reason.ReferenceNotFound, "%s not found in namespace %s", strings.Join(c.missing, ", "), c.namespace), true
+	}
+	found := c.own(obj, runner.Judge(ctx, c.documents, shared))
+	if found.HasErrors() {
+		v = refused(whyInvalid(obj, found), "%s", say(found, manifest.Error))
+		v.own = true
+		return v, true
+	}
+	waits := false
+	for _, need := range c.needs {
+		ready := meta.FindStatusCondition(conditionsOf(need), v1alpha1.ConditionReady)
+		switch {
+		case ready == nil || ready.ObservedGeneration != need.GetGeneration():
+			waits = true
+		case ready.Status != metav1.ConditionTrue:
+			return refused(reason.Reason(ready.Reason), "%s %q is not ready: %s", strings.ToLower(kindOf(need)), need.GetName(), ready.Message), true
+		}
+	}
+	v = accepted
+	v.message = say(found, manifest.Warning)
+	return v, !waits
+}
+
+// own are the findings about an object itself; the others are told of theirs.
+func (c *closure) own(obj client.Object, found manifest.Findings) manifest.Findings {
+	name := docName(kindOf(obj), obj.GetName())
+	return slices.DeleteFunc(found, func(f manifest.Finding) bool { return f.Position.File != name && f.Position.File != "" })
+}
+
+func whyInvalid(obj client.Object, found manifest.Findings) reason.Reason {
+	if slices.ContainsFunc(found, runner.IsRelativePath) {
+		return reason.PathNotAbsolute
+	}
+	if kindOf(obj) == v1alpha1.KindPolicy {
+		return reason.PolicyInvalid
+	}
+	return reason.SpecInvalid
+}
+
+// say tells the findings of a severity in one line.
+func say(found manifest.Findings, s manifest.Severity) string {
+	var texts []string
+	for _, f := range found {
+		if f.Severity != s {
+			continue
+		}
+		text := f.Message
+		if f.Path != "" {
+			text = f.Path + ": " + text
+		}
+		if f.Suggestion != "" {
+			text += " (" + f.Suggestion + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,163 @@
+// Package control follows the objects of a Kubernetes API server: it says of each whether it can be used, and has the runs lived.
+//
+// Nothing here assumes the embedded server: the controllers are those of
+// controller-runtime, and what a run is lived by is an Executor.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+)
+
+// Options say what is followed and how runs are lived.
+type Options struct {
+	// Config reaches the API server, as somebody who may read and write our kinds
+	// and their status. Required.
+	Config *rest.Config
+	// State is the folder that holds runs; see runner.StateDir. Required.
+	State string
+	// Log is where everything is logged to, including what the libraries say.
+	// Required. The libraries have one logger per process: the latest wins.
+	Log *slog.Logger
+	// Limit is how many runs are lived at once; 0 is DefaultLimit.
+	Limit int
+	// AllowUnsandboxed runs tools that ask for a sandbox without one.
+	AllowUnsandboxed bool
+	// Containerd and Version are those of runner.RunOptions.
+	Containerd, Version string
+	// Events is told what happens to objects; nil is the log alone.
+	Events EventSink
+	// Now stands for the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// DefaultLimit is how many runs are lived at once when nobody says.
+const DefaultLimit = 64
+
+// stopPatience bounds how long runs may take to be left.
+const stopPatience = 20 * time.Second
+
+// Plane is the controllers and the workers of one API server.
+type Plane struct {
+	manager ctrl.Manager
+	workers *Workers
+}
+
+// New prepares a plane; Run starts it.
+func New(o Options) (*Plane, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Events == nil {
+		o.Events = LogSink(o.Log)
+	}
+	logger := logr.FromSlogHandler(quiet(o.Log).Handler())
+	log.SetLogger(logger)
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the kinds: %w", err)
+	}
+	patience := stopPatience
+	manager, err := ctrl.NewManager(o.Config, ctrl.Options{
+		Scheme: scheme, Logger: logger,
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		GracefulShutdownTimeout: &patience,
+		Controller:              config.Controller{SkipNameValidation: new(true)}, // the names are checked process-wide: a test has several planes
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the controllers: %w", err)
+	}
+	workers := NewWorkers(WorkerOptions{
+		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log,
+	})
+	base := base{Client: manager.GetClient(), events: o.Events, now: o.Now, shared: workers.shared}
+	if err := setup(manager, base, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
+		return nil, fmt.Errorf("prepare the controllers: %w", err)
+	}
+	return &Plane{manager: manager, workers: workers}, nil
+}
+
+func setup(m ctrl.Manager, b base, e Executor, probe runner.ProbeOptions) error {
+	if err := index(m.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return errors.Join(
+		(&modelReconciler{base: b}).setup(m),
+		newToolReconciler(b, probe).setup(m),
+		(&policyReconciler{base: b}).setup(m),
+		(&agentReconciler{base: b}).setup(m),
+		newRunReconciler(b, e).setup(m),
+	)
+}
+
+// Run follows the objects until the context ends. Runs that go on then are left
+// as they stand; the next plane of the same state folder goes on with them.
+func (p *Plane) Run(ctx context.Context) error {
+	err := p.manager.Start(ctx)
+	if stopped := p.workers.Stop(stopPatience); err == nil {
+		err = stopped
+	}
+	if err != nil {
+		return fmt.Errorf("follow the objects: %w", err)
+	}
+	return nil
+}
+
+// Busy says whether a run is lived, or waits to be.
+func (p *Plane) Busy() bool { return p.workers.Busy() }
+
+// base is what every controller has.
+type base struct {
+	client.Client
+	events EventSink
+	now    func() time.Time
+	shared *runner.Shared
+}
+
+// quiet logs what the libraries say at all only where everything is logged.
+func quiet(l *slog.Logger) *slog.Logger {
+	return slog.New(quietHandler{l.Handler()}).With("from", "controllers")
+}
+
+// quietHandler takes informational messages for details: who serves objects
+// does not want to read of every worker that starts.
+type quietHandler struct{ slog.Handler }
+
+func (h quietHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.Handler.Enabled(ctx, lowered(l))
+}
+
+func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = lowered(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h quietHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	return quietHandler{h.Handler.WithAttrs(a)}
+}
+
+func (h quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{h.Handler.WithGroup(name)}
+}
+
+func lowered(l slog.Level) slog.Level {
+	if l == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return l
+}

@@ -1,0 +1,64 @@
+package control
+
+import (
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+)
+
+// Work is a run that is to be lived.
+type Work struct {
+	// ID is the run's id, which follows from the object: starting it twice is
+	// starting it once.
+	ID string
+	// Namespace and Agent are what fairness is between.
+	Namespace, Agent string
+	// Name of the Run object.
+	Name string
+	// Documents are what the run is made of; none for one that has begun before.
+	Documents []runner.Document
+}
+
+// Progress is how far a run has come.
+type Progress string
+
+// What an executor knows of a run.
+const (
+	// Unknown: there are no traces of it.
+	Unknown Progress = ""
+	// Left: it has begun, and nobody lives it.
+	Left Progress = "Left"
+	// Queued: it waits for a free worker.
+	Queued Progress = "Queued"
+	// Living: a worker is at it.
+	Living Progress = "Living"
+	// Ended: it has ended, was suspended, or could not begin.
+	Ended Progress = "Ended"
+)
+
+// Observation is what can be seen of a run.
+type Observation struct {
+	Progress Progress
+	// Status is a projection of the run's events; conditions are left out.
+	Status v1alpha1.RunStatus
+	// Reason and Message of the end.
+	Reason, Message string
+	// Err says why the run did not come about; it will not by trying again.
+	Err error
+}
+
+// Executor lives runs: in this process, or elsewhere.
+//
+//	Start    takes a run up, or goes on with one that was left. For a run that
+//	         it has already it does nothing.
+//	Cancel   ends a run; one that it does not have is none of its business.
+//	Observe  tells how far a run has come, without waiting.
+//	Release  forgets a run that has ended; its traces remain.
+type Executor interface {
+	Start(Work)
+	Cancel(id string)
+	Observe(id string) Observation
+	Release(id string)
+	// Follow has changed called with the namespace and the name of a Run whenever
+	// there is something new to observe. It is called before the first Start.
+	Follow(changed func(namespace, name string))
+}

@@ -1,0 +1,119 @@
+package control
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// refersTo is the index by which the objects are found that name another one.
+const refersTo = "refersTo"
+
+func (r reference) key() string { return r.kind + "/" + r.name }
+
+func index(to client.FieldIndexer) error {
+	for _, kind := range []string{v1alpha1.KindAgent, v1alpha1.KindModel, v1alpha1.KindTool, v1alpha1.KindRun} {
+		if err := to.IndexField(context.Background(), newObject(kind), refersTo, referenceKeys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func referenceKeys(obj client.Object) []string {
+	refs := references(obj)
+	keys := make([]string, len(refs))
+	for i, r := range refs {
+		keys[i] = r.key()
+	}
+	return keys
+}
+
+// namers maps an object to those of a list's kind that name it.
+func (b *base) namers(newList func() client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		key := reference{kindOf(obj), obj.GetName()}.key()
+		return b.listed(ctx, newList(), client.InNamespace(obj.GetNamespace()), client.MatchingFields{refersTo: key})
+	})
+}
+
+// neighbours maps an object to all of a list's kind in its namespace.
+func (b *base) neighbours(newList func() client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		return b.listed(ctx, newList(), client.InNamespace(obj.GetNamespace()))
+	})
+}
+
+func (b *base) listed(ctx context.Context, list client.ObjectList, o ...client.ListOption) []reconcile.Request {
+	if err := b.List(ctx, list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil // the cache is being stopped: nothing follows any more
+	}
+	var requests []reconcile.Request
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		if m, ok := o.(client.Object); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}})
+		}
+		return nil
+	})
+	return requests
+}
+
+// matters lets those changes of an object pass that others may depend on: its
+// spec, its labels, whether it is ready, and that it is being deleted.
+func matters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			readyOf(e.ObjectOld) != readyOf(e.ObjectNew)
+	}}
+}
+
+// own lets those changes of an object pass that its own controller is to see:
+// all but what it writes itself.
+func own() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+}
+
+// phases lets those changes of a run pass that it is over by: then the executor
+// can forget it, which must not happen while the cache says that it goes on.
+func phases() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*v1alpha1.Run)
+			after, ok2 := e.ObjectNew.(*v1alpha1.Run)
+			return ok1 && ok2 && before.Status.Phase != after.Status.Phase
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// readiness is what others look at in a Ready condition.
+type readiness struct {
+	status, why, message string
+	generation           int64
+}
+
+func readyOf(obj client.Object) readiness {
+	c := meta.FindStatusCondition(conditionsOf(obj), v1alpha1.ConditionReady)
+	if c == nil {
+		return readiness{}
+	}
+	return readiness{string(c.Status), c.Reason, c.Message, c.ObservedGeneration}
+}

@@ -1,0 +1,39 @@
+package control
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// modelReconciler says of models whether they can be used: their parameters are
+// the provider's, their script compiles, their fallbacks exist.
+type modelReconciler struct{ base }
+
+func (r *modelReconciler) setup(m ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(m).Named("model").
+		For(&v1alpha1.Model{}, builder.WithPredicates(own())).
+		Watches(&v1alpha1.Model{}, r.namers(func() client.ObjectList { return &v1alpha1.ModelList{} }), builder.WithPredicates(matters())).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *modelReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return r.judged(ctx, req, &v1alpha1.Model{})
+}
+
+// judged is the whole of a controller whose objects are judged by their text.
+func (b *base) judged(ctx context.Context, req ctrl.Request, obj client.Object) (ctrl.Result, error) {
+	if err := b.Get(ctx, req.NamespacedName, obj); err != nil || !obj.GetDeletionTimestamp().IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	v, done, err := b.judge(ctx, obj)
+	if err != nil || !done {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, b.ready(ctx, obj, v, nil)
+}

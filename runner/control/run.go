@@ -1,0 +1,282 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+)
+
+const (
+	// Finalizer keeps a Run until nobody lives it any more.
+	Finalizer = "agentctl.dev/run"
+	// statusEvery is the time between two writes of a status that is the same but
+	// for its counters.
+	statusEvery = time.Second
+	// runsAtOnce is how many Run objects are looked at at once: each waits for the
+	// API server, and none for a run.
+	runsAtOnce = 16
+)
+
+// runReconciler has runs lived. The journal and the executor are the facts, the
+// status is what they look like; whatever is lost is found out anew.
+type runReconciler struct {
+	base
+	executor Executor
+
+	mu      sync.Mutex
+	written map[types.NamespacedName]written
+}
+
+// written is what this process has to do with a Run object.
+type written struct {
+	id string
+	// last is when its status was written.
+	last time.Time
+}
+
+func newRunReconciler(b base, e Executor) *runReconciler {
+	return &runReconciler{base: b, executor: e, written: map[types.NamespacedName]written{}}
+}
+
+func (r *runReconciler) setup(m ctrl.Manager) error {
+	follow := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.executor.Follow(func(namespace, name string) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		})
+		return nil
+	})
+	return ctrl.NewControllerManagedBy(m).Named("run").
+		For(&v1alpha1.Run{}, builder.WithPredicates(predicate.Or(own(), phases()))).
+		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
+		WatchesRawSource(follow).
+		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce}).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	run := &v1alpha1.Run{}
+	err := r.Get(ctx, req.NamespacedName, run)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.gone(req.NamespacedName)
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("read run %s: %w", req.NamespacedName, err)
+	case !run.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, r.end(ctx, run)
+	case finished(run):
+		return r.retire(ctx, run)
+	}
+	return r.advance(ctx, run)
+}
+
+// RunID is the id of the run of an object, which is the name of its folder.
+func RunID(run *v1alpha1.Run) string {
+	const readable = 40
+	return strings.TrimRight(run.Name[:min(len(run.Name), readable)], ".-") + "-" + string(run.UID)
+}
+
+// finished says whether a run's status is its last one.
+func finished(run *v1alpha1.Run) bool {
+	switch run.Status.Phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
+		return true
+	}
+	return false
+}
+
+// gone ends a run whose object was taken away behind our back.
+func (r *runReconciler) gone(name types.NamespacedName) {
+	r.mu.Lock()
+	w, known := r.written[name]
+	delete(r.written, name)
+	r.mu.Unlock()
+	if known {
+		r.executor.Cancel(w.id)
+		r.executor.Release(w.id)
+	}
+}
+
+// end ends a run whose object is being deleted. The journal stays: it is the
+// record of what was done.
+func (r *runReconciler) end(ctx context.Context, run *v1alpha1.Run) error {
+	id := RunID(run)
+	if p := r.executor.Observe(id).Progress; p == Queued || p == Living {
+		r.executor.Cancel(id) // its end is told, and brings us back
+		return nil
+	}
+	r.executor.Release(id)
+	if !controllerutil.ContainsFinalizer(run, Finalizer) {
+		return nil
+	}
+	before := run.DeepCopy()
+	controllerutil.RemoveFinalizer(run, Finalizer)
+	if err := r.Patch(ctx, run, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("let go of run %s: %w", client.ObjectKeyFromObject(run), err)
+	}
+	return nil
+}
+
+// retire deletes a run that has ended when its time is over, or whose agent is
+// gone; on a cluster the garbage collector does the latter.
+func (r *runReconciler) retire(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
+	r.executor.Release(RunID(run))
+	orphan, err := r.orphan(ctx, run)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !orphan {
+		ttl, c := run.Spec.TTLAfterFinished, meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
+		if ttl == nil || c == nil {
+			return ctrl.Result{}, nil
+		}
+		if left := c.LastTransitionTime.Add(ttl.Duration).Sub(r.now()); left > 0 {
+			return ctrl.Result{RequeueAfter: left}, nil
+		}
+	}
+	err = r.Delete(ctx, run, client.Preconditions{UID: &run.UID})
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// orphan says whether the agent that owns a run is gone.
+func (r *runReconciler) orphan(ctx context.Context, run *v1alpha1.Run) (bool, error) {
+	for _, o := range run.OwnerReferences {
+		if o.Kind != v1alpha1.KindAgent || o.APIVersion != v1alpha1.GroupVersion.String() {
+			continue
+		}
+		agent := &v1alpha1.Agent{}
+		err := r.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: o.Name}, agent)
+		if apierrors.IsNotFound(err) || err == nil && agent.UID != o.UID {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("look for the owner of run %s: %w", client.ObjectKeyFromObject(run), err)
+		}
+	}
+	return false, nil
+}
+
+// advance does what a run that has not ended needs next, and shows how far it is.
+func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
+	id := RunID(run)
+	orphan, err := r.orphan(ctx, run)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if orphan {
+		err = r.Delete(ctx, run, client.Preconditions{UID: &run.UID})
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	seen := r.executor.Observe(id)
+	if seen.Progress == Ended && seen.Status.Phase == v1alpha1.PhaseSuspended && run.Status.Phase == v1alpha1.PhaseSuspended {
+		r.executor.Release(id)
+		seen.Progress = Left
+	}
+	if run.Spec.Cancel {
+		if seen.Progress == Unknown {
+			return ctrl.Result{}, r.never(ctx, run, reason.Cancelled, "cancelled before it began")
+		}
+		r.executor.Cancel(id)
+	}
+	switch seen.Progress {
+	case Unknown, Left:
+		if run.Status.Phase == v1alpha1.PhaseSuspended && !run.Spec.Cancel {
+			return ctrl.Result{}, nil // it waits for a person
+		}
+		return r.begin(ctx, run, seen.Progress)
+	case Ended:
+		return ctrl.Result{}, r.over(ctx, run, seen)
+	}
+	return r.show(ctx, run, seen)
+}
+
+// begin hands a run to the executor, when what it stands on is ready. One that
+// has begun before needs nothing but its journal.
+func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress) (ctrl.Result, error) {
+	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
+	if p == Unknown {
+		v, documents, err := r.prepared(ctx, run)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		switch {
+		case v.why == reason.Accepted:
+		case v.own:
+			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
+		default: // it begins when that has been mended
+			return ctrl.Result{}, r.write(ctx, run, v1alpha1.RunStatus{Phase: v1alpha1.PhasePending}, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message})
+		}
+		w.Documents = documents
+	}
+	if err := r.hold(ctx, run); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.mu.Lock()
+	name := client.ObjectKeyFromObject(run)
+	r.written[name] = written{id: w.ID, last: r.written[name].last}
+	r.mu.Unlock()
+	r.executor.Start(w)
+	if run.Spec.Cancel {
+		r.executor.Cancel(w.ID)
+	}
+	return r.show(ctx, run, r.executor.Observe(w.ID))
+}
+
+// prepared judges a run and collects what it is made of.
+func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (verdict, []runner.Document, error) {
+	c, err := r.closureOf(ctx, run)
+	if err != nil {
+		return verdict{}, nil, err
+	}
+	v, done := c.verdict(ctx, run, r.shared)
+	if !done {
+		v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until its agent has been looked at"}
+	}
+	return v, c.documents, nil
+}
+
+// hold keeps the object while its run is lived, and makes it its agent's.
+func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run) error {
+	before := run.DeepCopy()
+	changed := controllerutil.AddFinalizer(run, Finalizer)
+	agent := &v1alpha1.Agent{}
+	err := r.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.AgentRef.Name}, agent)
+	switch {
+	case apierrors.IsNotFound(err): // a run that goes on needs none
+	case err != nil:
+		return fmt.Errorf("look for the agent of run %s: %w", client.ObjectKeyFromObject(run), err)
+	case len(run.OwnerReferences) == 0:
+		if err := controllerutil.SetOwnerReference(agent, run, r.Scheme()); err != nil {
+			return fmt.Errorf("make run %s its agent's: %w", client.ObjectKeyFromObject(run), err)
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	if err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("hold run %s: %w", client.ObjectKeyFromObject(run), err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// show writes how far a run is. What only counts on is written once a second;
+// the time that is left of it is the result.
+func (r *runReconciler) show(ctx context.Context, run *v1alpha1.Run, seen Observation) (ctrl.Result, error) {
+	status, v := seen.Status, verdict{status: metav1.ConditionUnknown, why: reason.Accepted}
+	switch {
+	case status.Phase == "" && run.Status.Phase == v1alpha1.PhaseRunning: // it goes on, and has not been read yet
+		return ctrl.Result{}, nil
+	case status.Phase == "" && seen.Progress == Queued:
+		status.Phase, v.message = v1alpha1.PhasePending, "waits for a free worker"
+	case status.Phase == "":
+		status.Phase = v1alpha1.PhasePending
+	case status.Phase != v1alpha1.PhaseRunning: // its end is shown when it is over
+		return ctrl.Result{}, nil
+	}
+	if !r.turns(run, &status, v) {
+		r.mu.Lock()
+		wait := statusEvery - r.now().Sub(r.written[client.ObjectKeyFromObject(run)].last)
+		r.mu.Unlock()
+		if wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+	}
+	return ctrl.Result{}, r.write(ctx, run, status, v)
+}
+
+// turns says whether a status tells more than counters that went on.
+func (r *runReconciler) turns(run *v1alpha1.Run, s *v1alpha1.RunStatus, v verdict) bool {
+	old := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
+	return s.Phase != run.Status.Phase || s.PendingApprovals != run.Status.PendingApprovals || !same(old, v.condition(v1alpha1.ConditionSucceeded, run))
+}
+
+// over writes the end of a run.
+func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observation) error {
+	if seen.Err != nil {
+		why, message := unborn(seen.Err)
+		return r.never(ctx, run, why, message)
+	}
+	v := verdict{status: metav1.ConditionFalse, why: reason.Reason(seen.Reason), message: seen.Message}
+	switch seen.Status.Phase {
+	case v1alpha1.PhaseSucceeded:
+		v.status = metav1.ConditionTrue
+	case v1alpha1.PhaseSuspended:
+		v.status = metav1.ConditionUnknown
+	}
+	return r.write(ctx, run, seen.Status, v)
+}
+
+// unborn says why a run did not come about.
+func unborn(err error) (reason.Reason, string) {
+	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
+		return reason.SpecInvalid, say(invalid.Findings, manifest.Error)
+	}
+	if u, ok := errors.AsType[*runner.UsageError](err); ok {
+		message := u.Error()
+		if u.Hint != "" {
+			message += " (" + u.Hint + ")"
+		}
+		return reason.SpecInvalid, message
+	}
+	return reason.Of(err), explained(err)
+}
+
+// never writes the end of a run that did not begin.
+func (r *runReconciler) never(ctx context.Context, run *v1alpha1.Run, why reason.Reason, message string) error {
+	status := v1alpha1.RunStatus{Phase: v1alpha1.PhaseFailed}
+	if why == reason.Cancelled {
+		status.Phase = v1alpha1.PhaseCancelled
+	}
+	return r.write(ctx, run, status, verdict{status: metav1.ConditionFalse, why: why, message: message})
+}
+
+// write writes the status of a run, if it is another one.
+func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v verdict) error {
+	c := v.condition(v1alpha1.ConditionSucceeded, run)
+	old := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
+	s.ObservedGeneration, s.Conditions = run.Generation, run.Status.Conditions
+	if same(old, c) && reflect.DeepEqual(s, run.Status) {
+		return nil
+	}
+	conditions := r.withCondition(run.Status.Conditions, c)
+	s.Conditions = nil
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
+	if err != nil {
+		return err
+	}
+	if err := r.applyStatus(ctx, run, fields, conditions); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	name := client.ObjectKeyFromObject(run)
+	w := r.written[name]
+	w.last = r.now()
+	r.written[name] = w
+	r.mu.Unlock()
+	if s.Phase != run.Status.Phase {
+		r.events.Tell(ctx, run, v.why, string(s.Phase)+said(c.Message))
+	}
+	return nil
+}
+
+func said(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}

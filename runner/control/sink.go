@@ -1,0 +1,32 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/reason"
+)
+
+// EventSink is told what happens to objects. It stands where a cluster has core
+// events, which an embedded API server has not.
+type EventSink interface {
+	// Tell is called once for each change. It does not block.
+	Tell(ctx context.Context, obj client.Object, why reason.Reason, message string)
+}
+
+// SinkFunc lets a plain function be an EventSink.
+type SinkFunc func(ctx context.Context, obj client.Object, why reason.Reason, message string)
+
+// Tell implements EventSink.
+func (f SinkFunc) Tell(ctx context.Context, obj client.Object, why reason.Reason, message string) {
+	f(ctx, obj, why, message)
+}
+
+// LogSink writes what happens into a log.
+func LogSink(l *slog.Logger) EventSink {
+	return SinkFunc(func(ctx context.Context, obj client.Object, why reason.Reason, message string) {
+		l.InfoContext(ctx, string(why), "kind", kindOf(obj), "namespace", obj.GetNamespace(), "name", obj.GetName(), "message", message)
+	})
+}

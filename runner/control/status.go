@@ -1,0 +1,111 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// maxMessage bounds the message of a condition.
+const maxMessage = 2048
+
+// verdict is what is said of an object.
+type verdict struct {
+	status  metav1.ConditionStatus
+	why     reason.Reason
+	message string
+	// own says that the object itself is wrong, and not what it stands on.
+	own bool
+}
+
+var accepted = verdict{status: metav1.ConditionTrue, why: reason.Accepted}
+
+func refused(why reason.Reason, format string, args ...any) verdict {
+	return verdict{status: metav1.ConditionFalse, why: why, message: fmt.Sprintf(format, args...)}
+}
+
+// condition is a verdict as a condition of an object in its present generation.
+func (v verdict) condition(typ string, obj client.Object) metav1.Condition {
+	message := v.message
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	return metav1.Condition{Type: typ, Status: v.status, Reason: string(v.why), Message: message, ObservedGeneration: obj.GetGeneration()}
+}
+
+// same says whether a condition stands already, whenever it came about.
+func same(old *metav1.Condition, c metav1.Condition) bool {
+	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message && old.ObservedGeneration == c.ObservedGeneration
+}
+
+// withCondition returns the conditions with one set. The transition time changes
+// with the status alone.
+func (b *base) withCondition(old []metav1.Condition, c metav1.Condition) []metav1.Condition {
+	c.LastTransitionTime = metav1.NewTime(b.now())
+	conditions := append([]metav1.Condition(nil), old...)
+	meta.SetStatusCondition(&conditions, c)
+	return conditions
+}
+
+// ready writes what is said of a long-lived object, if it is not said already.
+func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map[string]any) error {
+	c := v.condition(v1alpha1.ConditionReady, obj)
+	old := meta.FindStatusCondition(conditionsOf(obj), v1alpha1.ConditionReady)
+	if same(old, c) && !differs(obj, more) {
+		return nil
+	}
+	status := map[string]any{"observedGeneration": obj.GetGeneration()}
+	for k, v := range more {
+		status[k] = v
+	}
+	if err := b.applyStatus(ctx, obj, status, b.withCondition(conditionsOf(obj), c)); err != nil {
+		return err
+	}
+	if old == nil || string(old.Status) != string(c.Status) || old.Reason != c.Reason {
+		b.events.Tell(ctx, obj, v.why, c.Message)
+	}
+	return nil
+}
+
+// differs says whether the further fields of a status are others.
+func differs(obj client.Object, more map[string]any) bool {
+	t, ok := obj.(*v1alpha1.Tool)
+	return ok && more["digest"] != nil && more["digest"] != t.Status.Digest
+}
+
+// applyStatus writes a status by server-side apply: it takes no object version,
+// and creates nothing.
+func (b *base) applyStatus(ctx context.Context, obj client.Object, status map[string]any, conditions []metav1.Condition) error {
+	list := make([]any, len(conditions))
+	for i := range conditions {
+		c, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
+		if err != nil {
+			return fmt.Errorf("write the status of %s: %w", docName(kindOf(obj), obj.GetName()), err)
+		}
+		list[i] = c
+	}
+	status["conditions"] = list
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kindOf(obj)))
+	u.SetNamespace(obj.GetNamespace())
+	u.SetName(obj.GetName())
+	err := b.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner(kindOf(obj)), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of %s: %w", docName(kindOf(obj), obj.GetName()), err)
+	}
+	return nil
+}
+
+// owner is the name under which the controller of a kind owns fields.
+func owner(kind string) client.FieldOwner {
+	return client.FieldOwner("agentctl-" + strings.ToLower(kind) + "-controller")
+}

@@ -1,0 +1,289 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// WorkerOptions say how runs are lived in this process.
+type WorkerOptions struct {
+	// State is the folder that holds runs. Required.
+	State string
+	// Limit is how many are lived at once; 0 is DefaultLimit.
+	Limit int
+	// AllowUnsandboxed, Containerd and Version are those of runner.RunOptions.
+	AllowUnsandboxed    bool
+	Containerd, Version string
+	Log                 *slog.Logger
+}
+
+// heldAgain is when a run is tried again that another process drives.
+const heldAgain = 2 * time.Second
+
+// Workers are the Executor of this process. A run's journal is the fact: it
+// says whether the run has begun, and its lock that nobody else lives it.
+type Workers struct {
+	o       WorkerOptions
+	shared  *runner.Shared
+	changed func(namespace, name string)
+	leave   chan struct{}
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	items   map[string]*item
+	line    queue
+	living  int
+	stopped bool
+}
+
+// item is a run that the workers have.
+type item struct {
+	work   Work
+	cancel context.CancelCauseFunc
+	ctx    context.Context //nolint:containedctx // it is the life of the run, from Start to its end
+
+	mu       sync.Mutex
+	progress Progress
+	view     *view.Run
+	head     string // hash of the last event, once the run has ended
+	err      error
+}
+
+// NewWorkers returns workers without work. Stop them.
+func NewWorkers(o WorkerOptions) *Workers {
+	if o.Limit <= 0 {
+		o.Limit = DefaultLimit
+	}
+	return &Workers{o: o, shared: &runner.Shared{}, changed: func(string, string) {}, leave: make(chan struct{}), items: map[string]*item{}}
+}
+
+// Follow implements Executor.
+func (w *Workers) Follow(changed func(namespace, name string)) { w.changed = changed }
+
+// Start implements Executor.
+func (w *Workers) Start(work Work) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.items[work.ID]; known || w.stopped {
+		return
+	}
+	i := &item{work: work, progress: Queued}
+	i.ctx, i.cancel = context.WithCancelCause(context.Background())
+	w.items[work.ID] = i
+	w.line.push(i)
+	w.dispatch()
+}
+
+// dispatch gives waiting runs to free workers. The mutex is held.
+func (w *Workers) dispatch() {
+	for w.living < w.o.Limit && !w.stopped {
+		i := w.line.pop()
+		if i == nil {
+			return
+		}
+		w.living++
+		w.wg.Go(func() {
+			w.live(i)
+			w.mu.Lock()
+			w.living--
+			w.dispatch()
+			w.mu.Unlock()
+			w.changed(i.work.Namespace, i.work.Name)
+		})
+	}
+}
+
+// live lives one run until it has ended or is left.
+func (w *Workers) live(i *item) {
+	defer i.cancel(nil)
+	out, err := w.begin(i)
+	if _, held := errors.AsType[*journal.HeldError](err); held {
+		w.drop(i)
+		return
+	}
+	head := ""
+	if err == nil {
+		if report, err := journal.Verify(context.Background(), out.Journal); err == nil {
+			head = report.Head
+		} else {
+			w.o.Log.Warn("the journal of a run cannot be verified", "run", i.work.ID, "error", err)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.progress, i.err, i.head = Ended, err, head
+	if err == nil {
+		i.view = out.Run
+		if out.Run.Finished == nil {
+			i.progress = Left
+		}
+	}
+}
+
+// drop forgets a run that another process drives, and has it looked at again.
+func (w *Workers) drop(i *item) {
+	t := time.NewTimer(heldAgain)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.leave:
+	case <-i.ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.items, i.work.ID)
+}
+
+// begin starts a run, or goes on with it where its journal says that it began.
+func (w *Workers) begin(i *item) (*runner.Outcome, error) {
+	fold := &view.Run{}
+	i.show(fold)
+	if !w.begun(i.work.ID) {
+		if i.ctx.Err() != nil {
+			return nil, reason.New(reason.Cancelled, "cancelled before it began")
+		}
+		return runner.Run(i.ctx, runner.RunOptions{
+			ID: i.work.ID, Documents: i.work.Documents, State: w.o.State, Approve: "never", Shared: w.shared,
+			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
+			Events: w.watch(i, fold), Leave: w.leave,
+		})
+	}
+	before, err := runner.View(i.ctx, w.o.State, i.work.ID)
+	if err == nil {
+		fold = before.Run
+		i.show(fold)
+	}
+	return runner.Resume(i.ctx, runner.ResumeOptions{
+		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
+		Events: w.watch(i, fold), Leave: w.leave,
+	})
+}
+
+// show makes a fold of the run what is observed.
+func (i *item) show(v *view.Run) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.progress, i.view = Living, v
+}
+
+// watch folds the events of a run, and tells of those that a status shows.
+func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
+	return func(e event.Event) {
+		i.mu.Lock()
+		if err := v.Apply(e); err != nil {
+			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
+		}
+		i.mu.Unlock()
+		switch e.Data.(type) {
+		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
+			w.changed(i.work.Namespace, i.work.Name)
+		}
+	}
+}
+
+// begun says whether a run has a journal with an event in it. What a process
+// that was killed left of a run that had none is cleared away, once nobody holds it.
+func (w *Workers) begun(id string) bool {
+	dir := journal.Dir(w.o.State, id)
+	if _, err := journal.Last(dir); err == nil {
+		return true
+	}
+	if _, err := os.Stat(dir); err != nil || journal.Held(dir) {
+		return false
+	}
+	if report, err := journal.Verify(context.Background(), dir); err != nil || report.Events > 0 {
+		return err == nil
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		w.o.Log.Warn("what is left of a run cannot be removed", "run", id, "error", err)
+	}
+	return false
+}
+
+// Cancel implements Executor.
+func (w *Workers) Cancel(id string) {
+	w.mu.Lock()
+	i := w.items[id]
+	w.mu.Unlock()
+	if i != nil {
+		i.cancel(reason.New(reason.Cancelled, "cancelled by its object"))
+	}
+}
+
+// Observe implements Executor.
+func (w *Workers) Observe(id string) Observation {
+	w.mu.Lock()
+	i := w.items[id]
+	w.mu.Unlock()
+	if i == nil {
+		if _, err := journal.Last(journal.Dir(w.o.State, id)); err == nil {
+			return Observation{Progress: Left}
+		}
+		return Observation{}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	o := Observation{Progress: i.progress, Err: i.err}
+	if i.view != nil && i.view.ID != "" {
+		o.Status = project(i.view, journal.Dir(w.o.State, id), i.head)
+		if f := i.view.Finished; f != nil {
+			o.Reason, o.Message = f.Reason, f.Message
+			if f.Hint != "" {
+				o.Message += " (" + f.Hint + ")"
+			}
+		}
+	}
+	return o
+}
+
+// Release implements Executor.
+func (w *Workers) Release(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.items[id]
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.progress == Ended || i.progress == Left {
+		delete(w.items, id)
+	}
+}
+
+// Busy says whether a run is lived, or waits to be.
+func (w *Workers) Busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.living > 0 || w.line.n > 0
+}
+
+// Stop leaves every run as it stands and waits until nobody lives one.
+func (w *Workers) Stop(patience time.Duration) error {
+	w.mu.Lock()
+	if !w.stopped {
+		w.stopped = true
+		close(w.leave)
+	}
+	w.mu.Unlock()
+	done := make(chan struct{})
+	go func() { w.wg.Wait(); close(done) }()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-t.C:
+		return errors.New("runs do not end: they are given up")
+	}
+}
