@@ -2,28 +2,35 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/runner/control"
 	"agentctl.dev/agentctl/runner/control/embedded"
 )
 
 type serveOptions struct {
-	idle    time.Duration
-	verbose bool
+	idle        time.Duration
+	verbose     bool
+	workers     int
+	unsandboxed bool
 }
 
 func (a *app) serveCmd() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the API until a signal",
+		Short: "Serve the API and live the runs until a signal",
 		Long: `Serve the API on a port of this machine until a signal comes, or until nobody has
-used it for the time of --idle. Everything is kept in the folder control below the
+used it and no run goes on for the time of --idle. Runs that go on then are left
+as they stand, and the next agentd of the same state folder goes on with them;
+so it is when this one is killed. Everything is kept in the folder control below the
 state folder; who can read the file kubeconfig in it is an admin.`,
 		Example: `  agentd serve
   agentd serve --state /var/lib/agentctl --idle 30m
@@ -32,6 +39,8 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), o) },
 	}
 	cmd.Flags().DurationVar(&o.idle, "idle", 0, "stop when nobody has used it for this `time`; 0: never")
+	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "how many runs go on at once; the others wait")
+	cmd.Flags().BoolVar(&o.unsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one where this machine gives none")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log what the libraries say")
 	return cmd
 }
@@ -39,6 +48,9 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	if o.idle < 0 {
 		return usagef("--idle %s: a time cannot be negative", o.idle)
+	}
+	if o.workers < 1 || o.workers > maxWorkers {
+		return usagef("--workers %d: between 1 and %d runs can go on at once", o.workers, maxWorkers)
 	}
 	state, err := a.stateDir()
 	if err != nil {
@@ -49,7 +61,9 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
-	server, err := embedded.Start(ctx, embedded.Options{State: state, Log: log, IdleAfter: o.idle})
+	var plane atomic.Pointer[control.Plane]
+	busy := func() bool { p := plane.Load(); return p != nil && p.Busy() }
+	server, err := embedded.Start(ctx, embedded.Options{State: state, Log: log, IdleAfter: o.idle, Busy: busy})
 	if err != nil && ctx.Err() != nil {
 		log.Info("stopped", "reason", "signal, before it was ready", "error", err)
 		return nil //nolint:nilerr // who asked it to stop gets what they asked for
@@ -57,20 +71,45 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	p, err := control.New(control.Options{
+		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
+	})
+	if err != nil {
+		return errors.Join(err, server.Stop())
+	}
+	plane.Store(p)
 	log.Info("ready", "url", server.URL(), "kubeconfig", server.Kubeconfig())
 	// Half of the memory is garbage of the start, which nothing would collect
 	// while nobody asks.
 	debug.FreeOSMemory()
+	err = serve(ctx, server, p, log, o)
+	if stopped := server.Stop(); err == nil && stopped != nil {
+		err = fmt.Errorf("stop the control plane: %w", stopped)
+	}
+	return err
+}
+
+// maxWorkers bounds --workers: each run has programs of its own.
+const maxWorkers = 4096
+
+// serve follows the objects until it is time to stop. The server outlives the
+// controllers: the last thing they do is write to it.
+func serve(ctx context.Context, server *embedded.Server, p *control.Plane, log *slog.Logger, o serveOptions) error {
+	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	followed := make(chan error, 1)
+	go func() { followed <- p.Run(follow) }()
+	var failed error
 	select {
 	case <-ctx.Done():
 		log.Info("stopping", "reason", "signal")
 	case <-server.Idle():
 		log.Info("stopping", "reason", "nobody uses it", "idle", o.idle.String())
 	case <-server.Done():
-		err = server.Err()
+		failed = server.Err()
+	case err := <-followed:
+		return err
 	}
-	if stopped := server.Stop(); err == nil && stopped != nil {
-		err = fmt.Errorf("stop the control plane: %w", stopped)
-	}
-	return err
+	cancel()
+	return errors.Join(failed, <-followed)
 }

@@ -14,12 +14,15 @@ func (a *app) versionCmd() *cobra.Command {
 		Short: "Print the version",
 		Args:  exactly(0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			version := "(devel)"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version // stamped by the go command
-			}
-			_, err := fmt.Fprintf(a.Out, "agentd %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(a.Out, "agentd %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version // stamped by the go command
+	}
+	return "(devel)"
 }
