@@ -1,0 +1,301 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/control/embedded"
+	"agentctl.dev/agentctl/runner/manifest"
+)
+
+// childEnv is the state folder of a test binary that is to be agentd.
+const childEnv = "CONTROL_TEST_STATE"
+
+func TestMain(m *testing.M) {
+	if state := os.Getenv(childEnv); state != "" {
+		os.Exit(child(state))
+	}
+	code := m.Run()
+	if err := shared.close(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the shared control plane:", err)
+		code = 1
+	}
+	if code == 0 {
+		// What the API server leaves is its own; runner/control/embedded looks at that.
+		if err := goleak.Find(leftByServer()...); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leftByServer are goroutines that the API server's libraries do not wait for.
+func leftByServer() []goleak.Option {
+	return []goleak.Option{
+		// A read that waits for the watch cache leaves this behind for as long as it might have waited.
+		goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshAndBlock.func2"),
+		// The log of the health checks is flushed for ever.
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/util/wait.BackoffUntilWithContext"),
+	}
+}
+
+// shared is the one server that a process can have, and the plane that follows it.
+var shared plane
+
+type plane struct {
+	once   sync.Once
+	dir    string
+	server *embedded.Server
+	stop   context.CancelFunc
+	ended  chan error
+	client client.WithWatch
+	plane  *Plane
+	log    lockedBuffer
+	err    error
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func (p *plane) start() {
+	if p.dir, p.err = os.MkdirTemp("", "control-"); p.err != nil {
+		return
+	}
+	log := slog.New(slog.NewTextHandler(&p.log, nil))
+	if p.server, p.err = embedded.Start(context.Background(), embedded.Options{State: p.dir, Log: log}); p.err != nil {
+		return
+	}
+	if p.client, p.err = newClient(p.server.Loopback()); p.err != nil {
+		return
+	}
+	if p.plane, p.err = New(Options{Config: p.server.Loopback(), State: p.dir, Log: log, Limit: atOnce(), AllowUnsandboxed: true, Version: "test"}); p.err != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, p.stop = context.WithCancel(context.Background())
+	p.ended = make(chan error, 1)
+	go func() { p.ended <- p.plane.Run(ctx) }()
+}
+
+// atOnce is 16 runs in tests, and as many as agentd takes in benchmarks.
+func atOnce() int {
+	if f := flag.Lookup("test.bench"); f != nil && f.Value.String() != "" {
+		return DefaultLimit
+	}
+	return 16
+}
+
+func (p *plane) close() (err error) {
+	if p.stop != nil {
+		p.stop()
+		err = <-p.ended
+	}
+	if p.server != nil {
+		if stopped := p.server.Stop(); err == nil {
+			err = stopped
+		}
+	}
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir)
+	}
+	return err
+}
+
+func newClient(c *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(c, client.Options{Scheme: scheme})
+}
+
+func sharedPlane(t testing.TB) *plane {
+	t.Helper()
+	shared.once.Do(shared.start)
+	if shared.err != nil {
+		t.Fatalf("start the shared control plane: %v\n%s", shared.err, shared.log.String())
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log:\n%s", shared.log.String())
+		}
+	})
+	return &shared
+}
+
+// space is a namespace of the shared server.
+type space struct {
+	client.WithWatch
+	t    testing.TB
+	name string
+}
+
+// newSpace returns a namespace that is the test's own.
+func newSpace(t testing.TB) space {
+	t.Helper()
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, t.Name()), "-")
+	return space{sharedPlane(t).client, t, name[:min(len(name), 60)]}
+}
+
+// objects reads manifests as objects of the API.
+func objects(t testing.TB, namespace, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	set, found := manifest.Parse(context.Background(), "test", []byte(manifests))
+	if found.HasErrors() {
+		t.Fatalf("the test's own manifests: %+v", found)
+	}
+	var all []*unstructured.Unstructured
+	for _, d := range set.Documents {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(d.JSON); err != nil {
+			t.Fatal(err)
+		}
+		u.SetNamespace(namespace)
+		all = append(all, u)
+	}
+	return all
+}
+
+// apply writes objects as agentctl does.
+func (s space) apply(manifests string) {
+	s.t.Helper()
+	for _, u := range objects(s.t, s.name, manifests) {
+		if err := s.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("test"), client.ForceOwnership); err != nil {
+			s.t.Fatalf("apply %s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+	}
+}
+
+// patience is what a test waits at most; only a failure takes it.
+const patience = 60 * time.Second
+
+// await waits by a watch until an object is as wanted, and returns it.
+func await[T client.Object](s space, obj T, list client.ObjectList, name string, want func(T) bool) T {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	w, err := s.Watch(ctx, list, client.InNamespace(s.name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Stop()
+	obj.SetNamespace(s.name)
+	obj.SetName(name)
+	if err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj); err == nil && want(obj) {
+		return obj
+	}
+	last := obj
+	for {
+		select {
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				s.t.Fatalf("%s %s: the watch ended; it was last %+v", kindOf(obj), name, last)
+			}
+			if o, ok := e.Object.(T); ok && o.GetName() == name {
+				if last = o; want(o) {
+					return o
+				}
+			}
+		case <-ctx.Done():
+			s.t.Fatalf("%s %s does not come to what is wanted; its conditions are %+v", kindOf(obj), name, conditionsOf(last))
+		}
+	}
+}
+
+// awaitReady waits until an object says of its present generation that it is
+// ready, or not, and why.
+func (s space) awaitReady(kind, name, status, why string) client.Object {
+	s.t.Helper()
+	lists := map[string]client.ObjectList{
+		v1alpha1.KindAgent: &v1alpha1.AgentList{}, v1alpha1.KindModel: &v1alpha1.ModelList{}, v1alpha1.KindTool: &v1alpha1.ToolList{}, v1alpha1.KindPolicy: &v1alpha1.PolicyList{},
+	}
+	return await[client.Object](s, newObject(kind), lists[kind], name, func(o client.Object) bool {
+		r := readyOf(o)
+		return r.status == status && r.why == why && r.generation == o.GetGeneration()
+	})
+}
+
+// awaitPhase waits until a run is in one of the phases.
+func (s space) awaitPhase(name string, phases ...v1alpha1.Phase) *v1alpha1.Run {
+	s.t.Helper()
+	return await(s, &v1alpha1.Run{}, &v1alpha1.RunList{}, name, func(r *v1alpha1.Run) bool { return slices.Contains(phases, r.Status.Phase) })
+}
+
+func (s space) watchRuns() watch.Interface {
+	s.t.Helper()
+	w, err := s.Watch(context.Background(), &v1alpha1.RunList{}, client.InNamespace(s.name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+// delete deletes an object and waits until it is gone.
+func (s space) delete(run *v1alpha1.Run) {
+	s.t.Helper()
+	w := s.watchRuns()
+	defer w.Stop()
+	if err := s.Delete(context.Background(), run); err != nil {
+		s.t.Fatal(err)
+	}
+	s.awaitGone(w, run)
+}
+
+func (s space) awaitGone(w watch.Interface, run *v1alpha1.Run) {
+	s.t.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		select {
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				s.t.Fatal("the watch ended")
+			}
+			if o, is := e.Object.(client.Object); is && e.Type == watch.Deleted && o.GetName() == run.Name {
+				return
+			}
+		case <-late.C:
+			s.t.Fatalf("run %s is still there", run.Name)
+		}
+	}
+}
