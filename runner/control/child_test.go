@@ -3,7 +3,6 @@ package control
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -37,7 +36,7 @@ func child(state string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
-	fmt.Println(server.Kubeconfig())
+	_, _ = io.WriteString(os.Stdout, server.Kubeconfig()+"\n")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	cancel()
 	if err := <-ended; err != nil {

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
 )
@@ -74,7 +77,7 @@ func New(o Options) (*Plane, error) {
 	}
 	patience := stopPatience
 	manager, err := ctrl.NewManager(o.Config, ctrl.Options{
-		Scheme: scheme, Logger: logger,
+		Scheme: scheme, Logger: logger, MapperProvider: mapper,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		GracefulShutdownTimeout: &patience,
 		Controller:              config.Controller{SkipNameValidation: new(true)}, // the names are checked process-wide: a test has several planes
@@ -90,6 +93,21 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	return &Plane{manager: manager, workers: workers}, nil
+}
+
+// mapper knows the resources of our kinds. They need not be discovered, which
+// takes a request and fails while a server still comes up.
+func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, name := range v1alpha1.Kinds() {
+		kind, ok := crds.Kind(name)
+		if !ok {
+			return nil, fmt.Errorf("kind %s has no definition", name)
+		}
+		gv := v1alpha1.GroupVersion
+		m.AddSpecific(gv.WithKind(name), gv.WithResource(kind.Plural), gv.WithResource(kind.Singular), meta.RESTScopeNamespace)
+	}
+	return m, nil
 }
 
 func setup(m ctrl.Manager, b base, e Executor, probe runner.ProbeOptions) error {
