@@ -214,32 +214,26 @@ func await[T client.Object](s space, obj T, list client.ObjectList, name string,
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	w, err := s.Watch(ctx, list, client.InNamespace(s.name))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer w.Stop()
 	obj.SetNamespace(s.name)
 	obj.SetName(name)
-	if err := s.Get(ctx, client.ObjectKeyFromObject(obj), obj); err == nil && want(obj) {
-		return obj
-	}
 	last := obj
-	for {
-		select {
-		case e, ok := <-w.ResultChan():
-			if !ok {
-				s.t.Fatalf("%s %s: the watch ended; it was last %+v", kindOf(obj), name, last)
-			}
+	for ctx.Err() == nil { // a watcher that the machine is too busy for is dropped, and comes again
+		w, err := s.Watch(ctx, list, client.InNamespace(s.name))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for e := range w.ResultChan() { // it begins with what is there, and ends with the context
 			if o, ok := e.Object.(T); ok && o.GetName() == name {
 				if last = o; want(o) {
+					w.Stop()
 					return o
 				}
 			}
-		case <-ctx.Done():
-			s.t.Fatalf("%s %s does not come to what is wanted; its conditions are %+v", kindOf(obj), name, conditionsOf(last))
 		}
+		w.Stop()
 	}
+	s.t.Fatalf("%s %s does not come to what is wanted; its conditions are %+v", kindOf(obj), name, conditionsOf(last))
+	return last
 }
 
 // awaitReady waits until an object says of its present generation that it is

@@ -1,0 +1,358 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+)
+
+// bench is reconcilers over a fake server, an executor of the test's own and a
+// clock that stands still.
+type bench struct {
+	base
+	t        *testing.T
+	executor *fakeExecutor
+	clock    time.Time
+	writes   int // of a status
+	told     []string
+}
+
+func newBench(t *testing.T, manifests string) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, executor: &fakeExecutor{seen: map[string]Observation{}}, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	var all []client.Object
+	for _, u := range objects(t, "ns", manifests) {
+		obj := newObject(u.GetKind())
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
+			t.Fatal(err)
+		}
+		obj.SetGeneration(1)
+		obj.SetUID(types.UID("uid-" + u.GetName()))
+		all = append(all, obj)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).
+		WithStatusSubresource(&v1alpha1.Agent{}, &v1alpha1.Model{}, &v1alpha1.Tool{}, &v1alpha1.Policy{}, &v1alpha1.Run{}).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
+			b.writes++
+			return c.SubResource(sub).Apply(ctx, obj, o...)
+		}}).Build()
+	b.base = base{Client: c, now: func() time.Time { return b.clock }, shared: &runner.Shared{}, events: SinkFunc(func(_ context.Context, obj client.Object, why reason.Reason, message string) {
+		b.told = append(b.told, docName(kindOf(obj), obj.GetName())+" "+string(why)+" "+message)
+	})}
+	return b
+}
+
+// settled says of every object but runs that it is ready.
+func (b *bench) settled() *bench {
+	b.t.Helper()
+	for _, kind := range []string{v1alpha1.KindModel, v1alpha1.KindTool, v1alpha1.KindPolicy, v1alpha1.KindAgent} {
+		for _, name := range []string{"worker", "script", "echo", "open"} {
+			obj := newObject(kind)
+			if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, obj); err == nil {
+				if err := b.ready(b.t.Context(), obj, accepted, nil); err != nil {
+					b.t.Fatal(err)
+				}
+			}
+		}
+	}
+	b.writes, b.told = 0, nil
+	return b
+}
+
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
+}
+
+func (b *bench) run(name string) *v1alpha1.Run {
+	b.t.Helper()
+	r := &v1alpha1.Run{}
+	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, r); err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func (b *bench) step(r *runReconciler, name string) ctrl.Result {
+	b.t.Helper()
+	result, err := r.Reconcile(b.t.Context(), request(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result
+}
+
+// fakeExecutor does what the test says.
+type fakeExecutor struct {
+	mu                  sync.Mutex
+	seen                map[string]Observation
+	started             []Work
+	cancelled, released []string
+}
+
+func (e *fakeExecutor) Start(w Work) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.started = append(e.started, w)
+	e.seen[w.ID] = Observation{Progress: Queued}
+}
+
+func (e *fakeExecutor) Cancel(id string) { e.cancelled = append(e.cancelled, id) }
+func (e *fakeExecutor) Observe(id string) Observation {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seen[id]
+}
+
+func (e *fakeExecutor) Release(id string) {
+	e.released = append(e.released, id)
+	delete(e.seen, id)
+}
+func (e *fakeExecutor) Follow(func(string, string)) {}
+
+func living(steps int32) Observation {
+	return Observation{Progress: Living, Status: v1alpha1.RunStatus{Phase: v1alpha1.PhaseRunning, Steps: steps}}
+}
+
+func TestAStatusIsWrittenOnceASecond(t *testing.T) {
+	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
+	r := newRunReconciler(b.base, b.executor)
+	b.step(r, "one")
+	if len(b.executor.started) != 1 || b.run("one").Status.Phase != v1alpha1.PhasePending || b.writes != 1 {
+		t.Fatalf("started %d, %d writes, %+v", len(b.executor.started), b.writes, b.run("one").Status)
+	}
+	id := b.executor.started[0].ID
+	b.executor.seen[id] = living(1)
+	b.step(r, "one")
+	if b.writes != 2 || b.run("one").Status.Phase != v1alpha1.PhaseRunning {
+		t.Fatalf("a transition is written at once: %d writes, %+v", b.writes, b.run("one").Status)
+	}
+	b.clock = b.clock.Add(300 * time.Millisecond)
+	b.executor.seen[id] = living(2)
+	if again := b.step(r, "one"); b.writes != 2 || again.RequeueAfter != 700*time.Millisecond {
+		t.Fatalf("counters wait for their second: %d writes, again after %s", b.writes, again.RequeueAfter)
+	}
+	b.clock = b.clock.Add(700 * time.Millisecond)
+	b.step(r, "one")
+	if b.writes != 3 || b.run("one").Status.Steps != 2 {
+		t.Fatalf("they are written then: %d writes, %+v", b.writes, b.run("one").Status)
+	}
+	waits := living(2)
+	waits.Status.PendingApprovals = 1
+	b.executor.seen[id] = waits
+	b.step(r, "one")
+	if b.writes != 4 {
+		t.Errorf("a question is written at once: %d writes", b.writes)
+	}
+	b.step(r, "one")
+	b.clock = b.clock.Add(time.Minute)
+	b.step(r, "one")
+	if b.writes != 4 {
+		t.Errorf("what has not changed is written again: %d writes", b.writes)
+	}
+	if got := strings.Join(b.told, "\n"); strings.Count(got, "\n") != 1 {
+		t.Errorf("told:\n%s\nwant that it waits, and that it runs", got)
+	}
+}
+
+func TestARunIsTakenUpByItsJournal(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason, spec string
+		phase        v1alpha1.Phase
+		seen         Progress
+		starts       int
+		documents    bool
+		want         v1alpha1.Phase
+	}{
+		"new":                 {reason: "there is nothing yet", seen: Unknown, starts: 1, documents: true, want: v1alpha1.PhasePending},
+		"left":                {reason: "another process lived it", phase: v1alpha1.PhaseRunning, seen: Left, starts: 1, want: v1alpha1.PhaseRunning},
+		"left before status":  {reason: "that process came to no status", seen: Left, starts: 1, want: v1alpha1.PhasePending},
+		"suspended":           {reason: "it waits for a person, not for a process", phase: v1alpha1.PhaseSuspended, seen: Left, want: v1alpha1.PhaseSuspended},
+		"queued":              {reason: "it has been handed over", seen: Queued, want: v1alpha1.PhasePending},
+		"finished":            {reason: "the status is the last one", phase: v1alpha1.PhaseSucceeded, seen: Left, want: v1alpha1.PhaseSucceeded},
+		"cancelled when new":  {reason: "it never begins", spec: ", cancel: true", seen: Unknown, want: v1alpha1.PhaseCancelled},
+		"cancelled when left": {reason: "its journal gets an end", spec: ", cancel: true", phase: v1alpha1.PhaseRunning, seen: Left, starts: 1, want: v1alpha1.PhaseRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, workerYAML+sep+runYAML("one", c.spec)).settled()
+			run := b.run("one")
+			run.Status.Phase = c.phase
+			if err := b.Status().Update(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			id := RunID(run)
+			b.executor.seen[id] = Observation{Progress: c.seen}
+			b.step(newRunReconciler(b.base, b.executor), "one")
+			if len(b.executor.started) != c.starts {
+				t.Errorf("%s: started %d times, want %d", c.reason, len(b.executor.started), c.starts)
+			}
+			for _, w := range b.executor.started {
+				if w.ID != id || (len(w.Documents) > 0) != c.documents {
+					t.Errorf("%s: started as %s with %d documents", c.reason, w.ID, len(w.Documents))
+				}
+			}
+			if got := b.run("one").Status.Phase; got != c.want {
+				t.Errorf("%s: the phase is %q, want %q", c.reason, got, c.want)
+			}
+			if cancel := strings.Contains(c.spec, "cancel") && c.seen != Unknown; cancel != (len(b.executor.cancelled) > 0) {
+				t.Errorf("%s: cancelled %v", c.reason, b.executor.cancelled)
+			}
+		})
+	}
+}
+
+func TestARunIsLeftToItsExecutorUntilTheStatusSaysItIsOver(t *testing.T) {
+	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
+	r := newRunReconciler(b.base, b.executor)
+	b.step(r, "one")
+	id := b.executor.started[0].ID
+	b.executor.seen[id] = Observation{Progress: Ended, Status: v1alpha1.RunStatus{Phase: v1alpha1.PhaseFailed, Steps: 4}, Reason: "MaxSteps", Message: "it took too many"}
+	b.step(r, "one")
+	run := b.run("one")
+	c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if run.Status.Phase != v1alpha1.PhaseFailed || c.Status != metav1.ConditionFalse || c.Reason != "MaxSteps" || run.Status.Steps != 4 {
+		t.Errorf("the end is shown as %+v", run.Status)
+	}
+	if len(b.executor.released) != 0 {
+		t.Error("it was forgotten before the status could be read back: it would be begun again")
+	}
+	b.step(r, "one")
+	if len(b.executor.released) != 1 || len(b.executor.started) != 1 {
+		t.Errorf("released %v, started %d times", b.executor.released, len(b.executor.started))
+	}
+}
+
+func TestARunThatDoesNotComeAboutSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		err    error
+		why    string
+		phase  v1alpha1.Phase
+	}{
+		"usage":     {"its workspace is not there", &runner.UsageError{Err: errors.New("no folder"), Hint: "name one"}, "SpecInvalid", v1alpha1.PhaseFailed},
+		"cancelled": {"it was cancelled in the line", reason.New(reason.Cancelled, "cancelled before it began"), "Cancelled", v1alpha1.PhaseCancelled},
+		"disk":      {"the state folder cannot be written", errors.New("no space left on device"), "Internal", v1alpha1.PhaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
+			b.executor.seen[RunID(b.run("one"))] = Observation{Progress: Ended, Err: c.err}
+			b.step(newRunReconciler(b.base, b.executor), "one")
+			got := b.run("one").Status
+			if got.Phase != c.phase || got.Conditions[0].Reason != c.why || !strings.Contains(got.Conditions[0].Message, c.err.Error()) {
+				t.Errorf("%s: %+v", c.reason, got)
+			}
+		})
+	}
+}
+
+func TestARunWhoseObjectIsTakenAwayEnds(t *testing.T) {
+	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
+	r := newRunReconciler(b.base, b.executor)
+	b.step(r, "one")
+	run := b.run("one")
+	run.Finalizers = nil // by force
+	if err := errors.Join(b.Update(t.Context(), run), b.Delete(t.Context(), run)); err != nil {
+		t.Fatal(err)
+	}
+	b.step(r, "one")
+	if len(b.executor.cancelled) != 1 || b.executor.cancelled[0] != RunID(run) {
+		t.Errorf("cancelled %v, want the run", b.executor.cancelled)
+	}
+}
+
+func TestAToolIsAskedOnceAndHeldToIt(t *testing.T) {
+	b := newBench(t, toolYAML)
+	says, asked := "sha256:a", 0
+	fresh := func() *toolReconciler {
+		r := newToolReconciler(b.base, runner.ProbeOptions{})
+		r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
+			asked++
+			return &runner.ToolFacts{Digest: says}, nil
+		}
+		return r
+	}
+	tool := func() *v1alpha1.Tool {
+		x := &v1alpha1.Tool{}
+		if err := b.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "echo"}, x); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	step := func(r *toolReconciler) {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), request("echo")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := fresh()
+	step(r)
+	step(r)
+	if got := tool().Status; asked != 1 || got.Digest != "sha256:a" || readyOf(tool()).why != "Accepted" || b.writes != 1 {
+		t.Fatalf("asked %d times, %d writes, %+v", asked, b.writes, got)
+	}
+	says = "sha256:b"
+	step(fresh()) // another process
+	if got := tool(); readyOf(got).why != "ToolChanged" || got.Status.Digest != "sha256:a" {
+		t.Fatalf("a changed program: %+v", got.Status)
+	}
+	step(fresh())
+	if got := tool(); readyOf(got).why != "ToolChanged" {
+		t.Fatalf("it is taken for granted the next time: %+v", got.Status)
+	}
+	changed := tool()
+	changed.Generation = 2
+	if err := b.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	step(fresh())
+	if got := tool(); readyOf(got).why != "Accepted" || got.Status.Digest != "sha256:b" {
+		t.Errorf("a new spec accepts what the program is now: %+v", got.Status)
+	}
+}
+
+func TestAToolThatFailedIsTriedAgain(t *testing.T) {
+	b := newBench(t, toolYAML)
+	r := newToolReconciler(b.base, runner.ProbeOptions{})
+	broken := error(reason.New(reason.ToolError, "no such file").WithHint("build it"))
+	r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
+		return &runner.ToolFacts{Digest: "sha256:a"}, broken
+	}
+	again, err := r.Reconcile(t.Context(), request("echo"))
+	tool := &v1alpha1.Tool{}
+	if err := errors.Join(err, b.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "echo"}, tool)); err != nil {
+		t.Fatal(err)
+	}
+	if got := readyOf(tool); got.why != "PluginFailed" || got.message != "no such file (build it)" || again.RequeueAfter != probeAgain {
+		t.Errorf("got %+v, again after %s", got, again.RequeueAfter)
+	}
+	broken = reason.New(reason.IsolationUnavailable, "no sandbox here")
+	if _, err := r.Reconcile(t.Context(), request("echo")); err != nil {
+		t.Fatal(err)
+	}
+	broken = nil
+	if again, err = r.Reconcile(t.Context(), request("echo")); err != nil || again.RequeueAfter != 0 {
+		t.Fatal(again, err)
+	}
+	if got := strings.Join(b.told, "\n"); got != "tool/echo PluginFailed no such file (build it)\ntool/echo IsolationUnavailable no sandbox here\ntool/echo Accepted " {
+		t.Errorf("told:\n%s", got)
+	}
+}
