@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -59,6 +60,8 @@ const stopPatience = 20 * time.Second
 type Plane struct {
 	manager ctrl.Manager
 	workers *Workers
+	// stopping says that what libraries do not bring to an end is no error.
+	stopping *atomic.Bool
 }
 
 // New prepares a plane; Run starts it.
@@ -69,7 +72,8 @@ func New(o Options) (*Plane, error) {
 	if o.Events == nil {
 		o.Events = LogSink(o.Log)
 	}
-	logger := logr.FromSlogHandler(quiet(o.Log).Handler())
+	stopping := &atomic.Bool{}
+	logger := logr.FromSlogHandler(quiet(o.Log, stopping).Handler())
 	log.SetLogger(logger)
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -92,7 +96,7 @@ func New(o Options) (*Plane, error) {
 	if err := setup(manager, base, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
-	return &Plane{manager: manager, workers: workers}, nil
+	return &Plane{manager: manager, workers: workers, stopping: stopping}, nil
 }
 
 // mapper knows the resources of our kinds. They need not be discovered, which
@@ -126,7 +130,14 @@ func setup(m ctrl.Manager, b base, e Executor, probe runner.ProbeOptions) error 
 // Run follows the objects until the context ends. Runs that go on then are left
 // as they stand; the next plane of the same state folder goes on with them.
 func (p *Plane) Run(ctx context.Context) error {
-	err := p.manager.Start(ctx)
+	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		p.stopping.Store(true)
+		cancel()
+	})
+	defer stop()
+	err := p.manager.Start(follow)
 	if stopped := p.workers.Stop(stopPatience); err == nil {
 		err = stopped
 	}
@@ -147,34 +158,37 @@ type base struct {
 	shared *runner.Shared
 }
 
-// quiet logs what the libraries say at all only where everything is logged.
-func quiet(l *slog.Logger) *slog.Logger {
-	return slog.New(quietHandler{l.Handler()}).With("from", "controllers")
+// quiet logs what the libraries say: what is only for information as details,
+// because who serves objects does not want to read of every worker that starts,
+// and so everything while it is being stopped.
+func quiet(l *slog.Logger, stopping *atomic.Bool) *slog.Logger {
+	return slog.New(quietHandler{l.Handler(), stopping}).With("from", "controllers")
 }
 
-// quietHandler takes informational messages for details: who serves objects
-// does not want to read of every worker that starts.
-type quietHandler struct{ slog.Handler }
+type quietHandler struct {
+	slog.Handler
+	stopping *atomic.Bool
+}
 
 func (h quietHandler) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.Handler.Enabled(ctx, lowered(l))
+	return h.Handler.Enabled(ctx, h.lowered(l))
 }
 
 func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = lowered(r.Level)
+	r.Level = h.lowered(r.Level)
 	return h.Handler.Handle(ctx, r)
 }
 
 func (h quietHandler) WithAttrs(a []slog.Attr) slog.Handler {
-	return quietHandler{h.Handler.WithAttrs(a)}
+	return quietHandler{h.Handler.WithAttrs(a), h.stopping}
 }
 
 func (h quietHandler) WithGroup(name string) slog.Handler {
-	return quietHandler{h.Handler.WithGroup(name)}
+	return quietHandler{h.Handler.WithGroup(name), h.stopping}
 }
 
-func lowered(l slog.Level) slog.Level {
-	if l == slog.LevelInfo {
+func (h quietHandler) lowered(l slog.Level) slog.Level {
+	if l == slog.LevelInfo || h.stopping.Load() {
 		return slog.LevelDebug
 	}
 	return l
