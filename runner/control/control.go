@@ -67,7 +67,7 @@ type Plane struct {
 // New prepares a plane; Run starts it.
 func New(o Options) (*Plane, error) {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // this is where the clock comes in
 	}
 	if o.Events == nil {
 		o.Events = LogSink(o.Log)

@@ -14,14 +14,14 @@ type ring[T any] struct {
 	of    map[string]T
 }
 
-func (r *ring[T]) get(name string, make func() T) T {
+func (r *ring[T]) get(name string, start func() T) T {
 	if v, ok := r.of[name]; ok {
 		return v
 	}
 	if r.of == nil {
 		r.of = map[string]T{}
 	}
-	v := make()
+	v := start()
 	r.of[name] = v
 	r.names = append(r.names, name)
 	return v

@@ -16,7 +16,7 @@ func TestTheLineIsFair(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var q queue
-			for _, w := range strings.Fields(c.in) {
+			for w := range strings.FieldsSeq(c.in) {
 				part := strings.Split(w, "/")
 				q.push(&item{work: Work{ID: w, Namespace: part[0], Agent: part[1]}})
 			}

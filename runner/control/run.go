@@ -102,6 +102,7 @@ func finished(run *v1alpha1.Run) bool {
 	switch run.Status.Phase {
 	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
 		return true
+	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
 	}
 	return false
 }
@@ -207,6 +208,7 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 		return r.begin(ctx, run, seen.Progress)
 	case Ended:
 		return ctrl.Result{}, r.over(ctx, run, seen)
+	case Queued, Living:
 	}
 	return r.show(ctx, run, seen)
 }

@@ -60,6 +60,7 @@ func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observ
 		v.status = metav1.ConditionTrue
 	case v1alpha1.PhaseSuspended:
 		v.status = metav1.ConditionUnknown
+	default:
 	}
 	return r.write(ctx, run, seen.Status, v)
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,9 +65,7 @@ func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map
 		return nil
 	}
 	status := map[string]any{"observedGeneration": obj.GetGeneration()}
-	for k, v := range more {
-		status[k] = v
-	}
+	maps.Copy(status, more)
 	if err := b.applyStatus(ctx, obj, status, b.withCondition(conditionsOf(obj), c)); err != nil {
 		return err
 	}
