@@ -87,10 +87,13 @@ type Inbox struct {
 	now func() time.Time
 }
 
+// InboxDir is the folder of the inbox of the run whose folder is given.
+func InboxDir(run string) string { return filepath.Join(run, "inbox") }
+
 // NewInbox returns the inbox of the run whose folder is given; now is the clock
 // by which requests are too old.
 func NewInbox(run string, now func() time.Time) *Inbox {
-	return &Inbox{dir: filepath.Join(run, "inbox"), uid: os.Geteuid(), now: now}
+	return &Inbox{dir: InboxDir(run), uid: os.Geteuid(), now: now}
 }
 
 // path of a request: what is left for one call begins alike, and is read in the

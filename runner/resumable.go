@@ -1,0 +1,39 @@
+package runner
+
+import (
+	"context"
+	"os"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// Resumable says whether a resume would find more than the last process did: the
+// run is not suspended, or each of its calls that wait has an answer in the
+// inbox. As long as nobody has left an answer it reads one event.
+func Resumable(ctx context.Context, state, id string) (bool, error) {
+	dir := journal.Dir(state, id)
+	last, err := journal.Last(dir)
+	if err != nil {
+		return false, err
+	}
+	if f, ended := last.Data.(event.RunFinished); !ended || f.Phase != view.Suspended {
+		return true, nil
+	}
+	if left, err := os.ReadDir(approval.InboxDir(dir)); err != nil || len(left) == 0 {
+		return false, nil //nolint:nilerr // a run that nobody has answered has no inbox
+	}
+	found := journal.Found{ID: id, Dir: dir}
+	v := &view.Run{}
+	if err := fold(ctx, found, v); err != nil {
+		return false, err
+	}
+	for _, w := range waitingIn(found, v) {
+		if w.Left == "" {
+			return false, nil
+		}
+	}
+	return true, nil
+}
