@@ -27,6 +27,8 @@ const (
 	Unknown Progress = ""
 	// Left: it has begun, and nobody lives it.
 	Left Progress = "Left"
+	// Waiting: it was suspended, and what it asked has not been answered.
+	Waiting Progress = "Waiting"
 	// Queued: it waits for a free worker.
 	Queued Progress = "Queued"
 	// Living: a worker is at it.

@@ -32,6 +32,9 @@ const (
 	// statusEvery is the time between two writes of a status that is the same but
 	// for its counters.
 	statusEvery = time.Second
+	// answeredEvery is how often the inbox of a run is looked at that was suspended:
+	// a file there tells nobody that it has come.
+	answeredEvery = 2 * time.Second
 	// runsAtOnce is how many Run objects are looked at at once: each waits for the
 	// API server, and none for a run.
 	runsAtOnce = 16
@@ -192,7 +195,7 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 	seen := r.executor.Observe(id)
 	if seen.Progress == Ended && seen.Status.Phase == v1alpha1.PhaseSuspended && run.Status.Phase == v1alpha1.PhaseSuspended {
 		r.executor.Release(id)
-		seen.Progress = Left
+		seen = r.executor.Observe(id)
 	}
 	if run.Spec.Cancel {
 		if seen.Progress == Unknown {
@@ -201,10 +204,17 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 		r.executor.Cancel(id)
 	}
 	switch seen.Progress {
-	case Unknown, Left:
+	case Waiting:
 		if run.Status.Phase == v1alpha1.PhaseSuspended && !run.Spec.Cancel {
-			return ctrl.Result{}, nil // it waits for a person
+			return ctrl.Result{RequeueAfter: answeredEvery}, nil
 		}
+		return r.begin(ctx, run, seen.Progress) // it asks again, or is cancelled
+	case Unknown:
+		if j := run.Status.Journal; j != nil && j.LastSeq > 0 {
+			return ctrl.Result{}, r.never(ctx, run, reason.Internal, "its journal "+j.Path+" is gone: it is not begun a second time")
+		}
+		return r.begin(ctx, run, seen.Progress)
+	case Left:
 		return r.begin(ctx, run, seen.Progress)
 	case Ended:
 		return ctrl.Result{}, r.over(ctx, run, seen)

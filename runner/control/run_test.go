@@ -16,6 +16,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/journal"
 )
@@ -150,6 +151,38 @@ func TestADeletedRunIsEndedFirst(t *testing.T) {
 	s.delete(run)
 	if last, err := journal.Last(journal.Dir(shared.dir, RunID(run))); err != nil || last.Type() != (event.RunFinished{}).Type() {
 		t.Errorf("the object is gone, and the last event of the run is %v, %v", last, err)
+	}
+}
+
+func TestASuspendedRunGoesOnWhenItIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	asking := strings.Replace(agentYAML, "policyRefs: [{name: open}]", "policyRefs: [{name: ask}]\n  approvals: {onAsk: Suspend}", 1)
+	s.apply(asking + sep + strings.Replace(modelYAML, "    - {say: two, calls: [{tool: echo, args: {text: b}}]}\n", "", 1) + sep + toolYAML + sep +
+		head + "kind: Policy\nmetadata: {name: ask}\nspec: {default: ask}\n" + sep + runYAML("asks", ""))
+	run := s.awaitPhase("asks", v1alpha1.PhaseSuspended, v1alpha1.PhaseFailed, v1alpha1.PhaseSucceeded)
+	if c := run.Status.Conditions[0]; c.Status != "Unknown" || c.Reason != "ApprovalRequired" || run.Status.PendingApprovals != 1 {
+		t.Fatalf("it is shown as %+v", run.Status)
+	}
+	if _, err := runner.Answer(t.Context(), runner.AnswerOptions{Ref: RunID(run), State: shared.dir, Approve: true, By: "jane"}); err != nil {
+		t.Fatal(err)
+	}
+	run = s.awaitPhase("asks", v1alpha1.PhaseFailed, v1alpha1.PhaseSucceeded)
+	if !strings.HasPrefix(run.Status.Output, "done: ") || run.Status.PendingApprovals != 0 {
+		t.Errorf("it ended as %+v", run.Status)
+	}
+}
+
+func TestARunWhoseJournalIsGoneIsNotBegunAgain(t *testing.T) {
+	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
+	run := b.run("one")
+	run.Status.Phase, run.Status.Journal = v1alpha1.PhaseRunning, &v1alpha1.JournalStatus{Path: "/gone", LastSeq: 7}
+	if err := b.Status().Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	b.step(newRunReconciler(b.base, b.executor), "one")
+	if got := b.run("one").Status; len(b.executor.started) > 0 || got.Phase != v1alpha1.PhaseFailed || got.Conditions[0].Reason != "Internal" {
+		t.Errorf("started %d times, %+v", len(b.executor.started), got)
 	}
 }
 

@@ -226,10 +226,7 @@ func (w *Workers) Observe(id string) Observation {
 	i := w.items[id]
 	w.mu.Unlock()
 	if i == nil {
-		if _, err := journal.Last(journal.Dir(w.o.State, id)); err == nil {
-			return Observation{Progress: Left}
-		}
-		return Observation{}
+		return Observation{Progress: w.traces(id)}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -244,6 +241,17 @@ func (w *Workers) Observe(id string) Observation {
 		}
 	}
 	return o
+}
+
+// traces is what the journal says of a run that the workers do not have.
+func (w *Workers) traces(id string) Progress {
+	if _, err := journal.Last(journal.Dir(w.o.State, id)); err != nil {
+		return Unknown
+	}
+	if answered, err := runner.Resumable(context.Background(), w.o.State, id); err == nil && !answered {
+		return Waiting
+	}
+	return Left
 }
 
 // Release implements Executor.
