@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"agentctl.dev/agentctl/api/crds"
@@ -46,6 +47,8 @@ type Options struct {
 	Containerd, Version string
 	// Events is told what happens to objects; nil is the log alone.
 	Events EventSink
+	// Started is called once everything is followed. Optional.
+	Started func()
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -80,7 +83,7 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("register the kinds: %w", err)
 	}
 	patience := stopPatience
-	manager, err := ctrl.NewManager(o.Config, ctrl.Options{
+	m, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme: scheme, Logger: logger, MapperProvider: mapper,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		GracefulShutdownTimeout: &patience,
@@ -92,11 +95,18 @@ func New(o Options) (*Plane, error) {
 	workers := NewWorkers(WorkerOptions{
 		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log,
 	})
-	base := base{Client: manager.GetClient(), events: o.Events, now: o.Now, shared: workers.shared}
-	if err := setup(manager, base, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
+	base := base{Client: m.GetClient(), events: o.Events, now: o.Now, shared: workers.shared}
+	if err := setup(m, base, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
-	return &Plane{manager: manager, workers: workers, stopping: stopping}, nil
+	if o.Started != nil {
+		// What is no source and no controller is started when all objects are known.
+		started := manager.RunnableFunc(func(context.Context) error { o.Started(); return nil })
+		if err := m.Add(started); err != nil {
+			return nil, fmt.Errorf("prepare the controllers: %w", err)
+		}
+	}
+	return &Plane{manager: m, workers: workers, stopping: stopping}, nil
 }
 
 // mapper knows the resources of our kinds. They need not be discovered, which

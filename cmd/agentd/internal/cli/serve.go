@@ -73,15 +73,15 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	p, err := control.New(control.Options{
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
+		// Half of the memory is garbage of the start, which nothing would collect
+		// while nobody asks.
+		Started: debug.FreeOSMemory,
 	})
 	if err != nil {
 		return errors.Join(err, server.Stop())
 	}
 	plane.Store(p)
 	log.Info("ready", "url", server.URL(), "kubeconfig", server.Kubeconfig())
-	// Half of the memory is garbage of the start, which nothing would collect
-	// while nobody asks.
-	debug.FreeOSMemory()
 	err = serve(ctx, server, p, log, o)
 	if stopped := server.Stop(); err == nil && stopped != nil {
 		err = fmt.Errorf("stop the control plane: %w", stopped)
