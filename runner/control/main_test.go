@@ -138,7 +138,11 @@ func newClient(c *rest.Config) (client.WithWatch, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return client.NewWithWatch(c, client.Options{Scheme: scheme})
+	kinds, err := mapper(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(c, client.Options{Scheme: scheme, Mapper: kinds})
 }
 
 func sharedPlane(t testing.TB) *plane {
