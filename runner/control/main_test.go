@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +167,9 @@ type space struct {
 	name string
 }
 
+// spaces counts the namespaces of this process.
+var spaces atomic.Int64
+
 // newSpace returns a namespace that is the test's own.
 func newSpace(t testing.TB) space {
 	t.Helper()
@@ -178,7 +182,8 @@ func newSpace(t testing.TB) space {
 		}
 		return '-'
 	}, t.Name()), "-")
-	return space{sharedPlane(t).client, t, name[:min(len(name), 60)]}
+	// A test that is run again must not meet what it left the first time.
+	return space{sharedPlane(t).client, t, fmt.Sprintf("%s-%d", name[:min(len(name), 50)], spaces.Add(1))}
 }
 
 // objects reads manifests as objects of the API.
