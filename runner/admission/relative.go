@@ -30,11 +30,12 @@ func Relative(obj any) (at, path string) {
 	default:
 		return "", ""
 	}
-	before, after := fields(obj), fields(moved)
+	before, after := plain(obj), plain(moved)
 	return shifted("spec", before["spec"], after["spec"])
 }
 
-func fields(obj any) (all map[string]any) {
+// plain is an object as decoded text.
+func plain(obj any) (all map[string]any) {
 	raw, err := json.Marshal(obj)
 	if err == nil {
 		err = json.Unmarshal(raw, &all)
