@@ -121,7 +121,7 @@ func (c *Client) applyOne(ctx context.Context, o Object, known map[scope]map[str
 		return Outcome{Ref: ref, Err: err}
 	case before == nil:
 		return Outcome{Ref: ref, Verb: Created}
-	case w.DryRun && !Differ(before, after), before.ResourceVersion() == after.ResourceVersion() && !w.DryRun:
+	case !Differ(before, after): // the version may be another one: controllers write the status
 		return Outcome{Ref: ref, Verb: Unchanged}
 	}
 	return Outcome{Ref: ref, Verb: Configured}

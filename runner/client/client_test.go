@@ -363,6 +363,37 @@ func TestListJoinsChunksAndStopsAtOneThatIsGone(t *testing.T) {
 	}
 }
 
+// TestChangeIsTriedAgainForWhatIsThereNow: others write, too.
+func TestChangeIsTriedAgainForWhatIsThereNow(t *testing.T) {
+	for _, tt := range []struct {
+		others int // how often somebody comes in between
+		wins   bool
+	}{{0, true}, {3, true}, {rounds, false}} {
+		version := 1
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, item("a", strconv.Itoa(version)))
+		})
+		tries := 0
+		_, err := c.Change(t.Context(), Object{"kind": "Agent", "metadata": map[string]any{"name": "a", "resourceVersion": "1"}}, func(now Object) (Object, error) {
+			if got := now.ResourceVersion(); got != strconv.Itoa(version) {
+				t.Errorf("try %d is for version %s, not %d", tries, got, version)
+			}
+			if tries++; tries <= tt.others {
+				version++
+				return nil, &StatusError{Reason: "Conflict"}
+			}
+			return now, nil
+		})
+		if (err == nil) != tt.wins || !tt.wins && !Conflict(err) {
+			t.Errorf("%d others: %v", tt.others, err)
+		}
+	}
+	refused := errors.New("no")
+	if _, err := serve(t, status(500, "", "", "")).Change(t.Context(), Object{}, func(Object) (Object, error) { return nil, refused }); !errors.Is(err, refused) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestApplyTellsInOrderWhatBecameOfEach(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
@@ -376,7 +407,7 @@ func TestApplyTellsInOrderWhatBecameOfEach(t *testing.T) {
 			fmt.Fprint(w, list("1", items...))
 			return
 		}
-		version := map[string]string{"GET": "1", "PATCH": "2"}[r.Method]
+		answer := Object{"kind": "Agent", "metadata": map[string]any{"name": name, "resourceVersion": map[string]string{"GET": "1", "PATCH": "2"}[r.Method]}}
 		switch {
 		case strings.HasPrefix(name, "new") && r.Method == "GET":
 			status(404, "NotFound", "", `,"details":{"name":"x"}`)(w, r)
@@ -384,10 +415,12 @@ func TestApplyTellsInOrderWhatBecameOfEach(t *testing.T) {
 		case strings.HasPrefix(name, "bad") && r.Method == "PATCH":
 			status(422, "Invalid", "no", "")(w, r)
 			return
-		case strings.HasPrefix(name, "same"):
-			version = "1"
+		case strings.HasPrefix(name, "same"): // another version: its status was written
+			answer["status"] = map[string]any{"observedGeneration": len(r.Method)}
+		case r.Method == "PATCH":
+			answer["spec"] = map[string]any{"mode": "All"}
 		}
-		_ = json.NewEncoder(w).Encode(Object{"kind": "Agent", "metadata": map[string]any{"name": name, "resourceVersion": version}})
+		_ = json.NewEncoder(w).Encode(answer)
 	})
 	for _, size := range []int{1, 7, 40} {
 		inOrder(t, c, size)

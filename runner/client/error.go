@@ -196,6 +196,13 @@ func Missing(err error) bool {
 	return ok && e.Missing()
 }
 
+// Conflict says whether an error means that the object is not the one any more
+// that was read.
+func Conflict(err error) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return ok && e.Reason == metav1.StatusReasonConflict
+}
+
 // Hint returns the next step that an error of this package carries, or "".
 func Hint(err error) string {
 	if e, ok := errors.AsType[*StatusError](err); ok {

@@ -80,6 +80,26 @@ func (c *Client) Replace(ctx context.Context, o Object, w WriteOptions) (Object,
 	return c.object(ctx, o.Ref(), request{method: http.MethodPut, query: w.query(), contentType: asJSON, body: body})
 }
 
+// rounds is how often a change is tried that others come before.
+const rounds = 5
+
+// Change reads an object anew and changes it, until nobody came in between.
+// before is what the change was made for; change is called with what there is
+// now, and says by an error that it does not fit any more.
+func (c *Client) Change(ctx context.Context, before Object, change func(Object) (Object, error)) (Object, error) {
+	for round := 1; ; round++ {
+		after, err := change(before)
+		if !Conflict(err) || round == rounds {
+			return after, err
+		}
+		now, getErr := c.Get(ctx, before.Ref())
+		if getErr != nil {
+			return nil, getErr
+		}
+		before = now
+	}
+}
+
 // Propagation is what becomes of the objects that an object owns.
 type Propagation string
 

@@ -145,7 +145,12 @@ func (o *editOptions) send(ctx context.Context, c *client.Client, before client.
 	if !ok {
 		return usagef("the file holds no metadata")
 	}
-	meta["resourceVersion"] = before.ResourceVersion()
-	_, err = c.Replace(ctx, x, client.WriteOptions{As: "edit"})
+	_, err = c.Change(ctx, before, func(now client.Object) (client.Object, error) {
+		if client.Differ(before, now) {
+			now = before // what somebody else declared is not overwritten: the server says so
+		}
+		meta["resourceVersion"] = now.ResourceVersion()
+		return c.Replace(ctx, x, client.WriteOptions{As: "edit"})
+	})
 	return err
 }

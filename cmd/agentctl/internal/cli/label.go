@@ -137,6 +137,37 @@ func (o *labelOptions) runLabel(ctx context.Context, args []string) error {
 // change patches one object. The version it was seen at goes along, so that a
 // value that somebody sets in between is not overwritten unseen.
 func (o *labelOptions) change(ctx context.Context, c *client.Client, x client.Object, changes map[string]any) error {
+	done := o.done
+	_, err := c.Change(ctx, x, func(now client.Object) (client.Object, error) {
+		same, err := o.same(now, changes)
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			done = "not " + o.done
+			return now, nil
+		}
+		if o.dryRun.value == dryClient {
+			return now, nil
+		}
+		meta := map[string]any{o.field: changes, "resourceVersion": now.ResourceVersion()}
+		return c.Merge(ctx, now.Ref(), map[string]any{"metadata": meta}, client.WriteOptions{DryRun: o.dryRun.value == dryServer, As: "label"})
+	})
+	if err != nil {
+		return err
+	}
+	switch o.dryRun.value {
+	case dryClient:
+		done += " (dry run)"
+	case dryServer:
+		done += " (server dry run)"
+	}
+	return display.Text(o.app.stdout(), x.Ref().String()+" "+done+"\n")
+}
+
+// same says whether an object is as the changes would make it; what it has
+// already under another value is an error without --overwrite.
+func (o *labelOptions) same(x client.Object, changes map[string]any) (bool, error) {
 	have := x.Labels()
 	if o.field == "annotations" {
 		have = x.Annotations()
@@ -149,25 +180,10 @@ func (o *labelOptions) change(ctx context.Context, c *client.Client, x client.Ob
 			same = false
 		case value != nil && old != value:
 			if there && !o.overwrite {
-				return fmt.Errorf("%s: %s is %q already; --overwrite changes it", x.Ref(), key, old)
+				return false, fmt.Errorf("%s: %s is %q already; --overwrite changes it", x.Ref(), key, old)
 			}
 			same = false
 		}
 	}
-	done := o.done
-	if same {
-		done = "not " + done
-	} else if o.dryRun.value != dryClient {
-		meta := map[string]any{o.field: changes, "resourceVersion": x.ResourceVersion()}
-		if _, err := c.Merge(ctx, x.Ref(), map[string]any{"metadata": meta}, client.WriteOptions{DryRun: o.dryRun.value == dryServer, As: "label"}); err != nil {
-			return err
-		}
-	}
-	switch o.dryRun.value {
-	case dryClient:
-		done += " (dry run)"
-	case dryServer:
-		done += " (server dry run)"
-	}
-	return display.Text(o.app.stdout(), x.Ref().String()+" "+done+"\n")
+	return same, nil
 }
