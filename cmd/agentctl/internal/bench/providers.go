@@ -42,7 +42,9 @@ func NewResponses(exchange.Config, message.Prompt) (*Conversation, error) { retu
 
 func CheckResponsesParameters(json.RawMessage) []model.Problem { return nil }
 `},
-		{"anthropic", fmt.Sprintf(stub, "anthropic")},
+		{"anthropic", fmt.Sprintf(stub, "anthropic") + `
+func OutputLimit(string, json.RawMessage) int64 { return 0 }
+`},
 		{"gemini", fmt.Sprintf(stub, "gemini")},
 	}
 }
