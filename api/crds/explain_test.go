@@ -49,8 +49,8 @@ func TestEditorSchemaMatchesGolden(t *testing.T) {
 func TestExplainSuggestsForWrongNames(t *testing.T) {
 	for path, want := range map[string]string{
 		"agnet":                       `there is no kind "agnet"; did you mean "Agent"?`,
-		"":                            `there is no kind ""; there are: Agent, Model, Tool, Policy, Run`,
-		"pod":                         `there is no kind "pod"; there are: Agent, Model, Tool, Policy, Run`,
+		"":                            `there is no kind ""; there are: Agent, Model, Tool, Policy, Skill, Workspace, Run, Approval`,
+		"pod":                         `there is no kind "pod"; there are: Agent, Model, Tool, Policy, Skill, Workspace, Run, Approval`,
 		"agent.spec.limts":            `agent.spec has no field "limts"; did you mean "limits"?`,
 		"agent.spec.tools.nmae":       `agent.spec.tools has no field "nmae"; did you mean "name"?`,
 		"agent.spec.mode.x":           `agent.spec.mode has no field "x"; it has no fields`,

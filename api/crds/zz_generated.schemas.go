@@ -8,7 +8,10 @@ var bundle = [...]entry{
 	{kind: "Model", plural: "models", singular: "model", shortNames: []string(nil), schema: modelSchema},
 	{kind: "Tool", plural: "tools", singular: "tool", shortNames: []string(nil), schema: toolSchema},
 	{kind: "Policy", plural: "policies", singular: "policy", shortNames: []string(nil), schema: policySchema},
+	{kind: "Skill", plural: "skills", singular: "skill", shortNames: []string(nil), schema: skillSchema},
+	{kind: "Workspace", plural: "workspaces", singular: "workspace", shortNames: []string{"ws"}, schema: workspaceSchema},
 	{kind: "Run", plural: "runs", singular: "run", shortNames: []string(nil), schema: runSchema},
+	{kind: "Approval", plural: "approvals", singular: "approval", shortNames: []string{"appr"}, schema: approvalSchema},
 }
 
 const agentSchema = `{"description":"Agent declares who works: its instructions, its model, the tools it may be\noffered, the policies that judge its calls, and the limits it ends at.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
@@ -329,11 +332,68 @@ const policySchema = `{"description":"Policy declares which calls are allowed, a
 	`"type":"object"}},` +
 	`"required":["spec"],"type":"object"}`
 
+const skillSchema = `{"description":"Skill is a piece of know-how that an agent may load: a folder with a SKILL.md,\na plan, or both.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
+	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
+	`"metadata":{"type":"object"},` +
+	`"spec":{"description":"SkillSpec says where a skill is and how it is used.","properties":{"callName":{"description":"CallName is what models, rules and audit call it. Default: metadata.name.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
+	`"description":{"description":"Description tells the model when to use it. Default: that of SKILL.md.","maxLength":1024,"type":"string"},` +
+	`"dir":{"description":"Dir is the folder with the SKILL.md, relative to the manifest.","maxLength":4096,"minLength":1,"type":"string"},` +
+	`"mode":{"default":"Direct","description":"Mode: Direct gives the text to the model, Sandbox runs its script as a\ncontained tool.","enum":["Direct","Sandbox"],"type":"string"},` +
+	`"plan":{"description":"Plan is what the skill does, step by step.","properties":{"steps":{"description":"Steps in order.","items":{"description":"SkillStep is one call of a plan.","properties":{"args":{"description":"Args of the call.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"name":{"description":"Name by which later steps speak of its result. Default: its tool.","pattern":"^[a-z][a-zA-Z0-9_]{0,62}$","type":"string"},` +
+	`"tool":{"description":"Tool by its call name. Required.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
+	`"when":{"description":"When is a CEL expression: the step is left out where it is false.","maxLength":4096,"type":"string"}},` +
+	`"required":["tool"],"type":"object"},` +
+	`"maxItems":128,"minItems":1,"type":"array"}},` +
+	`"required":["steps"],"type":"object"}},` +
+	`"type":"object","x-kubernetes-validations":[{"fieldPath":".dir","message":"a skill has a dir, a plan, or both","reason":"FieldValueRequired","rule":"has(self.dir) || has(self.plan)"}]},` +
+	`"status":{"description":"SkillStatus tells whether a skill can be used.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
+	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
+	`"observedGeneration":{"description":"observedGeneration represents the .metadata.generation that the condition was set based upon.\nFor instance, if .metadata.generation is currently 12, but the .status.conditions[x].observedGeneration is 9, the condition is out of date\nwith respect to the current state of the instance.","format":"int64","minimum":0,"type":"integer"},` +
+	`"reason":{"description":"reason contains a programmatic identifier indicating the reason for the condition's last transition.\nProducers of specific condition types may define expected values and meanings for this field,\nand whether the values are considered a guaranteed API.\nThe value should be a CamelCase string.\nThis field may not be empty.","maxLength":1024,"minLength":1,"pattern":"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$","type":"string"},` +
+	`"status":{"description":"status of the condition, one of True, False, Unknown.","enum":["True","False","Unknown"],"type":"string"},` +
+	`"type":{"description":"type of condition in CamelCase or in foo.example.com/CamelCase.","maxLength":316,"pattern":"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$","type":"string"}},` +
+	`"required":["lastTransitionTime","message","reason","status","type"],"type":"object"},` +
+	`"type":"array","x-kubernetes-list-map-keys":["type"],"x-kubernetes-list-type":"map"},` +
+	`"digest":{"description":"Digest of its SKILL.md: sha256:...","type":"string"},` +
+	`"observedGeneration":{"description":"ObservedGeneration is the generation the conditions speak of.","format":"int64","type":"integer"}},` +
+	`"type":"object"}},` +
+	`"required":["spec"],"type":"object"}`
+
+const workspaceSchema = `{"description":"Workspace is a folder that runs work on, by a name.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
+	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
+	`"metadata":{"type":"object"},` +
+	`"spec":{"description":"NamedWorkspaceSpec says which files runs work on, and what becomes of what\nthey change.","properties":{"apply":{"default":"Manual","description":"Apply says what becomes of a run's changes to a copy: Manual leaves them for\na person, Auto writes them back when the run has succeeded, Never drops them.","enum":["Manual","Auto","Never"],"type":"string"},` +
+	`"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
+	`"maxItems":256,"type":"array"},` +
+	`"retain":{"default":"OnFailure","description":"Retain says when the copy is kept after the run.","enum":["Always","OnFailure","Never"],"type":"string"},` +
+	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
+	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
+	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
+	`"url":{"description":"URL of the repository. Required.","type":"string"}},` +
+	`"required":["url"],"type":"object"},` +
+	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
+	`"type":"object"},` +
+	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
+	`"type":"object"},` +
+	`"status":{"description":"WorkspaceStatus tells whether a workspace can be used.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
+	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
+	`"observedGeneration":{"description":"observedGeneration represents the .metadata.generation that the condition was set based upon.\nFor instance, if .metadata.generation is currently 12, but the .status.conditions[x].observedGeneration is 9, the condition is out of date\nwith respect to the current state of the instance.","format":"int64","minimum":0,"type":"integer"},` +
+	`"reason":{"description":"reason contains a programmatic identifier indicating the reason for the condition's last transition.\nProducers of specific condition types may define expected values and meanings for this field,\nand whether the values are considered a guaranteed API.\nThe value should be a CamelCase string.\nThis field may not be empty.","maxLength":1024,"minLength":1,"pattern":"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$","type":"string"},` +
+	`"status":{"description":"status of the condition, one of True, False, Unknown.","enum":["True","False","Unknown"],"type":"string"},` +
+	`"type":{"description":"type of condition in CamelCase or in foo.example.com/CamelCase.","maxLength":316,"pattern":"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$","type":"string"}},` +
+	`"required":["lastTransitionTime","message","reason","status","type"],"type":"object"},` +
+	`"type":"array","x-kubernetes-list-map-keys":["type"],"x-kubernetes-list-type":"map"},` +
+	`"observedGeneration":{"description":"ObservedGeneration is the generation the conditions speak of.","format":"int64","type":"integer"}},` +
+	`"type":"object"}},` +
+	`"required":["spec"],"type":"object"}`
+
 const runSchema = `{"description":"Run is one conversation of an agent: a prompt, its inputs, a workspace, and\nin status how it went.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
 	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
 	`"metadata":{"type":"object"},` +
 	`"spec":{"description":"RunSpec is what is to be done.","properties":{"agentRef":{"description":"AgentRef names the agent. Required.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
+	`"backoffLimit":{"description":"BackoffLimit is how often a run is tried again, from its beginning, that\nfailed for something that may be gone the next time: its model, its provider\nor agentd itself. Every attempt has a journal of its own.","format":"int32","maximum":32,"minimum":0,"type":"integer"},` +
 	`"cancel":{"description":"Cancel asks a run that goes on to stop.","type":"boolean"},` +
 	`"inputs":{"description":"Inputs are data for the agent's inputs schema.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"limits":{"description":"Limits of this run; they may only narrow those of the agent.","properties":{"maxCost":{"description":"MaxCost bounds the money of the run, in US dollars.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
@@ -343,6 +403,7 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"timeout":{"description":"Timeout bounds the wall time of the run.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
 	`"type":"object"},` +
 	`"prompt":{"description":"Prompt is the first user message. Optional for an agent whose\ninstructions say it all.","maxLength":1048576,"type":"string"},` +
+	`"suspend":{"description":"Suspend leaves a run as it stands, and does not begin one that has not;\nfalse goes on with it.","type":"boolean"},` +
 	`"ttlAfterFinished":{"description":"TTLAfterFinished deletes the object this long after its end. Default: kept.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
 	`"workspace":{"description":"Workspace written in place, instead of workspaceRef. Default: a copy of\nthe current folder.","properties":{"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
 	`"maxItems":256,"type":"array"},` +
@@ -358,7 +419,8 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"workspaceRef":{"description":"WorkspaceRef names a Workspace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"}},` +
 	`"required":["agentRef"],"type":"object","x-kubernetes-validations":[{"fieldPath":".workspace","message":"give workspaceRef or workspace, not both","reason":"FieldValueForbidden","rule":"!(has(self.workspaceRef) \u0026\u0026 has(self.workspace))"}]},` +
-	`"status":{"description":"RunStatus is how a run goes or went.","properties":{"changedFiles":{"description":"ChangedFiles in the workspace.","format":"int32","type":"integer"},` +
+	`"status":{"description":"RunStatus is how a run goes or went.","properties":{"attempt":{"description":"Attempt counts how often the run was begun; absent before the first.","format":"int32","type":"integer"},` +
+	`"changedFiles":{"description":"ChangedFiles in the workspace.","format":"int32","type":"integer"},` +
 	`"conditions":{"description":"Conditions hold Succeeded.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
 	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
 	`"observedGeneration":{"description":"observedGeneration represents the .metadata.generation that the condition was set based upon.\nFor instance, if .metadata.generation is currently 12, but the .status.conditions[x].observedGeneration is 9, the condition is out of date\nwith respect to the current state of the instance.","format":"int64","minimum":0,"type":"integer"},` +
@@ -384,4 +446,28 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"reasoning":{"description":"Reasoning tokens, a part of output.","format":"int64","type":"integer"}},` +
 	`"required":["cacheRead","cacheWrite","input","output","reasoning"],"type":"object"}},` +
 	`"type":"object"}},` +
+	`"required":["spec"],"type":"object"}`
+
+const approvalSchema = `{"description":"Approval is a call of a run that waits for a person. The control plane makes\nit and writes its status; people decide by \"agentctl approve\" and \"agentctl\ndeny\", or by a POST to its decision.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
+	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
+	`"metadata":{"type":"object"},` +
+	`"spec":{"description":"ApprovalSpec is the question. It never changes: another call is another\nquestion.","properties":{"args":{"description":"Args are the whole arguments of the call.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"call":{"description":"Call is the id of the call within its run. Required.","maxLength":512,"minLength":1,"type":"string"},` +
+	`"callHash":{"description":"CallHash binds a decision to exactly this call: sha256:... Required.","maxLength":128,"minLength":1,"type":"string"},` +
+	`"expiresAt":{"description":"ExpiresAt is when the call is refused if nobody has decided.","format":"date-time","type":"string"},` +
+	`"facts":{"description":"Facts are what the call would do, as far as it is known: commands, paths, hosts.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"message":{"description":"Message says why the rule asks.","maxLength":4096,"type":"string"},` +
+	`"risk":{"description":"Risk of the call.","enum":["R0","R1","R2","R3"],"type":"string"},` +
+	`"rule":{"description":"Rule that asks: POLICY/RULE.","maxLength":512,"type":"string"},` +
+	`"runRef":{"description":"RunRef names the run that asks. Required.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"summary":{"description":"Summary is the call in one line, for a list.","maxLength":1024,"type":"string"},` +
+	`"tool":{"description":"Tool is the name by which the model called it. Required.","maxLength":64,"minLength":1,"type":"string"}},` +
+	`"required":["call","callHash","runRef","tool"],"type":"object","x-kubernetes-validations":[{"message":"a question does not change","reason":"FieldValueForbidden","rule":"self == oldSelf"}]},` +
+	`"status":{"description":"ApprovalStatus is the answer. Only the control plane writes it, and only once.","properties":{"by":{"description":"By is who decided, as the control plane knows them.","maxLength":256,"type":"string"},` +
+	`"decidedAt":{"description":"DecidedAt is when.","format":"date-time","type":"string"},` +
+	`"decision":{"description":"Decision; absent while the call waits.","enum":["approved","rejected","expired","unanswered"],"type":"string"},` +
+	`"reason":{"description":"Reason that was given.","maxLength":4096,"type":"string"},` +
+	`"scope":{"description":"Scope of an approval.","enum":["Once","Always"],"type":"string"}},` +
+	`"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.decision) || (has(self.decision) \u0026\u0026 self.decision == oldSelf.decision)"}]}},` +
 	`"required":["spec"],"type":"object"}`

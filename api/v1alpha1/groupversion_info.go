@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the kinds that a user declares: Agent, Model, Tool, Policy and Run.
+// Package v1alpha1 holds the kinds: what a user declares, and the Approval that a run asks for.
 //
 // The comments and markers of these types are the one source of the CRDs, the
 // defaults, the editor schemas and the text of "agentctl explain"; they are
@@ -22,16 +22,19 @@ var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // Kind names, as written in a manifest.
 const (
-	KindAgent  = "Agent"
-	KindModel  = "Model"
-	KindTool   = "Tool"
-	KindPolicy = "Policy"
-	KindRun    = "Run"
+	KindAgent     = "Agent"
+	KindModel     = "Model"
+	KindTool      = "Tool"
+	KindPolicy    = "Policy"
+	KindSkill     = "Skill"
+	KindWorkspace = "Workspace"
+	KindRun       = "Run"
+	KindApproval  = "Approval"
 )
 
 // Kinds lists every kind of this version in the order a reader meets them.
 func Kinds() []string {
-	return []string{KindAgent, KindModel, KindTool, KindPolicy, KindRun}
+	return []string{KindAgent, KindModel, KindTool, KindPolicy, KindSkill, KindWorkspace, KindRun, KindApproval}
 }
 
 // AddToScheme registers the kinds with a runtime.Scheme, as a controller or a
@@ -42,7 +45,10 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Model{}, &ModelList{},
 		&Tool{}, &ToolList{},
 		&Policy{}, &PolicyList{},
+		&Skill{}, &SkillList{},
+		&Workspace{}, &WorkspaceList{},
 		&Run{}, &RunList{},
+		&Approval{}, &ApprovalList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -10,6 +10,8 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.spec.agentRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.spec.agentRef.name`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.steps`
@@ -52,6 +54,17 @@ type RunSpec struct {
 	// Cancel asks a run that goes on to stop.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
+	// Suspend leaves a run as it stands, and does not begin one that has not;
+	// false goes on with it.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// BackoffLimit is how often a run is tried again, from its beginning, that
+	// failed for something that may be gone the next time: its model, its provider
+	// or agentd itself. Every attempt has a journal of its own.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=32
+	// +optional
+	BackoffLimit int32 `json:"backoffLimit,omitempty"`
 	// TTLAfterFinished deletes the object this long after its end. Default: kept.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
@@ -152,6 +165,9 @@ type RunStatus struct {
 	// Phase is a one-word summary for printing.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
+	// Attempt counts how often the run was begun; absent before the first.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
 	// Conditions hold Succeeded.
 	// +listType=map
 	// +listMapKey=type

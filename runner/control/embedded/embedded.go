@@ -40,9 +40,6 @@ type Options struct {
 	// Busy tells of work that goes on without requests: the server is not idle
 	// then. Optional.
 	Busy func() bool
-	// Definitions are CustomResourceDefinitions to serve beside those of our
-	// kinds. Optional.
-	Definitions [][]byte
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 
@@ -138,7 +135,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err = s.serve(ctx, certs, o); err != nil {
 		return nil, err
 	}
-	if err = applyDefinitions(ctx, s.loopback, append(crds.Definitions(), o.Definitions...)); err != nil {
+	if err = applyDefinitions(ctx, s.loopback, crds.Definitions()); err != nil {
 		return nil, err
 	}
 	if err = s.publish(ctx, certs); err != nil {

@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,9 +14,6 @@ import (
 
 	"agentctl.dev/agentctl/runner/control/embedded/apitest"
 )
-
-//go:embed testdata/approval.yaml
-var approvalKind []byte
 
 // childEnv is the state folder of a test binary that is to be a server.
 const childEnv = "EMBEDDED_TEST_STATE"
@@ -76,7 +72,7 @@ func sharedServer(t testing.TB) *Server {
 		}
 		shared.server, shared.err = Start(context.Background(), Options{
 			State: shared.dir, Log: slog.New(slog.NewTextHandler(&shared.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Definitions: [][]byte{approvalKind}, headerTimeout: shortHeaders,
+			headerTimeout: shortHeaders,
 		})
 	})
 	if shared.err != nil {

@@ -249,7 +249,7 @@ func TestOnlyApproversDecide(t *testing.T) {
 	c, admin := newCaller(t, s), token(t, s, "decide-admin0", RoleAdmin)
 	const base = "/apis/agentctl.dev/v1alpha1/namespaces/decisions/approvals"
 	decision := func(name string) string {
-		return fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Approval", "metadata": {"name": %q}, "spec": {"tool": "bash"}, "status": {"decision": "approved", "by": "mallory"}}`, name)
+		return fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Approval", "metadata": {"name": %q}, "spec": {"runRef": {"name": "r"}, "call": "c", "tool": "bash", "callHash": "sha256:0"}, "status": {"decision": "approved", "by": "mallory"}}`, name)
 	}
 	for _, role := range Roles() {
 		runs, name := []string(nil), string(role)

@@ -1,0 +1,137 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Approval is a call of a run that waits for a person. The control plane makes
+// it and writes its status; people decide by "agentctl approve" and "agentctl
+// deny", or by a POST to its decision.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=appr
+// +kubebuilder:selectablefield:JSONPath=`.spec.runRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.status.decision`
+// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
+// +kubebuilder:printcolumn:name="Tool",type=string,JSONPath=`.spec.tool`
+// +kubebuilder:printcolumn:name="Risk",type=string,JSONPath=`.spec.risk`
+// +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.status.decision`
+// +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.spec.summary`,priority=1
+type Approval struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ApprovalSpec   `json:"spec"`
+	Status ApprovalStatus `json:"status,omitempty"`
+}
+
+// ApprovalSpec is the question. It never changes: another call is another
+// question.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a question does not change",reason="FieldValueForbidden"
+type ApprovalSpec struct {
+	// RunRef names the run that asks. Required.
+	RunRef Reference `json:"runRef"`
+	// Call is the id of the call within its run. Required.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Call string `json:"call"`
+	// Tool is the name by which the model called it. Required.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Tool string `json:"tool"`
+	// Summary is the call in one line, for a list.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Summary string `json:"summary,omitempty"`
+	// Args are the whole arguments of the call.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Args *JSON `json:"args,omitempty"`
+	// Facts are what the call would do, as far as it is known: commands, paths, hosts.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Facts *JSON `json:"facts,omitempty"`
+	// Risk of the call.
+	// +optional
+	Risk Risk `json:"risk,omitempty"`
+	// Rule that asks: POLICY/RULE.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Rule string `json:"rule,omitempty"`
+	// Message says why the rule asks.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Message string `json:"message,omitempty"`
+	// CallHash binds a decision to exactly this call: sha256:... Required.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	CallHash string `json:"callHash"`
+	// ExpiresAt is when the call is refused if nobody has decided.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// ApprovalDecision is what was decided.
+// +kubebuilder:validation:Enum=approved;rejected;expired;unanswered
+type ApprovalDecision string
+
+// The decisions.
+const (
+	// DecisionApproved lets the call run.
+	DecisionApproved ApprovalDecision = "approved"
+	// DecisionRejected refuses it.
+	DecisionRejected ApprovalDecision = "rejected"
+	// DecisionExpired: nobody decided in time.
+	DecisionExpired ApprovalDecision = "expired"
+	// DecisionUnanswered: the run ended before anybody decided.
+	DecisionUnanswered ApprovalDecision = "unanswered"
+)
+
+// ApprovalScope is how far an approval reaches.
+// +kubebuilder:validation:Enum=Once;Always
+type ApprovalScope string
+
+// The scopes.
+const (
+	// ScopeOnce approves this call.
+	ScopeOnce ApprovalScope = "Once"
+	// ScopeAlways approves calls of this kind for the rest of the run.
+	ScopeAlways ApprovalScope = "Always"
+)
+
+// ApprovalStatus is the answer. Only the control plane writes it, and only once.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || (has(self.decision) && self.decision == oldSelf.decision)",message="a decision does not change",reason="FieldValueForbidden"
+type ApprovalStatus struct {
+	// Decision; absent while the call waits.
+	// +optional
+	Decision ApprovalDecision `json:"decision,omitempty"`
+	// Scope of an approval.
+	// +optional
+	Scope ApprovalScope `json:"scope,omitempty"`
+	// By is who decided, as the control plane knows them.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	By string `json:"by,omitempty"`
+	// Reason that was given.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// DecidedAt is when.
+	// +optional
+	DecidedAt *metav1.Time `json:"decidedAt,omitempty"`
+}
+
+// ApprovalList is a list of approvals.
+// +kubebuilder:object:root=true
+type ApprovalList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Approval `json:"items"`
+}

@@ -1,0 +1,80 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Workspace is a folder that runs work on, by a name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ws
+// +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.spec.strategy`
+// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.spec.source.path`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Workspace struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   NamedWorkspaceSpec `json:"spec"`
+	Status WorkspaceStatus    `json:"status,omitempty"`
+}
+
+// NamedWorkspaceSpec says which files runs work on, and what becomes of what
+// they change.
+type NamedWorkspaceSpec struct {
+	WorkspaceSpec `json:",inline"`
+
+	// Apply says what becomes of a run's changes to a copy: Manual leaves them for
+	// a person, Auto writes them back when the run has succeeded, Never drops them.
+	// +kubebuilder:default=Manual
+	// +optional
+	Apply ApplyMode `json:"apply,omitempty"`
+	// Retain says when the copy is kept after the run.
+	// +kubebuilder:default=OnFailure
+	// +optional
+	Retain RetainMode `json:"retain,omitempty"`
+}
+
+// ApplyMode is what becomes of the changes of a run.
+// +kubebuilder:validation:Enum=Manual;Auto;Never
+type ApplyMode string
+
+// The apply modes.
+const (
+	ApplyManual ApplyMode = "Manual"
+	ApplyAuto   ApplyMode = "Auto"
+	ApplyNever  ApplyMode = "Never"
+)
+
+// RetainMode is when the copy of a run is kept.
+// +kubebuilder:validation:Enum=Always;OnFailure;Never
+type RetainMode string
+
+// The retain modes.
+const (
+	RetainAlways    RetainMode = "Always"
+	RetainOnFailure RetainMode = "OnFailure"
+	RetainNever     RetainMode = "Never"
+)
+
+// WorkspaceStatus tells whether a workspace can be used.
+type WorkspaceStatus struct {
+	// ObservedGeneration is the generation the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions hold Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// WorkspaceList is a list of workspaces.
+// +kubebuilder:object:root=true
+type WorkspaceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Workspace `json:"items"`
+}
