@@ -451,23 +451,30 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 const approvalSchema = `{"description":"Approval is a call of a run that waits for a person. The control plane makes\nit and writes its status; people decide by \"agentctl approve\" and \"agentctl\ndeny\", or by a POST to its decision.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
 	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
 	`"metadata":{"type":"object"},` +
-	`"spec":{"description":"ApprovalSpec is the question. It never changes: another call is another\nquestion.","properties":{"args":{"description":"Args are the whole arguments of the call.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"spec":{"description":"ApprovalSpec is the question. It never changes: another call is another\nquestion.","properties":{"agent":{"description":"Agent of the run.","maxLength":253,"type":"string"},` +
+	`"always":{"description":"Always is what an approval with the scope Always would allow from now on.\nAbsent: the call can only be approved once.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"args":{"description":"Args are the whole arguments of the call. Absent where they are larger than an\nobject can hold: what nobody can see is not approved here.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"binding":{"description":"Binding binds a decision to exactly this question: the run with its plan, the\ncall, the rule that asks and what the call was found to do: sha256:...","maxLength":128,"type":"string"},` +
 	`"call":{"description":"Call is the id of the call within its run. Required.","maxLength":512,"minLength":1,"type":"string"},` +
-	`"callHash":{"description":"CallHash binds a decision to exactly this call: sha256:... Required.","maxLength":128,"minLength":1,"type":"string"},` +
+	`"callHash":{"description":"CallHash is that of the tool and the arguments: sha256:... Required.","maxLength":128,"minLength":1,"type":"string"},` +
 	`"expiresAt":{"description":"ExpiresAt is when the call is refused if nobody has decided.","format":"date-time","type":"string"},` +
 	`"facts":{"description":"Facts are what the call would do, as far as it is known: commands, paths, hosts.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"message":{"description":"Message says why the rule asks.","maxLength":4096,"type":"string"},` +
+	`"once":{"description":"Once is why the call can only be approved once.","maxLength":1024,"type":"string"},` +
 	`"risk":{"description":"Risk of the call.","enum":["R0","R1","R2","R3"],"type":"string"},` +
 	`"rule":{"description":"Rule that asks: POLICY/RULE.","maxLength":512,"type":"string"},` +
 	`"runRef":{"description":"RunRef names the run that asks. Required.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"summary":{"description":"Summary is the call in one line, for a list.","maxLength":1024,"type":"string"},` +
-	`"tool":{"description":"Tool is the name by which the model called it. Required.","maxLength":64,"minLength":1,"type":"string"}},` +
+	`"tool":{"description":"Tool is the name by which the model called it. Required.","maxLength":64,"minLength":1,"type":"string"},` +
+	`"unknown":{"description":"Unknown says that the call was interrupted and may have happened already.","type":"boolean"}},` +
 	`"required":["call","callHash","runRef","tool"],"type":"object","x-kubernetes-validations":[{"message":"a question does not change","reason":"FieldValueForbidden","rule":"self == oldSelf"}]},` +
 	`"status":{"description":"ApprovalStatus is the answer. Only the control plane writes it, and only once.","properties":{"by":{"description":"By is who decided, as the control plane knows them.","maxLength":256,"type":"string"},` +
 	`"decidedAt":{"description":"DecidedAt is when.","format":"date-time","type":"string"},` +
 	`"decision":{"description":"Decision; absent while the call waits.","enum":["approved","rejected","expired","unanswered"],"type":"string"},` +
+	`"message":{"description":"Message says why the run did not take the decision.","maxLength":4096,"type":"string"},` +
 	`"reason":{"description":"Reason that was given.","maxLength":4096,"type":"string"},` +
-	`"scope":{"description":"Scope of an approval.","enum":["Once","Always"],"type":"string"}},` +
+	`"scope":{"description":"Scope of an approval.","enum":["Once","Always"],"type":"string"},` +
+	`"takenAt":{"description":"TakenAt is when the run took the decision; its journal tells of it.","format":"date-time","type":"string"}},` +
 	`"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.decision) || (has(self.decision) \u0026\u0026 self.decision == oldSelf.decision)"}]}},` +
 	`"required":["spec"],"type":"object"}`

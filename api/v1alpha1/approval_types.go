@@ -39,6 +39,10 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Call string `json:"call"`
+	// Agent of the run.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Agent string `json:"agent,omitempty"`
 	// Tool is the name by which the model called it. Required.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -47,7 +51,8 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// Args are the whole arguments of the call.
+	// Args are the whole arguments of the call. Absent where they are larger than an
+	// object can hold: what nobody can see is not approved here.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -68,10 +73,28 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Message string `json:"message,omitempty"`
-	// CallHash binds a decision to exactly this call: sha256:... Required.
+	// Unknown says that the call was interrupted and may have happened already.
+	// +optional
+	Unknown bool `json:"unknown,omitempty"`
+	// Always is what an approval with the scope Always would allow from now on.
+	// Absent: the call can only be approved once.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Always *JSON `json:"always,omitempty"`
+	// Once is why the call can only be approved once.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Once string `json:"once,omitempty"`
+	// CallHash is that of the tool and the arguments: sha256:... Required.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	CallHash string `json:"callHash"`
+	// Binding binds a decision to exactly this question: the run with its plan, the
+	// call, the rule that asks and what the call was found to do: sha256:...
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Binding string `json:"binding,omitempty"`
 	// ExpiresAt is when the call is refused if nobody has decided.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
@@ -126,6 +149,13 @@ type ApprovalStatus struct {
 	// DecidedAt is when.
 	// +optional
 	DecidedAt *metav1.Time `json:"decidedAt,omitempty"`
+	// TakenAt is when the run took the decision; its journal tells of it.
+	// +optional
+	TakenAt *metav1.Time `json:"takenAt,omitempty"`
+	// Message says why the run did not take the decision.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ApprovalList is a list of approvals.

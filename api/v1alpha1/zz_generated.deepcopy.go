@@ -282,6 +282,11 @@ func (in *ApprovalSpec) DeepCopyInto(out *ApprovalSpec) {
 		*out = new(JSON)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Always != nil {
+		in, out := &in.Always, &out.Always
+		*out = new(JSON)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.ExpiresAt != nil {
 		in, out := &in.ExpiresAt, &out.ExpiresAt
 		*out = (*in).DeepCopy()
@@ -303,6 +308,10 @@ func (in *ApprovalStatus) DeepCopyInto(out *ApprovalStatus) {
 	*out = *in
 	if in.DecidedAt != nil {
 		in, out := &in.DecidedAt, &out.DecidedAt
+		*out = (*in).DeepCopy()
+	}
+	if in.TakenAt != nil {
+		in, out := &in.TakenAt, &out.TakenAt
 		*out = (*in).DeepCopy()
 	}
 }
