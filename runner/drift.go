@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
@@ -32,9 +33,16 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		return nil, nil, &UsageError{Err: err}
 	}
 	var notes []string
+	if was, is := v.Agent.Name, resolved.Agent.Name; was != is {
+		notes = append(notes, fmt.Sprintf("the agent is %s, the recorded one was %s", is, was))
+	}
 	if !sameJSON(v.record.Policies, resolved.Policies) {
 		notes = append(notes, "the policies differ from the recorded ones; the recorded decisions stay")
 	}
+	if !sameJSON(v.Model, resolved.Model) {
+		notes = append(notes, "the model differs from the recorded one; the recorded answers stay")
+	}
+	notes = append(notes, v.judged(resolved)...)
 	p := *v.plan
 	p.Plan = &admission.Plan{
 		Agent: resolved.Agent, Tools: resolved.Tools, Policies: resolved.Policies, Limits: resolved.Limits,
@@ -63,6 +71,25 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 	now := *v
 	now.session = &session{plan: &p, opts: v.opts}
 	return &now, notes, nil
+}
+
+// judged names the tools that are declared otherwise in what only decisions and
+// results depend on, which stay the recorded ones.
+func (v *relived) judged(now *admission.Plan) (notes []string) {
+	for _, t := range now.Tools {
+		i := slices.IndexFunc(v.Tools, func(was admission.PlannedTool) bool { return was.Tool.Name == t.Tool.Name })
+		if i < 0 {
+			continue
+		}
+		was, is := v.Tools[i].Tool.Spec.DeepCopy(), t.Tool.Spec.DeepCopy()
+		for _, s := range []*v1alpha1.ToolSpec{was, is} {
+			s.Description, s.Parameters = "", nil // the model is told of these: a difference there is a drift
+		}
+		if !sameJSON(was, is) {
+			notes = append(notes, "tool "+t.CallName()+" is declared otherwise than the recorded one; its recorded decisions and results stay")
+		}
+	}
+	return notes
 }
 
 // drift lists what the model would be told otherwise than the recorded one was.

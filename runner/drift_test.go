@@ -50,7 +50,8 @@ func TestDriftIsNamed(t *testing.T) {
 		note     string
 	}{
 		"nothing":           {"the same manifests are the same run", "Greet", "Greet", "", ""},
-		"another model":     {"the answers are known, whoever would give them now", "provider: scripted", "contextWindow: 100\n  provider: scripted", "", ""},
+		"another model":     {"the answers are known, whoever would give them now", "provider: scripted", "contextWindow: 100\n  provider: scripted", "", "the model differs from the recorded one; the recorded answers stay"},
+		"risk":              {"what a decision depends on is no drift, and no silence either", "  source: {exec:", "  risk: R0\n  source: {exec:", "", "tool look is declared otherwise than the recorded one; its recorded decisions and results stay"},
 		"instructions":      {"what the model is told first, with its data", "Greet ${inputs.who}", "Meet ${inputs.who}", `step 1: the instructions differ: recorded "Greet Jane.", now "Meet Jane." (fix.jsonl:`, ""},
 		"description":       {"what the model is told of a tool", "Looks.", "Looks hard.", `the description of tool look differs: recorded "Looks.", now "Looks hard."`, ""},
 		"parameters":        {"and what it takes", "at: {type: string}", "at: {type: integer}", `the parameters of tool look differ: recorded {"properties":{"at":{"type":"string"}},"type":"object"}`, ""},
@@ -59,10 +60,10 @@ func TestDriftIsNamed(t *testing.T) {
 		"tool gone":         {"a tool less", ", {name: list}]", "]", "tool list is gone", ""},
 		"output":            {"the contract of the answer", "output: {schema: {type: object}}", "output: {schema: {type: [object, string]}}", `the output schema differs: recorded {"type":"object"}`, ""},
 		"no output":         {"or none", "output: {schema: {type: object}}", "mode: All", `the output schema differs: recorded {"type":"object"}, now nothing`, ""},
-		"limits":            {"a limit that ends the run elsewhere", "maxSteps: 9", "maxSteps: 1", "step 2: the request differs in noTools", ""},
+		"limits":            {"a limit that ends the run elsewhere", "maxSteps: 9", "maxSteps: 1", "step 2: the request differs in whether tools are forbidden", ""},
 		"limit without use": {"a limit that nothing reaches", "maxSteps: 9", "maxSteps: 8", "", ""},
 		"policy":            {"the decisions stay", "action: allow", "action: deny", "", "the policies differ from the recorded ones; the recorded decisions stay"},
-		"other name":        {"the only agent is the one that is meant", "name: worker", "name: waiter", "", ""},
+		"other name":        {"the only agent is the one that is meant", "name: worker", "name: waiter", "", "the agent is waiter, the recorded one was worker"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(p.manifests, "all.yaml"))

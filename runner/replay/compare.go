@@ -82,6 +82,14 @@ func what(p event.Payload, path string) string {
 	case event.RunFinished:
 		return "the end differs in " + member
 	case event.ModelRequest:
+		switch member {
+		case "noTools":
+			return "the request differs in whether tools are forbidden"
+		case "summary":
+			return "the request differs in whether it asks for a summary"
+		case "messages":
+			return "the request differs in how many messages there are"
+		}
 		return "the request differs in " + member
 	case event.ModelResponse:
 		return "the answer differs in " + member

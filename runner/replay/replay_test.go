@@ -224,7 +224,7 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 			}
 			return p
 		}, nil, `step 2, call ` + id + ` (ask): arguments differ: recorded {"command":"ls -l"}, now {"command":"ls"} (fix.jsonl:`},
-		"limits": {"the run ends before the recorded one", nil, func(c *loop.Config) { c.Limits.MaxSteps = 2 }, `step 3: the request differs in noTools: recorded false, now true (fix.jsonl:`},
+		"limits": {"the run ends before the recorded one", nil, func(c *loop.Config) { c.Limits.MaxSteps = 2 }, `step 3: the request differs in whether tools are forbidden: recorded false, now true (fix.jsonl:`},
 		"budget": {"and is not even asked", nil, func(c *loop.Config) { c.Limits.MaxTokens = 20 }, `the run ends early: recorded step 2 begins, now the run ends: BudgetExceeded (limits.maxTokens is 20;`},
 		"end": {"the answer", func(p event.Payload) event.Payload {
 			if d, ok := p.(event.RunFinished); ok {

@@ -102,11 +102,14 @@ func updateText(s *Screen, c *runner.CassetteChange) string {
 	return b.String()
 }
 
+// paintDiff shows a unified diff without its two lines of file names.
 func paintDiff(s *Screen, diff string) string {
 	var b strings.Builder
+	head := true
 	for line := range strings.Lines(diff) {
+		head = head && !strings.HasPrefix(line, "@@")
 		switch {
-		case strings.HasPrefix(line, "---"), strings.HasPrefix(line, "+++"):
+		case head:
 			continue
 		case strings.HasPrefix(line, "+"):
 			line = s.paint(green, strings.TrimSuffix(line, "\n")) + "\n"
