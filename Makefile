@@ -1,6 +1,6 @@
 # Targets only; what they do stands in .ci/.
 .DEFAULT_GOAL := help
-.PHONY: help build test test-race cover fuzz lint fmt generate verify tools bench demo
+.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench demo
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -10,6 +10,7 @@ build: ## build every program into bin/
 
 test: ## run every test
 	.ci/prepare git patch containerd runc busybox
+	.ci/kube --check
 	go test ./...
 
 test-race: ## run every test with the race detector
@@ -17,6 +18,7 @@ test-race: ## run every test with the race detector
 
 cover: ## print test coverage per package
 	.ci/prepare git containerd runc busybox
+	.ci/kube --check
 	.ci/cover
 
 fuzz: ## run each fuzz target for FUZZTIME (default 20s)
@@ -38,6 +40,9 @@ verify: ## check that generated files are fresh
 
 tools: ## build the pinned tools
 	.ci/tool path
+
+kube-assets: ## build kubectl, kube-apiserver and etcd for the tests
+	.ci/kube
 
 bench: build ## measure agentctl beside a floor, interleaved
 	go run ./cmd/agentctl/internal/bench $(BENCHFLAGS)
