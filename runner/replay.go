@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -71,7 +72,11 @@ func Replay(ctx context.Context, o ReplayOptions) (*Replayed, error) {
 func openCassette(file string) (*cassette.Cassette, error) {
 	c, err := cassette.Open(file)
 	if _, damaged := errors.AsType[*cassette.DamageError](err); err != nil && !damaged {
-		return nil, &UsageError{Err: fmt.Errorf("cassette %w", err), Hint: "agentctl run --record FILE records a cassette"}
+		hint := "agentctl run --record FILE records a cassette"
+		if strings.HasPrefix(file, "run/") {
+			hint = "a cassette is a file: agentctl resume " + file + " --record FILE writes one of a run that has ended"
+		}
+		return nil, &UsageError{Err: fmt.Errorf("cassette %w", err), Hint: hint}
 	}
 	return c, err
 }
