@@ -144,11 +144,13 @@ func (c *Client) Ready(ctx context.Context) error {
 // request is one question to the server.
 type request struct {
 	method, path string
-	query        url.Values
-	accept       string
-	contentType  string
-	body         []byte
-	limit        int64
+	// sub is the subresource, where the path is made of the object's name.
+	sub         string
+	query       url.Values
+	accept      string
+	contentType string
+	body        []byte
+	limit       int64
 	// about names the object, for errors.
 	about Ref
 }

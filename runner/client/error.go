@@ -58,13 +58,15 @@ type StatusError struct {
 	RetryAfter time.Duration
 
 	server string
+	// sub is the subresource that was asked: events, cancel.
+	sub string
 }
 
 // maxMessage bounds what is repeated of a server's words.
 const maxMessage = 2000
 
 func (c *Client) status(r request, answer *http.Response, body []byte) error {
-	e := &StatusError{Code: answer.StatusCode, About: r.about, RetryAfter: retryAfter(answer.Header), server: c.name()}
+	e := &StatusError{Code: answer.StatusCode, About: r.about, RetryAfter: retryAfter(answer.Header), server: c.name(), sub: r.sub}
 	var s metav1.Status
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if kind == asJSON && json.Unmarshal(body, &s) == nil && s.Kind == "Status" {
@@ -93,6 +95,8 @@ func (e *StatusError) text() string {
 	switch {
 	case e.Missing():
 		return "not found"
+	case e.Code == http.StatusNotFound && e.sub != "":
+		return e.server + " does not serve " + e.About.plural() + "/" + e.sub
 	case e.Code == http.StatusNotFound:
 		return e.server + " does not serve " + group
 	case e.Code == http.StatusUnauthorized:
@@ -103,12 +107,16 @@ func (e *StatusError) text() string {
 		return fmt.Sprintf("%s sends us elsewhere (%d), and a token does not follow", e.server, e.Code)
 	case e.Managed():
 		return e.managed()
+	case e.Code == http.StatusConflict && e.sub != "":
+		return e.words()
 	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict:
 		return "somebody has changed it in the meantime"
 	case e.Code == http.StatusUnprocessableEntity && len(e.Causes) > 0:
 		return e.fields()
 	case e.Code == http.StatusRequestEntityTooLarge:
 		return "it is larger than what a control plane keeps"
+	case e.Code == http.StatusTooManyRequests && e.sub != "" && e.Message != "":
+		return e.server + " has too much to do: " + e.words()
 	case e.Code == http.StatusTooManyRequests:
 		return e.server + " has too much to do"
 	}
@@ -174,6 +182,8 @@ func (e *StatusError) Hint() string {
 			return ""
 		}
 		return "see what is there: agentctl get " + e.About.plural()
+	case e.Code == http.StatusNotFound && e.sub != "":
+		return "runs are followed and steered where agentd serves them: choose another context (agentctl config get-contexts)"
 	case e.Code == http.StatusNotFound:
 		return "choose another context (agentctl config get-contexts), or apply the CustomResourceDefinitions there first"
 	case e.Code == http.StatusUnauthorized:
@@ -182,7 +192,7 @@ func (e *StatusError) Hint() string {
 		return "ask who runs it for another role: agentd token create --role ROLE NAME"
 	case e.Managed():
 		return "leave these fields out, or take them over with --force-conflicts"
-	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict:
+	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict && e.sub == "":
 		return "look at it anew and try again"
 	case e.Code == http.StatusTooManyRequests, e.Code == http.StatusServiceUnavailable:
 		return "try again in a while"

@@ -75,7 +75,7 @@ func item(name, version string) string {
 	return fmt.Sprintf(`{"kind":"Agent","metadata":{"name":%q,"resourceVersion":%q}}`, name, version)
 }
 
-func event(kind, name, version string) string {
+func told(kind, name, version string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, item(name, version))
 }
 
@@ -91,7 +91,7 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 			reason: "the next one begins at the version seen last",
 			lists:  []string{list("5", item("a", "3"))},
 			watches: []string{
-				event("MODIFIED", "a", "6") + event("ADDED", "b", "7"), event("DELETED", "a", "8"),
+				told("MODIFIED", "a", "6") + told("ADDED", "b", "7"), told("DELETED", "a", "8"),
 			},
 			want:  []string{"ADDED a 3", "MODIFIED a 6", "ADDED b 7", "DELETED a 8"},
 			asked: []string{"list", "watch 5", "watch 7", "watch 8"},
@@ -99,7 +99,7 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 		"a bookmark": {
 			reason:  "it says nothing, but moves the place",
 			lists:   []string{list("5")},
-			watches: []string{event("BOOKMARK", "", "90")},
+			watches: []string{told("BOOKMARK", "", "90")},
 			asked:   []string{"list", "watch 5", "watch 90"},
 		},
 		"too old, as an event": {
@@ -119,7 +119,7 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 		"broken and busy": {
 			reason:  "both pass",
 			lists:   []string{list("5")},
-			watches: []string{"broken", "!503", "!429", event("ADDED", "a", "6")},
+			watches: []string{"broken", "!503", "!429", told("ADDED", "a", "6")},
 			want:    []string{"ADDED a 6"},
 			asked:   []string{"list", "watch 5", "watch 5", "watch 5", "watch 5", "watch 6"},
 		},
@@ -201,11 +201,11 @@ func TestAwaitEndsWithTheObjectThatWasThere(t *testing.T) {
 		ends           bool
 	}{
 		"gone already":         {reason: "nothing to wait for", goal: Gone, ends: true},
-		"deleted":              {reason: "the event ends it", now: withUID("1"), lists: []string{list("5", withUID("1"))}, watches: []string{event("DELETED", "a", "9")}, goal: Gone, ends: true},
+		"deleted":              {reason: "the event ends it", now: withUID("1"), lists: []string{list("5", withUID("1"))}, watches: []string{told("DELETED", "a", "9")}, goal: Gone, ends: true},
 		"gone in between":      {reason: "an empty list ends it", now: withUID("1"), lists: []string{list("5")}, goal: Gone, ends: true},
 		"made anew":            {reason: "another one of the name is not waited for", now: withUID("1"), lists: []string{list("5", withUID("2"))}, goal: Gone, ends: true},
 		"still there":          {reason: "a change is no end", now: withUID("1"), lists: []string{list("5", withUID("1"))}, goal: Gone},
-		"created":              {reason: "the event ends it", lists: []string{list("5")}, watches: []string{event("ADDED", "a", "9")}, goal: Exists, ends: true},
+		"created":              {reason: "the event ends it", lists: []string{list("5")}, watches: []string{told("ADDED", "a", "9")}, goal: Exists, ends: true},
 		"not created":          {reason: "an empty list does not end it", lists: []string{list("5")}, goal: Exists},
 		"there from the start": {reason: "no watch at all", now: withUID("1"), goal: Exists, ends: true},
 	} {

@@ -156,6 +156,9 @@ func (c *Client) object(ctx context.Context, ref Ref, r request) (Object, error)
 		return nil, err
 	}
 	r.path, r.about = resourcePath(kind, ref.Namespace, ref.Name), ref
+	if r.sub != "" {
+		r.path += "/" + r.sub
+	}
 	raw, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err

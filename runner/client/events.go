@@ -1,0 +1,334 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+const (
+	// silence is how long a stream may say nothing before its connection counts as
+	// dead: a server says at least every 15 seconds that it is there.
+	silence = time.Minute
+	// streamPatience is how long a server may be away before a stream gives up.
+	streamPatience = 2 * time.Minute
+)
+
+// The types of the records by which a stream speaks of itself.
+const (
+	streamPrefix  = "stream."
+	streamWaiting = streamPrefix + "waiting"
+	streamAttempt = streamPrefix + "attempt"
+	streamDropped = streamPrefix + "dropped"
+	streamEnd     = streamPrefix + "end"
+)
+
+// EventsOptions say which events are meant.
+type EventsOptions struct {
+	// Run names the run. Required; its kind need not be said.
+	Run Ref
+	// From is the number of the first event that is wanted; 0 is the first there is.
+	From int64
+	// Follow goes on with what is yet to come, to the end of the run.
+	Follow bool
+	// Away is told when the connection was lost and is opened anew, and why. Optional.
+	Away func(err error)
+}
+
+// Record is one of a stream: exactly one of its fields is set.
+type Record struct {
+	// Event is one of the run's journal.
+	Event *event.Event
+	// Waiting says why the run has no journal yet.
+	Waiting *RunWaiting
+	// Attempt says that the run is tried again: the next event is the first of
+	// another journal. It counts from 1.
+	Attempt int
+}
+
+// RunWaiting is how a run stands that has not begun.
+type RunWaiting struct{ Phase, Reason, Message string }
+
+// RunEnd is how a run stands at the end of a stream.
+type RunEnd struct {
+	// Next is the number of the first event that was not told.
+	Next int64
+	// Phase, Reason and Message as in the status of the run.
+	Phase, Reason, Message string
+	// ExitCode is that of the command line for a run that has ended, also of one
+	// that never began; -1 for one that has not ended.
+	ExitCode int
+}
+
+// Ended says whether the run is over for good.
+func (e *RunEnd) Ended() bool {
+	switch v1alpha1.Phase(e.Phase) {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
+		return true
+	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
+	}
+	return false
+}
+
+// Events tells of every event of a run once and in order. A connection that is
+// lost is opened anew where it stood; a server that stays away for two minutes
+// ends the stream, and so does one that leaves events out, repeats them, or
+// tells of another run under the same name.
+//
+//	see returns    Events
+//	nil            goes on
+//	an error       returns it
+func (c *Client) Events(ctx context.Context, o EventsOptions, see func(Record) error) (*RunEnd, error) {
+	o.Run.Kind, o.Run.Namespace = v1alpha1.KindRun, c.Namespace(o.Run.Namespace)
+	kind, err := kindOf(o.Run.Kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Run.named(); err != nil {
+		return nil, err
+	}
+	s := &stream{c: c, o: o, see: see, next: max(1, o.From)}
+	s.path = resourcePath(kind, o.Run.Namespace, o.Run.Name) + "/events"
+	return s.follow(ctx)
+}
+
+// stream is one Events.
+type stream struct {
+	c    *Client
+	o    EventsOptions
+	path string
+	see  func(Record) error
+
+	// next is the number of the event that has to come next.
+	next int64
+	// attempt is which one of the run is told; 0: the server has not said.
+	attempt int
+	// run is the id of the run as its journal has it; "" before the first event.
+	run string
+	// begun says that the server has answered once; told counts what it has told.
+	begun bool
+	told  int
+	// from is where this connection began, and fresh that it has told no event yet.
+	from  int64
+	fresh bool
+}
+
+// follow opens one connection after the other.
+func (s *stream) follow(ctx context.Context) (*RunEnd, error) {
+	wait, heard := backoffFirst, time.Now()
+	for try := 1; ; try++ {
+		told := s.told
+		end, err := s.connect(ctx)
+		switch {
+		case end != nil:
+			return end, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !s.again(err, try):
+			return nil, err
+		}
+		if s.told > told {
+			wait, heard = backoffFirst, time.Now()
+		}
+		if time.Since(heard) > streamPatience {
+			return nil, err
+		}
+		if s.begun && s.o.Away != nil && !errors.Is(err, errElsewhere) {
+			s.o.Away(err)
+		}
+		if status, ok := errors.AsType[*StatusError](err); ok {
+			wait = max(wait, min(status.RetryAfter, longestWait))
+		}
+		if sleep(ctx, wait) != nil {
+			return nil, context.Cause(ctx)
+		}
+		wait = min(2*wait, backoffMost)
+	}
+}
+
+// again says whether a stream that was lost is opened anew. One that never stood
+// is, when the server asks for patience.
+func (s *stream) again(err error, try int) bool {
+	if s.begun {
+		return passing(err)
+	}
+	status, refused := errors.AsType[*StatusError](err)
+	return refused && status.RetryAfter > 0 && try < attempts
+}
+
+// connect reads one connection to its end: an end of the stream, or an error.
+func (s *stream) connect(ctx context.Context) (*RunEnd, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.from, s.fresh = s.next, true
+	r := request{method: http.MethodGet, path: s.path, sub: "events", accept: "text/event-stream", query: s.query(), about: s.o.Run}
+	answer, err := s.c.open(ctx, r)
+	if err != nil {
+		return nil, &passingError{err}
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 300 {
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxObject)) // the code says enough
+		return nil, s.c.status(r, answer, body)
+	}
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != "text/event-stream" {
+		return nil, s.c.strange(r, "its stream is of the type %q", kind)
+	}
+	s.begun = true
+	quiet := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer quiet.Stop()
+	in := newRecords(answer.Body, func() { quiet.Reset(silence) })
+	for {
+		data, err := in.next()
+		switch {
+		case errors.Is(err, errTooLong):
+			return nil, s.c.strange(r, "%v", err)
+		case errors.Is(context.Cause(ctx), errSilent):
+			return nil, s.lost("%v", errSilent)
+		case err != nil:
+			return nil, s.lost("the stream was cut: %v", err)
+		}
+		if end, err := s.record(r, data); end != nil || err != nil {
+			return end, err
+		}
+	}
+}
+
+var (
+	errSilent = fmt.Errorf("nothing was heard for %s", silence)
+	// errElsewhere says that the place where a connection began is one of another
+	// attempt.
+	errElsewhere = &passingError{errors.New("another attempt has begun")}
+)
+
+// lost is the end of a connection that may be opened anew.
+func (s *stream) lost(format string, args ...any) error {
+	return &passingError{fail(nil, "%s%s: %s", s.o.Run.prefix(), s.c.name(), fmt.Sprintf(format, args...))}
+}
+
+func (s *stream) query() url.Values {
+	q := url.Values{}
+	if s.next > 1 {
+		q.Set("from", strconv.FormatInt(s.next, 10))
+	}
+	if !s.o.Follow {
+		q.Set("follow", "false")
+	}
+	if s.attempt > 0 {
+		q.Set("attempt", strconv.Itoa(s.attempt))
+	}
+	return q
+}
+
+// control is a record by which the stream speaks of itself.
+type control struct {
+	Type, Phase, Reason, Message string
+	Next                         int64
+	Attempt                      int
+	ExitCode                     *int
+}
+
+// record takes one record: an end of the stream, or an error, or it goes on.
+func (s *stream) record(r request, data []byte) (*RunEnd, error) {
+	var head struct{ Type string }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, s.c.strange(r, "its stream holds something that is no JSON: %v", err)
+	}
+	if !strings.HasPrefix(head.Type, streamPrefix) {
+		return nil, s.event(r, data)
+	}
+	var w control
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, s.c.strange(r, "its stream holds a record %s that cannot be read: %v", head.Type, err)
+	}
+	switch w.Type {
+	case streamWaiting:
+		s.told++
+		return nil, s.see(Record{Waiting: &RunWaiting{w.Phase, w.Reason, w.Message}})
+	case streamAttempt:
+		return nil, s.turn(r, w.Attempt)
+	case streamDropped: // it tells nothing: who is always dropped gets nowhere
+		return nil, s.lost("the server ends the stream: %s", w.Message)
+	case streamEnd:
+		return s.end(r, &w)
+	}
+	return nil, nil // one of a later version
+}
+
+func (s *stream) event(r request, data []byte) error {
+	e := &event.Event{}
+	if err := e.UnmarshalJSON(data); err != nil {
+		return s.c.strange(r, "its stream holds something that is no event: %v", err)
+	}
+	switch {
+	case s.run != "" && e.Run != s.run:
+		return s.c.strange(r, "its stream goes over from run %s to run %s", s.run, e.Run)
+	case e.Seq < s.next:
+		return s.c.strange(r, "its stream goes back to event %d where %d is next", e.Seq, s.next)
+	case e.Seq > s.next:
+		return s.c.strange(r, "its stream leaves out the events from %d to %d", s.next, e.Seq-1)
+	}
+	s.run, s.fresh = e.Run, false
+	s.next++
+	s.told++
+	return s.see(Record{Event: e})
+}
+
+// turn goes on to another attempt. Where a connection began at a place of the
+// attempt before, its server goes on there: another connection is needed.
+func (s *stream) turn(r request, attempt int) error {
+	first := s.run == ""
+	switch {
+	case attempt == s.attempt:
+		return nil
+	case attempt < s.attempt || attempt < 1:
+		return s.c.strange(r, "its stream goes back to attempt %d", attempt)
+	}
+	s.attempt = attempt
+	s.told++
+	if first && attempt == 1 {
+		return nil
+	}
+	if !first {
+		s.run, s.next = "", 1
+	}
+	if err := s.see(Record{Attempt: attempt}); err != nil {
+		return err
+	}
+	if !first && s.fresh && s.from > 1 {
+		return errElsewhere
+	}
+	return nil
+}
+
+func (s *stream) end(r request, w *control) (*RunEnd, error) {
+	if w.Next > s.next {
+		return nil, s.c.strange(r, "its stream leaves out the events from %d to %d", s.next, w.Next-1)
+	}
+	end := &RunEnd{Next: s.next, Phase: w.Phase, Reason: w.Reason, Message: w.Message, ExitCode: -1}
+	switch {
+	case !end.Ended():
+		if s.o.Follow {
+			return nil, s.c.strange(r, "its stream ends while the run is %s", w.Phase)
+		}
+	case w.ExitCode != nil && *w.ExitCode >= 0 && *w.ExitCode <= 255:
+		end.ExitCode = *w.ExitCode
+	case v1alpha1.Phase(w.Phase) == v1alpha1.PhaseSucceeded:
+		end.ExitCode = reason.ExitOK
+	default:
+		end.ExitCode = reason.Reason(w.Reason).ExitCode()
+	}
+	return end, nil
+}
