@@ -157,7 +157,14 @@ func (p *Plane) Run(ctx context.Context) error {
 	return nil
 }
 
-// Busy says whether a run is lived, or waits to be.
+// Client reads the objects as the controllers do, once they run, and writes them.
+func (p *Plane) Client() client.Client { return p.manager.GetClient() }
+
+// Reader reads the objects as they are now.
+func (p *Plane) Reader() client.Reader { return p.manager.GetAPIReader() }
+
+// Busy says whether a run is lived, or waits to be. One that is suspended is not,
+// whatever it waits for: nothing goes on in it, and it may wait for days.
 func (p *Plane) Busy() bool { return p.workers.Busy() }
 
 // base is what every controller has.

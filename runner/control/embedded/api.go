@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	authenticators "k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -41,6 +43,8 @@ type parts struct {
 	tokens       *Tokens
 	audit        *auditLog
 	activity     *activity
+	leases       *leases
+	mount        *mount
 }
 
 // newAPI puts together the API server that a cluster runs for custom resources,
@@ -97,12 +101,15 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 // secure says who gets in, what they may do, and what is written down.
 func secure(c *genericapiserver.RecommendedConfig, p parts) error {
 	// Both before Complete and neither nil: else everybody is administrator.
-	c.Authentication.Authenticator = bearertoken.New(p.tokens)
+	c.Authentication.Authenticator = authenticators.New(bearertoken.New(p.tokens), websocket.NewProtocolAuthenticator(p.tokens))
 	c.Authorization.Authorizer = newAuthorizer()
 	c.AuditBackend, c.AuditPolicyRuleEvaluator = p.audit, p.audit
 	c.EnableMetrics, c.EnableIndex = false, false
+	c.RequestInfoResolver = resolver{genericapiserver.NewRequestInfoResolver(&c.Config)}
+	c.LongRunningFunc = longRunning
 	c.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
-		return newGuard(genericapiserver.DefaultBuildHandlerChain(p.activity.watch(api), c), p.port)
+		p.mount.api = api
+		return newGuard(genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.mount)), c), p.port)
 	}
 	cert, err := dynamiccertificates.NewStaticCertKeyContent("serving", p.certificates.serving.certPEM, p.certificates.serving.keyPEM)
 	if err != nil {

@@ -71,6 +71,8 @@ type Server struct {
 	tokens   *Tokens
 	audit    *auditLog
 	activity *activity
+	leases   *leases
+	mount    *mount
 	loopback *rest.Config
 	http     *http.Server
 	listener net.Listener
@@ -100,7 +102,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.headerTimeout == 0 {
 		o.headerTimeout = headerTimeout
 	}
-	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy)}
+	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy), mount: &mount{}}
 	if s.folder, err = openFolder(ctx, o.State); err != nil {
 		return nil, err
 	}
@@ -119,6 +121,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if _, err = s.tokens.List(); err != nil {
 		return nil, err // found by every request otherwise
 	}
+	s.leases = newLeases(s.tokens)
 	certs, err := openCertificates(s.folder.dir, o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("open the certificates in %s: %w", s.folder.dir, err)
@@ -185,7 +188,7 @@ func (s *Server) port() string {
 func (s *Server) serve(ctx context.Context, certs *certificates, o Options) error {
 	server, err := newAPI(parts{
 		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
-		tokens: s.tokens, audit: s.audit, activity: s.activity,
+		tokens: s.tokens, audit: s.audit, activity: s.activity, leases: s.leases, mount: s.mount,
 	})
 	if err != nil {
 		return err
@@ -220,6 +223,7 @@ func (s *Server) run(api func(context.Context) error) {
 			s.failed(fmt.Errorf("the API server stopped: %w", orUnknown(err)))
 		}
 	})
+	s.wg.Go(func() { s.leases.run(ctx) })
 	s.wg.Go(func() {
 		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.failed(fmt.Errorf("the API server stopped listening: %w", err))
@@ -263,6 +267,13 @@ func (s *Server) publish(ctx context.Context, certs *certificates) error {
 	}
 	return writeKubeconfig(path, s.URL(), token, certs.ca.certPEM)
 }
+
+// Handle has a handler serve what happens in the runs: the subresources of our
+// kinds that are no part of an object. It gets a request when the server has let
+// it through, with the path that was judged, and IdentityOf says for whom. Until
+// there is a handler such requests are to be tried again. A request that goes on
+// ends with its context; its cause says why.
+func (s *Server) Handle(h http.Handler) { s.mount.live.Store(&h) }
 
 // URL is where the API is served.
 func (s *Server) URL() string { return serverURL(s.port()) }

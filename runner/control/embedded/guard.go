@@ -25,14 +25,14 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !slices.Contains(g.hosts, r.Host):
 		// A name that an attacker lets point to this machine.
-		refuse(w, "this server answers to its own name only")
+		refuse(w, http.StatusForbidden, "this server answers to its own name only")
 	case !g.ownOrigin(r.Header):
-		refuse(w, "a page of another origin may not use this server")
+		refuse(w, http.StatusForbidden, "a page of another origin may not use this server")
 	case climbs(r.URL.Path):
-		refuse(w, "a path with dots leads nowhere")
+		refuse(w, http.StatusForbidden, "a path with dots leads nowhere")
 	case impersonates(r.Header):
 		// Ignored, "--as viewer" would run with the rights of an admin.
-		refuse(w, "impersonation is not served: use a token of that identity")
+		refuse(w, http.StatusForbidden, "impersonation is not served: use a token of that identity")
 	default:
 		g.next.ServeHTTP(w, r)
 	}
@@ -70,13 +70,18 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
+// reasons are the words for what is refused here.
+var reasons = map[int32]metav1.StatusReason{
+	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+}
+
 // refuse answers as the API does, so that clients can show the message.
-func refuse(w http.ResponseWriter, message string) {
+func refuse(w http.ResponseWriter, code int32, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(http.StatusForbidden)
+	w.WriteHeader(int(code))
 	_ = json.NewEncoder(w).Encode(metav1.Status{ // the client may be gone
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Message: message, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
+		Status:   metav1.StatusFailure, Message: message, Reason: reasons[code], Code: code,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -74,6 +75,9 @@ func sharedServer(t testing.TB) *Server {
 			State: shared.dir, Log: slog.New(slog.NewTextHandler(&shared.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			headerTimeout: shortHeaders,
 		})
+		if shared.err == nil {
+			shared.server.Handle(http.HandlerFunc(echo))
+		}
 	})
 	if shared.err != nil {
 		t.Fatalf("start the shared server: %v\n%s", shared.err, shared.log.String())

@@ -69,6 +69,10 @@ type grant struct {
 
 var everything = []string{"*", "*/*"}
 
+// asked are the subresources by which something is asked of an agent or a run;
+// see mount.
+var asked = []string{"agents/runs", "runs/messages", "runs/cancel"}
+
 // grants is the whole of what roles may do with objects. What stands nowhere is
 // refused; that includes verbs such as impersonate, bind and escalate, which no
 // grant spells.
@@ -79,14 +83,18 @@ var grants = map[Role][]grant{
 	RoleUser: {
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
+		{group: group, resources: asked, verbs: []string{"create"}},
 	},
 	RoleApprover: {
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
+		{group: group, resources: asked, verbs: []string{"create"}},
 		{group: group, resources: []string{approvals + "/status", approvals + "/decision"}, verbs: statusVerbs},
 	},
 	RoleController: {
-		{group: group, resources: everything, verbs: allVerbs},
+		{group: group, resources: everything, verbs: readVerbs},
+		// Whatever keeps the objects as they should be is no person who decides.
+		{group: group, resources: everything, except: []string{approvals + "/decision"}, verbs: writeVerbs},
 		{group: crdGroup, resources: []string{"customresourcedefinitions"}, verbs: readVerbs},
 	},
 	RoleAdmin: {
@@ -133,7 +141,7 @@ func (g *grant) covers(a authorizer.Attributes) bool {
 }
 
 func (g *grant) names(resource, sub string) bool {
-	if slices.Contains(g.except, resource) {
+	if slices.Contains(g.except, resource) || slices.Contains(g.except, resource+"/"+sub) {
 		return false
 	}
 	if sub == "" {

@@ -18,23 +18,28 @@ var may = map[Role]map[string]string{
 	RoleViewer: {
 		"agents": "r", "models": "r", "policies": "r", "runs": "r", "tools": "r", "approvals": "r",
 		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
+		"runs/events": "r", "runs/messages": "r", "runs/cancel": "r", "agents/runs": "r",
 	},
 	RoleUser: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
 		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
+		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create",
 	},
 	RoleApprover: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
 		"runs/status": "r", "approvals/status": "r create update patch", "approvals/decision": "r create update patch",
+		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create",
 	},
 	RoleController: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "rw",
-		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "rw", "customresourcedefinitions": "r",
+		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "r", "customresourcedefinitions": "r",
+		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw",
 	},
 	RoleAdmin: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "rw",
 		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "rw",
 		"customresourcedefinitions": "rw", "customresourcedefinitions/status": "rw",
+		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw",
 	},
 	RoleWorker: {},
 }
@@ -43,6 +48,7 @@ var may = map[Role]map[string]string{
 var judged = map[string]string{
 	"agents": group, "models": group, "policies": group, "runs": group, "tools": group, "approvals": group,
 	"runs/status": group, "approvals/status": group, "approvals/decision": group,
+	"runs/events": group, "runs/messages": group, "runs/cancel": group, "agents/runs": group,
 	"customresourcedefinitions": crdGroup, "customresourcedefinitions/status": crdGroup,
 	"secrets": "", "agents@core": "", "deployments": "apps", "clusterroles": "rbac.authorization.k8s.io", "subjectaccessreviews": "authorization.k8s.io",
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 const (
@@ -112,7 +113,8 @@ func (t *Tokens) Create(ctx context.Context, id Identity) (token string, err err
 }
 
 // Rotate makes a new token for an identity; the old one is void for every new
-// request. A watch that is open goes on to its end. An empty role keeps the role.
+// request, and what goes on by it ends within a minute. An empty role keeps the
+// role.
 func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token string, err error) {
 	err = t.change(ctx, func(records []record) ([]record, error) {
 		i := slices.IndexFunc(records, func(r record) bool { return r.Name == name })
@@ -134,7 +136,8 @@ func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token stri
 	return token, err
 }
 
-// Revoke removes an identity; its token is void for every new request.
+// Revoke removes an identity; its token is void for every new request, and what
+// goes on by it ends within a minute.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
 	return t.change(ctx, func(records []record) ([]record, error) {
 		kept := slices.DeleteFunc(records, func(r record) bool { return r.Name == name })
@@ -165,7 +168,23 @@ func (t *Tokens) AuthenticateToken(_ context.Context, token string) (*authentica
 	if err != nil || u == nil {
 		return nil, false, err
 	}
-	return &authenticator.Response{User: u}, true, nil
+	return &authenticator.Response{User: &bearer{u, hash(token)}}, true, nil
+}
+
+// bearer is a user, and by which token.
+type bearer struct {
+	*user.DefaultInfo
+	sha256 string
+}
+
+// IdentityOf says for whom a request is made that the server has let through.
+func IdentityOf(ctx context.Context) (Identity, bool) {
+	u, ok := request.UserFrom(ctx)
+	if !ok {
+		return Identity{}, false
+	}
+	role, _ := roleOf(u) // the server's own client has none
+	return Identity{Name: u.GetName(), Role: role, Runs: u.GetExtra()[runsExtra]}, true
 }
 
 func (t *Tokens) user(token string) (*user.DefaultInfo, error) {

@@ -1,0 +1,46 @@
+package live
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+
+	kjson "sigs.k8s.io/json"
+)
+
+const (
+	// maxPrompt bounds the body of a request that carries a text, maxBody any other.
+	maxPrompt = 2 << 20
+	maxBody   = 1 << 20
+	// bodyPatience is how long a body may take to arrive.
+	bodyPatience = 15 * time.Second
+)
+
+// decode reads the JSON body of a request, and nothing that nobody knows. A form,
+// which a page of any origin can send, is refused before it is looked at.
+func (s *Server) decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return refusal(http.StatusUnsupportedMediaType, "the body has to be of the type application/json, not %q", r.Header.Get("Content-Type"))
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(s.o.Now().Add(s.o.bodyPatience)) // a recorder of a test has none
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	_ = c.SetReadDeadline(time.Time{})
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return refusal(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refusal(http.StatusRequestTimeout, "the body did not arrive within %s", s.o.bodyPatience)
+	}
+	if err != nil {
+		return refusal(http.StatusBadRequest, "the body cannot be read: %v", err)
+	}
+	strict, err := kjson.UnmarshalStrict(text, into)
+	if err = errors.Join(append([]error{err}, strict...)...); err != nil {
+		return refusal(http.StatusBadRequest, "the body is not what is expected: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// Package live serves what happens in the runs: it takes prompts and requests to cancel, and tells the events of a run as they come.
+//
+// It is one handler behind a server that knows who asks and what they may; see
+// Handle of package embedded. What a run does stands in its journal, and nothing
+// is kept of it here.
+package live
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Options say what is served.
+type Options struct {
+	// Client reads the objects, from a cache if there is one, and writes them. Required.
+	Client client.Client
+	// Reader reads an object that was written just now. Default: Client.
+	Reader client.Reader
+	// State is the folder that holds runs. Required.
+	State string
+	// Log is told what nobody asked for. Required.
+	Log *slog.Logger
+	// Caller says who makes a request. Required.
+	Caller func(context.Context) Caller
+	// Now stands for the clock. Default: time.Now.
+	Now func() time.Time
+
+	bodyPatience time.Duration // a test has no time
+}
+
+// Caller is who makes a request.
+type Caller struct {
+	// Name is what the audit log calls them.
+	Name string
+	// Runs are those that a worker works on, as NAMESPACE/NAME: it may ask for
+	// nothing that is a person's to give.
+	Runs []string
+}
+
+// Server serves what happens in the runs.
+type Server struct {
+	o   Options
+	mux *http.ServeMux
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	if o.Reader == nil {
+		o.Reader = o.Client
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock
+	}
+	if o.bodyPatience == 0 {
+		o.bodyPatience = bodyPatience
+	}
+	s := &Server{o: o, mux: http.NewServeMux()}
+	s.serve(http.MethodPost, "agents/{name}/runs", s.prompt)
+	s.serve(http.MethodPost, "runs/{name}/cancel", s.cancel)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, refusal(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
+	})
+	return s
+}
+
+// ServeHTTP serves a request that was let through.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// serve has a subresource answered by f, which has written nothing where it
+// returns an error.
+func (s *Server) serve(method, resource string, f func(http.ResponseWriter, *http.Request) error) {
+	pattern := "/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/{namespace}/" + resource
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if r.Method == method {
+			err = f(w, r)
+		} else {
+			w.Header().Set("Allow", method)
+			err = refusal(http.StatusMethodNotAllowed, "%s is not served here, %s is", r.Method, method)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// target is the object that a request is about.
+func target(r *http.Request) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+}
+
+// run reads the Run object that a request is about, as it is now.
+func (s *Server) run(r *http.Request) (*v1alpha1.Run, error) {
+	run := &v1alpha1.Run{}
+	if err := s.o.Reader.Get(r.Context(), target(r), run); err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// ended says whether a run has ended for good.
+func ended(run *v1alpha1.Run) bool {
+	switch run.Status.Phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
+		return true
+	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
+	}
+	return false
+}
+
+// errEnded refuses what would come too late.
+func errEnded(run *v1alpha1.Run) error {
+	return apierrors.NewConflict(resource("runs"), run.Name, errorf("the run has ended: its phase is %s", run.Status.Phase))
+}
+
+func resource(plural string) schema.GroupResource {
+	return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: plural}
+}

@@ -1,0 +1,46 @@
+package live
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// promptRequest is the body of a request for a run of an agent: its spec without
+// the agent, which stands in the path.
+type promptRequest struct {
+	// Name of the Run. Default: the agent's with something behind it.
+	Name string `json:"name,omitempty"`
+	// Labels of the Run.
+	Labels map[string]string `json:"labels,omitempty"`
+
+	v1alpha1.RunSpec
+}
+
+// prompt makes a Run of an agent. It checks no more than that there is the agent:
+// everything else is the API server's and the controllers' to say.
+func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
+	p := &promptRequest{}
+	if err := s.decode(w, r, maxPrompt, p); err != nil {
+		return err
+	}
+	if p.AgentRef.Name != "" {
+		return refusal(http.StatusBadRequest, "agentRef: the agent is the one in the address")
+	}
+	agent := target(r)
+	if err := s.o.Reader.Get(r.Context(), agent, &v1alpha1.Agent{}); err != nil {
+		return err
+	}
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: p.Name, Labels: p.Labels}, Spec: p.RunSpec}
+	run.Spec.AgentRef.Name = agent.Name
+	if run.Name == "" {
+		run.GenerateName = agent.Name + "-"
+	}
+	if err := s.o.Client.Create(r.Context(), run); err != nil {
+		return err
+	}
+	answerRun(w, http.StatusCreated, run)
+	return nil
+}
