@@ -85,7 +85,7 @@ func (s *session) attendance() *approval.Attendance {
 			return b
 		},
 		Used: func(call, request string) (used bool) {
-			s.recorder.see(func(v *view.Run) { a := v.Answer(call); used = a != nil && a.Request == request })
+			s.recorder.see(func(v *view.Run) { used = v.Used(call, request) })
 			return used
 		},
 		Refused: func(name string, why error) { refusals.add(name, why) },

@@ -114,34 +114,45 @@ func waitingIn(found journal.Found, v *view.Run) []Waiting {
 	inbox := approval.NewInbox(found.Dir, time.Now)
 	var waiting []Waiting
 	for _, id := range v.PendingApprovals {
-		p, q := v.Call(id), v.Question(id)
-		if p == nil || q == nil {
+		w := questionOf(v, id)
+		if w == nil {
 			continue
 		}
-		w := Waiting{
-			Ref: v.ID + "/" + id, Run: v.ID, Agent: v.Started.Agent, State: state,
-			Call: id, Tool: q.Tool, Args: q.Args, Risk: q.Risk, Rule: q.Rule, Message: q.Message, Hash: q.Hash,
-			Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: binding(v, id),
-		}
-		if d := p.Decision; d != nil {
-			w.Facts, w.Once = d.Facts, d.Once
-			w.Always = append(w.Always, d.Always...)
-		}
-		if q.Unknown {
-			w.Always, w.Once = []message.Grant{}, "it may have happened already"
-		}
-		if state != RunWaits {
+		if w.State = state; state != RunWaits {
+			w.ExpiresAt = nil // its process does not count down
 			if r := inbox.Left(id, w.binding); r != nil {
 				w.Left = r.State
 			}
 		}
-		if q.ExpiresAt > 0 && state == RunWaits {
-			at := time.UnixMilli(q.ExpiresAt)
-			w.ExpiresAt = &at
-		}
-		waiting = append(waiting, w)
+		waiting = append(waiting, *w)
 	}
 	return waiting
+}
+
+// questionOf is the newest question about a call with everything that is known
+// about it; nil is none.
+func questionOf(v *view.Run, call string) *Waiting {
+	p, q := v.Call(call), v.Question(call)
+	if p == nil || q == nil {
+		return nil
+	}
+	w := &Waiting{
+		Ref: v.ID + "/" + call, Run: v.ID, Agent: v.Started.Agent,
+		Call: call, Tool: q.Tool, Args: q.Args, Risk: q.Risk, Rule: q.Rule, Message: q.Message, Hash: q.Hash,
+		Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: binding(v, call),
+	}
+	if d := p.Decision; d != nil {
+		w.Facts, w.Once = d.Facts, d.Once
+		w.Always = append(w.Always, d.Always...)
+	}
+	if q.Unknown {
+		w.Always, w.Once = []message.Grant{}, "it may have happened already"
+	}
+	if q.ExpiresAt > 0 {
+		at := time.UnixMilli(q.ExpiresAt)
+		w.ExpiresAt = &at
+	}
+	return w
 }
 
 // binding is the open question about a call as one word: whoever answers has

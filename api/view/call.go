@@ -20,6 +20,8 @@ type call struct {
 	// question is the newest one about the call, and answer the newest answer.
 	question *Question
 	answer   *Answer
+	// requests are the ids of all requests that have been answers.
+	requests []string
 }
 
 // Question is what a person was asked about a call, and when.
@@ -48,6 +50,12 @@ func (r *Run) Answer(id string) *Answer {
 		return c.answer
 	}
 	return nil
+}
+
+// Used says whether a request has been an answer about a call: each counts once.
+func (r *Run) Used(call, request string) bool {
+	c := r.calls[call]
+	return c != nil && slices.Contains(c.requests, request)
 }
 
 // Call returns the tool call of that id, nil when there is none.
@@ -108,6 +116,9 @@ func (r *Run) applyCall(e event.Event) error {
 		r.PendingApprovals = append(r.PendingApprovals, e.Call)
 	case event.ApprovalDecided:
 		c.Approval, c.answer = d.State, &Answer{d.Answer, e.Time}
+		if d.Request != "" {
+			c.requests = append(c.requests, d.Request)
+		}
 		if d.State == message.Approved && d.Scope == message.Always {
 			r.Remembered = append(r.Remembered, d.Remember...)
 		}

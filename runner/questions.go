@@ -1,0 +1,156 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// Asked is a question that a run has asked, and what became of it.
+type Asked struct {
+	Waiting
+	// ID tells the question from every other one, also from an earlier or later one
+	// about the same call. A run that is resumed and asks again asks the same question.
+	ID string
+	// Binding is the question as one word: whoever answers has seen exactly this.
+	Binding string
+	// Open: the call still waits.
+	Open bool
+	// Answer is nil for a question that is open, or that was closed without one; Why
+	// says how.
+	Answer *view.Answer
+	Why    string
+}
+
+// Questions reads the questions of a run from its journal, in order. A run that
+// has no journal has asked nothing.
+func Questions(ctx context.Context, state, id string) ([]Asked, error) {
+	dir := journal.Dir(state, id)
+	b := book{}
+	for e, err := range journal.Read(ctx, dir, 0) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the questions of run %s: %w", id, err)
+		}
+		b.add(e)
+	}
+	state = RunInterrupted
+	switch {
+	case b.view.Phase == view.Suspended:
+		state = RunSuspended
+	case journal.Held(dir):
+		state = RunWaits
+	}
+	for i := range b.asked {
+		b.asked[i].State = state
+	}
+	return b.asked, nil
+}
+
+// book keeps the questions of a run as its events are read.
+type book struct {
+	view  view.Run
+	asked []Asked
+}
+
+func (b *book) add(e event.Event) {
+	if b.view.Apply(e) != nil {
+		return // what the rules forbid has changed nothing
+	}
+	switch d := e.Data.(type) {
+	case event.ApprovalRequested:
+		b.ask(e.Call)
+	case event.ApprovalDecided:
+		if q := b.open(e.Call); q != nil {
+			q.Open, q.Answer = false, b.view.Answer(e.Call)
+		}
+	case event.ToolCall, event.ToolResult, event.ToolError:
+		b.close(e.Call, "the call needs no approval any more")
+	case event.RunFinished:
+		if d.Phase != view.Suspended {
+			b.close("", "the run ended before anybody decided")
+		}
+	}
+}
+
+func (b *book) ask(call string) {
+	w := questionOf(&b.view, call)
+	if w == nil || w.binding == "" {
+		return // nothing that an answer could be bound to
+	}
+	q := Asked{Waiting: *w, Binding: w.binding, Open: true}
+	// Asked anew after an answer, for example because that was too old, it is
+	// another question: an answer counts once.
+	before := ""
+	if a := b.view.Answer(call); a != nil {
+		before = a.Time.UTC().Format(time.RFC3339Nano)
+	}
+	sum := sha256.Sum256([]byte(q.Binding + "\n" + before))
+	q.ID = hex.EncodeToString(sum[:])
+	if same := b.open(call); same != nil && same.ID == q.ID {
+		*same = q
+		return
+	}
+	b.close(call, "the call, or what it would do, has changed: it is another question now")
+	b.asked = append(b.asked, q)
+}
+
+// open is the question about a call that waits for an answer; nil is none.
+func (b *book) open(call string) *Asked {
+	i := slices.IndexFunc(b.asked, func(q Asked) bool { return q.Open && q.Call == call })
+	if i < 0 {
+		return nil
+	}
+	return &b.asked[i]
+}
+
+// close ends the open questions about a call, or all, without an answer.
+func (b *book) close(call, why string) {
+	for i := range b.asked {
+		if q := &b.asked[i]; q.Open && (call == "" || q.Call == call) {
+			q.Open, q.Why = false, why
+		}
+	}
+}
+
+// Left is an answer that somebody has given elsewhere, for example to a control
+// plane.
+type Left struct {
+	// Request is the id of the answer; each counts once.
+	Request string
+	State   message.ApprovalState
+	Scope   message.Scope
+	By      string
+	Reason  string
+	// Time it was given: it may be used for AnswerLife from then on.
+	Time time.Time
+}
+
+// AnswerLife is how long an answer may be used.
+const AnswerLife = approval.Life
+
+// Leave hands an answer to the run that asks. An answer that lies there already
+// stays: whoever answered first is heard. It is left as often as one wants, and
+// counts once.
+func Leave(state string, q *Asked, a Left, now func() time.Time) error {
+	inbox := approval.NewInbox(journal.Dir(state, q.Run), now)
+	if inbox.Left(q.Call, q.Binding) != nil {
+		return nil
+	}
+	return inbox.Put(approval.Request{
+		ID: a.Request, Run: q.Run, Call: q.Call, Binding: q.Binding, State: a.State, Scope: a.Scope, By: a.By, Reason: a.Reason, Time: a.Time.UnixMilli(),
+	})
+}
