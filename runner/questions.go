@@ -143,14 +143,15 @@ type Left struct {
 const AnswerLife = approval.Life
 
 // Leave hands an answer to the run that asks. An answer that lies there already
-// stays: whoever answered first is heard. It is left as often as one wants, and
-// counts once.
-func Leave(state string, q *Asked, a Left, now func() time.Time) error {
+// stays: whoever answered first is heard. It can be left as often as one wants,
+// and counts once; left is false where there was one.
+func Leave(state string, q *Asked, a Left, now func() time.Time) (left bool, err error) {
 	inbox := approval.NewInbox(journal.Dir(state, q.Run), now)
 	if inbox.Left(q.Call, q.Binding) != nil {
-		return nil
+		return false, nil
 	}
-	return inbox.Put(approval.Request{
+	err = inbox.Put(approval.Request{
 		ID: a.Request, Run: q.Run, Call: q.Call, Binding: q.Binding, State: a.State, Scope: a.Scope, By: a.By, Reason: a.Reason, Time: a.Time.UnixMilli(),
 	})
+	return err == nil, err
 }

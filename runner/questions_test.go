@@ -118,9 +118,9 @@ func TestAnAnswerIsLeftOnce(t *testing.T) {
 		t.Fatalf("got %+v", q)
 	}
 	answer := Left{Request: "apv-1", State: message.Approved, Scope: message.Once, By: "jane", Time: time.Now()}
-	for range 3 {
-		if err := Leave(p.state, &q, answer, time.Now); err != nil {
-			t.Fatal(err)
+	for i := range 3 {
+		if left, err := Leave(p.state, &q, answer, time.Now); err != nil || left != (i == 0) {
+			t.Fatal(left, err)
 		}
 	}
 	inbox := approval.InboxDir(journal.Dir(p.state, out.Run.ID))
@@ -128,8 +128,8 @@ func TestAnAnswerIsLeftOnce(t *testing.T) {
 		t.Fatalf("the inbox holds %v, %v", files, err)
 	}
 	other := Left{Request: "apv-2", State: message.Rejected, By: "joe", Time: time.Now()}
-	if err := Leave(p.state, &q, other, time.Now); err != nil {
-		t.Fatal(err)
+	if left, err := Leave(p.state, &q, other, time.Now); left || err != nil {
+		t.Fatal(left, err)
 	}
 	if out = p.goOn(t); out.Run.Answer(q.Call).By != "jane" || out.Run.Call(q.Call).State != message.StateCompleted {
 		t.Fatalf("got %+v", out.Run.Answer(q.Call))

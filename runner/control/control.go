@@ -93,10 +93,10 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	workers := NewWorkers(WorkerOptions{
-		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log,
+		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Now: o.Now,
 	})
 	base := base{Client: m.GetClient(), events: o.Events, now: o.Now, shared: workers.shared}
-	if err := setup(m, base, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
+	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	if o.Started != nil {
@@ -124,7 +124,7 @@ func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return m, nil
 }
 
-func setup(m ctrl.Manager, b base, e Executor, probe runner.ProbeOptions) error {
+func setup(m ctrl.Manager, b base, e Executor, a Asker, probe runner.ProbeOptions) error {
 	if err := index(m.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -134,6 +134,7 @@ func setup(m ctrl.Manager, b base, e Executor, probe runner.ProbeOptions) error 
 		(&policyReconciler{base: b}).setup(m),
 		(&agentReconciler{base: b}).setup(m),
 		newRunReconciler(b, e).setup(m),
+		(&approvalReconciler{base: b, executor: e, asker: a}).setup(m),
 	)
 }
 

@@ -61,6 +61,7 @@ type Executor interface {
 	Observe(id string) Observation
 	Release(id string)
 	// Follow has changed called with the namespace and the name of a Run whenever
-	// there is something new to observe. It is called before the first Start.
+	// there is something new to observe. It is called before the first Start, by
+	// everybody who is to be told.
 	Follow(changed func(namespace, name string))
 }

@@ -27,6 +27,14 @@ func index(to client.FieldIndexer) error {
 			return err
 		}
 	}
+	return to.IndexField(context.Background(), &v1alpha1.Approval{}, asksFor, runOf)
+}
+
+// runOf names the run that an Approval is about.
+func runOf(obj client.Object) []string {
+	if a, ok := obj.(*v1alpha1.Approval); ok {
+		return []string{a.Spec.RunRef.Name}
+	}
 	return nil
 }
 

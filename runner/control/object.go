@@ -25,6 +25,8 @@ func kindOf(obj client.Object) string {
 		return v1alpha1.KindPolicy
 	case *v1alpha1.Run:
 		return v1alpha1.KindRun
+	case *v1alpha1.Approval:
+		return v1alpha1.KindApproval
 	}
 	return ""
 }

@@ -25,6 +25,8 @@ type WorkerOptions struct {
 	AllowUnsandboxed    bool
 	Containerd, Version string
 	Log                 *slog.Logger
+	// Now stands for the clock. Default: time.Now.
+	Now func() time.Time
 }
 
 // heldAgain is when a run is tried again that another process drives.
@@ -35,7 +37,7 @@ const heldAgain = 2 * time.Second
 type Workers struct {
 	o       WorkerOptions
 	shared  *runner.Shared
-	changed func(namespace, name string)
+	changed []func(namespace, name string)
 	leave   chan struct{}
 	wg      sync.WaitGroup
 
@@ -64,11 +66,36 @@ func NewWorkers(o WorkerOptions) *Workers {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
-	return &Workers{o: o, shared: &runner.Shared{}, changed: func(string, string) {}, leave: make(chan struct{}), items: map[string]*item{}}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the clock
+	}
+	return &Workers{o: o, shared: &runner.Shared{}, leave: make(chan struct{}), items: map[string]*item{}}
 }
 
 // Follow implements Executor.
-func (w *Workers) Follow(changed func(namespace, name string)) { w.changed = changed }
+func (w *Workers) Follow(changed func(namespace, name string)) { w.changed = append(w.changed, changed) }
+
+// tell says that there is something new about a run.
+func (w *Workers) tell(work Work) {
+	for _, changed := range w.changed {
+		changed(work.Namespace, work.Name)
+	}
+}
+
+// Questions implements Asker.
+func (w *Workers) Questions(ctx context.Context, id string) ([]runner.Asked, error) {
+	return runner.Questions(ctx, w.o.State, id)
+}
+
+// Answer implements Asker. A run that waits looks for it; of one that was
+// suspended is told that it can go on.
+func (w *Workers) Answer(work Work, q *runner.Asked, a runner.Left) error {
+	left, err := runner.Leave(w.o.State, q, a, w.o.Now)
+	if left && q.State != runner.RunWaits {
+		w.tell(work)
+	}
+	return err
+}
 
 // Start implements Executor.
 func (w *Workers) Start(work Work) {
@@ -98,7 +125,7 @@ func (w *Workers) dispatch() {
 			w.living--
 			w.dispatch()
 			w.mu.Unlock()
-			w.changed(i.work.Namespace, i.work.Name)
+			w.tell(i.work)
 		})
 	}
 }
@@ -186,7 +213,7 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 		i.mu.Unlock()
 		switch e.Data.(type) {
 		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
-			w.changed(i.work.Namespace, i.work.Name)
+			w.tell(i.work)
 		}
 	}
 }

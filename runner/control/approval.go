@@ -1,0 +1,252 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+)
+
+// asksFor is the index by which the Approvals of a run are found.
+const asksFor = "asksFor"
+
+// Asker is where runs ask people, and where answers are left for them.
+//
+//	Questions  of a run, in order; a run that has not begun has none
+//	Answer     leaves an answer; doing so again changes nothing
+type Asker interface {
+	Questions(ctx context.Context, id string) ([]runner.Asked, error)
+	Answer(w Work, q *runner.Asked, a runner.Left) error
+}
+
+// approvalReconciler shows the calls that wait for a person as Approval objects,
+// and hands to runs what was decided on those.
+//
+// A decision is durable in three places, one after the other, and each step can
+// be repeated: the status of the object, which is written once and conditionally,
+// so that one of several decisions wins; the inbox of the run; the journal of the
+// run, which is the fact. The id of the answer follows from the object, and the
+// run takes each id once: whatever is killed in between, nothing is lost, and
+// nothing counts twice.
+type approvalReconciler struct {
+	base
+	executor Executor
+	asker    Asker
+}
+
+func (r *approvalReconciler) setup(m ctrl.Manager) error {
+	follow := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.executor.Follow(func(namespace, name string) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		})
+		return nil
+	})
+	ofRun := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		a, ok := obj.(*v1alpha1.Approval)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.RunRef.Name}}}
+	})
+	return ctrl.NewControllerManagedBy(m).Named("approval").
+		For(&v1alpha1.Run{}, builder.WithPredicates(asks())).
+		Watches(&v1alpha1.Approval{}, ofRun).
+		WatchesRawSource(follow).
+		Complete(r)
+}
+
+// asks lets those changes of a run pass after which it may wait for other answers.
+func asks() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*v1alpha1.Run)
+		after, ok2 := e.ObjectNew.(*v1alpha1.Run)
+		return ok1 && ok2 && (before.Status.Phase != after.Status.Phase || before.Status.PendingApprovals != after.Status.PendingApprovals)
+	}}
+}
+
+// Reconcile implements reconcile.Reconciler. The request names a run.
+func (r *approvalReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var all v1alpha1.ApprovalList
+	if err := r.List(ctx, &all, client.InNamespace(req.Namespace), client.MatchingFields{asksFor: req.Name}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the approvals of run %s: %w", req.NamespacedName, err)
+	}
+	run := &v1alpha1.Run{}
+	err := r.Get(ctx, req.NamespacedName, run)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("read run %s: %w", req.NamespacedName, err)
+	}
+	mine := map[string]*v1alpha1.Approval{}
+	var errs []error
+	for i := range all.Items {
+		a := &all.Items[i]
+		if err == nil && owns(run, a) {
+			mine[a.Spec.Binding] = a
+			continue
+		}
+		// Its run is gone, also where there is another one of the same name.
+		if err := r.remove(ctx, a); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 || err != nil || !r.waits(run, mine) {
+		return ctrl.Result{}, errors.Join(errs...)
+	}
+	return r.show(ctx, run, mine)
+}
+
+func owns(run *v1alpha1.Run, a *v1alpha1.Approval) bool {
+	for _, o := range a.OwnerReferences {
+		if o.Kind == v1alpha1.KindRun && o.UID == run.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// waits says whether there is something to show: without, the journal is not read.
+func (r *approvalReconciler) waits(run *v1alpha1.Run, mine map[string]*v1alpha1.Approval) bool {
+	for _, a := range mine {
+		if !settled(a) {
+			return true
+		}
+	}
+	if finished(run) {
+		return false
+	}
+	seen := r.executor.Observe(RunID(run))
+	switch seen.Progress {
+	case Living, Ended:
+		return seen.Status.PendingApprovals > 0
+	case Waiting, Left:
+		return seen.Progress == Waiting || run.Status.PendingApprovals > 0
+	case Unknown, Queued:
+	}
+	return false
+}
+
+// show makes the objects say what the journal says.
+func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine map[string]*v1alpha1.Approval) (ctrl.Result, error) {
+	asked, err := r.asker.Questions(ctx, RunID(run))
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	again := time.Duration(0)
+	var errs []error
+	for i := range asked {
+		q := &asked[i]
+		a := mine[bound(q)]
+		delete(mine, bound(q))
+		switch {
+		case a == nil && q.Open && run.DeletionTimestamp.IsZero():
+			errs = append(errs, r.ask(ctx, run, q))
+		case a == nil: // answered before anybody could look
+		case q.Open:
+			left, err := r.pending(ctx, run, a, q)
+			if left > 0 && (again == 0 || left < again) {
+				again = left
+			}
+			errs = append(errs, err)
+		default:
+			errs = append(errs, r.settle(ctx, a, q.Answer, q.Why))
+		}
+	}
+	for _, a := range mine {
+		errs = append(errs, r.settle(ctx, a, nil, "the attempt that asked has ended"))
+	}
+	return ctrl.Result{RequeueAfter: again}, errors.Join(errs...)
+}
+
+// ask makes the object of a question.
+func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runner.Asked) error {
+	a, err := newApproval(run, q, r.Scheme())
+	if err != nil {
+		return err
+	}
+	err = r.Create(ctx, a, owner(v1alpha1.KindApproval))
+	if apierrors.IsAlreadyExists(err) { // it is not in the cache yet
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("show what run %s asks: %w", client.ObjectKeyFromObject(run), err)
+	}
+	r.events.Tell(ctx, run, reason.ApprovalRequired, fmt.Sprintf("a call of %s waits: approval %s", q.Tool, a.Name))
+	return nil
+}
+
+// pending looks after a question that is open: what was decided is handed over,
+// once more each time. left is when it is to be looked at again.
+func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *v1alpha1.Approval, q *runner.Asked) (left time.Duration, err error) {
+	s := &a.Status
+	if s.Decision == "" {
+		if a.Spec.ExpiresAt.Equal(deadline(q)) {
+			return 0, nil
+		}
+		// Another process of the run has asked anew, and waits longer. A question does
+		// not change, so it gets another object.
+		return 0, r.remove(ctx, a)
+	}
+	if s.DecidedAt == nil || s.Decision != v1alpha1.DecisionApproved && s.Decision != v1alpha1.DecisionRejected {
+		return 0, nil
+	}
+	if left = s.DecidedAt.Add(runner.AnswerLife).Sub(r.now()); left <= 0 {
+		// Nobody took it while it was good for something: it is asked anew.
+		return 0, r.remove(ctx, a)
+	}
+	w := Work{ID: q.Run, Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
+	err = r.asker.Answer(w, q, runner.Left{
+		Request: requestID(a), State: message.ApprovalState(s.Decision), Scope: message.Scope(s.Scope), By: s.By, Reason: s.Reason, Time: s.DecidedAt.Time,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("hand the decision on approval %s to its run: %w", client.ObjectKeyFromObject(a), err)
+	}
+	return left, nil
+}
+
+// settle writes what became of a question that is closed.
+func (r *approvalReconciler) settle(ctx context.Context, a *v1alpha1.Approval, answer *answer, why string) error {
+	if settled(a) {
+		return nil
+	}
+	a = a.DeepCopy()
+	outcome(a, answer, why, r.now())
+	// Conditional: should somebody decide this very moment, it is looked at again.
+	if err := r.Status().Update(ctx, a, owner(v1alpha1.KindApproval)); stale(err) != nil {
+		return fmt.Errorf("write what became of approval %s: %w", client.ObjectKeyFromObject(a), err)
+	}
+	return nil
+}
+
+// stale leaves out what says that an object has changed since it was read: the
+// change is told, and brings us back.
+func stale(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// remove deletes an object as it was seen: one that was decided meanwhile stays.
+func (r *approvalReconciler) remove(ctx context.Context, a *v1alpha1.Approval) error {
+	err := r.Delete(ctx, a, client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
+	if stale(err) != nil {
+		return fmt.Errorf("delete approval %s: %w", client.ObjectKeyFromObject(a), err)
+	}
+	return nil
+}

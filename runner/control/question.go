@@ -1,0 +1,133 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
+)
+
+const (
+	// RunLabel names the run of an Approval, where a label can hold the name.
+	RunLabel = "agentctl.dev/run"
+	maxLabel = 63
+	// maxShown bounds what an object holds of a call: a server takes about 1.5 MB.
+	maxShown = 512 << 10
+	// readableName is how much of a run's name begins that of an Approval, and
+	// questionDigits how many hex digits of the question end it.
+	readableName   = 200
+	questionDigits = 12
+)
+
+// bound is a question as the spec of its object names it.
+func bound(q *runner.Asked) string { return "sha256:" + q.ID }
+
+// newApproval is the object of a question. It is made of what stands in the
+// journal, so without secrets, and shows all of it or nothing.
+func newApproval(run *v1alpha1.Run, q *runner.Asked, scheme *runtime.Scheme) (*v1alpha1.Approval, error) {
+	a := &v1alpha1.Approval{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: run.Namespace,
+			Name:      strings.TrimRight(run.Name[:min(len(run.Name), readableName)], ".-") + "-" + q.ID[:questionDigits],
+		},
+		Spec: v1alpha1.ApprovalSpec{
+			RunRef: v1alpha1.Reference{Name: run.Name}, Agent: run.Spec.AgentRef.Name, Call: q.Call, Tool: q.Tool, Risk: v1alpha1.Risk(q.Risk),
+			Rule: cut(q.Rule, 512), Message: cut(q.Message, 4096), Unknown: q.Unknown, Once: cut(q.Once, 1024),
+			CallHash: q.Hash, Binding: bound(q), ExpiresAt: deadline(q),
+		},
+	}
+	if len(run.Name) <= maxLabel {
+		a.Labels = map[string]string{RunLabel: run.Name}
+	}
+	if err := controllerutil.SetOwnerReference(run, a, scheme); err != nil {
+		return nil, fmt.Errorf("make an approval its run's, %s: %w", client.ObjectKeyFromObject(run), err)
+	}
+	always, err := json.Marshal(q.Always)
+	if err != nil {
+		return nil, fmt.Errorf("write down what an approval for always allows: %w", err)
+	}
+	s := &a.Spec
+	if len(q.Args)+len(q.Facts)+len(always) > maxShown || !keeps(q.Args) || !keeps(q.Facts) {
+		s.Summary = fmt.Sprintf("%s: the call is larger than an object can show", q.Tool)
+		return a, nil
+	}
+	s.Summary = cut(summary(q.Tool, q.Args), 1024)
+	s.Args = &v1alpha1.JSON{Raw: q.Args}
+	if len(q.Args) == 0 {
+		s.Args.Raw = json.RawMessage("{}")
+	}
+	if len(q.Facts) > 0 {
+		s.Facts = &v1alpha1.JSON{Raw: q.Facts}
+	}
+	if len(q.Always) > 0 {
+		s.Always = &v1alpha1.JSON{Raw: always}
+	}
+	return a, nil
+}
+
+// deadline of a question, as exact as an object can say it; nil is none.
+func deadline(q *runner.Asked) *metav1.Time {
+	if q.ExpiresAt == nil {
+		return nil
+	}
+	return &metav1.Time{Time: q.ExpiresAt.Truncate(time.Second)}
+}
+
+// summary is a call in one line.
+func summary(tool string, args json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, args) != nil {
+		b.Reset()
+	}
+	return tool + " " + b.String()
+}
+
+// keeps says whether a server keeps a value as it is. It reads numbers as 64 bits:
+// shown with other digits, a call would be another one than the one that runs.
+func keeps(raw json.RawMessage) bool {
+	if len(raw) == 0 {
+		return true
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	for {
+		t, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if n, ok := t.(json.Number); err != nil || ok && !exact(n.String()) {
+			return false
+		}
+	}
+}
+
+func exact(number string) bool {
+	if _, err := strconv.ParseInt(number, 10, 64); err == nil {
+		return true
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || len(number) > 64 {
+		return false
+	}
+	if exponent := strings.IndexAny(number, "eE"); exponent >= 0 {
+		if n, err := strconv.Atoi(number[exponent+1:]); err != nil || n < -400 || n > 400 {
+			return false // exact arithmetic would take for ever
+		}
+	}
+	want, ok1 := new(big.Rat).SetString(number)
+	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
+	return ok1 && ok2 && want.Cmp(got) == 0
+}
