@@ -31,3 +31,8 @@ func TestAClusterTreatsOurKindsAsTheEmbeddedServerDoes(t *testing.T) {
 	}
 	apitest.Run(t, apitest.ServerFunc(func() *rest.Config { return config }))
 }
+
+func TestKubectlWorksOnACluster(t *testing.T) {
+	t.Parallel()
+	Play(t, Stories(t), shared.Cluster(t).Kubeconfig, OnCluster)
+}
