@@ -180,11 +180,11 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 		"no record":   {reason: "a stranger", texts: []string{say(`{"type":"stream.end","exitCode":"zero"}`)}, asked: []string{""}, err: "cannot be read"},
 		"endless line": {
 			reason: "a line has a limit",
-			texts:  []string{"data: " + strings.Repeat("x", maxRecord)}, asked: []string{""}, err: "larger than 8 MiB",
+			texts:  []string{"data: " + strings.Repeat("x", maxRecord)}, asked: []string{""}, err: "larger than 17 MiB",
 		},
 		"endless record": {
 			reason: "many lines have the same limit",
-			texts:  []string{strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 9)}, asked: []string{""}, err: "larger than 8 MiB",
+			texts:  []string{strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 18)}, asked: []string{""}, err: "larger than 17 MiB",
 		},
 		"goes back":           {reason: "an event comes once", texts: []string{line(1) + line(2) + line(1)}, want: []string{"1", "2"}, asked: []string{""}, err: "goes back to event 1 where 3 is next"},
 		"goes back anew":      {reason: "a place that was asked for is kept", texts: []string{line(1) + line(2), line(1)}, want: []string{"1", "2"}, asked: []string{"", "from=3"}, away: 1, err: "goes back to event 1"},

@@ -7,11 +7,12 @@ import (
 	"io"
 )
 
-// maxRecord bounds one record of a stream, and so each of its lines.
-const maxRecord = 8 << 20
+// maxRecord bounds one record of a stream, and so each of its lines. An event of a
+// journal has at most 16 MiB.
+const maxRecord = 17 << 20
 
 // errTooLong says that a record of a stream is larger than any of ours.
-var errTooLong = errors.New("a record of its stream is larger than 8 MiB")
+var errTooLong = errors.New("a record of its stream is larger than 17 MiB")
 
 // records reads server-sent events, as far as a stream of ours uses them: what
 // the type and the id say stands in the data, too.

@@ -1,0 +1,103 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// eventsEvery is how often a journal is looked at that another process writes.
+const eventsEvery = 50 * time.Millisecond
+
+// EventsOptions say which events are told.
+type EventsOptions struct {
+	// Ref names the run as View takes it, and State is the folder that holds it.
+	Ref, State string
+	// From is the number of the first event that is told; 0 is the first there is.
+	From int64
+	// Follow goes on with what is yet to come, until the run has ended or nobody
+	// works on it.
+	Follow bool
+}
+
+// Told is how a run stands when its events have been told.
+type Told struct {
+	// Run is its id, Journal its folder.
+	Run, Journal string
+	// Phase as in RunSummary.
+	Phase string
+	// Finished is its newest end, nil while it goes on.
+	Finished *event.RunFinished
+}
+
+// Events tells the events of a run that stand in its journal, of whichever
+// process; see ends it by an error. What a run that is worked on adds is told
+// within a tenth of a second.
+func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (*Told, error) {
+	found, err := journal.FindRun(o.State, o.Ref)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	in := journal.Follow(found.Dir)
+	defer in.Close() //nolint:errcheck // nothing was written
+	t := &Told{Run: found.ID, Journal: found.Dir}
+	tick := time.NewTicker(eventsEvery)
+	defer tick.Stop()
+	for {
+		// Who lets go of a journal has written before.
+		held := journal.Held(found.Dir)
+		if err := t.read(in, o.From, see); err != nil {
+			return nil, err
+		}
+		if t.stand(held); !o.Follow || t.Phase != view.Running {
+			return t, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// read tells what has come.
+func (t *Told) read(in *journal.Follower, from int64, see func(event.Event) error) error {
+	for {
+		e, err := in.Event()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("run %s: %w", t.Run, err)
+		}
+		switch d := e.Data.(type) {
+		case event.RunFinished:
+			t.Finished = &d
+		case event.RunResumed:
+			t.Finished = nil
+		}
+		if e.Seq < from {
+			continue
+		}
+		if err := see(e); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *Told) stand(held bool) {
+	switch {
+	case t.Finished != nil && (t.Finished.Phase != view.Suspended || !held):
+		t.Phase = t.Finished.Phase
+	case held:
+		t.Phase = view.Running
+	default:
+		t.Phase = RunInterrupted
+	}
+}

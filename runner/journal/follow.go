@@ -1,0 +1,143 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+// Follower reads a journal that is still written, line by line, by whoever does
+// not write it. It keeps its place, so that asking again costs nothing; the chain
+// is not checked.
+type Follower struct {
+	dir  string
+	name string
+	file *os.File
+	// buf holds what was read and not handed out; it lies in room.
+	buf, room []byte
+	// line is the number of the event that the next line holds.
+	line int64
+}
+
+// Follow returns a reader of the journal in dir that stands at its beginning.
+// Close it.
+func Follow(dir string) *Follower { return &Follower{dir: dir, line: 1} }
+
+// Next returns the next event as it was written, without the line break; it is
+// valid until the next call. There is io.EOF where the journal ends for now.
+func (f *Follower) Next() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(f.buf, '\n'); i >= 0 {
+			line := f.buf[:i]
+			f.buf = f.buf[i+1:]
+			f.line++
+			return line, nil
+		}
+		if len(f.buf) > MaxLine {
+			return nil, fmt.Errorf("read event %d: %w", f.line, errLineTooLong)
+		}
+		if err := f.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Event is Next, read. An event of another number than its line is an error.
+func (f *Follower) Event() (event.Event, error) {
+	var e event.Event
+	line, err := f.Next()
+	if err != nil {
+		return e, err
+	}
+	if err := e.UnmarshalJSON(line); err != nil {
+		return e, fmt.Errorf("read event %d: %w", f.line-1, err)
+	}
+	if e.Seq != f.line-1 {
+		return e, fmt.Errorf("read event %d: its line holds event %d", f.line-1, e.Seq)
+	}
+	return e, nil
+}
+
+// fill reads more, or returns io.EOF.
+func (f *Follower) fill() error {
+	if f.file == nil {
+		return f.turn()
+	}
+	if n, err := f.read(); n > 0 || err != nil {
+		return err
+	}
+	// A new file says that nothing is added to this one any more: what came until
+	// then is read before.
+	later, err := f.later()
+	if err != nil {
+		return err
+	}
+	if n, err := f.read(); n > 0 || err != nil {
+		return err
+	}
+	if later == "" || len(f.buf) > 0 {
+		return io.EOF
+	}
+	return f.turn()
+}
+
+// read adds what the file has behind what was read.
+func (f *Follower) read() (int, error) {
+	const piece = 64 << 10
+	rest := slices.Grow(append(f.room[:0], f.buf...), piece)
+	n, err := f.file.Read(rest[len(rest):cap(rest)])
+	f.room, f.buf = rest[:0], rest[:len(rest)+n]
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, fmt.Errorf("read journal: %w", err)
+	}
+	return n, nil
+}
+
+// later is the file that comes next, or "".
+func (f *Follower) later() (string, error) {
+	files, err := dayFiles(f.dir)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range files {
+		if name > f.name {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+func (f *Follower) turn() error {
+	name, err := f.later()
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return io.EOF
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	file, err := openRegular(filepath.Join(f.dir, name))
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	f.name, f.file = name, file
+	return nil
+}
+
+// Close lets go of the file.
+func (f *Follower) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}
