@@ -256,10 +256,10 @@ func TestWhatBecameOfARequest(t *testing.T) {
 		"taken":            {tell(decided("ans-1")), false, true, ""},
 		"taken, not gone":  {tell(decided("ans-1")), true, true, ""},
 		"somebody else":    {tell(decided("")), true, false, "approved by joe"},
-		"refused":          {tell(event.Warning{Message: refused("x-ans-1.json", "it is old")}), false, false, "it is old"},
+		"refused":          {tell(event.Warning{Message: refused("an answer", "x-ans-1.json", "it is old")}), false, false, "it is old"},
 		"gone, not told":   {tell(), false, false, ""},
 		"ended meanwhile":  {tell(event.ToolError{ToolResult: message.ToolResult{Code: message.CodeCancelled}}), true, false, "has ended already"},
-		"another's refuse": {tell(event.Warning{Message: refused("x-ans-2.json", "it is old")}), true, false, ""},
+		"another's refuse": {tell(event.Warning{Message: refused("an answer", "x-ans-2.json", "it is old")}), true, false, ""},
 	} {
 		taken, err := became(c.v, r, c.there)
 		if taken != c.taken || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

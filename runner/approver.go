@@ -75,7 +75,7 @@ func (s *session) history(_ context.Context, most int) (said []host.Message, err
 // attendance reads answers from the run's inbox, and holds them against what
 // stands in the journal.
 func (s *session) attendance() *approval.Attendance {
-	refusals := &refusals{tell: func(text string) {
+	refusals := &refusals{one: "an answer", many: "answers", tell: func(text string) {
 		_ = s.recorder.tell(event.Warning{Message: text}) // a journal that fails says so itself
 	}}
 	return &approval.Attendance{
@@ -92,10 +92,11 @@ func (s *session) attendance() *approval.Attendance {
 	}
 }
 
-// refusals are the answers that a run has not taken. The inbox is a folder: what
-// is written into it must not fill the journal.
+// refusals are the answers, or the messages, that a run has not taken. The inbox
+// is a folder: what is written into it must not fill the journal.
 type refusals struct {
-	tell func(text string)
+	one, many string
+	tell      func(text string)
 
 	mu   sync.Mutex
 	told map[string]bool
@@ -112,9 +113,9 @@ func (r *refusals) add(name string, why error) {
 	case r.told[name] || n > refusalLimit:
 		return
 	case n == refusalLimit:
-		r.tell(fmt.Sprintf("more than %d answers in the run's inbox are not taken; no more is said of them", refusalLimit))
+		r.tell(fmt.Sprintf("more than %d %s in the run's inbox are not taken; no more is said of them", refusalLimit, r.many))
 	default:
-		r.tell(refused(name, why.Error()))
+		r.tell(refused(r.one, name, why.Error()))
 	}
 	if r.told == nil {
 		r.told = map[string]bool{}
@@ -122,9 +123,9 @@ func (r *refusals) add(name string, why error) {
 	r.told[name] = true
 }
 
-// refused is how the journal tells of an answer that is not taken.
-func refused(name, why string) string {
-	return "an answer in the run's inbox is not taken (" + name + "): " + why
+// refused is how the journal tells of what is not taken.
+func refused(one, name, why string) string {
+	return one + " in the run's inbox is not taken (" + name + "): " + why
 }
 
 // see looks at the run as it stands in the journal.

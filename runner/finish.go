@@ -33,6 +33,9 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	// could not be written down is.
 	cleared := s.endPrograms()
 	_ = errors.Join(s.unite(), s.changes(work))
+	if !end.Suspended {
+		_ = s.unheard()
+	}
 	err := s.finished(ctx, end)
 	_ = cleared()
 	_ = s.closeFiles(err == nil && !end.Suspended)

@@ -210,7 +210,7 @@ func (v *relived) relive(ctx context.Context, p *replay.Player, facts cassette.F
 	}
 	cfg := loop.Config{
 		Model: p.Model(), Gate: p.Gate(), Approver: p.Approver(), Toolbox: p.Toolbox(), Journal: p.Journal(),
-		View: begun, Now: p.Now, NewID: p.NewID, Limits: v.limits(), Guard: v.guard(), Context: v.context(v.offered()),
+		Inbox: p.Inbox(), View: begun, Now: p.Now, NewID: p.NewID, Limits: v.limits(), Guard: v.guard(), Context: v.context(v.offered()),
 	}
 	cfg.Limits.Price, cfg.Limits.ReserveOutput = v.priceAt(recordedPrices(facts)), facts.ReserveOutput
 	// Whether calls overlap is told by the recording: no call waits for a place.

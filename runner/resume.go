@@ -191,6 +191,9 @@ func (s *session) resumed() error {
 	if err := s.view.Apply(e); err != nil {
 		return err
 	}
+	if err := s.hears(); err != nil {
+		return err
+	}
 	return s.recorder.Sync()
 }
 

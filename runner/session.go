@@ -19,6 +19,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model/exchange"
@@ -59,6 +60,8 @@ type session struct {
 	undivided []string
 	// recording is the cassette the run is to leave behind; nil is none.
 	recording *recording
+	// inbox is where messages to the run are left.
+	inbox *inbox.Inbox
 	// shortfalls are limits of tools that this host does not enforce.
 	shortfalls shortfalls
 	// touched says that a program has run and files may have changed.
@@ -201,6 +204,9 @@ func (s *session) begin() error {
 	if err != nil {
 		return fmt.Errorf("write down the plan: %w", err)
 	}
+	if err := s.hears(); err != nil {
+		return err
+	}
 	// A run may wait for hours. Its policies are written down, and judge compiled.
 	s.Policies, s.Sources = nil, nil
 	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
@@ -290,7 +296,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	defer dismiss()
 	cfg := loop.Config{
 		Model: discreetly(conversation, s.redactor.Load()), Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
-		View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+		Inbox: s.inbox, View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}
 	hangUp, err := s.summarizer(keys, &cfg.Context)

@@ -16,6 +16,7 @@ const (
 	TypeRunResumed        Type = "run.resumed"
 	TypeRunFinished       Type = "run.finished"
 	TypeUserMessage       Type = "user.message"
+	TypeMessageReceived   Type = "message.received"
 	TypeStepStart         Type = "step.start"
 	TypeStepFinish        Type = "step.finish"
 	TypeModelRequest      Type = "model.request"
@@ -122,6 +123,10 @@ type UserMessage struct {
 	// wrong with an answer.
 	Synthetic bool `json:"synthetic,omitempty"`
 }
+
+// MessageReceived is a message that somebody sent to the run while it went on.
+// The model reads it with the next request.
+type MessageReceived struct{ message.Incoming }
 
 // StepStart opens a step: one model call and the tool calls it asks for.
 type StepStart struct {
@@ -358,6 +363,7 @@ func (RunStarted) Type() Type        { return TypeRunStarted }
 func (RunResumed) Type() Type        { return TypeRunResumed }
 func (RunFinished) Type() Type       { return TypeRunFinished }
 func (UserMessage) Type() Type       { return TypeUserMessage }
+func (MessageReceived) Type() Type   { return TypeMessageReceived }
 func (StepStart) Type() Type         { return TypeStepStart }
 func (StepFinish) Type() Type        { return TypeStepFinish }
 func (ModelRequest) Type() Type      { return TypeModelRequest }
@@ -395,6 +401,7 @@ func Payloads() []Payload {
 		RunResumed{},
 		RunFinished{},
 		UserMessage{},
+		MessageReceived{},
 		StepStart{},
 		StepFinish{},
 		ModelRequest{},

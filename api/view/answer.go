@@ -15,7 +15,9 @@ import (
 func (r *Run) applyMessage(e event.Event) error {
 	switch d := e.Data.(type) {
 	case event.UserMessage:
-		return r.user(e, d.Text, d.Synthetic)
+		return r.goOn(e, d.Text, d.Synthetic)
+	case event.MessageReceived:
+		return r.receive(e, d)
 	case event.ModelRequest:
 		return r.request(e, d)
 	case event.ModelRetry:
@@ -63,6 +65,41 @@ func (r *Run) user(e event.Event, text string, synthetic bool) error {
 	r.asked = m
 	return nil
 }
+
+// goOn adds a message of the user behind the first. It stands between two steps:
+// providers want the results of calls right behind the calls.
+func (r *Run) goOn(e event.Event, text string, synthetic bool) error {
+	if r.open != nil {
+		return fmt.Errorf("message %q is being written", r.open.ID)
+	}
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role != message.RoleAssistant || m.Summary || m.Error != "" {
+			continue
+		}
+		for _, c := range m.Calls() {
+			if c.Result == nil {
+				return fmt.Errorf("call %q has no result yet", c.CallID)
+			}
+		}
+		break
+	}
+	return r.user(e, text, synthetic)
+}
+
+// receive adds a message that somebody sent while the run went on.
+func (r *Run) receive(e event.Event, d event.MessageReceived) error {
+	if r.Received(d.ID) {
+		return fmt.Errorf("message %q was received before", d.ID)
+	}
+	if err := r.goOn(e, d.Text, false); err != nil {
+		return err
+	}
+	r.received[d.ID] = true
+	return nil
+}
+
+// Received says whether the run has read the message that was sent under an id.
+func (r *Run) Received(id string) bool { return r.received[id] }
 
 // attach adds files to the message that asks.
 func (r *Run) attach(e event.Event, files []message.File) {

@@ -65,6 +65,7 @@ type Run struct {
 
 	messages map[string]*message.Message
 	calls    map[string]*call
+	received map[string]bool
 	// open is the message that is being written, asked the newest user message.
 	open, asked *message.Message
 
@@ -91,7 +92,7 @@ func (r *Run) Worked(now time.Time) time.Duration {
 // type only counts.
 func (r *Run) Apply(e event.Event) error {
 	if r.calls == nil {
-		r.messages, r.calls = map[string]*message.Message{}, map[string]*call{}
+		r.messages, r.calls, r.received = map[string]*message.Message{}, map[string]*call{}, map[string]bool{}
 	}
 	if err := r.apply(e); err != nil {
 		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type(), err)

@@ -139,7 +139,7 @@ func (l *life) resumed() {
 			continue
 		}
 		switch o.Data.(type) {
-		case event.ModelResponse, event.UserMessage, event.RunStarted:
+		case event.ModelResponse, event.UserMessage, event.MessageReceived, event.RunStarted:
 			return
 		case event.ModelRequest:
 			l.again = l.inStep(i)

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/api/event"
@@ -105,9 +106,14 @@ func (l *loop) correct(wrong string) (*End, error) {
 // outOfSteps ends a run whose steps are used up; whatever the closing request
 // brought is a partial output, never a completed run.
 func (l *loop) outOfSteps(out *message.Output) *End {
+	why := "the model still asked for tools"
+	newest := l.View.Messages[max(0, len(l.View.Messages)-2):]
+	if slices.ContainsFunc(newest, func(m *message.Message) bool { return posted(l.View, m) }) {
+		why = "a message that was sent to the run needed one more"
+	}
 	return &End{
 		Reason:  reason.MaxSteps,
-		Message: sentence("limits.maxSteps is %d and the model still asked for tools", l.Limits.MaxSteps),
+		Message: sentence("limits.maxSteps is %d and %s", l.Limits.MaxSteps, why),
 		Hint:    "raise spec.limits.maxSteps of the agent, or give it a smaller task",
 		Output:  out.Text,
 	}

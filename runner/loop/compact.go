@@ -122,6 +122,8 @@ func (l *loop) idle() bool {
 		switch {
 		case isSummary(m):
 			return true
+		case posted(l.View, m):
+			return false
 		case m.Role != message.RoleAssistant || m.Error != "" || m.Open():
 		case m.Text() != "" || slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Result != nil }):
 			return false

@@ -10,9 +10,12 @@ import (
 // judges them. Check is the toolbox's; a call it no longer takes is equal only
 // to itself.
 func (g *guard) rebuild(v *view.Run, check func(message.CallRequest) (message.Checked, error)) {
-	*g = guard{Guard: g.Guard}
+	g.renew()
 	progress := false
 	for _, m := range v.Messages {
+		if posted(v, m) {
+			g.renew()
+		}
 		if m.Role != message.RoleAssistant || m.Summary || m.Error == message.Void {
 			continue
 		}

@@ -4,6 +4,7 @@
 // tools and the journal are small interfaces (ports.go), time and ids come from
 // outside. One iteration, in this order:
 //
+//	said meanwhile?  hear.go     what people send joins the conversation
 //	still room?      compact.go  old output goes, a summary stands for old steps
 //	budget left?     limits.go   before the call, with the worst case reserved
 //	ask the model    stream.go   deltas become events; nothing runs while they come
@@ -28,13 +29,15 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// Config is everything a run lives on. All interfaces, View, Now and NewID are required.
+// Config is everything a run lives on. All interfaces but Inbox, View, Now and NewID are required.
 type Config struct {
 	Model    Model
 	Gate     Gate
 	Approver Approver
 	Toolbox  Toolbox
 	Journal  Journal
+	// Inbox is asked for messages before each request; nil: nobody can send any.
+	Inbox Inbox
 
 	// View is the run so far: run.started has been applied to it, and on a resume
 	// everything up to run.resumed. The loop applies to it whatever it appends to
@@ -127,6 +130,9 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if ctx.Err() != nil {
 			return End{}, context.Cause(ctx)
 		}
+		if err := l.hear(l.incoming(ctx)); err != nil {
+			return End{}, err
+		}
 		if end, err := l.makeRoom(ctx); end != nil || err != nil {
 			return deref(end), err
 		}
@@ -164,7 +170,7 @@ func (l *loop) heed(ctx context.Context, out *message.Output, closing bool) (*En
 		return l.outOfSteps(out), nil
 	case len(out.Calls) == 0:
 		l.finishStep(out)
-		return l.answered(out)
+		return l.lastWord(ctx, out)
 	}
 	end, err := l.act(ctx, out.Calls)
 	if err != nil || end != nil && end.Suspended {

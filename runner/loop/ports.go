@@ -67,6 +67,21 @@ type Toolbox interface {
 	Run(ctx context.Context, call message.ToolCall, progress func(text string)) (*message.ToolResult, error)
 }
 
+// Inbox is what people say to the run while it goes on. It is asked between
+// steps, by one goroutine.
+type Inbox interface {
+	// Take returns what was left since, the oldest first. What the run has read
+	// before may come again, until Heard is told of it.
+	Take(ctx context.Context) []message.Incoming
+	// Heard is told of messages that are durable in the journal: they need not be
+	// kept elsewhere.
+	Heard(messages []message.Incoming)
+	// Close is called before a run ends with its final answer: nothing can be left
+	// any more. It does nothing and returns false when something was left since
+	// Take, which may be taken now.
+	Close() bool
+}
+
 // Journal is the memory of the run. Append is quick; Sync returns when every
 // event appended before it was called will survive a crash.
 type Journal interface {

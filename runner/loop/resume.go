@@ -61,8 +61,12 @@ func (l *loop) relive(m *message.Message) {
 	if m.Summary {
 		return
 	}
-	if m.Role == message.RoleUser {
-		if m.ID != l.View.Messages[0].ID && len(m.Parts) > 0 && m.Parts[0].Synthetic {
+	switch {
+	case posted(l.View, m):
+		l.corrections = 0
+		return
+	case m.Role == message.RoleUser:
+		if m != l.View.Messages[0] {
 			l.corrections++
 		}
 		return

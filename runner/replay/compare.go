@@ -93,7 +93,7 @@ func what(p event.Payload, path string) string {
 		return "the request differs in " + member
 	case event.ModelResponse:
 		return "the answer differs in " + member
-	case event.UserMessage:
+	case event.UserMessage, event.MessageReceived:
 		return "what the model is told differs"
 	case event.PolicyDecision:
 		return "the decision differs in " + member

@@ -155,6 +155,8 @@ func describe(e event.Event) string {
 		return "the model has answered"
 	case event.UserMessage:
 		return "the model is told: " + quoted(d.Text)
+	case event.MessageReceived:
+		return "a message is received: " + quoted(d.Text)
 	case event.ToolInputStart:
 		return "the model calls " + d.Tool
 	case event.ToolInputEnd:

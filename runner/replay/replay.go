@@ -129,7 +129,8 @@ func (p *Player) collectIDs() {
 		if !e.made {
 			continue
 		}
-		if t := e.Type(); t == event.TypeModelRequest || t == event.TypeUserMessage {
+		switch e.Data.(type) {
+		case event.ModelRequest, event.UserMessage, event.MessageReceived:
 			p.ids["msg"] = append(p.ids["msg"], e.Message)
 		}
 		if e.Part != "" && !seen[e.Part] {

@@ -1,0 +1,176 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const (
+	// most bounds how many names are handed out at one look, looked how many are
+	// looked at: the rest has to wait until those are gone.
+	most   = 256
+	looked = 16 << 10
+)
+
+// Folder is where other processes leave files for a run. Only plain files of the
+// run's own user count, in a folder to which nobody else can write.
+type Folder struct {
+	// Dir is the folder.
+	Dir string
+	// Scratch is where a file stands until it is whole, on the same disk; "" is Dir.
+	Scratch string
+	// UID owns what counts.
+	UID int
+}
+
+// NewFolder returns the folder dir of the user of this process.
+func NewFolder(dir string) Folder { return Folder{Dir: dir, UID: os.Geteuid()} }
+
+// Put leaves a file: whole and durable, or not at all.
+func (f *Folder) Put(name string, raw []byte) error {
+	if err := f.Trust(); err != nil {
+		return err
+	}
+	scratch := f.Scratch
+	if scratch == "" {
+		scratch = f.Dir
+	}
+	temporary := filepath.Join(scratch, "."+name)
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(raw)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(temporary, filepath.Join(f.Dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+		return err
+	}
+	return flush(f.Dir)
+}
+
+// flush makes the names in a folder durable. One that is gone held nothing more.
+func flush(dir string) error {
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Remove takes a file away; one that is not there is none.
+func (f *Folder) Remove(name string) error {
+	if err := os.Remove(filepath.Join(f.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Trust says whether the folder is one that only its owner can have written to.
+func (f *Folder) Trust() error {
+	info, err := os.Lstat(f.Dir)
+	if err != nil {
+		return err
+	}
+	return f.trusted(info)
+}
+
+func (f *Folder) trusted(info fs.FileInfo) error {
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no folder", f.Dir)
+	}
+	return f.owned(info)
+}
+
+func (f *Folder) owned(info fs.FileInfo) error {
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int64(s.Uid) != int64(f.UID) {
+		return errors.New("it belongs to another user")
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return errors.New("other users can write to it")
+	}
+	return nil
+}
+
+// Names lists the files whose names begin alike, and behind them what is no file:
+// that may be something that cannot be removed. It fails when the folder cannot be
+// trusted; all is false when it holds too much.
+func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
+	d, err := os.OpenFile(f.Dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, true, err
+	}
+	defer d.Close() //nolint:errcheck // nothing was written
+	info, err := d.Stat()
+	if err == nil {
+		err = f.trusted(info)
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	var others []string
+	for seen := 0; !all && seen < looked; {
+		entries, err := d.ReadDir(most)
+		for _, e := range entries {
+			switch {
+			case !strings.HasPrefix(e.Name(), prefix):
+			case e.Type().IsRegular():
+				names = append(names, e.Name())
+			default:
+				others = append(others, e.Name())
+			}
+		}
+		all = err != nil // the end, or what cannot be read now and is read the next time
+		seen += len(entries)
+	}
+	slices.Sort(names)
+	slices.Sort(others)
+	return slices.Concat(names[:min(len(names), most)], others[:min(len(others), most)]), all, nil
+}
+
+// Read reads a file of at most so many bytes, and nothing that is no plain file of
+// our own. Nothing else is opened: to open a device can have an effect.
+func (f *Folder) Read(name string, limit int) ([]byte, error) {
+	path := filepath.Join(f.Dir, name)
+	if info, err := os.Lstat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	if err := f.owned(info); err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, int64(limit)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > limit {
+		return nil, fmt.Errorf("it is larger than %d bytes", limit)
+	}
+	return raw, nil
+}

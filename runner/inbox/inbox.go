@@ -1,0 +1,201 @@
+// Package inbox keeps what is left for a run from outside its process until the run takes it.
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"unicode/utf8"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+const (
+	// TextLimit bounds the text of a message.
+	TextLimit = 1 << 20
+	// fileLimit is what a file may have whose text is written with escapes.
+	fileLimit = 6*TextLimit + 4096
+	byLimit   = 256
+	// takenTexts bounds the texts of one look; the rest comes with the next.
+	takenTexts = 4 << 20
+)
+
+// ErrClosed is the error for a message to a run that takes none any more.
+var ErrClosed = errors.New("it takes no messages any more")
+
+// Inbox holds the messages that were sent to a run and that it has not read. The
+// folder is there as long as the run takes messages: it is removed before the last
+// answer becomes the end of the run, which fails as long as a message lies in it.
+// So every message that could be left is read, unless the run ends otherwise.
+type Inbox struct {
+	// Refused is told of files that are no message, and why; nil is nobody.
+	Refused func(name string, why error)
+
+	run    string
+	folder Folder
+	unread string
+}
+
+// New returns the inbox of the run that has the id and the folder.
+func New(run, dir string) *Inbox {
+	b := &Inbox{run: run, folder: NewFolder(filepath.Join(dir, "messages")), unread: filepath.Join(dir, "unread")}
+	b.folder.Scratch = dir
+	return b
+}
+
+// Open begins to take messages, or goes on: what a process that was killed had put
+// aside is there again.
+func (b *Inbox) Open() error {
+	if os.Rename(b.unread, b.folder.Dir) == nil {
+		return nil
+	}
+	if err := os.Mkdir(b.folder.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("open the inbox: %w", err)
+	}
+	return nil
+}
+
+// letter is a message as it lies in a file.
+type letter struct {
+	Run string `json:"run"`
+	message.Incoming
+}
+
+// Check says what is wrong with a message.
+func Check(m message.Incoming) error {
+	switch {
+	case !validID().MatchString(m.ID):
+		return fmt.Errorf("its id %q is none", m.ID)
+	case len(m.Text) > TextLimit:
+		return fmt.Errorf("its text is longer than %d bytes", TextLimit)
+	case !utf8.ValidString(m.Text):
+		return errors.New("its text is no UTF-8")
+	case strings.TrimSpace(m.Text) == "":
+		return errors.New("it says nothing")
+	case len(m.By) > byLimit || !utf8.ValidString(m.By):
+		return errors.New("who sent it is no name")
+	}
+	return nil
+}
+
+var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z][0-9a-z_-]{0,63}$`) })
+
+const extension = ".json"
+
+// Put leaves a message, durably. Messages are read in the order of their ids. The
+// error is ErrClosed when the run takes none any more.
+func (b *Inbox) Put(m message.Incoming) error {
+	err := Check(m)
+	if err == nil {
+		var raw []byte
+		if raw, err = json.Marshal(letter{b.run, m}); err == nil {
+			err = b.folder.Put(m.ID+extension, raw)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = ErrClosed
+	}
+	if err != nil {
+		return fmt.Errorf("leave a message for run %s: %w", b.run, err)
+	}
+	return nil
+}
+
+// Take returns the messages that were left, the oldest first; they stay. What is
+// no message is removed.
+func (b *Inbox) Take(ctx context.Context) (messages []message.Incoming) {
+	names, all, err := b.folder.Names("")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		b.refuse(filepath.Base(b.folder.Dir), err)
+		return nil
+	}
+	if !all {
+		b.refuse(filepath.Base(b.folder.Dir), fmt.Errorf("it holds more than %d files, and not all are looked at", looked))
+	}
+	size := 0
+	for _, name := range names {
+		if ctx.Err() != nil || size >= takenTexts {
+			break
+		}
+		m, err := b.read(name)
+		switch {
+		case err == nil:
+			size += len(m.Text)
+			messages = append(messages, m.Incoming)
+		case !errors.Is(err, fs.ErrNotExist):
+			_ = b.folder.Remove(name)
+			b.refuse(name, err)
+		}
+	}
+	return messages
+}
+
+func (b *Inbox) read(name string) (*letter, error) {
+	raw, err := b.folder.Read(name, fileLimit)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	m := &letter{}
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is text behind it")
+	}
+	switch {
+	case m.Run != b.run:
+		return nil, errors.New("it is for another run")
+	case name != m.ID+extension:
+		return nil, errors.New("its name is not that of the message in it")
+	}
+	return m, Check(m.Incoming)
+}
+
+func (b *Inbox) refuse(name string, why error) {
+	if b.Refused != nil {
+		b.Refused(name, why)
+	}
+}
+
+// Heard removes messages that the run has written down. One that cannot be
+// removed comes again, and is known.
+func (b *Inbox) Heard(messages []message.Incoming) {
+	for _, m := range messages {
+		_ = b.folder.Remove(m.ID + extension)
+	}
+}
+
+// Close ends the taking of messages if none lies there, and says whether it did.
+func (b *Inbox) Close() bool {
+	err := syscall.Rmdir(b.folder.Dir)
+	return !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST)
+}
+
+// Shut ends the taking of messages whatever lies there, and returns how many files
+// those are: they are put aside.
+func (b *Inbox) Shut() (unread int) {
+	if b.Close() {
+		return 0
+	}
+	names, _, _ := b.folder.Names("")
+	if os.Rename(b.folder.Dir, b.unread) != nil {
+		_ = os.RemoveAll(b.unread) // of an end that was never written down
+		_ = os.Rename(b.folder.Dir, b.unread)
+	}
+	return len(names)
+}

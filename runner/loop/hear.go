@@ -1,0 +1,83 @@
+package loop
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// closings is how often a run that has its final answer looks again because
+// something was left that very moment; what cannot be taken must not keep it.
+const closings = 3
+
+// incoming returns what people have sent since the run last looked.
+func (l *loop) incoming(ctx context.Context) (fresh []message.Incoming) {
+	if l.Inbox == nil {
+		return nil
+	}
+	for _, m := range l.Inbox.Take(ctx) {
+		if l.View.Received(m.ID) { // by a process that was killed before it could say so
+			l.Inbox.Heard([]message.Incoming{m})
+			continue
+		}
+		fresh = append(fresh, m)
+	}
+	return fresh
+}
+
+// hear lets messages join the conversation. They are kept elsewhere until the
+// journal has them for good.
+func (l *loop) hear(messages []message.Incoming) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	for _, m := range messages {
+		if l.View.Received(m.ID) {
+			continue
+		}
+		if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.MessageReceived{Incoming: m}}); err != nil {
+			return err
+		}
+		if err := l.remember(l.View.Message()); err != nil {
+			return err
+		}
+	}
+	if err := l.durable(); err != nil {
+		return err
+	}
+	l.Inbox.Heard(messages)
+	l.guard.renew()
+	l.emptyBefore, l.corrections = false, 0
+	return nil
+}
+
+// lastWord judges an answer without calls, unless somebody has said more: then it
+// is not the last one, whatever it says, and the run goes on.
+func (l *loop) lastWord(ctx context.Context, out *message.Output) (end *End, err error) {
+	for range closings {
+		if ctx.Err() == nil { // a run that is stopped hears nothing any more, and keeps its answer
+			if more := l.incoming(ctx); len(more) > 0 {
+				if err := l.remember(l.current); err != nil {
+					return nil, err
+				}
+				return nil, l.hear(more)
+			}
+		}
+		end, err = l.answered(out)
+		if end == nil || err != nil || l.Inbox == nil || l.Inbox.Close() {
+			return end, err
+		}
+	}
+	return end, nil
+}
+
+// posted says whether a message is what somebody sent to the run that went on.
+func posted(v *view.Run, m *message.Message) bool {
+	return m.Role == message.RoleUser && m != v.Messages[0] && len(m.Parts) > 0 && !m.Parts[0].Synthetic
+}
+
+// renew forgets what was done so far: who is told something new may well do the
+// same again.
+func (g *guard) renew() { *g = guard{Guard: g.Guard} }

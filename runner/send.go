@@ -1,0 +1,121 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/inbox"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// MessageLimit bounds the text of a message to a run.
+const MessageLimit = inbox.TextLimit
+
+// ErrEnded is the cause of the error for a message to a run that has ended.
+var ErrEnded = errors.New("it has ended")
+
+// SendOptions say which run is told what. Ref and Text are required.
+type SendOptions struct {
+	// Ref is the run as ResumeOptions.Ref takes it.
+	Ref string
+	// State is the folder that holds runs; see StateDir.
+	State string
+	// Text of the message, at most MessageLimit bytes.
+	Text string
+	// By says who sends it, for example "jane@pts/3".
+	By string
+}
+
+// Sent is a message that a run will read.
+type Sent struct {
+	// ID of the message: that of the event message.received once it is read.
+	ID  string `json:"id"`
+	Run string `json:"run"`
+	// State is Running: the model reads the message with its next request; or
+	// Suspended or Interrupted: a resume reads it.
+	State string `json:"state"`
+}
+
+// Send tells a run something while it goes on. The message is durable when Send
+// returns, and the run reads it before its next request to the model; a run that
+// would end with its final answer goes on. It may still end otherwise before that,
+// at a limit for example, and then says in a warning how much it has not read.
+//
+//	the run                            Send returns
+//	goes on, is suspended, was killed  the message, kept until it is read
+//	has ended, or is about to          a *UsageError whose cause is ErrEnded
+//	is not there, has not begun        a *UsageError
+func Send(_ context.Context, o SendOptions) (*Sent, error) {
+	state, err := StateDir(o.State)
+	if err != nil {
+		return nil, err
+	}
+	m := message.Incoming{ID: newIDs(time.Now)("in"), Text: o.Text, By: o.By, PostedAt: time.Now().UnixMilli()}
+	if err := inbox.Check(m); err != nil {
+		return nil, usage("the message cannot be sent: %w", err)
+	}
+	found, err := journal.FindRun(state, o.Ref)
+	if err != nil {
+		return nil, (&UsageError{Err: err}).hint("agentctl get runs lists the runs")
+	}
+	s := &Sent{ID: m.ID, Run: found.ID, State: view.Running}
+	last, err := journal.Last(found.Dir)
+	if err != nil {
+		return nil, usage("run %s cannot be told anything: %w", found.ID, err)
+	}
+	switch f, finished := last.Data.(event.RunFinished); {
+	case finished && f.Phase != view.Suspended:
+		return nil, tooLate(found.ID)
+	case finished:
+		s.State = RunSuspended
+	case !journal.Held(found.Dir):
+		s.State = RunInterrupted
+	}
+	err = inbox.New(found.ID, found.Dir).Put(m)
+	if errors.Is(err, inbox.ErrClosed) {
+		return nil, tooLate(found.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func tooLate(run string) error {
+	return usage("run %s takes no messages: %w, or is about to", run, ErrEnded).hint("agentctl run starts another run")
+}
+
+// hears opens the inbox of the run.
+func (s *session) hears() error {
+	refusals := &refusals{one: "a message", many: "messages", tell: func(text string) {
+		_ = s.recorder.tell(event.Warning{Message: text}) // a journal that fails says so itself
+	}}
+	s.inbox = inbox.New(s.id, s.dir)
+	s.inbox.Refused = refusals.add
+	return s.inbox.Open()
+}
+
+// unheard ends the taking of messages, and tells of those that were left and that
+// the run ends without having read.
+func (s *session) unheard() error {
+	if s.inbox == nil || s.recorder.hasLeft() {
+		return nil
+	}
+	n := s.inbox.Shut()
+	if n == 0 {
+		return nil
+	}
+	return s.recorder.tell(event.Warning{Message: fmt.Sprintf("%d messages to the run were not read: it ended before", n)})
+}
+
+// hasLeft says whether nothing more is written.
+func (r *recorder) hasLeft() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left
+}
