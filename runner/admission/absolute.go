@@ -24,6 +24,10 @@ func Absolute(kind string, obj map[string]any, dir string) {
 		for _, m := range entries(fields(spec["isolation"])["mounts"]) {
 			absoluteField(m, "path", dir)
 		}
+	case v1alpha1.KindSkill:
+		absoluteField(spec, "dir", dir)
+	case v1alpha1.KindWorkspace:
+		absoluteField(fields(spec["source"]), "path", dir)
 	case v1alpha1.KindRun:
 		absoluteField(fields(fields(spec["workspace"])["source"]), "path", dir)
 	}

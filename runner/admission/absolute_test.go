@@ -110,9 +110,22 @@ func TestRunsWorkspaceBecomesAbsolute(t *testing.T) {
 	}
 }
 
+func TestFoldersOfSkillsAndWorkspacesBecomeAbsolute(t *testing.T) {
+	for kind, spec := range map[string]func(path string) map[string]any{
+		v1alpha1.KindSkill:     func(path string) map[string]any { return map[string]any{"dir": path} },
+		v1alpha1.KindWorkspace: func(path string) map[string]any { return map[string]any{"source": map[string]any{"path": path}} },
+	} {
+		got, want := map[string]any{"spec": spec("../x")}, map[string]any{"spec": spec("/x")}
+		Absolute(kind, got, "/work")
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s\n%s", kind, d)
+		}
+	}
+}
+
 func TestOddShapesAreLeftAlone(t *testing.T) {
 	for _, obj := range []map[string]any{nil, {}, {"spec": 7}, {"spec": map[string]any{"source": []any{}, "env": []any{7, map[string]any{"valueFrom": "x"}}, "isolation": nil}}} {
-		for _, kind := range []string{v1alpha1.KindTool, v1alpha1.KindModel, v1alpha1.KindRun, "Other"} {
+		for _, kind := range []string{v1alpha1.KindTool, v1alpha1.KindModel, v1alpha1.KindSkill, v1alpha1.KindWorkspace, v1alpha1.KindRun, "Other"} {
 			Absolute(kind, obj, "/x")
 		}
 	}

@@ -113,6 +113,10 @@ func (a *admitter) document(d *manifest.Document) {
 		a.tool(d, obj)
 	case *v1alpha1.Policy:
 		a.policy(d, obj)
+	case *v1alpha1.Skill:
+		a.skill(d, obj)
+	case *v1alpha1.Workspace:
+		a.workspace(d, "spec", &obj.Spec.WorkspaceSpec)
 	case *v1alpha1.Run:
 		a.run(d, obj)
 	}

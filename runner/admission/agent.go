@@ -27,6 +27,7 @@ func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
 			}
 		}
 	}
+	a.agentSkills(d, ag)
 	agents := names(a.catalog.Agents)
 	for i, ref := range ag.Spec.Subagents {
 		at := manifest.Index("spec.subagents", i) + ".name"

@@ -18,11 +18,13 @@ type Entry[T any] struct {
 // Catalog holds the objects of a set by kind and name. It is not changed after
 // admission.
 type Catalog struct {
-	Agents   map[string]Entry[v1alpha1.Agent]
-	Models   map[string]Entry[v1alpha1.Model]
-	Tools    map[string]Entry[v1alpha1.Tool]
-	Policies map[string]Entry[v1alpha1.Policy]
-	Runs     map[string]Entry[v1alpha1.Run]
+	Agents     map[string]Entry[v1alpha1.Agent]
+	Models     map[string]Entry[v1alpha1.Model]
+	Tools      map[string]Entry[v1alpha1.Tool]
+	Policies   map[string]Entry[v1alpha1.Policy]
+	Skills     map[string]Entry[v1alpha1.Skill]
+	Workspaces map[string]Entry[v1alpha1.Workspace]
+	Runs       map[string]Entry[v1alpha1.Run]
 	// Cases that stand beside policies, by the name of the policy.
 	Cases map[string][]Entry[v1alpha1.Policy]
 
@@ -38,14 +40,16 @@ type Catalog struct {
 
 func newCatalog() *Catalog {
 	return &Catalog{
-		Agents:   map[string]Entry[v1alpha1.Agent]{},
-		Models:   map[string]Entry[v1alpha1.Model]{},
-		Tools:    map[string]Entry[v1alpha1.Tool]{},
-		Policies: map[string]Entry[v1alpha1.Policy]{},
-		Runs:     map[string]Entry[v1alpha1.Run]{},
-		Cases:    map[string][]Entry[v1alpha1.Policy]{},
-		compiled: map[string]*policy.Compiled{},
-		shipped:  map[string]bool{},
+		Agents:     map[string]Entry[v1alpha1.Agent]{},
+		Models:     map[string]Entry[v1alpha1.Model]{},
+		Tools:      map[string]Entry[v1alpha1.Tool]{},
+		Policies:   map[string]Entry[v1alpha1.Policy]{},
+		Skills:     map[string]Entry[v1alpha1.Skill]{},
+		Workspaces: map[string]Entry[v1alpha1.Workspace]{},
+		Runs:       map[string]Entry[v1alpha1.Run]{},
+		Cases:      map[string][]Entry[v1alpha1.Policy]{},
+		compiled:   map[string]*policy.Compiled{},
+		shipped:    map[string]bool{},
 	}
 }
 
@@ -60,6 +64,10 @@ func (c *Catalog) put(d *manifest.Document) *manifest.Document {
 		return enter(c.Tools, obj, d)
 	case *v1alpha1.Policy:
 		return enter(c.Policies, obj, d)
+	case *v1alpha1.Skill:
+		return enter(c.Skills, obj, d)
+	case *v1alpha1.Workspace:
+		return enter(c.Workspaces, obj, d)
 	case *v1alpha1.Run:
 		return enter(c.Runs, obj, d)
 	}

@@ -30,6 +30,11 @@ var notYets = []notYet{
 	{kind: v1alpha1.KindTool, path: "spec.flow", tell: "flow labels are not followed yet: rules cannot read them"},
 	{kind: v1alpha1.KindTool, path: "spec.source.mcp", tell: unavailable},
 	{kind: v1alpha1.KindTool, path: "spec.source.agent", tell: unavailable},
+	{kind: v1alpha1.KindSkill, path: "spec.plan", tell: "plans are not carried out yet"},
+	{kind: v1alpha1.KindWorkspace, path: "spec.strategy", values: []string{"Worktree"}, tell: unavailable},
+	{kind: v1alpha1.KindWorkspace, path: "spec.source.git", tell: unavailable},
+	{kind: v1alpha1.KindWorkspace, path: "spec.apply", values: []string{"Auto", "Never"}, tell: "not carried out yet: what a run changed waits for agentctl apply-changes"},
+	{kind: v1alpha1.KindWorkspace, path: "spec.retain", values: []string{"Never"}, tell: "not carried out yet: copies are kept"},
 	{kind: v1alpha1.KindRun, path: "spec.workspace.strategy", values: []string{"Worktree"}, tell: unavailable},
 	{kind: v1alpha1.KindRun, path: "spec.workspace.source.git", tell: unavailable},
 }

@@ -84,12 +84,28 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	if run != nil {
 		p.Run = run.Object.DeepCopy()
 		p.declare(run.Doc)
-		if w := p.Run.Spec.Workspace; w != nil && w.Source != nil && w.Source.Path != "" {
-			w.Source.Path = absolute(run.Doc.Dir, w.Source.Path)
-		}
+		c.planWorkspace(p, run)
 		narrow(&p.Limits, p.Run.Spec.Limits)
 	}
 	return p, nil
+}
+
+// planWorkspace writes the files of the run out in place: a run that is resumed
+// does not look for the Workspace it was begun with.
+func (c *Catalog) planWorkspace(p *Plan, run *Entry[v1alpha1.Run]) {
+	dir := run.Doc.Dir
+	if ref := p.Run.Spec.WorkspaceRef; ref != nil {
+		e, ok := c.Workspaces[ref.Name]
+		if !ok {
+			return // admission has refused it
+		}
+		p.Run.Spec.Workspace = e.Object.Spec.WorkspaceSpec.DeepCopy()
+		p.declare(e.Doc)
+		dir = e.Doc.Dir
+	}
+	if w := p.Run.Spec.Workspace; w != nil && w.Source != nil && w.Source.Path != "" {
+		w.Source.Path = absolute(dir, w.Source.Path)
+	}
 }
 
 func (p *Plan) declare(d *manifest.Document) {

@@ -26,7 +26,14 @@ func Relative(obj any) (at, path string) {
 		absoluteTool(t, "/")
 		moved = t
 	case *v1alpha1.Run:
-		return relativeWorkspace(o.Spec.Workspace)
+		return relativeWorkspace("spec.workspace.source.path", o.Spec.Workspace)
+	case *v1alpha1.Workspace:
+		return relativeWorkspace("spec.source.path", &o.Spec.WorkspaceSpec)
+	case *v1alpha1.Skill:
+		if dir := o.Spec.Dir; dir != "" && !strings.HasPrefix(dir, "/") {
+			return "spec.dir", dir
+		}
+		return "", ""
 	default:
 		return "", ""
 	}
@@ -46,8 +53,7 @@ func plain(obj any) (all map[string]any) {
 	return all
 }
 
-func relativeWorkspace(w *v1alpha1.WorkspaceSpec) (at, path string) {
-	const field = "spec.workspace.source.path"
+func relativeWorkspace(field string, w *v1alpha1.WorkspaceSpec) (at, path string) {
 	switch {
 	case w == nil || w.Strategy == v1alpha1.StrategyEmpty || w.Source != nil && w.Source.Git != nil:
 		return "", ""

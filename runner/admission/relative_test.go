@@ -60,6 +60,12 @@ func TestRelativePathsAreFound(t *testing.T) {
 		"absolute workspace": {reason: "an absolute folder", obj: run(&v1alpha1.WorkspaceSpec{Source: source("/srv")})},
 		"empty workspace":    {reason: "nothing is read", obj: run(&v1alpha1.WorkspaceSpec{Strategy: v1alpha1.StrategyEmpty})},
 		"no workspace":       {reason: "nothing is said", obj: run(nil)},
+		"named workspace":    {reason: "a Workspace is judged like that of a run", obj: &v1alpha1.Workspace{Spec: v1alpha1.NamedWorkspaceSpec{WorkspaceSpec: v1alpha1.WorkspaceSpec{Source: source("repo")}}}, at: "spec.source.path", path: "repo"},
+		"sourceless":         {reason: "there is no current folder", obj: &v1alpha1.Workspace{}, at: "spec.source.path"},
+		"git":                {reason: "a URL is no path", obj: &v1alpha1.Workspace{Spec: v1alpha1.NamedWorkspaceSpec{WorkspaceSpec: v1alpha1.WorkspaceSpec{Source: &v1alpha1.WorkspaceSource{Git: &v1alpha1.GitSource{URL: "x"}}}}}},
+		"skill":              {reason: "a folder", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Dir: "skills/x"}}, at: "spec.dir", path: "skills/x"},
+		"absolute skill":     {reason: "an absolute folder", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Dir: "/skills/x"}}},
+		"planned skill":      {reason: "it has no folder", obj: &v1alpha1.Skill{}},
 		"agent":              {reason: "context files are of the workspace", obj: &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{ContextFiles: []string{"AGENTS.md"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

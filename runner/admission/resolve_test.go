@@ -261,3 +261,24 @@ func TestToolsOfOneCallNameAreCompiledPerPlan(t *testing.T) {
 		t.Error("a policy that was compiled against another tool of the name is used")
 	}
 }
+
+func TestAPlanHoldsTheNamedWorkspaceItself(t *testing.T) {
+	dir := t.TempDir()
+	c := admit(t, dir, object("Agent", "a", "  modelRef: {name: m}\n")+object("Model", "m", scriptedSpec)+
+		object("Workspace", "repo", "  source: {path: src}\n  strategy: InPlace\n  exclude: [node_modules]\n")+
+		object("Run", "r", "  agentRef: {name: a}\n  workspaceRef: {name: repo}\n"))
+	p, err := c.Resolve(ResolveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := p.Run.Spec.Workspace
+	if w == nil || w.Source == nil || w.Source.Path != filepath.Join(dir, "src") || w.Strategy != v1alpha1.StrategyInPlace || len(w.Exclude) != 1 {
+		t.Errorf("the workspace of the plan is %+v", w)
+	}
+	if p.Sources["workspace/repo"] == "" {
+		t.Errorf("nobody can tell where it was declared: %v", p.Sources)
+	}
+	if of := c.Workspaces["repo"].Object.Spec.Source.Path; of != "src" {
+		t.Errorf("the manifest was changed: %s", of)
+	}
+}

@@ -19,26 +19,28 @@ func (a *admitter) run(d *manifest.Document, r *v1alpha1.Run) {
 		}
 	}
 	if ref := r.Spec.WorkspaceRef; ref != nil {
-		a.reference(d, "spec.workspaceRef.name", "Workspace", ref.Name, nil)
+		a.reference(d, "spec.workspaceRef.name", v1alpha1.KindWorkspace, ref.Name, names(a.catalog.Workspaces))
 	}
 	if ttl := r.Spec.TTLAfterFinished; ttl != nil && ttl.Duration < 0 {
 		a.add(d.Errorf("spec.ttlAfterFinished", "%s is less than 0", ttl.Duration))
 	}
 	if w := r.Spec.Workspace; w != nil {
-		a.workspace(d, w)
+		a.workspace(d, "spec.workspace", w)
 	}
 }
 
-func (a *admitter) workspace(d *manifest.Document, w *v1alpha1.WorkspaceSpec) {
+// workspace judges the files of a run, which stand at a field of it or are an
+// object of their own.
+func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.WorkspaceSpec) {
 	for i, p := range w.Exclude {
 		if !doublestar.ValidatePattern(filepath.ToSlash(p)) {
-			a.add(d.Errorf(manifest.Index("spec.workspace.exclude", i), "%q is not a glob", clip(p)))
+			a.add(d.Errorf(manifest.Index(at+".exclude", i), "%q is not a glob", clip(p)))
 		}
 	}
 	if w.Strategy == v1alpha1.StrategyEmpty && w.Source != nil {
-		a.add(d.Warnf("spec.workspace.source", "has no effect: strategy Empty starts with nothing"))
+		a.add(d.Warnf(at+".source", "has no effect: strategy Empty starts with nothing"))
 	}
-	a.quantity(d, "spec.workspace.sizeLimit", w.SizeLimit)
+	a.quantity(d, at+".sizeLimit", w.SizeLimit)
 }
 
 // runOf holds a run against its agent.

@@ -20,6 +20,7 @@ func (r *agentReconciler) setup(m ctrl.Manager) error {
 		For(&v1alpha1.Agent{}, builder.WithPredicates(own())).
 		Watches(&v1alpha1.Model{}, r.namers(agents), builder.WithPredicates(matters())).
 		Watches(&v1alpha1.Tool{}, r.namers(agents), builder.WithPredicates(matters())).
+		Watches(&v1alpha1.Skill{}, r.namers(agents), builder.WithPredicates(matters())).
 		Watches(&v1alpha1.Agent{}, r.namers(agents), builder.WithPredicates(matters())).
 		// By its selector a policy concerns agents that do not name it, and no longer
 		// those that it selected before.

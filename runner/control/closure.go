@@ -150,6 +150,9 @@ func references(obj client.Object) []reference {
 		for _, p := range o.Spec.PolicyRefs {
 			add(v1alpha1.KindPolicy, p.Name)
 		}
+		for _, s := range o.Spec.Skills {
+			add(v1alpha1.KindSkill, s.Name)
+		}
 		for _, a := range o.Spec.Subagents {
 			add(v1alpha1.KindAgent, a.Name)
 		}
@@ -163,6 +166,9 @@ func references(obj client.Object) []reference {
 		}
 	case *v1alpha1.Run:
 		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)
+		if w := o.Spec.WorkspaceRef; w != nil {
+			add(v1alpha1.KindWorkspace, w.Name)
+		}
 	}
 	return refs
 }
@@ -187,6 +193,10 @@ func newObject(kind string) client.Object {
 		return &v1alpha1.Tool{}
 	case v1alpha1.KindPolicy:
 		return &v1alpha1.Policy{}
+	case v1alpha1.KindSkill:
+		return &v1alpha1.Skill{}
+	case v1alpha1.KindWorkspace:
+		return &v1alpha1.Workspace{}
 	case v1alpha1.KindRun:
 		return &v1alpha1.Run{}
 	}

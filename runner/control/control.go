@@ -132,6 +132,8 @@ func setup(m ctrl.Manager, b base, e Executor, a Asker, probe runner.ProbeOption
 		(&modelReconciler{base: b}).setup(m),
 		newToolReconciler(b, probe).setup(m),
 		(&policyReconciler{base: b}).setup(m),
+		(&skillReconciler{base: b}).setup(m),
+		(&workspaceReconciler{base: b}).setup(m),
 		(&agentReconciler{base: b}).setup(m),
 		newRunReconciler(b, e).setup(m),
 		(&approvalReconciler{base: b, executor: e, asker: a}).setup(m),

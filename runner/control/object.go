@@ -23,6 +23,10 @@ func kindOf(obj client.Object) string {
 		return v1alpha1.KindTool
 	case *v1alpha1.Policy:
 		return v1alpha1.KindPolicy
+	case *v1alpha1.Skill:
+		return v1alpha1.KindSkill
+	case *v1alpha1.Workspace:
+		return v1alpha1.KindWorkspace
 	case *v1alpha1.Run:
 		return v1alpha1.KindRun
 	case *v1alpha1.Approval:
@@ -42,6 +46,10 @@ func conditionsOf(obj client.Object) []metav1.Condition {
 		return o.Status.Conditions
 	case *v1alpha1.Policy:
 		return o.Status.Conditions
+	case *v1alpha1.Skill:
+		return o.Status.Conditions
+	case *v1alpha1.Workspace:
+		return o.Status.Conditions
 	case *v1alpha1.Run:
 		return o.Status.Conditions
 	}
@@ -57,6 +65,10 @@ func specOf(obj client.Object) any {
 	case *v1alpha1.Tool:
 		return o.Spec
 	case *v1alpha1.Policy:
+		return o.Spec
+	case *v1alpha1.Skill:
+		return o.Spec
+	case *v1alpha1.Workspace:
 		return o.Spec
 	case *v1alpha1.Run:
 		return o.Spec

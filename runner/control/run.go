@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,6 +70,7 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("run").
 		For(&v1alpha1.Run{}, builder.WithPredicates(predicate.Or(own(), phases()))).
 		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
+		Watches(&v1alpha1.Workspace{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		WatchesRawSource(follow).
 		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce}).
 		Complete(r)
@@ -92,12 +92,6 @@ func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return r.retire(ctx, run)
 	}
 	return r.advance(ctx, run)
-}
-
-// RunID is the id of the run of an object, which is the name of its folder.
-func RunID(run *v1alpha1.Run) string {
-	const readable = 40
-	return strings.TrimRight(run.Name[:min(len(run.Name), readable)], ".-") + "-" + string(run.UID)
 }
 
 // finished says whether a run's status is its last one.
@@ -263,7 +257,7 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (verdic
 	}
 	v, done := c.verdict(ctx, run, r.shared)
 	if !done {
-		v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until its agent has been looked at"}
+		v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until what it names has been looked at"}
 	}
 	return v, c.documents, nil
 }

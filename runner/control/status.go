@@ -77,8 +77,17 @@ func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map
 
 // differs says whether the further fields of a status are others.
 func differs(obj client.Object, more map[string]any) bool {
-	t, ok := obj.(*v1alpha1.Tool)
-	return ok && more["digest"] != nil && more["digest"] != t.Status.Digest
+	digest, ok := more["digest"].(string)
+	if !ok {
+		return false
+	}
+	switch o := obj.(type) {
+	case *v1alpha1.Tool:
+		return digest != o.Status.Digest
+	case *v1alpha1.Skill:
+		return digest != o.Status.Digest
+	}
+	return false
 }
 
 // applyStatus writes a status by server-side apply: it takes no object version,

@@ -149,6 +149,10 @@ func newObject(kind string) any {
 		return &v1alpha1.Tool{}
 	case v1alpha1.KindPolicy:
 		return &v1alpha1.Policy{}
+	case v1alpha1.KindSkill:
+		return &v1alpha1.Skill{}
+	case v1alpha1.KindWorkspace:
+		return &v1alpha1.Workspace{}
 	case v1alpha1.KindRun:
 		return &v1alpha1.Run{}
 	}

@@ -1,0 +1,92 @@
+package admission
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+	"agentctl.dev/agentctl/runner/tool/skill"
+)
+
+func (a *admitter) skill(d *manifest.Document, s *v1alpha1.Skill) {
+	a.skillName(d, s)
+	a.skillFile(d, s)
+	if s.Spec.Plan != nil {
+		a.skillPlan(d, s.Spec.Plan)
+	}
+}
+
+// skillName keeps the name of a shipped tool for that tool.
+func (a *admitter) skillName(d *manifest.Document, s *v1alpha1.Skill) {
+	name, at := SkillName(s), "spec.callName"
+	if s.Spec.CallName == "" {
+		at = "metadata.name"
+	}
+	switch _, taken := builtin.Lookup(name); {
+	case taken:
+		a.add(d.Errorf(at, "the call name %q belongs to a built-in tool: rules about it would judge a skill", name).With("choose another spec.callName"))
+	case len(name) > 64 || strings.ContainsRune(name, '.'):
+		a.add(d.Errorf(at, "%q cannot be the name by which a model calls the skill: 1 to 64 of A-Z a-z 0-9 _ -", clip(name)).With("write spec.callName"))
+	}
+}
+
+// SkillName is what models and rules call a skill.
+func SkillName(s *v1alpha1.Skill) string {
+	if s.Spec.CallName != "" {
+		return s.Spec.CallName
+	}
+	return s.Name
+}
+
+// skillFile looks at the text of a skill, where its manifest is a file: an object
+// of a control plane is looked at where it is kept, and so is a path of its host.
+func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
+	if s.Spec.Dir == "" || d.Dir == "" || a.opts.Elsewhere && filepath.IsAbs(s.Spec.Dir) {
+		return
+	}
+	if _, err := skill.Read(absolute(d.Dir, s.Spec.Dir)); err != nil {
+		a.add(d.Errorf("spec.dir", "%s: %v", clip(s.Spec.Dir), err).With("a skill is a folder with a file " + skill.File))
+	}
+}
+
+// skillPlan looks for steps that speak of a result that is not there.
+func (a *admitter) skillPlan(d *manifest.Document, p *v1alpha1.SkillPlan) {
+	seen := map[string]int{}
+	for i, step := range p.Steps {
+		if step.Name != "" {
+			a.unique(d, seen, "step", "spec.plan.steps", i, step.Name)
+		}
+	}
+}
+
+// agentSkills resolves the skills of an agent, and looks for one that a model
+// would call by the name of something else.
+func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
+	calls := map[string]string{}
+	for _, t := range ag.Spec.Tools {
+		call := t.Name
+		if e, ok := a.catalog.Tools[t.Name]; ok {
+			call = CallName(e.Object)
+		}
+		calls[call] = fmt.Sprintf("tool %q", t.Name)
+	}
+	known := names(a.catalog.Skills)
+	for i, ref := range ag.Spec.Skills {
+		at := manifest.Index("spec.skills", i) + ".name"
+		if !a.reference(d, at, v1alpha1.KindSkill, ref.Name, known) || ref.Name == "" {
+			continue
+		}
+		call := ref.Name
+		if e, ok := a.catalog.Skills[ref.Name]; ok {
+			call = SkillName(e.Object)
+		}
+		what := fmt.Sprintf("skill %q", ref.Name)
+		if other, taken := calls[call]; taken && other != what {
+			a.add(d.Errorf(at, "%s and %s have one call name, %q", other, what, call).With("give one of them another spec.callName"))
+		}
+		calls[call] = what
+	}
+}
