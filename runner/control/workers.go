@@ -73,7 +73,9 @@ func NewWorkers(o WorkerOptions) *Workers {
 }
 
 // Follow implements Executor.
-func (w *Workers) Follow(changed func(namespace, name string)) { w.changed = append(w.changed, changed) }
+func (w *Workers) Follow(changed func(namespace, name string)) {
+	w.changed = append(w.changed, changed)
+}
 
 // tell says that there is something new about a run.
 func (w *Workers) tell(work Work) {

@@ -50,9 +50,7 @@ const (
 var (
 	readVerbs  = []string{"get", "list", "watch"}
 	writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
-	// statusVerbs are those that a subresource takes; create is a POST to it.
-	statusVerbs = []string{"get", "create", "update", "patch"}
-	allVerbs    = slices.Concat(readVerbs, writeVerbs)
+	allVerbs   = slices.Concat(readVerbs, writeVerbs)
 )
 
 // grant allows verbs on resources of a group. A resource is "runs",
@@ -75,7 +73,8 @@ var asked = []string{"agents/runs", "runs/messages", "runs/cancel"}
 
 // grants is the whole of what roles may do with objects. What stands nowhere is
 // refused; that includes verbs such as impersonate, bind and escalate, which no
-// grant spells.
+// grant spells. Questions and what was decided on them are written by the server
+// itself alone: a person asks it for a decision.
 var grants = map[Role][]grant{
 	RoleViewer: {
 		{group: group, resources: everything, verbs: readVerbs},
@@ -89,16 +88,18 @@ var grants = map[Role][]grant{
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
 		{group: group, resources: asked, verbs: []string{"create"}},
-		{group: group, resources: []string{approvals + "/status", approvals + "/decision"}, verbs: statusVerbs},
+		{group: group, resources: []string{approvals + "/decision"}, verbs: []string{"create"}},
 	},
 	RoleController: {
 		{group: group, resources: everything, verbs: readVerbs},
-		// Whatever keeps the objects as they should be is no person who decides.
-		{group: group, resources: everything, except: []string{approvals + "/decision"}, verbs: writeVerbs},
+		{group: group, resources: everything, except: []string{approvals}, verbs: writeVerbs},
 		{group: crdGroup, resources: []string{"customresourcedefinitions"}, verbs: readVerbs},
 	},
 	RoleAdmin: {
-		{group: group, resources: everything, verbs: allVerbs},
+		{group: group, resources: everything, verbs: readVerbs},
+		{group: group, resources: everything, except: []string{approvals}, verbs: writeVerbs},
+		{group: group, resources: []string{approvals + "/decision"}, verbs: []string{"create"}},
+		{group: group, resources: []string{approvals}, verbs: []string{"delete", "deletecollection"}},
 		{group: crdGroup, resources: everything, verbs: allVerbs},
 	},
 	RoleWorker: {

@@ -27,17 +27,17 @@ var may = map[Role]map[string]string{
 	},
 	RoleApprover: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
-		"runs/status": "r", "approvals/status": "r create update patch", "approvals/decision": "r create update patch",
+		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r create",
 		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create",
 	},
 	RoleController: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "rw",
-		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "r", "customresourcedefinitions": "r",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
+		"runs/status": "rw", "approvals/status": "r", "approvals/decision": "r", "customresourcedefinitions": "r",
 		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw",
 	},
 	RoleAdmin: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "rw",
-		"runs/status": "rw", "approvals/status": "rw", "approvals/decision": "rw",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r delete deletecollection",
+		"runs/status": "rw", "approvals/status": "r", "approvals/decision": "r create",
 		"customresourcedefinitions": "rw", "customresourcedefinitions/status": "rw",
 		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw",
 	},
@@ -248,41 +248,64 @@ func TestWorkerHasItsOwnRunsOnly(t *testing.T) {
 	}
 }
 
-// TestOnlyApproversDecide writes a decision with every role, by every way.
-func TestOnlyApproversDecide(t *testing.T) {
+// TestNobodyWritesADecision tries to write one as each role, by every way: a
+// decision is asked for, and the server writes who has asked.
+func TestNobodyWritesADecision(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
-	c, admin := newCaller(t, s), token(t, s, "decide-admin0", RoleAdmin)
+	c, itself := newCaller(t, s), s.Loopback().BearerToken
 	const base = "/apis/agentctl.dev/v1alpha1/namespaces/decisions/approvals"
-	decision := func(name string) string {
-		return fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Approval", "metadata": {"name": %q}, "spec": {"runRef": {"name": "r"}, "call": "c", "tool": "bash", "callHash": "sha256:0"}, "status": {"decision": "approved", "by": "mallory"}}`, name)
+	const spec = `"spec": {"runRef": {"name": "r"}, "call": "c", "tool": "bash", "callHash": "sha256:0"}`
+	forged := func(name, spec string) string {
+		return fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Approval", "metadata": {"name": %q}, %s, "status": {"decision": "approved", "by": "mallory"}}`, name, spec)
 	}
+	const merge, patch, apply = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
 	for _, role := range Roles() {
 		runs, name := []string(nil), string(role)
 		if role == RoleWorker {
-			runs = []string{"decisions/" + name}
+			runs = []string{"decisions/r"}
 		}
-		if code, text := c.do("POST", base, admin, strings.NewReader(decision(name)), nil); code != 201 || strings.Contains(text, "approved") {
+		if code, text := c.do("POST", base, itself, strings.NewReader(forged(name, spec)), nil); code != 201 || strings.Contains(text, "approved") {
 			t.Fatalf("a create made a decision: %d %s", code, text)
 		}
-		bearer := token(t, s, "decide-"+name, role, runs...)
-		decides := role == RoleApprover || role == RoleAdmin || role == RoleController
-		merge := `{"status": {"decision": "approved"}}`
-		for _, way := range []struct {
-			method, path, kind, body string
-			counts                   bool
-		}{
-			{"POST", base, "application/json", decision(name + "-new"), false},
-			{"PUT", base + "/" + name, "application/json", decision(name), false},
-			{"PATCH", base + "/" + name, "application/merge-patch+json", merge, false},
-			{"PATCH", base + "/" + name + "?fieldManager=x&force=true", "application/apply-patch+yaml", decision(name), false},
-			{"PATCH", base + "/" + name + "/status", "application/merge-patch+json", merge, true},
+		_, before := c.do("GET", base+"/"+name, itself, nil, nil)
+		bearer := token(t, s, "forge-"+name, role, runs...)
+		for _, way := range []struct{ method, path, kind, body string }{
+			{"POST", base, "application/json", forged(name+"-new", spec)},
+			{"PUT", base + "/" + name, "application/json", forged(name, spec)},
+			{"PUT", base + "/" + name + "/status", "application/json", forged(name, spec)},
+			{"POST", base + "/" + name + "/status", "application/json", forged(name, spec)},
+			{"PATCH", base + "/" + name, merge, `{"status": {"decision": "approved"}}`},
+			{"PATCH", base + "/" + name, merge, `{"spec": {"tool": "true"}}`},
+			{"PATCH", base + "/" + name, merge, `{"metadata": {"ownerReferences": []}}`},
+			{"PATCH", base + "/" + name + "/status", merge, `{"status": {"decision": "approved"}}`},
+			{"PATCH", base + "/" + name + "/status", patch, `[{"op": "add", "path": "/status", "value": {"decision": "approved"}}]`},
+			{"PATCH", base + "/" + name + "?fieldManager=x&force=true", apply, forged(name, spec)},
+			{"PATCH", base + "/" + name + "/status?fieldManager=x&force=true", apply, forged(name, spec)},
+			{"PATCH", base + "/" + name + "-new?fieldManager=x", apply, forged(name+"-new", spec)},
+			{"PUT", base + "/" + name + "/decision", "application/json", `{"decision": "approved"}`},
+			{"PATCH", base + "/" + name + "/decision", merge, `{"decision": "approved"}`},
 		} {
-			code, _ := c.do(way.method, way.path, bearer, strings.NewReader(way.body), header("Content-Type", way.kind))
-			_, text := c.do("GET", base+"/"+name, admin, nil, nil)
-			if got, want := strings.Contains(text, `"decision":"approved"`), way.counts && decides; got != want {
-				t.Errorf("%s by %s %s (%d): decided %v, want %v", role, way.method, way.path, code, got, want)
+			code, text := c.do(way.method, way.path, bearer, strings.NewReader(way.body), header("Content-Type", way.kind))
+			if code != http.StatusForbidden {
+				t.Errorf("%s by %s %s (%s): got %d, want it forbidden: %.200s", role, way.method, way.path, way.kind, code, text)
 			}
+		}
+		if _, after := c.do("GET", base+"/"+name, itself, nil, nil); after != before {
+			t.Errorf("%s has changed it: %s", role, after)
+		}
+		if code, _ := c.do("GET", base+"/"+name+"-new", itself, nil, nil); code != http.StatusNotFound {
+			t.Errorf("%s has made one", role)
+		}
+	}
+	// Not even the server changes a question, or what was decided on it.
+	decided := `{"status": {"decision": "rejected", "by": "jane"}}`
+	if code, text := c.do("PATCH", base+"/admin/status", itself, strings.NewReader(decided), header("Content-Type", merge)); code != 200 {
+		t.Fatalf("%d %s", code, text)
+	}
+	for path, body := range map[string]string{"/admin": `{"spec": {"tool": "true"}}`, "/admin/status": `{"status": {"decision": "approved"}}`} {
+		if code, text := c.do("PATCH", base+path, itself, strings.NewReader(body), header("Content-Type", merge)); code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: got %d, want it invalid: %.200s", body, code, text)
 		}
 	}
 }

@@ -65,6 +65,7 @@ func New(o Options) *Server {
 	s := &Server{o: o, mux: http.NewServeMux()}
 	s.serve(http.MethodPost, "agents/{name}/runs", s.prompt)
 	s.serve(http.MethodPost, "runs/{name}/cancel", s.cancel)
+	s.serve(http.MethodPost, "approvals/{name}/decision", s.decision)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, refusal(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
 	})

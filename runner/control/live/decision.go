@@ -1,0 +1,156 @@
+package live
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+const (
+	// maxReason bounds what a decision says beside yes and no.
+	maxReason = 4096
+	// decideAttempts is how often a decision is tried while the object changes.
+	decideAttempts = 3
+)
+
+// decisionRequest is the body of a decision. Who decides is not in it.
+type decisionRequest struct {
+	// Decision is approved or rejected. Required.
+	Decision v1alpha1.ApprovalDecision `json:"decision"`
+	// Scope of an approval. Default: Once.
+	Scope v1alpha1.ApprovalScope `json:"scope,omitempty"`
+	// Reason that the model is told of a rejection. A rejection without one ends the run.
+	Reason string `json:"reason,omitempty"`
+}
+
+// decision lets a call run, or refuses it. The status of the Approval is where
+// the decision is made; its controller hands it to the run.
+func (s *Server) decision(w http.ResponseWriter, r *http.Request) error {
+	d := &decisionRequest{}
+	if err := s.decode(w, r, maxBody, d); err != nil {
+		return err
+	}
+	a, err := s.decide(r.Context(), s.o.Caller(r.Context()), target(r), d)
+	if err != nil {
+		return err
+	}
+	a.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindApproval))
+	answer(w, http.StatusOK, a)
+	return nil
+}
+
+// decide writes a decision into the status of an Approval, unless there is one:
+// of several at once exactly one is written.
+func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d *decisionRequest) (*v1alpha1.Approval, error) {
+	for attempt := 1; ; attempt++ {
+		a := &v1alpha1.Approval{}
+		if err := s.o.Reader.Get(ctx, key, a); err != nil {
+			return nil, err
+		}
+		if err := s.decidable(ctx, who, a, d); err != nil {
+			return nil, err
+		}
+		now := metav1.NewTime(s.o.Now())
+		a.Status.Decision, a.Status.By, a.Status.Reason, a.Status.DecidedAt = d.Decision, who.Name, d.Reason, &now
+		if d.Decision == v1alpha1.DecisionApproved {
+			a.Status.Scope = v1alpha1.ScopeOnce
+			if d.Scope == v1alpha1.ScopeAlways {
+				a.Status.Scope = v1alpha1.ScopeAlways
+			}
+		}
+		err := s.o.Client.Status().Update(ctx, a) // conditional: the object is the one that was read
+		if !apierrors.IsConflict(err) || attempt == decideAttempts {
+			return a, err
+		}
+	}
+}
+
+// decidable refuses a decision that is none, that is not the caller's to make, or
+// that comes too late.
+func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval, d *decisionRequest) error {
+	owner := runOwner(a)
+	if who.Name == "" || slices.Contains(who.Runs, a.Namespace+"/"+a.Spec.RunRef.Name) || who.Name == a.Spec.RunRef.Name ||
+		owner != "" && strings.HasSuffix(who.Name, owner) {
+		return apierrors.NewForbidden(resource("approvals"), a.Name, errorf("a run does not approve its own calls"))
+	}
+	if problems := d.problems(a); len(problems) > 0 {
+		return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.KindApproval).GroupKind(), a.Name, problems)
+	}
+	if x := a.Status; x.Decision != "" {
+		return late(a, "it was %s already%s", x.Decision, by(x.By))
+	}
+	if at := a.Spec.ExpiresAt; at != nil && !s.o.Now().Before(at.Time) {
+		return late(a, "it has expired")
+	}
+	run := &v1alpha1.Run{}
+	err := s.o.Reader.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Spec.RunRef.Name}, run)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(run.UID) != owner:
+		return late(a, "the run that asks is gone")
+	case err != nil:
+		return err
+	case !run.DeletionTimestamp.IsZero():
+		return late(a, "the run that asks is being deleted")
+	case ended(run):
+		return late(a, "the run that asks has ended: its phase is %s", run.Status.Phase)
+	}
+	return nil
+}
+
+// problems are what is wrong with a decision on an object, whoever makes it.
+func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
+	approves := d.Decision == v1alpha1.DecisionApproved
+	if !approves && d.Decision != v1alpha1.DecisionRejected {
+		all = append(all, field.NotSupported(field.NewPath("decision"), d.Decision, []v1alpha1.ApprovalDecision{v1alpha1.DecisionApproved, v1alpha1.DecisionRejected}))
+	}
+	scope := field.NewPath("scope")
+	switch d.Scope {
+	case "", v1alpha1.ScopeOnce:
+	case v1alpha1.ScopeAlways:
+		if !approves {
+			all = append(all, field.Invalid(scope, d.Scope, "only an approval can hold for always"))
+		} else if a.Spec.Always == nil {
+			all = append(all, field.Invalid(scope, d.Scope, "the call can only be approved once: "+a.Spec.Once))
+		}
+	default:
+		all = append(all, field.NotSupported(scope, d.Scope, []v1alpha1.ApprovalScope{v1alpha1.ScopeOnce, v1alpha1.ScopeAlways}))
+	}
+	if approves && a.Spec.Args == nil {
+		all = append(all, field.Forbidden(field.NewPath("decision"), "the call is larger than an object can show, and nobody approves what they cannot see: answer where the run is lived, with agentctl approve"))
+	}
+	if len(d.Reason) > maxReason || !utf8.ValidString(d.Reason) {
+		all = append(all, field.Invalid(field.NewPath("reason"), "", "it has to be a text of at most 4096 bytes"))
+	}
+	return all
+}
+
+// runOwner is the identity of the run that asks: another run of the same name has
+// another one.
+func runOwner(a *v1alpha1.Approval) string {
+	for _, o := range a.OwnerReferences {
+		if o.Kind == v1alpha1.KindRun && o.Name == a.Spec.RunRef.Name {
+			return string(o.UID)
+		}
+	}
+	return ""
+}
+
+func late(a *v1alpha1.Approval, format string, args ...any) error {
+	return apierrors.NewConflict(resource("approvals"), a.Name, errorf(format, args...))
+}
+
+func by(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " by " + name
+}
