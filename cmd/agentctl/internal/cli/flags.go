@@ -132,20 +132,26 @@ const maxPrompt = 1 << 20
 
 // prompt reads the value of -p: a text, @FILE, or - for stdin.
 func prompt(value string, stdin io.Reader) (string, error) {
-	text, from := value, "-p"
+	return words(value, "-p", "the prompt", stdin)
+}
+
+// words is what somebody wants to say: as it stands, from @FILE, or for - from
+// stdin. An error calls it what it is.
+func words(value, as, what string, stdin io.Reader) (string, error) {
+	text, from := value, as
 	switch {
 	case value == "-":
 		b, err := readPrompt(stdin)
 		if err != nil {
-			return "", usagef("read the prompt from stdin: %w", err)
+			return "", usagef("read %s from stdin: %w", what, err)
 		}
-		text, from = b, "the prompt on stdin"
+		text, from = b, what+" on stdin"
 	case strings.HasPrefix(value, "@"):
 		b, err := promptFile(value[1:])
 		if err != nil {
-			return "", usagef("read the prompt: %w", err)
+			return "", usagef("read %s: %w", what, err)
 		}
-		text, from = b, "the prompt in "+value[1:]
+		text, from = b, what+" in "+value[1:]
 	}
 	if !utf8.ValidString(text) {
 		return "", usagef("%s is no UTF-8 text", from)

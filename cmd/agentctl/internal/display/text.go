@@ -73,6 +73,8 @@ func (t *textRun) Event(e event.Event) {
 	case event.ModelRetry:
 		t.stream.forget()
 		t.warn(retry(d.Retry))
+	case event.MessageReceived:
+		t.say(received(t.stderr, d))
 	case event.ContextPrune:
 		t.say(pruned(t.stderr, d))
 	case event.ContextCompaction:

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+)
+
+type sendOptions struct {
+	app    *app
+	output choice
+}
+
+func (a *app) sendCmd() *cobra.Command {
+	o := &sendOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	cmd := &cobra.Command{
+		Use:   "send RUN TEXT|@FILE|-",
+		Short: "Tell a run something while it goes on",
+		Long: `Tell a run something while it goes on. The model reads it with its next request:
+between two steps, when the calls of the step that runs have their results. A run
+that has its final answer by then goes on instead of ending; its limits hold.
+
+For a run that is suspended or was killed the message is kept: "agentctl resume"
+reads it. It does not answer a question; "agentctl approve" and "agentctl deny" do.
+
+The run is named run/ID, by its id, by the start of it, or @latest. The text is an
+argument, @FILE, or - for stdin, at most 1 MiB.
+
+Exit codes: 0 the message is kept until the run reads it; 2 the run has ended, or
+there is none.`,
+		Example: `  agentctl send @latest "leave the tests alone"
+  git diff | agentctl send hello-01k -
+  agentctl send run/hello-01k @notes.md -o json`,
+		GroupID: groupRun,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return usagef("the run (run/ID or @latest) is missing")
+			case 1:
+				return usagef("the text is missing: TEXT, @FILE, or - for stdin")
+			case 2:
+				return nil
+			}
+			return usagef("unexpected argument %q: a text of several words is quoted", args[2])
+		},
+		ValidArgsFunction: a.completeResumable,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.runSend(cmd.Context(), args[0], args[1]) },
+	}
+	output(cmd, &o.output, "what stdout holds: text, or JSON")
+	a.stateFlag(cmd)
+	return cmd
+}
+
+func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
+	text, err := words(value, "the text", "the text", o.app.In)
+	if err != nil {
+		return err
+	}
+	sent, err := runner.Send(ctx, runner.SendOptions{Ref: ref, State: o.app.state, Text: text, By: who(o.app.In)})
+	if err != nil {
+		return err
+	}
+	shown := display.Sent{ID: sent.ID, Run: sent.Run, Object: sent}
+	if sent.State != view.Running {
+		shown.Next = display.Resume(sent.Run, o.app.state)
+	}
+	if o.output.value == display.FormatJSON {
+		return shown.WriteJSON(o.app.stdout())
+	}
+	return shown.WriteText(o.app.stdout())
+}
