@@ -28,7 +28,7 @@ func child(state string) int {
 		log.Error("start", "error", err)
 		return 1
 	}
-	p, err := New(Options{Config: server.Loopback(), State: state, Log: log, Limit: 8, AllowUnsandboxed: true, Version: "test"})
+	p, err := New(Options{Config: server.Loopback(), State: state, Log: log, Limit: 8, Collect: true, AllowUnsandboxed: true, Version: "test"})
 	if err != nil {
 		log.Error("prepare", "error", err)
 		return 1

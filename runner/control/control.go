@@ -45,6 +45,9 @@ type Options struct {
 	AllowUnsandboxed bool
 	// Containerd and Version are those of runner.RunOptions.
 	Containerd, Version string
+	// Collect says that nothing else collects garbage on this API server: what is
+	// deleted with its dependents, or without them, is seen to here.
+	Collect bool
 	// Events is told what happens to objects; nil is the log alone.
 	Events EventSink
 	// Started is called once everything is followed. Optional.
@@ -98,6 +101,11 @@ func New(o Options) (*Plane, error) {
 	base := base{Client: m.GetClient(), events: o.Events, now: o.Now, shared: workers.shared}
 	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
+	}
+	if o.Collect {
+		if err := (&collector{Client: m.GetClient(), live: m.GetAPIReader()}).setup(m); err != nil {
+			return nil, fmt.Errorf("prepare the controllers: %w", err)
+		}
 	}
 	if o.Started != nil {
 		// What is no source and no controller is started when all objects are known.

@@ -101,7 +101,7 @@ func (p *plane) start() {
 	if p.client, p.err = newClient(p.server.Loopback()); p.err != nil {
 		return
 	}
-	if p.plane, p.err = New(Options{Config: p.server.Loopback(), State: p.dir, Log: log, Limit: atOnce(), AllowUnsandboxed: true, Version: "test"}); p.err != nil {
+	if p.plane, p.err = New(Options{Config: p.server.Loopback(), State: p.dir, Log: log, Limit: atOnce(), Collect: true, AllowUnsandboxed: true, Version: "test"}); p.err != nil {
 		return
 	}
 	var ctx context.Context
@@ -285,7 +285,7 @@ func (s space) delete(run *v1alpha1.Run) {
 	s.awaitGone(w, run)
 }
 
-func (s space) awaitGone(w watch.Interface, run *v1alpha1.Run) {
+func (s space) awaitGone(w watch.Interface, obj client.Object) {
 	s.t.Helper()
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -295,11 +295,11 @@ func (s space) awaitGone(w watch.Interface, run *v1alpha1.Run) {
 			if !ok {
 				s.t.Fatal("the watch ended")
 			}
-			if o, is := e.Object.(client.Object); is && e.Type == watch.Deleted && o.GetName() == run.Name {
+			if o, is := e.Object.(client.Object); is && e.Type == watch.Deleted && o.GetName() == obj.GetName() {
 				return
 			}
 		case <-late.C:
-			s.t.Fatalf("run %s is still there", run.Name)
+			s.t.Fatalf("%s is still there", docName(kindOf(obj), obj.GetName()))
 		}
 	}
 }

@@ -270,10 +270,11 @@ func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run) error {
 	err := r.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.AgentRef.Name}, agent)
 	switch {
 	case apierrors.IsNotFound(err): // a run that goes on needs none
+	case err == nil && !agent.DeletionTimestamp.IsZero(): // nor one that is to be left behind
 	case err != nil:
 		return fmt.Errorf("look for the agent of run %s: %w", client.ObjectKeyFromObject(run), err)
 	case len(run.OwnerReferences) == 0:
-		if err := controllerutil.SetOwnerReference(agent, run, r.Scheme()); err != nil {
+		if err := controllerutil.SetOwnerReference(agent, run, r.Scheme(), controllerutil.WithBlockOwnerDeletion(true)); err != nil {
 			return fmt.Errorf("make run %s its agent's: %w", client.ObjectKeyFromObject(run), err)
 		}
 		changed = true

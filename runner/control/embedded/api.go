@@ -59,8 +59,8 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	// The server reads its own definitions while it starts. A cache that is not
 	// filled yet would send it away for a second; from the database they come at once.
 	r.Etcd.WatchCacheSizes = []string{"customresourcedefinitions.apiextensions.k8s.io#0"}
-	// No garbage collector runs here, so a foreground delete would hang on a
-	// finalizer that nobody removes.
+	// Who deletes a definition in the foreground would wait for a collector that
+	// looks at our kinds alone.
 	r.Etcd.EnableGarbageCollection = false
 	o.ServerRunOptions.ShutdownWatchTerminationGracePeriod = drain
 	if err := o.Complete(); err != nil {
@@ -83,8 +83,12 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "agentd", "agentd"
+	// A delete that says what becomes of the dependents leaves that in the object,
+	// for the controllers to see to; see control.Options.Collect.
+	objects := *r.Etcd
+	objects.EnableGarbageCollection = true
 	complete := (&apiserver.Config{GenericConfig: c, ExtraConfig: apiserver.ExtraConfig{
-		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*r.Etcd, c.ResourceTransformers, c.StorageObjectCountTracker),
+		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(objects, c.ResourceTransformers, c.StorageObjectCountTracker),
 		AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, c.LoopbackClientConfig, noop.NewTracerProvider()),
 	}}).Complete()
 	// On a cluster the aggregator in front of this server lists the groups; here
