@@ -56,7 +56,7 @@ func order(state, ref string) int {
 
 func (a *app) completeRunFlags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("workspace") // these fail only for a flag that is not there
-	for _, name := range []string{"agent", "model", "input", "prompt", "timeout"} {
+	for _, name := range []string{"agent", "model", "input", "prompt", "timeout", "name"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }

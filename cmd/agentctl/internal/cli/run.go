@@ -15,7 +15,8 @@ import (
 )
 
 type runOptions struct {
-	app *app
+	app    *app
+	target target
 
 	files            []string
 	agent, model     string
@@ -31,12 +32,16 @@ type runOptions struct {
 	containerd       string
 	failOnDenied     bool
 	record           cassette
+
+	// For an agent of a control plane.
+	name   string
+	detach bool
 }
 
 func (a *app) runCmd() *cobra.Command {
-	o := &runOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
+	o := &runOptions{app: a, target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
 	cmd := &cobra.Command{
-		Use:   "run -f FILE|FOLDER|-",
+		Use:   "run -f FILE|FOLDER|- | run agent/NAME",
 		Short: "Run an agent until it has an answer",
 		Long: `Run an agent until it has an answer or a limit is reached.
 
@@ -51,15 +56,31 @@ journal ("agentctl schema result" and "agentctl schema event" describe them).
 The exit code says how the run ended: see "agentctl help exit-codes".
 
 Ctrl-C once stops the run and its tools, twice kills them. A run that was killed,
-or waits for an approval, goes on with "agentctl resume".`,
+or waits for an approval, goes on with "agentctl resume".
+
+"run agent/NAME" has a control plane run an agent that was applied there, and
+shows the run in the same way; exit code and output are those of the run. Ctrl-C
+once cancels it, twice leaves it; "agentctl attach" looks at it again. What calls
+need an approval is answered elsewhere: see "agentctl approve". With --detach the
+run is named on stdout and not waited for.`,
 		Example: `  agentctl run -f manifests/hello
   agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
   git diff | agentctl run -f reviewer.yaml -p - -o json
   agentctl run -f manifests/hello --record hello.cassette.jsonl
-  agentctl run -f manifests/ --agent fixer --input issue=42 --approve never`,
-		GroupID: groupRun,
-		Args:    runArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
+  agentctl run agent/reviewer -p "Review the last commit." -n web
+  agentctl run agent/reviewer -p @task.txt --input issue=42 --detach`,
+		GroupID:           groupRun,
+		Args:              runArgs,
+		ValidArgsFunction: a.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := agentFlags(cmd, len(args) > 0); err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				name, _ := agentName(args[0])
+				return o.runAgent(cmd.Context(), name, cmd.Flags().Changed("prompt"), cmd.Flags().Changed("timeout"))
+			}
 			return o.runRun(cmd.Context(), cmd.Flags().Changed("prompt"), cmd.Flags().Changed("timeout"))
 		},
 	}
@@ -78,7 +99,6 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.model, "model", "", "`name` of the Model to use instead of the agent's")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the Run's, else the current folder)")
 	f.BoolVar(&o.inPlace, "in-place", false, "work on the folder itself instead of a copy")
-	o.app.stateFlag(cmd)
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
 	approve(cmd, &o.approve)
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, if its limits do not end it sooner")
@@ -86,10 +106,21 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	containerd(cmd, &o.containerd)
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
 	record(cmd, &o.record)
+	f.StringVar(&o.name, "name", "", "with agent/NAME: `name` of the Run (default the agent's with something behind it)")
+	f.BoolVar(&o.detach, "detach", false, "with agent/NAME: name the Run and do not wait for it")
+	o.target.flags(cmd)
 	o.app.completeRunFlags(cmd)
 }
 
 func runArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		if name, ok := agentName(args[0]); ok {
+			if name == "" {
+				return usagef("%q names no agent", args[0])
+			}
+			return oneArg("the agent")(cmd, args)
+		}
+	}
 	if len(args) == 0 || isManifest(args[0]) {
 		return filesOnly(cmd, args)
 	}

@@ -34,7 +34,7 @@ func (a *app) show(ctx context.Context, s showing) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	shown := display.NewRun(s.format, a.stdout(), a.stderr(), display.RunOptions{
-		Asks: s.asks, State: a.state, Past: s.past, Mute: s.mute,
+		Asks: s.asks, Place: display.Place{State: a.state}, Past: s.past, Mute: s.mute,
 		// Nobody reads the events any more: going on would cost money for nothing.
 		Broken: func(err error) { cancel(fmt.Errorf("write events: %w", err)) },
 	})

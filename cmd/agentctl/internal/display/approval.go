@@ -102,10 +102,10 @@ func Approve(ref, state string) string {
 }
 
 // asked says that a run waits for an answer, and how to give it.
-func asked(s *Screen, run, call, state, about string, d event.ApprovalRequested) string {
+func asked(s *Screen, e event.Event, p Place, about string, d event.ApprovalRequested) string {
 	line := "  " + s.paint(yellow, "waiting") + "   " + Line(d.Tool) + "  " + about
 	if d.ExpiresAt > 0 {
 		line += s.paint(dim, " · until "+time.UnixMilli(d.ExpiresAt).Local().Format(time.TimeOnly))
 	}
-	return cut(line, s.width()) + "\n            " + s.paint(cyan, Approve(run+"/"+call, state)) + "\n"
+	return cut(line, s.width()) + "\n            " + s.paint(cyan, p.Approve(e.Run, e.Call)) + "\n"
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // header says what runs, on which files, and how tightly it is held.
-func header(s *Screen, id string, d event.RunStarted) string {
+func header(s *Screen, name string, d event.RunStarted) string {
 	lines := []string{
-		headKey(s, "run") + s.paint(bold, "run/"+Line(id)),
+		headKey(s, "run") + s.paint(bold, "run/"+name),
 		headKey(s, "agent") + Line(d.Agent) + ", " + modelName(d.Model),
 		headKey(s, "workspace") + workspace(d.Workspace),
 		headKey(s, "isolation") + isolation(d),
@@ -131,29 +131,39 @@ func refusedConnection(d event.EgressConnection) string {
 const mostFiles = 30
 
 // footer says what a run came to, what it cost and what to do next.
-func footer(s *Screen, run *view.Run, journal, state string) string {
+func footer(s *Screen, run *view.Run, journal string, p Place) string {
 	var b strings.Builder
 	if files := run.Changes.Files; len(files) > 0 {
 		b.WriteString(s.paint(dim, plural(int64(len(files)), "changed file")) + "\n")
 		b.WriteString(fileList(s, files[:min(len(files), mostFiles)]))
 		if more := len(files) - mostFiles; more > 0 {
-			b.WriteString(s.paint(dim, "  and "+count(int64(more))+" more: agentctl diff --stat"+named(run.ID, state)) + "\n")
+			b.WriteString(s.paint(dim, "  and "+count(int64(more))+" more"+allFiles(run, p)) + "\n")
 		}
 	}
 	f := run.Finished
 	if f == nil {
 		return b.String() + s.paint(red, "error:") + " the run has no end in its journal: " + Line(journal) + "\n" +
-			s.paint(cyan, "hint:") + " go on with: " + Resume(run.ID, state) + "\n"
+			s.paint(cyan, "hint:") + " go on with: " + p.goOn(run.ID) + "\n"
 	}
 	if f.ExitCode != 0 {
 		b.WriteString(failure(s, f))
 	}
 	b.WriteString(summary(s, f) + "\n")
-	b.WriteString(footKey(s, "journal") + Line(journal) + "\n")
-	for _, command := range follow(run, state) {
+	if !p.Away {
+		b.WriteString(footKey(s, "journal") + Line(journal) + "\n")
+	}
+	for _, command := range follow(run, p) {
 		b.WriteString(next(s, command))
 	}
 	return b.String()
+}
+
+// allFiles is the command that lists every changed file.
+func allFiles(run *view.Run, p Place) string {
+	if p.Away {
+		return ""
+	}
+	return ": agentctl diff --stat" + named(run.ID, p.State)
 }
 
 func footKey(s *Screen, text string) string { return s.paint(dim, pad(text, 7)) + "  " }
@@ -194,20 +204,20 @@ func failure(s *Screen, f *event.RunFinished) string {
 }
 
 // follow lists the commands that take up what the run has left.
-func follow(run *view.Run, state string) []string {
+func follow(run *view.Run, p Place) []string {
 	var next []string
 	if run.Finished.Phase == view.Suspended {
 		for _, call := range run.PendingApprovals {
-			next = append(next, Approve(run.ID+"/"+call, state))
+			next = append(next, p.Approve(run.ID, call))
 		}
-		next = append(next, Resume(run.ID, state))
+		next = append(next, p.goOn(run.ID))
 	}
-	if len(run.Changes.Files) == 0 {
+	if len(run.Changes.Files) == 0 || p.Away {
 		return next
 	}
-	next = append(next, "agentctl diff"+named(run.ID, state))
+	next = append(next, "agentctl diff"+named(run.ID, p.State))
 	if w := run.Started.Workspace; w.Source != "" && w.Strategy != "InPlace" && run.Finished.Phase == view.Succeeded {
-		next = append(next, "agentctl apply-changes"+named(run.ID, state))
+		next = append(next, "agentctl apply-changes"+named(run.ID, p.State))
 	}
 	return next
 }

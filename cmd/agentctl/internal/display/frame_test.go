@@ -22,7 +22,7 @@ func TestFooterNamesSomeOfManyFiles(t *testing.T) {
 		for i := range c.files {
 			run.Changes.Files = append(run.Changes.Files, event.FileChange{Path: fmt.Sprintf("f%d", i), Change: "added"})
 		}
-		text := footer(&Screen{}, run, "/j", "/s")
+		text := footer(&Screen{}, run, "/j", Place{State: "/s"})
 		if !strings.Contains(text, c.named) || !strings.Contains(text, c.more) || strings.Contains(text, " more: ") != (c.more != "") || strings.Count(text, "  A ") != mostFiles {
 			t.Errorf("%s:\n%s", c.reason, text)
 		}

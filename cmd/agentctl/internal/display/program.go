@@ -12,7 +12,7 @@ import (
 type quietRun struct {
 	mu             sync.Mutex
 	stdout, stderr *Screen
-	state          string
+	place          Place
 }
 
 // Event shows warnings.
@@ -36,9 +36,9 @@ func (q *quietRun) fail(run *view.Run) {
 		q.stderr.print(failure(q.stderr, f))
 		if f.Phase == view.Suspended {
 			for _, call := range run.PendingApprovals {
-				q.stderr.print(q.stderr.paint(cyan, "hint:") + " approve with: " + Approve(run.ID+"/"+call, q.state) + "\n")
+				q.stderr.print(q.stderr.paint(cyan, "hint:") + " approve with: " + q.place.Approve(run.ID, call) + "\n")
 			}
-			q.stderr.print(q.stderr.paint(cyan, "hint:") + " go on with: " + Resume(run.ID, q.state) + "\n")
+			q.stderr.print(q.stderr.paint(cyan, "hint:") + " go on with: " + q.place.goOn(run.ID) + "\n")
 		}
 	}
 }

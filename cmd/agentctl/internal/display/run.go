@@ -34,8 +34,8 @@ type RunOptions struct {
 	// Asks says that a person is asked on the same terminal: between a question
 	// and its answer nothing else is written.
 	Asks bool
-	// State is the --state flag, which a command that follows has to repeat.
-	State string
+	// Place is where a command that follows finds the run.
+	Place Place
 	// Past is what a run that is taken up has behind it; nil for a new one. It is
 	// read before the first event, which follows from it.
 	Past *view.Run
@@ -51,9 +51,9 @@ type RunOptions struct {
 func NewRun(format string, stdout, stderr *Screen, o RunOptions) Renderer {
 	switch format {
 	case FormatJSON:
-		return &objectRun{quietRun{stdout: stdout, stderr: stderr, state: o.State}}
+		return &objectRun{quietRun{stdout: stdout, stderr: stderr, place: o.Place}}
 	case FormatJSONL:
-		return &linesRun{quietRun: quietRun{stdout: stdout, stderr: stderr, state: o.State}, broken: o.Broken}
+		return &linesRun{quietRun: quietRun{stdout: stdout, stderr: stderr, place: o.Place}, broken: o.Broken}
 	}
 	return newTextRun(stdout, stderr, o)
 }

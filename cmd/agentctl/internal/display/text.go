@@ -53,7 +53,7 @@ func (t *textRun) Event(e event.Event) {
 		if t.o.Replay {
 			t.say(replayHeader(t.stderr, e, d))
 		} else {
-			t.say(header(t.stderr, e.Run, d))
+			t.say(header(t.stderr, t.o.Place.name(e.Run), d))
 		}
 	case event.RunResumed:
 		t.say(resumed(t.stderr, &t.run, d))
@@ -102,7 +102,7 @@ func (t *textRun) callEvent(e event.Event) {
 			t.clear()
 			t.asking++
 		} else if d.ExpiresAt > 0 {
-			t.say(asked(t.stderr, e.Run, e.Call, t.o.State, title(t.run.Call(e.Call)), d))
+			t.say(asked(t.stderr, e, t.o.Place, title(t.run.Call(e.Call)), d))
 		}
 	case event.ApprovalDecided:
 		t.answers[e.Call] = d.Answer
@@ -147,7 +147,7 @@ func (t *textRun) Finish(run *view.Run, journal string) error {
 		t.say(replayFooter(t.stderr, run, journal))
 		return t.stdout.Err()
 	}
-	t.say(footer(t.stderr, run, journal, t.o.State))
+	t.say(footer(t.stderr, run, journal, t.o.Place))
 	return t.stdout.Err()
 }
 

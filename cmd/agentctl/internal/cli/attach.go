@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+)
+
+type attachOptions struct {
+	target
+	output choice
+	from   int64
+}
+
+func (a *app) attachCmd() *cobra.Command {
+	o := &attachOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
+	cmd := &cobra.Command{
+		Use:   "attach run/NAME",
+		Short: "Watch a run that goes on elsewhere until it ends",
+		Long: `Watch a run that a control plane lives, or that goes on in another terminal,
+until it ends. What has happened so far is told first, then what happens.
+
+Output and exit code are those of "agentctl run". Ctrl-C lets go of the run and
+leaves it as it is; "agentctl cancel" ends it. A connection that is lost is opened
+anew where it stood.
+
+A run that a control plane has is meant before one of the state folder. --from is
+the number of the first event that is shown, as -o jsonl and "agentctl events"
+tell it.
+
+Exit code 130: Ctrl-C let go of it.`,
+		Example: `  agentctl attach run/review-7xk2p
+  agentctl attach run/review-7xk2p --from 120 -o jsonl
+  agentctl attach @latest`,
+		GroupID:           groupRun,
+		Args:              oneArg("the run (run/NAME)"),
+		ValidArgsFunction: a.completeAnyRun,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.runAttach(cmd.Context(), args[0]) },
+	}
+	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
+	fromFlag(cmd, &o.from)
+	o.flags(cmd)
+	return cmd
+}
+
+// fromFlag adds --from.
+func fromFlag(cmd *cobra.Command, from *int64) {
+	cmd.Flags().Int64Var(from, "from", 1, "`number` of the first event that is shown")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.NoFileCompletions) // fails only for a flag that is not there
+}
+
+func checkFrom(from int64) error {
+	if from < 1 {
+		return usagef("--from %d: events count from 1", from)
+	}
+	return nil
+}
+
+func (o *attachOptions) runAttach(ctx context.Context, word string) error {
+	if err := checkFrom(o.from); err != nil {
+		return err
+	}
+	return o.app.follow(ctx, following{
+		format: o.output.value, from: o.from,
+		find: func(ctx context.Context) (*source, error) { return o.seek(ctx, word, true) },
+	})
+}
+
+// completeRunObjects offers runs of a control plane that runs.
+func (a *app) completeRunObjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := a.names(cmd, v1alpha1.KindRun)
+	names = names[:min(len(names), maxCompletions)]
+	for i, name := range names {
+		names[i] = "run/" + name
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeAnyRun offers these, and the runs of the state folder.
+func (a *app) completeAnyRun(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	there, _ := a.completeRunObjects(cmd, args, typed)
+	here, directive := a.completeRuns(cmd, args, typed)
+	return append(there, here...), directive
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/client"
+)
+
+// cancelTime is how long a request to cancel may take.
+const cancelTime = 15 * time.Second
+
+// following is a run that others live, about to be shown as it goes.
+type following struct {
+	format string
+	// from is the number of the first event that is shown.
+	from int64
+	// owns says that the run is ours: the first signal cancels it, and only the
+	// second lets go of it. A run that is watched is let go of by the first.
+	owns bool
+	// find finds it, or has it begun.
+	find func(ctx context.Context) (*source, error)
+}
+
+// follow shows a run of a control plane, or of another process, until it ends,
+// and returns its exit code as an error.
+func (a *app) follow(parent context.Context, f following) error {
+	broken, stop := context.WithCancelCause(parent)
+	defer stop(nil)
+	s := &streamed{app: a, format: f.format, from: f.from, owns: f.owns, stop: stop, view: &view.Run{}}
+	ctx, signals := watch(broken, s.signalled)
+	defer signals.stop()
+	// What is asked about a run of ours outlives the first signal, and nothing
+	// outlives the second.
+	asking, leave := context.WithCancelCause(parent)
+	defer leave(nil)
+	if !f.owns {
+		asking = ctx
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-signals.kill:
+			leave(errLeft)
+		case <-over:
+		}
+	}()
+	src, err := f.find(asking)
+	if err != nil {
+		return letGo(ctx, err)
+	}
+	defer src.close()
+	s.found(src)
+	settle := s.cancelOn(ctx, asking)
+	end, err := src.events(asking, wish{from: s.first(), follow: true, away: s.away}, s.record)
+	settle()
+	cause := context.Cause(ctx)
+	signals.stop()
+	if err != nil {
+		return s.left(cause, err)
+	}
+	return s.finish(cause, end)
+}
+
+// errLeft is the cause of the end of a stream that a second signal has cut.
+var errLeft = errors.New("left")
+
+// letGo turns the end by a signal into its exit code.
+func letGo(ctx context.Context, err error) error {
+	if sig, ok := errors.AsType[runner.SignalError](context.Cause(ctx)); ok {
+		return exit(sig.ExitCode())
+	}
+	return err
+}
+
+// streamed is a run as it comes from a source, and how it is shown.
+type streamed struct {
+	app    *app
+	format string
+	from   int64
+	owns   bool
+	stop   context.CancelCauseFunc
+
+	// mu guards what notices of signals need.
+	mu     sync.Mutex
+	source *source
+	shown  display.Renderer
+
+	// view is the fold of what has come; past is the same up to from, for a
+	// renderer that tells only what follows.
+	view, past *view.Run
+	began      bool
+	// last is what was said last beside the events: it is not said twice.
+	last string
+}
+
+// renew makes a renderer for what comes next.
+func (s *streamed) renew() {
+	shown := display.NewRun(s.format, s.app.stdout(), s.app.stderr(), display.RunOptions{
+		Place: s.source.place, Past: s.past,
+		Broken: func(err error) { s.stop(fmt.Errorf("write events: %w", err)) },
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = shown
+}
+
+// say shows a line that is no event.
+func (s *streamed) say(text string) {
+	s.mu.Lock()
+	shown := s.shown
+	s.mu.Unlock()
+	shown.Notice(text)
+}
+
+func (s *streamed) found(src *source) {
+	s.mu.Lock()
+	s.source = src
+	s.mu.Unlock()
+	if s.late() {
+		s.past = &view.Run{}
+	}
+	s.renew()
+}
+
+// late says whether what came before the first event that is shown has to be
+// known to show it.
+func (s *streamed) late() bool { return s.from > 1 && s.format != display.FormatJSONL }
+
+// first is the first event that is asked for.
+func (s *streamed) first() int64 {
+	if s.format == display.FormatJSONL {
+		return s.from
+	}
+	return 1
+}
+
+// notice is say, once.
+func (s *streamed) notice(text string) {
+	if text != s.last {
+		s.last = text
+		s.say(text)
+	}
+}
+
+// away says that the connection was lost.
+func (s *streamed) away(err error) { s.notice(err.Error() + "; trying again") }
+
+// signalled says what the first signal does to a run that is ours.
+func (s *streamed) signalled(n int) {
+	s.mu.Lock()
+	known := s.shown != nil
+	s.mu.Unlock()
+	if s.owns && known && n == 1 {
+		s.say(s.called() + " is cancelled (again to leave; then look at it with: " + s.source.place.Attach() + ")")
+	}
+}
+
+// called is how people call the run.
+func (s *streamed) called() string { return "run/" + s.source.name() }
+
+func (s *streamed) record(r client.Record) error {
+	switch {
+	case r.Waiting != nil:
+		s.notice(s.called() + " is " + cmp.Or(r.Waiting.Phase, "Pending") + because(r.Waiting.Reason, r.Waiting.Message))
+	case r.Attempt > 0:
+		s.say(attempt(r.Attempt))
+		s.view, s.past, s.from = &view.Run{}, nil, 1
+		s.renew()
+	case r.Event != nil:
+		s.event(*r.Event)
+	}
+	return nil
+}
+
+// attempt says that a run is tried again.
+func attempt(n int) string { return fmt.Sprintf("attempt %d begins", n) }
+
+// because says why a run stands as it does; a reason that says nothing is left out.
+func because(why, message string) string {
+	if why == string(reason.Accepted) {
+		why = ""
+	}
+	switch {
+	case why == "" && message == "":
+		return ""
+	case why == "":
+		return ": " + message
+	case message == "":
+		return " (" + why + ")"
+	}
+	return " (" + why + "): " + message
+}
+
+func (s *streamed) event(e event.Event) {
+	s.began, s.last = true, ""
+	// What a journal holds against the rules is told by who shows it.
+	if err := s.view.Apply(e); err != nil && s.view.ID == "" {
+		s.view.ID = e.Run
+	}
+	if f, ok := e.Data.(event.RunFinished); ok {
+		s.view.Finished = &f
+	}
+	if s.past != nil && e.Seq < s.from {
+		_ = s.past.Apply(e) // as above
+		return
+	}
+	if s.past != nil {
+		s.renew()
+		s.past = nil
+	}
+	s.shown.Event(e)
+	s.questions(e)
+}
+
+// questions says what a run waits for that nobody is asked about here.
+func (s *streamed) questions(e event.Event) {
+	if s.source.client == nil {
+		return
+	}
+	place := s.source.place
+	switch d := e.Data.(type) {
+	case event.ApprovalRequested:
+		if s.format != display.FormatText && d.ExpiresAt > 0 {
+			s.say("waits for an approval: " + place.Approve(e.Run, e.Call))
+		}
+	case event.RunFinished:
+		if d.Phase != view.Suspended {
+			return
+		}
+		s.say(s.called() + " is Suspended" + because(d.Reason, d.Message))
+		for _, call := range s.view.PendingApprovals {
+			s.say("it goes on when this is answered: " + place.Approve(e.Run, call))
+		}
+	}
+}
+
+// cancelOn asks for the end of a run that is ours when the context ends. The
+// caller settles it before somebody else ends the context.
+func (s *streamed) cancelOn(ctx, asking context.Context) (settle func()) {
+	if !s.owns {
+		return func() {}
+	}
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-ctx.Done():
+		case <-over:
+			return
+		}
+		asking, cancel := context.WithTimeout(asking, cancelTime)
+		defer cancel()
+		if _, err := s.source.client.Cancel(asking, s.source.run); err != nil && context.Cause(asking) == nil && !client.Conflict(err) {
+			s.say("it is not cancelled: " + err.Error())
+		}
+	}()
+	return func() { close(over); <-done }
+}
+
+// left is the end of a stream that did not come to the end of its run.
+func (s *streamed) left(cause, err error) error {
+	sig, signalled := errors.AsType[runner.SignalError](cause)
+	again := ""
+	if s.source.client != nil {
+		again = "; look at it again with: " + s.source.place.Attach()
+	}
+	switch {
+	case signalled && s.owns:
+		s.say("left " + s.called() + " before its end" + again)
+		return exit(sig.ExitCode())
+	case signalled:
+		s.say(s.called() + " goes on" + again)
+		return exit(sig.ExitCode())
+	case cause != nil:
+		return cause
+	case s.began && again != "":
+		s.say(s.called() + " may go on" + again)
+	}
+	return err
+}
+
+// finish shows the end of a run and returns its exit code.
+func (s *streamed) finish(cause error, end *client.RunEnd) error {
+	sig, signalled := errors.AsType[runner.SignalError](cause)
+	switch {
+	case !s.began && signalled && end.Phase == view.Cancelled:
+		return exit(sig.ExitCode())
+	case !s.began:
+		return unborn(s.source.name(), end)
+	}
+	if s.view.Finished == nil && end.Message != "" {
+		s.say(s.called() + " is " + end.Phase + because(end.Reason, end.Message))
+	}
+	code := end.ExitCode
+	switch {
+	case signalled && end.Phase == view.Cancelled:
+		code = sig.ExitCode()
+	case code < 0: // nobody works on it any more
+		code = reason.ExitFailed
+	}
+	if err := s.shown.Finish(s.view, s.source.journal(s.view.ID)); err != nil {
+		display.Error(s.app.stderr(), fmt.Errorf("write the output: %w", err), display.Advice{})
+		if code == reason.ExitOK {
+			code = reason.ExitFailed
+		}
+	}
+	return exit(code)
+}

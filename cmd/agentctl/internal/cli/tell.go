@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/client"
+)
+
+// tellRun hands the events of a run to see, of the newest attempt last, and returns
+// how the run stands and where it was found. A signal ends it.
+func (a *app) tellRun(ctx context.Context, t *target, word string, w wish, see func(event.Event) error) (*client.RunEnd, *source, error) {
+	ctx, signals := watch(ctx, func(int) {})
+	defer signals.stop()
+	src, err := t.seek(ctx, word, false)
+	if err != nil {
+		return nil, nil, letGo(ctx, err)
+	}
+	defer src.close()
+	said := ""
+	say := func(text string) {
+		if text != said {
+			said = text
+			display.Notice(a.stderr(), text)
+		}
+	}
+	w.away = func(err error) { say(err.Error() + "; trying again") }
+	end, err := src.events(ctx, w, func(r client.Record) error {
+		switch {
+		case r.Event != nil:
+			said = ""
+			return see(*r.Event)
+		case r.Waiting != nil && w.follow:
+			say("run/" + src.name() + " is " + r.Waiting.Phase + because(r.Waiting.Reason, r.Waiting.Message))
+		case r.Attempt > 0:
+			say(attempt(r.Attempt))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, letGo(ctx, err)
+	}
+	return end, src, nil
+}
