@@ -60,6 +60,14 @@ type Waiting struct {
 	binding string
 }
 
+// Policy is what an approval for always would allow, as a manifest; "" is nothing.
+func (w *Waiting) Policy() string {
+	if len(w.Always) == 0 {
+		return ""
+	}
+	return approval.Policy(w.Always)
+}
+
 // Write shows a call in full: nothing is cut, and what is invisible is named.
 func (w *Waiting) Write(out io.Writer) error {
 	_, err := out.Write(approval.Describe(message.Question{

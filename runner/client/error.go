@@ -108,6 +108,10 @@ func (e *StatusError) text() string {
 	case e.Managed():
 		return e.managed()
 	case e.Code == http.StatusConflict && e.sub != "":
+		// "Operation cannot be fulfilled on KIND "NAME": " is said in other words already.
+		if _, why, ok := strings.Cut(e.words(), `": `); ok && strings.HasPrefix(e.words(), "Operation cannot be fulfilled on ") {
+			return why
+		}
 		return e.words()
 	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict:
 		return "somebody has changed it in the meantime"

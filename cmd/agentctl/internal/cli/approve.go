@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/user"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 )
 
 type approveOptions struct {
-	app     *app
+	target
 	approve bool
 	always  bool
 	reason  string
@@ -23,15 +24,19 @@ type approveOptions struct {
 }
 
 func (a *app) approveCmd() *cobra.Command {
-	o := &approveOptions{app: a, approve: true, output: newChoice(display.FormatText, display.FormatJSON)}
+	o := &approveOptions{target: target{app: a}, approve: true, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
-		Use:   "approve [RUN/CALL]",
+		Use:   "approve [RUN/CALL | APPROVAL]",
 		Short: "Let a call run that waits for an approval, or list what waits",
 		Long: `Let a call run that waits for an approval. Without a name, list every call that
 waits, in all runs, with everything that is known about it.
 
 A call is named RUN/CALL: the run by its id, the start of it, or @latest, the
 call by its id or the start of it. The run alone is enough when one call waits.
+
+With --context or -n, and where nothing of that name is in the state folder, the
+call is one of a control plane: named by its Approval, as "agentctl get approvals"
+lists them, or by the Run object and the call.
 
 A run that waits (approvals.onAsk: Wait, or a prompt on its terminal) goes on at
 once. For one that is suspended or was killed the answer is kept for 24 hours:
@@ -47,6 +52,8 @@ or has ended already, or its run did not take the answer; 2 there is no such cal
 		Example: `  agentctl approve
   agentctl approve @latest
   agentctl approve hello-01k/call_1 --always > remembered.yaml
+  agentctl approve --context prod
+  agentctl approve --context prod nightly-76fd0864b97f --reason "checked by hand"
   agentctl approve -o json`,
 		GroupID:           groupRun,
 		Args:              atMostOneCall,
@@ -69,7 +76,7 @@ or has ended already, or its run did not take the answer; 2 there is no such cal
 
 func (o *approveOptions) flags(cmd *cobra.Command) {
 	output(cmd, &o.output, "what stdout holds: text, or JSON")
-	o.app.stateFlag(cmd)
+	o.target.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.NoFileCompletions) // fails only for a flag that is not there
 }
 
@@ -82,15 +89,40 @@ func atMostOneCall(_ *cobra.Command, args []string) error {
 
 // runApprove gives the answer.
 func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
+	if o.named() {
+		return o.answerObject(ctx, ref)
+	}
+	err := o.answer(ctx, ref)
+	if _, unknown := errors.AsType[*runner.UsageError](err); !unknown || strings.HasPrefix(ref, "@") {
+		return err
+	}
+	// One that is not here may be there; nothing is started to find out.
+	there := o.answerObject(ctx, ref)
+	if _, no := errors.AsType[*elsewhereError](there); no {
+		return err
+	}
+	return there
+}
+
+// named says whether flags name a control plane.
+func (o *approveOptions) named() bool { return o.context != "" || o.namespace != "" }
+
+// answer answers a call of a run in the state folder.
+func (o *approveOptions) answer(ctx context.Context, ref string) error {
 	answered, err := runner.Answer(ctx, runner.AnswerOptions{
 		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, By: who(o.app.In),
 	})
 	if err != nil {
 		return err
 	}
+	return o.show(answered, display.Resume(answered.Run, o.app.state))
+}
+
+// show says what became of an answer, and what gives it to a run that has not
+// taken it.
+func (o *approveOptions) show(answered *runner.Answered, next string) error {
 	shown := display.Answered{
-		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Policy: answered.Policy,
-		Next: display.Resume(answered.Run, o.app.state), Object: answered,
+		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Policy: answered.Policy, Next: next, Object: answered,
 	}
 	if o.output.value == display.FormatJSON {
 		return shown.WriteJSON(o.app.stdout())
@@ -100,6 +132,13 @@ func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
 
 // list shows what waits.
 func (o *approveOptions) list(ctx context.Context) error {
+	if o.named() {
+		calls, err := o.waitingObjects(ctx)
+		if err != nil {
+			return err
+		}
+		return o.write(calls)
+	}
 	state, err := runner.StateDir(o.app.state)
 	if err != nil {
 		return err
@@ -108,6 +147,17 @@ func (o *approveOptions) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.meant() { // by the environment: those here, and those there
+		more, err := o.waitingObjects(ctx)
+		if err != nil {
+			return err
+		}
+		calls = append(calls, more...)
+	}
+	return o.write(calls)
+}
+
+func (o *approveOptions) write(calls []runner.Waiting) error {
 	if o.output.value == display.FormatJSON {
 		return display.Object(o.app.stdout(), calls)
 	}
@@ -117,6 +167,9 @@ func (o *approveOptions) list(ctx context.Context) error {
 		shown[i] = display.Waiting{
 			Ref: w.Ref, Agent: w.Agent, State: w.State, Left: string(w.Left), AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
 			Call: w, Resume: display.Resume(w.Run, o.app.state), Answer: display.Approve(w.Ref, o.app.state),
+		}
+		if !strings.Contains(w.Ref, "/") { // an object: its run goes on by itself
+			shown[i].Resume, shown[i].Answer = "", display.ApproveObject(w.Ref, o.context, o.namespace)
 		}
 	}
 	return display.WaitingList(o.app.stdout(), shown)
@@ -129,6 +182,9 @@ func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]st
 	if err != nil || len(args) > 0 {
 		return nil, directive
 	}
+	if cmd.Flags().Changed("context") || cmd.Flags().Changed("namespace") {
+		return a.waitingNames(cmd), directive
+	}
 	calls, err := runner.WaitingCalls(cmd.Context(), state)
 	if err != nil {
 		return nil, directive
@@ -137,7 +193,7 @@ func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]st
 	for i := range calls[:min(len(calls), maxCompletions)] {
 		refs = append(refs, calls[i].Ref+"\t"+calls[i].Tool+", "+calls[i].Rule)
 	}
-	return refs, directive
+	return append(refs, a.waitingNames(cmd)...), directive
 }
 
 // who is the person at this terminal, as the journal will name them.

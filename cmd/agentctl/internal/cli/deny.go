@@ -7,9 +7,9 @@ import (
 )
 
 func (a *app) denyCmd() *cobra.Command {
-	o := &approveOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	o := &approveOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
-		Use:   "deny RUN/CALL",
+		Use:   "deny RUN/CALL | APPROVAL",
 		Short: "Keep a call from running that waits for an approval",
 		Long: `Keep a call from running that waits for an approval. It is named as
 "agentctl approve" names it; that lists what waits.

@@ -33,7 +33,8 @@ func (a *app) waitCmd() *cobra.Command {
 A goal is condition=TYPE, condition=TYPE=STATUS, jsonpath={PATH}=VALUE, create
 or delete; of several, all have to be reached. A condition that speaks of an
 earlier state of the object does not count. Without --for the goal of runs is
-condition=Succeeded, and that of any other kind condition=Ready.
+condition=Succeeded, that of approvals a decision, and that of any other kind
+condition=Ready.
 
 Exit code 0: all are. 1: one cannot be waited for. 124: --timeout has passed.`,
 		Example: `  agentctl wait agent/reviewer --timeout 10s
@@ -67,6 +68,9 @@ func (o *waitOptions) parse(kind string) ([]goal, error) {
 		texts = []string{"condition=" + v1alpha1.ConditionReady}
 		if kind == v1alpha1.KindRun {
 			texts = []string{"condition=" + v1alpha1.ConditionSucceeded}
+		}
+		if kind == v1alpha1.KindApproval {
+			texts = []string{"jsonpath={.status.decision}"}
 		}
 	}
 	goals := make([]goal, len(texts))

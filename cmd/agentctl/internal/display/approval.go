@@ -18,7 +18,7 @@ type Waiting struct {
 	ExpiresAt *time.Time
 	// Call writes everything about the call; nothing in it is cut.
 	Call interface{ Write(w io.Writer) error }
-	// Answer and Resume are the commands that follow.
+	// Answer and Resume are the commands that follow. Resume may be none.
 	Answer, Resume string
 }
 
@@ -40,7 +40,7 @@ func WaitingList(s *Screen, calls []Waiting) error {
 		}
 		b.WriteString(Clean(call.String()))
 		b.WriteString("  " + s.paint(cyan, c.Answer) + "\n")
-		if c.State != "Waiting" {
+		if c.State != "Waiting" && c.Resume != "" {
 			b.WriteString("  " + s.paint(cyan, c.Resume) + "\n")
 		}
 	}
@@ -99,6 +99,26 @@ func Approve(ref, state string) string {
 		command += " --state " + shellWord(state)
 	}
 	return command
+}
+
+// ApproveObject is the command that answers a call of a control plane.
+func ApproveObject(name, context, namespace string) string {
+	return "agentctl approve " + shellWord(name) + at(context, namespace)
+}
+
+// DescribeApproval is the command that says what has become of an answer.
+func DescribeApproval(name, context, namespace string) string {
+	return "agentctl describe approval " + shellWord(name) + at(context, namespace)
+}
+
+func at(context, namespace string) (flags string) {
+	if context != "" {
+		flags += " --context " + shellWord(context)
+	}
+	if namespace != "" {
+		flags += " -n " + shellWord(namespace)
+	}
+	return flags
 }
 
 // asked says that a run waits for an answer, and how to give it.

@@ -1,0 +1,24 @@
+package client
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Decision is what is decided about a call that waits. The server knows who decides.
+type Decision struct {
+	// Decision is approved or rejected. Required.
+	Decision v1alpha1.ApprovalDecision `json:"decision"`
+	// Scope of an approval; "" is Once.
+	Scope v1alpha1.ApprovalScope `json:"scope,omitempty"`
+	// Reason that the model reads of a rejection.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Decide asks for a decision on an Approval and returns that as it is then.
+// One that was decided already, or whose run has ended, is a Conflict.
+func (c *Client) Decide(ctx context.Context, approval Ref, d Decision) (Object, error) {
+	approval.Kind = v1alpha1.KindApproval
+	return c.post(ctx, approval, "decision", d)
+}
