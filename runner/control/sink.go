@@ -9,8 +9,8 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// EventSink is told what happens to objects. It stands where a cluster has core
-// events, which an embedded API server has not.
+// EventSink is told what happens to objects. A cluster has ClusterEvents, an
+// embedded API server a CoreSink.
 type EventSink interface {
 	// Tell is called once for each change. It does not block.
 	Tell(ctx context.Context, obj client.Object, why reason.Reason, message string)
@@ -28,5 +28,14 @@ func (f SinkFunc) Tell(ctx context.Context, obj client.Object, why reason.Reason
 func LogSink(l *slog.Logger) EventSink {
 	return SinkFunc(func(ctx context.Context, obj client.Object, why reason.Reason, message string) {
 		l.InfoContext(ctx, string(why), "kind", kindOf(obj), "namespace", obj.GetNamespace(), "name", obj.GetName(), "message", message)
+	})
+}
+
+// Sinks tells several sinks, one after the other.
+func Sinks(all ...EventSink) EventSink {
+	return SinkFunc(func(ctx context.Context, obj client.Object, why reason.Reason, message string) {
+		for _, s := range all {
+			s.Tell(ctx, obj, why, message)
+		}
 	})
 }

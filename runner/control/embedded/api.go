@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"agentctl.dev/agentctl/runner/control/embedded/events"
 )
 
 const (
@@ -45,6 +47,7 @@ type parts struct {
 	activity     *activity
 	leases       *leases
 	mount        *mount
+	events       *events.Store
 }
 
 // newAPI puts together the API server that a cluster runs for custom resources,
@@ -77,7 +80,7 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	if err := secure(c, p); err != nil {
 		return nil, err
 	}
-	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(events.Describe(generatedopenapi.GetOpenAPIDefinitions))
 	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
 	// Both: what publishes the schemas of our kinds starts only if there is a v2 document.
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
@@ -99,6 +102,9 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 		return nil, fmt.Errorf("build the API server: %w", err)
 	}
 	listGroups(server.GenericAPIServer)
+	if err := events.Install(server.GenericAPIServer, p.events); err != nil {
+		return nil, err
+	}
 	return server.GenericAPIServer, nil
 }
 

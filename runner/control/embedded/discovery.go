@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"encoding/json"
-	"net/http"
 	"runtime/debug"
 	"strings"
 
@@ -15,16 +13,10 @@ import (
 )
 
 // listGroups tells old clients what newer ones read from the aggregated
-// discovery, and all of them that there are no core kinds.
+// discovery.
 func listGroups(s *genericapiserver.GenericAPIServer) {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: crds.GroupVersion, Version: strings.TrimPrefix(crds.GroupVersion, group+"/")}
 	s.DiscoveryGroupManager.AddGroup(metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
-	s.Handler.NonGoRestfulMux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(metav1.APIVersions{ // the client may be gone
-			TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{},
-		})
-	})
 }
 
 // stamped says of which Kubernetes release the server is. Clients judge by it

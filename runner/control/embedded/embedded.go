@@ -1,9 +1,10 @@
 // Package embedded runs a Kubernetes API server for our kinds inside this process, on an etcd that nobody else can reach.
 //
 // It is the code that a cluster runs for custom resources, so kubectl works on
-// it and the controllers need not know the difference. What is not there:
-// namespace objects, garbage collection of owner references, core events,
-// secrets, leases and admission plugins.
+// it and the controllers need not know the difference. Of the core kinds there
+// are events, which only the server writes. What is not there: namespace
+// objects, garbage collection of owner references, secrets, leases and
+// admission plugins.
 package embedded
 
 import (
@@ -24,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/runner/control/embedded/events"
 )
 
 // Options say what to serve.
@@ -73,6 +75,7 @@ type Server struct {
 	activity *activity
 	leases   *leases
 	mount    *mount
+	events   *events.Store
 	loopback *rest.Config
 	http     *http.Server
 	listener net.Listener
@@ -127,6 +130,9 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("open the certificates in %s: %w", s.folder.dir, err)
 	}
 	if s.audit, err = openAudit(s.folder.path(auditFile), o.Log); err != nil {
+		return nil, err
+	}
+	if s.events, err = events.Open(events.Options{Path: s.folder.path(eventsFile), Log: o.Log, Now: o.Now}); err != nil {
 		return nil, err
 	}
 	if s.database, err = startDatabase(ctx, s.folder, library(o.Log, "etcd", &s.stopping)); err != nil {
@@ -188,7 +194,7 @@ func (s *Server) port() string {
 func (s *Server) serve(ctx context.Context, certs *certificates, o Options) error {
 	server, err := newAPI(parts{
 		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
-		tokens: s.tokens, audit: s.audit, activity: s.activity, leases: s.leases, mount: s.mount,
+		tokens: s.tokens, audit: s.audit, activity: s.activity, leases: s.leases, mount: s.mount, events: s.events,
 	})
 	if err != nil {
 		return err
@@ -288,6 +294,9 @@ func (s *Server) Loopback() *rest.Config { return rest.CopyConfig(s.loopback) }
 // Tokens are the identities of this server.
 func (s *Server) Tokens() *Tokens { return s.tokens }
 
+// Events keeps what happens to objects; its readers find it in the API.
+func (s *Server) Events() *events.Store { return s.events }
+
 // Idle is closed when nobody has used the server for the time of Options.
 func (s *Server) Idle() <-chan struct{} { return s.activity.idle }
 
@@ -342,6 +351,9 @@ func (s *Server) shutdown() error {
 	}
 	if s.audit != nil {
 		s.audit.Shutdown()
+	}
+	if s.events != nil {
+		errs = append(errs, s.events.Close())
 	}
 	errs = append(errs, s.folder.release())
 	return errors.Join(errs...)

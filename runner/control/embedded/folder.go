@@ -27,6 +27,7 @@ const (
 	kubeconfigFile = "kubeconfig"
 	portFile       = "port"
 	auditFile      = "audit.jsonl"
+	eventsFile     = "events.jsonl"
 )
 
 // patience is how long a start waits for the lock: a process that was killed

@@ -71,31 +71,40 @@ var everything = []string{"*", "*/*"}
 // see mount.
 var asked = []string{"agents/runs", "runs/messages", "runs/cancel"}
 
+// readEvents is of everybody who reads the objects that events are about. Only
+// the server itself writes them.
+var readEvents = grant{group: "", resources: []string{"events"}, verbs: readVerbs}
+
 // grants is the whole of what roles may do with objects. What stands nowhere is
 // refused; that includes verbs such as impersonate, bind and escalate, which no
 // grant spells. Questions and what was decided on them are written by the server
 // itself alone: a person asks it for a decision.
 var grants = map[Role][]grant{
 	RoleViewer: {
+		readEvents,
 		{group: group, resources: everything, verbs: readVerbs},
 	},
 	RoleUser: {
+		readEvents,
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
 		{group: group, resources: asked, verbs: []string{"create"}},
 	},
 	RoleApprover: {
+		readEvents,
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: []string{"*"}, except: []string{approvals}, verbs: writeVerbs},
 		{group: group, resources: asked, verbs: []string{"create"}},
 		{group: group, resources: []string{approvals + "/decision"}, verbs: []string{"create"}},
 	},
 	RoleController: {
+		readEvents,
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: everything, except: []string{approvals}, verbs: writeVerbs},
 		{group: crdGroup, resources: []string{"customresourcedefinitions"}, verbs: readVerbs},
 	},
 	RoleAdmin: {
+		readEvents,
 		{group: group, resources: everything, verbs: readVerbs},
 		{group: group, resources: everything, except: []string{approvals}, verbs: writeVerbs},
 		{group: group, resources: []string{approvals + "/decision"}, verbs: []string{"create"}},

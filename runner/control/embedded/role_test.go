@@ -18,28 +18,28 @@ var may = map[Role]map[string]string{
 	RoleViewer: {
 		"agents": "r", "models": "r", "policies": "r", "runs": "r", "tools": "r", "approvals": "r",
 		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
-		"runs/events": "r", "runs/messages": "r", "runs/cancel": "r", "agents/runs": "r",
+		"runs/events": "r", "runs/messages": "r", "runs/cancel": "r", "agents/runs": "r", "events": "r",
 	},
 	RoleUser: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
 		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
-		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create",
+		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
 	RoleApprover: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
 		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r create",
-		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create",
+		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
 	RoleController: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
 		"runs/status": "rw", "approvals/status": "r", "approvals/decision": "r", "customresourcedefinitions": "r",
-		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw",
+		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw", "events": "r",
 	},
 	RoleAdmin: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r delete deletecollection",
 		"runs/status": "rw", "approvals/status": "r", "approvals/decision": "r create",
 		"customresourcedefinitions": "rw", "customresourcedefinitions/status": "rw",
-		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw",
+		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw", "events": "r",
 	},
 	RoleWorker: {},
 }
@@ -50,7 +50,7 @@ var judged = map[string]string{
 	"runs/status": group, "approvals/status": group, "approvals/decision": group,
 	"runs/events": group, "runs/messages": group, "runs/cancel": group, "agents/runs": group,
 	"customresourcedefinitions": crdGroup, "customresourcedefinitions/status": crdGroup,
-	"secrets": "", "agents@core": "", "deployments": "apps", "clusterroles": "rbac.authorization.k8s.io", "subjectaccessreviews": "authorization.k8s.io",
+	"events": "", "secrets": "", "agents@core": "", "deployments": "apps", "clusterroles": "rbac.authorization.k8s.io", "subjectaccessreviews": "authorization.k8s.io",
 }
 
 func allowed(role Role, resource, verb string) bool {

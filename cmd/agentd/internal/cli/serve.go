@@ -75,6 +75,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	p, err := control.New(control.Options{
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
 		Collect: true,
+		Events:  control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
 		// Half of the memory is garbage of the start, which nothing would collect
 		// while nobody asks.
 		Started: debug.FreeOSMemory,

@@ -1,0 +1,158 @@
+package events
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// maxLine bounds an event in the file; the largest has a message of 1 KB.
+	maxLine = 16 << 10
+	// maxFile bounds what is read of the file.
+	maxFile = 64 << 20
+)
+
+// file has a line of JSON for each event, and another one each time it happens
+// again. It is not synced: a process that is killed loses nothing by that, and
+// a machine that loses power loses its latest events at most.
+type file struct {
+	path  string
+	limit int                    // of events
+	all   func() []*corev1.Event // what the store has
+	log   *slog.Logger
+	wake  chan struct{} // holds one
+	done  chan struct{}
+
+	mu      sync.Mutex
+	pending []*corev1.Event
+	behind  bool // there is more than can wait: the file is written anew
+	closed  bool
+
+	// Of the goroutine that writes.
+	out   *os.File
+	lines int
+	ill   bool // the last write failed, and it was said
+}
+
+// read returns what a file holds, at most the last so many events. Lines that
+// are none are left out: the last one is torn when its writer was killed.
+func read(path string, most int) ([]*corev1.Event, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var kept []*corev1.Event
+	lines := bufio.NewScanner(io.LimitReader(f, maxFile))
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		e := &corev1.Event{}
+		if json.Unmarshal(lines.Bytes(), e) != nil || e.Name == "" || e.Namespace == "" {
+			continue
+		}
+		if kept = append(kept, e); len(kept) >= 2*most {
+			kept = append([]*corev1.Event(nil), kept[most:]...)
+		}
+	}
+	return kept, lines.Err()
+}
+
+// add has an event written soon.
+func (f *file) add(e *corev1.Event) {
+	f.mu.Lock()
+	if f.pending = append(f.pending, e); len(f.pending) > f.limit {
+		f.pending, f.behind = nil, true
+	}
+	f.mu.Unlock()
+	f.signal()
+}
+
+func (f *file) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until close.
+func (f *file) run() {
+	defer close(f.done)
+	for range f.wake {
+		f.mu.Lock()
+		pending, behind, closed := f.pending, f.behind, f.closed
+		f.pending, f.behind = nil, false
+		f.mu.Unlock()
+		if closed {
+			return
+		}
+		f.tell(f.write(pending, behind))
+	}
+}
+
+func (f *file) write(pending []*corev1.Event, behind bool) error {
+	if behind || f.out == nil || f.lines+len(pending) > 2*f.limit {
+		return f.rewrite()
+	}
+	f.lines += len(pending)
+	_, err := f.out.Write(encode(pending))
+	return err
+}
+
+// tell says once that the file cannot be written, and that it can be again.
+func (f *file) tell(err error) {
+	if err != nil && !f.ill {
+		f.log.Warn("the events cannot be written: a restart will not know them", "path", f.path, "error", err)
+	}
+	f.ill = err != nil
+}
+
+// rewrite puts a file with what the store has in the place of the file.
+func (f *file) rewrite() error {
+	all, next := f.all(), f.path+".new"
+	out, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = out.Write(encode(all)); err == nil {
+		err = os.Rename(next, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, out.Close(), os.Remove(next))
+	}
+	if f.out != nil {
+		_ = f.out.Close() // the file is gone
+	}
+	f.out, f.lines = out, len(all)
+	return nil
+}
+
+// close writes the file for the last time: the shorter, the sooner it is read.
+func (f *file) close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.signal()
+	<-f.done
+	return errors.Join(f.rewrite(), f.out.Close())
+}
+
+func encode(events []*corev1.Event) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, e := range events {
+		_ = enc.Encode(e) // a buffer takes everything, and an event can be encoded
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,98 @@
+package events
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// watcher tells one reader of changes. It keeps no queue: who reads slowly
+// reads from the store's own list of changes, until that has gone on without them.
+type watcher struct {
+	store   *Store
+	matches func(*corev1.Event) bool
+	result  chan watch.Event
+	stopped chan struct{}
+	once    sync.Once
+}
+
+// ResultChan implements watch.Interface.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
+
+// Stop implements watch.Interface.
+func (w *watcher) Stop() { w.once.Do(func() { close(w.stopped) }) }
+
+// start says what a watch begins with.
+type start struct {
+	// version is the last that the reader knows.
+	version uint64
+	// state are events to begin with, as if they had just been added.
+	state []*corev1.Event
+	// bookmark tells the reader when it has had the state.
+	bookmark bool
+}
+
+// run tells what happens until the reader has enough.
+func (w *watcher) run(ctx context.Context, from start) {
+	defer close(w.result)
+	for _, e := range from.state {
+		if w.matches(e) && !w.send(ctx, watch.Event{Type: watch.Added, Object: copied(e)}) {
+			return
+		}
+	}
+	if from.bookmark && !w.send(ctx, bookmark(from.version)) {
+		return
+	}
+	for version := from.version; ; {
+		changes, now, more, err := w.store.after(version)
+		if err != nil {
+			w.send(ctx, gone(err))
+			return
+		}
+		for _, c := range changes {
+			if w.matches(c.event) && !w.send(ctx, watch.Event{Type: c.typ, Object: copied(c.event)}) {
+				return
+			}
+		}
+		version = now
+		select {
+		case <-more:
+		case <-w.stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *watcher) send(ctx context.Context, e watch.Event) bool {
+	select {
+	case w.result <- e:
+		return true
+	case <-w.stopped:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// bookmark ends the state with which a watch began.
+func bookmark(version uint64) watch.Event {
+	return watch.Event{Type: watch.Bookmark, Object: &corev1.Event{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: strconv.FormatUint(version, 10),
+		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}}
+}
+
+// gone has the reader list again.
+func gone(err error) watch.Event {
+	status := apierrors.NewInternalError(err).Status()
+	if s, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made by after, which wraps nothing
+		status = s.Status()
+	}
+	return watch.Event{Type: watch.Error, Object: &status}
+}
