@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +33,7 @@ func regarding(obj client.Object) corev1.ObjectReference {
 
 // severity is the type of an event: what somebody wanted is Normal.
 func severity(why reason.Reason) string {
-	switch why {
-	case reason.Accepted, reason.Completed, reason.Cancelled:
+	if slices.Contains([]reason.Reason{reason.Accepted, reason.Completed, reason.Cancelled}, why) {
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning

@@ -35,9 +35,7 @@ func definition(t documented, ref common.ReferenceCallback) common.OpenAPIDefini
 	d := common.OpenAPIDefinition{}
 	docs := t.SwaggerDoc()
 	d.Schema.Type, d.Schema.Description, d.Schema.Properties = spec.StringOrArray{"object"}, docs[""], map[string]spec.Schema{}
-	typ := reflect.TypeOf(t)
-	for i := range typ.NumField() {
-		f := typ.Field(i)
+	for f := range reflect.TypeOf(t).Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous { // kind and apiVersion
 			d.Schema.Properties["kind"], d.Schema.Properties["apiVersion"] = text(metav1.TypeMeta{}.SwaggerDoc()["kind"]), text(metav1.TypeMeta{}.SwaggerDoc()["apiVersion"])
@@ -65,7 +63,7 @@ func property(t reflect.Type, ref common.ReferenceCallback) (s spec.Schema, need
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if n, ok := reflect.Zero(t).Interface().(named); ok {
+	if n, ok := reflect.TypeAssert[named](reflect.Zero(t)); ok {
 		s.Ref = ref(n.OpenAPIModelName())
 		return s, []string{n.OpenAPIModelName()}
 	}

@@ -32,7 +32,7 @@ func Install(server *genericapiserver.GenericAPIServer, s *Store) error {
 		return fmt.Errorf("register the fields of events: %w", err)
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(corev1.GroupName, scheme, runtime.NewParameterCodec(scheme), serializer.NewCodecFactory(scheme))
-	group.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{"events": &storage{store: s}}
+	group.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{"events": &storage{s, table{s.o.Now}}}
 	if err := server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, &group); err != nil {
 		return fmt.Errorf("serve the events: %w", err)
 	}

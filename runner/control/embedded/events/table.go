@@ -14,7 +14,9 @@ import (
 )
 
 // table prints events as a cluster does.
-type table struct{}
+type table struct {
+	now func() time.Time
+}
 
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Last Seen", Type: "string", Description: "When it happened last."},
@@ -29,7 +31,7 @@ var columns = []metav1.TableColumnDefinition{
 }
 
 // ConvertToTable implements rest.TableConvertor.
-func (table) ConvertToTable(_ context.Context, object, o runtime.Object) (*metav1.Table, error) {
+func (c table) ConvertToTable(_ context.Context, object, o runtime.Object) (*metav1.Table, error) {
 	t := &metav1.Table{}
 	if list, err := meta.ListAccessor(object); err == nil {
 		t.ResourceVersion = list.GetResourceVersion()
@@ -38,26 +40,26 @@ func (table) ConvertToTable(_ context.Context, object, o runtime.Object) (*metav
 		t.ColumnDefinitions = columns
 	}
 	if _, ok := object.(*corev1.EventList); !ok {
-		return t, addRow(t, object)
+		return t, c.add(t, object)
 	}
-	return t, meta.EachListItem(object, func(item runtime.Object) error { return addRow(t, item) })
+	return t, meta.EachListItem(object, func(item runtime.Object) error { return c.add(t, item) })
 }
 
-func addRow(t *metav1.Table, object runtime.Object) error {
+func (c table) add(t *metav1.Table, object runtime.Object) error {
 	e, ok := object.(*corev1.Event)
 	if !ok {
 		return fmt.Errorf("print a %T as an event", object)
 	}
 	t.Rows = append(t.Rows, metav1.TableRow{Object: runtime.RawExtension{Object: e}, Cells: []any{
-		since(e.LastTimestamp), e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
-		e.Source.Component, strings.TrimSpace(e.Message), since(e.FirstTimestamp), int64(e.Count), e.Name,
+		c.since(e.LastTimestamp), e.Type, e.Reason, strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
+		e.Source.Component, strings.TrimSpace(e.Message), c.since(e.FirstTimestamp), int64(e.Count), e.Name,
 	}})
 	return nil
 }
 
-func since(t metav1.Time) string {
+func (c table) since(t metav1.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
 	}
-	return duration.HumanDuration(time.Since(t.Time))
+	return duration.HumanDuration(c.now().Sub(t.Time))
 }
