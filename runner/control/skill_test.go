@@ -29,7 +29,11 @@ func TestAnAgentFollowsItsSkills(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	agent := strings.Replace(agentYAML, "  policyRefs:", "  skills: [{name: fix}]\n  policyRefs:", 1)
-	s.apply(agent + sep + modelYAML + sep + toolYAML + sep + policyYAML)
+	s.apply(modelYAML + sep + toolYAML + sep + policyYAML) // all but the skill is there
+	for kind, name := range map[string]string{"Model": "script", "Tool": "echo", "Policy": "open"} {
+		s.awaitReady(kind, name, "True", "Accepted")
+	}
+	s.apply(agent)
 	missing := s.awaitReady("Agent", "worker", "False", "ReferenceNotFound")
 	if m := readyOf(missing).message; !strings.HasPrefix(m, `skill "fix" not found`) {
 		t.Errorf("the message is %q", m)
