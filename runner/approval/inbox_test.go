@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/inbox"
 )
 
 func request(id string) Request {
@@ -50,11 +51,11 @@ func TestInboxTakesTheFirstRequest(t *testing.T) {
 	if !b.Has("c2", "ans-0") {
 		t.Error("a request for another call was removed")
 	}
-	info, err := os.Stat(b.dir)
+	info, err := os.Stat(b.folder.Dir)
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder: %v, %v", info.Mode(), err)
 	}
-	file, err := os.Stat(b.path("c2", "ans-0"))
+	file, err := os.Stat(filepath.Join(b.folder.Dir, file("c2", "ans-0")))
 	if err != nil || file.Mode().Perm() != 0o600 {
 		t.Errorf("file: %v, %v", file.Mode(), err)
 	}
@@ -100,14 +101,14 @@ func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 		then   func(b *Inbox, path string) error
 		why    string
 	}{
-		"another user": {"only the run's own user may answer", good, func(b *Inbox, _ string) error { b.uid++; return nil }, "another user"},
+		"another user": {"only the run's own user may answer", good, func(b *Inbox, _ string) error { b.folder.UID++; return nil }, "another user"},
 		"writable":     {"others may have written it", good, func(_ *Inbox, path string) error { return os.Chmod(path, 0o622) }, "other users"},
-		"open folder":  {"others may have put it there", good, func(b *Inbox, _ string) error { return os.Chmod(b.dir, 0o770) }, "other users"},
+		"open folder":  {"others may have put it there", good, func(b *Inbox, _ string) error { return os.Chmod(b.folder.Dir, 0o770) }, "other users"},
 		"link": {"it may lead anywhere", good, func(b *Inbox, path string) error {
-			return errors.Join(os.Rename(path, b.dir+"-moved"), os.Symlink(b.dir+"-moved", path))
+			return errors.Join(os.Rename(path, b.folder.Dir+"-moved"), os.Symlink(b.folder.Dir+"-moved", path))
 		}, "no regular file"},
 		"linked folder": {"so may the folder", good, func(b *Inbox, _ string) error {
-			return errors.Join(os.Rename(b.dir, b.dir+"-moved"), os.Symlink(b.dir+"-moved", b.dir))
+			return errors.Join(os.Rename(b.folder.Dir, b.folder.Dir+"-moved"), os.Symlink(b.folder.Dir+"-moved", b.folder.Dir))
 		}, "no folder"},
 		"pipe": {"reading it would wait for ever", good, func(_ *Inbox, path string) error {
 			return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600))
@@ -133,8 +134,8 @@ func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := NewInbox(t.TempDir(), time.Now)
-			check(t, os.Mkdir(b.dir, 0o700))
-			path := b.path("c1", "ans-1")
+			check(t, os.Mkdir(b.folder.Dir, 0o700))
+			path := filepath.Join(b.folder.Dir, file("c1", "ans-1"))
 			check(t, os.WriteFile(path, c.raw, 0o600))
 			if c.then != nil {
 				check(t, c.then(b, path))
@@ -168,17 +169,17 @@ func TestPutLeavesAllOrNothing(t *testing.T) {
 	if err := b.Put(bad); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("got %v", err)
 	}
-	check(t, os.WriteFile(b.dir, nil, 0o600))
+	check(t, os.WriteFile(b.folder.Dir, nil, 0o600))
 	if err := b.Put(request("ans-1")); err == nil || !strings.Contains(err.Error(), "no folder") {
 		t.Errorf("got %v", err)
 	}
-	check(t, os.Remove(b.dir))
-	check(t, os.Mkdir(b.dir, 0o700))
-	check(t, os.Mkdir(b.path("c1", "ans-1"), 0o700)) // in the way of the rename
+	check(t, os.Remove(b.folder.Dir))
+	check(t, os.Mkdir(b.folder.Dir, 0o700))
+	check(t, os.Mkdir(filepath.Join(b.folder.Dir, file("c1", "ans-1")), 0o700)) // in the way of the rename
 	if err := b.Put(request("ans-1")); err == nil {
 		t.Error("a folder was replaced")
 	}
-	left, err := filepath.Glob(filepath.Join(b.dir, ".*"))
+	left, err := filepath.Glob(filepath.Join(b.folder.Dir, ".*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
@@ -214,9 +215,9 @@ func TestFloodDoesNotHideAnAnswer(t *testing.T) {
 	// Junk under other names and under that of the call, and what cannot be
 	// removed, all sorted before the answer.
 	for i := range 700 {
-		write := []error{os.WriteFile(filepath.Join(b.dir, fmt.Sprintf("junk-%d", i)), nil, 0o600), os.WriteFile(filepath.Join(b.dir, fmt.Sprintf("%s0%03d.json", prefix("c1"), i)), []byte("{}"), 0o600)}
+		write := []error{os.WriteFile(filepath.Join(b.folder.Dir, fmt.Sprintf("junk-%d", i)), nil, 0o600), os.WriteFile(filepath.Join(b.folder.Dir, fmt.Sprintf("%s0%03d.json", prefix("c1"), i)), []byte("{}"), 0o600)}
 		if i < 300 {
-			write = append(write, os.MkdirAll(filepath.Join(b.dir, fmt.Sprintf("%s00%03d.json", prefix("c1"), i), "x"), 0o700))
+			write = append(write, os.MkdirAll(filepath.Join(b.folder.Dir, fmt.Sprintf("%s00%03d.json", prefix("c1"), i), "x"), 0o700))
 		}
 		if err := errors.Join(write...); err != nil {
 			t.Fatal(err)
@@ -242,15 +243,15 @@ func TestFloodDoesNotHideAnAnswer(t *testing.T) {
 
 func TestFullFolderIsToldOf(t *testing.T) {
 	b := NewInbox(t.TempDir(), time.Now)
-	if err := os.Mkdir(b.dir, 0o700); err != nil {
+	if err := os.Mkdir(b.folder.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	empty := filepath.Join(b.dir, "0")
+	empty := filepath.Join(b.folder.Dir, "0")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i := range entryLimit + inboxLimit {
-		if err := os.Link(empty, filepath.Join(b.dir, fmt.Sprintf("junk-%d", i))); err != nil {
+	for i := range inbox.Looked + inbox.Most {
+		if err := os.Link(empty, filepath.Join(b.folder.Dir, fmt.Sprintf("junk-%d", i))); err != nil {
 			t.Skipf("no hard links here: %v", err)
 		}
 	}

@@ -7,17 +7,25 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 const (
-	// most bounds how many names are handed out at one look, looked how many are
+	// Most bounds how many names are handed out at one look, Looked how many are
 	// looked at: the rest has to wait until those are gone.
-	most   = 256
-	looked = 16 << 10
+	Most   = 256
+	Looked = 16 << 10
 )
+
+// ValidID says whether an id can be that of a file: nothing that leads out of a
+// folder or is hidden in it.
+func ValidID(id string) bool { return pattern().MatchString(id) }
+
+var pattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z][0-9a-z_-]{0,63}$`) })
 
 // Folder is where other processes leave files for a run. Only plain files of the
 // run's own user count, in a folder to which nobody else can write.
@@ -111,6 +119,9 @@ func (f *Folder) owned(info fs.FileInfo) error {
 func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 	d, err := os.OpenFile(f.Dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		if why := f.Trust(); why != nil { // says more
+			err = why
+		}
 		return nil, true, err
 	}
 	defer d.Close() //nolint:errcheck // nothing was written
@@ -122,8 +133,8 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 		return nil, true, err
 	}
 	var others []string
-	for seen := 0; !all && seen < looked; {
-		entries, err := d.ReadDir(most)
+	for seen := 0; !all && seen < Looked; {
+		entries, err := d.ReadDir(Most)
 		for _, e := range entries {
 			switch {
 			case !strings.HasPrefix(e.Name(), prefix):
@@ -138,7 +149,7 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 	}
 	slices.Sort(names)
 	slices.Sort(others)
-	return slices.Concat(names[:min(len(names), most)], others[:min(len(others), most)]), all, nil
+	return slices.Concat(names[:min(len(names), Most)], others[:min(len(others), Most)]), all, nil
 }
 
 // Read reads a file of at most so many bytes, and nothing that is no plain file of

@@ -11,9 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"unicode/utf8"
 
@@ -74,7 +72,7 @@ type letter struct {
 // Check says what is wrong with a message.
 func Check(m message.Incoming) error {
 	switch {
-	case !validID().MatchString(m.ID):
+	case !ValidID(m.ID):
 		return fmt.Errorf("its id %q is none", m.ID)
 	case len(m.Text) > TextLimit:
 		return fmt.Errorf("its text is longer than %d bytes", TextLimit)
@@ -87,8 +85,6 @@ func Check(m message.Incoming) error {
 	}
 	return nil
 }
-
-var validID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z][0-9a-z_-]{0,63}$`) })
 
 const extension = ".json"
 
@@ -123,7 +119,7 @@ func (b *Inbox) Take(ctx context.Context) (messages []message.Incoming) {
 		return nil
 	}
 	if !all {
-		b.refuse(filepath.Base(b.folder.Dir), fmt.Errorf("it holds more than %d files, and not all are looked at", looked))
+		b.refuse(filepath.Base(b.folder.Dir), fmt.Errorf("it holds more than %d files, and not all are looked at", Looked))
 	}
 	size := 0
 	for _, name := range names {
