@@ -20,7 +20,18 @@ func (r *Run) legal() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	calls, used, opened := 0, message.Usage{}, 0
+	var answer *message.Message // the newest that is complete
 	for _, m := range r.Messages {
+		if m.Role == message.RoleUser && answer != nil {
+			for _, c := range answer.Calls() {
+				if c.Result == nil {
+					say("message %s of the user stands before the result of call %s", m.ID, c.CallID)
+				}
+			}
+		}
+		if m.Role == message.RoleAssistant && m.Error == "" && !m.Open() && !m.Summary {
+			answer = m
+		}
 		used = used.Add(m.Usage)
 		if m.Open() {
 			opened++
@@ -124,6 +135,9 @@ func script(b []byte) (events []event.Event) {
 		case event.ToolInputDelta:
 			d.Text = "x"
 			e.Data = d
+		case event.MessageReceived:
+			d.ID = fmt.Sprint("in", number%8)
+			e.Data = d
 		}
 		events = append(events, e)
 	}
@@ -179,7 +193,7 @@ func FuzzApply(f *testing.F) {
 		event.TypeRunStarted, event.TypeStepStart, event.TypeModelRequest, event.TypeTextStart, event.TypeTextEnd, event.TypeToolInputStart,
 		event.TypeToolInputDelta, event.TypeModelResponse, event.TypeToolInputEnd, event.TypePolicyDecision, event.TypeApprovalRequested,
 		event.TypeApprovalDecided, event.TypeToolCall, event.TypeRunResumed, event.TypeToolCall, event.TypeToolResult, event.TypeStepFinish,
-		event.TypeContextPrune, event.TypeModelRequest, event.TypeContextCompaction, event.TypeRunFinished, event.TypeRunResumed,
+		event.TypeMessageReceived, event.TypeContextPrune, event.TypeModelRequest, event.TypeContextCompaction, event.TypeRunFinished, event.TypeRunResumed,
 	} {
 		ids := byte(1)
 		switch {

@@ -45,6 +45,10 @@ func TestRebuiltGuardRemembersTheRun(t *testing.T) {
 		}
 		cfg := w.config()
 		cfg.Guard.Act, cfg.Guard.Identical = acts[seed%3], 3
+		if seed%2 == 1 { // half of the runs are told something on their way
+			when := 2 + rnd.IntN(4)
+			cfg.Inbox = &mail{w: w, arrives: at(when, "do it again")}
+		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		l := &loop{Config: cfg, cancel: cancel, guard: guard{Guard: cfg.Guard}}
 		end, err := l.live(ctx)

@@ -56,7 +56,9 @@ func (s suite) random(t *testing.T) {
 			t.Fatalf("answer %d, %+v", n, a)
 		}
 		k.say(t, said)
-		k.say(t, user("Go on."))
+		for range 1 + r.IntN(3) { // right behind the results, also by several people
+			k.say(t, user("Go on."+text(r, 4)))
+		}
 		k.says(t, "done")
 		if err := k.Reset([]*message.Message{user("What is in the folder?")}); err != nil {
 			t.Fatal(err)
