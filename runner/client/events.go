@@ -319,10 +319,9 @@ func (s *stream) end(r request, w *control) (*RunEnd, error) {
 	}
 	end := &RunEnd{Next: s.next, Phase: w.Phase, Reason: w.Reason, Message: w.Message, ExitCode: -1}
 	switch {
-	case !end.Ended():
-		if s.o.Follow {
-			return nil, s.c.strange(r, "its stream ends while the run is %s", w.Phase)
-		}
+	case !s.o.Follow && !end.Ended():
+	case w.ExitCode == nil && !end.Ended():
+		return nil, s.c.strange(r, "its stream ends while the run is %s", w.Phase)
 	case w.ExitCode != nil && *w.ExitCode >= 0 && *w.ExitCode <= 255:
 		end.ExitCode = *w.ExitCode
 	case v1alpha1.Phase(w.Phase) == v1alpha1.PhaseSucceeded:

@@ -193,6 +193,7 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 		"another run":         {reason: "deleted and made anew", texts: []string{line(1), ofRun("r-9", 2)}, want: []string{"1"}, asked: []string{"", "from=2"}, away: 1, err: "from run r-1 to run r-9"},
 		"attempts go back":    {reason: "they count", texts: []string{say(`{"type":"stream.attempt","attempt":2}`) + say(`{"type":"stream.attempt","attempt":1}`)}, want: []string{"attempt 2"}, asked: []string{""}, err: "goes back to attempt 1"},
 		"ends too early":      {reason: "a run that goes on has no end", texts: []string{say(`{"type":"stream.end","next":1,"phase":"Suspended"}`)}, asked: []string{""}, err: "ends while the run is Suspended"},
+		"deleted":             {reason: "a run that is deleted has a code, and no phase that says so", texts: []string{line(1) + say(`{"type":"stream.end","next":2,"phase":"Running","reason":"Cancelled","exitCode":1}`)}, want: []string{"1"}, asked: []string{""}, code: 1},
 		"code out of range":   {reason: "a shell knows 0 to 255; the reason counts", texts: []string{say(`{"type":"stream.end","next":1,"phase":"Failed","reason":"CredentialMissing","exitCode":256}`)}, asked: []string{""}, code: 4},
 	}
 	for name, c := range cases {
