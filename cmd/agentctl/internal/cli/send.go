@@ -5,18 +5,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/client"
 )
 
 type sendOptions struct {
-	app    *app
+	target
 	output choice
 }
 
 func (a *app) sendCmd() *cobra.Command {
-	o := &sendOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	o := &sendOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "send RUN TEXT|@FILE|-",
 		Short: "Tell a run something while it goes on",
@@ -27,8 +29,9 @@ that has its final answer by then goes on instead of ending; its limits hold.
 For a run that is suspended or was killed the message is kept: "agentctl resume"
 reads it. It does not answer a question; "agentctl approve" and "agentctl deny" do.
 
-The run is named run/ID, by its id, by the start of it, or @latest. The text is an
-argument, @FILE, or - for stdin, at most 1 MiB.
+The run is named run/NAME where a control plane lives it, else run/ID, by its id,
+by the start of it, or @latest; a run of a control plane comes first. The text is
+an argument, @FILE, or - for stdin, at most 1 MiB.
 
 Exit codes: 0 the message is kept until the run reads it; 2 the run has ended, or
 there is none.`,
@@ -47,12 +50,19 @@ there is none.`,
 			}
 			return usagef("unexpected argument %q: a text of several words is quoted", args[2])
 		},
-		ValidArgsFunction: a.completeResumable,
+		ValidArgsFunction: a.completeSend,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runSend(cmd.Context(), args[0], args[1]) },
 	}
 	output(cmd, &o.output, "what stdout holds: text, or JSON")
-	a.stateFlag(cmd)
+	o.flags(cmd)
 	return cmd
+}
+
+// completeSend offers runs that go on somewhere.
+func (a *app) completeSend(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	there, _ := a.completeRunObjects(cmd, args, typed)
+	here, directive := a.completeResumable(cmd, args, typed)
+	return append(there, here...), directive
 }
 
 func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
@@ -60,7 +70,15 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 	if err != nil {
 		return err
 	}
-	sent, err := runner.Send(ctx, runner.SendOptions{Ref: ref, State: o.app.state, Text: text, By: who(o.app.In)})
+	src, err := o.seek(ctx, ref, true)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	if src.client != nil {
+		return o.sendThere(ctx, src, text)
+	}
+	sent, err := runner.Send(ctx, runner.SendOptions{Ref: src.ref, State: o.app.state, Text: text, By: who(o.app.In)})
 	if err != nil {
 		return err
 	}
@@ -68,6 +86,22 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 	if sent.State != view.Running {
 		shown.Next = display.Resume(sent.Run, o.app.state)
 	}
+	if o.output.value == display.FormatJSON {
+		return shown.WriteJSON(o.app.stdout())
+	}
+	return shown.WriteText(o.app.stdout())
+}
+
+// sendThere leaves the message with the control plane that lives the run.
+func (o *sendOptions) sendThere(ctx context.Context, src *source, text string) error {
+	id, err := src.client.SendMessage(ctx, src.run, text)
+	if client.Conflict(err) || client.Missing(err) {
+		return &codeError{err, reason.ExitUsage}
+	}
+	if err != nil {
+		return err
+	}
+	shown := display.Sent{ID: id, Run: src.name(), Object: map[string]string{"id": id, "run": src.name()}}
 	if o.output.value == display.FormatJSON {
 		return shown.WriteJSON(o.app.stdout())
 	}
