@@ -153,6 +153,10 @@ var rules = []rule{
 		reason: "heavy dependency behind one door: runner/sandbox/container",
 	},
 	{
+		from: []string{"ours"}, notFrom: []string{"./runner/control/live"}, to: []string{"github.com/coder/websocket/..."},
+		reason: "only agentd serves WebSockets; the command line reads the same events as SSE",
+	},
+	{
 		from: []string{"ours"}, notFrom: []string{"./runner/image/..."}, to: []string{"github.com/google/go-containerregistry/..."},
 		reason: "heavy dependency behind one door: runner/image",
 	},
@@ -318,6 +322,8 @@ func TestRulesBite(t *testing.T) {
 		{"./runner/journal", "sigs.k8s.io/controller-runtime/pkg/client", "controllers live"},
 		{"./runner/sandbox/container", "github.com/google/go-containerregistry/pkg/v1", "runner/image"},
 		{"./runner/image", "github.com/google/go-containerregistry/pkg/v1/remote", no},
+		{"./runner/client", "github.com/coder/websocket", "reads the same events as SSE"},
+		{"./runner/control/live", "github.com/coder/websocket", no},
 		{"./runner/journal", "os", no},
 	} {
 		got := forbidden(c.from, c.to)

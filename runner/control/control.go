@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -173,6 +175,36 @@ func (p *Plane) Client() client.Client { return p.manager.GetClient() }
 
 // Reader reads the objects as they are now.
 func (p *Plane) Reader() client.Reader { return p.manager.GetAPIReader() }
+
+// Tell has changed called when there may be something new about a run: for each
+// event of those that are lived here, and for each change of an object. It must
+// not block. Call it before Run.
+func (p *Plane) Tell(changed func(namespace, name string)) error {
+	// It is filled once Run is called; to wait for that here would be for ever.
+	runs, err := p.manager.GetCache().GetInformer(context.Background(), &v1alpha1.Run{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("follow the runs: %w", err)
+	}
+	about := func(obj any) {
+		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if run, ok := obj.(client.Object); ok {
+			changed(run.GetNamespace(), run.GetName())
+		}
+	}
+	_, err = runs.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: about, UpdateFunc: func(_, obj any) { about(obj) }, DeleteFunc: about,
+	})
+	if err != nil {
+		return fmt.Errorf("follow the runs: %w", err)
+	}
+	p.workers.heard = changed
+	return nil
+}
+
+// Lives says whether the run of that id is lived here.
+func (p *Plane) Lives(id string) bool { return p.workers.lives(id) }
 
 // Busy says whether a run is lived, or waits to be. One that is suspended is not,
 // whatever it waits for: nothing goes on in it, and it may wait for days.

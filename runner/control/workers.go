@@ -38,6 +38,9 @@ type Workers struct {
 	o       WorkerOptions
 	shared  *runner.Shared
 	changed []func(namespace, name string)
+	// heard is called for each event of a run, changed only for those that a
+	// status shows.
+	heard func(namespace, name string)
 	leave   chan struct{}
 	wg      sync.WaitGroup
 
@@ -69,7 +72,7 @@ func NewWorkers(o WorkerOptions) *Workers {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock
 	}
-	return &Workers{o: o, shared: &runner.Shared{}, leave: make(chan struct{}), items: map[string]*item{}}
+	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, leave: make(chan struct{}), items: map[string]*item{}}
 }
 
 // Follow implements Executor.
@@ -213,6 +216,7 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
 		}
 		i.mu.Unlock()
+		w.heard(i.work.Namespace, i.work.Name)
 		switch e.Data.(type) {
 		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
 			w.tell(i.work)
@@ -247,6 +251,19 @@ func (w *Workers) Cancel(id string) {
 	if i != nil {
 		i.cancel(reason.New(reason.Cancelled, "cancelled by its object"))
 	}
+}
+
+// lives says whether a run is lived here.
+func (w *Workers) lives(id string) bool {
+	w.mu.Lock()
+	i := w.items[id]
+	w.mu.Unlock()
+	if i == nil {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.progress == Living
 }
 
 // Observe implements Executor.

@@ -82,14 +82,26 @@ func (f *Follower) fill() error {
 		return err
 	}
 	if later == "" || len(f.buf) > 0 {
+		if cap(f.room) > 2*small && len(f.buf) == 0 {
+			f.room, f.buf = nil, nil // many may wait for long
+		}
 		return io.EOF
 	}
 	return f.turn()
 }
 
+const (
+	// large is how much is read at once where there is much, small where little is.
+	large = 64 << 10
+	small = 4 << 10
+)
+
 // read adds what the file has behind what was read.
 func (f *Follower) read() (int, error) {
-	const piece = 64 << 10
+	piece := small
+	if len(f.room) == cap(f.room) {
+		piece = large
+	}
 	rest := slices.Grow(append(f.room[:0], f.buf...), piece)
 	n, err := f.file.Read(rest[len(rest):cap(rest)])
 	f.room, f.buf = rest[:0], rest[:len(rest)+n]
@@ -140,4 +152,31 @@ func (f *Follower) Close() error {
 	err := f.file.Close()
 	f.file = nil
 	return err
+}
+
+// Behind is how much of the journal, in bytes, has not been handed out.
+func (f *Follower) Behind() (int64, error) {
+	files, err := dayFiles(f.dir)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	for _, name := range files {
+		if name < f.name {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(f.dir, name))
+		if err != nil {
+			return 0, fmt.Errorf("read journal: %w", err)
+		}
+		n += info.Size()
+	}
+	if f.file == nil {
+		return n, nil
+	}
+	at, err := f.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, fmt.Errorf("read journal: %w", err)
+	}
+	return n - at + int64(len(f.buf)), nil
 }

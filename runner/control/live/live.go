@@ -6,13 +6,14 @@
 package live
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -26,6 +27,11 @@ type Options struct {
 	Reader client.Reader
 	// State is the folder that holds runs. Required.
 	State string
+	// RunID is the id of an attempt of a run, which names its journal. Required.
+	RunID func(run *v1alpha1.Run, attempt int32) string
+	// Lives says whether this process lives the run of that id: its streams are
+	// woken then, and need not look. Default: it lives none.
+	Lives func(id string) bool
 	// Log is told what nobody asked for. Required.
 	Log *slog.Logger
 	// Caller says who makes a request. Required.
@@ -33,7 +39,9 @@ type Options struct {
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 
-	bodyPatience time.Duration // a test has no time
+	// A test has neither time nor room.
+	bodyPatience, writePatience, statusPatience, pingEvery, lookEvery time.Duration
+	maxLag                                                            int64
 }
 
 // Caller is who makes a request.
@@ -47,8 +55,13 @@ type Caller struct {
 
 // Server serves what happens in the runs.
 type Server struct {
-	o   Options
-	mux *http.ServeMux
+	o     Options
+	mux   *http.ServeMux
+	bells bells
+	seats seats
+
+	stop     sync.Once
+	stopping chan struct{}
 }
 
 // New returns a server.
@@ -59,11 +72,19 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock
 	}
-	if o.bodyPatience == 0 {
-		o.bodyPatience = bodyPatience
+	if o.Lives == nil {
+		o.Lives = func(string) bool { return false }
 	}
-	s := &Server{o: o, mux: http.NewServeMux()}
+	o.bodyPatience = cmp.Or(o.bodyPatience, bodyPatience)
+	o.writePatience = cmp.Or(o.writePatience, writePatience)
+	o.statusPatience = cmp.Or(o.statusPatience, statusPatience)
+	o.pingEvery = cmp.Or(o.pingEvery, pingEvery)
+	o.lookEvery = cmp.Or(o.lookEvery, lookEvery)
+	o.maxLag = cmp.Or(o.maxLag, maxLag)
+	s := &Server{o: o, mux: http.NewServeMux(), stopping: make(chan struct{})}
 	s.serve(http.MethodPost, "agents/{name}/runs", s.prompt)
+	s.serve(http.MethodGet, "runs/{name}/events", s.events)
+	s.serve(http.MethodPost, "runs/{name}/messages", s.messages)
 	s.serve(http.MethodPost, "runs/{name}/cancel", s.cancel)
 	s.serve(http.MethodPost, "approvals/{name}/decision", s.decision)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -74,6 +95,25 @@ func New(o Options) *Server {
 
 // ServeHTTP serves a request that was let through.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Wake has the streams of a run look for what is new: in its journal, or about
+// its object. They look by themselves, too, but not at once.
+func (s *Server) Wake(namespace, name string) {
+	s.bells.ring(client.ObjectKey{Namespace: namespace, Name: name})
+}
+
+// Close ends the streams, each with its place, and waits until they have ended or
+// the context has. There are no new ones.
+func (s *Server) Close(ctx context.Context) error {
+	ended := s.seats.close()
+	s.stop.Do(func() { close(s.stopping) })
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return errors.New("end the streams: their readers do not take the end")
+	}
+}
 
 // serve has a subresource answered by f, which has written nothing where it
 // returns an error.
@@ -115,13 +155,4 @@ func ended(run *v1alpha1.Run) bool {
 	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
 	}
 	return false
-}
-
-// errEnded refuses what would come too late.
-func errEnded(run *v1alpha1.Run) error {
-	return apierrors.NewConflict(resource("runs"), run.Name, errorf("the run has ended: its phase is %s", run.Status.Phase))
-}
-
-func resource(plural string) schema.GroupResource {
-	return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: plural}
 }

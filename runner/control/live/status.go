@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -16,6 +17,11 @@ import (
 
 // errorf is fmt.Errorf for what only a person reads.
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// resource names one of our resources.
+func resource(plural string) schema.GroupResource {
+	return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: plural}
+}
 
 // reasons are the words that a Kubernetes API has for the codes used here.
 var reasons = map[int32]metav1.StatusReason{
@@ -26,6 +32,7 @@ var reasons = map[int32]metav1.StatusReason{
 	http.StatusRequestTimeout:        metav1.StatusReasonTimeout,
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
+	http.StatusUnprocessableEntity:   metav1.StatusReasonInvalid,
 	http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
 	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
@@ -42,6 +49,16 @@ func later(code int32, seconds int32, format string, args ...any) *apierrors.Sta
 	e := refusal(code, format, args...)
 	e.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
 	return e
+}
+
+// errConflict refuses what does not fit how a run stands.
+func errConflict(run *v1alpha1.Run, format string, args ...any) error {
+	return apierrors.NewConflict(resource("runs"), run.Name, errorf(format, args...))
+}
+
+// errEnded refuses what comes too late.
+func errEnded(run *v1alpha1.Run) error {
+	return errConflict(run, "the run has ended: its phase is %s", run.Status.Phase)
 }
 
 // fail answers with an error as the API server writes them.
@@ -72,5 +89,6 @@ func answer(w http.ResponseWriter, code int, v any) {
 // answerRun writes a Run object as the API server does.
 func answerRun(w http.ResponseWriter, code int, run *v1alpha1.Run) {
 	run.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindRun))
+	run.SetManagedFields(nil)
 	answer(w, code, client.Object(run))
 }

@@ -13,7 +13,6 @@ import (
 
 	"agentctl.dev/agentctl/runner/control"
 	"agentctl.dev/agentctl/runner/control/embedded"
-	"agentctl.dev/agentctl/runner/control/live"
 )
 
 type serveOptions struct {
@@ -84,19 +83,17 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 		return errors.Join(err, server.Stop())
 	}
 	plane.Store(p)
-	server.Handle(live.New(live.Options{Client: p.Client(), Reader: p.Reader(), State: state, Log: log, Caller: caller}))
+	l, err := mountLive(server, p, state, log)
+	if err != nil {
+		return errors.Join(err, server.Stop())
+	}
 	log.Info("ready", "url", server.URL(), "kubeconfig", server.Kubeconfig())
 	err = serve(ctx, server, p, log, o)
+	unmountLive(l, log)
 	if stopped := server.Stop(); err == nil && stopped != nil {
 		err = fmt.Errorf("stop the control plane: %w", stopped)
 	}
 	return err
-}
-
-// caller is who makes a request that the server has let through.
-func caller(ctx context.Context) live.Caller {
-	id, _ := embedded.IdentityOf(ctx)
-	return live.Caller{Name: id.Name, Runs: id.Runs}
 }
 
 // maxWorkers bounds --workers: each run has programs of its own.

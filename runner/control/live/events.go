@@ -1,0 +1,137 @@
+package live
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// teller writes a stream to one reader, and gives up on one that takes too long
+// for it.
+//
+//	event   tells an event of a journal, as it stands there; it may keep it back
+//	record  tells something about the stream
+//	flush   has everything arrive that was told
+//	ping    says that there is nothing to say
+//	end     tells the last record, and ends the stream
+type teller interface {
+	event(h head, line []byte) error
+	record(r record) error
+	flush() error
+	ping() error
+	end(r record, w why)
+}
+
+// wanted is what a reader asks for.
+type wanted struct {
+	from    int64
+	attempt int32 // 0: the newest
+	follow  bool
+}
+
+// wants reads the query of a request. What a browser says about where it was cut
+// off counts more than the address, which it repeats.
+func wants(r *http.Request) (wanted, error) {
+	w := wanted{from: 1, follow: true}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return w, refusal(http.StatusBadRequest, "the query cannot be read: %v", err)
+	}
+	for name, values := range q {
+		value := values[0]
+		if len(values) > 1 {
+			return w, refusal(http.StatusBadRequest, "%s is given more than once", name)
+		}
+		switch name {
+		case "from":
+			w.from, err = strconv.ParseInt(value, 10, 64)
+			if err != nil || w.from < 1 {
+				return w, refusal(http.StatusBadRequest, "from=%q: the number of an event counts from 1", value)
+			}
+		case "attempt":
+			n, err := strconv.ParseInt(value, 10, 32)
+			if err != nil || n < 1 {
+				return w, refusal(http.StatusBadRequest, "attempt=%q: attempts count from 1", value)
+			}
+			w.attempt = int32(n)
+		case "follow":
+			if w.follow, err = strconv.ParseBool(value); err != nil {
+				return w, refusal(http.StatusBadRequest, "follow=%q: true or false", value)
+			}
+		default:
+			return w, refusal(http.StatusBadRequest, "%s means nothing here: from, attempt and follow do", name)
+		}
+	}
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		n, err := strconv.ParseInt(last, 10, 64)
+		if err != nil || n < 0 || n+1 < 1 {
+			return w, refusal(http.StatusBadRequest, "Last-Event-ID: %q is not the number of an event", last)
+		}
+		w.from = n + 1
+	}
+	return w, nil
+}
+
+// events tells the events of a run.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	want, err := wants(r)
+	if err != nil {
+		return err
+	}
+	socket := isSocket(r)
+	if !socket && !takesStream(r.Header) {
+		return refusal(http.StatusNotAcceptable, "events come as text/event-stream, or by a WebSocket")
+	}
+	run, err := s.run(r)
+	if err != nil {
+		return err
+	}
+	newest := max(1, run.Status.Attempt)
+	if want.attempt > newest {
+		return refusal(http.StatusNotFound, "run %q has no attempt %d: the newest is %d", run.Name, want.attempt, newest)
+	}
+	if want.attempt == 0 {
+		want.attempt = newest
+	}
+	done, err := s.seats.take(s.o.Caller(r.Context()).Name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if socket {
+		return s.socket(w, r, run, want)
+	}
+	t := newSSE(w, s.o.writePatience, s.o.Now)
+	defer t.close()
+	s.stream(r.Context(), run, want, t)
+	return nil
+}
+
+// stream tells a reader what it wants.
+func (s *Server) stream(ctx context.Context, run *v1alpha1.Run, want wanted, t teller) {
+	one := &stream{s: s, run: run, want: want, out: t, next: want.from, attempt: want.attempt}
+	one.in = journal.Follow(journal.Dir(s.o.State, s.o.RunID(run, one.attempt)))
+	defer func() { _ = one.in.Close() }() // nothing was written
+	one.tell(ctx)
+}
+
+// takesStream says whether a client takes server-sent events.
+func takesStream(h http.Header) bool {
+	accept := strings.Join(h.Values("Accept"), ",")
+	if accept == "" {
+		return true
+	}
+	for kind := range strings.SplitSeq(accept, ",") {
+		kind, _, _ = strings.Cut(kind, ";")
+		switch strings.TrimSpace(kind) {
+		case "text/event-stream", "text/*", "*/*":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package live
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// flushAt is how much is kept back at most before it is sent.
+const flushAt = 32 << 10
+
+// sse tells a stream as server-sent events.
+type sse struct {
+	w        http.ResponseWriter
+	c        *http.ResponseController
+	patience time.Duration
+	now      func() time.Time
+	buf      []byte
+}
+
+// newSSE begins an answer. Close it.
+func newSSE(w http.ResponseWriter, patience time.Duration, now func() time.Time) *sse {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	s := &sse{w: w, c: http.NewResponseController(w), patience: patience, now: now}
+	_ = s.flush() // so that the client knows; that it is gone shows later, too
+	return s
+}
+
+func (s *sse) event(h head, line []byte) error {
+	s.buf = append(s.buf, "id: "...)
+	s.buf = strconv.AppendInt(s.buf, h.Seq, 10)
+	return s.data(string(h.Type), line)
+}
+
+func (s *sse) record(r record) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return s.data(string(r.Type), line)
+}
+
+// data adds the type and the data of a record to what may stand there of it. A
+// line of a journal has no line breaks.
+func (s *sse) data(kind string, line []byte) error {
+	if len(s.buf) > 0 && s.buf[len(s.buf)-1] != '\n' {
+		s.buf = append(s.buf, '\n')
+	}
+	s.buf = append(append(s.buf, "event: "...), kind...)
+	s.buf = append(append(s.buf, "\ndata: "...), line...)
+	s.buf = append(s.buf, "\n\n"...)
+	if len(s.buf) < flushAt {
+		return nil
+	}
+	return s.write()
+}
+
+func (s *sse) ping() error {
+	s.buf = append(s.buf, ": ping\n\n"...)
+	return s.flush()
+}
+
+// write hands over what was kept back.
+func (s *sse) write() error {
+	_ = s.c.SetWriteDeadline(s.now().Add(s.patience)) // a recorder of a test has none
+	_, err := s.w.Write(s.buf)
+	if s.buf = s.buf[:0]; cap(s.buf) > 2*flushAt {
+		s.buf = nil
+	}
+	return err
+}
+
+func (s *sse) flush() error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	return s.c.Flush()
+}
+
+func (s *sse) end(r record, _ why) {
+	if s.record(r) == nil {
+		_ = s.flush() // who does not get it sees that the stream is cut off
+	}
+}
+
+// close gives the connection back as it was.
+func (s *sse) close() { _ = s.c.SetWriteDeadline(time.Time{}) }
