@@ -476,5 +476,5 @@ const approvalSchema = `{"description":"Approval is a call of a run that waits f
 	`"reason":{"description":"Reason that was given.","maxLength":4096,"type":"string"},` +
 	`"scope":{"description":"Scope of an approval.","enum":["Once","Always"],"type":"string"},` +
 	`"takenAt":{"description":"TakenAt is when the run took the decision; its journal tells of it.","format":"date-time","type":"string"}},` +
-	`"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.decision) || (has(self.decision) \u0026\u0026 self.decision == oldSelf.decision)"}]}},` +
-	`"required":["spec"],"type":"object"}`
+	`"type":"object"}},` +
+	`"required":["spec"],"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) \u0026\u0026 has(self.status.decision) \u0026\u0026 self.status.decision == oldSelf.status.decision \u0026\u0026 (has(self.status.scope) ? self.status.scope : '') == (has(oldSelf.status.scope) ? oldSelf.status.scope : '') \u0026\u0026 (has(self.status.by) ? self.status.by : '') == (has(oldSelf.status.by) ? oldSelf.status.by : ''))"}]}`

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.spec.summary`,priority=1
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && (has(self.status.scope) ? self.status.scope : '') == (has(oldSelf.status.scope) ? oldSelf.status.scope : '') && (has(self.status.by) ? self.status.by : '') == (has(oldSelf.status.by) ? oldSelf.status.by : ''))",message="a decision does not change",reason="FieldValueForbidden"
 type Approval struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -128,9 +129,10 @@ const (
 	ScopeAlways ApprovalScope = "Always"
 )
 
+// That a decision does not change is a rule of Approval: no rule of a status is
+// asked when the status is taken away as a whole.
+
 // ApprovalStatus is the answer. Only the control plane writes it, and only once.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || (has(self.decision) && self.decision == oldSelf.decision)",message="a decision does not change",reason="FieldValueForbidden"
 type ApprovalStatus struct {
 	// Decision; absent while the call waits.
 	// +optional

@@ -93,6 +93,12 @@ func TestTreatsOurKindsAsAClusterDoes(t *testing.T) {
 	apitest.Run(t, apitest.ServerFunc(func() *rest.Config { return s.Loopback() }))
 }
 
+func TestDiffersFromAClusterWhereWeSay(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	apitest.Differ(t, apitest.Embedded, apitest.ServerFunc(func() *rest.Config { return s.Loopback() }))
+}
+
 // stateDir is a folder with a short path, as unix sockets want it.
 func stateDir(t testing.TB) string {
 	t.Helper()

@@ -64,25 +64,37 @@ type behaviour struct {
 }
 
 var cases = []behaviour{
+	{"EveryKindHasAnExample", "a new kind is held to this table, too", everyKindHasAnExample},
 	{"Defaults", "a controller reads complete objects, whoever wrote them", defaults},
+	{"DefaultsAlike", "agentctl judges a manifest as the server will have it", defaultsAlike},
 	{"PrunesUnknownFields", "a field that means nothing must not look as if it did", prunes},
 	{"StrictNamesUnknownFields", "a slip of the pen is told to who asks for it", strict},
 	{"KeepsFreeFields", "parameters of a model are free", keeps},
 	{"RulesAcceptAndReject", "the rules of the definitions are the first line of admission", rules},
-	{"ImmutableField", "a transition rule compares with the old object", immutable},
+	{"EveryRuleHasItsCase", "a rule that is not tried may not do what it says", everyRuleHasItsCase},
+	{"ComparesWithTheOld", "a transition rule sees what was there", comparesWithTheOld},
 	{"StatusIsApart", "who writes the spec cannot write the status, and the other way round", statusApart},
+	{"StatusIsApartEverywhere", "a status is what a controller found, of every kind", statusApartEverywhere},
+	{"ConditionsMerge", "two controllers have a condition each", conditionsMerge},
 	{"GenerationCountsSpecs", "observedGeneration is compared with it", generation},
 	{"StaleUpdateConflicts", "nobody overwrites what they have not seen", stale},
 	{"AppliersConflict", "two managers of one field are told about each other", appliers},
 	{"AppliersShareLists", "lists by key are merged", sharedLists},
 	{"PrinterColumns", "kubectl get shows the columns of the definition", columns},
+	{"ColumnsOfEveryKind", "kubectl get shows the columns of each definition", columnsOfEveryKind},
+	{"NamesOfEveryKind", "kubectl finds a kind by its short names", shortNames},
+	{"SelectsByEveryField", "a selector on a field of a definition works", selectsByEveryField},
 	{"SelectsByField", "controllers select by field on the server", selects},
 	{"SelectsByLabel", "kubectl -l, and delete -l", labels},
 	{"WatchResumes", "a watch that broke goes on where it was", watchResumes},
+	{"WatchBegins", "a reflector fills its cache by a watch", watchBegins},
+	{"WatchSelects", "what leaves the selection is gone for who watches it", watchSelects},
 	{"FinalizersHoldObjects", "what is outside is cleaned before the object goes", finalizers},
+	{"DeletesLeaveDependents", "what becomes of dependents is for a collector to see to", propagation},
 	{"DryRunKeepsNothing", "kubectl diff asks the server", dryRun},
 	{"Patches", "kubectl patch, by its types", patches},
 	{"Pages", "long lists are read in pieces", pages},
+	{"Refusals", "who errs is told so in the same words", refusals},
 	{"Names", "names are unique in a namespace, and made on demand", names},
 	{"DeletePreconditions", "an object of the same name is another object", preconditions},
 	{"PublishesSchemas", "kubectl explain and editors read them", schemas},
@@ -147,9 +159,12 @@ func (c *client) on(plural string) dynamic.ResourceInterface {
 	return c.dynamic.Resource(schema.GroupVersionResource{Group: "agentctl.dev", Version: "v1alpha1", Resource: plural}).Namespace(c.namespace)
 }
 
-// plural is the resource of an object: the kinds here have regular names.
+// plural is the resource of an object.
 func plural(o *unstructured.Unstructured) string {
-	return map[string]string{"Agent": "agents", "Model": "models", "Policy": "policies", "Run": "runs", "Tool": "tools", "Sample": "samples"}[o.GetKind()]
+	if k, ok := crds.Kind(o.GetKind()); ok {
+		return k.Plural
+	}
+	return "samples"
 }
 
 // create makes an object of YAML and returns it as the server keeps it.

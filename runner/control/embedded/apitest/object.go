@@ -167,6 +167,136 @@ func watchResumes(t *testing.T, k *client) {
 	k.watch(t, changed.GetResourceVersion(), "DELETED s 2")
 }
 
+// watchBegins: what is there, then a mark that it was all, then what happens.
+func watchBegins(t *testing.T, k *client) {
+	k.create(t, `{kind: Sample, metadata: {name: s}, spec: {size: 1}}`)
+	all, seconds := true, int64(patience.Seconds())
+	w, err := k.on("samples").Watch(k.ctx, metav1.ListOptions{
+		SendInitialEvents: &all, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, TimeoutSeconds: &seconds,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	got := []string{}
+	for e := range w.ResultChan() {
+		o, ok := e.Object.(*unstructured.Unstructured)
+		if !ok || e.Type == watch.Error {
+			t.Fatal(e.Object)
+		}
+		said := string(e.Type) + " " + o.GetName()
+		if o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			said += "that was all"
+			k.create(t, `{kind: Sample, metadata: {name: later}}`)
+		}
+		if got = append(got, said); o.GetName() == "later" {
+			break
+		}
+	}
+	if g, w := strings.Join(got, ", "), "ADDED s, BOOKMARK that was all, ADDED later"; g != w {
+		t.Errorf("got %s, want %s", g, w)
+	}
+}
+
+func watchSelects(t *testing.T, k *client) {
+	seconds := int64(patience.Seconds())
+	list, err := k.on("samples").List(k.ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.on("samples").Watch(k.ctx, metav1.ListOptions{FieldSelector: "status.phase=Open", ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &seconds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	k.create(t, `{kind: Sample, metadata: {name: s}}`)
+	for _, phase := range []string{"Open", "Open", "Closed", "Open"} {
+		patch := `{"metadata": {"labels": {"a": null}}, "status": {"phase": "` + phase + `", "count": null}}`
+		if _, err := k.on("samples").Patch(k.ctx, "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := []string{}
+	for e := range w.ResultChan() {
+		if got = append(got, string(e.Type)); len(got) == 3 {
+			break
+		}
+	}
+	// The second write changes nothing, and is no event.
+	if g, w := strings.Join(got, ", "), "ADDED, DELETED, ADDED"; g != w {
+		t.Errorf("got %s, want %s", g, w)
+	}
+}
+
+// propagation: the server writes down what a delete says, and nothing more.
+func propagation(t *testing.T, k *client) {
+	for policy, want := range map[metav1.DeletionPropagation]string{
+		metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,
+		metav1.DeletePropagationOrphan:     metav1.FinalizerOrphanDependents,
+		metav1.DeletePropagationBackground: "",
+	} {
+		k.create(t, `{kind: Sample, metadata: {name: s}}`)
+		if err := k.on("samples").Delete(k.ctx, "s", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			t.Fatal(err)
+		}
+		o, err := k.on("samples").Get(k.ctx, "s", metav1.GetOptions{})
+		if want == "" {
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("%s: it is still there: %v", policy, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", policy, err)
+		}
+		if f := o.GetFinalizers(); len(f) != 1 || f[0] != want || o.GetDeletionTimestamp() == nil {
+			t.Errorf("%s: finalizers %v, deleted %v", policy, f, o.GetDeletionTimestamp())
+		}
+		if _, err := k.on("samples").Patch(k.ctx, "s", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refusals are requests that come to nothing.
+func refusals(t *testing.T, k *client) {
+	k.create(t, `{kind: Sample, metadata: {name: s}}`)
+	const base = "/apis/agentctl.dev/v1alpha1/namespaces/NS/samples"
+	for _, c := range []struct {
+		name, method, path, kind, body string
+		code                           int
+	}{
+		{"an update of nothing", "PUT", base + "/none", "application/json", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Sample", "metadata": {"name": "none", "resourceVersion": "1"}}`, 404},
+		{"an update without a version", "PUT", base + "/s", "application/json", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Sample", "metadata": {"name": "s"}}`, 422},
+		{"an update by another name", "PUT", base + "/s", "application/json", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Sample", "metadata": {"name": "t"}}`, 400},
+		{"another kind", "POST", base, "application/json", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Run", "metadata": {"name": "x"}}`, 422},
+		{"another version", "POST", base, "application/json", `{"apiVersion": "agentctl.dev/v2", "kind": "Sample", "metadata": {"name": "x"}}`, 400},
+		{"another namespace", "POST", base, "application/json", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Sample", "metadata": {"name": "x", "namespace": "other"}}`, 400},
+		{"a version that is not served", "GET", "/apis/agentctl.dev/v9/samples", "", "", 404},
+		{"a kind that is not served", "GET", "/apis/agentctl.dev/v1alpha1/spoons", "", "", 404},
+		{"a subresource that is not served", "GET", base + "/s/scale", "", "", 404},
+		{"a patch of no status", "PATCH", base + "/none/status", "application/merge-patch+json", `{}`, 404},
+		{"a patch of a sort that nobody knows", "PATCH", base + "/s", "application/json", `{}`, 415},
+		{"a patch that is none", "PATCH", base + "/s", "application/json-patch+json", `{}`, 400},
+		{"a patch whose test fails", "PATCH", base + "/s", "application/json-patch+json", `[{"op": "test", "path": "/spec", "value": 1}]`, 422},
+		{"an apply by nobody", "PATCH", base + "/s", "application/apply-patch+yaml", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Sample"}`, 422},
+		{"a label that is none", "PATCH", base + "/s", "application/merge-patch+json", `{"metadata": {"labels": {"a b": "c"}}}`, 422},
+		{"notes without end", "PATCH", base + "/s", "application/merge-patch+json", `{"metadata": {"annotations": {"a": "` + strings.Repeat("x", 300<<10) + `"}}}`, 422},
+		{"a change of the uid", "PATCH", base + "/s", "application/merge-patch+json", `{"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}}`, 422},
+		{"an owner without a uid", "PATCH", base + "/s", "application/merge-patch+json", `{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": ""}]}}`, 422},
+		{"a selector that is none", "GET", base + "?labelSelector=a%20b%20c", "", "", 400},
+		{"a form", "POST", base, "application/x-www-form-urlencoded", `a=b`, 415},
+		{"no JSON", "POST", base, "application/json", `{{`, 400},
+		{"nothing", "POST", base, "application/json", ``, 400},
+	} {
+		got := 0
+		k.rest().Verb(c.method).RequestURI(strings.Replace(c.path, "NS", k.namespace, 1)).SetHeader("Content-Type", c.kind).Body([]byte(c.body)).Do(k.ctx).StatusCode(&got)
+		if got != c.code {
+			t.Errorf("%s: %d, want %d", c.name, got, c.code)
+		}
+	}
+}
+
 // watch reads a watch from a version on until it has seen as many events.
 func (c *client) watch(t *testing.T, version string, want ...string) {
 	t.Helper()

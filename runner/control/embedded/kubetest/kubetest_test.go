@@ -36,3 +36,12 @@ func TestKubectlWorksOnACluster(t *testing.T) {
 	t.Parallel()
 	Play(t, Stories(t), shared.Cluster(t).Kubeconfig, OnCluster)
 }
+
+func TestAClusterDiffersWhereWeSay(t *testing.T) {
+	t.Parallel()
+	config, err := shared.Cluster(t).Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	apitest.Differ(t, apitest.Cluster, apitest.ServerFunc(func() *rest.Config { return config }))
+}
