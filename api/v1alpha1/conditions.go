@@ -8,6 +8,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionSucceeded tells how a Run ended; it is Unknown while the run goes on.
 	ConditionSucceeded = "Succeeded"
+	// ConditionRetrying tells what the last attempt of a Run died of; it is True
+	// until the next one has begun.
+	ConditionRetrying = "Retrying"
 )
 
 // Phase is a one-word summary of a Run for printing; programs read the

@@ -168,7 +168,7 @@ type RunStatus struct {
 	// Attempt counts how often the run was begun; absent before the first.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// Conditions hold Succeeded.
+	// Conditions hold Succeeded, and Retrying for a run that is tried again.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -53,11 +53,14 @@ type Observation struct {
 //	Start    takes a run up, or goes on with one that was left. For a run that
 //	         it has already it does nothing.
 //	Cancel   ends a run; one that it does not have is none of its business.
+//	Suspend  leaves a run as it stands, and forgets one that only waits; Start
+//	         goes on with it.
 //	Observe  tells how far a run has come, without waiting.
 //	Release  forgets a run that has ended; its traces remain.
 type Executor interface {
 	Start(Work)
 	Cancel(id string)
+	Suspend(id string)
 	Observe(id string) Observation
 	Release(id string)
 	// Follow has changed called with the namespace and the name of a Run whenever

@@ -107,6 +107,7 @@ type fakeExecutor struct {
 	seen                map[string]Observation
 	started             []Work
 	cancelled, released []string
+	suspended           []string
 }
 
 func (e *fakeExecutor) Start(w Work) {
@@ -116,7 +117,8 @@ func (e *fakeExecutor) Start(w Work) {
 	e.seen[w.ID] = Observation{Progress: Queued}
 }
 
-func (e *fakeExecutor) Cancel(id string) { e.cancelled = append(e.cancelled, id) }
+func (e *fakeExecutor) Suspend(id string) { e.suspended = append(e.suspended, id) }
+func (e *fakeExecutor) Cancel(id string)  { e.cancelled = append(e.cancelled, id) }
 func (e *fakeExecutor) Observe(id string) Observation {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -51,7 +51,11 @@ type runReconciler struct {
 
 // written is what this process has to do with a Run object.
 type written struct {
-	id string
+	id  string
+	uid types.UID
+	// attempt is the newest that was begun or is to be. The cache may know of an
+	// older one only.
+	attempt int32
 	// last is when its status was written.
 	last time.Time
 }
@@ -177,6 +181,9 @@ func (r *runReconciler) orphan(ctx context.Context, run *v1alpha1.Run) (bool, er
 
 // advance does what a run that has not ended needs next, and shows how far it is.
 func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
+	if r.outdated(run) {
+		return ctrl.Result{RequeueAfter: outdatedAgain}, nil
+	}
 	id := RunID(run)
 	orphan, err := r.orphan(ctx, run)
 	if err != nil {
@@ -196,6 +203,8 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 			return ctrl.Result{}, r.never(ctx, run, reason.Cancelled, "cancelled before it began")
 		}
 		r.executor.Cancel(id)
+	} else if run.Spec.Suspend && seen.Progress != Ended {
+		return ctrl.Result{}, r.suspend(ctx, run, seen)
 	}
 	switch seen.Progress {
 	case Waiting:
@@ -207,11 +216,15 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 		if j := run.Status.Journal; j != nil && j.LastSeq > 0 {
 			return ctrl.Result{}, r.never(ctx, run, reason.Internal, "its journal "+j.Path+" is gone: it is not begun a second time")
 		}
+		if wait := r.untilRetry(run); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
 		return r.begin(ctx, run, seen.Progress)
 	case Left:
+		r.executor.Release(id)
 		return r.begin(ctx, run, seen.Progress)
 	case Ended:
-		return ctrl.Result{}, r.over(ctx, run, seen)
+		return r.over(ctx, run, seen)
 	case Queued, Living:
 	}
 	return r.show(ctx, run, seen)
@@ -235,12 +248,15 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		}
 		w.Documents = documents
 	}
-	if err := r.hold(ctx, run); err != nil {
+	switch err := r.hold(ctx, run); {
+	case apierrors.IsConflict(err): // somebody has changed it meanwhile
+		return ctrl.Result{RequeueAfter: outdatedAgain}, nil
+	case err != nil:
 		return ctrl.Result{}, err
 	}
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
-	r.written[name] = written{id: w.ID, last: r.written[name].last}
+	r.written[name] = written{id: w.ID, uid: run.UID, attempt: run.Status.Attempt, last: r.written[name].last}
 	r.mu.Unlock()
 	r.executor.Start(w)
 	if run.Spec.Cancel {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,8 +26,10 @@ func (r *runReconciler) show(ctx context.Context, run *v1alpha1.Run, seen Observ
 	case status.Phase == "" && run.Status.Phase == v1alpha1.PhaseRunning: // it goes on, and has not been read yet
 		return ctrl.Result{}, nil
 	case status.Phase == "" && seen.Progress == Queued:
+		status = *run.Status.DeepCopy() // of one that goes on
 		status.Phase, v.message = v1alpha1.PhasePending, "waits for a free worker"
 	case status.Phase == "":
+		status = *run.Status.DeepCopy()
 		status.Phase = v1alpha1.PhasePending
 	case status.Phase != v1alpha1.PhaseRunning: // its end is shown when it is over
 		return ctrl.Result{}, nil
@@ -49,12 +52,20 @@ func (r *runReconciler) turns(run *v1alpha1.Run, s *v1alpha1.RunStatus, v verdic
 }
 
 // over writes the end of a run.
-func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observation) error {
-	if seen.Err != nil {
-		why, message := unborn(seen.Err)
-		return r.never(ctx, run, why, message)
-	}
+func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observation) (ctrl.Result, error) {
 	v := verdict{status: metav1.ConditionFalse, why: reason.Reason(seen.Reason), message: seen.Message}
+	if seen.Err != nil {
+		v.why, v.message = unborn(seen.Err)
+	}
+	if r.again(run, v.why) {
+		return r.retry(ctx, run, v)
+	}
+	if n := run.Status.Attempt; n > 1 && v.message != "" {
+		v.message = fmt.Sprintf("attempt %d: %s", n, v.message)
+	}
+	if seen.Err != nil {
+		return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
+	}
 	switch seen.Status.Phase {
 	case v1alpha1.PhaseSucceeded:
 		v.status = metav1.ConditionTrue
@@ -62,7 +73,7 @@ func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observ
 		v.status = metav1.ConditionUnknown
 	default:
 	}
-	return r.write(ctx, run, seen.Status, v)
+	return ctrl.Result{}, r.write(ctx, run, seen.Status, v)
 }
 
 // unborn says why a run did not come about.
@@ -92,12 +103,23 @@ func (r *runReconciler) never(ctx context.Context, run *v1alpha1.Run, why reason
 // write writes the status of a run, if it is another one.
 func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v verdict) error {
 	c := v.condition(v1alpha1.ConditionSucceeded, run)
-	old := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
-	s.ObservedGeneration, s.Conditions = run.Generation, run.Status.Conditions
-	if same(old, c) && reflect.DeepEqual(s, run.Status) {
+	conditions := r.withCondition(run.Status.Conditions, c)
+	if died := meta.FindStatusCondition(conditions, v1alpha1.ConditionRetrying); died != nil && died.Status == metav1.ConditionTrue && s.Phase != v1alpha1.PhasePending {
+		begun := *died
+		begun.Status = metav1.ConditionFalse
+		conditions = r.withCondition(conditions, begun)
+	}
+	if s.Attempt = max(s.Attempt, run.Status.Attempt); s.Attempt == 0 && s.Journal != nil {
+		s.Attempt = 1
+	}
+	return r.writeConditions(ctx, run, s, v, conditions)
+}
+
+func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v verdict, conditions []metav1.Condition) error {
+	s.ObservedGeneration, s.Conditions = run.Generation, conditions
+	if reflect.DeepEqual(s, run.Status) {
 		return nil
 	}
-	conditions := r.withCondition(run.Status.Conditions, c)
 	s.Conditions = nil
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {
@@ -109,11 +131,11 @@ func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
 	w := r.written[name]
-	w.last = r.now()
+	w.last, w.uid, w.attempt = r.now(), run.UID, s.Attempt
 	r.written[name] = w
 	r.mu.Unlock()
 	if s.Phase != run.Status.Phase {
-		r.events.Tell(ctx, run, v.why, string(s.Phase)+said(c.Message))
+		r.events.Tell(ctx, run, v.why, string(s.Phase)+said(v.condition("", run).Message))
 	}
 	return nil
 }

@@ -41,8 +41,7 @@ type Workers struct {
 	// heard is called for each event of a run, changed only for those that a
 	// status shows.
 	heard func(namespace, name string)
-	leave   chan struct{}
-	wg      sync.WaitGroup
+	wg    sync.WaitGroup
 
 	mu      sync.Mutex
 	items   map[string]*item
@@ -53,9 +52,13 @@ type Workers struct {
 
 // item is a run that the workers have.
 type item struct {
-	work   Work
-	cancel context.CancelCauseFunc
-	ctx    context.Context //nolint:containedctx // it is the life of the run, from Start to its end
+	work Work
+	// taken says that a worker has it, and gone that nobody wants it any more. The
+	// mutex of the workers guards both.
+	taken, gone bool
+	leave       chan struct{} // closed when it is to be left
+	cancel      context.CancelCauseFunc
+	ctx         context.Context //nolint:containedctx // it is the life of the run, from Start to its end
 
 	mu       sync.Mutex
 	progress Progress
@@ -72,7 +75,7 @@ func NewWorkers(o WorkerOptions) *Workers {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock
 	}
-	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, leave: make(chan struct{}), items: map[string]*item{}}
+	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}}
 }
 
 // Follow implements Executor.
@@ -109,7 +112,7 @@ func (w *Workers) Start(work Work) {
 	if _, known := w.items[work.ID]; known || w.stopped {
 		return
 	}
-	i := &item{work: work, progress: Queued}
+	i := &item{work: work, progress: Queued, leave: make(chan struct{})}
 	i.ctx, i.cancel = context.WithCancelCause(context.Background())
 	w.items[work.ID] = i
 	w.line.push(i)
@@ -123,7 +126,11 @@ func (w *Workers) dispatch() {
 		if i == nil {
 			return
 		}
+		if i.gone {
+			continue
+		}
 		w.living++
+		i.taken = true
 		w.wg.Go(func() {
 			w.live(i)
 			w.mu.Lock()
@@ -138,6 +145,10 @@ func (w *Workers) dispatch() {
 // live lives one run until it has ended or is left.
 func (w *Workers) live(i *item) {
 	defer i.cancel(nil)
+	if i.left() {
+		w.forget(i)
+		return
+	}
 	out, err := w.begin(i)
 	if _, held := errors.AsType[*journal.HeldError](err); held {
 		w.drop(i)
@@ -168,12 +179,26 @@ func (w *Workers) drop(i *item) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-w.leave:
+	case <-i.leave:
 	case <-i.ctx.Done():
 	}
+	w.forget(i)
+}
+
+func (w *Workers) forget(i *item) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.items, i.work.ID)
+}
+
+// left says whether a run is to be left.
+func (i *item) left() bool {
+	select {
+	case <-i.leave:
+		return true
+	default:
+		return false
+	}
 }
 
 // begin starts a run, or goes on with it where its journal says that it began.
@@ -187,7 +212,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 		return runner.Run(i.ctx, runner.RunOptions{
 			ID: i.work.ID, Documents: i.work.Documents, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
-			Events: w.watch(i, fold), Leave: w.leave,
+			Events: w.watch(i, fold), Leave: i.leave,
 		})
 	}
 	before, err := runner.View(i.ctx, w.o.State, i.work.ID)
@@ -195,10 +220,34 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 		fold = before.Run
 		i.show(fold)
 	}
-	return runner.Resume(i.ctx, runner.ResumeOptions{
+	ctx, begun, done := i.takenUpFirst()
+	defer done()
+	watch := w.watch(i, fold)
+	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
-		Events: w.watch(i, fold), Leave: w.leave,
+		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave,
 	})
+}
+
+// takenUpFirst is the life of a run that goes on. It ends when the run is
+// cancelled, but not before begun has been called: until then there is nobody who
+// would write down that it was.
+func (i *item) takenUpFirst() (_ context.Context, begun, done func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(i.ctx))
+	up, ended := make(chan struct{}), make(chan struct{})
+	begun = sync.OnceFunc(func() { close(up) })
+	stop := context.AfterFunc(i.ctx, func() {
+		defer close(ended)
+		<-up
+		cancel(context.Cause(i.ctx))
+	})
+	return ctx, begun, func() {
+		begun()
+		if !stop() {
+			<-ended
+		}
+		cancel(nil)
+	}
 }
 
 // show makes a fold of the run what is observed.
@@ -266,6 +315,27 @@ func (w *Workers) lives(id string) bool {
 	return i.progress == Living
 }
 
+// Suspend implements Executor. One that a worker has is told when it is left.
+func (w *Workers) Suspend(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch i := w.items[id]; {
+	case i == nil:
+	case i.taken:
+		i.letGo()
+	default:
+		i.gone = true
+		delete(w.items, id)
+	}
+}
+
+// letGo has a run left. The mutex of the workers is held.
+func (i *item) letGo() {
+	if !i.left() {
+		close(i.leave)
+	}
+}
+
 // Observe implements Executor.
 func (w *Workers) Observe(id string) Observation {
 	w.mu.Lock()
@@ -327,7 +397,9 @@ func (w *Workers) Stop(patience time.Duration) error {
 	w.mu.Lock()
 	if !w.stopped {
 		w.stopped = true
-		close(w.leave)
+		for _, i := range w.items {
+			i.letGo()
+		}
 	}
 	w.mu.Unlock()
 	done := make(chan struct{})

@@ -1,0 +1,40 @@
+package control
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// suspend leaves a run that goes on as it stands, and does not begin one that has
+// not. One that waits for an answer goes on waiting for it, and is not begun when
+// it has come.
+func (r *runReconciler) suspend(ctx context.Context, run *v1alpha1.Run, seen Observation) error {
+	id := RunID(run)
+	switch seen.Progress {
+	case Queued, Living:
+		r.executor.Suspend(id)
+		if seen = r.executor.Observe(id); seen.Progress == Queued || seen.Progress == Living {
+			return nil // that it has been left is told, and brings us back
+		}
+	case Waiting:
+		if run.Status.Phase == v1alpha1.PhaseSuspended {
+			return nil
+		}
+	case Unknown, Left, Ended:
+	}
+	status := seen.Status
+	if status.Phase == "" { // nobody has read its journal in this process
+		status = *run.Status.DeepCopy()
+	}
+	status.Phase = v1alpha1.PhaseSuspended
+	if run.Status.Phase == v1alpha1.PhaseSuspended { // it is known what it came to
+		r.executor.Release(id)
+	}
+	return r.write(ctx, run, status, verdict{
+		status: metav1.ConditionUnknown, why: reason.Accepted, message: "suspended by spec.suspend: false goes on with it",
+	})
+}
