@@ -49,6 +49,8 @@ type errand struct {
 	Place  place
 	Resume bool
 	Doom   doom
+	// Talk says that somebody talks to the run.
+	Talk bool
 }
 
 // doom is the moment of a death: at the Nth step of a kind, when Share of it
@@ -87,11 +89,15 @@ func doErrand(text string) {
 		select {}
 	}, durable: func(n int64) { say("durable", n) }}
 	seen := func(e event.Event) { say("seen", e.Seq) }
+	disk := f.disk()
+	if e.Talk {
+		disk.write = chatter(e.Place.state, disk.write)
+	}
 	var err error
 	if e.Resume {
-		_, err = Resume(context.Background(), ResumeOptions{Ref: journal.Latest, State: e.Place.state, Approve: "all", Version: "test", Events: seen, disk: f.disk()})
+		_, err = Resume(context.Background(), ResumeOptions{Ref: journal.Latest, State: e.Place.state, Approve: "all", Version: "test", Events: seen, disk: disk})
 	} else {
-		_, err = Run(context.Background(), e.Place.options(func(o *RunOptions) { o.Approve, o.Events, o.disk = "all", seen, f.disk() }))
+		_, err = Run(context.Background(), e.Place.options(func(o *RunOptions) { o.Approve, o.Events, o.disk = "all", seen, disk }))
 	}
 	if err != nil {
 		fmt.Println("error", err)
@@ -250,6 +256,9 @@ type victim struct {
 	place
 	seen, durable int64
 	attempts      int
+	// talk says that somebody talks to the run, sent are the ids of what was said.
+	talk bool
+	sent []string
 }
 
 // promises is what a process says, and when it begins to.
@@ -269,7 +278,7 @@ func (p *promises) Write(b []byte) (int, error) {
 // after its first event, or early, after its start. It reports whether the process did not live to the end.
 func (v *victim) die(t *testing.T, d doom, after time.Duration, early bool) (killed bool) {
 	t.Helper()
-	text, err := json.Marshal(errand{Place: v.place, Resume: v.attempts > 0, Doom: d})
+	text, err := json.Marshal(errand{Place: v.place, Resume: v.attempts > 0, Doom: d, Talk: v.talk})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,6 +363,8 @@ func (v *victim) acknowledged(t *testing.T, told []byte, base int64) {
 			v.seen = max(v.seen, n)
 		case what == "durable" && err == nil && (v.attempts == 1 || base > 0):
 			v.durable = max(v.durable, base+n)
+		case what == "sent":
+			v.sent = append(v.sent, number)
 		case what == "error" && !strings.Contains(lines.Text(), "nothing to resume"):
 			t.Fatalf("%s", lines.Text())
 		}

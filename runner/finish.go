@@ -37,6 +37,9 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 		_ = s.unheard()
 	}
 	err := s.finished(ctx, end)
+	if err == nil && !end.Suspended {
+		s.inbox.Discard()
+	}
 	_ = cleared()
 	_ = s.closeFiles(err == nil && !end.Suspended)
 	if closed := s.journal.Close(); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -113,6 +114,7 @@ func seal(ctx context.Context, found journal.Found, v *view.Run) {
 		return
 	}
 	_ = workspace.Forget(folder(found.Dir, found.ID, v.Started.Workspace.Source))
+	inbox.New(found.ID, found.Dir).Discard()
 	_ = w.Close()
 }
 

@@ -103,7 +103,7 @@ func (s *session) hears() error {
 // unheard ends the taking of messages, and tells of those that were left and that
 // the run ends without having read.
 func (s *session) unheard() error {
-	if s.inbox == nil || s.recorder.hasLeft() {
+	if s.recorder.hasLeft() {
 		return nil
 	}
 	n := s.inbox.Shut()

@@ -2,10 +2,14 @@ package runner
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +20,106 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 )
+
+// chatter is a disk on which each tool call and each text of a run leads somebody
+// to send the run a message, up to four of one process; what was acknowledged is
+// told on stdout.
+func chatter(state string, write func(*os.File, []byte) (int, error)) func(*os.File, []byte) (int, error) {
+	var said atomic.Int64
+	return func(f *os.File, b []byte) (int, error) {
+		n, err := write(f, b)
+		var e event.Event
+		if err != nil || !isEvents(f) || e.UnmarshalJSON(bytes.TrimSpace(b)) != nil {
+			return n, err
+		}
+		switch e.Data.(type) {
+		case event.ToolCall, event.TextEnd:
+			if said.Add(1) <= 4 {
+				s, err := Send(context.Background(), SendOptions{Ref: e.Run, State: state, Text: fmt.Sprint("behind event ", e.Seq), By: "jane"})
+				if err == nil {
+					_, _ = fmt.Fprintln(os.Stdout, "sent", s.ID)
+				} else if !errors.Is(err, ErrEnded) {
+					_, _ = fmt.Fprintln(os.Stdout, "error", err)
+				}
+			}
+		}
+		return n, nil
+	}
+}
+
+// talkedTo declares a run that works a little and answers whatever it is told.
+func talkedTo(t *testing.T) place {
+	t.Helper()
+	steps := "- calls: [{tool: bash, args: {command: echo one}}]\n- calls: [{tool: bash, args: {command: echo two}}]\n" + strings.Repeat("- say: done\n", 40)
+	return newPlace(t, agent("tools: [{name: bash}]", steps), nil)
+}
+
+// TestAKillLosesNoMessage kills a run that people talk to, at its writes and its
+// syncs, and has it go on: whatever was acknowledged is read, once.
+func TestAKillLosesNoMessage(t *testing.T) {
+	f := &fate{}
+	k := &talk{t: t, at: map[event.Type][]string{event.TypeToolCall: {"one", "two"}, event.TypeTextEnd: {"three", "four"}}}
+	calm := talkedTo(t).run(t, func(o *RunOptions) { o.Approve, o.disk = "all", f.disk() }, k.options)
+	want(t, calm, reason.Completed)
+	writes, syncs := int(f.writes.Load()), int(f.syncs.Load())
+	var dooms []doom
+	full := os.Getenv(fullVar) == "full"
+	for n := 1; n <= writes; n++ {
+		for i, share := range []float64{0, 0.5, 1} {
+			if full || n%4 == 0 && n/4%3 == i || n > writes-3 && i != 1 { // the end counts
+				dooms = append(dooms, doom{"write", n, share})
+			}
+		}
+	}
+	for n := 1; n <= syncs; n++ { // before, and after: the message is still there
+		dooms = append(dooms, doom{"sync", n, 0}, doom{"sync", n, 1})
+	}
+	acknowledged := atomic.Int64{}
+	crashAll(t, len(dooms), func(t *testing.T, i int, times *durations) int {
+		t.Helper()
+		v := &victim{place: talkedTo(t), talk: true}
+		killed := v.die(t, dooms[i], 0, false)
+		if i%3 == 0 && killed {
+			v.die(t, doom{"write", 3, 1}, 0, false)
+		}
+		acknowledged.Add(int64(len(v.sent)))
+		out := v.goOn(t, times)
+		if out == nil {
+			if len(v.sent) > 0 {
+				t.Errorf("killed at %v: %q were sent and nothing is left", dooms[i], v.sent)
+			}
+			return 1
+		}
+		want(t, out, reason.Completed)
+		received := map[string]int{}
+		for e, err := range journal.Read(t.Context(), out.Journal, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, ok := e.Data.(event.MessageReceived); ok {
+				received[d.ID]++
+			}
+		}
+		for id, n := range received {
+			if n != 1 {
+				t.Errorf("killed at %v: message %s was received %d times", dooms[i], id, n)
+			}
+		}
+		for _, id := range v.sent {
+			if received[id] != 1 {
+				t.Errorf("killed at %v: message %s was acknowledged and not received", dooms[i], id)
+			}
+		}
+		if exists(filepath.Join(out.Journal, "messages")) || exists(filepath.Join(out.Journal, "unread")) {
+			t.Errorf("killed at %v: something is left in the inbox", dooms[i])
+		}
+		return 1
+	})
+	if acknowledged.Load() < int64(len(dooms)) {
+		t.Errorf("%d messages in %d runs: the test proves little", acknowledged.Load(), len(dooms))
+	}
+	t.Logf("%d messages", acknowledged.Load())
+}
 
 // talk sends messages to a run the very moment an event of it is written, which
 // is as soon as anybody can have seen it.
@@ -28,8 +132,12 @@ type talk struct {
 
 func (k *talk) options(o *RunOptions) {
 	k.state = o.State
+	write := o.disk.write
+	if write == nil {
+		write = (*os.File).Write
+	}
 	o.disk.write = func(f *os.File, b []byte) (int, error) {
-		n, err := f.Write(b)
+		n, err := write(f, b)
 		var e event.Event
 		if err != nil || !isEvents(f) || e.UnmarshalJSON(bytes.TrimSpace(b)) != nil {
 			return n, err
@@ -125,14 +233,56 @@ func TestARunThatWouldEndGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhatARunHasNotReadIsTold(t *testing.T) {
+func TestTheLastRequestOfAllHearsWhatWasSaid(t *testing.T) {
 	p := newPlace(t, agent("limits: {maxSteps: 1}\ntools: [{name: bash}]", threeAnswers), nil)
-	k := &talk{t: t, at: map[event.Type][]string{event.TypeRunFinished: nil, event.TypeModelResponse: {"One."}}}
+	k := &talk{t: t, at: map[event.Type][]string{event.TypeModelResponse: {"One."}}}
 	out := p.run(t, k.options, func(o *RunOptions) { o.Approve, o.Prompt = "all", "go" })
 	want(t, out, reason.MaxSteps)
-	// It came in time for the closing request, which is none that goes on for ever.
+	// The closing request is none that goes on for ever.
 	if !out.Run.Received(k.sent[0].ID) || out.Run.Steps != 2 {
 		t.Errorf("%d steps, conversation %q", out.Run.Steps, said(out.Run))
+	}
+}
+
+func TestWhatARunHasNotReadIsTold(t *testing.T) {
+	p := newPlace(t, agent("", "- say: \"${string(1 / (turn - turn))}\""), nil)
+	k := &talk{t: t, at: map[event.Type][]string{event.TypeModelRequest: {"One.", "Two."}}}
+	out := p.run(t, k.options, func(o *RunOptions) { o.Prompt = "go" })
+	want(t, out, reason.ModelError)
+	told := "2 messages to the run were not read: it ended before"
+	if !slices.Contains(out.Run.Warnings, told) || len(k.sent) != 2 || out.Run.Received(k.sent[0].ID) {
+		t.Errorf("warnings %q, sent %v", out.Run.Warnings, k.sent)
+	}
+	for _, name := range []string{"messages", "unread"} {
+		if exists(filepath.Join(out.Journal, name)) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestAMessageHidesNoSecret(t *testing.T) {
+	const canary = "s3cr3t-canary-value"
+	t.Setenv("CANARY", canary)
+	p := newPlace(t, agent("tools: [{name: bash}]", threeAnswers, `apiVersion: agentctl.dev/v1alpha1
+kind: Tool
+metadata: {name: bash}
+spec:
+  env: [{name: TOKEN, valueFrom: {env: CANARY}}]
+  source: {builtin: {name: bash}}
+`), nil)
+	file := filepath.Join(t.TempDir(), "run.cassette.jsonl")
+	k := &talk{t: t, at: map[event.Type][]string{event.TypeToolCall: {"use " + canary + "\x1b[31m"}}}
+	out := p.run(t, k.options, func(o *RunOptions) { o.Approve, o.Prompt, o.Record = "all", "go", file })
+	want(t, out, reason.Completed)
+	if d := cmp.Diff("user: use ***\x1b[31m", said(out.Run)[3]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, dir := range []string{p.state, filepath.Dir(file)} {
+		for name, text := range contents(t, dir) {
+			if strings.Contains(text, canary) {
+				t.Errorf("%s holds the secret", name)
+			}
+		}
 	}
 }
 

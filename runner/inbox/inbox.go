@@ -183,7 +183,7 @@ func (b *Inbox) Close() bool {
 }
 
 // Shut ends the taking of messages whatever lies there, and returns how many files
-// those are: they are put aside.
+// those are: they are put aside, in case the run does not end after all.
 func (b *Inbox) Shut() (unread int) {
 	if b.Close() {
 		return 0
@@ -194,4 +194,20 @@ func (b *Inbox) Shut() (unread int) {
 		_ = os.Rename(b.folder.Dir, b.unread)
 	}
 	return len(names)
+}
+
+// Discard removes what was put aside, now that the run has ended: nobody reads it
+// any more, and it may hold what the journal would not. Of a flood something stays.
+func (b *Inbox) Discard() {
+	put := Folder{Dir: b.unread, UID: b.folder.UID}
+	for range Looked / Most {
+		names, _, err := put.Names("")
+		if err != nil || len(names) == 0 {
+			break
+		}
+		for _, name := range names {
+			_ = os.RemoveAll(filepath.Join(b.unread, name))
+		}
+	}
+	_ = syscall.Rmdir(b.unread)
 }

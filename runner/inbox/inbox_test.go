@@ -121,6 +121,11 @@ func TestWhatWasPutAsideComesBack(t *testing.T) {
 	if n := b.Shut(); n != 3 || exists(filepath.Join(b.unread, "old")) || exists(b.folder.Dir) {
 		t.Errorf("%d unread", n)
 	}
+	check(t, os.MkdirAll(filepath.Join(b.unread, "junk", "more"), 0o700))
+	b.Discard()
+	if exists(b.unread) || exists(b.folder.Dir) {
+		t.Error("something is left of a run that has ended")
+	}
 }
 
 func exists(path string) bool {
