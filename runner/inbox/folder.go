@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// Most bounds how many names are handed out at one look, Looked how many are
-	// looked at: the rest has to wait until those are gone.
-	Most   = 256
+	// Most bounds how many names are handed out at one look: the rest has to wait
+	// until those are gone.
+	Most = 256
+	// Looked bounds how many names are looked at.
 	Looked = 16 << 10
 )
 
