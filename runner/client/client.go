@@ -164,11 +164,15 @@ const (
 // them, an empty name is every object. What is no name is refused before: see
 // named.
 func resourcePath(kind *crds.KindSchema, namespace, name string) string {
-	p := "/apis/" + crds.GroupVersion
+	return join("/apis/"+crds.GroupVersion, namespace, kind.Plural, name)
+}
+
+func join(version, namespace, plural, name string) string {
+	p := version
 	if namespace != "" {
 		p += "/namespaces/" + namespace
 	}
-	p += "/" + kind.Plural
+	p += "/" + plural
 	if name != "" {
 		p += "/" + name
 	}

@@ -97,6 +97,8 @@ func (e *StatusError) text() string {
 		return "not found"
 	case e.Code == http.StatusNotFound && e.sub != "":
 		return e.server + " does not serve " + e.About.plural() + "/" + e.sub
+	case e.Code == http.StatusNotFound && e.About.Kind == KindEvent:
+		return e.server + " does not serve events"
 	case e.Code == http.StatusNotFound:
 		return e.server + " does not serve " + group
 	case e.Code == http.StatusUnauthorized:

@@ -9,8 +9,6 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"agentctl.dev/agentctl/api/crds"
 )
 
 // chunk is how many objects one answer of a list may hold.
@@ -34,10 +32,6 @@ type ListOptions struct {
 }
 
 func (c *Client) path(o ListOptions) (string, error) {
-	kind, err := kindOf(o.Kind)
-	if err != nil {
-		return "", err
-	}
 	namespace := c.Namespace(o.Namespace)
 	if err := (Ref{Namespace: namespace}).named(); err != nil {
 		return "", err
@@ -45,7 +39,7 @@ func (c *Client) path(o ListOptions) (string, error) {
 	if o.AllNamespaces {
 		namespace = ""
 	}
-	return resourcePath(kind, namespace, ""), nil
+	return pathOf(o.Kind, namespace, "")
 }
 
 func (o ListOptions) query() url.Values {
@@ -78,7 +72,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (objects []Object, ver
 				return nil, "", c.strange(request{about: Ref{Kind: o.Kind}}, "its list holds something that is no object: %v", err)
 			}
 			if object.Kind() == "" { // a list may leave out what its head says
-				object["apiVersion"], object["kind"] = crds.GroupVersion, o.Kind
+				object["apiVersion"], object["kind"] = versionOf(o.Kind), o.Kind
 			}
 			objects = append(objects, object)
 		}
@@ -112,16 +106,16 @@ func (c *Client) Table(ctx context.Context, o ListOptions) (*metav1.Table, error
 
 // TableOf returns one object as a table.
 func (c *Client) TableOf(ctx context.Context, ref Ref) (*metav1.Table, error) {
-	kind, err := kindOf(ref.Kind)
-	if err != nil {
-		return nil, err
-	}
 	ref.Namespace = c.Namespace(ref.Namespace)
 	if err := ref.named(); err != nil {
 		return nil, err
 	}
+	path, err := pathOf(ref.Kind, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
 	r := request{
-		method: http.MethodGet, path: resourcePath(kind, ref.Namespace, ref.Name), accept: asTable, about: ref,
+		method: http.MethodGet, path: path, accept: asTable, about: ref,
 		query: url.Values{"includeObject": {"Object"}},
 	}
 	raw, err := c.send(ctx, r)

@@ -28,8 +28,13 @@ func (r Ref) named() error {
 	return nil
 }
 
-// String is kind.group/name, as kubectl writes it.
-func (r Ref) String() string { return strings.ToLower(r.Kind) + "." + group + "/" + r.Name }
+// String is kind.group/name, as kubectl writes it; core kinds have no group.
+func (r Ref) String() string {
+	if r.Kind == KindEvent {
+		return "event/" + r.Name
+	}
+	return strings.ToLower(r.Kind) + "." + group + "/" + r.Name
+}
 
 // prefix begins an error about the object.
 func (r Ref) prefix() string {
@@ -43,6 +48,9 @@ func (r Ref) prefix() string {
 }
 
 func (r Ref) plural() string {
+	if r.Kind == KindEvent {
+		return eventsPlural
+	}
 	if k, ok := crds.Kind(r.Kind); ok {
 		return k.Plural
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"agentctl.dev/agentctl/api/crds"
 )
@@ -144,18 +145,18 @@ func (c *Client) Delete(ctx context.Context, ref Ref, o DeleteOptions) error {
 
 // object sends a request about one object and reads the object in the answer.
 func (c *Client) object(ctx context.Context, ref Ref, r request) (Object, error) {
-	kind, err := kindOf(ref.Kind)
+	ref.Namespace = c.Namespace(ref.Namespace)
+	path, err := pathOf(ref.Kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
 	if ref.Name == "" {
-		return nil, fail(nil, "a %s without a name", kind.Singular)
+		return nil, fail(nil, "a %s without a name", strings.ToLower(ref.Kind))
 	}
-	ref.Namespace = c.Namespace(ref.Namespace)
 	if err := ref.named(); err != nil {
 		return nil, err
 	}
-	r.path, r.about = resourcePath(kind, ref.Namespace, ref.Name), ref
+	r.path, r.about = path, ref
 	if r.sub != "" {
 		r.path += "/" + r.sub
 	}

@@ -119,7 +119,7 @@ func TestNobodyWritesEvents(t *testing.T) {
 		if role == RoleWorker {
 			runs = []string{"forged/r1"}
 		}
-		bearers[string(role)] = token(t, s, "forge-"+string(role), role, runs...)
+		bearers[string(role)] = token(t, s, "forge-events-"+string(role), role, runs...)
 	}
 	c := newCaller(t, s)
 	for who, bearer := range bearers {

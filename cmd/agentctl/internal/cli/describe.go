@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,8 @@ func (a *app) describeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe KIND [NAME...] | KIND/NAME...",
 		Short: "Tell all about objects of a control plane",
+		Long: `Tell all about objects of a control plane: what was declared, how they are, and
+what happened to them lately.`,
 		Example: `  agentctl describe agent reviewer
   agentctl describe tools -l team=web`,
 		GroupID:           groupObject,
@@ -48,6 +51,9 @@ func (o *describeOptions) runDescribe(ctx context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
+	if slices.Contains(w.kinds, client.KindEvent) {
+		return usagef("an event has nothing to tell beyond its line").try("agentctl get events")
+	}
 	c, err := o.connect(ctx)
 	if err != nil {
 		return err
@@ -67,11 +73,31 @@ func (o *describeOptions) runDescribe(ctx context.Context, args []string) error 
 				return err
 			}
 		}
-		if err := describe(x).Write(o.app.stdout()); err != nil {
+		d := describe(x)
+		d.Events = o.happened(ctx, c, x)
+		if err := d.Write(o.app.stdout()); err != nil {
 			return err
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// happened are the events of an object. A server that knows none says nothing
+// of them, and one that does not tell is no reason to tell nothing else.
+func (o *describeOptions) happened(ctx context.Context, c *client.Client, x client.Object) []display.DescribedEvent {
+	events, err := c.ObjectEvents(ctx, x)
+	if err != nil {
+		display.Notice(o.app.stderr(), "the events are left out: "+err.Error())
+	}
+	if events == nil {
+		return nil
+	}
+	all := make([]display.DescribedEvent, len(events))
+	for i := range events {
+		e := &events[i]
+		all[i] = display.DescribedEvent{Type: e.Type, Reason: e.Reason, Source: e.Source, Message: e.Message, First: e.First, Last: e.Last, Count: e.Count}
+	}
+	return all
 }
 
 func describe(x client.Object) *display.Description {

@@ -42,11 +42,13 @@ A run is named by its id, with or without run/, by the start of its id, or
 @latest. A run whose process is gone and that has not ended is Interrupted;
 "agentctl resume" goes on with it, and with one that is Suspended.
 
-Kinds are named by their names, short names, a list with commas, or all.`,
+Kinds are named by their names, short names, a list with commas, or all. Events,
+which tell what happened to objects, are a kind of their own.`,
 		Example: `  agentctl get runs
   agentctl get run @latest -o json
   agentctl get agents,models -A
   agentctl get agent reviewer -o jsonpath='{.spec.modelRef.name}'
+  agentctl get events --field-selector involvedObject.name=reviewer
   agentctl get tools -l team=web -o custom-columns=NAME:.metadata.name,RISK:.spec.risk`,
 		GroupID:           groupRun,
 		Args:              someResource,
@@ -175,7 +177,11 @@ func (a *app) completeGet(cmd *cobra.Command, args []string, typed string) ([]st
 		word = kind
 	}
 	if !slices.Contains(runWords, word) {
-		return a.completeObjects(cmd, args, typed)
+		words, directive := a.completeObjects(cmd, args, typed)
+		if len(args) == 0 && word == "" {
+			words = append(words, eventWords[0])
+		}
+		return words, directive
 	}
 	refs, directive := a.completeRuns(cmd, nil, typed)
 	if len(args) == 0 {

@@ -49,9 +49,12 @@ func (o *getOptions) runGetRunning(ctx context.Context, args []string) error {
 }
 
 func (o *getOptions) wanted(args []string) (*wanted, error) {
-	w, err := parseWanted(args, o.namespace)
-	if err != nil {
-		return nil, err
+	w := wantedEvents(args, o.namespace)
+	if w == nil {
+		var err error
+		if w, err = parseWanted(args, o.namespace); err != nil {
+			return nil, err
+		}
 	}
 	selects := o.selector != "" || o.fields != ""
 	switch {
@@ -273,6 +276,9 @@ func (o *getOptions) nothing(c *client.Client, w *wanted) string {
 }
 
 func plural(kind string) string {
+	if kind == client.KindEvent {
+		return "events"
+	}
 	if k, ok := crds.Kind(kind); ok {
 		return k.Plural
 	}

@@ -70,6 +70,31 @@ func parseWanted(args []string, namespace string) (*wanted, error) {
 	return w, nil
 }
 
+// eventWords are what events are called on the command line.
+var eventWords = []string{"events", "event", "ev"}
+
+// wantedEvents reads "events", "event NAME..." and "event/NAME"; nil: other
+// kinds are meant. Events are no kind of ours, and verbs that write have no use
+// for them.
+func wantedEvents(args []string, namespace string) *wanted {
+	if len(args) == 0 {
+		return nil
+	}
+	word, name, named := strings.Cut(args[0], "/")
+	if !slices.Contains(eventWords, word) || named && len(args) > 1 {
+		return nil
+	}
+	names := args[1:]
+	if named {
+		names = []string{name}
+	}
+	w := &wanted{kinds: []string{client.KindEvent}, single: len(names) == 1}
+	for _, name := range names {
+		w.refs = append(w.refs, client.Ref{Kind: client.KindEvent, Namespace: namespace, Name: name})
+	}
+	return w
+}
+
 // parseKind reads agent, agents, ag, Agent or agents.agentctl.dev.
 func parseKind(word string) (string, error) {
 	bare := word

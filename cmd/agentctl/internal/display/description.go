@@ -19,6 +19,9 @@ type Description struct {
 	// Spec and Status are maps; the status without its conditions.
 	Spec, Status any
 	Conditions   []DescribedCondition
+	// Events are what happened to the object, the latest at the end; nil: nobody
+	// knows.
+	Events []DescribedEvent
 	// Now is the time from which ages count.
 	Now time.Time
 }
@@ -29,6 +32,14 @@ type DescribedCondition struct {
 	Since                         time.Time
 	// Old says that the condition speaks of an earlier state of the object.
 	Old bool
+}
+
+// DescribedEvent is an event of a Description.
+type DescribedEvent struct {
+	Type, Reason, Source, Message string
+	First, Last                   time.Time
+	// Count is how often it happened.
+	Count int64
 }
 
 // Write writes the description for a person.
@@ -48,6 +59,9 @@ func (d *Description) Write(s *Screen) error {
 	s.section("Spec", d.Spec)
 	s.section("Status", d.Status)
 	d.conditions(s)
+	if d.Events != nil {
+		d.events(s)
+	}
 	return s.Err()
 }
 
@@ -72,6 +86,29 @@ func (d *Description) conditions(s *Screen) {
 			text = strings.TrimSpace("(of an earlier state) " + text)
 		}
 		rows = append(rows, []string{"  " + Line(c.Type), s.paint(conditionStyle(c.Status), Line(c.Status)), dash(Line(c.Reason)), Age(d.Now, c.Since), dash(text)})
+	}
+	s.print(table(rows))
+}
+
+func (d *Description) events(s *Screen) {
+	s.print(s.paint(bold, "Events:"))
+	if len(d.Events) == 0 {
+		s.print("  none\n")
+		return
+	}
+	s.print("\n")
+	rows := [][]string{{"  TYPE", "REASON", "AGE", "FROM", "MESSAGE"}}
+	for i := range d.Events {
+		e := &d.Events[i]
+		when := Age(d.Now, e.Last)
+		if e.Count > 1 {
+			when += fmt.Sprintf(" (x%d over %s)", e.Count, Age(d.Now, e.First))
+		}
+		typ := dash(Line(e.Type))
+		if e.Type == "Warning" {
+			typ = s.paint(yellow, typ)
+		}
+		rows = append(rows, []string{"  " + typ, dash(Line(e.Reason)), when, dash(Line(e.Source)), dash(Line(e.Message))})
 	}
 	s.print(table(rows))
 }

@@ -97,6 +97,37 @@ Conditions:
 	}
 }
 
+func TestDescriptionEndsWithEvents(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		reason string
+		events []DescribedEvent
+		want   string
+	}{
+		"unknown": {"a server without events has nothing to say of them", nil, "Conditions:  none\n"},
+		"none":    {"nothing happened", []DescribedEvent{}, "Conditions:  none\nEvents:  none\n"},
+		"some": {"what happened several times says so", []DescribedEvent{
+			{Type: "Warning", Reason: "ToolError", Source: "run-controller", Message: "a\x1b[2Jb\nc", First: now.Add(-time.Hour), Last: now.Add(-time.Minute), Count: 3},
+			{Type: "Normal", Reason: "Accepted", First: now.Add(-time.Second), Last: now.Add(-time.Second), Count: 1},
+		}, `Conditions:  none
+Events:
+  TYPE     REASON     AGE                FROM            MESSAGE
+  Warning  ToolError  60s (x3 over 60m)  run-controller  ab c
+  Normal   Accepted   1s                 -               -
+`},
+	} {
+		var out bytes.Buffer
+		d := &Description{Kind: "Agent", Name: "a", Now: now, Events: c.events}
+		if err := d.Write(&Screen{w: &out}); err != nil {
+			t.Fatal(err)
+		}
+		_, got, _ := strings.Cut(out.String(), "Conditions:")
+		if diff := cmp.Diff(c.want, "Conditions:"+got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, diff)
+		}
+	}
+}
+
 func TestObjectDiffIsEmptyForTheSame(t *testing.T) {
 	a := map[string]any{"a": int64(1)}
 	same, err := ObjectDiff("x", "y", a, map[string]any{"a": 1.0})
