@@ -1,14 +1,17 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,40 +36,38 @@ func client(t testing.TB, p *process) dynamic.ResourceInterface {
 	return d.Resource(runsResource).Namespace("default")
 }
 
-// TestAcknowledgedObjectsSurviveKills kills the server while it is written to by
-// several clients, again and again, and looks for every object it said it has.
-func TestAcknowledgedObjectsSurviveKills(t *testing.T) {
-	t.Parallel()
-	rounds := 20
+// kills is how often the server is killed: 50 times, which takes half a minute
+// beside nothing else. A quick look does with a few.
+func kills() int {
 	if testing.Short() {
-		rounds = 3
+		return 3
 	}
+	return 50
+}
+
+// TestAcknowledgedWritesSurviveKills kills the server while several clients
+// create, change and delete objects, again and again. What it said yes to is
+// there after each, and what it did not answer is done or not done.
+func TestAcknowledgedWritesSurviveKills(t *testing.T) {
+	t.Parallel()
 	state := stateDir(t)
-	var acknowledged sync.Map
+	writers := make([]*ledger, 4)
+	for i := range writers {
+		writers[i] = &ledger{name: fmt.Sprintf("w%d", i), random: rand.New(rand.NewPCG(uint64(i), 0)), objects: map[string]*entry{}} //nolint:gosec // chance of a test
+	}
 	var count atomic.Int64
-	kubeconfigPort := ""
-	for round := range rounds {
+	for round := range kills() {
 		p := start(t, state)
 		c := client(t, p)
-		if port := p.config(t).Host; kubeconfigPort != "" && port != kubeconfigPort {
-			t.Logf("round %d: another port: %s after %s", round, port, kubeconfigPort)
-		} else {
-			kubeconfigPort = port
-		}
-		missing(t, c, &acknowledged)
+		compare(t, c, writers)
 		var wg sync.WaitGroup
 		enough := make(chan struct{})
 		var once sync.Once
 		before := count.Load()
-		target := before + int64(5+rand.IntN(40))
-		for w := range 4 {
+		target := before + int64(5+rand.IntN(60))
+		for _, l := range writers {
 			wg.Go(func() {
-				for i := 0; ; i++ {
-					name := fmt.Sprintf("r%d-w%d-%d", round, w, i)
-					if _, err := c.Apply(t.Context(), name, runNamed(name), metav1.ApplyOptions{FieldManager: "test"}); err != nil {
-						return // killed
-					}
-					acknowledged.Store(name, true)
+				for l.write(t, c) {
 					if count.Add(1) >= target {
 						once.Do(func() { close(enough) })
 					}
@@ -82,27 +83,111 @@ func TestAcknowledgedObjectsSurviveKills(t *testing.T) {
 		wg.Wait()
 	}
 	p := start(t, state)
-	missing(t, client(t, p), &acknowledged)
-	t.Logf("%d kills, %d acknowledged writes, none lost", rounds, count.Load())
+	compare(t, client(t, p), writers)
+	unsure := 0
+	for _, l := range writers {
+		unsure += l.unsure
+	}
+	t.Logf("%d kills, %d acknowledged writes, none lost; %d were not answered", kills(), count.Load(), unsure)
 	p.stop(t)
 }
 
-func missing(t *testing.T, c dynamic.ResourceInterface, acknowledged *sync.Map) {
+// ledger is what one client has been told.
+type ledger struct {
+	name    string
+	random  *rand.Rand
+	objects map[string]*entry
+	version int    // of the latest write
+	seen    uint64 // the highest resource version that was acknowledged
+	unsure  int
+}
+
+// entry is an object: the version of it that was acknowledged, and the one that
+// was asked for and not answered; gone is the version of what is not there.
+type entry struct {
+	acknowledged, asked int
+	open                bool
+}
+
+const gone = 0
+
+// write makes, changes or deletes one of a few objects; false when there was no
+// answer.
+func (l *ledger) write(t *testing.T, c dynamic.ResourceInterface) bool {
+	name := fmt.Sprintf("%s-%d", l.name, l.random.IntN(12))
+	e := l.objects[name]
+	if e == nil {
+		e = &entry{}
+		l.objects[name] = e
+	}
+	l.version++
+	e.asked, e.open = l.version, true
+	var err error
+	if e.acknowledged != gone && l.random.IntN(4) == 0 {
+		e.asked = gone
+		err = c.Delete(t.Context(), name, metav1.DeleteOptions{})
+	} else {
+		o := runNamed(name)
+		o.SetLabels(map[string]string{"version": strconv.Itoa(l.version)})
+		if o, err = c.Apply(t.Context(), name, o, metav1.ApplyOptions{FieldManager: "test"}); err == nil {
+			l.seen = max(l.seen, resourceVersion(t, o.GetResourceVersion()))
+		}
+	}
+	if err != nil {
+		var status apierrors.APIStatus
+		if errors.As(err, &status) && status.Status().Code < 500 {
+			t.Errorf("%s version %d after %d: %v", name, e.asked, e.acknowledged, err)
+		}
+		l.unsure++
+		return false
+	}
+	e.acknowledged, e.open = e.asked, false
+	return true
+}
+
+func resourceVersion(t *testing.T, text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// compare holds what is there against what each client knows, and goes on from
+// that.
+func compare(t *testing.T, c dynamic.ResourceInterface, writers []*ledger) {
 	t.Helper()
 	list, err := c.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := map[any]bool{}
+	kept := map[string]int{}
 	for _, o := range list.Items {
-		kept[o.GetName()] = true
-	}
-	acknowledged.Range(func(name, _ any) bool {
-		if !kept[name] {
-			t.Errorf("lost %s", name)
+		version, err := strconv.Atoi(o.GetLabels()["version"])
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
+		kept[o.GetName()] = version
+	}
+	known := 0
+	for _, l := range writers {
+		if now := resourceVersion(t, list.GetResourceVersion()); now < l.seen {
+			t.Errorf("the server is at %d, and has been at %d", now, l.seen)
+		}
+		for name, e := range l.objects {
+			found, there := kept[name]
+			if found != e.acknowledged && (!e.open || found != e.asked) {
+				t.Errorf("%s is at version %d, want %d (or %d, which was not answered: %v)", name, found, e.acknowledged, e.asked, e.open)
+			}
+			if there {
+				known++
+			}
+			e.acknowledged, e.open = found, false
+		}
+	}
+	if known != len(kept) {
+		t.Errorf("%d objects are there, and %d were made: %v", len(kept), known, kept)
+	}
 }
 
 // TestKillsWhileStartingDoNoHarm: whatever is half made is made again.

@@ -10,34 +10,36 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"agentctl.dev/agentctl/api/crds"
 )
 
 // may is the whole table by hand: role, then resource, then the verbs that are
 // let through. It is not made from grants, which it holds to account.
 var may = map[Role]map[string]string{
 	RoleViewer: {
-		"agents": "r", "models": "r", "policies": "r", "runs": "r", "tools": "r", "approvals": "r",
-		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
+		"agents": "r", "models": "r", "policies": "r", "runs": "r", "skills": "r", "tools": "r", "workspaces": "r", "approvals": "r",
+		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r",
 		"runs/events": "r", "runs/messages": "r", "runs/cancel": "r", "agents/runs": "r", "events": "r",
 	},
 	RoleUser: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
-		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
+		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r",
 		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
 	RoleApprover: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
-		"runs/status": "r", "approvals/status": "r", "approvals/decision": "r create",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
+		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r create",
 		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
 	RoleController: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r",
-		"runs/status": "rw", "approvals/status": "r", "approvals/decision": "r", "customresourcedefinitions": "r",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
+		"agents/status": "rw", "models/status": "rw", "policies/status": "rw", "runs/status": "rw", "skills/status": "rw", "tools/status": "rw", "workspaces/status": "rw", "approvals/status": "r", "approvals/decision": "r", "customresourcedefinitions": "r",
 		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw", "events": "r",
 	},
 	RoleAdmin: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "tools": "rw", "approvals": "r delete deletecollection",
-		"runs/status": "rw", "approvals/status": "r", "approvals/decision": "r create",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r delete deletecollection",
+		"agents/status": "rw", "models/status": "rw", "policies/status": "rw", "runs/status": "rw", "skills/status": "rw", "tools/status": "rw", "workspaces/status": "rw", "approvals/status": "r", "approvals/decision": "r create",
 		"customresourcedefinitions": "rw", "customresourcedefinitions/status": "rw",
 		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw", "events": "r",
 	},
@@ -46,8 +48,9 @@ var may = map[Role]map[string]string{
 
 // judged are the resources of the table, with their group.
 var judged = map[string]string{
-	"agents": group, "models": group, "policies": group, "runs": group, "tools": group, "approvals": group,
-	"runs/status": group, "approvals/status": group, "approvals/decision": group,
+	"agents": group, "models": group, "policies": group, "runs": group, "skills": group, "tools": group, "workspaces": group, "approvals": group,
+	"agents/status": group, "models/status": group, "policies/status": group, "runs/status": group, "skills/status": group,
+	"tools/status": group, "workspaces/status": group, "approvals/status": group, "approvals/decision": group,
 	"runs/events": group, "runs/messages": group, "runs/cancel": group, "agents/runs": group,
 	"customresourcedefinitions": crdGroup, "customresourcedefinitions/status": crdGroup,
 	"events": "", "secrets": "", "agents@core": "", "deployments": "apps", "clusterroles": "rbac.authorization.k8s.io", "subjectaccessreviews": "authorization.k8s.io",
@@ -66,6 +69,22 @@ func allowed(role Role, resource, verb string) bool {
 		}
 	}
 	return false
+}
+
+// TestEveryKindStandsInTheTable: what is served and not judged may be open.
+func TestEveryKindStandsInTheTable(t *testing.T) {
+	t.Parallel()
+	for _, kind := range crds.Kinds() {
+		k, ok := crds.Kind(kind)
+		if !ok {
+			t.Fatalf("kind %s has no definition", kind)
+		}
+		for _, resource := range []string{k.Plural, k.Plural + "/status"} {
+			if judged[resource] != group {
+				t.Errorf("%s is not judged", resource)
+			}
+		}
+	}
 }
 
 // TestRolesMayDoWhatTheTableSays asks the server itself, as each role, each verb
@@ -269,7 +288,7 @@ func TestNobodyWritesADecision(t *testing.T) {
 			t.Fatalf("a create made a decision: %d %s", code, text)
 		}
 		_, before := c.do("GET", base+"/"+name, itself, nil, nil)
-		bearer := token(t, s, "forge-"+name, role, runs...)
+		bearer := token(t, s, "writer-"+name, role, runs...)
 		for _, way := range []struct{ method, path, kind, body string }{
 			{"POST", base, "application/json", forged(name+"-new", spec)},
 			{"PUT", base + "/" + name, "application/json", forged(name, spec)},
