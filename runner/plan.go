@@ -70,6 +70,7 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 		return nil, &UsageError{Err: err}
 	}
 	catalog.PlaceRules(resolved)
+	resolved.Pins = o.Pins
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
 	p.withoutFolder(o)
 	if p.tools, err = define(resolved); err != nil {

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +66,7 @@ func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
 	if err = errors.Join(err, s.stop(), os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
-	return factsOf(&s.tools[0])
+	return factsOf(&s.tools[0]), nil
 }
 
 // speaks says whether a tool's program can be asked what it takes.
@@ -109,16 +107,8 @@ func findProgram(tool, program string) error {
 	return nil
 }
 
-func factsOf(d *tool.Definition) (*ToolFacts, error) {
+func factsOf(d *tool.Definition) *ToolFacts {
 	f := &ToolFacts{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
-	raw, err := json.Marshal(struct {
-		Name, Description string
-		Parameters        json.RawMessage
-	}{f.Name, f.Description, f.Parameters})
-	if err != nil {
-		return nil, reason.New(reason.ToolError, "tool %q: its parameters are no JSON: %w", d.Name, err)
-	}
-	sum := sha256.Sum256(raw)
-	f.Digest = "sha256:" + hex.EncodeToString(sum[:])
-	return f, nil
+	f.Digest = tool.Pin(f.Name, f.Description, f.Parameters)
+	return f
 }

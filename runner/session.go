@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -260,6 +261,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := s.boxes(); err != nil {
 		return loop.End{}, err
 	}
+	s.pool.Pins = maps.Clone(s.Pins)
 	s.pool.Past, s.pool.History = s.recorder.past, s.history
 	s.pool.Start(ctx, shipped(s.tools))
 	if err := s.describe(ctx); err != nil {
@@ -374,7 +376,11 @@ func (s *session) describe(ctx context.Context) error {
 		if len(s.tools[i].Parameters) > 0 {
 			continue
 		}
-		if err := s.pool.Describe(ctx, &s.tools[i]); err != nil {
+		err := s.pool.Describe(ctx, &s.tools[i])
+		if reason.Of(err) == reason.ToolChanged { // a run ends with a reason of runs
+			err = reason.New(reason.ToolError, "%s: %w", reason.ToolChanged, err).WithHint("%s", reason.Hint(err))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -44,6 +44,9 @@ type Plan struct {
 	// What is built in is not listed.
 	Sources map[string]string `json:"sources,omitempty"`
 
+	// Pins are what programs are known to say of tools, by call name.
+	Pins map[string]string `json:"pins,omitempty"`
+
 	compiled []*policy.Compiled
 }
 

@@ -27,6 +27,8 @@ type closure struct {
 	namespace string
 	seen      map[string]bool
 	documents []runner.Document
+	// pins are what the tools among them were found to be, by call name.
+	pins map[string]string
 	// needs are the objects that the first one names itself.
 	needs []client.Object
 	// missing are references that lead nowhere, as "model \"fast\"".
@@ -35,7 +37,7 @@ type closure struct {
 
 // closureOf follows the references of an object.
 func (b *base) closureOf(ctx context.Context, obj client.Object) (*closure, error) {
-	c := &closure{base: b, namespace: obj.GetNamespace(), seen: map[string]bool{}}
+	c := &closure{base: b, namespace: obj.GetNamespace(), seen: map[string]bool{}, pins: map[string]string{}}
 	if err := c.add(ctx, obj, true); err != nil {
 		return nil, err
 	}
@@ -63,6 +65,10 @@ func (c *closure) add(ctx context.Context, obj client.Object, first bool) error 
 	switch o := obj.(type) {
 	case *v1alpha1.Agent:
 		return c.selecting(ctx, o, first)
+	case *v1alpha1.Tool:
+		if o.Status.Digest != "" && readyOf(o).generation == o.Generation {
+			c.pins[admission.CallName(o)] = o.Status.Digest
+		}
 	case *v1alpha1.Policy:
 		if first {
 			return c.allTools(ctx)

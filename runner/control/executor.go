@@ -16,6 +16,8 @@ type Work struct {
 	Name string
 	// Documents are what the run is made of; none for one that has begun before.
 	Documents []runner.Document
+	// Pins are what the programs of its tools have to say, as in runner.RunOptions.
+	Pins map[string]string
 }
 
 // Progress is how far a run has come.

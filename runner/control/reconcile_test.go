@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -334,6 +336,89 @@ func TestAToolIsAskedOnceAndHeldToIt(t *testing.T) {
 	}
 }
 
+func TestAChangedToolIsAccepted(t *testing.T) {
+	b := newBench(t, toolYAML)
+	says := "sha256:a"
+	r := newToolReconciler(b.base, runner.ProbeOptions{})
+	r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
+		return &runner.ToolFacts{Digest: says}, nil
+	}
+	step := func(accept string) *v1alpha1.Tool {
+		t.Helper()
+		x := &v1alpha1.Tool{}
+		if err := b.Get(t.Context(), request("echo").NamespacedName, x); err != nil {
+			t.Fatal(err)
+		}
+		if accept != "" {
+			x.Annotations = map[string]string{AcceptDigest: accept}
+			if err := b.Update(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Reconcile(t.Context(), request("echo")); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Get(t.Context(), request("echo").NamespacedName, x); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	step("")
+	says = "sha256:b"
+	r.forget(request("echo").NamespacedName)
+	if got := readyOf(step("")); got.why != "ToolChanged" || !strings.Contains(got.message, AcceptDigest+"=sha256:b") {
+		t.Fatalf("%+v", got)
+	}
+	if got := step("sha256:c"); readyOf(got).why != "ToolChanged" {
+		t.Fatalf("something else was accepted: %+v", got.Status)
+	}
+	if got := step("sha256:b"); readyOf(got).why != "Accepted" || got.Status.Digest != "sha256:b" {
+		t.Fatalf("it was accepted: %+v", got.Status)
+	}
+	says = "sha256:a" // what was accepted once is not what it was before
+	r.forget(request("echo").NamespacedName)
+	if got := step(""); readyOf(got).why != "ToolChanged" {
+		t.Errorf("%+v", got.Status)
+	}
+}
+
+// TestAProgramIsAskedAgainWhenItsFileIsAnother replaces the program of a plugin
+// while nobody looks.
+func TestAProgramIsAskedAgainWhenItsFileIsAnother(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "program")
+	write := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(file+".new", []byte(text), 0o600), os.Rename(file+".new", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	b := newBench(t, strings.Replace(toolYAML, "exec: {command: [cat]}", "plugin: {command: ["+file+"]}", 1))
+	asked := 0
+	r := newToolReconciler(b.base, runner.ProbeOptions{})
+	r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
+		asked++
+		text, err := os.ReadFile(file)
+		return &runner.ToolFacts{Digest: "sha256:" + string(text)}, err
+	}
+	for _, c := range []struct {
+		text, why string
+		asked     int
+	}{{"", "Accepted", 1}, {"", "Accepted", 1}, {"two", "ToolChanged", 2}, {"", "ToolChanged", 2}, {"one", "Accepted", 3}} {
+		if c.text != "" {
+			write(c.text)
+		}
+		again, err := r.Reconcile(t.Context(), request("echo"))
+		tool := &v1alpha1.Tool{}
+		if err := errors.Join(err, b.Get(t.Context(), request("echo").NamespacedName, tool)); err != nil {
+			t.Fatal(err)
+		}
+		if got := readyOf(tool); got.why != c.why || asked != c.asked || again.RequeueAfter != lookAgain || tool.Status.Digest != "sha256:one" {
+			t.Errorf("%+v, asked %d times, again after %s, %s", got, asked, again.RequeueAfter, tool.Status.Digest)
+		}
+	}
+}
+
 func TestAToolThatFailedIsTriedAgain(t *testing.T) {
 	b := newBench(t, toolYAML)
 	r := newToolReconciler(b.base, runner.ProbeOptions{})
@@ -346,7 +431,7 @@ func TestAToolThatFailedIsTriedAgain(t *testing.T) {
 	if err := errors.Join(err, b.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "echo"}, tool)); err != nil {
 		t.Fatal(err)
 	}
-	if got := readyOf(tool); got.why != "PluginFailed" || got.message != "no such file (build it)" || again.RequeueAfter != probeAgain {
+	if got := readyOf(tool); got.why != "PluginFailed" || got.message != "no such file (build it)" || again.RequeueAfter != lookAgain {
 		t.Errorf("got %+v, again after %s", got, again.RequeueAfter)
 	}
 	broken = reason.New(reason.IsolationUnavailable, "no sandbox here")

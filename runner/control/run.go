@@ -22,7 +22,6 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
 )
 
 const (
@@ -235,7 +234,7 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress) (ctrl.Result, error) {
 	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
 	if p == Unknown {
-		v, documents, err := r.prepared(ctx, run)
+		v, made, err := r.prepared(ctx, run)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -246,7 +245,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		default: // it begins when that has been mended
 			return ctrl.Result{}, r.write(ctx, run, v1alpha1.RunStatus{Phase: v1alpha1.PhasePending}, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message})
 		}
-		w.Documents = documents
+		w.Documents, w.Pins = made.documents, made.pins
 	}
 	switch err := r.hold(ctx, run); {
 	case apierrors.IsConflict(err): // somebody has changed it meanwhile
@@ -266,7 +265,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 }
 
 // prepared judges a run and collects what it is made of.
-func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (verdict, []runner.Document, error) {
+func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (verdict, *closure, error) {
 	c, err := r.closureOf(ctx, run)
 	if err != nil {
 		return verdict{}, nil, err
@@ -275,7 +274,7 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (verdic
 	if !done {
 		v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until what it names has been looked at"}
 	}
-	return v, c.documents, nil
+	return v, c, nil
 }
 
 // hold keeps the object while its run is lived, and makes it its agent's.

@@ -2,7 +2,12 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,17 +16,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
 )
 
+// AcceptDigest is the annotation by which somebody accepts what the program of a
+// tool says of itself now: its value is the new digest, as the condition names it.
+const AcceptDigest = "agentctl.dev/accept-digest"
+
 const (
 	// probeTime bounds how long a tool's program may take to say what it takes.
 	probeTime = 30 * time.Second
-	// probeAgain is when a program that did not answer is tried again.
-	probeAgain = time.Minute
 	// probesAtOnce bounds the programs that are started to be asked.
 	probesAtOnce = 4
 )
@@ -42,8 +50,10 @@ type toolReconciler struct {
 type probed struct {
 	uid        types.UID
 	generation int64
-	digest     string
-	verdict    verdict
+	// program tells which files it was.
+	program string
+	digest  string
+	verdict verdict
 }
 
 func newToolReconciler(b base, o runner.ProbeOptions) *toolReconciler {
@@ -56,7 +66,7 @@ func newToolReconciler(b base, o runner.ProbeOptions) *toolReconciler {
 
 func (r *toolReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("tool").
-		For(&v1alpha1.Tool{}, builder.WithPredicates(own())).
+		For(&v1alpha1.Tool{}, builder.WithPredicates(predicate.Or(own(), predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.ToolList{} }), builder.WithPredicates(matters())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probesAtOnce}).
 		Complete(r)
@@ -77,19 +87,24 @@ func (r *toolReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if t.Status.Digest != "" {
 		more["digest"] = t.Status.Digest
 	}
+	var again ctrl.Result
 	if v.why == reason.Accepted {
-		warnings := v.message
 		p := r.ask(ctx, t)
 		if ctx.Err() != nil {
 			return ctrl.Result{}, context.Cause(ctx)
 		}
-		if v = p.verdict; v.why == reason.Accepted {
-			v.message, more["digest"] = warnings, p.digest
+		switch {
+		case p.verdict.why != reason.Accepted: // what it lacks may come: a file, a mount, memory
+			v, again.RequeueAfter = p.verdict, lookAgain
+		case changed(t, p.digest):
+			v = refused(reason.ToolChanged, "its program tells another description or schema than before: it was %s and is %s (to accept what it is now, annotate the tool with %s=%s, or change its spec)",
+				t.Status.Digest, p.digest, AcceptDigest, p.digest)
+		default:
+			more["digest"] = p.digest
 		}
-	}
-	var again ctrl.Result
-	if v.why == reason.PluginFailed { // what it lacks may come: a file, a mount, memory
-		again.RequeueAfter = probeAgain
+		if p.program != "" {
+			again.RequeueAfter = lookAgain
+		}
 	}
 	return again, r.ready(ctx, t, v, more)
 }
@@ -100,40 +115,61 @@ func (r *toolReconciler) forget(name types.NamespacedName) {
 	delete(r.probed, name)
 }
 
-// ask tries the program of a tool, once for each generation of it.
+// ask tries the program of a tool, once for each generation of it and for each
+// file that its program was.
 func (r *toolReconciler) ask(ctx context.Context, t *v1alpha1.Tool) probed {
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(t)
 	p, known := r.probed[name]
 	r.mu.Unlock()
-	if known && p.uid == t.UID && p.generation == t.Generation {
+	file := programOf(t)
+	if known && p.uid == t.UID && p.generation == t.Generation && p.program == file {
 		return p
 	}
-	p = probed{uid: t.UID, generation: t.Generation, verdict: accepted}
+	p = probed{uid: t.UID, generation: t.Generation, program: file, verdict: accepted}
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	facts, err := r.probe(limited, t)
-	switch {
-	case err != nil:
+	if err != nil {
 		p.verdict = refused(whyUnusable(err), "%s", explained(err))
-	case changed(t, facts.Digest):
-		p.verdict = refused(reason.ToolChanged, "its program tells another description or schema than before: it was %s and is %s (change the spec, or delete the object and apply it again, to accept what it is now)", t.Status.Digest, facts.Digest)
-	default:
-		p.digest = facts.Digest
+		return p
 	}
-	if err == nil {
-		r.mu.Lock()
-		r.probed[name] = p
-		r.mu.Unlock()
-	}
+	p.digest = facts.Digest
+	r.mu.Lock()
+	r.probed[name] = p
+	r.mu.Unlock()
 	return p
 }
 
 // changed says whether a tool tells something else than what this generation of
-// it was found ready with.
+// it was found ready with, and than what somebody has accepted.
 func changed(t *v1alpha1.Tool, digest string) bool {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && c.ObservedGeneration == t.Generation && t.Status.Digest != "" && t.Status.Digest != digest
+	return c != nil && c.ObservedGeneration == t.Generation && t.Status.Digest != "" && t.Status.Digest != digest &&
+		t.Annotations[AcceptDigest] != digest
+}
+
+// programOf looks at the files that the command of a tool's plugin names, to see
+// whether they have become others. One that is found by the search path or lies in
+// an image is not looked at: an image is named by its digest.
+func programOf(t *v1alpha1.Tool) string {
+	s := t.Spec.Source.Plugin
+	if s == nil {
+		return ""
+	}
+	var seen strings.Builder
+	for _, word := range s.Command {
+		info, err := os.Stat(word)
+		if !filepath.IsAbs(word) || err != nil {
+			continue
+		}
+		fmt.Fprintf(&seen, "%s %d %d", word, info.Size(), info.ModTime().UnixNano())
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			fmt.Fprintf(&seen, " %d", st.Ino)
+		}
+		seen.WriteByte('\n')
+	}
+	return seen.String()
 }
 
 // whyUnusable is the reason of an object for the reason of a run.

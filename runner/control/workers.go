@@ -210,7 +210,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			return nil, reason.New(reason.Cancelled, "cancelled before it began")
 		}
 		return runner.Run(i.ctx, runner.RunOptions{
-			ID: i.work.ID, Documents: i.work.Documents, State: w.o.State, Approve: "never", Shared: w.shared,
+			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
 			Events: w.watch(i, fold), Leave: i.leave,
 		})

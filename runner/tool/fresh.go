@@ -5,7 +5,10 @@ import (
 )
 
 // freshServer starts a plugin for each call and ends it afterwards.
-type freshServer struct{ program *program }
+type freshServer struct {
+	program *program
+	tool    *Definition
+}
 
 // Call implements Server.
 func (s *freshServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
@@ -18,6 +21,11 @@ func (s *freshServer) Call(ctx context.Context, req Request, progress func(strin
 		defer cancel()
 		_ = plugin.Close(ctx) // it is killed if need be
 	}()
+	if s.tool.foreign() {
+		if err := s.program.pool.unchanged(s.tool, plugin.Tools()); err != nil {
+			return Reply{}, err
+		}
+	}
 	ready := make(chan struct{})
 	close(ready)
 	one := &pluginServer{program: s.program, run: &started{ready: ready, plugin: plugin}}

@@ -46,6 +46,10 @@ type Pool struct {
 	Fence func(context.Context) error
 	// Boxes start the tools that are images; nil where there are none.
 	Boxes *Boxes
+	// Pins are what programs are known to say of tools, by call name, as Pin returns
+	// it; a tool without one is held to what its program says first. A call whose
+	// program says something else is refused. It belongs to the pool.
+	Pins map[string]string
 	// Past returns the calls of the run that have completed, the oldest first. A
 	// process that is started in the middle of a run, by a resume or after a
 	// crash, is told those of its own tools before its first call, so that it
@@ -181,9 +185,9 @@ func (p *Pool) Serve(ctx context.Context, d *Definition) (Server, error) {
 			return nil, err
 		}
 		if d.Spec.Isolation.Fresh {
-			return &freshServer{prog}, nil
+			return &freshServer{prog, d}, nil
 		}
-		run, err := prog.wait(ctx)
+		run, err := prog.ready(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -213,6 +217,9 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 	infos, err := p.describe(ctx, d)
 	if err != nil {
 		return wrapped(fmt.Errorf("tool %q: ask the plugin what it takes: %w", d.Name, err), "write spec.parameters of the Tool")
+	}
+	if err := p.unchanged(d, infos); err != nil {
+		return err
 	}
 	var names []string
 	for _, info := range infos {

@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 		sdk.Serve(slices.Concat(files.Tools(), sdktest.Fixtures())...)
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == "changing" {
+		sdk.Serve(changing(os.Args[2])...)
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -181,6 +181,9 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		return result, nil
 	}
 	server, err := r.Serve(ctx, d)
+	if result, ok := refused(err); ok {
+		return result, nil
+	}
 	if err != nil {
 		return notBegun(ctx, err)
 	}
@@ -197,6 +200,9 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
 	}, func(text string) { progress(r.Redact(text)) })
 	took := r.Now().Sub(start)
+	if result, ok := refused(err); ok {
+		return result, nil
+	}
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:

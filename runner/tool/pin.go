@@ -1,0 +1,75 @@
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/plugins/host"
+)
+
+// Pin identifies what a tool's program says of it: sha256:... Schemas that only
+// differ in the order of their fields are the same.
+func Pin(name, description string, parameters json.RawMessage) string {
+	if c, err := Canonical(parameters); err == nil {
+		parameters = c
+	}
+	b, err := json.Marshal(struct{ Name, Description, Parameters string }{name, description, string(parameters)})
+	if err != nil {
+		return "" // there is none: they are texts
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// unchanged holds what a program says of a tool against what it said before. A
+// program is asked at every start: what comes up after a crash may be another one,
+// which a model was told nothing of and nobody has approved.
+func (p *Pool) unchanged(d *Definition, says []host.ToolInfo) error {
+	now := ""
+	if i := slices.IndexFunc(says, func(info host.ToolInfo) bool { return info.Name == d.function() }); i >= 0 {
+		now = Pin(d.Name, says[i].Description, says[i].Parameters)
+	}
+	p.mu.Lock()
+	before, pinned := p.Pins[d.Name]
+	if !pinned && now != "" {
+		if p.Pins == nil {
+			p.Pins = map[string]string{}
+		}
+		p.Pins[d.Name] = now
+	}
+	p.mu.Unlock()
+	switch {
+	case !pinned || now == before:
+		return nil
+	case now == "":
+		now = "nothing: it knows no function " + d.function()
+	}
+	return reason.New(reason.ToolChanged, "tool %q: its program tells another description or schema than before: it was %s and is %s", d.Name, before, now).
+		WithHint("bring back the program it was, or begin a run with what it is now")
+}
+
+// refused is the result of a call whose program was not asked because it is not
+// the one that was known.
+func refused(err error) (*message.ToolResult, bool) {
+	if reason.Of(err) != reason.ToolChanged {
+		return nil, false
+	}
+	return &message.ToolResult{Code: message.CodeTool, Text: string(reason.ToolChanged) + ": " + err.Error() + "; the call did nothing"}, true
+}
+
+// foreign says whether a tool's program is not ours.
+func (d *Definition) foreign() bool { return d.Spec.Source.Builtin == nil }
+
+// ready waits until the program of a tool runs and is the one that is known.
+func (g *program) ready(ctx context.Context, d *Definition) (*started, error) {
+	run, err := g.wait(ctx)
+	if err == nil && d.foreign() {
+		err = g.pool.unchanged(d, run.plugin.Tools())
+	}
+	return run, err
+}
