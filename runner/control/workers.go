@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,18 +48,19 @@ type Workers struct {
 	items   map[string]*item
 	line    queue
 	living  int
+	resting int // of those that are lived
 	stopped bool
 }
 
 // item is a run that the workers have.
 type item struct {
 	work Work
-	// taken says that a worker has it, and gone that nobody wants it any more. The
-	// mutex of the workers guards both.
-	taken, gone bool
-	leave       chan struct{} // closed when it is to be left
-	cancel      context.CancelCauseFunc
-	ctx         context.Context //nolint:containedctx // it is the life of the run, from Start to its end
+	// taken says that a worker has it, gone that nobody wants it any more, and
+	// resting that it waits for a person. The mutex of the workers guards them.
+	taken, gone, resting bool
+	leave                chan struct{} // closed when it is to be left
+	cancel               context.CancelCauseFunc
+	ctx                  context.Context //nolint:containedctx // it is the life of the run, from Start to its end
 
 	mu       sync.Mutex
 	progress Progress
@@ -119,9 +121,31 @@ func (w *Workers) Start(work Work) {
 	w.dispatch()
 }
 
+// restingFactor bounds how many runs may wait for a person beside those that go
+// on, as a multiple of the limit: each still holds memory and descriptors.
+const restingFactor = 4
+
+// rest says whether a run waits for a person. It does nothing then, and another
+// one gets its place: with the limit of runs that wait for hours, nothing would go
+// on any more. Once it is answered it goes on at once, if need be beside as many
+// as the limit allows: who has answered is not kept waiting.
+func (w *Workers) rest(i *item, rests bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i.resting == rests {
+		return
+	}
+	if i.resting = rests; rests {
+		w.resting++
+	} else {
+		w.resting--
+	}
+	w.dispatch()
+}
+
 // dispatch gives waiting runs to free workers. The mutex is held.
 func (w *Workers) dispatch() {
-	for w.living < w.o.Limit && !w.stopped {
+	for w.living-min(w.resting, restingFactor*w.o.Limit) < w.o.Limit && !w.stopped {
 		i := w.line.pop()
 		if i == nil {
 			return
@@ -133,6 +157,7 @@ func (w *Workers) dispatch() {
 		i.taken = true
 		w.wg.Go(func() {
 			w.live(i)
+			w.rest(i, false)
 			w.mu.Lock()
 			w.living--
 			w.dispatch()
@@ -264,13 +289,24 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 		if err := v.Apply(e); err != nil {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
 		}
+		waits := waitsForPerson(v)
 		i.mu.Unlock()
+		w.rest(i, waits)
 		w.heard(i.work.Namespace, i.work.Name)
 		switch e.Data.(type) {
 		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
 			w.tell(i.work)
 		}
 	}
+}
+
+// waitsForPerson says whether a run asks and does nothing until there is an
+// answer, or its time is over. Other questions are answered by what is declared.
+func waitsForPerson(v *view.Run) bool {
+	return slices.ContainsFunc(v.PendingApprovals, func(call string) bool {
+		q := v.Question(call)
+		return q != nil && q.ExpiresAt > 0
+	})
 }
 
 // begun says whether a run has a journal with an event in it. What a process
