@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -179,11 +181,16 @@ func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runn
 	if err != nil {
 		return err
 	}
-	err = r.Create(ctx, a, owner(v1alpha1.KindApproval))
-	if apierrors.IsAlreadyExists(err) { // it is not in the cache yet
-		return nil
-	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a)
 	if err != nil {
+		return err
+	}
+	delete(fields, "status")
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindApproval))
+	// An apply changes nothing where the object is there and not in the cache yet; and
+	// a server keeps a create waiting for two seconds while a kind is new to it.
+	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner(v1alpha1.KindApproval), client.ForceOwnership); err != nil {
 		return fmt.Errorf("show what run %s asks: %w", client.ObjectKeyFromObject(run), err)
 	}
 	r.events.Tell(ctx, run, reason.ApprovalRequired, fmt.Sprintf("a call of %s waits: approval %s", q.Tool, a.Name))

@@ -24,8 +24,9 @@ const (
 	// RunLabel names the run of an Approval, where a label can hold the name.
 	RunLabel = "agentctl.dev/run"
 	maxLabel = 63
-	// maxShown bounds what an object holds of a call: a server takes about 1.5 MB.
-	maxShown = 512 << 10
+	// maxShown bounds what an object holds of a call. A server takes about 1.5 MB,
+	// and writes beside each field who has set it.
+	maxShown = 256 << 10
 	// readableName is how much of a run's name begins that of an Approval, and
 	// questionDigits how many hex digits of the question end it.
 	readableName   = 200
@@ -98,8 +99,8 @@ func summary(tool string, args json.RawMessage) string {
 // keeps says whether a server keeps a value as it is. It reads numbers as 64 bits:
 // shown with other digits, a call would be another one than the one that runs.
 func keeps(raw json.RawMessage) bool {
-	if len(raw) == 0 {
-		return true
+	if len(raw) == 0 || !json.Valid(raw) {
+		return len(raw) == 0
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -143,9 +143,14 @@ func (w *Workers) rest(i *item, rests bool) {
 	w.dispatch()
 }
 
+// free says whether one more run can be lived.
+func (w *Workers) free() bool {
+	return w.living-min(w.resting, restingFactor*w.o.Limit) < w.o.Limit
+}
+
 // dispatch gives waiting runs to free workers. The mutex is held.
 func (w *Workers) dispatch() {
-	for w.living-min(w.resting, restingFactor*w.o.Limit) < w.o.Limit && !w.stopped {
+	for w.free() && !w.stopped {
 		i := w.line.pop()
 		if i == nil {
 			return
