@@ -2,11 +2,9 @@ package cli
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/util/jsonpath"
@@ -19,19 +17,19 @@ import (
 const (
 	formatPath    = "jsonpath"
 	formatColumns = "custom-columns"
-	formatGo      = "go-template"
-	formatGoFile  = "go-template-file"
 )
 
-var formatWords = []string{display.FormatText, display.FormatWide, display.FormatJSON, display.FormatYAML, display.FormatName, formatPath + "=", formatColumns + "=", formatGo + "=", formatGoFile + "="}
+// formatWords are the formats, as a message lists them. Go templates are not among
+// them: they call methods by name, for which the linker keeps every method of every
+// type, a quarter of the program.
+var formatWords = []string{display.FormatText, display.FormatWide, display.FormatJSON, display.FormatYAML, display.FormatName, formatPath + "=", formatColumns + "="}
 
 // format is the value of -o of verbs that show objects; the zero value is a table.
 type format struct {
-	kind     string
-	path     *jsonpath.JSONPath
-	template *template.Template
-	columns  []column
-	text     string
+	kind    string
+	path    *jsonpath.JSONPath
+	columns []column
+	text    string
 }
 
 // column is one of custom-columns.
@@ -72,32 +70,8 @@ func (f *format) Set(value string) error {
 		return err
 	case formatColumns:
 		return f.setColumns(text)
-	case formatGo, formatGoFile:
-		return f.setTemplate(text)
 	}
 	return fmt.Errorf("must be one of %s", strings.Join(formatWords, ", "))
-}
-
-// setTemplate reads a template, or the file that holds it.
-func (f *format) setTemplate(text string) error {
-	if text == "" {
-		return fmt.Errorf("%s needs a template, for example go-template='{{.metadata.name}}', or a file", f.kind)
-	}
-	if f.kind == formatGoFile {
-		var err error
-		if text, err = promptFile(text); err != nil {
-			return fmt.Errorf("read the template: %w", err)
-		}
-		f.kind = formatGo
-	}
-	var err error
-	f.template, err = template.New("output").Funcs(template.FuncMap{
-		"base64decode": func(s string) (string, error) {
-			b, err := base64.StdEncoding.DecodeString(s)
-			return string(b), err
-		},
-	}).Parse(text)
-	return err
 }
 
 func (f *format) setColumns(text string) error {
@@ -130,7 +104,7 @@ func parsePath(text string) (*jsonpath.JSONPath, error) {
 // structured says whether the format shows objects as they are.
 func (f *format) structured() bool {
 	switch f.kind {
-	case display.FormatJSON, display.FormatYAML, formatPath, formatColumns, formatGo:
+	case display.FormatJSON, display.FormatYAML, formatPath, formatColumns:
 		return true
 	}
 	return false
@@ -148,24 +122,14 @@ func (f *format) write(s *display.Screen, v any) error {
 	if err != nil {
 		return err
 	}
-	var text string
-	switch f.kind {
-	case formatColumns:
-		return f.writeColumns(s, plain)
-	case formatGo:
-		var b bytes.Buffer
-		err = f.template.Execute(&b, plain)
-		text = b.String()
-	default:
-		text, err = runPath(f.path, plain)
+	if f.kind == formatPath {
+		text, err := runPath(f.path, plain)
+		if err != nil {
+			return usagef("-o %s: %w", f.text, err)
+		}
+		return display.Foreign(s, text)
 	}
-	if err != nil {
-		return usagef("-o %s: %w", f.text, err)
-	}
-	if f.kind == formatGo { // it says itself where a line ends
-		return display.Piece(s, text)
-	}
-	return display.Foreign(s, text)
+	return f.writeColumns(s, plain)
 }
 
 func (f *format) writeColumns(s *display.Screen, v any) error {
