@@ -55,7 +55,8 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := message.Incoming{ID: newIDs(time.Now)("in"), Text: o.Text, By: o.By, PostedAt: time.Now().UnixMilli()}
+	now := time.Now()
+	m := message.Incoming{ID: messageID(now), Text: o.Text, By: o.By, PostedAt: now.UnixMilli()}
 	if err := inbox.Check(m); err != nil {
 		return nil, usage("the message cannot be sent: %w", err)
 	}

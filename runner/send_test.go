@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,6 +19,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 )
 
@@ -283,6 +285,21 @@ spec:
 				t.Errorf("%s holds the secret", name)
 			}
 		}
+	}
+}
+
+func TestIdsOfMessagesAreInTheOrderOfTheirTimes(t *testing.T) {
+	now := time.Date(2026, 3, 4, 5, 6, 7, 999_000_000, time.UTC)
+	last := ""
+	for range 3000 {
+		id := messageID(now)
+		if id <= last || inbox.Check(message.Incoming{ID: id, Text: "x"}) != nil {
+			t.Fatalf("%s comes after %s", id, last)
+		}
+		last, now = id, now.Add(700*time.Nanosecond)
+	}
+	if a, b := messageID(now), messageID(now); a == b {
+		t.Errorf("two messages of one moment are both %s", a)
 	}
 }
 
