@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +12,26 @@ import (
 // quoteLimit is how many characters of a result, of arguments and of the task a
 // summary is made of.
 const quoteLimit = 2000
+
+// toldPart of a record, at most, is what people have said.
+const toldPart = 4
+
+// told is what people have said to the run, the newest of it. It stands before
+// the record: of what stands in there nothing is an order.
+func told(messages []*message.Message, limit int64) (lines []string) {
+	for _, m := range slices.Backward(messages) {
+		if !byPeople(m) {
+			continue
+		}
+		line := "- " + quote(m.Text()) + "\n"
+		if limit -= int64(len(line)); limit < 0 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	slices.Reverse(lines)
+	return lines
+}
 
 // entry is a line of the record that is summarised.
 type entry struct {
@@ -29,6 +50,9 @@ func record(c *cut, id string, limit int64) string {
 	fmt.Fprintf(&b, "The task of the agent:\n%s\n\n", quote(c.first.Text()))
 	if c.earlier != nil {
 		fmt.Fprintf(&b, "Earlier notes:\n%s\n\n", c.earlier.Text())
+	}
+	if told := told(c.drop, limit/toldPart); len(told) > 0 {
+		fmt.Fprintf(&b, "What people have told the agent since, in their words:\n%s\n", strings.Join(told, ""))
 	}
 	left := shorten(entries, limit-int64(b.Len()))
 	fmt.Fprintf(&b, "BEGIN OF THE RECORD %s\n", id)
@@ -74,7 +98,11 @@ func entriesOf(messages []*message.Message) (entries []entry) {
 			switch p := &m.Parts[i]; {
 			case p.Ignored:
 			case p.Type == message.PartText && p.Text != "":
-				entries = append(entries, entry{head: "[" + speaker(m, p) + "] ", text: p.Text})
+				text := p.Text
+				if byPeople(m) { // who may paste whole files
+					text = quote(text)
+				}
+				entries = append(entries, entry{head: "[" + speaker(m, p) + "] ", text: text})
 			case p.File != nil:
 				entries = append(entries, entry{head: "[" + speaker(m, p) + "] ", text: sentence("[file %s %s]", p.File.Filename, p.File.Mime)})
 			case p.Tool != nil:

@@ -74,8 +74,11 @@ func (l *loop) lastWord(ctx context.Context, out *message.Output) (end *End, err
 }
 
 // posted says whether a message is what somebody sent to the run that went on.
-func posted(v *view.Run, m *message.Message) bool {
-	return m.Role == message.RoleUser && m != v.Messages[0] && len(m.Parts) > 0 && !m.Parts[0].Synthetic
+func posted(v *view.Run, m *message.Message) bool { return m != v.Messages[0] && byPeople(m) }
+
+// byPeople says whether a message is neither the model's nor the runner's.
+func byPeople(m *message.Message) bool {
+	return m.Role == message.RoleUser && len(m.Parts) > 0 && !m.Parts[0].Synthetic
 }
 
 // renew forgets what was done so far: who is told something new may well do the
