@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
@@ -18,8 +17,8 @@ import (
 // agentName reads agent/NAME; ok says whether a word is meant so.
 func agentName(word string) (name string, ok bool) {
 	kind, name, cut := strings.Cut(word, "/")
-	k, known := crds.Resolve(kind)
-	return name, cut && known && k == v1alpha1.KindAgent
+	k, err := parseKind(kind)
+	return name, cut && err == nil && k == v1alpha1.KindAgent
 }
 
 // hereOnly are the flags of a run of this process, and why an agent of a control
@@ -106,7 +105,7 @@ func (o *runOptions) asked(hasPrompt, hasTimeout bool) (*client.Prompt, error) {
 	}
 	if o.workspace != "" {
 		kind, name, ok := strings.Cut(o.workspace, "/")
-		if k, known := crds.Resolve(kind); !ok || !known || k != v1alpha1.KindWorkspace || name == "" || strings.Contains(name, "/") {
+		if k, err := parseKind(kind); !ok || err != nil || k != v1alpha1.KindWorkspace || name == "" || strings.Contains(name, "/") {
 			return nil, usagef("--workspace %s: a control plane does not see the folders of this program; declare a Workspace and name it workspace/NAME", o.workspace)
 		}
 		p.WorkspaceRef = &v1alpha1.Reference{Name: name}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -69,13 +68,13 @@ func (s *source) close() {
 	}
 }
 
-// runName reads NAME or run/NAME.
+// runName reads NAME, run/NAME or run.agentctl.dev/NAME.
 func runName(word string) (string, error) {
 	kind, name, ok := strings.Cut(word, "/")
 	if !ok {
 		kind, name = "run", word
 	}
-	if k, known := crds.Resolve(kind); !known || k != v1alpha1.KindRun {
+	if k, err := parseKind(kind); err != nil || k != v1alpha1.KindRun {
 		return "", usagef("%q is no run: it is named run/NAME", word)
 	}
 	if name == "" {

@@ -16,8 +16,12 @@ import (
 	"agentctl.dev/agentctl/runner/client"
 )
 
-// cancelTime is how long a request to cancel may take.
-const cancelTime = 15 * time.Second
+const (
+	// cancelTime is how long a request to cancel may take.
+	cancelTime = 15 * time.Second
+	// waitingTime is how long a run has to wait until that is worth a word.
+	waitingTime = 300 * time.Millisecond
+)
 
 // following is a run that others live, about to be shown as it goes.
 type following struct {
@@ -64,6 +68,7 @@ func (a *app) follow(parent context.Context, f following) error {
 	settle := s.cancelOn(ctx, asking)
 	end, err := src.events(asking, wish{from: s.first(), follow: true, away: s.away}, s.record)
 	settle()
+	s.begins()
 	cause := context.Cause(ctx)
 	signals.stop()
 	if err != nil {
@@ -102,6 +107,8 @@ type streamed struct {
 	began      bool
 	// last is what was said last beside the events: it is not said twice.
 	last string
+	// due says what the run waits for; nil when it does not wait.
+	due *time.Timer
 }
 
 // renew makes a renderer for what comes next.
@@ -170,9 +177,12 @@ func (s *streamed) signalled(n int) {
 func (s *streamed) called() string { return "run/" + s.source.name() }
 
 func (s *streamed) record(r client.Record) error {
+	if r.Waiting == nil {
+		s.begins()
+	}
 	switch {
 	case r.Waiting != nil:
-		s.notice(s.called() + " is " + cmp.Or(r.Waiting.Phase, "Pending") + because(r.Waiting.Reason, r.Waiting.Message))
+		s.waits(waiting(s.source, r.Waiting))
 	case r.Attempt > 0:
 		s.say(attempt(r.Attempt))
 		s.view, s.past, s.from = &view.Run{}, nil, 1
@@ -181,6 +191,34 @@ func (s *streamed) record(r client.Record) error {
 		s.event(*r.Event)
 	}
 	return nil
+}
+
+// waits says what a run waits for, if it still does so a little later.
+func (s *streamed) waits(text string) {
+	if text == s.last {
+		return
+	}
+	s.begins()
+	if s.last = text; text != "" {
+		s.due = time.AfterFunc(waitingTime, func() { s.say(text) })
+	}
+}
+
+// begins takes back what was not worth a word.
+func (s *streamed) begins() {
+	if s.due != nil {
+		s.due.Stop()
+		s.due = nil
+	}
+}
+
+// waiting says why a run has not begun; "" of one that has no reason not to.
+func waiting(src *source, w *client.RunWaiting) string {
+	why := because(w.Reason, w.Message)
+	if why == "" {
+		return ""
+	}
+	return "run/" + src.name() + " is " + cmp.Or(w.Phase, "Pending") + why
 }
 
 // attempt says that a run is tried again.

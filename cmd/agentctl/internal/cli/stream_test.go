@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,8 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/client"
 )
 
 // plane is a control plane with one run, whose streams are written down.
@@ -157,7 +160,7 @@ func TestRunOfAControlPlaneIsShownAsOneHere(t *testing.T) {
 		"answer": {
 			reason: "stdout holds the answer, stderr the story", args: []string{"run", "agent/a", "-p", "go"},
 			streams: []string{say(fields{"type": "stream.waiting", "phase": "Pending", "reason": "Accepted", "message": "waits for a free worker"}) + told(done, "hm", "the answer") + over("Succeeded", "Completed", 0)},
-			stdout:  "the answer\n", stderr: []string{"run/a-1 is Pending: waits for a free worker\n", "run/a-1\n", "agent      a, model m", "Succeeded"},
+			stdout:  "the answer\n", stderr: []string{"run/a-1\n", "agent      a, model m", "Succeeded"},
 		},
 		"code": {
 			reason: "the exit code is the run's", args: []string{"run", "agent/a"},
@@ -252,6 +255,33 @@ func TestRunOfAControlPlaneIsShownAsOneHere(t *testing.T) {
 			}
 			if t.Failed() {
 				t.Logf("stderr:\n%s", stderr)
+			}
+		})
+	}
+}
+
+// TestWaitIsSaidWhenItIsLong: a run that begins at once says nothing of its wait.
+func TestWaitIsSaidWhenItIsLong(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var stderr bytes.Buffer
+			s := &streamed{app: testApp(io.Discard, &stderr), format: display.FormatText, view: &view.Run{}}
+			s.found(&source{place: display.Place{Object: "a-1"}, client: &client.Client{}})
+			for range 2 {
+				if err := s.record(client.Record{Waiting: &client.RunWaiting{Phase: "Pending", Reason: "Accepted", Message: "waits for a free worker"}}); err != nil {
+					t.Fatal(err)
+				}
+				if long {
+					time.Sleep(time.Second)
+				}
+			}
+			if err := s.record(client.Record{Event: &event.Event{Seq: 1, Run: "a-1-uid", Data: event.Warning{Message: "x"}}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if got, want := strings.Count(stderr.String(), "run/a-1 is Pending: waits for a free worker\n"), map[bool]int{true: 1}[long]; got != want {
+				t.Errorf("said %d times, want %d:\n%s", got, want, stderr.String())
 			}
 		})
 	}

@@ -31,8 +31,10 @@ func (a *app) tellRun(ctx context.Context, t *target, word string, w wish, see f
 		case r.Event != nil:
 			said = ""
 			return see(*r.Event)
-		case r.Waiting != nil && w.follow:
-			say("run/" + src.name() + " is " + r.Waiting.Phase + because(r.Waiting.Reason, r.Waiting.Message))
+		case r.Waiting != nil:
+			if text := waiting(src, r.Waiting); w.follow && text != "" {
+				say(text)
+			}
 		case r.Attempt > 0:
 			say(attempt(r.Attempt))
 		}
