@@ -19,11 +19,15 @@ import (
 // namespace of its own.
 func TestControlPlane(t *testing.T) {
 	libexec := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec, "agentctl.dev/agentctl/cmd/agentd")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec,
+		"agentctl.dev/agentctl/cmd/agentd", "agentctl.dev/agentctl/cmd/agentctl-tools", "agentctl.dev/agentctl/cmd/agentctl-sandbox", "agentctl.dev/agentctl/cmd/agentctl-entry")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build agentd: %v\n%s", err, out)
 	}
 	t.Setenv("AGENTCTL_LIBEXEC", libexec)
+	// Where there are no user namespaces, the tools of these stories touch nothing
+	// but folders of their own.
+	t.Setenv("AGENTCTL_OUTER_ISOLATION", "container")
 	state := stateFolder(t)
 	first := exec.CommandContext(t.Context(), "agentctl", "get", "agents", "--state", state)
 	if out, err := first.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "starting the control plane in "+state+" (first start)\n") {
@@ -47,8 +51,12 @@ func TestControlPlane(t *testing.T) {
 				return nil
 			},
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){
-				"exits":  exits,
-				"killed": killed,
+				"exits":     exits,
+				"killed":    killed,
+				"conforms":  conforms,
+				"interrupt": interrupt,
+				"terminal":  terminal,
+				"closed":    closed,
 			},
 		})
 	})

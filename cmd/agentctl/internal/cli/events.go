@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,13 +16,16 @@ type eventsOptions struct {
 	output choice
 	follow bool
 	from   int64
+	// about and all are of events of objects.
+	about string
+	all   bool
 }
 
 func (a *app) eventsCmd() *cobra.Command {
 	o := &eventsOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSONL)}
 	cmd := &cobra.Command{
-		Use:   "events run/NAME",
-		Short: "Tell what happened in a run",
+		Use:   "events [run/NAME]",
+		Short: "Tell what happened in a run, or to the objects of a control plane",
 		Long: `Tell what happened in a run, one line an event: its number, its time, its type
 and what it is about. Pieces of a text or of a call that comes whole a little
 later have no line; with -o jsonl every event stands there as in the journal
@@ -29,22 +33,68 @@ later have no line; with -o jsonl every event stands there as in the journal
 
 The run is looked for in the state folder, then in the control plane that runs;
 with --context or -n only there. With -f what is yet to come is told, too, until
-the run has ended. --from is the number of the first event that is shown.`,
+the run has ended. --from is the number of the first event that is shown.
+
+Without a run it tells what a control plane has noted about its objects, as "get
+events" does: that they became ready, or why not. --for names one object; with -f
+it goes on until stopped.`,
 		Example: `  agentctl events run/review-7xk2p
-  agentctl events @latest -f -o jsonl --from 120`,
+  agentctl events @latest -f -o jsonl --from 120
+  agentctl events --for agent/reviewer`,
 		GroupID:           groupRun,
-		Args:              oneArg("the run (run/NAME)"),
+		Args:              atMostOneRun,
 		ValidArgsFunction: a.completeAnyRun,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.runEvents(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.runEvents(cmd.Context(), args[0])
+			}
+			for _, name := range []string{"from", "output"} {
+				if cmd.Flags().Changed(name) {
+					return usagef("--%s is about the events of a run: name it (run/NAME)", name)
+				}
+			}
+			return o.runObjectEvents(cmd.Context())
+		},
 	}
 	output(cmd, &o.output, "what stdout holds: a line an event, or the events as they are")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the run has ended")
 	fromFlag(cmd, &o.from)
+	cmd.Flags().StringVar(&o.about, "for", "", "only events about an object, as `KIND/NAME`")
+	_ = cmd.RegisterFlagCompletionFunc("for", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return a.completeObjects(cmd, nil, typed)
+	}) // fails only for a flag that is not there
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "events about objects of every namespace")
 	o.flags(cmd)
 	return cmd
 }
 
+func atMostOneRun(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("unexpected argument %q: one run is named", args[1])
+	}
+	return nil
+}
+
+// runObjectEvents tells what happened to objects.
+func (o *eventsOptions) runObjectEvents(ctx context.Context) error {
+	get := &getOptions{target: o.target, output: format{kind: display.FormatText}, all: o.all, watch: o.follow}
+	if o.about != "" {
+		w, err := parseWanted([]string{o.about}, o.namespace)
+		if err != nil {
+			return err
+		}
+		if !w.single || strings.ContainsAny(w.refs[0].Name, `,=\`) {
+			return usagef("--for %s: an object is named KIND/NAME", o.about)
+		}
+		get.fields = "involvedObject.kind=" + w.refs[0].Kind + ",involvedObject.name=" + w.refs[0].Name
+	}
+	return get.runGetObjects(ctx, []string{"events"})
+}
+
 func (o *eventsOptions) runEvents(ctx context.Context, word string) error {
+	if o.about != "" || o.all {
+		return usagef("--for and -A are about the events of objects: leave %s out", word)
+	}
 	if err := checkFrom(o.from); err != nil {
 		return err
 	}
