@@ -14,6 +14,8 @@
 //   - loop lives the run. It asks a model (one folder below model for each provider; model/exchange is
 //     the HTTP they share, model/turns what stored parts mean, model/fallback who is asked next), a policy (policy, over
 //     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
+//   - what other processes leave for the run while it lives, answers (approval) and messages (Send), lies
+//     in folders of it (inbox) until the journal has it.
 //   - secret keeps credentials out of everything that is written, shown or sent.
 //   - a run that was killed or suspended is taken up by Resume, from nothing but its journal.
 //   - at the end workspace says which files changed, and the journal is closed. A cassette is that journal

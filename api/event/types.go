@@ -124,8 +124,8 @@ type UserMessage struct {
 	Synthetic bool `json:"synthetic,omitempty"`
 }
 
-// MessageReceived is a message that somebody sent to the run while it went on.
-// The model reads it with the next request.
+// MessageReceived is a message that somebody sent to the run while it went on. It
+// is durable before the next request, with which the model reads it.
 type MessageReceived struct{ message.Incoming }
 
 // StepStart opens a step: one model call and the tool calls it asks for.
