@@ -81,11 +81,12 @@ type RunOptions struct {
 	Leave <-chan struct{}
 
 	disk disk
-	// renew replaces a cassette only by a run that is worth it; inputs and attached
-	// are those of a recorded run.
+	// renew replaces a cassette only by a run that is worth it; inputs, attached and
+	// retold are those of a recorded run.
 	renew    bool
 	inputs   map[string]json.RawMessage
 	attached []attachment
+	retold   []retold
 }
 
 // disk is how the journal reaches the disk, for tests that die on the way; the

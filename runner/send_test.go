@@ -288,6 +288,44 @@ spec:
 	}
 }
 
+// A recording that is made anew is told what the recorded run was told, also by a
+// model that needs fewer steps.
+func TestARecordingThatIsMadeAnewHearsTheSame(t *testing.T) {
+	p := newPlace(t, agent("tools: [{name: bash}]", threeAnswers), nil)
+	file := filepath.Join(t.TempDir(), "run.cassette.jsonl")
+	k := &talk{t: t, at: map[event.Type][]string{event.TypeToolCall: {"One.", "Two."}, event.TypeMessageReceived: {"Three."}}}
+	run := p.options(k.options, func(o *RunOptions) { o.Approve, o.Prompt, o.Record = "all", "go", file })
+	out, err := Run(t.Context(), run)
+	if err != nil || out.Unrecorded != nil {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	told := []string{"user: go", "assistant: I look.", "call: bash", "user: One.", "user: Two.", "assistant: It is done.", "user: Three.", "assistant: That, too."}
+	if d := cmp.Diff(told, said(out.Run)); d != "" {
+		t.Fatalf("recorded (-want +got):\n%s", d)
+	}
+	again := p.options(func(o *RunOptions) { o.Approve, o.Paths = "all", nil })
+	up, err := Update(t.Context(), UpdateOptions{File: file, Run: again})
+	if err != nil || up.Unrecorded != nil {
+		t.Fatalf("%v, %+v", err, up)
+	}
+	if d := cmp.Diff(told, said(up.Run)); d != "" {
+		t.Errorf("anew (-want +got):\n%s", d)
+	}
+	write(t, filepath.Join(p.manifests, "all.yaml"), agent("tools: [{name: bash}]", strings.Repeat("- say: Done.\n", 5)))
+	again.Paths = []string{p.manifests}
+	if up, err = Update(t.Context(), UpdateOptions{File: file, Run: again}); err != nil || up.Unrecorded != nil {
+		t.Fatalf("%v, %+v", err, up)
+	}
+	shorter := []string{"user: go", "assistant: Done.", "user: One.", "user: Two.", "assistant: Done.", "user: Three.", "assistant: Done."}
+	if d := cmp.Diff(shorter, said(up.Run)); d != "" {
+		t.Errorf("with fewer steps (-want +got):\n%s", d)
+	}
+	replayed, err := Replay(t.Context(), ReplayOptions{File: file})
+	if err != nil || replayed.Divergence != nil {
+		t.Errorf("%v, %+v", err, replayed.Divergence)
+	}
+}
+
 func TestIdsOfMessagesAreInTheOrderOfTheirTimes(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 999_000_000, time.UTC)
 	last := ""

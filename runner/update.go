@@ -56,7 +56,7 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 		}
 	}
 	run := o.Run
-	run.Record, run.renew = o.File, true
+	run.Record, run.renew, run.retold = o.File, true, messagesOf(c)
 	if run.Workspace == "" {
 		if run.Workspace, err = recordedSource(before); err != nil {
 			return nil, err
