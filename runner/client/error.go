@@ -81,10 +81,16 @@ func (c *Client) status(r request, answer *http.Response, body []byte) error {
 	} else if e.Message = strings.TrimSpace(string(body)); len(e.Message) > 200 || strings.HasPrefix(e.Message, "<") {
 		e.Message = "" // somebody's web page
 	}
-	if len(e.Message) > maxMessage {
-		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"
-	}
+	e.Message = bounded(e.Message)
 	return e
+}
+
+// bounded is as much of a server's words as is repeated.
+func bounded(words string) string {
+	if len(words) <= maxMessage {
+		return words
+	}
+	return strings.ToValidUTF8(words[:maxMessage], "") + "…"
 }
 
 func (e *StatusError) Error() string {

@@ -253,6 +253,7 @@ func (s *stream) record(r request, data []byte) (*RunEnd, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, s.c.strange(r, "its stream holds a record %s that cannot be read: %v", head.Type, err)
 	}
+	w.Phase, w.Reason, w.Message = bounded(w.Phase), bounded(w.Reason), bounded(w.Message)
 	switch w.Type {
 	case streamWaiting:
 		s.told++

@@ -112,6 +112,11 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 			texts:  []string{line(1) + say(`{"type":"stream.dropped","next":2,"message":"agentd stops"}`), line(2) + end(3)},
 			want:   []string{"1", "2"}, asked: []string{"", "from=2"}, away: 1,
 		},
+		"endless words": {
+			reason: "as much of them is repeated as a person reads",
+			texts:  []string{say(`{"type":"stream.waiting","phase":"`+strings.Repeat("p", 9000)+`"}`) + end(1)},
+			want:   []string{strings.Repeat("p", maxMessage) + "…  "}, asked: []string{""},
+		},
 		"always dropped": {
 			reason: "nobody gets anywhere",
 			texts:  repeat(say(`{"type":"stream.dropped","next":1,"message":"too slow"}`), 60),

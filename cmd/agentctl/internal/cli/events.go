@@ -31,8 +31,8 @@ and what it is about. Pieces of a text or of a call that comes whole a little
 later have no line; with -o jsonl every event stands there as in the journal
 ("agentctl schema event" describes it).
 
-The run is looked for in the state folder, then in the control plane that runs;
-with --context or -n only there. With -f what is yet to come is told, too, until
+The run is looked for in the state folder, then in the control plane that is
+meant, if it runs; with --context or -n only there. With -f what is yet to come is told, too, until
 the run has ended. --from is the number of the first event that is shown.
 
 Without a run it tells what a control plane has noted about its objects, as "get

@@ -28,7 +28,7 @@ func (a *app) logsCmd() *cobra.Command {
 
 With -f the text that the model writes is shown as it comes, step by step, until
 the run has ended. The run is looked for in the state folder, then in the control
-plane that runs; with --context or -n only there. "agentctl events" tells what
+plane that is meant, if it runs; with --context or -n only there. "agentctl events" tells what
 happened, "agentctl attach" shows a run as "agentctl run" does.
 
 Exit code 0: the run has an answer. 1: it has none, or none yet.`,

@@ -92,7 +92,7 @@ func (t *target) object(c *client.Client, name string) *source {
 	return s
 }
 
-// seek finds a run: where a control plane is named, there; else in the state
+// seek finds a run: where a flag names a control plane, there; else in the state
 // folder, and then in the control plane that is meant, when one runs. With objects
 // it is the other way round: a run of a control plane comes first.
 func (t *target) seek(ctx context.Context, word string, objects bool) (*source, error) {
@@ -100,7 +100,7 @@ func (t *target) seek(ctx context.Context, word string, objects bool) (*source, 
 	if err != nil {
 		return nil, err
 	}
-	if t.meant() {
+	if t.context != "" || t.namespace != "" {
 		return t.there(ctx, name)
 	}
 	state, err := runner.StateDir(t.app.state)
@@ -145,7 +145,7 @@ func (t *target) running(ctx context.Context, name string, absent error) (*sourc
 	s := t.object(c, name)
 	if _, err := c.Get(ctx, s.run); err != nil {
 		c.Close()
-		if client.Missing(err) && absent != nil {
+		if client.Missing(err) && absent != nil && !t.meant() {
 			return nil, absent
 		}
 		return nil, err

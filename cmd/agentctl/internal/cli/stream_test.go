@@ -65,6 +65,8 @@ func (p *plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/agents/a/runs"):
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write([]byte(`{"kind":"Run","metadata":{"name":"a-1"}}`)) // the client's end is the test's point
+	case strings.HasSuffix(r.URL.Path, "/runs/a-1"):
+		_, _ = w.Write([]byte(`{"kind":"Run","metadata":{"name":"a-1"}}`))
 	case strings.HasSuffix(r.URL.Path, "/cancel"):
 		p.once.Do(func() { close(p.cancelled) })
 		_, _ = w.Write([]byte(`{"kind":"Run","metadata":{"name":"a-1"}}`))
@@ -230,6 +232,9 @@ func TestRunOfAControlPlaneIsShownAsOneHere(t *testing.T) {
 		},
 		"of no agent": {
 			reason: "the agent is named", args: []string{"run", "agent/b"}, code: 1, stderr: []string{`error: agent "b": not found`},
+		},
+		"none at all": {
+			reason: "the control plane that is meant is the one that counts", args: []string{"attach", "run/a-9"}, code: 1, stderr: []string{`error: run "a-9": not found`},
 		},
 		"of no run": {
 			reason: "an agent is no run", args: []string{"attach", "agent/a"}, code: 2, stderr: []string{`"agent/a" is no run`},
@@ -432,5 +437,42 @@ func TestFlagsOfRunThatHaveNoPlaceAreRefused(t *testing.T) {
 	}
 	if len(p.asked) > 0 {
 		t.Errorf("the control plane was asked: %v", p.asked)
+	}
+}
+
+// TestRunIsLookedForHereAndThere: what a run has said is looked for here first,
+// who lives it there first, and a flag means there only.
+func TestRunIsLookedForHereAndThere(t *testing.T) {
+	answer := told(done, "hm", "the answer") + over("Succeeded", "Completed", 0)
+	p := newPlane(t, answer, answer)
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	text := "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: here}\nspec: {modelRef: {name: m}}\n---\n" +
+		"apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: scripted, scripted: {steps: [{say: said here}]}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if code, _, stderr := command("", "run", "-f", file); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+		want   string
+		asks   bool
+	}{
+		{"here first", []string{"logs", "here"}, 0, "said here\n", false},
+		{"then there", []string{"logs", "a-1"}, 0, "the answer\n", true},
+		{"there first, then here", []string{"attach", "@latest"}, 0, "said here\n", true},
+		{"a flag means there", []string{"logs", "@latest", "-n", "web"}, 0, "the answer\n", true},
+		{"what is here is cancelled here", []string{"cancel", "here"}, 2, "", true},
+		{"neither here nor there", []string{"events", "nobody"}, 1, "", true},
+	} {
+		p.asked = nil
+		code, stdout, stderr := command("", c.args...)
+		if code != c.code || stdout != c.want || len(p.asked) > 0 != c.asks {
+			t.Errorf("%s: exit code %d, stdout %q, asked %v, stderr %q", c.reason, code, stdout, p.asked, stderr)
+		}
 	}
 }
