@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -66,7 +67,7 @@ func newRunReconciler(b base, e Executor) *runReconciler {
 func (r *runReconciler) setup(m ctrl.Manager) error {
 	follow := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.executor.Follow(func(namespace, name string) {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+			ahead(q, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 		})
 		return nil
 	})
@@ -77,6 +78,16 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 		WatchesRawSource(follow).
 		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce}).
 		Complete(r)
+}
+
+// ahead has a run looked at before those that nobody lives: with a thousand that
+// wait to be begun, the end of one would be shown after all of them.
+func ahead(q workqueue.TypedRateLimitingInterface[reconcile.Request], req reconcile.Request) {
+	if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(1)}, req)
+		return
+	}
+	q.Add(req)
 }
 
 // Reconcile implements reconcile.Reconciler.
