@@ -29,6 +29,7 @@ func scenarios() []scenario {
 		{name: "many", about: "1,000 conversations at once in one process", reps: 2, measure: measureMany},
 		{name: "flood", about: "a command that prints 200 MB: what the runner grows by", reps: 3, ours: true, measure: measureFlood},
 		{name: "start", about: "what agentctl does before its main begins", reps: 9, ours: true, measure: measureStart},
+		{name: "control", about: "agentd: its start, verbs that ask it, 1,000 objects and 1,000 runs", reps: 5, ours: true, measure: measureControl},
 		{name: "providers", about: "what each provider of models adds to the program and its start", reps: 21, ours: true, measure: measureProviders},
 		{name: "parts", about: "Go benchmarks of single parts", reps: 1, ours: true, measure: measureParts(parts(), 300*time.Millisecond)},
 		{name: "held", about: "Go benchmarks of sandboxes and containers", reps: 1, ours: true, measure: measureParts(contained(), time.Second)},
