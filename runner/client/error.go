@@ -257,7 +257,7 @@ func (c *Client) unreachable(ctx context.Context, r request, err error) error {
 	case isUnknown:
 		return fail(nil, "%s%s shows a certificate that nobody we trust has signed", about, c.name()).hint("the context needs certificate-authority-data of that server; if it was set up anew, take its new kubeconfig")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(nil, "%s%s: nobody listens there", about, c.name()).hint("choose another context: agentctl config get-contexts")
+		return fail(syscall.ECONNREFUSED, "%s%s: nobody listens there", about, c.name()).hint("choose another context: agentctl config get-contexts")
 	case errors.Is(err, context.DeadlineExceeded), isTimeout && timeout.Timeout():
 		return fail(nil, "%s%s does not answer in time", about, c.name()).hint("choose another context: agentctl config get-contexts")
 	}

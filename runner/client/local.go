@@ -2,9 +2,12 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +57,9 @@ func (c *Config) Connect(ctx context.Context, o ConnectOptions) (*Client, error)
 	}
 	l := local{state: c.State, folder: filepath.Join(c.State, "control")}
 	cl, err := l.probe(ctx)
+	if l.between(err) && !o.OnlyRunning {
+		cl, err = l.settle(ctx)
+	}
 	if err == nil || !l.absent(err) {
 		return cl, err
 	}
@@ -113,6 +119,30 @@ func (l local) absent(err error) bool {
 	}
 	_, refused := errors.AsType[*StatusError](err)
 	return !refused && !l.held()
+}
+
+// between says whether an error of probe may be that of a control plane which is
+// about to answer, or to end: one that holds the folder, and does not say no.
+func (l local) between(err error) bool {
+	if err == nil {
+		return false
+	}
+	s, answered := errors.AsType[*StatusError](err)
+	_, strange := errors.AsType[*tls.CertificateVerificationError](err)
+	_, cut := errors.AsType[*net.OpError](err)
+	return l.held() && !strange && (answered && s.Code >= http.StatusInternalServerError || cut || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF))
+}
+
+// settle looks until a control plane answers, or has let go of the folder.
+func (l local) settle(ctx context.Context) (*Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		cl, err := l.probe(ctx)
+		if !l.between(err) || sleep(ctx, 20*time.Millisecond) != nil {
+			return cl, err
+		}
+	}
 }
 
 // held says whether a control plane has the folder.

@@ -168,6 +168,31 @@ func TestOneThatWentAwayIsStartedAgain(t *testing.T) {
 	}
 }
 
+// TestOneThatIsGoingIsWaitedFor: between its last word and the end of its
+// process it holds the folder, and answers nobody.
+func TestOneThatIsGoingIsWaitedFor(t *testing.T) {
+	config, state := planes(t)
+	c, err := config.Connect(t.Context(), ConnectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	stopPlane(t, state)
+	held := flock.New(filepath.Join(state, "control", "lock"))
+	if ok, err := held.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if _, err := config.Connect(t.Context(), ConnectOptions{OnlyRunning: true}); err == nil || errors.Is(err, ErrNotRunning) {
+		t.Errorf("a look does not wait: %v", err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { _ = held.Unlock() })
+	c, err = config.Connect(t.Context(), ConnectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
 // TestStrangerOnItsPortIsToldNothing has somebody else listen where the
 // kubeconfig of a control plane that has ended points to.
 func TestStrangerOnItsPortIsToldNothing(t *testing.T) {
