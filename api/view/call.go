@@ -34,6 +34,9 @@ type Question struct {
 type Answer struct {
 	message.Answer
 	Time time.Time
+	// Essence is that of the decision about which was asked: an answer is good for
+	// nothing else. "" is that of a call that may have happened already.
+	Essence string
 }
 
 // Question returns the newest question about a call, nil when there was none.
@@ -115,7 +118,7 @@ func (r *Run) applyCall(e event.Event) error {
 		r.decided(e.Call)
 		r.PendingApprovals = append(r.PendingApprovals, e.Call)
 	case event.ApprovalDecided:
-		c.Approval, c.answer = d.State, &Answer{d.Answer, e.Time}
+		c.Approval, c.answer = d.State, &Answer{d.Answer, e.Time, c.asked()}
 		if d.Request != "" {
 			c.requests = append(c.requests, d.Request)
 		}
@@ -135,6 +138,14 @@ func (r *Run) applyCall(e event.Event) error {
 		return fmt.Errorf("no rule for events of type %s", e.Type())
 	}
 	return nil
+}
+
+// asked is the essence of the decision about which was asked last.
+func (c *call) asked() string {
+	if c.question == nil || c.question.Unknown || c.Decision == nil {
+		return ""
+	}
+	return c.Decision.Essence()
 }
 
 func (r *Run) writeCall(c *call, d event.ToolInputDelta) error {

@@ -65,22 +65,31 @@ func (l *loop) usable(expires int64) bool {
 	return expires == 0 || l.Now().UnixMilli() < expires
 }
 
-// recallApproval finds the yes that was given before the run was interrupted. It
-// counts for the same question alone, and not for ever.
-func (l *loop) recallApproval(c *call, d *message.Decision) {
-	p := l.View.Call(c.ID)
-	if p.Approval != message.Approved || p.Decision == nil || p.Decision.Hash == "" || p.Decision.Essence() != d.Essence() {
+// recallAnswer finds what a person said before the run was interrupted. It counts
+// for the same question alone: where another one was asked since, or what the call
+// would do has changed, it is nothing. A yes is not good for ever.
+func (l *loop) recallAnswer(c *call, d *message.Decision) {
+	a := l.View.Answer(c.ID)
+	if a == nil || d.Hash == "" || a.Essence == "" || a.Essence != d.Essence() {
 		return
 	}
-	if a := l.View.Answer(c.ID); a != nil {
+	switch a.State {
+	case message.Approved:
 		c.expires = a.ExpiresAt
+		c.approved = l.usable(c.expires)
+	case message.Rejected:
+		c.rejected = &a.Answer
+	case message.Expired, message.Unanswered: // nobody has said anything
 	}
-	c.approved = l.usable(c.expires)
 }
 
 // approve asks a person, or whoever stands for one.
 func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	d := c.decision
+	if no := c.rejected; no != nil {
+		c.rejected = nil
+		return l.rejected(c, *no)
+	}
 	a, err := l.question(ctx, c, d, false)
 	if err != nil {
 		return nil, err

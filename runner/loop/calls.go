@@ -21,13 +21,14 @@ type call struct {
 	looping   string // what the guard says, when it wants a person asked
 	signature string // of a looping call, and how to allow it
 	hint      string
-	seen      int   // its place in the guard's memory, or unseen
-	done      bool  // it has its result already
-	waited    bool  // something happened between its judgement and its turn
-	attempt   int   // 2 or more: the call was interrupted and runs again
-	approved  bool  // somebody has said yes
-	asked     int   // how often
-	expires   int64 // until when the yes may be used, in milliseconds since 1970; 0 is for ever
+	seen      int             // its place in the guard's memory, or unseen
+	done      bool            // it has its result already
+	waited    bool            // something happened between its judgement and its turn
+	attempt   int             // 2 or more: the call was interrupted and runs again
+	approved  bool            // somebody has said yes
+	rejected  *message.Answer // somebody has said no, to an earlier process
+	asked     int             // how often
+	expires   int64           // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
 
 // unseen is the place of a call that the guard held up: it neither breaks a row
@@ -163,7 +164,7 @@ func (l *loop) decide(ctx context.Context, c *call) error {
 		d.Action, d.Message = message.Ask, c.looping
 		d.Always, d.Once = nil, "a call that repeats itself is approved one by one"
 	}
-	l.recallApproval(c, &d)
+	l.recallAnswer(c, &d)
 	c.decision = d
 	if err := l.tell(c, event.PolicyDecision{Decision: d}); err != nil {
 		return err
