@@ -188,6 +188,31 @@ func TestPutLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
+// A process that is killed while it leaves an answer does not keep the next one
+// from leaving the same.
+func TestPutGoesOnWhereAnotherWasKilled(t *testing.T) {
+	b := NewInbox(t.TempDir(), time.Now)
+	check(t, os.Mkdir(b.folder.Dir, 0o700))
+	precious := filepath.Join(t.TempDir(), "precious")
+	check(t, os.WriteFile(precious, []byte("as it was"), 0o600))
+	half := filepath.Join(b.folder.Dir, "."+file("c1", "ans-1"))
+	for name, leave := range map[string]func() error{
+		"half a file": func() error { return os.WriteFile(half, []byte(`{"id":`), 0o600) },
+		"a link":      func() error { return os.Symlink(precious, half) },
+	} {
+		check(t, leave())
+		if err := b.Put(request("ans-1")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !b.Has("c1", "ans-1") {
+			t.Errorf("%s: it is not there", name)
+		}
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "as it was" {
+		t.Errorf("a link was followed: %q, %v", text, err)
+	}
+}
+
 func FuzzRequest(f *testing.F) {
 	good, err := json.Marshal(request("ans-1"))
 	if err != nil {

@@ -52,6 +52,9 @@ func (f *Folder) Put(name string, raw []byte) error {
 		scratch = f.Dir
 	}
 	temporary := filepath.Join(scratch, "."+name)
+	// What is left of a process that was killed while it wrote the same; anything
+	// else is found by the next line.
+	_ = os.Remove(temporary)
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
