@@ -38,6 +38,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "stop the shared control plane:", err)
 		code = 1
 	}
+	if err := realOne.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the cluster:", err)
+		code = 1
+	}
 	if code == 0 {
 		// What the API server leaves is its own; runner/control/embedded looks at that.
 		if err := goleak.Find(leftByServer()...); err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -42,20 +43,22 @@ type Cluster struct {
 	port        int
 	pki         *pki
 	programs    []*program // in the order of their start
+	thread      chan func()
 }
 
 // Start starts a cluster of the programs in a folder. It listens on loopback
 // only; its database on a socket in a folder that nobody else may enter.
 func Start(assets string) (_ *Cluster, err error) {
-	c := &Cluster{assets: assets}
-	if c.dir, err = os.MkdirTemp("", "kube-"); err != nil {
-		return nil, err
-	}
+	c := &Cluster{assets: assets, thread: make(chan func())}
+	go c.starter()
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start a cluster: %w", err), c.Stop())
 		}
 	}()
+	if c.dir, err = os.MkdirTemp("", "kube-"); err != nil {
+		return nil, err
+	}
 	if c.pki, err = newPKI(c.dir); err != nil {
 		return nil, err
 	}
@@ -85,14 +88,35 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
+// As is the configuration of clients that are somebody, who may do what the
+// cluster's roles say.
+func (c *Cluster) As(name string, groups ...string) (*rest.Config, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.CertData, config.KeyData, err = c.pki.user(name, groups...)
+	return config, err
+}
+
 // Stop ends the programs, the last one first, and removes their folder.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(c.programs) {
 		errs = append(errs, p.stop())
 	}
+	close(c.thread)
 	errs = append(errs, os.RemoveAll(c.dir))
 	return errors.Join(errs...)
+}
+
+// starter starts programs on one thread until Stop: they die with the thread
+// that has started them, and other threads come and go.
+func (c *Cluster) starter() {
+	runtime.LockOSThread()
+	for start := range c.thread {
+		start()
+	}
 }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
@@ -102,7 +126,9 @@ func (c *Cluster) start(name string, args ...string) (*program, error) {
 	p.cmd.Dir = c.dir
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = endsWithUs()
-	if err := p.cmd.Start(); err != nil {
+	started := make(chan error)
+	c.thread <- func() { started <- p.cmd.Start() }
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
@@ -201,13 +227,14 @@ func ready(ctx context.Context, client *http.Client, url string) bool {
 // define applies the definitions of our kinds, as an admin of a cluster would.
 func (c *Cluster) define(ctx context.Context) error {
 	definitions := bytes.Join(crds.Definitions(), []byte("\n---\n"))
-	if err := c.kubectl(ctx, definitions, "apply", "--server-side", "-f", "-"); err != nil {
+	if err := c.Kubectl(ctx, definitions, "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
-	return c.kubectl(ctx, definitions, "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
+	return c.Kubectl(ctx, definitions, "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
 }
 
-func (c *Cluster) kubectl(ctx context.Context, stdin []byte, args ...string) error {
+// Kubectl runs kubectl as the admin.
+func (c *Cluster) Kubectl(ctx context.Context, stdin []byte, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.assets, "kubectl"), append(args, "--kubeconfig", c.Kubeconfig, "--cache-dir", c.path("cache"))...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -32,7 +32,6 @@ type pki struct {
 	caPEM    []byte
 	admin    []byte
 	adminKey []byte
-	serial   int64
 }
 
 // newPKI makes the certificates and writes what the server reads into a folder.
@@ -54,10 +53,7 @@ func newPKI(dir string) (*pki, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.admin, p.adminKey, err = p.issue(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
+	if p.admin, p.adminKey, err = p.user("admin", "system:masters"); err != nil {
 		return nil, err
 	}
 	for name, text := range map[string][]byte{caFile: p.caPEM, servingFile: serving, servingKeyFile: servingKey} {
@@ -66,6 +62,11 @@ func newPKI(dir string) (*pki, error) {
 		}
 	}
 	return p, nil
+}
+
+// user makes the certificate of somebody.
+func (p *pki) user(name string, groups ...string) (cert, key []byte, err error) {
+	return p.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
 func (p *pki) issue(c *x509.Certificate) (cert, key []byte, err error) {
@@ -83,9 +84,12 @@ func (p *pki) issue(c *x509.Certificate) (cert, key []byte, err error) {
 }
 
 func (p *pki) sign(c *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
-	p.serial++
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now() //nolint:forbidigo // a certificate is valid in real time
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(p.serial), now.Add(-time.Minute), now.Add(valid)
+	c.SerialNumber, c.NotBefore, c.NotAfter = serial, now.Add(-time.Minute), now.Add(valid)
 	der, err := x509.CreateCertificate(rand.Reader, c, p.ca, key, p.caKey)
 	if err != nil {
 		return nil, fmt.Errorf("make the certificate of %s: %w", c.Subject.CommonName, err)
