@@ -114,6 +114,7 @@ const gone = 0
 // write makes, changes or deletes one of a few objects; false when there was no
 // answer.
 func (l *ledger) write(t *testing.T, c dynamic.ResourceInterface) bool {
+	t.Helper()
 	name := fmt.Sprintf("%s-%d", l.name, l.random.IntN(12))
 	e := l.objects[name]
 	if e == nil {
@@ -146,6 +147,7 @@ func (l *ledger) write(t *testing.T, c dynamic.ResourceInterface) bool {
 }
 
 func resourceVersion(t *testing.T, text string) uint64 {
+	t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		t.Error(err)
