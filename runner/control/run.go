@@ -56,8 +56,9 @@ type written struct {
 	// attempt is the newest that was begun or is to be. The cache may know of an
 	// older one only.
 	attempt int32
-	// last is when its status was written.
-	last time.Time
+	// last is when its status was written, and phase what it said.
+	last  time.Time
+	phase v1alpha1.Phase
 }
 
 func newRunReconciler(b base, e Executor) *runReconciler {
@@ -266,7 +267,8 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 	}
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
-	r.written[name] = written{id: w.ID, uid: run.UID, attempt: run.Status.Attempt, last: r.written[name].last}
+	before := r.written[name]
+	r.written[name] = written{id: w.ID, uid: run.UID, attempt: run.Status.Attempt, last: before.last, phase: before.phase}
 	r.mu.Unlock()
 	r.executor.Start(w)
 	if run.Spec.Cancel {

@@ -131,10 +131,11 @@ func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, 
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
 	w := r.written[name]
-	w.last, w.uid, w.attempt = r.now(), run.UID, s.Attempt
+	told := w.uid == run.UID && w.attempt == s.Attempt && w.phase == s.Phase // the cache did not know yet
+	w.last, w.uid, w.attempt, w.phase = r.now(), run.UID, s.Attempt, s.Phase
 	r.written[name] = w
 	r.mu.Unlock()
-	if s.Phase != run.Status.Phase {
+	if s.Phase != run.Status.Phase && !told {
 		r.events.Tell(ctx, run, v.why, string(s.Phase)+said(v.condition("", run).Message))
 	}
 	return nil
