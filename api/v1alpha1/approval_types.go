@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.spec.summary`,priority=1
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && (has(self.status.scope) ? self.status.scope : ”) == (has(oldSelf.status.scope) ? oldSelf.status.scope : ”) && (has(self.status.by) ? self.status.by : ”) == (has(oldSelf.status.by) ? oldSelf.status.by : ”))",message="a decision does not change",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && has(self.status.scope) == has(oldSelf.status.scope) && (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) && has(self.status.by) == has(oldSelf.status.by) && (!has(self.status.by) || self.status.by == oldSelf.status.by))",message="a decision does not change",reason="FieldValueForbidden"
 type Approval struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
