@@ -25,7 +25,7 @@ import (
 
 const (
 	// DefaultLimit is how many events are kept.
-	DefaultLimit = 4096
+	DefaultLimit = 2048
 	// DefaultPerObject is how many events are kept of one object, so that one that
 	// turns all the time does not push out what is known of the others.
 	DefaultPerObject = 32
@@ -113,7 +113,7 @@ func Open(o Options) (*Store, error) {
 
 // load reads the file and begins to write it.
 func (s *Store) load() error {
-	kept, err := read(s.o.Path, 2*s.o.Limit)
+	kept, whole, err := read(s.o.Path, 2*s.o.Limit)
 	if err != nil {
 		s.o.Log.Warn("the events of before cannot be read", "path", s.o.Path, "error", err)
 	}
@@ -126,7 +126,12 @@ func (s *Store) load() error {
 	s.bound()
 	s.changes = nil // nobody has a version of before these
 	s.file = &file{path: s.o.Path, limit: s.o.Limit, all: s.all, log: s.o.Log, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	if err := s.file.rewrite(); err != nil {
+	if whole && len(kept) <= s.o.Limit {
+		err = s.file.reopen(len(kept))
+	} else {
+		err = s.file.rewrite()
+	}
+	if err != nil {
 		return fmt.Errorf("write the events to %s: %w", s.o.Path, err)
 	}
 	go s.file.run()

@@ -43,30 +43,43 @@ type file struct {
 	ill   bool // the last write failed, and it was said
 }
 
-// read returns what a file holds, at most the last so many events. Lines that
-// are none are left out: the last one is torn when its writer was killed.
-func read(path string, most int) ([]*corev1.Event, error) {
+// read returns what a file holds, at most the last so many events, and whether
+// that is all of it. Lines that are none are left out: the last one is torn when
+// its writer was killed.
+func read(path string, most int) (kept []*corev1.Event, whole bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.Close()
-	var kept []*corev1.Event
+	whole = true
 	lines := bufio.NewScanner(io.LimitReader(f, maxFile))
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		e := &corev1.Event{}
 		if json.Unmarshal(lines.Bytes(), e) != nil || e.Name == "" || e.Namespace == "" {
+			whole = false
 			continue
 		}
 		if kept = append(kept, e); len(kept) >= 2*most {
-			kept = append([]*corev1.Event(nil), kept[most:]...)
+			kept, whole = append([]*corev1.Event(nil), kept[most:]...), false
 		}
 	}
-	return kept, lines.Err()
+	return kept, whole && lines.Err() == nil && endsWithLine(f), lines.Err()
+}
+
+// endsWithLine says whether another line can be put behind those of a file.
+func endsWithLine(f *os.File) bool {
+	end := make([]byte, 1)
+	info, err := f.Stat()
+	if err != nil || info.Size() > maxFile {
+		return false
+	}
+	_, err = f.ReadAt(end, info.Size()-1)
+	return err == nil && end[0] == '\n'
 }
 
 // add has an event written soon.
@@ -116,6 +129,16 @@ func (f *file) tell(err error) {
 		f.log.Warn("the events cannot be written: a restart will not know them", "path", f.path, "error", err)
 	}
 	f.ill = err != nil
+}
+
+// reopen goes on with the file as it stands.
+func (f *file) reopen(lines int) error {
+	out, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	f.out, f.lines = out, lines
+	return nil
 }
 
 // rewrite puts a file with what the store has in the place of the file.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -152,4 +153,44 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestAFileIsGoneOnWithWhereItEnds, and a line without its end is no place for
+// the next one.
+func TestAFileIsGoneOnWithWhereItEnds(t *testing.T) {
+	c, path := newClock(), filepath.Join(t.TempDir(), "events.jsonl")
+	s := open(t, Options{Path: path, Now: c.Now})
+	s.Record(about("a", "Accepted", ""))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, before := range map[string][]byte{"whole": text, "no end": bytes.TrimSuffix(text, []byte("\n"))} {
+		if err := os.WriteFile(path, before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, Options{Path: path, Now: c.Now})
+		s.Record(about("b", "Accepted", ""))
+		written(t, path, 2) // as a process leaves it that is killed now
+		killed := filepath.Join(t.TempDir(), "events.jsonl")
+		left, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(killed, left, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := open(t, Options{Path: killed, Now: c.Now})
+		if diff := cmp.Diff([]string{"a Accepted  x1", "b Accepted  x1"}, lines(again)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		for _, s := range []*Store{s, again} {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
