@@ -50,15 +50,7 @@ func (a *app) follow(parent context.Context, f following) error {
 	if !f.owns {
 		asking = ctx
 	}
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-signals.kill:
-			leave(errLeft)
-		case <-over:
-		}
-	}()
+	defer onKill(signals.kill, func() { leave(errLeft) })()
 	src, err := f.find(asking)
 	if err != nil {
 		return letGo(ctx, err)
@@ -75,6 +67,20 @@ func (a *app) follow(parent context.Context, f following) error {
 		return s.left(cause, err)
 	}
 	return s.finish(cause, end)
+}
+
+// onKill calls leave when a second signal comes, until it is stopped.
+func onKill(kill <-chan struct{}, leave func()) (stop func()) {
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-kill:
+			leave()
+		case <-over:
+		}
+	}()
+	return func() { close(over); <-done }
 }
 
 // errLeft is the cause of the end of a stream that a second signal has cut.
@@ -169,7 +175,7 @@ func (s *streamed) signalled(n int) {
 	known := s.shown != nil
 	s.mu.Unlock()
 	if s.owns && known && n == 1 {
-		s.say(s.called() + " is cancelled (again to leave; then look at it with: " + s.source.place.Attach() + ")")
+		s.say("cancelling " + s.called() + " (again to leave; then look at it with: " + s.source.place.Attach() + ")")
 	}
 }
 
@@ -184,9 +190,11 @@ func (s *streamed) record(r client.Record) error {
 	case r.Waiting != nil:
 		s.waits(waiting(s.source, r.Waiting))
 	case r.Attempt > 0:
-		s.say(attempt(r.Attempt))
-		s.view, s.past, s.from = &view.Run{}, nil, 1
-		s.renew()
+		s.say(attempt(s.source, r.Attempt))
+		if s.began { // else --from is a place of this one
+			s.view, s.past, s.from = &view.Run{}, nil, 1
+			s.renew()
+		}
 	case r.Event != nil:
 		s.event(*r.Event)
 	}
@@ -221,8 +229,8 @@ func waiting(src *source, w *client.RunWaiting) string {
 	return "run/" + src.name() + " is " + cmp.Or(w.Phase, "Pending") + why
 }
 
-// attempt says that a run is tried again.
-func attempt(n int) string { return fmt.Sprintf("attempt %d begins", n) }
+// attempt says which try at a run is told from now on.
+func attempt(src *source, n int) string { return fmt.Sprintf("run/%s, attempt %d", src.name(), n) }
 
 // because says why a run stands as it does; a reason that says nothing is left out.
 func because(why, message string) string {

@@ -197,7 +197,12 @@ func TestRunOfAControlPlaneIsShownAsOneHere(t *testing.T) {
 		"another attempt": {
 			reason: "the answer is that of the last one", args: []string{"attach", "run/a-1"},
 			streams: []string{told(failed, "hm") + say(fields{"type": "stream.attempt", "attempt": 2}) + ofRun("a-1-uid-2", done, "the answer") + over("Succeeded", "Completed", 0)},
-			stdout:  "the answer\n", stderr: []string{"attempt 2 begins\n"},
+			stdout:  "the answer\n", stderr: []string{"run/a-1, attempt 2\n"},
+		},
+		"from, in a later attempt": {
+			reason: "the place is one of the attempt that is told", args: []string{"attach", "a-1", "--from", "99"},
+			streams: []string{say(fields{"type": "stream.attempt", "attempt": 3}) + told(done, "hm", "the answer") + over("Succeeded", "Completed", 0)}, stdout: "the answer\n",
+			stderr: []string{"run/a-1, attempt 3\nSucceeded"},
 		},
 		"strange server": {
 			reason: "a server that leaves events out is no control plane", args: []string{"attach", "run/a-1"},
@@ -309,7 +314,7 @@ func TestSignalsOfARunOfAControlPlane(t *testing.T) {
 	}{
 		"ours": {
 			reason: "it ends, and that is waited for", args: []string{"run", "agent/a", "-o", "jsonl"}, after: rest,
-			signals: []syscall.Signal{syscall.SIGINT}, code: 130, cancels: true, stderr: "run/a-1 is cancelled (again to leave; then look at it with: agentctl attach run/a-1)\n",
+			signals: []syscall.Signal{syscall.SIGINT}, code: 130, cancels: true, stderr: "cancelling run/a-1 (again to leave; then look at it with: agentctl attach run/a-1)\n",
 		},
 		"ours, terminated": {
 			reason: "the code says how", args: []string{"run", "agent/a", "-o", "jsonl"}, after: rest,

@@ -36,7 +36,7 @@ func (a *app) tellRun(ctx context.Context, t *target, word string, w wish, see f
 				say(text)
 			}
 		case r.Attempt > 0:
-			say(attempt(r.Attempt))
+			say(attempt(src, r.Attempt))
 		}
 		return nil
 	})
