@@ -241,17 +241,18 @@ type control struct {
 }
 
 // record takes one record: an end of the stream, or an error, or it goes on.
+// What the stream says of itself has the shape of an event of an unknown type.
 func (s *stream) record(r request, data []byte) (*RunEnd, error) {
-	var head struct{ Type string }
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, s.c.strange(r, "its stream holds something that is no JSON: %v", err)
+	e := &event.Event{}
+	if err := e.UnmarshalJSON(data); err != nil {
+		return nil, s.c.strange(r, "its stream holds something that is no event: %v", err)
 	}
-	if !strings.HasPrefix(head.Type, streamPrefix) {
-		return nil, s.event(r, data)
+	if !strings.HasPrefix(string(e.Type()), streamPrefix) {
+		return nil, s.event(r, e)
 	}
 	var w control
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, s.c.strange(r, "its stream holds a record %s that cannot be read: %v", head.Type, err)
+		return nil, s.c.strange(r, "its stream holds a record %s that cannot be read: %v", e.Type(), err)
 	}
 	w.Phase, w.Reason, w.Message = bounded(w.Phase), bounded(w.Reason), bounded(w.Message)
 	switch w.Type {
@@ -268,11 +269,7 @@ func (s *stream) record(r request, data []byte) (*RunEnd, error) {
 	return nil, nil // one of a later version
 }
 
-func (s *stream) event(r request, data []byte) error {
-	e := &event.Event{}
-	if err := e.UnmarshalJSON(data); err != nil {
-		return s.c.strange(r, "its stream holds something that is no event: %v", err)
-	}
+func (s *stream) event(r request, e *event.Event) error {
 	switch {
 	case s.run != "" && e.Run != s.run:
 		return s.c.strange(r, "its stream goes over from run %s to run %s", s.run, e.Run)

@@ -180,7 +180,7 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 		"unreachable": {reason: "at once", asked: []string{""}, err: "cannot be reached"},
 		"broken":      {reason: "a server's error at once is one", texts: []string{"!500"}, asked: []string{""}, err: "answered 500: words"},
 		"no stream":   {reason: "somebody's page", texts: []string{"html"}, asked: []string{""}, err: `of the type "application/json"`},
-		"no JSON":     {reason: "a stranger", texts: []string{say("hello")}, asked: []string{""}, err: "no JSON"},
+		"no JSON":     {reason: "a stranger", texts: []string{say("hello")}, asked: []string{""}, err: "no event"},
 		"no event":    {reason: "a stranger", texts: []string{say(`{"type":"run.started","seq":"one"}`)}, asked: []string{""}, err: "no event"},
 		"no record":   {reason: "a stranger", texts: []string{say(`{"type":"stream.end","exitCode":"zero"}`)}, asked: []string{""}, err: "cannot be read"},
 		"endless line": {
