@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -75,7 +76,7 @@ func TestLeasesEndWithTheirTokensAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.check()
-	if context.Cause(gone) != ErrRevoked || context.Cause(rotated) != ErrRevoked || stays.Err() != nil {
+	if !errors.Is(context.Cause(gone), ErrRevoked) || !errors.Is(context.Cause(rotated), ErrRevoked) || stays.Err() != nil {
 		t.Errorf("gone %v, rotated %v, stays %v", context.Cause(gone), context.Cause(rotated), context.Cause(stays))
 	}
 	if err := os.Chmod(tokens.path, 0o644); err != nil { // others may have changed it
@@ -85,7 +86,7 @@ func TestLeasesEndWithTheirTokensAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.check()
-	if context.Cause(stays) != ErrRevoked {
+	if !errors.Is(context.Cause(stays), ErrRevoked) {
 		t.Error("a request goes on by a token that cannot be read")
 	}
 }

@@ -28,7 +28,9 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, limit int64, int
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(s.o.Now().Add(s.o.bodyPatience)) // a recorder of a test has none
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	_ = c.SetReadDeadline(time.Time{})
+	if err == nil {
+		_ = c.SetReadDeadline(time.Time{})
+	} // else the server would wait for the rest of the body before it answers
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return refusal(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", limit)
 	}

@@ -3,9 +3,13 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -209,22 +213,33 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *Options) { o.bodyPatience = 50 * time.Millisecond })
 	w.agent("a")
-	in, out := io.Pipe()
-	defer out.Close()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.http.URL+base+"agents/a/runs", in)
+	conn, err := net.Dial("tcp", w.http.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	go func() { _, _ = io.WriteString(out, `{"prompt": "`) }() // and no more
-	resp, err := http.DefaultClient.Do(req)
+	defer conn.Close()
+	if answer := slowly(t, conn, base+"agents/a/runs", ""); !strings.Contains(answer, " 408 ") || !strings.Contains(answer, "did not arrive within 50ms") {
+		t.Errorf("%q", answer)
+	}
+}
+
+// slowly sends the beginning of a body, and returns what comes until the server
+// closes the connection.
+func slowly(tb testing.TB, conn net.Conn, path, token string) string {
+	tb.Helper()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		tb.Fatal(err)
+	}
+	_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"prompt\": \"",
+		path, conn.RemoteAddr(), token)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusRequestTimeout || !strings.Contains(string(text), "did not arrive within 50ms") {
-		t.Errorf("%s %s", resp.Status, text)
+	answer, err := io.ReadAll(conn)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		tb.Errorf("the connection is kept after %q", answer)
 	}
+	return string(answer)
 }
 
 func FuzzWants(f *testing.F) {

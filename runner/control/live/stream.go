@@ -190,11 +190,10 @@ func (st *stream) look(ctx context.Context) error {
 	switch {
 	case apierrors.IsNotFound(err), err == nil && run.UID != st.run.UID:
 		st.gone = true
-	case ctx.Err() != nil: // which says why
-	case err != nil:
-		return fmt.Errorf("read run %s: %w", key, err)
-	default:
+	case err == nil:
 		st.run = run
+	case ctx.Err() == nil: // else that is what ends the stream
+		return fmt.Errorf("read run %s: %w", key, err)
 	}
 	return nil
 }

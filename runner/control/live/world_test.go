@@ -199,7 +199,11 @@ func (w *world) open(how, run, query string) reader {
 		text, _ := io.ReadAll(resp.Body)
 		w.t.Fatalf("%s: %s %s", url, resp.Status, text)
 	}
-	return &sseReader{t: w.t, body: resp.Body, in: bufio.NewReaderSize(resp.Body, 64<<10)}
+	return newSSEReader(w.t, resp.Body)
+}
+
+func newSSEReader(t testing.TB, body io.ReadCloser) *sseReader {
+	return &sseReader{t: t, body: body, in: bufio.NewReaderSize(body, 64<<10)}
 }
 
 // sseReader also holds what stands beside the data to the data.
