@@ -60,8 +60,8 @@ or waits for an approval, goes on with "agentctl resume".
 
 "run agent/NAME" has a control plane run an agent that was applied there, and
 shows the run in the same way; exit code and output are those of the run. Ctrl-C
-once cancels it, twice leaves it; "agentctl attach" looks at it again. What calls
-need an approval is answered elsewhere: see "agentctl approve". With --detach the
+once cancels it, twice leaves it; "agentctl attach" looks at it again. Calls that
+need an approval are answered elsewhere: see "agentctl approve". With --detach the
 run is named on stdout and not waited for.`,
 		Example: `  agentctl run -f manifests/hello
   agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
@@ -97,7 +97,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.attach, "attach", nil, "image or PDF `file` that goes to the model with the prompt; may be repeated")
 	f.StringArrayVar(&o.inputs, "input", nil, "`key=value` the agent reads as ${inputs.key}; may be repeated")
 	f.StringVar(&o.model, "model", "", "`name` of the Model to use instead of the agent's")
-	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the Run's, else the current folder)")
+	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the Run's, else the current folder); with agent/NAME: workspace/NAME")
 	f.BoolVar(&o.inPlace, "in-place", false, "work on the folder itself instead of a copy")
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
 	approve(cmd, &o.approve)
@@ -144,6 +144,9 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 // options turns the flags into what the front door takes.
 func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, error) {
 	none := runner.RunOptions{}
+	if len(o.files) == 0 {
+		return none, usagef("say which manifests with -f FILE, -f FOLDER or -f -, or name an agent of a control plane: agent/NAME")
+	}
 	if err := needFiles(o.files); err != nil {
 		return none, err
 	}
