@@ -46,7 +46,7 @@ func TestUsageErrorsAreShortAndExitWith2(t *testing.T) {
 		"after a flag":     {"a manifest behind a flag is no command either", []string{"--color", "never", "agent.yaml"}, `"agent.yaml" is a manifest, not a command`, "did you mean: agentctl run -f agent.yaml"},
 		"unknown flag":     {"the verb's help is named", []string{"run", "--promt", "x"}, "unknown flag: --promt; did you mean --prompt?", "see: agentctl run --help"},
 		"no such flag":     {"nothing is near", []string{"run", "--frobnicate"}, "unknown flag: --frobnicate", "see: agentctl run --help"},
-		"no manifests":     {"a run needs manifests", []string{"run"}, "say which manifests with -f FILE, -f FOLDER or -f -", "see: agentctl run --help"},
+		"no manifests":     {"a run needs manifests", []string{"run"}, "say which manifests with -f FILE, -f FOLDER or -f -, or name an agent of a control plane: agent/NAME", "see: agentctl run --help"},
 		"empty -f":         {"an unset variable is no path", []string{"run", "-f", ""}, "-f must not be empty", "see: agentctl run --help"},
 		"stdin twice":      {"there is one stdin", []string{"validate", "-f", "-", "-f", "-"}, "-f - may be given once: there is only one stdin", "see: agentctl validate --help"},
 		"stdin for both":   {"there is one stdin", []string{"run", "-f", "-", "-p", "-"}, "-f - and -p - cannot both read stdin", "see: agentctl run --help"},

@@ -37,7 +37,7 @@ type plane struct {
 }
 
 // hold is a stream that says nothing more until the run is cancelled; what
-// follows it comes then.
+// follows it comes then. A second one never ends.
 const hold = "data: hold\n\n"
 
 func newPlane(t *testing.T, streams ...string) *plane {
@@ -87,18 +87,22 @@ func (p *plane) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
-	before, after, held := strings.Cut(text, hold)
-	_, _ = io.WriteString(w, before)
-	if !held {
-		return
-	}
-	w.(http.Flusher).Flush()
-	select {
-	case <-p.cancelled:
-		_, _ = io.WriteString(w, after)
-	case <-r.Context().Done():
-	case <-time.After(20 * time.Second):
-		p.t.Error("nobody cancels the run")
+	pieces := strings.Split(text, hold)
+	_, _ = io.WriteString(w, pieces[0])
+	for i, piece := range pieces[1:] {
+		w.(http.Flusher).Flush()
+		released := p.cancelled
+		if i > 0 {
+			released = nil // it does not end in time
+		}
+		select {
+		case <-released:
+			_, _ = io.WriteString(w, piece)
+		case <-r.Context().Done():
+			return
+		case <-time.After(20 * time.Second):
+			p.t.Error("nobody cancels the run")
+		}
 	}
 }
 
