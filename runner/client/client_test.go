@@ -70,6 +70,11 @@ func TestAnswersOfServersBecomeWords(t *testing.T) {
 			handler: status(404, "NotFound", `agents.agentctl.dev "a" not found`, `,"details":{"name":"a","kind":"agents"}`),
 			want:    `agent "a": not found`, hint: "agentctl get agents",
 		},
+		"no such namespace": {
+			reason:  "a cluster has objects for namespaces, and says of a create that this one is missing",
+			handler: status(404, "NotFound", `namespaces "n" not found`, `,"details":{"name":"n","kind":"namespaces"}`),
+			want:    `has no namespace "n"`, hint: "kubectl create namespace n",
+		},
 		"no such path": {
 			reason:  "a server without our kinds says NotFound, too, and names nothing",
 			handler: status(404, "NotFound", "the server could not find the requested resource", `,"details":{}`),
@@ -556,5 +561,26 @@ func TestReplaceSendsTheWholeObject(t *testing.T) {
 	}
 	if _, err := c.Replace(t.Context(), o, WriteOptions{As: "edit"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestASubresourceThatNobodyServesIsNoMissingObject: of both a cluster says that
+// the object is not found.
+func TestASubresourceThatNobodyServesIsNoMissingObject(t *testing.T) {
+	missing := status(404, "NotFound", `runs.agentctl.dev "r" not found`, `,"details":{"name":"r","kind":"runs"}`)
+	for want, object := range map[string]http.HandlerFunc{
+		"does not serve runs/cancel": text(200, `{"kind":"Run","metadata":{"name":"r"}}`),
+		`run "r": not found`:         missing,
+	} {
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/cancel") {
+				missing(w, r)
+			} else {
+				object(w, r)
+			}
+		})
+		if _, err := c.Cancel(t.Context(), Ref{Kind: "Run", Name: "r"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

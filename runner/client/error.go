@@ -60,6 +60,8 @@ type StatusError struct {
 	server string
 	// sub is the subresource that was asked: events, cancel.
 	sub string
+	// space is the namespace that does not exist, where that is why.
+	space string
 }
 
 // maxMessage bounds what is repeated of a server's words.
@@ -73,6 +75,9 @@ func (c *Client) status(r request, answer *http.Response, body []byte) error {
 		e.Reason, e.Message = s.Reason, s.Message
 		if s.Details != nil {
 			e.Causes = s.Details.Causes
+			if e.Reason == metav1.StatusReasonNotFound && s.Details.Kind == "namespaces" {
+				e.Reason, e.space = "", s.Details.Name
+			}
 			// A path that is not served is NotFound as an object is, but has no name.
 			if e.Reason == metav1.StatusReasonNotFound && s.Details.Name == "" && r.about.Name != "" {
 				e.Reason = ""
@@ -101,6 +106,8 @@ func (e *StatusError) text() string {
 	switch {
 	case e.Missing():
 		return "not found"
+	case e.space != "":
+		return fmt.Sprintf("%s has no namespace %q", e.server, e.space)
 	case e.Code == http.StatusNotFound && e.sub != "":
 		return e.server + " does not serve " + e.About.plural() + "/" + e.sub
 	case e.Code == http.StatusNotFound && e.About.Kind == KindEvent:
@@ -145,6 +152,19 @@ func (e *StatusError) words() string {
 // Missing says that the object does not exist.
 func (e *StatusError) Missing() bool {
 	return e.Code == http.StatusNotFound && e.Reason == metav1.StatusReasonNotFound
+}
+
+// unserved tells an object that does not exist from a subresource that is not
+// served: of both a cluster says that the object is not found.
+func (c *Client) unserved(ctx context.Context, about Ref, err error) error {
+	e, ok := errors.AsType[*StatusError](err)
+	if !ok || !e.Missing() || e.sub == "" {
+		return err
+	}
+	if _, look := c.Get(ctx, about); look == nil {
+		e.Reason = ""
+	}
+	return err
 }
 
 // Managed says that an apply would take fields away from somebody else.
@@ -194,6 +214,8 @@ func (e *StatusError) Hint() string {
 			return ""
 		}
 		return "see what is there: agentctl get " + e.About.plural()
+	case e.space != "":
+		return "kubectl create namespace " + e.space
 	case e.Code == http.StatusNotFound && e.sub != "":
 		return "runs are followed and steered where agentd serves them: choose another context (agentctl config get-contexts)"
 	case e.Code == http.StatusNotFound:

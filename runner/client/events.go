@@ -101,7 +101,8 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, see func(Record) e
 	}
 	s := &stream{c: c, o: o, see: see, next: max(1, o.From)}
 	s.path = resourcePath(kind, o.Run.Namespace, o.Run.Name) + "/events"
-	return s.follow(ctx)
+	end, err := s.follow(ctx)
+	return end, c.unserved(ctx, o.Run, err)
 }
 
 // stream is one Events.

@@ -22,6 +22,9 @@ type streams struct {
 }
 
 func (s *streams) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, "/events") { // it looks whether there is the run
+		return answer(404, `{"kind":"Status","reason":"NotFound","details":{"name":"r"}}`), nil
+	}
 	s.asked = append(s.asked, r.URL.RawQuery)
 	text, ok := next(&s.texts)
 	switch code, words, _ := strings.Cut(text, " "); {

@@ -64,5 +64,6 @@ func (c *Client) post(ctx context.Context, ref Ref, sub string, what any) (Objec
 	if err != nil {
 		return nil, fail(err, "encode the %s of %s", sub, ref)
 	}
-	return c.object(ctx, ref, request{method: http.MethodPost, sub: sub, contentType: asJSON, body: body})
+	o, err := c.object(ctx, ref, request{method: http.MethodPost, sub: sub, contentType: asJSON, body: body})
+	return o, c.unserved(ctx, ref, err)
 }
