@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,10 +168,26 @@ func sharedPlane(t testing.TB) *plane {
 	return &shared
 }
 
+// made counts what tests make: a test that is run again must not meet what it
+// left the first time.
+var made atomic.Int64
+
+func unique(name string) string { return fmt.Sprintf("%s-%d", name, made.Add(1)) }
+
+// who is the name of the identity of a token.
+func (p *plane) who(t testing.TB, token string) string {
+	t.Helper()
+	a, ok, err := p.server.Tokens().AuthenticateToken(t.Context(), token)
+	if err != nil || !ok {
+		t.Fatal(err)
+	}
+	return a.User.GetName()
+}
+
 // token makes an identity of a role.
 func (p *plane) token(t testing.TB, name string, role embedded.Role, runs ...string) string {
 	t.Helper()
-	text, err := p.server.Tokens().Create(t.Context(), embedded.Identity{Name: name, Role: role, Runs: runs})
+	text, err := p.server.Tokens().Create(t.Context(), embedded.Identity{Name: unique(name), Role: role, Runs: runs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,15 +35,17 @@ const (
 		"policyRefs": [{"name": %q}], "approvals": {"onAsk": "Wait", "timeout": "10m"}}}`
 )
 
-// settle makes the agents in a namespace.
-func (p *plane) settle(t testing.TB, namespace string) {
+// settle makes the agents in a namespace of the test's own.
+func (p *plane) settle(t testing.TB, name string) (namespace string) {
 	t.Helper()
+	namespace = unique(name)
 	p.make(t, namespace, "models", model)
 	p.make(t, namespace, "tools", tool)
 	for agentName, action := range map[string]string{"worker": "allow", "asker": "ask"} {
 		p.make(t, namespace, "policies", fmt.Sprintf(policy, agentName, action))
 		p.make(t, namespace, "agents", fmt.Sprintf(agent, agentName, agentName))
 	}
+	return namespace
 }
 
 // sse opens a stream of the shared server.
@@ -93,9 +95,9 @@ func (p *plane) ws(t testing.TB, path string, o *websocket.DialOptions) (reader,
 func TestRunIsLivedAndTold(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
-	p.settle(t, "told")
+	ns := p.settle(t, "told")
 	user, viewer := p.token(t, "told-user", embedded.RoleUser), p.token(t, "told-viewer", embedded.RoleViewer)
-	code, text := p.ask(t, "POST", apis("told")+"agents/worker/runs", user, `{"name": "r", "prompt": "go"}`, nil)
+	code, text := p.ask(t, "POST", apis(ns)+"agents/worker/runs", user, `{"name": "r", "prompt": "go"}`, nil)
 	if code != http.StatusCreated {
 		t.Fatalf("%d %s", code, text)
 	}
@@ -103,12 +105,12 @@ func TestRunIsLivedAndTold(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &run); err != nil {
 		t.Fatal(err)
 	}
-	got := all(t, p.sse(t, apis("told")+"runs/r/events", viewer))
+	got := all(t, p.sse(t, apis(ns)+"runs/r/events", viewer))
 	if end := got.last(); end.Type != recordEnd || end.Phase != v1alpha1.PhaseSucceeded || end.Reason != "Completed" || *end.ExitCode != 0 {
 		t.Fatalf("%+v", end)
 	}
 	// Who has read the end finds it in the object.
-	if _, text := p.ask(t, "GET", apis("told")+"runs/r", viewer, "", nil); !strings.Contains(text, `"phase":"Succeeded"`) {
+	if _, text := p.ask(t, "GET", apis(ns)+"runs/r", viewer, "", nil); !strings.Contains(text, `"phase":"Succeeded"`) {
 		t.Errorf("the object says %s", text)
 	}
 	lines := filesOf(t, journal.Dir(p.dir, control.AttemptID(&run, 1)))
@@ -127,10 +129,10 @@ func TestRunIsLivedAndTold(t *testing.T) {
 		}
 		bearer := http.Header{"Authorization": {"Bearer " + viewer}}
 		for how, r := range map[string]reader{
-			"SSE":                  p.sse(t, "/ws/told/r"+query, viewer),
-			"WebSocket":            ws(apis("told")+"runs/r/events", websocket.DialOptions{HTTPHeader: bearer}),
-			"WebSocket of a page":  ws("/ws/told/r", websocket.DialOptions{Subprotocols: []string{secret, subprotocol}, HTTPHeader: http.Header{"Origin": {p.server.URL()}}}),
-			"WebSocket, all named": ws("/ws/told/r", websocket.DialOptions{Subprotocols: []string{subprotocol}, HTTPHeader: bearer}),
+			"SSE":                  p.sse(t, "/ws/"+ns+"/r"+query, viewer),
+			"WebSocket":            ws(apis(ns)+"runs/r/events", websocket.DialOptions{HTTPHeader: bearer}),
+			"WebSocket of a page":  ws("/ws/"+ns+"/r", websocket.DialOptions{Subprotocols: []string{secret, subprotocol}, HTTPHeader: http.Header{"Origin": {p.server.URL()}}}),
+			"WebSocket, all named": ws("/ws/"+ns+"/r", websocket.DialOptions{Subprotocols: []string{subprotocol}, HTTPHeader: bearer}),
 		} {
 			got := all(t, r)
 			if diff := cmp.Diff(append([]string(nil), lines[from-1:]...), got.events); diff != "" || got.last().Type != recordEnd {
@@ -162,18 +164,18 @@ func filesOf(t testing.TB, dir string) []string {
 func TestRunThatWaitsIsToldAndCancelled(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
-	p.settle(t, "waits")
+	ns := p.settle(t, "waits")
 	user := p.token(t, "waits-user", embedded.RoleUser)
-	if code, text := p.ask(t, "POST", apis("waits")+"agents/asker/runs", user, `{"name": "r"}`, nil); code != http.StatusCreated {
+	if code, text := p.ask(t, "POST", apis(ns)+"agents/asker/runs", user, `{"name": "r"}`, nil); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, text)
 	}
-	r, got := p.sse(t, "/ws/waits/r", user), &told{}
+	r, got := p.sse(t, "/ws/"+ns+"/r", user), &told{}
 	until(t, r, got, event.TypeApprovalRequested)
-	if code, text := p.ask(t, "POST", apis("waits")+"runs/r/messages", user, `{"text": "never mind"}`, nil); code != http.StatusAccepted {
+	if code, text := p.ask(t, "POST", apis(ns)+"runs/r/messages", user, `{"text": "never mind"}`, nil); code != http.StatusAccepted {
 		t.Errorf("%d %s", code, text)
 	}
 	for range 2 {
-		if code, text := p.ask(t, "POST", apis("waits")+"runs/r/cancel", user, `{}`, nil); code != http.StatusOK && code != http.StatusConflict {
+		if code, text := p.ask(t, "POST", apis(ns)+"runs/r/cancel", user, `{}`, nil); code != http.StatusOK && code != http.StatusConflict {
 			t.Errorf("%d %s", code, text)
 		}
 	}
@@ -181,7 +183,7 @@ func TestRunThatWaitsIsToldAndCancelled(t *testing.T) {
 	if end := rest.last(); end.Type != recordEnd || end.Phase != v1alpha1.PhaseCancelled || *end.ExitCode == 0 {
 		t.Errorf("%+v", end)
 	}
-	if code, text := p.ask(t, "POST", apis("waits")+"runs/r/cancel", user, `{}`, nil); code != http.StatusConflict {
+	if code, text := p.ask(t, "POST", apis(ns)+"runs/r/cancel", user, `{}`, nil); code != http.StatusConflict {
 		t.Errorf("after its end: %d %s", code, text)
 	}
 }
@@ -191,17 +193,17 @@ func TestRunThatWaitsIsToldAndCancelled(t *testing.T) {
 func TestHostileRequestsForRunsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
-	p.settle(t, "hostile")
+	ns := p.settle(t, "hostile")
 	user, viewer := p.token(t, "h-user", embedded.RoleUser), p.token(t, "h-viewer", embedded.RoleViewer)
-	worker := p.token(t, "h-worker", embedded.RoleWorker, "hostile/own")
+	worker := p.token(t, "h-worker", embedded.RoleWorker, ns+"/own")
 	old := p.token(t, "h-old", embedded.RoleUser)
-	if err := p.server.Tokens().Revoke(t.Context(), "h-old"); err != nil {
+	if err := p.server.Tokens().Revoke(t.Context(), p.who(t, old)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"r", "own"} {
-		p.make(t, "hostile", "runs", fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Run", "metadata": {"name": %q}, "spec": {"agentRef": {"name": "nobody"}}}`, name))
+		p.make(t, ns, "runs", fmt.Sprintf(`{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Run", "metadata": {"name": %q}, "spec": {"agentRef": {"name": "nobody"}}}`, name))
 	}
-	a := apis("hostile")
+	a := apis(ns)
 	set := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
@@ -220,20 +222,20 @@ func TestHostileRequestsForRunsAreRefused(t *testing.T) {
 	}{
 		"no token":                            {"POST", a + "agents/worker/runs", "", `{}`, nil, 401},
 		"no token, events":                    {"GET", a + "runs/r/events", "", "", nil, 401},
-		"no token, WebSocket":                 {"GET", "/ws/hostile/r", "", "", upgrade("X", "x"), 401},
+		"no token, WebSocket":                 {"GET", "/ws/" + ns + "/r", "", "", upgrade("X", "x"), 401},
 		"a wrong token":                       {"POST", a + "runs/r/cancel", "agentd_x", `{}`, nil, 401},
 		"a token that was revoked":            {"POST", a + "runs/r/cancel", old, `{}`, nil, 401},
-		"a token in the address":              {"GET", "/ws/hostile/r?token=" + user, "", "", nil, 401},
-		"a wrong token as a subprotocol":      {"GET", "/ws/hostile/r", "", "", upgrade("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA, "+subprotocol), 401},
-		"a subprotocol without an upgrade":    {"GET", "/ws/hostile/r", "", "", set("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io."+base64.RawURLEncoding.EncodeToString([]byte(user))+", "+subprotocol), 401},
-		"another host":                        {"GET", "/ws/hostile/r", user, "", func(r *http.Request) { r.Host = "evil.example" }, 403},
+		"a token in the address":              {"GET", "/ws/" + ns + "/r?token=" + user, "", "", nil, 401},
+		"a wrong token as a subprotocol":      {"GET", "/ws/" + ns + "/r", "", "", upgrade("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA, "+subprotocol), 401},
+		"a subprotocol without an upgrade":    {"GET", "/ws/" + ns + "/r", "", "", set("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io."+base64.RawURLEncoding.EncodeToString([]byte(user))+", "+subprotocol), 401},
+		"another host":                        {"GET", "/ws/" + ns + "/r", user, "", func(r *http.Request) { r.Host = "evil.example" }, 403},
 		"another origin":                      {"POST", a + "agents/worker/runs", user, `{}`, set("Origin", "https://evil.example"), 403},
 		"the null origin":                     {"POST", a + "runs/r/cancel", user, `{}`, set("Origin", "null"), 403},
 		"a fetch across sites":                {"GET", a + "runs/r/events", user, "", set("Sec-Fetch-Site", "cross-site"), 403},
-		"a WebSocket of another origin":       {"GET", "/ws/hostile/r", user, "", upgrade("Origin", "https://evil.example"), 403},
-		"a WebSocket of the null origin":      {"GET", "/ws/hostile/r", user, "", upgrade("Origin", "null"), 403},
-		"a WebSocket of a name for localhost": {"GET", "/ws/hostile/r", user, "", upgrade("Origin", "https://localhost:1"), 403},
-		"a WebSocket without TLS's origin":    {"GET", "/ws/hostile/r", user, "", upgrade("Origin", "http"+strings.TrimPrefix(p.server.URL(), "https")), 403},
+		"a WebSocket of another origin":       {"GET", "/ws/" + ns + "/r", user, "", upgrade("Origin", "https://evil.example"), 403},
+		"a WebSocket of the null origin":      {"GET", "/ws/" + ns + "/r", user, "", upgrade("Origin", "null"), 403},
+		"a WebSocket of a name for localhost": {"GET", "/ws/" + ns + "/r", user, "", upgrade("Origin", "https://localhost:1"), 403},
+		"a WebSocket without TLS's origin":    {"GET", "/ws/" + ns + "/r", user, "", upgrade("Origin", "http"+strings.TrimPrefix(p.server.URL(), "https")), 403},
 		"a simple form":                       {"POST", a + "agents/worker/runs", user, "prompt=x", form, 415},
 		"a simple form to cancel":             {"POST", a + "runs/r/cancel", user, "", form, 415},
 		"a form that looks like JSON":         {"POST", a + "runs/r/cancel", user, `{}`, set("Content-Type", "text/plain"), 415},
@@ -300,7 +302,7 @@ func (p *plane) get(path string) (string, error) {
 func TestSlowBodiesAreCutOffBehindTheServer(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
-	p.settle(t, "slow")
+	ns := p.settle(t, "slow")
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(p.server.URL(), "https://"), p.http.Transport.(*http.Transport).TLSClientConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +310,7 @@ func TestSlowBodiesAreCutOffBehindTheServer(t *testing.T) {
 	defer conn.Close()
 	// The request ends with what it reads from, and the API server may give up on
 	// both before there is an answer.
-	if answer := slowly(t, conn, apis("slow")+"agents/worker/runs", p.admin); answer != "" && !strings.Contains(answer, " 408 ") && !strings.Contains(answer, " 504 ") {
+	if answer := slowly(t, conn, apis(ns)+"agents/worker/runs", p.admin); answer != "" && !strings.Contains(answer, " 408 ") && !strings.Contains(answer, " 504 ") {
 		t.Errorf("%q", answer)
 	}
 }
@@ -318,15 +320,16 @@ func TestSlowBodiesAreCutOffBehindTheServer(t *testing.T) {
 func TestStreamsAreNoRequestsOfAServerAtWork(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
-	p.make(t, "open", "runs", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Run", "metadata": {"name": "r"}, "spec": {"agentRef": {"name": "nobody"}}}`)
+	ns := unique("open")
+	p.make(t, ns, "runs", `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Run", "metadata": {"name": "r"}, "spec": {"agentRef": {"name": "nobody"}}}`)
 	for i := range 5 {
 		viewer := p.token(t, fmt.Sprintf("open-%d", i), embedded.RoleViewer)
 		for range maxEach {
-			r, got := p.sse(t, "/ws/open/r", viewer), &told{}
+			r, got := p.sse(t, "/ws/"+ns+"/r", viewer), &told{}
 			until(t, r, got, recordWaiting)
 		}
 	}
-	if code, text := p.ask(t, "POST", apis("open")+"runs/r/cancel", p.admin, `{}`, nil); code != http.StatusOK {
+	if code, text := p.ask(t, "POST", apis(ns)+"runs/r/cancel", p.admin, `{}`, nil); code != http.StatusOK {
 		t.Errorf("%d %s", code, text)
 	}
 	log, err := os.ReadFile(filepath.Join(p.dir, "control", "audit.jsonl"))
@@ -339,7 +342,7 @@ func TestStreamsAreNoRequestsOfAServerAtWork(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
-		found = found || r.User == "the-admin" && r.Verb == "create" && r.Resource == "runs" && r.Subresource == "cancel" && r.Namespace == "open" && r.Name == "r" && r.Code == 200
+		found = found || r.User == "the-admin" && r.Verb == "create" && r.Resource == "runs" && r.Subresource == "cancel" && r.Namespace == ns && r.Name == "r" && r.Code == 200
 	}
 	if !found {
 		t.Errorf("the audit log does not have the cancel:\n%s", log)

@@ -325,7 +325,7 @@ func (st *stream) over() *record {
 		return st.object()
 	case st.gone:
 		end := st.object()
-		end.Reason, end.Message = string(reason.Cancelled), "the run was deleted"
+		end.Phase, end.Reason, end.Message = v1alpha1.PhaseCancelled, string(reason.Cancelled), "the run was deleted"
 		end.ExitCode = new(reason.Cancelled.ExitCode())
 		return end
 	case !st.want.follow && st.finished != nil && (!st.halted() || st.run.Spec.BackoffLimit == 0):

@@ -182,7 +182,7 @@ func TestRunThatNeverBeginsHasAnEnd(t *testing.T) {
 		},
 		"deleted": {
 			v1alpha1.RunStatus{},
-			record{Type: recordEnd, Next: 1, Phase: v1alpha1.PhasePending, Reason: "Cancelled", Message: "the run was deleted", ExitCode: new(reason.Cancelled.ExitCode())},
+			record{Type: recordEnd, Next: 1, Phase: v1alpha1.PhaseCancelled, Reason: "Cancelled", Message: "the run was deleted", ExitCode: new(reason.Cancelled.ExitCode())},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,11 +197,7 @@ func TestRunThatNeverBeginsHasAnEnd(t *testing.T) {
 			} else if err := w.Delete(t.Context(), run); err != nil {
 				t.Fatal(err)
 			} else {
-				again := w.run("r", standing(v1alpha1.PhaseRunning, "Accepted", "")) // another one of this name
-				again.UID = "another"
-				if err := w.Update(t.Context(), again); err != nil {
-					t.Fatal(err)
-				}
+				w.runOf("r", "another", standing(v1alpha1.PhaseRunning, "Accepted", "")) // of the same name
 			}
 			rest := all(t, r)
 			if diff := cmp.Diff(c.end, rest.last()); diff != "" || len(rest.events) > 0 {

@@ -82,8 +82,13 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 // run makes a Run object.
 func (w *world) run(name string, status v1alpha1.RunStatus) *v1alpha1.Run {
 	w.t.Helper()
+	return w.runOf(name, "uid-"+name, status)
+}
+
+func (w *world) runOf(name, uid string, status v1alpha1.RunStatus) *v1alpha1.Run {
+	w.t.Helper()
 	run := &v1alpha1.Run{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)},
 		Spec:       v1alpha1.RunSpec{AgentRef: v1alpha1.Reference{Name: "a"}}, Status: status,
 	}
 	if err := w.Create(context.Background(), run); err != nil {
