@@ -92,7 +92,9 @@ func New(o Options) (*Plane, error) {
 		Scheme: scheme, Logger: logger, MapperProvider: mapper,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		GracefulShutdownTimeout: &patience,
-		Controller:              config.Controller{SkipNameValidation: new(true)}, // the names are checked process-wide: a test has several planes
+		// Who wrote which field is nothing that a controller asks, and half of an object.
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Controller: config.Controller{SkipNameValidation: new(true)}, // the names are checked process-wide: a test has several planes
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)

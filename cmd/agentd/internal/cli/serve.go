@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,9 +75,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
 		Collect: true,
 		Events:  control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
-		// Half of the memory is garbage of the start, which nothing would collect
-		// while nobody asks.
-		Started: debug.FreeOSMemory,
+		Started: giveBackNow, // half of the memory is garbage of the start
 	})
 	if err != nil {
 		return errors.Join(err, server.Stop())
@@ -103,9 +101,12 @@ const maxWorkers = 4096
 // controllers: the last thing they do is write to it.
 func serve(ctx context.Context, server *embedded.Server, p *control.Plane, log *slog.Logger, o serveOptions) error {
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
 	followed := make(chan error, 1)
 	go func() { followed <- p.Run(follow) }()
+	var tidy sync.WaitGroup
+	defer tidy.Wait() // it ends with follow
+	defer cancel()
+	tidy.Go(func() { giveBack(follow) })
 	var failed error
 	select {
 	case <-ctx.Done():
