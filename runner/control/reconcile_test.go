@@ -447,3 +447,30 @@ func TestAToolThatFailedIsTriedAgain(t *testing.T) {
 		t.Errorf("told:\n%s", got)
 	}
 }
+
+// TestTheTimeOfAFinishedRunGoesOnAcrossARestart asks reconcilers that know nothing
+// but the object.
+func TestTheTimeOfAFinishedRunGoesOnAcrossARestart(t *testing.T) {
+	b := newBench(t, workerYAML+sep+runYAML("one", ", ttlAfterFinished: 10m")).settled()
+	r := newRunReconciler(b.base, b.executor)
+	b.step(r, "one")
+	b.executor.seen[b.executor.started[0].ID] = Observation{Progress: Ended, Status: v1alpha1.RunStatus{Phase: v1alpha1.PhaseSucceeded}, Reason: "Completed"}
+	b.step(r, "one")
+	b.clock = b.clock.Add(4 * time.Minute)
+	if again := b.step(newRunReconciler(b.base, b.executor), "one"); again.RequeueAfter != 6*time.Minute {
+		t.Fatalf("it is looked at again after %s, want 6m", again.RequeueAfter)
+	}
+	b.clock = b.clock.Add(time.Hour) // nobody was there when it was over
+	b.step(newRunReconciler(b.base, b.executor), "one")
+	if run := b.run("one"); run.DeletionTimestamp.IsZero() {
+		t.Fatal("it is still there")
+	}
+	b.step(newRunReconciler(b.base, b.executor), "one") // lets go of it
+	err := b.Get(t.Context(), request("one").NamespacedName, &v1alpha1.Run{})
+	if client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("%v, want it gone", err)
+	}
+	if len(b.executor.started) != 1 {
+		t.Errorf("it was begun %d times", len(b.executor.started))
+	}
+}

@@ -166,7 +166,7 @@ func TestARunIsCancelledBetweenItsAttempts(t *testing.T) {
 // TestEveryAttemptHasAJournalOfItsOwn lives two attempts of a run whose provider
 // is out of order at first.
 func TestEveryAttemptHasAJournalOfItsOwn(t *testing.T) {
-	var broken, asked = true, 0
+	broken, asked := true, 0
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		if broken {
