@@ -40,7 +40,7 @@ rules:
   verbs: [get, list, watch, patch, delete]
 - apiGroups: [agentctl.dev]
   resources: [approvals]
-  verbs: [get, list, watch, create]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [agentctl.dev]
   resources: ["*/status"]
   verbs: [patch, update]
