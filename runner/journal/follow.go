@@ -180,3 +180,18 @@ func (f *Follower) Behind() (int64, error) {
 	}
 	return n - at + int64(len(f.buf)), nil
 }
+
+// Grown says, at little cost, whether the journal may have more. It does not see
+// that another file was begun: Next does.
+func (f *Follower) Grown() bool {
+	if f.file == nil {
+		_, err := os.Lstat(f.dir)
+		return err == nil
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		return true // Next says why
+	}
+	at, err := f.file.Seek(0, io.SeekCurrent)
+	return err != nil || info.Size() != at
+}

@@ -95,3 +95,47 @@ func TestFollowerRefusesWhatIsNoJournal(t *testing.T) {
 		t.Errorf("no folder: got %v", err)
 	}
 }
+
+// TestFollowerKnowsHowMuchIsLeft before it reads it.
+func TestFollowerKnowsHowMuchIsLeft(t *testing.T) {
+	now := noon
+	o := options(t)
+	o.Clock = func() time.Time { return now }
+	f := Follow(o.Dir)
+	defer f.Close()
+	if f.Grown() {
+		t.Error("grown before there is a folder")
+	}
+	w := create(t, o)
+	appendText(t, w, "one", strings.Repeat("two", 100_000))
+	now = now.Add(24 * time.Hour)
+	appendText(t, w, "three")
+	left := int64(0)
+	for _, name := range []string{"events-20260504.jsonl", "events-20260505.jsonl"} {
+		info, err := os.Stat(filepath.Join(o.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left += info.Size()
+	}
+	for seq := 0; ; seq++ {
+		got, err := f.Behind()
+		if err != nil || got != left {
+			t.Errorf("after %d events %d bytes are left, %v, want %d", seq, got, err, left)
+		}
+		line, err := f.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		left -= int64(len(line)) + 1
+	}
+	if left != 0 || f.Grown() {
+		t.Errorf("at the end %d bytes are left, grown %v", left, f.Grown())
+	}
+	if appendText(t, w, "four"); !f.Grown() {
+		t.Error("not grown by an event")
+	}
+}

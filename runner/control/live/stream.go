@@ -27,8 +27,9 @@ const (
 	// lookEvery is how often a journal is looked at that somebody else may write.
 	// What this process writes, it is woken for.
 	lookEvery = 100 * time.Millisecond
-	// looksLiving is every which look is taken at what this process lives.
-	looksLiving = 10
+	// looksIdle is how much less often it is looked at what nobody says has grown:
+	// what this process lives, and the rest of what a stream is made of.
+	looksIdle = 10
 	// statusPatience is how long the object of a run may take to tell of its end.
 	statusPatience = 2 * time.Second
 	// maxLag is by how much a reader may fall back, in bytes of the journal. How
@@ -81,7 +82,7 @@ func (st *stream) tell(ctx context.Context) {
 	rung, takeDown := st.s.bells.hang(client.ObjectKeyFromObject(st.run))
 	defer takeDown()
 	st.nearest, _ = st.in.Behind() // 0 before there is a journal
-	p := &pause{rung: rung, look: time.NewTicker(st.s.o.lookEvery), ping: time.NewTimer(st.s.o.pingEvery)}
+	p := &pause{rung: rung, look: time.NewTimer(st.s.o.lookEvery), ping: time.NewTimer(st.s.o.pingEvery)}
 	defer p.look.Stop()
 	defer p.ping.Stop()
 	for {
@@ -106,8 +107,9 @@ func (st *stream) tell(ctx context.Context) {
 
 // pause is what a stream waits by.
 type pause struct {
-	rung  <-chan struct{}
-	look  *time.Ticker
+	rung <-chan struct{}
+	look *time.Timer
+	// looks counts how often there was nothing.
 	looks int
 	ping  *time.Timer
 }
@@ -120,7 +122,12 @@ func (st *stream) rest(ctx context.Context, p *pause) bool {
 		case <-p.rung:
 			return true
 		case <-p.look.C:
-			if p.looks++; p.looks%looksLiving == 0 || !st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
+			if st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
+				p.look.Reset(looksIdle * st.s.o.lookEvery)
+				return true
+			}
+			p.look.Reset(st.s.o.lookEvery)
+			if p.looks++; p.looks%looksIdle == 0 || st.in.Grown() {
 				return true
 			}
 		case <-p.ping.C:
