@@ -118,11 +118,13 @@ type stream struct {
 	attempt int
 	// run is the id of the run as its journal has it; "" before the first event.
 	run string
-	// begun says that the server has answered once; told counts what it has told.
+	// begun says that the server has answered once; told counts the events.
 	begun bool
 	told  int
-	// from is where this connection began, and fresh that it has told no event yet.
+	// from is where this connection began, stood is when it was answered, and fresh
+	// that it has told no event yet.
 	from  int64
+	stood time.Time
 	fresh bool
 }
 
@@ -140,7 +142,9 @@ func (s *stream) follow(ctx context.Context) (*RunEnd, error) {
 		case !s.again(err, try):
 			return nil, err
 		}
-		if s.told > told {
+		// A run that waits for a person says nothing for hours: a server that was
+		// there until now is one that was heard. One that always drops us is not.
+		if s.told > told || lasted(s.stood) {
 			wait, heard = backoffFirst, time.Now()
 		}
 		if time.Since(heard) > streamPatience {
@@ -173,7 +177,7 @@ func (s *stream) again(err error, try int) bool {
 func (s *stream) connect(ctx context.Context) (*RunEnd, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.from, s.fresh = s.next, true
+	s.from, s.stood, s.fresh = s.next, time.Time{}, true
 	r := request{method: http.MethodGet, path: s.path, sub: "events", accept: "text/event-stream", query: s.query(), about: s.o.Run}
 	answer, err := s.c.open(ctx, r)
 	if err != nil {
@@ -187,7 +191,7 @@ func (s *stream) connect(ctx context.Context) (*RunEnd, error) {
 	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return nil, s.c.strange(r, "its stream is of the type %q", kind)
 	}
-	s.begun = true
+	s.begun, s.stood = true, time.Now()
 	quiet := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer quiet.Stop()
 	in := newRecords(answer.Body, func() { quiet.Reset(silence) })
@@ -258,11 +262,10 @@ func (s *stream) record(r request, data []byte) (*RunEnd, error) {
 	w.Phase, w.Reason, w.Message = bounded(w.Phase), bounded(w.Reason), bounded(w.Message)
 	switch w.Type {
 	case streamWaiting:
-		s.told++
 		return nil, s.see(Record{Waiting: &RunWaiting{w.Phase, w.Reason, w.Message}})
 	case streamAttempt:
 		return nil, s.turn(r, w.Attempt)
-	case streamDropped: // it tells nothing: who is always dropped gets nowhere
+	case streamDropped:
 		return nil, s.lost("the server ends the stream: %s", w.Message)
 	case streamEnd:
 		return s.end(r, &w)
@@ -296,7 +299,6 @@ func (s *stream) turn(r request, attempt int) error {
 		return s.c.strange(r, "its stream goes back to attempt %d", attempt)
 	}
 	s.attempt = attempt
-	s.told++
 	if first && attempt == 1 {
 		return nil
 	}

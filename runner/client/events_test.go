@@ -45,6 +45,12 @@ func (s *streams) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := answer(200, "")
 	a.Header.Set("Content-Type", "text/event-stream; charset=utf-8")
 	a.Body = io.NopCloser(strings.NewReader(text))
+	if rest, quiet := strings.CutSuffix(text, "quiet"); quiet {
+		a.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader(rest), &pings{": ping\n\n", 40}), io.NopCloser(nil)}
+	}
 	if rest, silent := strings.CutSuffix(text, "silence"); silent {
 		a.Body = struct {
 			io.Reader
@@ -60,6 +66,21 @@ type stuck struct{ ctx context.Context } //nolint:containedctx // a reader has n
 func (s stuck) Read([]byte) (int, error) {
 	<-s.ctx.Done()
 	return 0, s.ctx.Err()
+}
+
+// pings is a connection on which a server says every 15 seconds that it is
+// there, and which is lost then.
+type pings struct {
+	text string
+	left int
+}
+
+func (p *pings) Read(b []byte) (int, error) {
+	if p.left--; p.left < 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	time.Sleep(15 * time.Second) // in a bubble
+	return copy(b, p.text), nil
 }
 
 // line is a record of an event as a server writes it.
@@ -109,6 +130,16 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 			reason: "a connection on which nothing comes any more is given up",
 			texts:  []string{line(1) + "silence", end(2)},
 			want:   []string{"1"}, asked: []string{"", "from=2"}, away: 1,
+		},
+		"quiet": {
+			reason: "a run that waits for somebody says nothing for long, and then its server starts anew",
+			texts:  []string{line(1) + "quiet", "broken", "broken", line(2) + end(3)},
+			want:   []string{"1", "2"}, asked: []string{"", "from=2", "from=2", "from=2"}, away: 3,
+		},
+		"always waiting": {
+			reason: "to wait is not to get anywhere",
+			texts:  repeat(say(`{"type":"stream.waiting","phase":"Pending"}`)+say(`{"type":"stream.dropped","message":"no"}`), 60),
+			want:   repeat("Pending  ", 30), err: "ends the stream: no",
 		},
 		"dropped": {
 			reason: "it goes on where it was dropped",

@@ -69,6 +69,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (mo
 	wait, heard := backoffFirst, time.Now()
 	for {
 		got := w.seen
+		w.stood = time.Time{}
 		done, err := w.follow(ctx)
 		switch {
 		case done:
@@ -78,7 +79,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (mo
 		case err != nil && !passing(err):
 			return err
 		}
-		if w.seen > got || err == nil {
+		if w.seen > got || err == nil || lasted(w.stood) {
 			wait, heard = backoffFirst, time.Now()
 		}
 		if err != nil && time.Since(heard) > watchPatience {
@@ -118,6 +119,8 @@ type watcher struct {
 
 	version string // "" lists first
 	seen    int
+	// stood is when this connection was answered.
+	stood time.Time
 	// known is what was told last of each object, so that a second list tells
 	// only what is new, and what has gone.
 	known   map[string]Change
@@ -154,8 +157,13 @@ func (w *watcher) follow(ctx context.Context) (done bool, err error) {
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxObject)) // the code says enough
 		return false, w.gone(w.c.status(request{about: Ref{Kind: w.o.Kind}}, answer, body))
 	}
+	w.stood = time.Now()
 	return w.read(answer.Body)
 }
+
+// lasted says whether a connection was no short one: its server was there until
+// now, though it may have had nothing to say.
+func lasted(since time.Time) bool { return !since.IsZero() && time.Since(since) > backoffMost }
 
 // gone turns "that version is too old" into a list.
 func (w *watcher) gone(err error) error {

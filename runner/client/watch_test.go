@@ -53,6 +53,10 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	case !ok:
 		<-r.Context().Done()
 		return nil, r.Context().Err()
+	case body == "quiet":
+		a := answer(200, "")
+		a.Body = io.NopCloser(&pings{"", 40})
+		return a, nil
 	case body == "broken":
 		return nil, errors.New("connection reset by peer")
 	case strings.HasPrefix(body, "!"):
@@ -123,6 +127,13 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 			want:    []string{"ADDED a 6"},
 			asked:   []string{"list", "watch 5", "watch 5", "watch 5", "watch 5", "watch 6"},
 		},
+		"quiet for long": {
+			reason:  "a server that had nothing to say was there",
+			lists:   []string{list("5")},
+			watches: []string{"quiet", "broken", "broken", told("ADDED", "a", "6")},
+			want:    []string{"ADDED a 6"},
+			asked:   []string{"list", "watch 5", "watch 5", "watch 5", "watch 5", "watch 6"},
+		},
 		"away for good": {
 			reason:  "a minute is enough",
 			lists:   []string{list("5")},
@@ -169,7 +180,7 @@ func TestWatchGoesOnWhereItStood(t *testing.T) {
 				}
 				cl.http.Transport = s
 				var got []string
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer cancel()
 				err = cl.Watch(ctx, WatchOptions{ListOptions: ListOptions{Kind: "Agent"}}, func(x Change) bool {
 					got = append(got, x.Type+" "+x.Object.Name()+" "+x.Object.ResourceVersion())
