@@ -490,7 +490,7 @@ func TestAnApprovalShowsWhatHappenedElsewhere(t *testing.T) {
 func TestAnApprovalThatNobodyDecidesExpires(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply(askingYAML("onAsk: Wait, timeout: 1s") + sep + runYAML("brief", ""))
+	s.apply(askingYAML("onAsk: Wait, timeout: 4s") + sep + runYAML("brief", ""))
 	a := s.awaitApproval("brief", func(a *v1alpha1.Approval) bool { return a.Status.Decision != "" })
 	if a.Status.Decision != v1alpha1.DecisionExpired || a.Status.By != "" || a.Status.Reason != "nobody answered in time" {
 		t.Errorf("got %+v", a.Status)

@@ -66,7 +66,6 @@ type Executor interface {
 	Observe(id string) Observation
 	Release(id string)
 	// Follow has changed called with the namespace and the name of a Run whenever
-	// there is something new to observe. It is called before the first Start, by
-	// everybody who is to be told.
+	// there is something new to observe, beside those that were to be called before.
 	Follow(changed func(namespace, name string))
 }

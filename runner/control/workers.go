@@ -36,9 +36,11 @@ const heldAgain = 2 * time.Second
 // Workers are the Executor of this process. A run's journal is the fact: it
 // says whether the run has begun, and its lock that nobody else lives it.
 type Workers struct {
-	o       WorkerOptions
-	shared  *runner.Shared
-	changed []func(namespace, name string)
+	o      WorkerOptions
+	shared *runner.Shared
+
+	following sync.Mutex
+	changed   []func(namespace, name string)
 	// heard is called for each event of a run, changed only for those that a
 	// status shows.
 	heard func(namespace, name string)
@@ -82,12 +84,17 @@ func NewWorkers(o WorkerOptions) *Workers {
 
 // Follow implements Executor.
 func (w *Workers) Follow(changed func(namespace, name string)) {
+	w.following.Lock()
+	defer w.following.Unlock()
 	w.changed = append(w.changed, changed)
 }
 
 // tell says that there is something new about a run.
 func (w *Workers) tell(work Work) {
-	for _, changed := range w.changed {
+	w.following.Lock()
+	all := slices.Clone(w.changed)
+	w.following.Unlock()
+	for _, changed := range all {
 		changed(work.Namespace, work.Name)
 	}
 }
