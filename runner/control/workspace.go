@@ -15,7 +15,11 @@ import (
 
 // workspaceReconciler says of workspaces whether a run can work on them: the
 // folder is there, and this version can make of it what is asked.
-type workspaceReconciler struct{ base }
+type workspaceReconciler struct {
+	base
+	// state is the folder whose files are no run's.
+	state string
+}
 
 func (r *workspaceReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("workspace").
@@ -35,7 +39,7 @@ func (r *workspaceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	var again ctrl.Result
 	if v.why == reason.Accepted {
-		found, looked := usable(&w.Spec.WorkspaceSpec)
+		found, looked := usable(&w.Spec.WorkspaceSpec, r.state)
 		if looked {
 			again.RequeueAfter = lookAgain
 		}
@@ -46,9 +50,9 @@ func (r *workspaceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	return again, r.ready(ctx, w, v, nil)
 }
 
-// usable says of files whether a run could have them now. Looked says that it
-// may be found otherwise the next time.
-func usable(w *v1alpha1.WorkspaceSpec) (v verdict, looked bool) {
+// usable says of files whether a run could have them now, of which none lie in the
+// state folder. Looked says that it may be found otherwise the next time.
+func usable(w *v1alpha1.WorkspaceSpec, state string) (v verdict, looked bool) {
 	switch {
 	case w.Strategy == v1alpha1.StrategyEmpty:
 		return accepted, false
@@ -61,7 +65,7 @@ func usable(w *v1alpha1.WorkspaceSpec) (v verdict, looked bool) {
 		return v, false
 	}
 	// Admission has seen to it that there is a path.
-	if err := workspace.Usable(workspace.Spec{Strategy: w.Strategy, Source: w.Source.Path}); err != nil {
+	if err := workspace.Usable(workspace.Spec{Strategy: w.Strategy, Source: w.Source.Path, Skip: []string{state}}); err != nil {
 		return refused(reason.SpecInvalid, "spec.source.path: %v", err), true
 	}
 	return accepted, true

@@ -55,6 +55,10 @@ func TestAWorkspaceSaysWhetherItCanBeUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(filepath.Join(state, "control"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		reason, spec string
 		status       metav1.ConditionStatus
@@ -69,12 +73,13 @@ func TestAWorkspaceSaysWhetherItCanBeUsed(t *testing.T) {
 		"nowhere":  {"it may come", "source: {path: " + dir + "/no}", "False", "SpecInvalid", "no such file", true},
 		"file":     {"a file is no folder", "source: {path: " + file + "}", "False", "SpecInvalid", "not a folder", true},
 		"system":   {"a copy of everything is nobody's wish", "source: {path: /}", "False", "SpecInvalid", "the whole file system", true},
+		"keys":     {"tools would read tokens", "source: {path: " + state + "/control}, strategy: InPlace", "False", "SpecInvalid", "lies in the state folder", true},
 		"git":      {"nobody has looked", "source: {git: {url: \"https://x\"}}", "Unknown", "IsolationUnavailable", "spec.source.git", false},
 		"worktree": {"it does not work yet", "source: {path: " + dir + "}, strategy: Worktree", "False", "IsolationUnavailable", "spec.strategy", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, workspaceYAML(c.spec))
-			result, err := (&workspaceReconciler{base: b.base}).Reconcile(t.Context(), request("repo"))
+			result, err := (&workspaceReconciler{base: b.base, state: state}).Reconcile(t.Context(), request("repo"))
 			if err != nil || (result.RequeueAfter > 0) != c.again {
 				t.Errorf("%+v, %v", result, err)
 			}

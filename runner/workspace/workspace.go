@@ -178,6 +178,27 @@ func Usable(spec Spec) error {
 			return fmt.Errorf("workspace source %q is the state folder: %w", spec.Source, ErrSource)
 		}
 	}
+	return apart(spec)
+}
+
+// apart refuses a source that lies in a folder which is never part of a workspace:
+// as files of a run, its journals and keys would be in every tool's sight.
+func apart(spec Spec) error {
+	dir, err := filepath.EvalSymlinks(spec.Source)
+	if err != nil {
+		return fmt.Errorf("workspace source: %w: %w", err, ErrSource)
+	}
+	for up := filepath.Dir(dir); up != "/"; up = filepath.Dir(up) {
+		info, err := os.Stat(up)
+		if err != nil {
+			continue // somebody who may not look there has no folder there to hide
+		}
+		for _, path := range spec.Skip {
+			if other, err := os.Stat(path); path != "" && err == nil && os.SameFile(info, other) {
+				return fmt.Errorf("workspace source %q lies in the state folder: %w", spec.Source, ErrSource)
+			}
+		}
+	}
 	return nil
 }
 

@@ -384,6 +384,8 @@ func TestSourcesNobodyMeansAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	must(t, os.Symlink("/", filepath.Join(dir, "rootlink")))
+	must(t, os.MkdirAll(filepath.Join(dir, "state", "control", "deep"), 0o700))
+	must(t, os.Symlink(filepath.Join(dir, "state", "control"), filepath.Join(dir, "keyslink")))
 	for name, tt := range map[string]struct {
 		spec Spec
 		want string
@@ -393,9 +395,14 @@ func TestSourcesNobodyMeansAreRefused(t *testing.T) {
 		"home":          {Spec{Source: dir, Home: dir}, "the home folder"},
 		"home in place": {Spec{Source: dir, Home: dir, Strategy: v1alpha1.StrategyInPlace}, "the home folder"},
 		"state folder":  {Spec{Source: dir, Skip: []string{dir}}, "is the state folder"},
-		"relative":      {Spec{Source: "."}, "not an absolute path"},
-		"missing":       {Spec{Source: filepath.Join(dir, "none")}, "no such file"},
-		"file":          {Spec{Source: filepath.Join(dir, "file")}, "not a folder"},
+		"below it":      {Spec{Source: filepath.Join(dir, "state", "control", "deep"), Skip: []string{filepath.Join(dir, "state")}}, "lies in the state folder"},
+		"link below it": {Spec{Source: filepath.Join(dir, "keyslink"), Skip: []string{filepath.Join(dir, "state")}}, "lies in the state folder"},
+		"below in place": {
+			Spec{Source: filepath.Join(dir, "state", "control"), Skip: []string{filepath.Join(dir, "state")}, Strategy: v1alpha1.StrategyInPlace}, "lies in the state folder",
+		},
+		"relative": {Spec{Source: "."}, "not an absolute path"},
+		"missing":  {Spec{Source: filepath.Join(dir, "none")}, "no such file"},
+		"file":     {Spec{Source: filepath.Join(dir, "file")}, "not a folder"},
 	} {
 		tt.spec.Dir = filepath.Join(t.TempDir(), "x")
 		if _, err := Prepare(context.Background(), tt.spec); !errors.Is(err, ErrSource) || !strings.Contains(err.Error(), tt.want) {
