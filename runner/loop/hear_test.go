@@ -43,6 +43,8 @@ func (m *mail) Take(context.Context) []message.Incoming {
 }
 
 func (m *mail) Heard(messages []message.Incoming) {
+	m.w.mu.Lock() // the journal is synced behind the loop's back
+	defer m.w.mu.Unlock()
 	for _, h := range messages {
 		at := slices.IndexFunc(m.w.events, func(e event.Event) bool {
 			d, ok := e.Data.(event.MessageReceived)
