@@ -38,11 +38,7 @@ func backOff(n int32) time.Duration {
 // mendable says whether another attempt may go better: what the run died of is
 // neither its own doing, nor a refusal, nor a limit.
 func mendable(why reason.Reason) bool {
-	switch why {
-	case reason.ModelError, reason.ProviderUnavailable, reason.Internal:
-		return true
-	}
-	return false
+	return why == reason.ModelError || why == reason.ProviderUnavailable || why == reason.Internal
 }
 
 // again says whether a run that died of a reason is to be tried again.

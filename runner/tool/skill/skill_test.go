@@ -55,31 +55,31 @@ func TestWhatIsNoSkillIsRefused(t *testing.T) {
 
 func TestAFolderIsReadWithinLimits(t *testing.T) {
 	dir := t.TempDir()
-	make := func(name string, do func(path string) error) string {
-		folder := filepath.Join(dir, name)
-		if err := os.Mkdir(folder, 0o700); err != nil {
+	folder := func(name string, do func(path string) error) string {
+		made := filepath.Join(dir, name)
+		if err := os.Mkdir(made, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if do != nil {
-			if err := do(filepath.Join(folder, File)); err != nil {
+			if err := do(filepath.Join(made, File)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return folder
+		return made
 	}
 	write := func(n int) func(string) error {
 		return func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), n), 0o600) }
 	}
-	if _, err := Read(make("largest", write(MaxSize))); err != nil {
+	if _, err := Read(folder("largest", write(MaxSize))); err != nil {
 		t.Errorf("the largest one: %v", err)
 	}
 	for _, c := range []struct{ folder, want string }{
 		{filepath.Join(dir, "nowhere"), "no such folder"},
-		{filepath.Join(make("a file", write(1)), File), "it is not a folder"},
-		{make("bare", nil), "no such file"},
-		{make("too large", write(MaxSize+1)), "more than 256 KiB"},
-		{make("pipe", func(path string) error { return syscall.Mkfifo(path, 0o600) }), "not a file"},
-		{make("folder", func(path string) error { return os.Mkdir(path, 0o700) }), "not a file"},
+		{filepath.Join(folder("a file", write(1)), File), "it is not a folder"},
+		{folder("bare", nil), "no such file"},
+		{folder("too large", write(MaxSize+1)), "more than 256 KiB"},
+		{folder("pipe", func(path string) error { return syscall.Mkfifo(path, 0o600) }), "not a file"},
+		{folder("folder", func(path string) error { return os.Mkdir(path, 0o700) }), "not a file"},
 	} {
 		if _, err := Read(c.folder); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.folder, err, c.want)
