@@ -391,7 +391,8 @@ func (st *stream) wait() (said bool, err error) {
 		return false, nil
 	}
 	r := st.standing(recordWaiting)
-	if r == st.waiting {
+	stale := r.Phase == v1alpha1.PhaseRunning || st.halted() && r.Reason == string(reason.Accepted) // it speaks of what was before
+	if r == st.waiting || stale {
 		return false, nil
 	}
 	st.waiting = r
