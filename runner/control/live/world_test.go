@@ -207,8 +207,9 @@ func (w *world) open(how, run, query string) reader {
 	return newSSEReader(w.t, resp.Body)
 }
 
-func newSSEReader(t testing.TB, body io.ReadCloser) *sseReader {
-	return &sseReader{t: t, body: body, in: bufio.NewReaderSize(body, 64<<10)}
+func newSSEReader(tb testing.TB, body io.ReadCloser) *sseReader {
+	tb.Helper()
+	return &sseReader{t: tb, body: body, in: bufio.NewReaderSize(body, 64<<10)}
 }
 
 // sseReader also holds what stands beside the data to the data.
