@@ -68,6 +68,9 @@ func (s *source) close() {
 	}
 }
 
+// latest is the run of the state folder that was begun last.
+const latest = "@latest"
+
 // runName reads NAME, run/NAME or run.agentctl.dev/NAME.
 func runName(word string) (string, error) {
 	kind, name, ok := strings.Cut(word, "/")
@@ -94,7 +97,8 @@ func (t *target) object(c *client.Client, name string) *source {
 
 // seek finds a run: where a flag names a control plane, there; else in the state
 // folder, and then in the control plane that is meant, when one runs. With objects
-// it is the other way round: a run of a control plane comes first.
+// it is the other way round: a run of a control plane comes first, as it does
+// before one of the state folder whose id only begins like the word.
 func (t *target) seek(ctx context.Context, word string, objects bool) (*source, error) {
 	name, err := runName(word)
 	if err != nil {
@@ -108,8 +112,8 @@ func (t *target) seek(ctx context.Context, word string, objects bool) (*source, 
 		return nil, err
 	}
 	s := &source{place: display.Place{State: t.app.state}, state: state, ref: name}
-	_, absent := runner.Summary(ctx, state, name)
-	if absent == nil && !objects {
+	here, absent := runner.Summary(ctx, state, name)
+	if absent == nil && !objects && (here.Name == name || name == latest) {
 		return s, nil
 	}
 	o, err := t.running(ctx, name, absent)

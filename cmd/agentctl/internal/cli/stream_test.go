@@ -22,6 +22,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
 )
 
@@ -453,9 +454,9 @@ func TestFlagsOfRunThatHaveNoPlaceAreRefused(t *testing.T) {
 // who lives it there first, and a flag means there only.
 func TestRunIsLookedForHereAndThere(t *testing.T) {
 	answer := told(done, "hm", "the answer") + over("Succeeded", "Completed", 0)
-	p := newPlane(t, answer, answer)
+	p := newPlane(t, answer, answer, answer)
 	file := filepath.Join(t.TempDir(), "all.yaml")
-	text := "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: here}\nspec: {modelRef: {name: m}}\n---\n" +
+	text := "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: a-1}\nspec: {modelRef: {name: m}}\n---\n" +
 		"apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: scripted, scripted: {steps: [{say: said here}]}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -464,6 +465,11 @@ func TestRunIsLookedForHereAndThere(t *testing.T) {
 	if code, _, stderr := command("", "run", "-f", file); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
+	ids, err := runner.Runs(os.Getenv("AGENTCTL_STATE"))
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("runs %v, %v", ids, err)
+	}
+	here := ids[0]
 	for _, c := range []struct {
 		reason string
 		args   []string
@@ -471,11 +477,14 @@ func TestRunIsLookedForHereAndThere(t *testing.T) {
 		want   string
 		asks   bool
 	}{
-		{"here first", []string{"logs", "here"}, 0, "said here\n", false},
-		{"then there", []string{"logs", "a-1"}, 0, "the answer\n", true},
+		{"here first", []string{"logs", here}, 0, "said here\n", false},
+		{"by its beginning", []string{"logs", here[:len(here)-1]}, 0, "said here\n", true},
+		{"the newest is here", []string{"logs", "@latest"}, 0, "said here\n", false},
+		{"a name there comes before the beginning of one here", []string{"logs", "a-1"}, 0, "the answer\n", true},
+		{"there first", []string{"attach", "a-1"}, 0, "the answer\n", true},
 		{"there first, then here", []string{"attach", "@latest"}, 0, "said here\n", true},
 		{"a flag means there", []string{"logs", "@latest", "-n", "web"}, 0, "the answer\n", true},
-		{"what is here is cancelled here", []string{"cancel", "here"}, 2, "", true},
+		{"what is here is cancelled here", []string{"cancel", here}, 2, "", true},
 		{"neither here nor there", []string{"events", "nobody"}, 1, "", true},
 	} {
 		p.asked = nil
