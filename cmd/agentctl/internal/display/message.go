@@ -47,7 +47,7 @@ func Text(s *Screen, text string) error {
 // ExitCodes writes the table of exit codes and the reasons behind them.
 func ExitCodes(s *Screen, all []reason.Info) error {
 	var b strings.Builder
-	b.WriteString("Exit codes of \"agentctl run\", \"agentctl resume\" and \"agentctl replay\". The reason stands in\n" +
+	b.WriteString("Exit codes of \"agentctl run\", \"attach\", \"resume\" and \"replay\". The reason stands in\n" +
 		"the footer, in the result of -o json and in the journal.\n\n")
 	rows := [][]string{{s.paint(bold, "CODE"), s.paint(bold, "REASON"), s.paint(bold, "MEANING")}}
 	for code := 0; code <= reason.ExitHost; code++ {
