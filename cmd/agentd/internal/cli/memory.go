@@ -9,7 +9,7 @@ import (
 
 const (
 	// memoryEvery is how often it is looked whether a busy time is over.
-	memoryEvery = 10 * time.Second
+	memoryEvery = 5 * time.Second
 	// quietBytes are less than anybody's request makes in that time; who serves
 	// nobody makes fewer.
 	quietBytes = 4 << 20
