@@ -23,21 +23,33 @@ import (
 // closure is an object and everything that it stands on: what admission has to
 // see to judge it, and what a run is made of.
 type closure struct {
-	base      *base
+	read      client.Reader
 	namespace string
+	// whole says that everything has to be ready which the object stands on, and not
+	// only what it names itself.
+	whole     bool
 	seen      map[string]bool
 	documents []runner.Document
 	// pins are what the tools among them were found to be, by call name.
 	pins map[string]string
-	// needs are the objects that the first one names itself.
+	// needs are the objects that have to be ready.
 	needs []client.Object
 	// missing are references that lead nowhere, as "model \"fast\"".
 	missing []string
 }
 
-// closureOf follows the references of an object.
+// closureOf follows the references of an object, as far as the cache knows them.
 func (b *base) closureOf(ctx context.Context, obj client.Object) (*closure, error) {
-	c := &closure{base: b, namespace: obj.GetNamespace(), seen: map[string]bool{}, pins: map[string]string{}}
+	return (&closure{read: b.Client}).of(ctx, obj)
+}
+
+// closureNow follows the references of an object as they are at this moment.
+func (b *base) closureNow(ctx context.Context, obj client.Object) (*closure, error) {
+	return (&closure{read: b.live, whole: true}).of(ctx, obj)
+}
+
+func (c *closure) of(ctx context.Context, obj client.Object) (*closure, error) {
+	c.namespace, c.seen, c.pins = obj.GetNamespace(), map[string]bool{}, map[string]string{}
 	if err := c.add(ctx, obj, true); err != nil {
 		return nil, err
 	}
@@ -79,7 +91,7 @@ func (c *closure) add(ctx context.Context, obj client.Object, first bool) error 
 
 func (c *closure) follow(ctx context.Context, r reference, first bool) error {
 	obj := newObject(r.kind)
-	err := c.base.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: r.name}, obj)
+	err := c.read.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: r.name}, obj)
 	switch {
 	case apierrors.IsNotFound(err):
 		if !shipped(r) {
@@ -89,7 +101,7 @@ func (c *closure) follow(ctx context.Context, r reference, first bool) error {
 	case err != nil:
 		return fmt.Errorf("look for %s: %w", docName(r.kind, r.name), err)
 	}
-	if first {
+	if first || c.whole {
 		c.needs = append(c.needs, obj)
 	}
 	return c.add(ctx, obj, false)
@@ -98,7 +110,7 @@ func (c *closure) follow(ctx context.Context, r reference, first bool) error {
 // selecting adds the policies that select an agent by its labels.
 func (c *closure) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) error {
 	var all v1alpha1.PolicyList
-	if err := c.base.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
+	if err := c.read.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
 		return fmt.Errorf("list the policies: %w", err)
 	}
 	for i := range all.Items {
@@ -106,7 +118,7 @@ func (c *closure) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) 
 		if !admission.Concerns(p, a) || c.seen[docName(v1alpha1.KindPolicy, p.Name)] {
 			continue
 		}
-		if first {
+		if first || c.whole {
 			c.needs = append(c.needs, p)
 		}
 		if err := c.add(ctx, p, false); err != nil {
@@ -119,7 +131,7 @@ func (c *closure) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) 
 // allTools adds every tool that a rule could match.
 func (c *closure) allTools(ctx context.Context) error {
 	var all v1alpha1.ToolList
-	if err := c.base.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
+	if err := c.read.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
 		return fmt.Errorf("list the tools: %w", err)
 	}
 	for i := range all.Items {

@@ -102,7 +102,7 @@ func New(o Options) (*Plane, error) {
 	workers := NewWorkers(WorkerOptions{
 		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Now: o.Now,
 	})
-	base := base{Client: m.GetClient(), events: o.Events, now: o.Now, shared: workers.shared}
+	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared}
 	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
@@ -215,6 +215,8 @@ func (p *Plane) Busy() bool { return p.workers.Busy() }
 // base is what every controller has.
 type base struct {
 	client.Client
+	// live reads past the cache.
+	live   client.Reader
 	events EventSink
 	now    func() time.Time
 	shared *runner.Shared

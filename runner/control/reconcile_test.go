@@ -59,7 +59,7 @@ func newBench(t *testing.T, manifests string) *bench {
 			b.writes++
 			return c.SubResource(sub).Apply(ctx, obj, o...)
 		}}).Build()
-	b.base = base{Client: c, now: func() time.Time { return b.clock }, shared: &runner.Shared{}, events: SinkFunc(func(_ context.Context, obj client.Object, why reason.Reason, message string) {
+	b.base = base{Client: c, live: c, now: func() time.Time { return b.clock }, shared: &runner.Shared{}, events: SinkFunc(func(_ context.Context, obj client.Object, why reason.Reason, message string) {
 		b.told = append(b.told, docName(kindOf(obj), obj.GetName())+" "+string(why)+" "+message)
 	})}
 	return b
@@ -284,6 +284,26 @@ func TestARunWhoseObjectIsTakenAwayEnds(t *testing.T) {
 	b.step(r, "one")
 	if len(b.executor.cancelled) != 1 || b.executor.cancelled[0] != RunID(run) {
 		t.Errorf("cancelled %v, want the run", b.executor.cancelled)
+	}
+}
+
+func TestARunWhoseNameIsTakenEnds(t *testing.T) {
+	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
+	r := newRunReconciler(b.base, b.executor)
+	b.step(r, "one")
+	run := b.run("one")
+	run.Finalizers = nil // by force
+	other := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one", UID: "another"}, Spec: run.Spec}
+	if err := errors.Join(b.Update(t.Context(), run), b.Delete(t.Context(), run), b.Create(t.Context(), other)); err != nil {
+		t.Fatal(err)
+	}
+	b.step(r, "one") // the change and the change back are one to a queue
+	if len(b.executor.cancelled) != 1 || b.executor.cancelled[0] != RunID(run) {
+		t.Errorf("cancelled %v, want the run that nobody can see any more", b.executor.cancelled)
+	}
+	b.step(r, "one")
+	if len(b.executor.started) != 2 || b.executor.started[1].ID != RunID(other) || len(b.executor.cancelled) != 1 {
+		t.Errorf("started %v, cancelled %v: want the other one to go on", b.executor.started, b.executor.cancelled)
 	}
 }
 

@@ -97,10 +97,13 @@ func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	err := r.Get(ctx, req.NamespacedName, run)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.gone(req.NamespacedName)
+		r.gone(req.NamespacedName, "")
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("read run %s: %w", req.NamespacedName, err)
+	}
+	r.gone(req.NamespacedName, run.UID)
+	switch {
 	case !run.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, r.end(ctx, run)
 	case finished(run):
@@ -119,11 +122,14 @@ func finished(run *v1alpha1.Run) bool {
 	return false
 }
 
-// gone ends a run whose object was taken away behind our back.
-func (r *runReconciler) gone(name types.NamespacedName) {
+// gone ends a run whose object was taken away behind our back, also where another
+// one has its name by now.
+func (r *runReconciler) gone(name types.NamespacedName, now types.UID) {
 	r.mu.Lock()
 	w, known := r.written[name]
-	delete(r.written, name)
+	if known = known && w.uid != now; known {
+		delete(r.written, name)
+	}
 	r.mu.Unlock()
 	if known {
 		r.executor.Cancel(w.id)
@@ -246,7 +252,7 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress) (ctrl.Result, error) {
 	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
 	if p == Unknown {
-		v, made, err := r.prepared(ctx, run)
+		v, made, again, err := r.prepared(ctx, run)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -255,7 +261,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		case v.own:
 			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
 		default: // it begins when that has been mended
-			return ctrl.Result{}, r.write(ctx, run, v1alpha1.RunStatus{Phase: v1alpha1.PhasePending}, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message})
+			return ctrl.Result{RequeueAfter: again}, r.write(ctx, run, v1alpha1.RunStatus{Phase: v1alpha1.PhasePending}, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message})
 		}
 		w.Documents, w.Pins = made.documents, made.pins
 	}
@@ -277,17 +283,25 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 	return r.show(ctx, run, r.executor.Observe(w.ID))
 }
 
-// prepared judges a run and collects what it is made of.
-func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (verdict, *closure, error) {
-	c, err := r.closureOf(ctx, run)
-	if err != nil {
-		return verdict{}, nil, err
+// prepared judges a run and collects what it is made of. Each kind comes to the
+// cache in its own time, so it may know a run and not yet a policy or a tool that
+// was there before: what a run is made of is read as it is now. again is when to
+// look once more, where no change of an object will tell.
+func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verdict, made *closure, again time.Duration, err error) {
+	for _, collect := range []func(context.Context, client.Object) (*closure, error){r.closureOf, r.closureNow} {
+		if made, err = collect(ctx, run); err != nil {
+			return v, nil, 0, err
+		}
+		var done bool
+		if v, done = made.verdict(ctx, run, r.shared); !done {
+			v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until what it names has been looked at"}
+		}
+		if v.why != reason.Accepted {
+			break
+		}
+		again = outdatedAgain // from here on the cache has more to learn
 	}
-	v, done := c.verdict(ctx, run, r.shared)
-	if !done {
-		v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until what it names has been looked at"}
-	}
-	return v, c, nil
+	return v, made, again, nil
 }
 
 // hold keeps the object while its run is lived, and makes it its agent's.
