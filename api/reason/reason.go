@@ -70,7 +70,8 @@ const (
 // Info describes a reason.
 type Info struct {
 	Reason Reason
-	// ExitCode of a run that ends with the reason; -1 for reasons of objects.
+	// ExitCode of a run that ends with the reason, or, as an object, cannot begin
+	// because of it; -1 for other reasons of objects.
 	ExitCode int
 	// Meaning in one sentence.
 	Meaning string
@@ -99,10 +100,10 @@ var table = []Info{
 	{ProviderUnavailable, ExitHost, "The model's endpoint cannot be reached, or this program cannot speak to it."},
 	{IsolationUnavailable, ExitHost, "This host cannot contain a tool as tightly as its manifest demands."},
 	{Accepted, -1, "The object is valid and usable."},
-	{ReferenceNotFound, -1, "The object names another object that does not exist."},
-	{PathNotAbsolute, -1, "The object holds a relative path, which an API object must not."},
-	{SpecInvalid, -1, "The object's spec holds a mistake; the message says where."},
-	{PolicyInvalid, -1, "A rule of the policy does not compile against the tools it matches."},
+	{ReferenceNotFound, ExitUsage, "The object names another object that does not exist."},
+	{PathNotAbsolute, ExitUsage, "The object holds a relative path, which an API object must not."},
+	{SpecInvalid, ExitUsage, "The object's spec holds a mistake; the message says where."},
+	{PolicyInvalid, ExitUsage, "A rule of the policy does not compile against the tools it matches."},
 	{ToolChanged, -1, "The tool's program, description or schema differs from what was approved."},
 	{PluginFailed, -1, "The tool's program does not start or does not answer."},
 }
