@@ -23,7 +23,6 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	http.DefaultClient.CloseIdleConnections()
 	if err := shared.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop the shared control plane:", err)
 		code = 1

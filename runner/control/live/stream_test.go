@@ -358,7 +358,7 @@ func TestReaderThatTakesNothingIsCutOff(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(o *Options) { o.writePatience = 200 * time.Millisecond })
 			b := w.begin(w.run("r", standing(v1alpha1.PhaseSucceeded, "Completed", "")), 1)
-			for range 320 { // more than the system takes for a reader that takes nothing
+			for range 60 { // more than the system takes for a reader that takes nothing
 				b.add(text(strings.Repeat("x", 100_000)))
 			}
 			b.add(finished(v1alpha1.PhaseSucceeded, 0))
@@ -371,7 +371,7 @@ func TestReaderThatTakesNothingIsCutOff(t *testing.T) {
 				t.Fatal("the stream goes on")
 			}
 			got := all(t, r)
-			if n := len(got.events); n >= 321 || got.last().Type == recordEnd {
+			if n := len(got.events); n >= 61 || got.last().Type == recordEnd {
 				t.Fatalf("%d events were told", n)
 			}
 			w.server.seats, w.server.o.writePatience = seats{}, patience

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,7 +29,11 @@ import (
 )
 
 // patience is what a test waits at most; only a failure takes it.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
+
+// narrow is how much a connection holds, about, when nobody reads it: else it
+// takes what a machine has for one to notice that.
+const narrow = 64 << 10
 
 // world is a server over objects in memory and journals in a folder.
 type world struct {
@@ -37,6 +42,7 @@ type world struct {
 	state  string
 	server *Server
 	http   *httptest.Server
+	client *http.Client
 	cancel context.CancelCauseFunc // ends the requests, as a revoked token does
 	who    string
 }
@@ -61,12 +67,26 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	w.server = New(o)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	w.cancel = cancel
-	w.http = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	w.http = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		one, end := context.WithCancelCause(r.Context())
 		defer end(nil)
 		defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
 		w.server.ServeHTTP(rw, r.WithContext(one))
 	}))
+	w.http.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(narrow)
+		return ctx
+	}
+	w.http.Start()
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(narrow)
+		}
+		return c, err
+	}}
+	w.client = &http.Client{Transport: transport}
+	t.Cleanup(transport.CloseIdleConnections)
 	t.Cleanup(func() {
 		w.http.CloseClientConnections()
 		w.http.Close()
@@ -184,7 +204,7 @@ func (w *world) open(how, run, query string) reader {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	w.t.Cleanup(cancel)
 	if how == "ws" {
-		c, _, err := websocket.Dial(ctx, url, nil) //nolint:bodyclose // there is none
+		c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: w.client}) //nolint:bodyclose // there is none
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -195,7 +215,7 @@ func (w *world) open(how, run, query string) reader {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := w.client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
