@@ -57,8 +57,10 @@ type auditLog struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	file    *os.File
+	file    *os.File // nil where it could not be opened, and once it is closed
 	written int64
+	cut     bool // the last line is not whole
+	closed  bool
 }
 
 func openAudit(path string, log *slog.Logger) (*auditLog, error) {
@@ -70,7 +72,7 @@ func openAudit(path string, log *slog.Logger) (*auditLog, error) {
 }
 
 func (a *auditLog) open() error {
-	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the audit log: %w", err)
 	}
@@ -82,7 +84,11 @@ func (a *auditLog) open() error {
 		_ = f.Close()
 		return fmt.Errorf("open the audit log: %w", err)
 	}
-	a.file, a.written = f, info.Size()
+	a.file, a.written, a.cut = f, info.Size(), false
+	if last := make([]byte, 1); a.written > 0 {
+		n, _ := f.ReadAt(last, a.written-1) // what cannot be read is not whole
+		a.cut = n == 0 || last[0] != '\n'
+	}
 	return nil
 }
 
@@ -138,16 +144,26 @@ func (a *auditLog) write(r AuditRecord) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.file == nil {
+	if a.closed {
 		return fs.ErrClosed
+	}
+	if a.file == nil { // there may be room again
+		if err := a.open(); err != nil {
+			return err
+		}
 	}
 	if a.written > 0 && a.written+int64(len(line)) >= a.size {
 		if err := a.rotate(); err != nil {
 			return err
 		}
 	}
-	n, err := a.file.Write(append(line, '\n'))
+	line = append(line, '\n')
+	if a.cut {
+		line = append([]byte{'\n'}, line...) // what there is of the one before does not spoil it
+	}
+	n, err := a.file.Write(line)
 	a.written += int64(n)
+	a.cut = a.cut && n == 0 || n > 0 && n < len(line)
 	return err
 }
 
@@ -174,6 +190,7 @@ func (*auditLog) Run(<-chan struct{}) error { return nil }
 func (a *auditLog) Shutdown() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.closed = true
 	if a.file != nil {
 		_ = a.file.Close() // every line has been written by itself
 		a.file = nil

@@ -131,3 +131,44 @@ func TestAuditLogIsBounded(t *testing.T) {
 	}
 	a.Shutdown()
 }
+
+func TestAuditLogGoesOnWhenThereIsRoomAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "control")
+	path := filepath.Join(dir, "audit.jsonl")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"user":"ja`), 0o600); err != nil { // the disk was full
+		t.Fatal(err)
+	}
+	a, err := openAudit(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Shutdown()
+	event := &auditinternal.Event{Verb: "create", User: authnv1.UserInfo{Username: "jane"}}
+	if !a.ProcessEvents(event, event) {
+		t.Fatal("a record was not written")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) != 4 || !json.Valid([]byte(lines[1])) || !json.Valid([]byte(lines[2])) {
+		t.Errorf("half a line spoils those behind it:\n%s", text)
+	}
+	a.size = 1 // the next record is for a new file, which cannot be made
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if a.ProcessEvents(event) {
+		t.Error("a record is said to be written that is nowhere")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !a.ProcessEvents(event) || len(readAudit(t, path)) != 1 {
+		t.Error("nothing is noted any more after it could not be once")
+	}
+}
