@@ -2,9 +2,11 @@ package control
 
 import (
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -60,5 +62,48 @@ func TestWhatBecomesOfDependentsIsAsked(t *testing.T) {
 			}
 			s.delete(run) // it hangs
 		})
+	}
+}
+
+// TestRunsThatNeverBeganGoWithTheirAgent deletes an agent whose runs wait for
+// something, are refused, or were cancelled or suspended before they began.
+func TestRunsThatNeverBeganGoWithTheirAgent(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply(workerYAML)
+	s.awaitReady(v1alpha1.KindAgent, "worker", "True", "Accepted")
+	all := map[string]struct {
+		spec  string
+		phase v1alpha1.Phase
+	}{
+		"waits":     {", workspaceRef: {name: later}", v1alpha1.PhasePending},
+		"refused":   {", limits: {maxSteps: 100000}", v1alpha1.PhaseFailed},
+		"cancelled": {", cancel: true", v1alpha1.PhaseCancelled},
+		"suspended": {", suspend: true", v1alpha1.PhaseSuspended},
+	}
+	left := map[string]bool{}
+	for name, c := range all {
+		s.apply(runYAML(name, c.spec))
+		if run := s.awaitPhase(name, c.phase); len(run.OwnerReferences) != 1 {
+			t.Errorf("run %s is owned by %+v, want its agent", name, run.OwnerReferences)
+		}
+		left[name] = true
+	}
+	runs := s.watchRuns()
+	defer runs.Stop()
+	if err := s.Delete(t.Context(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "worker"}}); err != nil {
+		t.Fatal(err)
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for len(left) > 0 {
+		select {
+		case e := <-runs.ResultChan():
+			if e.Type == watch.Deleted {
+				delete(left, e.Object.(client.Object).GetName()) //nolint:forcetypeassert // it is a run
+			}
+		case <-late.C:
+			t.Fatalf("these runs are there without their agent: %v", left)
+		}
 	}
 }

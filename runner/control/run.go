@@ -105,7 +105,7 @@ func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	r.gone(req.NamespacedName, run.UID)
 	switch {
 	case !run.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, r.end(ctx, run)
+		return r.end(ctx, run)
 	case finished(run):
 		return r.retire(ctx, run)
 	}
@@ -139,22 +139,26 @@ func (r *runReconciler) gone(name types.NamespacedName, now types.UID) {
 
 // end ends a run whose object is being deleted. The journal stays: it is the
 // record of what was done.
-func (r *runReconciler) end(ctx context.Context, run *v1alpha1.Run) error {
+func (r *runReconciler) end(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	id := RunID(run)
 	if p := r.executor.Observe(id).Progress; p == Queued || p == Living {
 		r.executor.Cancel(id) // its end is told, and brings us back
-		return nil
+		return ctrl.Result{}, nil
 	}
 	r.executor.Release(id)
 	if !controllerutil.ContainsFinalizer(run, Finalizer) {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	before := run.DeepCopy()
 	controllerutil.RemoveFinalizer(run, Finalizer)
-	if err := r.Patch(ctx, run, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("let go of run %s: %w", client.ObjectKeyFromObject(run), err)
+	err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err): // the collector has taken its own finalizer away meanwhile
+		return ctrl.Result{RequeueAfter: outdatedAgain}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return ctrl.Result{}, fmt.Errorf("let go of run %s: %w", client.ObjectKeyFromObject(run), err)
 	}
-	return nil
+	return ctrl.Result{}, nil
 }
 
 // retire deletes a run that has ended when its time is over, or whose agent is
@@ -215,6 +219,11 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 		r.executor.Release(id)
 		seen = r.executor.Observe(id)
 	}
+	if seen.Progress == Unknown && (run.Spec.Cancel || run.Spec.Suspend) {
+		if again, err := r.claim(ctx, run); again > 0 || err != nil {
+			return ctrl.Result{RequeueAfter: again}, err
+		}
+	}
 	if run.Spec.Cancel {
 		if seen.Progress == Unknown {
 			return ctrl.Result{}, r.never(ctx, run, reason.Cancelled, "cancelled before it began")
@@ -256,8 +265,13 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		if err != nil {
 			return ctrl.Result{}, err
 		}
+		if v.status != metav1.ConditionTrue {
+			if again, err := r.claim(ctx, run); again > 0 || err != nil {
+				return ctrl.Result{RequeueAfter: again}, err
+			}
+		}
 		switch {
-		case v.why == reason.Accepted:
+		case v.status == metav1.ConditionTrue:
 		case v.own:
 			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
 		default: // it begins when that has been mended
@@ -265,11 +279,8 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		}
 		w.Documents, w.Pins = made.documents, made.pins
 	}
-	switch err := r.hold(ctx, run); {
-	case apierrors.IsConflict(err): // somebody has changed it meanwhile
-		return ctrl.Result{RequeueAfter: outdatedAgain}, nil
-	case err != nil:
-		return ctrl.Result{}, err
+	if again, err := r.claim(ctx, run, Finalizer); again > 0 || err != nil { // the object stays while its run is lived
+		return ctrl.Result{RequeueAfter: again}, err
 	}
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
@@ -294,9 +305,9 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verd
 		}
 		var done bool
 		if v, done = made.verdict(ctx, run, r.shared); !done {
-			v = verdict{status: metav1.ConditionUnknown, why: reason.ReferenceNotFound, message: "waits until what it names has been looked at"}
+			v = verdict{status: metav1.ConditionUnknown, why: reason.Accepted, message: "waits until what it names has been looked at"}
 		}
-		if v.why != reason.Accepted {
+		if v.status != metav1.ConditionTrue {
 			break
 		}
 		again = outdatedAgain // from here on the cache has more to learn
@@ -304,10 +315,25 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verd
 	return v, made, again, nil
 }
 
-// hold keeps the object while its run is lived, and makes it its agent's.
-func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run) error {
+// claim makes a run its agent's, also one that never begins: it goes with its
+// agent. The result is when to try again if somebody has changed it meanwhile.
+func (r *runReconciler) claim(ctx context.Context, run *v1alpha1.Run, finalizers ...string) (again time.Duration, err error) {
+	switch err := r.hold(ctx, run, finalizers...); {
+	case apierrors.IsConflict(err):
+		return outdatedAgain, nil
+	case err != nil:
+		return 0, err
+	}
+	return 0, nil
+}
+
+// hold writes the finalizers and the owner of a run that it does not have yet.
+func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run, finalizers ...string) error {
 	before := run.DeepCopy()
-	changed := controllerutil.AddFinalizer(run, Finalizer)
+	changed := false
+	for _, f := range finalizers {
+		changed = controllerutil.AddFinalizer(run, f) || changed
+	}
 	agent := &v1alpha1.Agent{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.AgentRef.Name}, agent)
 	switch {
