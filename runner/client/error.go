@@ -213,7 +213,11 @@ func (e *StatusError) Hint() string {
 		if e.About.Kind == "" {
 			return ""
 		}
-		return "see what is there: agentctl get " + e.About.plural()
+		hint := "see what is there: agentctl get " + e.About.plural()
+		if ns := e.About.Namespace; ns != "" && ns != metav1.NamespaceDefault {
+			hint += " -n " + ns
+		}
+		return hint
 	case e.space != "":
 		return "kubectl create namespace " + e.space
 	case e.Code == http.StatusNotFound && e.sub != "":

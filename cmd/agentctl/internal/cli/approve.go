@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/user"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -87,6 +88,10 @@ func atMostOneCall(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// ofObject are the runs that a control plane lives, with the uid of the object at
+// the end: it goes on with them by itself.
+var ofObject = regexp.MustCompile(`-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 // runApprove gives the answer.
 func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
 	if o.named() {
@@ -115,7 +120,11 @@ func (o *approveOptions) answer(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	return o.show(answered, display.Resume(answered.Run, o.app.state))
+	next := display.Resume(answered.Run, o.app.state)
+	if ofObject.MatchString(answered.Run) {
+		next = ""
+	}
+	return o.show(answered, next)
 }
 
 // show says what became of an answer, and what gives it to a run that has not
@@ -167,6 +176,9 @@ func (o *approveOptions) write(calls []runner.Waiting) error {
 		shown[i] = display.Waiting{
 			Ref: w.Ref, Agent: w.Agent, State: w.State, Left: string(w.Left), AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
 			Call: w, Resume: display.Resume(w.Run, o.app.state), Answer: display.Approve(w.Ref, o.app.state),
+		}
+		if ofObject.MatchString(w.Run) {
+			shown[i].Resume = ""
 		}
 		if !strings.Contains(w.Ref, "/") { // an object: its run goes on by itself
 			shown[i].Resume, shown[i].Answer = "", display.ApproveObject(w.Ref, o.context, o.namespace)

@@ -53,7 +53,7 @@ func TestUsageErrorsAreShortAndExitWith2(t *testing.T) {
 		"format":           {"formats are a closed list", []string{"run", "-f", "x", "-o", "yaml"}, `invalid argument "yaml" for "-o, --output" flag: must be one of text, json, jsonl`, "see: agentctl run --help"},
 		"colour":           {"colours are a closed list", []string{"version", "--color", "blue"}, `invalid argument "blue" for "--color" flag: must be one of auto, always, never`, "see: agentctl version --help"},
 		"loose manifest":   {"run takes no words", []string{"run", manifest}, fmt.Sprintf("unexpected argument %q: manifests are named with -f %s", manifest, manifest), "see: agentctl run --help"},
-		"loose prompt":     {"run takes no words", []string{"run", "review it"}, `unexpected argument "review it": a prompt is given with -p`, "see: agentctl run --help"},
+		"loose prompt":     {"run takes no words", []string{"run", "review it"}, `unexpected argument "review it": a prompt is given with -p, an agent of a control plane is named agent/NAME`, "see: agentctl run --help"},
 		"validate a file":  {"validate takes no words", []string{"validate", manifest}, fmt.Sprintf("unexpected argument %q: manifests are named with -f %s", manifest, manifest), "see: agentctl validate --help"},
 		"validate a word":  {"validate takes no words", []string{"validate", "all"}, `unexpected argument "all"`, "see: agentctl validate --help"},
 		"timeout":          {"a run needs time", []string{"run", "-f", "x", "--timeout", "0s"}, "--timeout must be longer than 0", "see: agentctl run --help"},

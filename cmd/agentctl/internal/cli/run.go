@@ -124,7 +124,7 @@ func runArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || isManifest(args[0]) {
 		return filesOnly(cmd, args)
 	}
-	return usagef("unexpected argument %q: a prompt is given with -p", args[0])
+	return usagef("unexpected argument %q: a prompt is given with -p, an agent of a control plane is named agent/NAME", args[0])
 }
 
 func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) error {

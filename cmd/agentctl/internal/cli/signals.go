@@ -17,6 +17,9 @@ import (
 type interrupts struct {
 	kill chan struct{}
 
+	// echo is how long another TERM counts as the first one.
+	echo time.Duration
+
 	signals chan os.Signal
 	quit    chan struct{}
 	done    chan struct{}
@@ -28,6 +31,10 @@ type interrupts struct {
 	told    chan struct{}
 }
 
+// echoTime is the echo of a TERM: timeout(1), and others that end a whole group,
+// send it to the process and then to its group.
+const echoTime = 250 * time.Millisecond
+
 // noticeTime is how long the end waits for a notice that is being written.
 const noticeTime = time.Second
 
@@ -36,7 +43,7 @@ const noticeTime = time.Second
 func watch(parent context.Context, notice func(n int)) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancelCause(parent)
 	i := &interrupts{
-		kill: make(chan struct{}), signals: make(chan os.Signal, 4),
+		echo: echoTime, kill: make(chan struct{}), signals: make(chan os.Signal, 4),
 		quit: make(chan struct{}), done: make(chan struct{}),
 		notices: make(chan int, 2), told: make(chan struct{}),
 	}
@@ -57,8 +64,12 @@ func watch(parent context.Context, notice func(n int)) (context.Context, *interr
 }
 
 func (i *interrupts) listen(cancel context.CancelCauseFunc) {
+	var first time.Time
 	select {
 	case s := <-i.signals:
+		if s == syscall.SIGTERM {
+			first = time.Now()
+		}
 		if s == syscall.SIGHUP {
 			s = syscall.SIGTERM // a terminal that is closed ends a run as TERM does
 		}
@@ -67,14 +78,17 @@ func (i *interrupts) listen(cancel context.CancelCauseFunc) {
 	case <-i.quit:
 		return
 	}
-	select {
-	case <-i.signals:
-		close(i.kill)
-		signal.Stop(i.signals)
-		i.notices <- 2
-	case <-i.quit:
-		return
+	for echo := true; echo; {
+		select {
+		case s := <-i.signals:
+			echo = s == syscall.SIGTERM && time.Since(first) < i.echo
+		case <-i.quit:
+			return
+		}
 	}
+	close(i.kill)
+	signal.Stop(i.signals)
+	i.notices <- 2
 	<-i.quit
 }
 

@@ -65,6 +65,25 @@ func TestFirstSignalStopsSecondKills(t *testing.T) {
 	}
 }
 
+// TestATermThatComesTwiceAtOnceIsOne: timeout(1) sends it so.
+func TestATermThatComesTwiceAtOnceIsOne(t *testing.T) {
+	i := &interrupts{
+		echo: time.Hour, kill: make(chan struct{}), signals: make(chan os.Signal),
+		quit: make(chan struct{}), notices: make(chan int, 2),
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); i.listen(cancel) }()
+	for range 3 {
+		i.signals <- syscall.SIGTERM
+	}
+	await(t, ctx.Done(), "the end of the context")
+	i.signals <- syscall.SIGINT // the first to be taken after the others
+	await(t, i.kill, "the kill")
+	close(i.quit)
+	await(t, done, "the end of the listening")
+}
+
 // A terminal that was stopped with Ctrl-S takes no notice.
 func TestBlockedNoticeHidesNoSecondSignal(t *testing.T) {
 	block := make(chan struct{})

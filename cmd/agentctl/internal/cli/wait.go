@@ -198,7 +198,7 @@ func (o *waitOptions) await(ctx context.Context, c *client.Client, ref client.Re
 		}
 		err := c.Await(ctx, ref, g.met)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return timedOut(ref, g.text, o.timeout)
+			return timedOut(ref, g.text+o.state(ctx, c, ref, g), o.timeout)
 		}
 		if err != nil {
 			return fmt.Errorf("wait for %s of %s: %w", g.text, ref, err)
@@ -208,6 +208,37 @@ func (o *waitOptions) await(ctx context.Context, c *client.Client, ref client.Re
 		return fmt.Errorf("write the list: %w", err)
 	}
 	return nil
+}
+
+// stateTime is how long a wait that was in vain asks for the reason.
+const stateTime = 2 * time.Second
+
+// state says why an object does not have the condition that was waited for.
+func (o *waitOptions) state(ctx context.Context, c *client.Client, ref client.Ref, g goal) string {
+	word, name, _ := strings.Cut(g.text, "=")
+	if word != "condition" {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, "=")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTime)
+	defer cancel()
+	x, err := c.Get(ctx, ref)
+	if err != nil {
+		return ""
+	}
+	for _, s := range x.Conditions() {
+		if strings.EqualFold(s.Type, name) {
+			return " but " + s.Status + said(": ", s.Reason) + said(": ", display.Line(s.Message))
+		}
+	}
+	return ""
+}
+
+func said(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
 }
 
 // timedOut is the end of a wait that took too long.

@@ -64,7 +64,8 @@ func waits(c *Waiting) string {
 // Answered is an answer to a call.
 type Answered struct {
 	Ref, Tool, State string
-	// Taken says that the run has it; else Next is the command that gives it.
+	// Taken says that the run has it; else Next is the command that gives it, ""
+	// where nobody needs to.
 	Taken bool
 	Next  string
 	// Policy is what is approved for always, as a manifest.
@@ -76,7 +77,9 @@ type Answered struct {
 // WriteText says what became of the answer; a policy is all of stdout.
 func (a Answered) WriteText(stdout, stderr *Screen) error {
 	text := Line(a.State) + " " + Line(a.Tool) + " of " + Line(a.Ref) + "\n"
-	if !a.Taken {
+	if !a.Taken && a.Next == "" {
+		text += "its control plane goes on with it\n"
+	} else if !a.Taken {
 		text += "go on with: " + stderr.paint(cyan, a.Next) + "\n"
 	}
 	if a.Policy == "" {

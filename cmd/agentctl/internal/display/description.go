@@ -141,6 +141,12 @@ func tree(b *strings.Builder, v any, indent string) {
 		}
 	case []any:
 		for _, e := range v {
+			if m, ok := e.(map[string]any); ok && len(m) > 0 { // its first field stands behind the dash
+				var item strings.Builder
+				tree(&item, m, indent+"  ")
+				b.WriteString(indent + "- " + item.String()[len(indent)+2:])
+				continue
+			}
 			b.WriteString(indent + "-")
 			leaf(b, e, indent)
 		}

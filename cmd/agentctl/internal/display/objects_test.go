@@ -78,8 +78,7 @@ Deleting:     waits for x/y
 Spec:
   empty: -
   list:
-    -
-      k: 1
+    - k: 1
     - s
   no: []
   none: {}
