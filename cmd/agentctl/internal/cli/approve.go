@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/user"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -88,9 +87,25 @@ func atMostOneCall(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// ofObject are the runs that a control plane lives, with the uid of the object at
-// the end: it goes on with them by itself.
-var ofObject = regexp.MustCompile(`-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+// ofObject says whether a control plane lives a run, which then has the uid of its
+// object at the end, and perhaps the attempt: it goes on with it by itself.
+func ofObject(run string) bool {
+	parts := strings.Split(run, "-")
+	for _, end := range []int{len(parts), len(parts) - 1} {
+		if end < 6 {
+			return false
+		}
+		shaped := true
+		for i, n := range []int{8, 4, 4, 4, 12} {
+			part := parts[end-5+i]
+			shaped = shaped && len(part) == n && strings.Trim(part, "0123456789abcdef") == ""
+		}
+		if shaped {
+			return true
+		}
+	}
+	return false
+}
 
 // runApprove gives the answer.
 func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
@@ -121,7 +136,7 @@ func (o *approveOptions) answer(ctx context.Context, ref string) error {
 		return err
 	}
 	next := display.Resume(answered.Run, o.app.state)
-	if ofObject.MatchString(answered.Run) {
+	if ofObject(answered.Run) {
 		next = ""
 	}
 	return o.show(answered, next)
@@ -177,7 +192,7 @@ func (o *approveOptions) write(calls []runner.Waiting) error {
 			Ref: w.Ref, Agent: w.Agent, State: w.State, Left: string(w.Left), AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
 			Call: w, Resume: display.Resume(w.Run, o.app.state), Answer: display.Approve(w.Ref, o.app.state),
 		}
-		if ofObject.MatchString(w.Run) {
+		if ofObject(w.Run) {
 			shown[i].Resume = ""
 		}
 		if !strings.Contains(w.Ref, "/") { // an object: its run goes on by itself

@@ -79,3 +79,21 @@ func TestWhoAnswers(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestARunOfAControlPlaneIsToldByItsName: nobody is told to resume one.
+func TestARunOfAControlPlaneIsToldByItsName(t *testing.T) {
+	for run, want := range map[string]bool{
+		"fix-a8d50e59-feb5-4eac-8ce7-0cf4371aba5e":   true,
+		"fix-a8d50e59-feb5-4eac-8ce7-0cf4371aba5e-2": true,
+		"a-b-a8d50e59-feb5-4eac-8ce7-0cf4371aba5e":   true,
+		"fix-01m7z9dgc457htd28fvbfp6xt8":             false,
+		"a8d50e59-feb5-4eac-8ce7-0cf4371aba5e":       false,
+		"fix-a8d50e59-feb5-4eac-8ce7-0cf4371abaXe":   false,
+		"a-b-c-d-e-f-g": false,
+		"":              false,
+	} {
+		if got := ofObject(run); got != want {
+			t.Errorf("%q: %v, want %v", run, got, want)
+		}
+	}
+}

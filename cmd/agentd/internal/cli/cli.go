@@ -85,6 +85,23 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// hintOf is the next step after an error of the control plane, or "".
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*embedded.Error](err); ok {
+		return e.Hint
+	}
+	if e, ok := errors.AsType[*embedded.HeldError](err); ok && e.PID > 0 {
+		return fmt.Sprintf("agentctl and kubectl work on that one; kill %d ends it", e.PID)
+	}
+	switch {
+	case errors.Is(err, embedded.ErrTokenExists):
+		return "a new one in its place: agentd token rotate NAME"
+	case errors.Is(err, embedded.ErrTokenUnknown):
+		return "see which there are: agentd token list"
+	}
+	return ""
+}
+
 // report shows an error and returns its exit code: 2 for a command line that
 // cannot be understood, 1 for any other.
 func (a *app) report(cmd *cobra.Command, err error) int {
@@ -92,8 +109,8 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		return reason.ExitOK
 	}
 	fmt.Fprintf(a.Err, "error: %v\n", err)
-	if e, ok := errors.AsType[*embedded.Error](err); ok && e.Hint != "" {
-		fmt.Fprintf(a.Err, "hint: %s\n", e.Hint)
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(a.Err, "hint: %s\n", hint)
 	}
 	if u, ok := errors.AsType[*runner.UsageError](err); ok {
 		if u.Hint != "" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -187,7 +188,7 @@ func (a *app) printIdentities(ids []embedded.Identity, format string) error {
 	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAME\tROLE\tRUNS\tCREATED")
 	for _, id := range ids {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", id.Name, id.Role, strings.Join(id.Runs, ","), id.Created.Format(time.RFC3339))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", id.Name, id.Role, cmp.Or(strings.Join(id.Runs, ","), "-"), id.Created.Format(time.RFC3339))
 	}
 	return w.Flush()
 }
