@@ -215,7 +215,7 @@ func (o *deleteOptions) await(ctx context.Context, c *client.Client, refs []clie
 	for _, ref := range refs {
 		err := c.Await(ctx, ref, client.Gone)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return timedOut(ref, "deleted", o.timeout)
+			return timedOut(ref, "deleted", o.timeout, "")
 		}
 		if err != nil {
 			return fmt.Errorf("wait for the end of %s: %w", ref, err)

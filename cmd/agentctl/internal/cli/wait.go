@@ -198,7 +198,7 @@ func (o *waitOptions) await(ctx context.Context, c *client.Client, ref client.Re
 		}
 		err := c.Await(ctx, ref, g.met)
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return timedOut(ref, g.text+o.state(ctx, c, ref, g), o.timeout)
+			return timedOut(ref, g.text, o.timeout, o.state(ctx, c, ref, g))
 		}
 		if err != nil {
 			return fmt.Errorf("wait for %s of %s: %w", g.text, ref, err)
@@ -228,20 +228,13 @@ func (o *waitOptions) state(ctx context.Context, c *client.Client, ref client.Re
 	}
 	for _, s := range x.Conditions() {
 		if strings.EqualFold(s.Type, name) {
-			return " but " + s.Status + said(": ", s.Reason) + said(": ", display.Line(s.Message))
+			return strings.TrimSuffix(fmt.Sprintf(": it is %s (%s): %s", s.Status, s.Reason, s.Message), ": ")
 		}
 	}
 	return ""
 }
 
-func said(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
-}
-
 // timedOut is the end of a wait that took too long.
-func timedOut(ref client.Ref, what string, after time.Duration) error {
-	return &codeError{fmt.Errorf("%s: not %s after %s", ref, what, after), reason.ExitWait}
+func timedOut(ref client.Ref, what string, after time.Duration, why string) error {
+	return &codeError{fmt.Errorf("%s: not %s after %s%s", ref, what, after, why), reason.ExitWait}
 }
