@@ -140,6 +140,8 @@ func TestAnswersOfServersBecomeWords(t *testing.T) {
 		},
 		"null":  {reason: "nothing is no object", handler: text(200, `null`), want: "its answer is no object"},
 		"list":  {reason: "a list is no object", handler: text(200, `[1,2]`), want: "its answer is no object"},
+		"name":  {reason: "a name that clears the screen", handler: text(200, `{"kind":"Agent","metadata":{"name":"a\u001b[2J"}}`), want: `its metadata.name is "a\x1b[2J"`},
+		"lines": {reason: "a name that is two", handler: text(200, `{"kind":"Agent","metadata":{"name":"a\nb"}}`), want: `its metadata.name is "a\nb"`},
 		"empty": {reason: "nothing at all", handler: text(200, ``), want: "its answer is no object"},
 		"ten megabytes": {
 			reason:  "no answer about one object is that long",

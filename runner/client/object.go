@@ -69,8 +69,17 @@ func decodeObject(raw []byte) (Object, error) {
 	if o == nil {
 		return nil, errors.New("it holds no object")
 	}
+	for _, field := range []string{"kind", "metadata.name", "metadata.namespace"} {
+		if name := o.Text(strings.Split(field, ".")...); strings.ContainsFunc(name, steers) {
+			return nil, fmt.Errorf("its %s is %.100q", field, name)
+		}
+	}
 	return o, nil
 }
+
+// steers says whether a character stands in no name: names are shown as they are,
+// on terminals too, and read line by line by other programs.
+func steers(r rune) bool { return r <= ' ' || r >= 0x7f }
 
 // Field returns the value at a path of names; nil when there is none.
 func (o Object) Field(path ...string) any {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
@@ -61,7 +60,7 @@ func (o *editOptions) runEdit(ctx context.Context, args []string) error {
 		return err
 	}
 	before = before.WithoutManagedFields()
-	text, err := yaml.Marshal(withoutStatus(before))
+	text, err := display.YAML(withoutStatus(before))
 	if err != nil {
 		return fmt.Errorf("write %s as YAML: %w", before.Ref(), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
-	"sigs.k8s.io/yaml"
 )
 
 // ObjectDiff is the unified diff of two objects as YAML; "" when they are the
@@ -25,7 +24,7 @@ func yamlText(v any) (string, error) {
 	if v == nil {
 		return "", nil
 	}
-	b, err := yaml.Marshal(v)
+	b, err := YAML(v)
 	return string(b), err
 }
 

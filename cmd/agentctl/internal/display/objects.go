@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -14,10 +15,33 @@ import (
 // FormatYAML is YAML, as manifests are.
 const FormatYAML = "yaml"
 
+// YAML is a value as YAML, whatever its texts hold.
+func YAML(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(printable(text))
+}
+
+// printable writes as escapes what may stand in JSON as it is and in YAML may not.
+func printable(text []byte) []byte {
+	var b []byte
+	done := 0
+	for i, r := range string(text) {
+		if r < 0x7f || r >= 0xa0 && r != 0xfeff && r != 0xfffe && r != 0xffff {
+			continue
+		}
+		b = fmt.Appendf(append(b, text[done:i]...), `\u%04x`, r)
+		done = i + utf8.RuneLen(r)
+	}
+	return append(b, text[done:]...)
+}
+
 // WriteYAML writes values, one document each.
 func WriteYAML(s *Screen, values ...any) error {
 	for i, v := range values {
-		text, err := yaml.Marshal(v)
+		text, err := YAML(v)
 		if err != nil {
 			return err
 		}

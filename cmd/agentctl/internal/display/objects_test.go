@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 func TestObjectTableKeepsItsColumnsAndObeysNothing(t *testing.T) {
@@ -140,5 +141,25 @@ func TestObjectDiffIsEmptyForTheSame(t *testing.T) {
 	var out bytes.Buffer
 	if err := WriteDiff(&Screen{w: &out, Color: true}, made); err != nil || !strings.Contains(out.String(), "\x1b[32m+a: 1\x1b[0m") {
 		t.Errorf("got %q, %v", out.String(), err)
+	}
+}
+
+func TestYAMLHoldsEveryText(t *testing.T) {
+	var all []string
+	for _, r := range []rune{0, 7, 0x1b, 0x7f, 0x80, 0x85, 0x9b, 0x9f, 0xa0, 0x2028, 0x202e, 0xfeff, 0xfffd, 0xfffe, 0xffff, 0x1f600, 0x10ffff} {
+		all = append(all, "a"+string(r)+"b\n"+string(r))
+	}
+	text, err := YAML(map[string]any{"all": all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back struct {
+		All []string `json:"all"`
+	}
+	if err := yaml.Unmarshal(text, &back); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if d := cmp.Diff(all, back.All); d != "" {
+		t.Error(d)
 	}
 }
