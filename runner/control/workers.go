@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/journal"
@@ -399,7 +400,10 @@ func (w *Workers) Observe(id string) Observation {
 		o.Status = project(i.view, journal.Dir(w.o.State, id), i.head)
 		if f := i.view.Finished; f != nil {
 			o.Reason, o.Message = f.Reason, f.Message
-			if f.Hint != "" {
+			switch {
+			case f.Phase == string(v1alpha1.PhaseSuspended) && f.Reason == string(reason.ApprovalRequired): // nobody has to resume it
+				o.Message += " (agentctl approve or agentctl deny answers; then it goes on)"
+			case f.Hint != "":
 				o.Message += " (" + f.Hint + ")"
 			}
 		}

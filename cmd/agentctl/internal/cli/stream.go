@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
@@ -57,6 +58,9 @@ func (a *app) follow(parent context.Context, f following) error {
 	}
 	defer src.close()
 	s.found(src)
+	if !f.owns {
+		s.stands(asking, src)
+	}
 	settle := s.cancelOn(ctx, asking)
 	end, err := src.events(asking, wish{from: s.first(), follow: true, away: s.away}, s.record)
 	settle()
@@ -144,6 +148,23 @@ func (s *streamed) found(src *source) {
 		s.past = &view.Run{}
 	}
 	s.renew()
+}
+
+// stands says of a run that somebody has suspended that it does not go on: no
+// event of it does.
+func (s *streamed) stands(ctx context.Context, src *source) {
+	if src.client == nil {
+		return
+	}
+	run, err := src.client.Get(ctx, src.run)
+	if err != nil || run.Text("status", "phase") != string(v1alpha1.PhaseSuspended) {
+		return // where it is not there, its events say so
+	}
+	for _, c := range run.Conditions() {
+		if c.Type == v1alpha1.ConditionSucceeded && c.Reason == string(reason.Accepted) {
+			s.notice(waiting(src, &client.RunWaiting{Phase: string(v1alpha1.PhaseSuspended), Message: c.Message}))
+		}
+	}
 }
 
 // late says whether what came before the first event that is shown has to be
