@@ -463,7 +463,7 @@ func TestAToolThatFailedIsTriedAgain(t *testing.T) {
 	if again, err = r.Reconcile(t.Context(), request("echo")); err != nil || again.RequeueAfter != 0 {
 		t.Fatal(again, err)
 	}
-	if got := strings.Join(b.told, "\n"); got != "tool/echo PluginFailed no such file (build it)\ntool/echo IsolationUnavailable no sandbox here\ntool/echo Accepted " {
+	if got := strings.Join(b.told, "\n"); got != "tool/echo PluginFailed no such file (build it)\ntool/echo IsolationUnavailable no sandbox here\ntool/echo Accepted Ready" {
 		t.Errorf("told:\n%s", got)
 	}
 }

@@ -70,7 +70,11 @@ func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map
 		return err
 	}
 	if old == nil || string(old.Status) != string(c.Status) || old.Reason != c.Reason {
-		b.events.Tell(ctx, obj, v.why, c.Message)
+		message := c.Message
+		if message == "" && v.status == metav1.ConditionTrue {
+			message = "Ready"
+		}
+		b.events.Tell(ctx, obj, v.why, message)
 	}
 	return nil
 }
