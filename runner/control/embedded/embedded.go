@@ -132,9 +132,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.audit, err = openAudit(s.folder.path(auditFile), o.Log); err != nil {
 		return nil, err
 	}
-	if s.events, err = events.Open(events.Options{Path: s.folder.path(eventsFile), Log: o.Log, Now: o.Now}); err != nil {
-		return nil, err
-	}
+	s.events = events.Open(events.Options{Path: s.folder.path(eventsFile), Log: o.Log, Now: o.Now})
 	if s.database, err = startDatabase(ctx, s.folder, library(o.Log, "etcd", &s.stopping)); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ type change struct {
 }
 
 // Open returns a store with what its file holds. Close it.
-func Open(o Options) (*Store, error) {
+func Open(o Options) *Store {
 	o.Limit = cmp.Or(o.Limit, DefaultLimit)
 	o.PerObject = cmp.Or(o.PerObject, DefaultPerObject)
 	o.Age = cmp.Or(o.Age, DefaultAge)
@@ -103,16 +103,15 @@ func Open(o Options) (*Store, error) {
 	// with the time, which they do not overtake.
 	s.version = uint64(max(o.Now().UnixMilli(), 1)) //nolint:gosec // not negative
 	if o.Path != "" {
-		if err := s.load(); err != nil {
-			return nil, err
-		}
+		s.load()
 	}
 	s.oldest = s.version
-	return s, nil
+	return s
 }
 
-// load reads the file and begins to write it.
-func (s *Store) load() error {
+// load reads the file and begins to write it. That it cannot be written is no
+// reason to serve nothing: on a full disk objects have to be deleted by somebody.
+func (s *Store) load() {
 	kept, whole, err := read(s.o.Path, 2*s.o.Limit)
 	if err != nil {
 		s.o.Log.Warn("the events of before cannot be read", "path", s.o.Path, "error", err)
@@ -131,11 +130,8 @@ func (s *Store) load() error {
 	} else {
 		err = s.file.rewrite()
 	}
-	if err != nil {
-		return fmt.Errorf("write the events to %s: %w", s.o.Path, err)
-	}
+	s.file.tell(err)
 	go s.file.run()
-	return nil
 }
 
 // Close writes what is not written yet. The store must not be told anything

@@ -42,11 +42,7 @@ func open(t testing.TB, o Options) *Store {
 	if o.Now == nil {
 		o.Now = newClock().Now
 	}
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return Open(o)
 }
 
 // about is an event of an object.

@@ -168,7 +168,11 @@ func (f *file) close() error {
 	f.mu.Unlock()
 	f.signal()
 	<-f.done
-	return errors.Join(f.rewrite(), f.out.Close())
+	err := f.rewrite()
+	if f.out != nil {
+		err = errors.Join(err, f.out.Close())
+	}
+	return err
 }
 
 func encode(events []*corev1.Event) []byte {

@@ -194,3 +194,27 @@ func TestAFileIsGoneOnWithWhereItEnds(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileThatCannotBeWrittenIsNoReasonNotToStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "full")
+	path := filepath.Join(dir, "events.jsonl")
+	var log bytes.Buffer
+	s := open(t, Options{Path: path, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s.Record(about("a", "Accepted", ""))
+	want(t, s, "a Accepted  x1")
+	if !strings.Contains(log.String(), "cannot be written") {
+		t.Errorf("nobody is told: %s", log.String())
+	}
+	if err := s.Close(); err == nil {
+		t.Error("it is said to have been written")
+	}
+	s = open(t, Options{Path: path})
+	if err := os.Mkdir(dir, 0o700); err != nil { // there is room again
+		t.Fatal(err)
+	}
+	s.Record(about("a", "Accepted", ""))
+	written(t, path, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
