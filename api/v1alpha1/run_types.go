@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Steps",type=integer,JSONPath=`.status.steps`
 // +kubebuilder:printcolumn:name="Cost",type=string,JSONPath=`.status.cost`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`,priority=1
 type Run struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

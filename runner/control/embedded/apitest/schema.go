@@ -117,7 +117,7 @@ func columns(t *testing.T, k *client) {
 	for _, c := range table.ColumnDefinitions {
 		names = append(names, c.Name)
 	}
-	if got, want := strings.Join(names, " "), "Name Agent Status Steps Cost Age"; got != want {
+	if got, want := strings.Join(names, " "), "Name Agent Status Steps Cost Age Reason"; got != want {
 		t.Errorf("columns %s, want %s", got, want)
 	}
 	if len(table.Rows) != 1 || table.Rows[0].Cells[0] != "r" || table.Rows[0].Cells[1] != "reviewer" {
