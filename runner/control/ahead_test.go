@@ -2,12 +2,12 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -18,29 +18,48 @@ func asked(name string) reconcile.Request {
 // TestWhatHappensGoesAheadOfWhatWaits: a run that waits to be begun and tells of
 // its end comes first, too, although it stood at the end.
 func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
-	q := priorityqueue.New[reconcile.Request]("test")
+	l := newLanes()
+	q := l.queue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
+	ahead := func(name string) {
+		l.mark(asked(name))
+		q.Add(asked(name))
+	}
+	next := func() string {
+		req, _ := q.Get()
+		defer q.Done(req)
+		return req.Name
+	}
 	for i := range 100 {
 		q.Add(asked(fmt.Sprint(i)))
 	}
-	ahead(q, asked("99"))
-	ahead(q, asked("lived"))
+	ahead("99")
+	ahead("lived")
+	ahead("99")
+	if q.Len() != 101 {
+		t.Errorf("%d are queued", q.Len())
+	}
 	var got []string
-	for range 101 { // a queue that is shut down with something in it never ends
-		next, _ := q.Get()
-		got = append(got, next.Name)
-		q.Done(next)
+	for range 101 {
+		got = append(got, next())
 	}
 	if diff := cmp.Diff([]string{"99", "lived", "0", "1"}, got[:4]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
-
-func TestAQueueWithoutPrioritiesIsGoodEnough(t *testing.T) {
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer q.ShutDown()
-	ahead(q, asked("lived"))
-	if got, _ := q.Get(); got.Name != "lived" {
-		t.Errorf("got %v", got)
+	slices.Sort(got)
+	if n := len(slices.Compact(got)); n != 101 || q.Len() != 0 {
+		t.Errorf("%d different ones, %d are left", n, q.Len())
+	}
+	// One that tells something while it is looked at is ahead the next time.
+	q.Add(asked("busy"))
+	req, _ := q.Get()
+	q.Add(asked("waits"))
+	ahead("busy")
+	q.Done(req)
+	if first, second := next(), next(); first != "busy" || second != "waits" {
+		t.Errorf("%s, then %s", first, second)
+	}
+	if len(l.marked) != 0 || len(l.lane) != 0 {
+		t.Errorf("something is kept: %v, %v", l.marked, l.lane)
 	}
 }

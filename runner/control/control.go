@@ -93,8 +93,13 @@ func New(o Options) (*Plane, error) {
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		GracefulShutdownTimeout: &patience,
 		// Who wrote which field is nothing that a controller asks, and half of an object.
-		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // the names are checked process-wide: a test has several planes
+		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Controller: config.Controller{
+			SkipNameValidation: new(true), // the names are checked process-wide: a test has several planes
+			// Stopped while it hands out work, the priority queue waits for a worker that
+			// has gone, and holds the lock that the others need to go.
+			UsePriorityQueue: new(false),
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)

@@ -57,10 +57,6 @@ func leftByServer() []goleak.Option {
 	return []goleak.Option{
 		// A read that waits for the watch cache leaves this behind for as long as it might have waited.
 		goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshAndBlock.func2"),
-		// A queue that is stopped while it hands out an item waits for a worker that
-		// has gone home, and holds the lock that its other half wants.
-		goleak.IgnoreAnyFunction("sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue.(*priorityqueue[...]).handleReadyItems"),
-		goleak.IgnoreAnyFunction("sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue.(*priorityqueue[...]).handleAddBuffer"),
 		// The log of the health checks is flushed for ever.
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/util/wait.BackoffUntilWithContext"),
 	}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -44,6 +43,7 @@ const (
 type runReconciler struct {
 	base
 	executor Executor
+	lanes    *lanes
 
 	mu      sync.Mutex
 	written map[types.NamespacedName]written
@@ -62,13 +62,17 @@ type written struct {
 }
 
 func newRunReconciler(b base, e Executor) *runReconciler {
-	return &runReconciler{base: b, executor: e, written: map[types.NamespacedName]written{}}
+	return &runReconciler{base: b, executor: e, lanes: newLanes(), written: map[types.NamespacedName]written{}}
 }
 
 func (r *runReconciler) setup(m ctrl.Manager) error {
 	follow := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.executor.Follow(func(namespace, name string) {
-			ahead(q, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+			// With a thousand that wait to be begun, the end of one would be shown after
+			// all of them.
+			req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+			r.lanes.mark(req)
+			q.Add(req)
 		})
 		return nil
 	})
@@ -77,18 +81,8 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		Watches(&v1alpha1.Workspace{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		WatchesRawSource(follow).
-		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce, NewQueue: r.lanes.queue}).
 		Complete(r)
-}
-
-// ahead has a run looked at before those that nobody lives: with a thousand that
-// wait to be begun, the end of one would be shown after all of them.
-func ahead(q workqueue.TypedRateLimitingInterface[reconcile.Request], req reconcile.Request) {
-	if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(1)}, req)
-		return
-	}
-	q.Add(req)
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -1,0 +1,98 @@
+package control
+
+import (
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// lanes is the order in which a controller looks at its objects: those that
+// somebody has put ahead first, each lane in the order of arrival. It stands in a
+// work queue of client-go, which sees to it that an object is queued once and
+// looked at by one at a time.
+//
+// The priority queue of controller-runtime v0.24 would do the same, but not stop:
+// it waits for a worker that has gone, with a lock in its hand.
+type lanes struct {
+	mu     sync.Mutex
+	marked map[reconcile.Request]bool
+	// lane is where a queued object stands. One that has changed lanes is passed
+	// over in the old one.
+	lane  map[reconcile.Request]int
+	lines [2][]reconcile.Request
+}
+
+const (
+	aheadLane = iota
+	usualLane
+)
+
+func newLanes() *lanes {
+	return &lanes{marked: map[reconcile.Request]bool{}, lane: map[reconcile.Request]int{}}
+}
+
+// queue returns the work queue of a controller that looks at its objects in this order.
+func (l *lanes) queue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: l})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: plain})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
+}
+
+// mark puts an object ahead, the next time that it is added.
+func (l *lanes) mark(req reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.marked[req] = true
+}
+
+// Push implements workqueue.Queue.
+func (l *lanes) Push(req reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := usualLane
+	if l.marked[req] {
+		to = aheadLane
+		delete(l.marked, req)
+	}
+	l.put(req, to)
+}
+
+// Touch implements workqueue.Queue: an object that is queued is added again.
+func (l *lanes) Touch(req reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.marked[req] && l.lane[req] == usualLane {
+		l.put(req, aheadLane)
+	}
+	delete(l.marked, req)
+}
+
+func (l *lanes) put(req reconcile.Request, to int) {
+	l.lane[req] = to
+	l.lines[to] = append(l.lines[to], req)
+}
+
+// Len implements workqueue.Queue.
+func (l *lanes) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.lane)
+}
+
+// Pop implements workqueue.Queue. It is called when something is queued only.
+func (l *lanes) Pop() reconcile.Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := range l.lines {
+		for len(l.lines[n]) > 0 {
+			req := l.lines[n][0]
+			l.lines[n] = l.lines[n][1:]
+			if at, queued := l.lane[req]; queued && at == n {
+				delete(l.lane, req)
+				return req
+			}
+		}
+	}
+	return reconcile.Request{}
+}
