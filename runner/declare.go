@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
 )
@@ -59,6 +60,7 @@ func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 		if _, generated := mapping(d.Value["metadata"])["generateName"]; generated && d.Name == "" {
 			found = append(found, d.KeyErrorf("metadata.generateName", "an object without a name cannot be applied: the second time would make another one").With("write metadata.name"))
 		}
+		found = append(found, o.elsewhere(d)...)
 	}
 	found.Sort()
 	if found.HasErrors() {
@@ -69,6 +71,20 @@ func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 		out.Objects[i] = o.declared(d)
 	}
 	return out, nil
+}
+
+// elsewhere warns about what means something else where objects stand in no folder.
+func (o DeclareOptions) elsewhere(d *manifest.Document) manifest.Findings {
+	if run, ok := d.Object.(*v1alpha1.Run); ok && run.Spec.Workspace == nil && run.Spec.WorkspaceRef == nil {
+		return manifest.Findings{d.Warnf("spec", "no workspace is named: on a control plane the run works in an empty folder").With("spec.workspace.source.path names one")}
+	}
+	if o.Absolute {
+		return nil
+	}
+	if at, path := admission.Relative(d.Object); at != "" {
+		return manifest.Findings{d.Warnf(at, "%s: %q: on a control plane it leads nowhere", relativeWord, path).With("write the path from the root of the host that runs it")}
+	}
+	return nil
 }
 
 func (o DeclareOptions) declared(d *manifest.Document) Declared {

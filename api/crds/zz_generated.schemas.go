@@ -405,7 +405,7 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"prompt":{"description":"Prompt is the first user message. Optional for an agent whose\ninstructions say it all.","maxLength":1048576,"type":"string"},` +
 	`"suspend":{"description":"Suspend leaves a run as it stands, and does not begin one that has not;\nfalse goes on with it.","type":"boolean"},` +
 	`"ttlAfterFinished":{"description":"TTLAfterFinished deletes the object this long after its end. Default: kept.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
-	`"workspace":{"description":"Workspace written in place, instead of workspaceRef. Default: a copy of\nthe current folder.","properties":{"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
+	`"workspace":{"description":"Workspace written in place, instead of workspaceRef. Default: a copy of\nthe current folder; on a control plane, an empty folder.","properties":{"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
 	`"maxItems":256,"type":"array"},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +

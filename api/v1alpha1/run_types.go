@@ -46,7 +46,7 @@ type RunSpec struct {
 	// +optional
 	WorkspaceRef *Reference `json:"workspaceRef,omitempty"`
 	// Workspace written in place, instead of workspaceRef. Default: a copy of
-	// the current folder.
+	// the current folder; on a control plane, an empty folder.
 	// +optional
 	Workspace *WorkspaceSpec `json:"workspace,omitempty"`
 	// Limits of this run; they may only narrow those of the agent.

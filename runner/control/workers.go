@@ -347,7 +347,7 @@ func (w *Workers) Cancel(id string) {
 	i := w.items[id]
 	w.mu.Unlock()
 	if i != nil {
-		i.cancel(reason.New(reason.Cancelled, "cancelled by its object"))
+		i.cancel(reason.New(reason.Cancelled, "its object was cancelled or deleted"))
 	}
 }
 
