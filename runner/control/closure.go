@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,6 +42,11 @@ type closure struct {
 // closureOf follows the references of an object, as far as the cache knows them.
 func (b *base) closureOf(ctx context.Context, obj client.Object) (*closure, error) {
 	return (&closure{read: b.Client}).of(ctx, obj)
+}
+
+// closureKnown is closureNow as far as the cache knows.
+func (b *base) closureKnown(ctx context.Context, obj client.Object) (*closure, error) {
+	return (&closure{read: b.Client, whole: true}).of(ctx, obj)
 }
 
 // closureNow follows the references of an object as they are at this moment.
@@ -147,6 +153,30 @@ func (c *closure) allTools(ctx context.Context) error {
 
 // reference is a name in a spec.
 type reference struct{ kind, name string }
+
+// equal says whether two closures come to the same verdict. Lists come in any order.
+func (c *closure) equal(other *closure) bool {
+	return slices.Equal(c.missing, other.missing) && maps.Equal(c.pins, other.pins) &&
+		maps.Equal(c.texts(), other.texts()) && maps.Equal(c.readiness(), other.readiness())
+}
+
+func (c *closure) texts() map[string]string {
+	all := make(map[string]string, len(c.documents))
+	for _, d := range c.documents {
+		all[d.Name] = string(d.Text)
+	}
+	return all
+}
+
+func (c *closure) readiness() map[string]readiness {
+	all := make(map[string]readiness, len(c.needs))
+	for _, o := range c.needs {
+		r := readyOf(o)
+		r.message += "\n" + string(o.GetUID()) + fmt.Sprint(o.GetGeneration())
+		all[docName(kindOf(o), o.GetName())] = r
+	}
+	return all
+}
 
 // references are what an object names.
 func references(obj client.Object) []reference {

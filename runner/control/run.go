@@ -293,20 +293,29 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 // was there before: what a run is made of is read as it is now. again is when to
 // look once more, where no change of an object will tell.
 func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verdict, made *closure, again time.Duration, err error) {
-	for _, collect := range []func(context.Context, client.Object) (*closure, error){r.closureOf, r.closureNow} {
-		if made, err = collect(ctx, run); err != nil {
-			return v, nil, 0, err
-		}
-		var done bool
-		if v, done = made.verdict(ctx, run, r.shared); !done {
-			v = verdict{status: metav1.ConditionUnknown, why: reason.Accepted, message: "waits until what it names has been looked at"}
-		}
-		if v.status != metav1.ConditionTrue {
-			break
-		}
-		again = outdatedAgain // from here on the cache has more to learn
+	known, err := r.closureKnown(ctx, run)
+	if err != nil {
+		return v, nil, 0, err
 	}
-	return v, made, again, nil
+	if v = r.fit(ctx, known, run); v.status != metav1.ConditionTrue {
+		return v, known, 0, nil
+	}
+	if made, err = r.closureNow(ctx, run); err != nil {
+		return v, nil, 0, err
+	}
+	if !made.equal(known) { // else it is judged already
+		v = r.fit(ctx, made, run)
+	}
+	return v, made, outdatedAgain, nil // the cache may have more to learn
+}
+
+// fit says whether a run can begin with what it is made of.
+func (r *runReconciler) fit(ctx context.Context, c *closure, run *v1alpha1.Run) verdict {
+	v, done := c.verdict(ctx, run, r.shared)
+	if !done {
+		return verdict{status: metav1.ConditionUnknown, why: reason.Accepted, message: "waits until what it names has been looked at"}
+	}
+	return v
 }
 
 // claim makes a run its agent's, also one that never begins: it goes with its
