@@ -21,5 +21,8 @@
 //   - at the end workspace says which files changed, and the journal is closed. A cassette is that journal
 //     in one file (cassette); Replay lives it again with nothing else.
 //
-// cmd/agentctl uses nothing of ours but this package and api.
+// Where manifests are kept as Kubernetes objects, control follows them and lives their runs by this same
+// door (cmd/agentd), and client is how cmd/agentctl talks with it; neither is needed for a run of files.
+//
+// cmd/agentctl uses nothing of ours but this package, client and api.
 package runner
