@@ -7,16 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// lanes is the order in which a controller looks at its objects: those that
-// somebody has put ahead first, each lane in the order of arrival. It stands in a
+// lanes is the order in which a controller looks at its objects: those that go on
+// before those that wait, each lane in the order of arrival. It stands in a
 // work queue of client-go, which sees to it that an object is queued once and
 // looked at by one at a time.
 //
 // The priority queue of controller-runtime v0.24 would do the same, but not stop:
 // it waits for a worker that has gone, with a lock in its hand.
 type lanes struct {
-	mu     sync.Mutex
-	marked map[reconcile.Request]bool
+	mu sync.Mutex
+	// goOn are the objects that are looked at ahead.
+	goOn map[reconcile.Request]bool
 	// lane is where a queued object stands. One that has changed lanes is passed
 	// over in the old one.
 	lane  map[reconcile.Request]int
@@ -29,7 +30,7 @@ const (
 )
 
 func newLanes() *lanes {
-	return &lanes{marked: map[reconcile.Request]bool{}, lane: map[reconcile.Request]int{}}
+	return &lanes{goOn: map[reconcile.Request]bool{}, lane: map[reconcile.Request]int{}}
 }
 
 // queue returns the work queue of a controller that looks at its objects in this order.
@@ -39,11 +40,18 @@ func (l *lanes) queue(name string, limiter workqueue.TypedRateLimiter[reconcile.
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
 }
 
-// mark puts an object ahead, the next time that it is added.
-func (l *lanes) mark(req reconcile.Request) {
+// ahead has an object looked at ahead from now on, however it is added.
+func (l *lanes) ahead(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marked[req] = true
+	l.goOn[req] = true
+}
+
+// behind takes that back.
+func (l *lanes) behind(req reconcile.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.goOn, req)
 }
 
 // Push implements workqueue.Queue.
@@ -51,9 +59,8 @@ func (l *lanes) Push(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := usualLane
-	if l.marked[req] {
+	if l.goOn[req] {
 		to = aheadLane
-		delete(l.marked, req)
 	}
 	l.put(req, to)
 }
@@ -62,10 +69,9 @@ func (l *lanes) Push(req reconcile.Request) {
 func (l *lanes) Touch(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.marked[req] && l.lane[req] == usualLane {
+	if l.goOn[req] && l.lane[req] == usualLane {
 		l.put(req, aheadLane)
 	}
-	delete(l.marked, req)
 }
 
 func (l *lanes) put(req reconcile.Request, to int) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
 	q := l.queue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	ahead := func(name string) {
-		l.mark(asked(name))
+		l.ahead(asked(name))
 		q.Add(asked(name))
 	}
 	next := func() string {
@@ -59,7 +60,24 @@ func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
 	if first, second := next(), next(); first != "busy" || second != "waits" {
 		t.Errorf("%s, then %s", first, second)
 	}
-	if len(l.marked) != 0 || len(l.lane) != 0 {
-		t.Errorf("something is kept: %v, %v", l.marked, l.lane)
+	// It stays so, whoever adds it, until it has ended.
+	q.Add(asked("waits"))
+	q.AddRateLimited(asked("busy"))
+	for q.Len() < 2 {
+		runtime.Gosched()
+	}
+	if first, second := next(), next(); first != "busy" || second != "waits" {
+		t.Errorf("%s, then %s", first, second)
+	}
+	for _, name := range []string{"99", "lived", "busy"} {
+		l.behind(asked(name))
+	}
+	q.Add(asked("waits"))
+	q.Add(asked("busy"))
+	if first, second := next(), next(); first != "waits" || second != "busy" {
+		t.Errorf("%s, then %s", first, second)
+	}
+	if len(l.goOn) != 0 || len(l.lane) != 0 {
+		t.Errorf("something is kept: %v, %v", l.goOn, l.lane)
 	}
 }

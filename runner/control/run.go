@@ -71,7 +71,7 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 			// With a thousand that wait to be begun, the end of one would be shown after
 			// all of them.
 			req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-			r.lanes.mark(req)
+			r.lanes.ahead(req)
 			q.Add(req)
 		})
 		return nil
@@ -91,6 +91,7 @@ func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	err := r.Get(ctx, req.NamespacedName, run)
 	switch {
 	case apierrors.IsNotFound(err):
+		r.lanes.behind(req)
 		r.gone(req.NamespacedName, "")
 		return ctrl.Result{}, nil
 	case err != nil:
@@ -101,6 +102,7 @@ func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	case !run.DeletionTimestamp.IsZero():
 		return r.end(ctx, run)
 	case finished(run):
+		r.lanes.behind(req)
 		return r.retire(ctx, run)
 	}
 	return r.advance(ctx, run)
