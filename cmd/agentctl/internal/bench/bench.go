@@ -64,9 +64,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == floorVerb {
-		return runFloor(ctx, args[1:], stdout)
-	}
 	o, err := parseOptions(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -113,7 +110,7 @@ type bench struct {
 
 // measure runs the chosen scenarios and collects their figures.
 func measure(ctx context.Context, o options, dir string, progress io.Writer) (*report, error) {
-	sides, err := sidesOf(o, dir)
+	sides, err := sidesOf(ctx, o, dir)
 	if err != nil {
 		return nil, err
 	}

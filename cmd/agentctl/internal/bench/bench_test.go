@@ -17,12 +17,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
 )
 
-// TestMain lets the test program stand in for both sides: for the floor, which
-// bench starts as itself, and for an agentctl that is the floor with a result.
+// TestMain lets the test program stand in for an agentctl that is the floor with
+// a result.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{floorVerb, "run", "version"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"run", "version"}, os.Args[1]) {
 		code := 0
 		if err := standIn(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -38,8 +40,6 @@ func standIn(args []string) error {
 	switch args[0] {
 	case "version":
 		return nil
-	case floorVerb:
-		return run(context.Background(), args, os.Stdout, os.Stderr)
 	}
 	f := flag.NewFlagSet("agentctl", flag.ContinueOnError)
 	manifests, workspace := f.String("f", "", ""), f.String("workspace", "", "")
@@ -55,7 +55,7 @@ func standIn(args []string) error {
 		return err
 	}
 	url := regexp.MustCompile(`http://\S+`).FindString(string(text))
-	if err := runFloor(context.Background(), []string{url, *workspace}, io.Discard); err != nil {
+	if err := floor.Run(context.Background(), []string{url, *workspace}, io.Discard); err != nil {
 		return err
 	}
 	call := `{"state":"completed","decision":"allow"}`
@@ -124,7 +124,6 @@ func TestBenchRefusesBadArguments(t *testing.T) {
 		"turns":   {[]string{"-turns", "1"}, "no less than two turns"},
 		"only":    {[]string{"-only", "turns,fast"}, `no scenario "fast"`},
 		"missing": {[]string{"-agentctl", "/nowhere/agentctl"}, "make build"},
-		"floor":   {[]string{"floor"}, "usage"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := run(t.Context(), c.args, io.Discard, io.Discard)

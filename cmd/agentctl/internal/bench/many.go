@@ -37,11 +37,9 @@ type held struct {
 func measureMany(ctx context.Context, b *bench, reps int) error {
 	program := ""
 	if !b.floor {
-		program = filepath.Join(b.dir, "many")
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, modulePath+"/cmd/agentctl/internal/bench/many")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the programs are built
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the program that holds runs: %w\n%s", err, tail(out))
+		var err error
+		if program, err = buildPart(ctx, b.dir, "many", "many"); err != nil {
+			return err
 		}
 	}
 	all, err := alternate(b, 0, reps, func(s side) (held, error) { return b.hold(ctx, s, program) })
@@ -72,7 +70,7 @@ func (b *bench) hold(ctx context.Context, s side, program string) (held, error) 
 	n := strconv.Itoa(b.conversations)
 	argv := []string{program, r.url, n, f.manifests, f.workspace, f.state}
 	if s.name == sideFloor {
-		argv = []string{s.files[0], floorVerb, "-many", n, r.url}
+		argv = []string{s.files[0], "-many", n, r.url}
 	}
 	text := strings.ReplaceAll(manyManifest, "SERVER", r.url)
 	if err := os.WriteFile(filepath.Join(f.manifests, "many.yaml"), []byte(text), 0o600); err != nil {

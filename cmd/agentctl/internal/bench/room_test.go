@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
 )
 
 func TestRoomLetsGoWhenAllHaveCome(t *testing.T) {
@@ -20,7 +22,7 @@ func TestRoomLetsGoWhenAllHaveCome(t *testing.T) {
 	}
 	defer r.close()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{floorVerb, "-many", "5", r.url}, &out, io.Discard); err != nil {
+	if err := floor.Run(t.Context(), []string{"-many", "5", r.url}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != "5 ended\n" {
@@ -53,7 +55,7 @@ func TestRoomMissesWhoDidNotCome(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, []string{floorVerb, "-many", "2", r.url}, io.Discard, io.Discard); err == nil {
+	if err := floor.Run(ctx, []string{"-many", "2", r.url}, io.Discard); err == nil {
 		t.Error("a floor that cannot ask says nothing")
 	}
 }

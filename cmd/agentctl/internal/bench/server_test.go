@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
 )
 
 func TestServerNoticesACommandThatDidNotRun(t *testing.T) {
@@ -68,9 +70,9 @@ func post(t *testing.T, url, body string) int {
 }
 
 // said puts the pieces of an answer together as the floor does.
-func said(t *testing.T, pieces [][]byte) floorMessage {
+func said(t *testing.T, pieces [][]byte) floor.Message {
 	t.Helper()
-	var m floorMessage
+	var m floor.Message
 	var text strings.Builder
 	for _, piece := range pieces {
 		for line := range strings.Lines(string(piece)) {
@@ -78,7 +80,7 @@ func said(t *testing.T, pieces [][]byte) floorMessage {
 			if !ok || data == "[DONE]" {
 				continue
 			}
-			if err := m.add([]byte(data), &text); err != nil {
+			if err := m.Add([]byte(data), &text); err != nil {
 				t.Fatalf("%v in %s", err, data)
 			}
 		}
@@ -102,8 +104,8 @@ func TestAnswerIsWhatAClientExpects(t *testing.T) {
 	if m := said(t, k.answer(3)); m.Content != "All commands ran." || m.ToolCalls != nil {
 		t.Errorf("final answer %+v", m)
 	}
-	var m floorMessage
-	if err := m.add([]byte("<html>"), nil); err == nil {
+	var m floor.Message
+	if err := m.Add([]byte("<html>"), nil); err == nil {
 		t.Error("a chunk that is not JSON is an error")
 	}
 }
@@ -115,7 +117,7 @@ func TestEssayIsAsLongAsItSays(t *testing.T) {
 		t.Errorf("%d pieces, %d bytes, %d calls, want %d, %d and one", len(pieces), len(m.Content), len(m.ToolCalls), essay.chunks+1, essay.text)
 	}
 	body := func(text string) []byte {
-		b, err := json.Marshal(map[string]any{"stream": true, "messages": []floorMessage{{Role: "assistant", Content: text}, {Role: "tool"}}})
+		b, err := json.Marshal(map[string]any{"stream": true, "messages": []floor.Message{{Role: "assistant", Content: text}, {Role: "tool"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

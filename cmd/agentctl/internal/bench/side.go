@@ -1,15 +1,16 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-)
 
-const benchPrompt = "Append the numbers from one up, one command each."
+	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
+)
 
 // The names of the two sides.
 const (
@@ -33,21 +34,17 @@ type side struct {
 }
 
 // sidesOf returns the floor and, unless it is measured alone, agentctl. The
-// floor is a copy of this program: pages of a file that runs stay in memory.
-func sidesOf(o options, dir string) ([]side, error) {
-	self, err := os.Executable()
+// floor is a program of its own: it must not carry what this one is made of.
+func sidesOf(ctx context.Context, o options, dir string) ([]side, error) {
+	program, err := buildPart(ctx, dir, "floor", "floor/program")
 	if err != nil {
 		return nil, err
 	}
-	floor := filepath.Join(dir, "floor")
-	if err := copyProgram(floor, self); err != nil {
-		return nil, fmt.Errorf("copy the floor: %w", err)
-	}
 	sides := []side{{
 		name:   sideFloor,
-		argv:   func(url string, f folders) []string { return []string{floor, floorVerb, url, f.workspace} },
+		argv:   func(url string, f folders) []string { return []string{program, url, f.workspace} },
 		verify: func([]byte, int) error { return nil },
-		files:  []string{floor},
+		files:  []string{program},
 	}}
 	if o.floor {
 		return sides, nil
@@ -62,7 +59,7 @@ func sidesOf(o options, dir string) ([]side, error) {
 		name: sideAgentctl,
 		argv: func(_ string, f folders) []string {
 			argv := []string{
-				o.agentctl, "run", "-f", f.manifests, "-p", benchPrompt, "--workspace", f.workspace,
+				o.agentctl, "run", "-f", f.manifests, "-p", floor.Prompt, "--workspace", f.workspace,
 				"--state", f.state, "--approve", "all", "-o", "json",
 			}
 			if !boxed {
@@ -75,21 +72,15 @@ func sidesOf(o options, dir string) ([]side, error) {
 	}), nil
 }
 
-func copyProgram(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
+// buildPart builds a program of the benchmark as the measured ones are built.
+func buildPart(ctx context.Context, dir, name, folder string) (program string, err error) {
+	program = filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, modulePath+"/cmd/agentctl/internal/bench/"+folder)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program %s: %w\n%s", name, err, tail(out))
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700) //nolint:gosec // G302: it is a program
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		_ = out.Close() // the copy has failed already
-		return err
-	}
-	return out.Close()
+	return program, nil
 }
 
 // verifyResult checks agentctl's own account of the run.

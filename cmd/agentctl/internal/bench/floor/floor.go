@@ -1,4 +1,8 @@
-package main
+// Package floor is what any runner must at least pay: a conversation by plain net/http and os/exec.
+//
+// It is a program of its own (program), so that what the benchmark links to
+// measure other things weighs nothing here.
+package floor
 
 import (
 	"bufio"
@@ -16,18 +20,19 @@ import (
 	"sync"
 )
 
-// floorVerb makes this program the floor itself, in a process of its own.
-const floorVerb = "floor"
+// Prompt begins every conversation, of both sides.
+const Prompt = "Append the numbers from one up, one command each."
 
-// The floor's idea of the wire format: only what the conversation needs.
+// Message is the floor's idea of the wire format: only what the
+// conversation needs.
 type (
-	floorMessage struct {
-		Role       string      `json:"role"`
-		Content    string      `json:"content"`
-		ToolCalls  []floorCall `json:"tool_calls,omitempty"`
-		ToolCallID string      `json:"tool_call_id,omitempty"`
+	Message struct {
+		Role       string `json:"role"`
+		Content    string `json:"content"`
+		ToolCalls  []call `json:"tool_calls,omitempty"`
+		ToolCallID string `json:"tool_call_id,omitempty"`
 	}
-	floorCall struct {
+	call struct {
 		Index    int    `json:"index"`
 		ID       string `json:"id"`
 		Type     string `json:"type"`
@@ -38,32 +43,32 @@ type (
 	}
 )
 
-// floorTool describes the one tool, so that both sides send about the same.
-const floorTool = `[{"type":"function","function":{"name":"bash","description":"Run a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}]`
+// bashTool describes the one tool, so that both sides send about the same.
+const bashTool = `[{"type":"function","function":{"name":"bash","description":"Run a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}]`
 
-// runFloor has the whole conversation: no journal, no policy, no isolation. It
+// Run has the whole conversation that its arguments name: no journal, no policy, no isolation. It
 // encodes the history anew for each request, as a plain program does.
-func runFloor(ctx context.Context, args []string, stdout io.Writer) error {
+func Run(ctx context.Context, args []string, stdout io.Writer) error {
 	if len(args) == 3 && args[0] == "-many" {
-		return runFloorMany(ctx, args[1], args[2], stdout)
+		return runMany(ctx, args[1], args[2], stdout)
 	}
 	if len(args) != 2 {
-		return errors.New("usage: bench floor URL FOLDER | bench floor -many NUMBER URL")
+		return errors.New("usage: floor URL FOLDER | floor -many NUMBER URL")
 	}
-	text, err := floorConverse(ctx, args[0], args[1])
+	text, err := converse(ctx, args[0], args[1])
 	if err == nil {
 		_, err = fmt.Fprintln(stdout, text)
 	}
 	return err
 }
 
-// runFloorMany has one conversation that warms everything up, then many at once.
-func runFloorMany(ctx context.Context, many, url string, stdout io.Writer) error {
+// runMany has one conversation that warms everything up, then many at once.
+func runMany(ctx context.Context, many, url string, stdout io.Writer) error {
 	number, err := strconv.Atoi(many)
 	if err != nil {
 		return err
 	}
-	if _, err := floorConverse(ctx, url, "."); err != nil {
+	if _, err := converse(ctx, url, "."); err != nil {
 		return err
 	}
 	debug.FreeOSMemory()
@@ -75,7 +80,7 @@ func runFloorMany(ctx context.Context, many, url string, stdout io.Writer) error
 	errs := make([]error, number)
 	var group sync.WaitGroup
 	for i := range number {
-		group.Go(func() { _, errs[i] = floorConverse(ctx, url, ".") })
+		group.Go(func() { _, errs[i] = converse(ctx, url, ".") })
 	}
 	group.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -85,11 +90,11 @@ func runFloorMany(ctx context.Context, many, url string, stdout io.Writer) error
 	return err
 }
 
-// floorConverse returns the final answer.
-func floorConverse(ctx context.Context, url, dir string) (string, error) {
-	history := []floorMessage{{Role: "user", Content: benchPrompt}}
+// converse returns the final answer.
+func converse(ctx context.Context, url, dir string) (string, error) {
+	history := []Message{{Role: "user", Content: Prompt}}
 	for {
-		answer, err := floorAsk(ctx, url, history)
+		answer, err := ask(ctx, url, history)
 		if err != nil {
 			return "", err
 		}
@@ -110,15 +115,15 @@ func floorConverse(ctx context.Context, url, dir string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", in.Command, err)
 			}
-			history = append(history, floorMessage{Role: "tool", ToolCallID: call.ID, Content: string(out)})
+			history = append(history, Message{Role: "tool", ToolCallID: call.ID, Content: string(out)})
 		}
 	}
 }
 
-func floorAsk(ctx context.Context, url string, history []floorMessage) (floorMessage, error) {
-	answer := floorMessage{Role: "assistant"}
+func ask(ctx context.Context, url string, history []Message) (Message, error) {
+	answer := Message{Role: "assistant"}
 	body, err := json.Marshal(map[string]any{
-		"model": "bench", "stream": true, "messages": history, "tools": json.RawMessage(floorTool),
+		"model": "bench", "stream": true, "messages": history, "tools": json.RawMessage(bashTool),
 	})
 	if err != nil {
 		return answer, err
@@ -140,7 +145,7 @@ func floorAsk(ctx context.Context, url string, history []floorMessage) (floorMes
 		if !ok || data == "[DONE]" {
 			continue
 		}
-		if err := answer.add([]byte(data), &text); err != nil {
+		if err := answer.Add([]byte(data), &text); err != nil {
 			return answer, err
 		}
 	}
@@ -148,11 +153,11 @@ func floorAsk(ctx context.Context, url string, history []floorMessage) (floorMes
 	return answer, lines.Err()
 }
 
-// add folds one chunk into the answer, whose text is collected apart.
-func (m *floorMessage) add(data []byte, text *strings.Builder) error {
+// Add folds one chunk into the answer, whose text is collected apart.
+func (m *Message) Add(data []byte, text *strings.Builder) error {
 	var chunk struct {
 		Choices []struct {
-			Delta floorMessage `json:"delta"`
+			Delta Message `json:"delta"`
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(data, &chunk); err != nil {
