@@ -99,7 +99,7 @@ func stopPlane(t *testing.T, state string) {
 	}
 	_ = syscall.Kill(pid, syscall.SIGTERM)
 	lock := flock.New(filepath.Join(state, "control", "lock"))
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if ok, err := lock.TryLockContext(ctx, time.Millisecond); !ok {
 		t.Errorf("the control plane does not end: %v", err)
