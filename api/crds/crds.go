@@ -27,6 +27,8 @@ type KindSchema struct {
 	Plural, Singular string
 	// ShortNames are further names on a command line: ag.
 	ShortNames []string
+	// Categories are the words for several kinds that mean this one, too: agentctl.
+	Categories []string
 	// Schema is the CRD's structural schema. Numbers are int64 or float64.
 	Schema map[string]any
 }
@@ -34,7 +36,7 @@ type KindSchema struct {
 // entry is one kind of the generated bundle.
 type entry struct {
 	kind, plural, singular string
-	shortNames             []string
+	shortNames, categories []string
 	schema                 string
 }
 
@@ -75,6 +77,18 @@ func Resolve(name string) (kind string, ok bool) {
 	return "", false
 }
 
+// InCategory returns the kinds that a word such as agentctl stands for; none when
+// it is no category.
+func InCategory(name string) []string {
+	var kinds []string
+	for i := range bundle {
+		if slices.Contains(bundle[i].categories, name) {
+			kinds = append(kinds, bundle[i].kind)
+		}
+	}
+	return kinds
+}
+
 func decode(i int) *KindSchema {
 	d := &decoded[i]
 	d.once.Do(func() {
@@ -84,7 +98,7 @@ func decode(i int) *KindSchema {
 			// The bundle is generated and tested: a broken one cannot be built.
 			panic(fmt.Sprintf("crds: schema of %s: %v", e.kind, err))
 		}
-		d.kind = KindSchema{Kind: e.kind, Plural: e.plural, Singular: e.singular, ShortNames: e.shortNames, Schema: schema}
+		d.kind = KindSchema{Kind: e.kind, Plural: e.plural, Singular: e.singular, ShortNames: e.shortNames, Categories: e.categories, Schema: schema}
 	})
 	return &d.kind
 }

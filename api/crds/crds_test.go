@@ -23,6 +23,16 @@ func TestEveryDeclaredKindHasASchema(t *testing.T) {
 	}
 }
 
+// TestCategories: kubectl get all finds what works, as it finds deployments and
+// jobs; what says how, as config maps and roles do, is left alone by kubectl delete all.
+func TestCategories(t *testing.T) {
+	for name, want := range map[string][]string{"agentctl": Kinds(), "all": {"Agent", "Run"}, "agent": nil, "": nil} {
+		if diff := cmp.Diff(want, InCategory(name)); diff != "" {
+			t.Errorf("InCategory(%q) (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestResolveAcceptsEverySpellingOfAKind(t *testing.T) {
 	for name, want := range map[string]string{
 		"agent": "Agent", "Agents": "Agent", "AG": "Agent", "policy": "Policy", "policies": "Policy",

@@ -4,14 +4,14 @@ package crds
 
 // bundle holds every kind in the order a reader meets them.
 var bundle = [...]entry{
-	{kind: "Agent", plural: "agents", singular: "agent", shortNames: []string{"ag"}, schema: agentSchema},
-	{kind: "Model", plural: "models", singular: "model", shortNames: []string(nil), schema: modelSchema},
-	{kind: "Tool", plural: "tools", singular: "tool", shortNames: []string(nil), schema: toolSchema},
-	{kind: "Policy", plural: "policies", singular: "policy", shortNames: []string(nil), schema: policySchema},
-	{kind: "Skill", plural: "skills", singular: "skill", shortNames: []string(nil), schema: skillSchema},
-	{kind: "Workspace", plural: "workspaces", singular: "workspace", shortNames: []string{"ws"}, schema: workspaceSchema},
-	{kind: "Run", plural: "runs", singular: "run", shortNames: []string(nil), schema: runSchema},
-	{kind: "Approval", plural: "approvals", singular: "approval", shortNames: []string{"appr"}, schema: approvalSchema},
+	{kind: "Agent", plural: "agents", singular: "agent", shortNames: []string{"ag"}, categories: []string{"agentctl", "all"}, schema: agentSchema},
+	{kind: "Model", plural: "models", singular: "model", shortNames: []string(nil), categories: []string{"agentctl"}, schema: modelSchema},
+	{kind: "Tool", plural: "tools", singular: "tool", shortNames: []string(nil), categories: []string{"agentctl"}, schema: toolSchema},
+	{kind: "Policy", plural: "policies", singular: "policy", shortNames: []string(nil), categories: []string{"agentctl"}, schema: policySchema},
+	{kind: "Skill", plural: "skills", singular: "skill", shortNames: []string(nil), categories: []string{"agentctl"}, schema: skillSchema},
+	{kind: "Workspace", plural: "workspaces", singular: "workspace", shortNames: []string{"ws"}, categories: []string{"agentctl"}, schema: workspaceSchema},
+	{kind: "Run", plural: "runs", singular: "run", shortNames: []string(nil), categories: []string{"agentctl", "all"}, schema: runSchema},
+	{kind: "Approval", plural: "approvals", singular: "approval", shortNames: []string{"appr"}, categories: []string{"agentctl"}, schema: approvalSchema},
 }
 
 const agentSchema = `{"description":"Agent declares who works: its instructions, its model, the tools it may be\noffered, the policies that judge its calls, and the limits it ends at.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +

@@ -10,7 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=appr
+// +kubebuilder:resource:shortName=appr,categories=agentctl
 // +kubebuilder:selectablefield:JSONPath=`.spec.runRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.status.decision`
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`

@@ -10,6 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=agentctl
 // +kubebuilder:printcolumn:name="Risk",type=string,JSONPath=`.spec.risk`
 // +kubebuilder:printcolumn:name="Isolation",type=string,JSONPath=`.spec.isolation.minimum`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

@@ -117,8 +117,10 @@ var grants = map[Role][]grant{
 	},
 }
 
-// openPaths are what an identity of any role may get beside objects.
-var openPaths = []string{"/livez", "/readyz", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+// openPaths are what an identity of any role may get beside objects: what the roles
+// system:discovery and system:public-info-viewer of a cluster give to everybody who
+// has a token.
+var openPaths = []string{"/healthz", "/livez", "/readyz", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
 
 // newAuthorizer judges by the grants. The server's own in-process client is in
 // the privileged group, for which nobody else can have a token.

@@ -201,8 +201,8 @@ func TestAuthorizerRefusesWhatNobodySpells(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]bool{
-		"/readyz": true, "/readyz/etcd": true, "/livez": true, "/api": true, "/apis": true, "/apis/agentctl.dev": true, "/version": true, "/openapi/v2": true, "/openapi/v3/apis": true,
-		"/": false, "/metrics": false, "/openapi": false, "/readyzx": false, "/debug/pprof/profile": false, "/logs": false, "/healthz": false, "/.well-known/openid-configuration": false,
+		"/readyz": true, "/readyz/etcd": true, "/livez": true, "/healthz": true, "/healthz/ping": true, "/api": true, "/apis": true, "/apis/agentctl.dev": true, "/version": true, "/openapi/v2": true, "/openapi/v3/apis": true,
+		"/": false, "/metrics": false, "/openapi": false, "/readyzx": false, "/healthzx": false, "/debug/pprof/profile": false, "/logs": false, "/.well-known/openid-configuration": false,
 	} {
 		for _, role := range Roles() {
 			for _, verb := range []string{"get", "post", "put", "delete", "head", "options"} {

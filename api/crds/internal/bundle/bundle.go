@@ -24,6 +24,7 @@ type definition struct {
 			Plural     string   `json:"plural"`
 			Singular   string   `json:"singular"`
 			ShortNames []string `json:"shortNames"`
+			Categories []string `json:"categories"`
 		} `json:"names"`
 		Versions []struct {
 			Name   string `json:"name"`
@@ -48,8 +49,8 @@ func generate(dir fs.FS) ([]byte, error) {
 	b.WriteString("// bundle holds every kind in the order a reader meets them.\nvar bundle = [...]entry{\n")
 	for _, d := range defs {
 		n := d.Spec.Names
-		fmt.Fprintf(&b, "\t{kind: %q, plural: %q, singular: %q, shortNames: %#v, schema: %sSchema},\n",
-			n.Kind, n.Plural, n.Singular, n.ShortNames, n.Singular)
+		fmt.Fprintf(&b, "\t{kind: %q, plural: %q, singular: %q, shortNames: %#v, categories: %#v, schema: %sSchema},\n",
+			n.Kind, n.Plural, n.Singular, n.ShortNames, n.Categories, n.Singular)
 	}
 	b.WriteString("}\n")
 	for _, d := range defs {

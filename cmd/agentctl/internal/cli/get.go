@@ -42,8 +42,9 @@ A run is named by its id, with or without run/, by the start of its id, or
 @latest. A run whose process is gone and that has not ended is Interrupted;
 "agentctl resume" goes on with it, and with one that is Suspended.
 
-Kinds are named by their names, short names, a list with commas, or all. Events,
-which tell what happened to objects, are a kind of their own.`,
+Kinds are named by their names, short names, a list with commas, or all; agentctl
+means the same, here and to kubectl. Events, which tell what happened to objects,
+are a kind of their own.`,
 		Example: `  agentctl get runs
   agentctl get run @latest -o json
   agentctl get agents,models -A

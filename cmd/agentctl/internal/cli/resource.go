@@ -9,7 +9,8 @@ import (
 	"agentctl.dev/agentctl/runner/client"
 )
 
-// allKinds is the word for every kind.
+// allKinds is the word for every kind. As a category it stands for fewer, for the
+// sake of clusters on which kubectl delete all is about the objects of others, too.
 const allKinds = "all"
 
 // wanted is what words on the command line name: kinds, or objects.
@@ -46,16 +47,14 @@ func parseWanted(args []string, namespace string) (*wanted, error) {
 	}
 	w := &wanted{}
 	for word := range strings.SplitSeq(args[0], ",") {
-		if word == allKinds {
-			w.kinds = crds.Kinds()
-			break
-		}
-		kind, err := parseKind(word)
+		kinds, err := parseKinds(word)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(w.kinds, kind) {
-			w.kinds = append(w.kinds, kind)
+		for _, kind := range kinds {
+			if !slices.Contains(w.kinds, kind) {
+				w.kinds = append(w.kinds, kind)
+			}
 		}
 	}
 	for _, name := range args[1:] {
@@ -93,6 +92,18 @@ func wantedEvents(args []string, namespace string) *wanted {
 		w.refs = append(w.refs, client.Ref{Kind: client.KindEvent, Namespace: namespace, Name: name})
 	}
 	return w
+}
+
+// parseKinds reads one kind, or a word for several.
+func parseKinds(word string) ([]string, error) {
+	if word == allKinds {
+		return crds.Kinds(), nil
+	}
+	if kinds := crds.InCategory(word); kinds != nil {
+		return kinds, nil
+	}
+	kind, err := parseKind(word)
+	return []string{kind}, err
 }
 
 // parseKind reads agent, agents, ag, Agent or agents.agentctl.dev.

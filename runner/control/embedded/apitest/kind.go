@@ -193,7 +193,7 @@ func selectsByEveryField(t *testing.T, k *client) {
 	}
 }
 
-// shortNames: each kind is found by every name that it has.
+// shortNames: each kind is found by every name and every category that it has.
 func shortNames(t *testing.T, k *client) {
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(k.raw(t, "/apis/agentctl.dev/v1alpha1", "application/json"), &list); err != nil {
@@ -207,7 +207,8 @@ func shortNames(t *testing.T, k *client) {
 	for kind, d := range definitions(t) {
 		r := served[d.Spec.Names.Plural]
 		slices.Sort(r.Verbs)
-		if r.Kind != kind || r.SingularName != d.Spec.Names.Singular || !slices.Equal(r.ShortNames, d.Spec.Names.ShortNames) || !slices.Equal(r.Verbs, verbs) || !r.Namespaced {
+		if r.Kind != kind || r.SingularName != d.Spec.Names.Singular || !slices.Equal(r.ShortNames, d.Spec.Names.ShortNames) ||
+			!slices.Contains(r.Categories, "agentctl") || !slices.Equal(r.Categories, d.Spec.Names.Categories) || !slices.Equal(r.Verbs, verbs) || !r.Namespaced {
 			t.Errorf("%s is served as %+v", kind, r)
 		}
 		if s := served[d.Spec.Names.Plural+"/status"]; s.Kind != kind {
