@@ -58,6 +58,20 @@ func (p *Process) count() int {
 	return 1
 }
 
+// groups counts the cgroups of a namespace, by the container's id.
+func groups(namespace string) map[string]int {
+	out := map[string]int{}
+	for _, pattern := range []string{filepath.Join(cgroups, "*", namespace, "*"), filepath.Join(cgroups, namespace, "*")} {
+		found, _ := filepath.Glob(pattern)
+		for _, path := range found {
+			if info, err := os.Lstat(path); err == nil && info.IsDir() {
+				out[filepath.Base(path)]++
+			}
+		}
+	}
+	return out
+}
+
 // removeGroups removes the cgroups of a container that is no more. runc does so
 // itself unless it was killed half-way; one with processes in it stays.
 func removeGroups(namespace, id string) {

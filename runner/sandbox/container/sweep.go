@@ -51,7 +51,7 @@ func (r *Runtime) Sweep(ctx context.Context) (Swept, error) {
 		swept.Snapshots, err = r.sweepSnapshots(ctx, d)
 		errs = append(errs, err)
 		swept.Shims, err = r.sweepShims(ctx, d)
-		errs = append(errs, err)
+		errs = append(errs, err, r.sweepGroups(ctx, d))
 	}
 	for _, stray := range r.strays() {
 		if err := stray.remove(); err != nil {
@@ -105,15 +105,8 @@ func (r *Runtime) sweepContainers(ctx context.Context, d *daemon) (int, error) {
 // only what nobody knows of is without one.
 func (r *Runtime) sweepShims(ctx context.Context, d *daemon) (int, error) {
 	seen := shims(r.opts.Namespace, r.opts.Address)
-	if len(seen) == 0 {
-		return 0, nil
-	}
-	all, err := d.containers.List(ctx, &containersapi.ListContainersRequest{})
-	if err != nil {
-		return 0, fmt.Errorf("list containers: %w", err)
-	}
-	for _, c := range all.GetContainers() {
-		delete(seen, c.GetID())
+	if err := d.onlyUnknown(ctx, seen); err != nil {
+		return 0, err
 	}
 	n := 0
 	for id, pid := range seen {
@@ -126,6 +119,35 @@ func (r *Runtime) sweepShims(ctx context.Context, d *daemon) (int, error) {
 		removeGroups(r.opts.Namespace, id)
 	}
 	return n, nil
+}
+
+// sweepGroups removes the cgroups whose container is not recorded and that are
+// empty: a runc that was on its way when its shim was killed makes them after it.
+func (r *Runtime) sweepGroups(ctx context.Context, d *daemon) error {
+	seen := groups(r.opts.Namespace)
+	if err := d.onlyUnknown(ctx, seen); err != nil {
+		return err
+	}
+	for id := range seen {
+		removeGroups(r.opts.Namespace, id)
+	}
+	return nil
+}
+
+// onlyUnknown takes those out of what was seen of containers, by their ids, that
+// containerd knows of.
+func (d *daemon) onlyUnknown(ctx context.Context, seen map[string]int) error {
+	if len(seen) == 0 {
+		return nil
+	}
+	all, err := d.containers.List(ctx, &containersapi.ListContainersRequest{})
+	if err != nil {
+		return fmt.Errorf("list containers: %w", err)
+	}
+	for _, c := range all.GetContainers() {
+		delete(seen, c.GetID())
+	}
+	return nil
 }
 
 // shims lists the processes that containerd has started for containers of a

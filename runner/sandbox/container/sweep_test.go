@@ -74,7 +74,7 @@ func leavesNothing(t testing.TB, r *container.Runtime) {
 		t.Fatal(err)
 	}
 	var left map[string]int
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); { // a shim ends after it has answered
+	for end := time.Now().Add(patience); time.Now().Before(end); { // a shim ends after it has answered
 		if left = leftovers(t, r.Namespace()); len(left) == 0 {
 			return
 		}
@@ -174,7 +174,7 @@ func TestAShimNobodyKnowsOfIsSwept(t *testing.T) {
 	alive := waiting(t, r, container.Spec{})
 	var swept container.Swept
 	// containerd may still be at it: what a sweep does not see yet the next one does.
-	for end, quiet := time.Now().Add(15*time.Second), 0; time.Now().Before(end) && quiet < 5; {
+	for end, quiet := time.Now().Add(patience), 0; time.Now().Before(end) && quiet < 5; {
 		s, err := r.Sweep(t.Context())
 		if err != nil {
 			t.Error(err)
@@ -194,6 +194,38 @@ func TestAShimNobodyKnowsOfIsSwept(t *testing.T) {
 	case <-alive.Done():
 		t.Error("the sweep ended a container of a runner that lives")
 	default:
+	}
+	alive.Kill(0)
+	for end := time.Now().Add(patience); time.Now().Before(end) && len(leftovers(t, r.Namespace())) > 0; <-time.After(50 * time.Millisecond) {
+		if _, err := r.Sweep(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	leavesNothing(t, r)
+}
+
+func TestAnEmptyCgroupNobodyKnowsOfIsSwept(t *testing.T) {
+	r := newRuntime(t, alone(t))
+	alive := waiting(t, r, container.Spec{})
+	before := leftovers(t, r.Namespace())["cgroups"]
+	found, _ := filepath.Glob("/sys/fs/cgroup/*/" + r.Namespace())
+	more, _ := filepath.Glob("/sys/fs/cgroup/" + r.Namespace())
+	for _, dir := range append(found, more...) {
+		if err := os.Mkdir(filepath.Join(dir, "left"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := leftovers(t, r.Namespace())["cgroups"]; n <= before {
+		t.Fatalf("%d cgroups, want more than the %d of the container", n, before)
+	}
+	if _, err := r.Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := leftovers(t, r.Namespace())["cgroups"]; n != before {
+		t.Errorf("%d cgroups, want the %d of the container that lives", n, before)
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", alive.PID())); err != nil || len(text) == 0 {
+		t.Errorf("the container does not live: %v", err)
 	}
 	alive.Kill(0)
 	leavesNothing(t, r)
