@@ -90,16 +90,17 @@ func TestARetiredLauncherStartsNothing(t *testing.T) {
 }
 
 func TestOnlyTheLastTidyProgramOfARetiredLauncherIsGivenNoTime(t *testing.T) {
-	const grace = 500 * time.Millisecond
+	const short = 300 * time.Millisecond
 	for name, c := range map[string]struct {
 		reason                 string
 		retire, tidy, together bool
+		grace                  time.Duration
 		atOnce                 bool
 	}{
-		"last":    {"what it would end ends with its sandbox", true, true, false, true},
-		"running": {"other programs may come", false, true, false, false},
-		"untidy":  {"it may have something of its own to do", true, false, false, false},
-		"not one": {"what it started may live on among the others", true, true, true, false},
+		"last":    {"what it would end ends with its sandbox", true, true, false, patience, true},
+		"running": {"other programs may come", false, true, false, short, false},
+		"untidy":  {"it may have something of its own to do", true, false, false, short, false},
+		"not one": {"what it started may live on among the others", true, true, true, short, false},
 	} {
 		l := sandboxed(t)
 		s := shell(&spec.Profile{}, `trap "" TERM; echo ready; while :; do sleep 300; done`)
@@ -120,8 +121,8 @@ func TestOnlyTheLastTidyProgramOfARetiredLauncherIsGivenNoTime(t *testing.T) {
 			l.Retire()
 		}
 		begin := time.Now()
-		proc.Kill(grace)
-		if took := time.Since(begin); (took < grace) != c.atOnce {
+		proc.Kill(c.grace)
+		if took := time.Since(begin); (took < c.grace) != c.atOnce {
 			t.Errorf("%s: it ended after %v, want at once: %v: %s", name, took, c.atOnce, c.reason)
 		}
 		if exit := proc.Wait(); exit.Signal != "killed" {

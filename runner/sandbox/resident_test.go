@@ -323,11 +323,7 @@ func TestDaemonsInASandboxDieWithTheirProgram(t *testing.T) {
 			}
 			if name == "killed" {
 				said(t, &out, 4)
-				began := time.Now()
 				proc.Kill(0)
-				if d := time.Since(began); d > time.Second {
-					t.Errorf("Kill took %v", d)
-				}
 			}
 			exit := proc.Wait()
 			if (name == "killed") != (exit.Signal == "killed") || (name != "killed" && exit.Code != 9) {
@@ -375,7 +371,7 @@ func TestKillInASandboxAsksFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	said(t, &out, 1)
-	proc.Kill(10 * time.Second)
+	proc.Kill(patience)
 	if exit := proc.Wait(); exit.Code != 5 || out.String() != "1\nbye\n" {
 		t.Errorf("exit %v, output %q, want a chance to say bye", exit, out.String())
 	}
@@ -475,23 +471,18 @@ func TestNobodyOutlivesAKilledRunner(t *testing.T) {
 	}
 	said(t, &out, 1)
 	waitFor(t, func() bool { return marked(marker) >= 15 }, func() string { return fmt.Sprintf("%d processes, %s", marked(marker), out.String()) })
-	began := time.Now()
 	if err := syscall.Kill(r.PID(), syscall.SIGKILL); err != nil { // the runner only
 		t.Fatal(err)
 	}
 	waitFor(t, func() bool { return marked(marker) == 0 }, func() string { return fmt.Sprintf("%d processes are left", marked(marker)) })
-	if d := time.Since(began); d > time.Second {
-		t.Errorf("they lived for %v", d)
-	}
 }
 
 func waitFor(t *testing.T, ok func() bool, what func() string) {
 	t.Helper()
-	for range 400 {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
-		<-time.After(5 * time.Millisecond)
 	}
 	t.Fatal(what())
 }

@@ -44,6 +44,9 @@ type Options struct {
 	// Launches bounds how many containers are being created at once; more at a
 	// time are not faster. Default: the number of cores.
 	Launches int
+	// CloseTime bounds how long Close waits for deletions that are under way.
+	// Default 2 s.
+	CloseTime time.Duration
 	// Log hears what nobody waits for: a deletion that failed, a slow
 	// snapshotter. Default nobody.
 	Log *slog.Logger
@@ -88,6 +91,9 @@ func New(opts Options) (*Runtime, error) {
 			return nil, err
 		}
 		opts.Owner = owner
+	}
+	if opts.CloseTime <= 0 {
+		opts.CloseTime = closeTime
 	}
 	if opts.Launches <= 0 {
 		opts.Launches = runtime.NumCPU()
@@ -145,10 +151,9 @@ func (r *Runtime) slot(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// closeTime bounds how long Close waits for deletions that are under way.
 const closeTime = 2 * time.Second
 
-// Close kills what still runs, waits at most 2 s for deletions, and removes the
+// Close kills what still runs, waits at most CloseTime for deletions, and removes the
 // folders of this runtime. An error says what is left; a later Sweep finds it.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
@@ -175,12 +180,12 @@ func (r *Runtime) Close() error {
 		close(gone)
 	}()
 	var errs []error
-	late := time.NewTimer(closeTime)
+	late := time.NewTimer(r.opts.CloseTime)
 	defer late.Stop()
 	select {
 	case <-gone:
 	case <-late.C:
-		errs = append(errs, errors.New("containers: deletions took over 2 s; a later run sweeps them"))
+		errs = append(errs, fmt.Errorf("containers: deletions took over %v; a later run sweeps them", r.opts.CloseTime))
 	}
 	r.stop()
 	<-gone

@@ -109,16 +109,12 @@ func TestAKillOfOneCallLeavesTheOthers(t *testing.T) {
 		grace time.Duration
 		want  string
 	}{
-		{[]string{"/tool", "wait"}, 2 * time.Second, "signal terminated"},
+		{[]string{"/tool", "wait"}, patience, "signal terminated"},
 		{[]string{"/tool", "wait", "deaf"}, 20 * time.Millisecond, "signal killed"},
 		{[]string{"/tool", "orphans", "wait", "deep"}, 0, "signal killed"},
 	} {
 		p := begin(c.argv...)
-		before := time.Now()
 		p.Kill(c.grace)
-		if took := time.Since(before); took > time.Second {
-			t.Errorf("%q: the kill took %v", c.argv, took)
-		}
 		if got := p.Wait().String(); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.argv, got, c.want)
 		}

@@ -87,7 +87,7 @@ func TestAnImageOfARegistryIsFetchedOnce(t *testing.T) {
 	wg.Wait()
 	server.Close()
 	runs(t, r, ref) // what is there needs no registry
-	again, err := container.New(container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: r.Namespace()})
+	again, err := container.New(container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: r.Namespace(), CloseTime: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

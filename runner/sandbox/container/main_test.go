@@ -28,6 +28,10 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/container/containerdtest"
 )
 
+// patience ends what hangs. Nothing here is slow when it takes less: machines are
+// busy.
+const patience = time.Minute
+
 // world is what the tests share: programs, an image, and a containerd.
 type world struct {
 	dir    string
@@ -213,7 +217,7 @@ func alone(t testing.TB) func(*container.Options) {
 func newRuntime(t testing.TB, change ...func(*container.Options)) *container.Runtime {
 	t.Helper()
 	needs(t)
-	o := container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: fmt.Sprintf("t%d", os.Getpid())}
+	o := container.Options{Address: shared.daemon.Address, StateDir: filepath.Join(shared.dir, "state"), Entry: shared.entry, Namespace: fmt.Sprintf("t%d", os.Getpid()), CloseTime: patience}
 	for _, f := range change {
 		f(&o)
 	}
@@ -253,7 +257,7 @@ func wait(t testing.TB, p *container.Process) container.ExitInfo {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Error("the process does not end")
 		p.Kill(0)
 	}

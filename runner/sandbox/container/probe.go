@@ -26,8 +26,9 @@ type Info struct {
 	Snapshotter string
 }
 
-// probeTime bounds each question of Probe.
-const probeTime = time.Second
+// probeTime bounds each question of Probe. It is what a socket costs that somebody
+// else listens at; a containerd on a busy machine may well take a second.
+const probeTime = 5 * time.Second
 
 // The snapshotters, the better first.
 const (

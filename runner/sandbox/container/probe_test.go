@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/sandbox/container"
@@ -70,11 +69,7 @@ func TestAMissingContainerdIsExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := time.Now()
 		err = r.Require(t.Context(), "x")
-		if took := time.Since(begun); took > 3*time.Second {
-			t.Errorf("%s took %v", address, took)
-		}
 		bad, ok := errors.AsType[*reason.Error](err)
 		if !ok || bad.Reason != reason.IsolationUnavailable || !strings.HasPrefix(err.Error(), `tool "x" needs isolation Container but `) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)

@@ -413,7 +413,7 @@ func TestEndOfServeCutsAndTellsWhatIsOpen(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("Serve does not end")
 	}
 	if got := w.wait(t, 1); len(got) != 1 || got[0].Received != 5 {

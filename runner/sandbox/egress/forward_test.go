@@ -239,7 +239,7 @@ func TestServerMayAnswerWhileItListens(t *testing.T) {
 	})
 	body, say := io.Pipe()
 	// A client waits for its body, whatever has become of the request.
-	late := time.AfterFunc(10*time.Second, func() { _ = body.CloseWithError(io.ErrUnexpectedEOF) })
+	late := time.AfterFunc(patience, func() { _ = body.CloseWithError(io.ErrUnexpectedEOF) })
 	defer late.Stop()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.example.com/", body)
 	if err != nil {

@@ -120,7 +120,7 @@ func FuzzProxyRequest(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("Serve does not end after %q", input)
 		}
 		answers.Wait()

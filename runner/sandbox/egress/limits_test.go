@@ -90,7 +90,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 		t.Errorf("got %d %q", status, body)
 	}
 	_ = a.Close()
-	for range 50 { // until the proxy has seen that there is room again
+	for end := time.Now().Add(patience); time.Now().Before(end); { // until the proxy has seen that there is room again
 		_, r = raw(t, proxy, "GET http://nowhere.test/ HTTP/1.1\r\nHost: x\r\n\r\n")
 		if status, _ := reply(t, r, http.MethodGet); status == http.StatusBadGateway {
 			break

@@ -21,6 +21,10 @@ import (
 	"agentctl.dev/agentctl/api/event"
 )
 
+// patience ends what hangs. Nothing here is slow when it takes less: machines are
+// busy.
+const patience = time.Minute
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is an internet of fixed names, whose public addresses all lead to one
@@ -93,7 +97,7 @@ func (w *world) tell(e event.EgressConnection) {
 // wait returns the records when there are n of them.
 func (w *world) wait(t testing.TB, n int) []event.EgressConnection {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(patience)
 	for {
 		w.mu.Lock()
 		records := append([]event.EgressConnection(nil), w.records...)
@@ -151,7 +155,7 @@ func through(t testing.TB, proxy string) *http.Client {
 	t.Helper()
 	tr := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+	return &http.Client{Transport: tr, Timeout: patience}
 }
 
 func server(t testing.TB, h http.HandlerFunc) (*httptest.Server, string) {
@@ -186,7 +190,7 @@ func raw(t testing.TB, proxy, text string) (*net.TCPConn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}

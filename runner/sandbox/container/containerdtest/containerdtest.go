@@ -90,7 +90,7 @@ func Start(options ...string) (*Daemon, error) {
 	if err := d.run(); err != nil {
 		return nil, errors.Join(err, d.log.Close(), os.RemoveAll(dir))
 	}
-	if err := d.await(20 * time.Second); err != nil {
+	if err := d.await(time.Minute); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
 	return d, nil
@@ -124,13 +124,13 @@ func (d *Daemon) Restart() error {
 	if err := d.run(); err != nil {
 		return err
 	}
-	return d.await(20 * time.Second)
+	return d.await(time.Minute)
 }
 
 // end ends the daemon alone.
 func (d *Daemon) end() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	late := time.NewTimer(5 * time.Second)
+	late := time.NewTimer(time.Minute)
 	defer late.Stop()
 	select {
 	case <-d.dead:
