@@ -101,7 +101,7 @@ func TestAQuestionEndsWithItsCall(t *testing.T) {
 		}
 		select {
 		case <-released:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("%s: who was asked is still waiting", name)
 		}
 		cancel()

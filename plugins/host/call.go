@@ -153,10 +153,13 @@ const (
 	letGoWait = 750 * time.Millisecond
 )
 
+// waits are how long a cancelled call is waited for.
+type waits struct{ asIs, letGo time.Duration }
+
 // cancelled settles a call that was asked to let go.
 func (p *Plugin) cancelled(r *reception, f *flight, cause error) (*CallResult, error) {
 	began := time.Now()
-	late := time.NewTimer(letGoWait)
+	late := time.NewTimer(p.waits.letGo)
 	defer late.Stop()
 	select {
 	case <-f.over:
@@ -166,7 +169,7 @@ func (p *Plugin) cancelled(r *reception, f *flight, cause error) (*CallResult, e
 	if r.err != nil {
 		return r.stopped(), cause
 	}
-	if r.res.Code != codeCancelled && time.Since(began) <= asIs {
+	if r.res.Code != codeCancelled && time.Since(began) <= p.waits.asIs {
 		return r.res, nil
 	}
 	res := *r.res

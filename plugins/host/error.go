@@ -128,7 +128,7 @@ func (p *Plugin) callError(tool string, err error) *Error {
 }
 
 // crashWait is how long the end of a process may lag behind its connection's.
-const crashWait = 500 * time.Millisecond
+const crashWait = 2 * time.Second
 
 // rpcError translates a gRPC status.
 func (p *Plugin) rpcError(err error) (Kind, error) {

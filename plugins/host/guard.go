@@ -127,7 +127,7 @@ func (g *guard) withExit(bad *Error) error {
 }
 
 // exitWait is how long a program that is no plugin may take to end by itself.
-const exitWait = 300 * time.Millisecond
+const exitWait = time.Second
 
 // Wait implements runner.Runner.
 func (g *guard) Wait(ctx context.Context) error {

@@ -68,6 +68,7 @@ type Plugin struct {
 	dir    *folder
 	// starter is closed when go-plugin's own start has returned.
 	starter chan struct{}
+	waits   waits
 
 	calls   callbook
 	closing sync.Once
@@ -93,7 +94,7 @@ func Start(ctx context.Context, opts Options) (*Plugin, error) {
 	tail := &stderrTail{sink: opts.Stderr, ended: make(chan struct{})}
 	p := &Plugin{
 		name: opts.Name, dir: dir, guard: newGuard(tail), stderr: tail, codec: newCodec(),
-		starter: make(chan struct{}), closed: make(chan struct{}),
+		starter: make(chan struct{}), closed: make(chan struct{}), waits: waits{asIs, letGoWait},
 	}
 	p.calls.flights = map[uint64]*flight{}
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.StartTimeout, startTimeoutError{opts.StartTimeout})

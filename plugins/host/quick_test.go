@@ -15,8 +15,8 @@ import (
 )
 
 // TestACancelledCallReturnsAtOnce: a person who gives up must not wait for a
-// tool. The bound is 50 ms; the median over some calls keeps one slow moment of a
-// loaded machine out of it.
+// tool. It takes about a millisecond; the bound only has to tell that from the
+// waits for a tool that does not listen, on the busiest machine.
 func TestACancelledCallReturnsAtOnce(t *testing.T) {
 	p := start(t, exe(t), "serve-fixtures")
 	var took []time.Duration
@@ -35,8 +35,8 @@ func TestACancelledCallReturnsAtOnce(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("cancel to return: median %v, worst %v", took[len(took)/2], took[len(took)-1])
-	if took[len(took)/2] > 50*time.Millisecond {
-		t.Errorf("a cancelled call returned after %v, want at most 50 ms", took[len(took)/2])
+	if took[len(took)/2] > 500*time.Millisecond {
+		t.Errorf("a cancelled call returned after %v, want it at once", took[len(took)/2])
 	}
 }
 
@@ -64,7 +64,7 @@ func TestACrashLeavesNoFolder(t *testing.T) {
 	if _, err := p.Call(t.Context(), host.CallRequest{Tool: "dies", Args: []byte(`{"text":""}`)}, nil); err == nil {
 		t.Fatal("it did not die")
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		left, err := os.ReadDir(dir)
 		if err != nil {

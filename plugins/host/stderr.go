@@ -16,7 +16,7 @@ const (
 	// tailWidth bounds each of them.
 	tailWidth = 500
 	// lastWords is how long the end of a process may run ahead of its stderr's.
-	lastWords = 300 * time.Millisecond
+	lastWords = time.Second
 )
 
 // stderrTail remembers the last lines of a program's stderr.

@@ -25,7 +25,7 @@ const (
 	// inText is up to which size output is part of the result's text.
 	inText = 24 << 10
 	// drain is how long output is awaited once every process is gone.
-	drain = 250 * time.Millisecond
+	drain = time.Second
 )
 
 // Tools returns bash.

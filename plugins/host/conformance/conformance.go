@@ -86,7 +86,7 @@ type Options struct {
 }
 
 // patience bounds each step of a check: a start, a call, an end.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // check is a promise and the way to try it.
 type check struct {

@@ -153,6 +153,10 @@ func (o *ExecOptions) parallelCalls(ctx context.Context, _ *trial) error {
 	return first
 }
 
+// killedAfter is how long after its deadline a program that ignores SIGTERM is
+// killed.
+const killedAfter = 2 * time.Second
+
 func (o *ExecOptions) deadline(ctx context.Context, args json.RawMessage) error {
 	begin := time.Now()
 	reply, err := o.Call(ctx, args, deadlineAfter)
@@ -161,7 +165,7 @@ func (o *ExecOptions) deadline(ctx context.Context, args json.RawMessage) error 
 		return err
 	case reply.Code != "timeout":
 		return fmt.Errorf("it ended before its time was up: %s", brief(reply.Output))
-	case took > deadlineAfter+1500*time.Millisecond: // at 2 s it is killed
+	case took >= deadlineAfter+killedAfter:
 		return fmt.Errorf("a deadline of %s ended it after %s: it had to be killed", deadlineAfter, took.Round(time.Millisecond))
 	}
 	return nil
@@ -177,7 +181,7 @@ func (o *ExecOptions) cancel(ctx context.Context, args json.RawMessage) error {
 		return errors.New("it ended before it could be cancelled")
 	case live.Err() == nil:
 		return err
-	case took > deadlineAfter+1500*time.Millisecond:
+	case took >= deadlineAfter+killedAfter:
 		return fmt.Errorf("it ended %s after the cancel: it had to be killed", (took - deadlineAfter).Round(time.Millisecond))
 	}
 	return nil

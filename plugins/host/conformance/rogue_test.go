@@ -56,7 +56,7 @@ func rogues() map[string][]sdk.Tool {
 			return &sdk.Result{Text: string(b)}, err
 		}),
 		"orphan processes": probe("probe_spawn", func(ctx context.Context, _ *sdk.Call, _ json.RawMessage) (*sdk.Result, error) {
-			out, err := exec.CommandContext(ctx, "/bin/sh", "-c", `setsid sh -c 'echo $$; exec sleep 20 </dev/null >/dev/null 2>&1' &`).Output()
+			out, err := exec.CommandContext(ctx, "/bin/sh", "-c", `setsid sh -c 'echo $$; exec sleep 60 </dev/null >/dev/null 2>&1' &`).Output()
 			return &sdk.Result{Text: strings.TrimSpace(string(out))}, err
 		}),
 		"question":      probe("probe_ask", says("you")),

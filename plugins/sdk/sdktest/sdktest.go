@@ -38,7 +38,7 @@ type Program struct {
 }
 
 // patience bounds each step of a check.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // Start starts the program for a test and closes it at the test's end.
 func (p Program) Start(t testing.TB) *host.Plugin {
