@@ -12,6 +12,8 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // AnswerOptions say which call is answered and how. Ref is required.
@@ -19,7 +21,7 @@ type AnswerOptions struct {
 	// Ref is RUN/CALL: the run as ResumeOptions.Ref takes it, the call by its id
 	// or a unique beginning; or the run alone when one of its calls waits.
 	Ref string
-	// State is the folder that holds runs; see StateDir.
+	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Approve the call, or else deny it.
 	Approve bool
@@ -64,11 +66,11 @@ const (
 //	waits, its run goes on            what the journal says, Taken
 //	waits, its run is suspended       what lies in the inbox now, instead of
 //	or was killed                     what lay there
-//	is not there, several fit         a *UsageError
+//	is not there, several fit         a *misuse.Error
 //	was answered, has ended, or the   an error that says which
 //	run does not take the answer
 func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		return nil, err
 	}
 	if o.Always && len(w.Always) == 0 {
-		return nil, usage("%s cannot be approved for always: %s", w.Ref, w.Once).hint("approve it without --always")
+		return nil, misuse.Errorf("%s cannot be approved for always: %s", w.Ref, w.Once).WithHint("approve it without --always")
 	}
 	r := approval.Request{
 		ID: newIDs(time.Now)("ans"), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
@@ -90,7 +92,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		}
 	}
 	if err := r.Check(); err != nil {
-		return nil, usage("answer %s: %w", w.Ref, err)
+		return nil, misuse.Errorf("answer %s: %w", w.Ref, err)
 	}
 	inbox := approval.NewInbox(found.Dir, time.Now)
 	leave := inbox.Put
@@ -125,7 +127,7 @@ func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waitin
 	run, call, _ := strings.Cut(strings.TrimPrefix(ref, "run/"), "/")
 	found, err := journal.FindRun(state, run)
 	if err != nil {
-		return found, nil, (&UsageError{Err: err}).hint("agentctl approve lists the calls that wait")
+		return found, nil, (&misuse.Error{Err: err}).WithHint("agentctl approve lists the calls that wait")
 	}
 	v := &view.Run{}
 	if err := fold(ctx, found, v); err != nil {
@@ -140,12 +142,12 @@ func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waitin
 	case len(fits) == 1:
 		return found, &fits[0], nil
 	case len(fits) > 1:
-		return found, nil, usage("%d calls of run %s wait: %s", len(fits), v.ID, refs(fits)).hint("name one of them")
+		return found, nil, misuse.Errorf("%d calls of run %s wait: %s", len(fits), v.ID, refs(fits)).WithHint("name one of them")
 	case call == "":
-		return found, nil, usage("no call of run %s waits for an approval", v.ID).hint("agentctl approve lists the calls that wait")
+		return found, nil, misuse.Errorf("no call of run %s waits for an approval", v.ID).WithHint("agentctl approve lists the calls that wait")
 	}
 	err = closed(v, call)
-	if u, ok := errors.AsType[*UsageError](err); ok && len(all) > 0 {
+	if u, ok := errors.AsType[*misuse.Error](err); ok && len(all) > 0 {
 		u.Hint = "what waits is " + refs(all)
 	}
 	return found, nil, err

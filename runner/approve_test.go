@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 const askAll = "apiVersion: agentctl.dev/v1alpha1\nkind: Policy\nmetadata: {name: p}\nspec:\n  rules: [{name: ask, action: ask}]\n"
@@ -187,7 +188,7 @@ func TestWhatCannotBeAnswered(t *testing.T) {
 	} {
 		c.o.State, c.o.By = p.state, "jane"
 		_, err := Answer(t.Context(), c.o)
-		if _, usage := errors.AsType[*UsageError](err); usage != c.usage || err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, usage := errors.AsType[*misuse.Error](err); usage != c.usage || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

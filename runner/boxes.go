@@ -2,19 +2,12 @@ package runner
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 	"agentctl.dev/agentctl/runner/tool"
 )
-
-// entryProgram is the first process of every container.
-const entryProgram = "agentctl-entry"
 
 // shipped are the tools of our own, foreign all others.
 func shipped(tools []tool.Definition) []tool.Definition { return pick(tools, true) }
@@ -53,27 +46,10 @@ func (s *session) boxes() error {
 	if s.pool.Boxes != nil || !slices.ContainsFunc(s.tools, func(d tool.Definition) bool { return wantsContainer(&d) }) {
 		return nil
 	}
-	runtime, err := containers(s.opts.Containerd, s.opts.State)
+	runtime, err := container.Open(s.opts.Containerd, s.opts.State)
 	if err != nil {
 		return err
 	}
 	s.pool.Boxes = &tool.Boxes{Runtime: runtime, Run: s.id, Unseen: s.unseen(), Egress: s.serve}
 	return nil
-}
-
-// containers returns the runtime of a socket; "" is the environment's.
-func containers(socket, state string) (*container.Runtime, error) {
-	address, err := container.Address(socket, os.Getenv(container.AddressEnv))
-	if err != nil {
-		return nil, err
-	}
-	entry, err := sandbox.FindProgram(entryProgram)
-	if err != nil {
-		return nil, fmt.Errorf("start containers: %w", err)
-	}
-	runtime, err := container.New(container.Options{Address: address, StateDir: filepath.Join(state, "cache"), Entry: entry})
-	if err != nil {
-		return nil, fmt.Errorf("start containers: %w", err)
-	}
-	return runtime, nil
 }

@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -35,7 +36,7 @@ type Applied struct {
 func View(ctx context.Context, state, ref string) (*Outcome, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &misuse.Error{Err: err}
 	}
 	v := &view.Run{}
 	if err := fold(ctx, found, v); err != nil {
@@ -65,8 +66,8 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 // unfinished is the error for a run that goes on or was killed: what it changed
 // is recorded at its end.
 func unfinished(v *view.Run) error {
-	return usage("run %s has not finished: what it changed is recorded at its end", v.ID).
-		hint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
+	return misuse.Errorf("run %s has not finished: what it changed is recorded at its end", v.ID).
+		WithHint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
 }
 
 // ApplyChanges makes the recorded change of a run in its source folder: exactly
@@ -82,9 +83,9 @@ func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	case v.Finished == nil:
 		return nil, unfinished(v)
 	case v.Started.Workspace.Source == "":
-		return nil, usage("run %s began with an empty workspace; there is no folder to change", v.ID)
+		return nil, misuse.Errorf("run %s began with an empty workspace; there is no folder to change", v.ID)
 	case v.Changes.Change == "":
-		return nil, usage("run %s changed no files", v.ID)
+		return nil, misuse.Errorf("run %s changed no files", v.ID)
 	}
 	b, err := journal.ReadBlob(o.Journal, v.Changes.Change)
 	if err != nil {
@@ -101,7 +102,7 @@ func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	already := errors.Is(err, workspace.ErrApplied)
 	switch {
 	case errors.Is(err, workspace.ErrInPlace):
-		return nil, usage("run %s: %w", v.ID, err)
+		return nil, misuse.Errorf("run %s: %w", v.ID, err)
 	case err != nil && !already:
 		return nil, fmt.Errorf("run %s: %w", v.ID, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // maxDeclared bounds the objects of one Declare.
@@ -48,7 +49,7 @@ type Declaration struct {
 // there are mistakes: nothing is to be sent then.
 func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 	if len(o.Paths) == 0 {
-		return nil, usage("no manifests are named").hint("name a file, a folder or - with -f")
+		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	set, found, err := o.read(ctx)
 	if err != nil {
@@ -129,7 +130,7 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 			}
 			whole.Documents, all = append(whole.Documents, set.Documents...), append(all, found...)
 			if len(whole.Documents) > maxDeclared {
-				return nil, nil, usage("more than %d objects", maxDeclared).hint("apply them in parts")
+				return nil, nil, misuse.Errorf("more than %d objects", maxDeclared).WithHint("apply them in parts")
 			}
 		}
 	}

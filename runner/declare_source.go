@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // kustomizations are the names of a file that makes a folder kustomize's.
@@ -70,10 +71,10 @@ func (o DeclareOptions) sources(path string) ([]declareSource, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, usage("search %s: %w", path, err)
+		return nil, misuse.Errorf("search %s: %w", path, err)
 	}
 	if len(all) == 0 {
-		return nil, usage("%s and the folders in it hold no manifest: no file ends in .yaml, .yml or .json", path)
+		return nil, misuse.Errorf("%s and the folders in it hold no manifest: no file ends in .yaml, .yml or .json", path)
 	}
 	return all, nil
 }
@@ -98,8 +99,8 @@ func kustomize(ctx context.Context, dir string) ([]byte, error) {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		argv = []string{"kubectl", "kustomize", dir}
 		if _, err := exec.LookPath(argv[0]); err != nil {
-			return nil, usage("%s holds a kustomization, and neither kustomize nor kubectl is installed", dir).
-				hint("install one of them, or name the manifests themselves")
+			return nil, misuse.Errorf("%s holds a kustomization, and neither kustomize nor kubectl is installed", dir).
+				WithHint("install one of them, or name the manifests themselves")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, kustomizeTime)
@@ -109,12 +110,12 @@ func kustomize(ctx context.Context, dir string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, time.Second
 	if err := cmd.Run(); err != nil {
 		if out.full {
-			return nil, usage("build %s: it becomes larger than %d MiB", dir, manifest.MaxFile>>20)
+			return nil, misuse.Errorf("build %s: it becomes larger than %d MiB", dir, manifest.MaxFile>>20)
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return nil, usage("build %s with %s: %w\n%s", dir, argv[0], err, strings.TrimSpace(said.text.String()))
+		return nil, misuse.Errorf("build %s with %s: %w\n%s", dir, argv[0], err, strings.TrimSpace(said.text.String()))
 	}
 	return out.text.Bytes(), nil
 }

@@ -10,11 +10,12 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // DoctorOptions say what is looked at.
 type DoctorOptions struct {
-	// State is the folder that holds runs; see StateDir.
+	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Containerd is its socket; see RunOptions.
 	Containerd string
@@ -65,13 +66,13 @@ type Escape struct {
 // to get out of it, and asks containerd who it is. What killed runs have left in
 // containerd is removed.
 func Doctor(ctx context.Context, o DoctorOptions) (*Diagnosis, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
-	launcher := sandbox.New(sandbox.Options{Outer: outerIsolation()})
+	launcher := sandbox.New(sandbox.Options{Outer: sandbox.OuterIsolation()})
 	defer func() { _ = launcher.Close() }() // nothing runs in it any more
-	d := &Diagnosis{Isolation: launcher.Level(), OuterIsolation: outerIsolation(), Controls: []Control{}, Escapes: []Escape{}}
+	d := &Diagnosis{Isolation: launcher.Level(), OuterIsolation: sandbox.OuterIsolation(), Controls: []Control{}, Escapes: []Escape{}}
 	for _, c := range launcher.Probe(ctx) {
 		d.Controls = append(d.Controls, Control{c.Name, v1alpha1.IsolationSandbox, c.OK, c.Needed, c.Why, c.Hint})
 	}
@@ -109,7 +110,7 @@ func (d *Diagnosis) containerd(ctx context.Context, socket, state string) {
 }
 
 func lookAtContainerd(ctx context.Context, socket, state string) (info container.Info, swept int, err error) {
-	runtime, err := containers(socket, filepath.Clean(state))
+	runtime, err := container.Open(socket, filepath.Clean(state))
 	if err != nil {
 		return info, 0, err
 	}

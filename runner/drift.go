@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/tool"
@@ -30,7 +31,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 	}
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
-		return nil, nil, &UsageError{Err: err}
+		return nil, nil, &misuse.Error{Err: err}
 	}
 	var notes []string
 	if was, is := v.Agent.Name, resolved.Agent.Name; was != is {
@@ -49,7 +50,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		Model: v.Model, Fallbacks: v.Fallbacks, Summarizer: v.Summarizer,
 	}
 	if p.tools, err = define(resolved); err != nil {
-		return nil, nil, &UsageError{Err: err}
+		return nil, nil, &misuse.Error{Err: err}
 	}
 	for i := range p.tools {
 		d := &p.tools[i]
@@ -57,7 +58,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		switch {
 		case len(d.Parameters) > 0:
 		case !known:
-			return nil, nil, usage("tool %q: only its plugin knows what it takes, and a replay starts none", d.Name).hint("write spec.parameters of the Tool")
+			return nil, nil, misuse.Errorf("tool %q: only its plugin knows what it takes, and a replay starts none", d.Name).WithHint("write spec.parameters of the Tool")
 		default:
 			d.Parameters = was.Parameters
 			if d.Description == "" {
@@ -66,7 +67,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		}
 	}
 	if p.instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.inputs); err != nil {
-		return nil, nil, usage("agent %q: spec.instructions: %w", p.Agent.Name, err)
+		return nil, nil, misuse.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
 	}
 	now := *v
 	now.session = &session{plan: &p, opts: v.opts}

@@ -25,27 +25,6 @@ func (e *InvalidError) Error() string {
 // Write prints at most limit mistakes as a compiler does.
 func (e *InvalidError) Write(w io.Writer, limit int) error { return e.Findings.Write(w, limit) }
 
-// UsageError says that what was asked for makes no sense. No run came about;
-// the command line exits with 2.
-type UsageError struct {
-	Err  error
-	Hint string
-}
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *UsageError) Unwrap() error { return e.Err }
-
-func usage(format string, args ...any) *UsageError {
-	return &UsageError{Err: fmt.Errorf(format, args...)}
-}
-
-func (e *UsageError) hint(text string) *UsageError {
-	e.Hint = text
-	return e
-}
-
 // SignalError is the cause of a context that a signal has ended.
 type SignalError struct{ Signal os.Signal }
 

@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // TestEventsOfARunThatGoesOnAreFollowed: one reads what another process writes,
@@ -82,7 +83,7 @@ func TestEventsEndWithWhoReadsThem(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err := Events(t.Context(), EventsOptions{Ref: "nobody", State: p.state}, nil)
-	if _, ok := errors.AsType[*UsageError](err); !ok {
+	if _, ok := errors.AsType[*misuse.Error](err); !ok {
 		t.Errorf("got %v", err)
 	}
 }

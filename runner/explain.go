@@ -16,13 +16,15 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
 // ExplainOptions name a decision.
 type ExplainOptions struct {
-	// State is the folder that holds runs; see StateDir.
+	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Ref is RUN/CALL: the run as Resume takes it, and a call by its id, by the
 	// beginning of exactly one, or by its number in the run, counted from 1. RUN
@@ -77,17 +79,17 @@ type Candidate struct {
 }
 
 // Explain judges a call of a run once more, from its journal alone, and tells
-// what each rule said. Nothing is run or written. An error is a *UsageError, or
+// what each rule said. Nothing is run or written. An error is a *misuse.Error, or
 // says that the journal cannot be read.
 func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
 	run, call, _ := strings.Cut(strings.TrimPrefix(o.Ref, "run/"), "/")
 	found, err := journal.FindRun(state, run)
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &misuse.Error{Err: err}
 	}
 	past, err := readDecisions(ctx, found, call)
 	if err != nil {
@@ -164,7 +166,7 @@ func readDecisions(ctx context.Context, found journal.Found, ref string) (*decis
 			d.denials++
 		}
 	}
-	return nil, usage("the journal of run %s holds no decision about call %s", found.ID, id)
+	return nil, misuse.Errorf("the journal of run %s holds no decision about call %s", found.ID, id)
 }
 
 // chooseCall finds the call that is meant.
@@ -178,7 +180,7 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 		}
 	}
 	if len(judged) == 0 {
-		return "", usage("no call of run %s was judged", v.ID)
+		return "", misuse.Errorf("no call of run %s was judged", v.ID)
 	}
 	if ref == "" {
 		for _, c := range slices.Backward(judged) {
@@ -210,7 +212,7 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 	if len(fits) > 1 {
 		known = fits
 	}
-	return "", usage("run %s has no one call %q that was judged", v.ID, ref).hint("name one of " + strings.Join(known, ", ") + ", or its number")
+	return "", misuse.Errorf("run %s has no one call %q that was judged", v.ID, ref).WithHint("name one of " + strings.Join(known, ", ") + ", or its number")
 }
 
 // context is what the decision depended on.

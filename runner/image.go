@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/runner/image"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/sandbox/container"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // ImageOptions say what to make an image of, and where it goes: to at most one
@@ -33,7 +36,7 @@ type ImageOptions struct {
 	Push string
 	// Import hands the image to containerd on this host.
 	Import bool
-	// State is the folder that holds runs, see StateDir, and imported images.
+	// State is the folder that holds runs, see statedir.Find, and imported images.
 	State string
 	// Containerd is its socket for Import; see RunOptions.
 	Containerd string
@@ -50,7 +53,7 @@ type BuiltImage struct {
 }
 
 // BuildImage makes an OCI image of a tool's program and delivers it. What is
-// wrong with the options or the files is a *UsageError.
+// wrong with the options or the files is a *misuse.Error.
 func BuildImage(ctx context.Context, o ImageOptions) (_ *BuiltImage, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -62,10 +65,10 @@ func BuildImage(ctx context.Context, o ImageOptions) (_ *BuiltImage, err error) 
 		return nil, err
 	}
 	if needs, ok := errors.AsType[*image.NeedsError](err); ok {
-		return nil, usage("%w", err).hint(wayOut(needs))
+		return nil, misuse.Errorf("%w", err).WithHint(wayOut(needs))
 	}
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &misuse.Error{Err: err}
 	}
 	defer func() { err = errors.Join(err, i.Close()) }()
 	ref, err := o.deliver(ctx, i)
@@ -84,7 +87,7 @@ func wayOut(needs *image.NeedsError) string {
 
 func (o *ImageOptions) check() error {
 	if (o.Program == "") == (o.Folder == "") {
-		return usage("an image is made of one program or one folder").hint("--from-binary FILE, or --from-folder FOLDER")
+		return misuse.Errorf("an image is made of one program or one folder").WithHint("--from-binary FILE, or --from-folder FOLDER")
 	}
 	places := 0
 	for _, given := range []bool{o.Output != "", o.Push != "", o.Import} {
@@ -93,7 +96,7 @@ func (o *ImageOptions) check() error {
 		}
 	}
 	if places > 1 {
-		return usage("an image goes to one place").hint("one of --output-file, --push and --import")
+		return misuse.Errorf("an image goes to one place").WithHint("one of --output-file, --push and --import")
 	}
 	return nil
 }
@@ -104,7 +107,7 @@ func (o *ImageOptions) deliver(ctx context.Context, i *image.Image) (string, err
 	case o.Push != "":
 		ref, err := i.Push(ctx, o.Push)
 		if _, ok := errors.AsType[*image.RepositoryError](err); ok {
-			return "", &UsageError{Err: err}
+			return "", &misuse.Error{Err: err}
 		}
 		return ref, err
 	case o.Import:
@@ -124,11 +127,11 @@ func (o *ImageOptions) deliver(ctx context.Context, i *image.Image) (string, err
 // importInto keeps the image as a file and has containerd take it from there. The
 // file stays: containerd may forget an image that nothing uses.
 func (o *ImageOptions) importInto(ctx context.Context, i *image.Image) (_ string, err error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return "", err
 	}
-	runtime, err := containers(o.Containerd, state)
+	runtime, err := container.Open(o.Containerd, state)
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/sandbox/container/containerdtest"
 )
 
@@ -83,7 +84,7 @@ func TestImageThatMakesNoSenseIsAUsageError(t *testing.T) {
 		"repository": {ImageOptions{Program: program, Push: "tool"}, "names no registry", ""},
 	} {
 		_, err := BuildImage(t.Context(), c.o)
-		u, ok := errors.AsType[*UsageError](err)
+		u, ok := errors.AsType[*misuse.Error](err)
 		if !ok || !strings.Contains(err.Error(), c.want) || !strings.Contains(u.Hint, c.hint) {
 			t.Errorf("%s: got %v (%+v), want a usage error with %q and the hint %q", name, err, u, c.want, c.hint)
 		}
@@ -107,7 +108,7 @@ func TestImportNeedsContainerd(t *testing.T) {
 func entryBeside(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, entryProgram), "../cmd/"+entryProgram)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "agentctl-entry"), "../cmd/agentctl-entry")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/runner/keystore"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/price"
 )
 
@@ -40,7 +41,7 @@ type Key struct {
 // CheckKeyName says what is wrong with the name of a key, without repeating it.
 func CheckKeyName(name string) error {
 	if err := keystore.CheckName(name); err != nil {
-		return &UsageError{Err: err}
+		return &misuse.Error{Err: err}
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func SetKey(state, name string, value []byte) error {
 		return err
 	}
 	if _, err := keystore.Clean(value); err != nil {
-		return usage("%s: %w", name, err)
+		return misuse.Errorf("%s: %w", name, err)
 	}
 	return explained(keyStore(state).Set(name, string(value)))
 }
@@ -95,14 +96,14 @@ func RemoveKey(state, name string) error {
 	if !errors.Is(err, keystore.ErrNotStored) {
 		return explained(err)
 	}
-	missing := usage("there is no stored value of %s", name)
+	missing := misuse.Errorf("there is no stored value of %s", name)
 	if _, set := os.LookupEnv(name); set {
-		return missing.hint("the environment sets it: unset " + name)
+		return missing.WithHint("the environment sets it: unset " + name)
 	}
 	if near := spell.Nearest(name, StoredKeys(state)); near != "" {
-		return missing.hint("did you mean " + near + "?")
+		return missing.WithHint("did you mean " + near + "?")
 	}
-	return missing.hint("see agentctl auth list")
+	return missing.WithHint("see agentctl auth list")
 }
 
 // StoredKeys are the names that have a stored value; none where that cannot be

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/secret"
 )
 
@@ -81,13 +82,13 @@ func TestSetAndRemoveSayWhatIsWrong(t *testing.T) {
 			}
 			continue
 		}
-		u, ok := errors.AsType[*UsageError](c.err)
+		u, ok := errors.AsType[*misuse.Error](c.err)
 		if !ok || !strings.Contains(c.err.Error(), c.says) || !strings.Contains(u.Hint, c.hint) || strings.Contains(c.err.Error(), "canary") {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
 	t.Setenv("ELSEWHERE", "x")
-	if u, ok := errors.AsType[*UsageError](RemoveKey(state, "ELSEWHERE")); !ok || !strings.Contains(u.Hint, "unset ELSEWHERE") {
+	if u, ok := errors.AsType[*misuse.Error](RemoveKey(state, "ELSEWHERE")); !ok || !strings.Contains(u.Hint, "unset ELSEWHERE") {
 		t.Errorf("remove what only the environment has: %v", u)
 	}
 }

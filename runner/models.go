@@ -7,6 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/price"
 )
 
@@ -95,11 +96,11 @@ func knownNames(all []price.Entry, names []string) error {
 		for _, e := range all {
 			known = append(known, e.Model, string(e.Provider)+"/"+e.Model)
 		}
-		err := usage("nothing is known of %q", n)
+		err := misuse.Errorf("nothing is known of %q", n)
 		if near := spell.Nearest(n, known); near != "" {
-			return err.hint("did you mean " + near + "?")
+			return err.WithHint("did you mean " + near + "?")
 		}
-		return err.hint(fmt.Sprintf("a model that is not listed can be used all the same: its Model declares spec.pricing and spec.contextWindow; the list itself: agentctl models %s", strings.Join(known[:len(price.Providers())], " ")))
+		return err.WithHint(fmt.Sprintf("a model that is not listed can be used all the same: its Model declares spec.pricing and spec.contextWindow; the list itself: agentctl models %s", strings.Join(known[:len(price.Providers())], " ")))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 func TestKnownModels(t *testing.T) {
@@ -35,7 +36,7 @@ func TestKnownModels(t *testing.T) {
 		if strings.Join(got, " ") != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: %q, %v, want %q: %s", name, got, err, c.want, c.reason)
 		}
-		if u, ok := errors.AsType[*UsageError](err); err != nil && (!ok || !strings.Contains(u.Hint, c.hint)) {
+		if u, ok := errors.AsType[*misuse.Error](err); err != nil && (!ok || !strings.Contains(u.Hint, c.hint)) {
 			t.Errorf("%s: %v without hint %q", name, err, c.hint)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/host/conformance"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool"
@@ -63,7 +64,7 @@ type PluginTestOptions struct {
 }
 
 // TestPlugin tries whether a program keeps the promises of a tool. What the
-// program does wrong is in the report; an error is a *UsageError.
+// program does wrong is in the report; an error is a *misuse.Error.
 func TestPlugin(ctx context.Context, o PluginTestOptions) (*PluginReport, error) {
 	p, err := o.prepare()
 	if err != nil {
@@ -102,7 +103,7 @@ func arguments(samples []PluginSample) []json.RawMessage {
 // prepare checks what was named and makes its paths absolute.
 func (p PluginProgram) prepare() (PluginProgram, error) {
 	if len(p.Command) == 0 || p.Command[0] == "" {
-		return p, usage("no program is named")
+		return p, misuse.Errorf("no program is named")
 	}
 	p.Command = slices.Clone(p.Command)
 	for i, word := range p.Command { // the program works in another folder
@@ -112,23 +113,23 @@ func (p PluginProgram) prepare() (PluginProgram, error) {
 			continue
 		}
 		if p.Command[i], err = filepath.Abs(word); err != nil {
-			return p, usage("program %s: %w", word, err)
+			return p, misuse.Errorf("program %s: %w", word, err)
 		}
 	}
 	for _, kv := range p.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return p, usage("environment variable %q is not of the form NAME=value", kv)
+			return p, misuse.Errorf("environment variable %q is not of the form NAME=value", kv)
 		}
 	}
 	if len(p.Mounts) > 0 && p.Isolation != v1alpha1.IsolationSandbox {
-		return p, usage("mounts are for isolation level Sandbox: at None a program sees everything")
+		return p, misuse.Errorf("mounts are for isolation level Sandbox: at None a program sees everything")
 	}
 	folder, err := filepath.Abs(p.Workspace)
 	if err != nil {
-		return p, usage("workspace %s: %w", p.Workspace, err)
+		return p, misuse.Errorf("workspace %s: %w", p.Workspace, err)
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return p, usage("workspace %s is not a folder", p.Workspace)
+		return p, misuse.Errorf("workspace %s is not a folder", p.Workspace)
 	}
 	p.Workspace = folder
 	return p, nil
@@ -141,7 +142,7 @@ func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
 		return sandbox.New(sandbox.Options{AllowUnsandboxed: true}), nil, nil
 	case v1alpha1.IsolationSandbox:
 	default:
-		return nil, nil, usage("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
+		return nil, nil, misuse.Errorf("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
 	}
 	d := tool.Definition{Name: p.name(), Spec: v1alpha1.ToolSpec{
 		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: p.Command}}, WorkspaceAccess: v1alpha1.AccessReadWrite,
@@ -150,7 +151,7 @@ func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
 	for _, path := range p.Mounts {
 		whole, err := filepath.Abs(path)
 		if err != nil {
-			return nil, nil, usage("mount %s: %w", path, err)
+			return nil, nil, misuse.Errorf("mount %s: %w", path, err)
 		}
 		d.Spec.Isolation.Mounts = append(d.Spec.Isolation.Mounts, v1alpha1.Mount{Path: whole, Access: v1alpha1.MountReadOnly})
 	}
@@ -222,7 +223,7 @@ type PluginAnswer struct {
 // defaultCallTimeout is what a Tool declares when it says nothing.
 const defaultCallTimeout = 2 * time.Minute
 
-// CallPlugin calls a tool once, as a run does but without a policy or a journal. Its errors are a *UsageError, or carry the reason why the tool could
+// CallPlugin calls a tool once, as a run does but without a policy or a journal. Its errors are a *misuse.Error, or carry the reason why the tool could
 // not be asked.
 func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error) {
 	p, err := o.prepare()
@@ -234,7 +235,7 @@ func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error)
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(o.Args, &object); err != nil || object == nil {
-		return nil, usage("the arguments are no JSON object: %s", head(o.Args)).hint(`for example --args '{"path": "README.md"}'`)
+		return nil, misuse.Errorf("the arguments are no JSON object: %s", head(o.Args)).WithHint(`for example --args '{"path": "README.md"}'`)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultCallTimeout
@@ -321,7 +322,7 @@ func serves(plugin *host.Plugin, name string) error {
 	}
 	have := "it serves: " + strings.Join(names, ", ")
 	if name == "" {
-		return usage("no tool of the program is named").hint(have)
+		return misuse.Errorf("no tool of the program is named").WithHint(have)
 	}
-	return usage("the program serves no tool %q", name).hint(have)
+	return misuse.Errorf("the program serves no tool %q", name).WithHint(have)
 }

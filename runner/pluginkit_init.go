@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"agentctl.dev/agentctl/plugins/examples"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // PluginLanguages lists the languages in which InitPlugin begins a tool.
@@ -35,14 +36,14 @@ var toolName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // InitPlugin writes a small tool that works and passes TestPlugin, and returns
-// the paths of its files. Its errors are a *UsageError, or about the disk.
+// the paths of its files. Its errors are a *misuse.Error, or about the disk.
 func InitPlugin(o PluginInitOptions) ([]string, error) {
 	if !toolName().MatchString(o.Name) {
-		return nil, usage("%q cannot be a tool's name", o.Name).hint("lower-case letters, digits and dashes, 63 at most, a letter first")
+		return nil, misuse.Errorf("%q cannot be a tool's name", o.Name).WithHint("lower-case letters, digits and dashes, 63 at most, a letter first")
 	}
 	project, err := examples.Project(o.Language, o.Name)
 	if err != nil {
-		return nil, usage("%w", err)
+		return nil, misuse.Errorf("%w", err)
 	}
 	if o.Language == "go" {
 		mod, err := goMod(o.Name, o.SDK)
@@ -51,7 +52,7 @@ func InitPlugin(o PluginInitOptions) ([]string, error) {
 		}
 		project = append(project, examples.File{Path: "go.mod", Text: mod})
 	} else if o.SDK != "" {
-		return nil, usage("only a tool in Go is built with the SDK's source")
+		return nil, misuse.Errorf("only a tool in Go is built with the SDK's source")
 	}
 	if o.Dir == "" {
 		o.Dir = o.Name
@@ -63,9 +64,9 @@ func InitPlugin(o PluginInitOptions) ([]string, error) {
 // written is never lost.
 func writeProject(dir string, project []examples.File) ([]string, error) {
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
-		return nil, usage("folder %s is not empty", dir).hint("name another one with --dir")
+		return nil, misuse.Errorf("folder %s is not empty", dir).WithHint("name another one with --dir")
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, usage("folder %s: %w", dir, err)
+		return nil, misuse.Errorf("folder %s: %w", dir, err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("begin a tool: %w", err)
@@ -98,16 +99,16 @@ func goMod(name, sdk string) ([]byte, error) {
 	if sdk == "" {
 		version := sdkVersion()
 		if version == "" {
-			return nil, usage("this build of agentctl has no released SDK").hint("name a clone of its source with --sdk FOLDER")
+			return nil, misuse.Errorf("this build of agentctl has no released SDK").WithHint("name a clone of its source with --sdk FOLDER")
 		}
 		return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s %s\n", name, module, version), nil
 	}
 	folder, err := filepath.Abs(sdk)
 	if err != nil {
-		return nil, usage("--sdk %s: %w", sdk, err)
+		return nil, misuse.Errorf("--sdk %s: %w", sdk, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.HasPrefix(string(text), "module "+module+"\n") {
-		return nil, usage("%s does not hold the source of %s", sdk, module).hint("--sdk names a clone of it")
+		return nil, misuse.Errorf("%s does not hold the source of %s", sdk, module).WithHint("--sdk names a clone of it")
 	}
 	return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %s => %q\n", name, module, module, folder), nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // begun begins a tool and builds it where that is needed.
@@ -72,7 +73,7 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 		}
 		for _, name := range []string{"", "other"} {
 			_, err := CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Tool: name})
-			if u, ok := errors.AsType[*UsageError](err); !ok || u.Hint != "it serves: my-tool" {
+			if u, ok := errors.AsType[*misuse.Error](err); !ok || u.Hint != "it serves: my-tool" {
 				t.Errorf("tool %q: %v", name, err)
 			}
 		}
@@ -174,7 +175,7 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 		"arguments are no JSON objec": call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
 	} {
 		err := do(t.Context())
-		if _, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want usage with %q", err, want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
@@ -42,7 +43,7 @@ type ToolFacts struct {
 // the variables it declares, asked, and ended; any other is looked for. Its
 // errors have a reason: IsolationUnavailable, or ToolError for the program.
 func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}

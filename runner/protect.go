@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -40,7 +41,7 @@ func (s *session) hold(p *plan) error {
 func (s *session) unseen() []string {
 	dirs := []string{s.opts.State}
 	if scratch := sandbox.ScratchDir(); scratch != "" {
-		dirs = append(dirs, resolved(scratch))
+		dirs = append(dirs, statedir.Resolve(scratch))
 	}
 	return dirs
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // A tool whose sandbox cannot be built as its manifest says does not run: not in
@@ -47,7 +48,7 @@ func TestRunAtHomeBeginsNothing(t *testing.T) {
 	t.Setenv("HOME", p.workspace)
 	for name, o := range map[string]RunOptions{"a copy": p.options(), "in place": p.options(func(o *RunOptions) { o.InPlace = true })} {
 		_, err := Run(t.Context(), o)
-		if u, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(u.Error(), "is the home folder") || !strings.Contains(u.Hint, "--workspace") {
+		if u, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(u.Error(), "is the home folder") || !strings.Contains(u.Hint, "--workspace") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -70,7 +71,7 @@ func (r *record) plan(v *view.Run, o *ResumeOptions) (*plan, error) {
 		}
 	}
 	if p.answers, err = approval.Parse(o.Approve); err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &misuse.Error{Err: err}
 	}
 	p.files = workspace.Spec{
 		Strategy: r.Strategy, Source: v.Started.Workspace.Source,

@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool"
@@ -45,10 +46,10 @@ func newRecording(name string) (*recording, error) {
 	}
 	file, err := cassette.Place(name)
 	if err != nil {
-		return nil, usage("record the run: %w", err).hint("name a file in a folder that can be written with --record")
+		return nil, misuse.Errorf("record the run: %w", err).WithHint("name a file in a folder that can be written with --record")
 	}
 	if otherFile(file) {
-		return nil, usage("record the run: %s is there already and is no cassette", name).hint("name another file with --record, or remove that one")
+		return nil, misuse.Errorf("record the run: %s is there already and is no cassette", name).WithHint("name another file with --record, or remove that one")
 	}
 	return &recording{name: name, file: file}, nil
 }

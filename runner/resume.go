@@ -11,6 +11,9 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -49,10 +52,10 @@ type ResumeOptions struct {
 //	the run                    Resume returns
 //	finished                   its Outcome
 //	interrupted, suspended     the Outcome of the whole run, once it has ended
-//	never began                a *UsageError: there is nothing to resume
-//	driven by another process  a *UsageError that names it
+//	never began                a *misuse.Error: there is nothing to resume
+//	driven by another process  a *misuse.Error that names it
 func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	// Without the lock first: a finished run is only looked at.
 	seen := &view.Run{}
 	if err := fold(ctx, found, seen); err != nil {
-		if _, ok := errors.AsType[*UsageError](err); ok {
+		if _, ok := errors.AsType[*misuse.Error](err); ok {
 			err = nothing(err)
 		}
 		return nil, err
@@ -123,7 +126,7 @@ func over(v *view.Run) bool { return v.Finished != nil && v.Phase != view.Suspen
 
 // nothing is the error for a run of which nothing was kept.
 func nothing(err error) error {
-	return &UsageError{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
+	return &misuse.Error{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
 }
 
 // fold reads a journal into views of the run: one for each who goes on with it.
@@ -141,7 +144,7 @@ func fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 		}
 	}
 	if views[0].ID == "" {
-		return usage("run %s was interrupted before it began", found.ID)
+		return misuse.Errorf("run %s was interrupted before it began", found.ID)
 	}
 	return nil
 }
@@ -176,7 +179,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 
 func held(err error) error {
 	if _, ok := errors.AsType[*journal.HeldError](err); ok {
-		return &UsageError{Err: err, Hint: "it goes on there: wait until it has ended, or stop that process first"}
+		return &misuse.Error{Err: err, Hint: "it goes on there: wait until it has ended, or stop that process first"}
 	}
 	return err
 }
@@ -185,7 +188,7 @@ func held(err error) error {
 func (s *session) resumed() error {
 	e, err := s.recorder.Append(event.Event{Data: event.RunResumed{
 		Attempt:   s.view.Attempt + 1,
-		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
+		Isolation: string(s.launcher.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: s.opts.Version,
 	}})
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ type RunOptions struct {
 	Workspace string
 	InPlace   bool
 
-	// State is the folder that holds runs; see StateDir.
+	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Approve answers questions: never, prompt, all, "all,R3", or a file of call
 	// hashes. "" is prompt where Terminal is set, else never.

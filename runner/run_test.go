@@ -22,7 +22,9 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/modeltest"
+	"agentctl.dev/agentctl/runner/sandbox"
 )
 
 // place is a folder with manifests, a workspace and a state folder.
@@ -282,13 +284,13 @@ func TestIsolationFailsClosed(t *testing.T) {
 	if len(out.Result().ToolCalls) > 0 || out.Run.Steps > 0 {
 		t.Error("something ran")
 	}
-	t.Setenv(OuterIsolationEnv, "container")
+	t.Setenv(sandbox.OuterIsolationEnv, "container")
 	out = p.run(t, strict)
 	want(t, out, reason.Completed)
 	if out.Run.Started.OuterIsolation != "container" {
 		t.Error("the declaration is not in the journal")
 	}
-	t.Setenv(OuterIsolationEnv, "contaner")
+	t.Setenv(sandbox.OuterIsolationEnv, "contaner")
 	want(t, p.run(t, strict), reason.IsolationUnavailable)
 }
 
@@ -481,7 +483,7 @@ inputs:
 		"missing": {"name": "x"}, "wrong type": {"name": "x", "times": "many"}, "unknown": {"name": "x", "times": "1", "colour": "red"},
 	} {
 		_, err := Run(t.Context(), p.options(func(o *RunOptions) { o.Inputs = inputs }))
-		if _, ok := errors.AsType[*UsageError](err); !ok {
+		if _, ok := errors.AsType[*misuse.Error](err); !ok {
 			t.Errorf("%s: got %v, want a usage error", name, err)
 		}
 	}
@@ -503,7 +505,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Run(t.Context(), p.options(c.change))
-			wrong, ok := errors.AsType[*UsageError](err)
+			wrong, ok := errors.AsType[*misuse.Error](err)
 			if !ok || !strings.Contains(wrong.Error(), c.text) {
 				t.Errorf("got %v, want a usage error with %q", err, c.text)
 			}
@@ -846,28 +848,9 @@ func TestKilledRunHasNoDiffYet(t *testing.T) {
 		func() error { _, err := Diff(t.Context(), p.state, out.Run.ID); return err }(),
 		func() error { _, err := ApplyChanges(t.Context(), p.state, out.Run.ID); return err }(),
 	} {
-		wrong, ok := errors.AsType[*UsageError](err)
+		wrong, ok := errors.AsType[*misuse.Error](err)
 		if !ok || !strings.Contains(wrong.Error(), "has not finished") || !strings.Contains(wrong.Hint, out.Journal) {
 			t.Errorf("got %v", err)
 		}
-	}
-}
-
-func TestStateDir(t *testing.T) {
-	t.Setenv("AGENTCTL_STATE", "/env")
-	t.Setenv("XDG_STATE_HOME", "/xdg")
-	for flag, want := range map[string]string{"/flag": "/flag", "": "/env"} {
-		if got, err := StateDir(flag); err != nil || got != want {
-			t.Errorf("%q: got %s, %v; want %s", flag, got, err, want)
-		}
-	}
-	t.Setenv("AGENTCTL_STATE", "")
-	if got, err := StateDir(""); err != nil || got != "/xdg/agentctl" {
-		t.Errorf("got %s, %v", got, err)
-	}
-	t.Setenv("XDG_STATE_HOME", "relative")
-	t.Setenv("HOME", "/home/x")
-	if got, err := StateDir(""); err != nil || got != "/home/x/.local/state/agentctl" {
-		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // RunUnreadable is the phase of a run whose journal cannot be read.
@@ -64,7 +65,7 @@ func Summaries(ctx context.Context, state string) ([]RunSummary, error) {
 func Summary(ctx context.Context, state, ref string) (*RunSummary, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &misuse.Error{Err: err}
 	}
 	s := summary(ctx, found)
 	return &s, nil

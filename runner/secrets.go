@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -14,11 +13,6 @@ import (
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool"
 )
-
-// OuterIsolationEnv declares that this machine is itself a container.
-const OuterIsolationEnv = "AGENTCTL_OUTER_ISOLATION"
-
-func outerIsolation() string { return os.Getenv(OuterIsolationEnv) }
 
 // credentials are the keys of the models by name.
 type credentials map[string]credential

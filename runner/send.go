@@ -11,6 +11,8 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // MessageLimit bounds the text of a message to a run.
@@ -23,7 +25,7 @@ var ErrEnded = errors.New("it has ended")
 type SendOptions struct {
 	// Ref is the run as ResumeOptions.Ref takes it.
 	Ref string
-	// State is the folder that holds runs; see StateDir.
+	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Text of the message, at most MessageLimit bytes.
 	Text string
@@ -48,26 +50,26 @@ type Sent struct {
 //
 //	the run                            Send returns
 //	goes on, is suspended, was killed  the message, kept until it is read
-//	has ended, or is about to          a *UsageError whose cause is ErrEnded
-//	is not there, has not begun        a *UsageError
+//	has ended, or is about to          a *misuse.Error whose cause is ErrEnded
+//	is not there, has not begun        a *misuse.Error
 func Send(_ context.Context, o SendOptions) (*Sent, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	m := message.Incoming{ID: messageID(now), Text: o.Text, By: o.By, PostedAt: now.UnixMilli()}
 	if err := inbox.Check(m); err != nil {
-		return nil, usage("the message cannot be sent: %w", err)
+		return nil, misuse.Errorf("the message cannot be sent: %w", err)
 	}
 	found, err := journal.FindRun(state, o.Ref)
 	if err != nil {
-		return nil, (&UsageError{Err: err}).hint("agentctl get runs lists the runs")
+		return nil, (&misuse.Error{Err: err}).WithHint("agentctl get runs lists the runs")
 	}
 	s := &Sent{ID: m.ID, Run: found.ID, State: view.Running}
 	last, err := journal.Last(found.Dir)
 	if err != nil {
-		return nil, usage("run %s cannot be told anything: %w", found.ID, err)
+		return nil, misuse.Errorf("run %s cannot be told anything: %w", found.ID, err)
 	}
 	switch f, finished := last.Data.(event.RunFinished); {
 	case finished && f.Phase != view.Suspended:
@@ -88,7 +90,7 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 }
 
 func tooLate(run string) error {
-	return usage("run %s takes no messages: %w, or is about to", run, ErrEnded).hint("agentctl run starts another run")
+	return misuse.Errorf("run %s takes no messages: %w, or is about to", run, ErrEnded).WithHint("agentctl run starts another run")
 }
 
 // hears opens the inbox of the run.

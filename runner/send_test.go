@@ -21,6 +21,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // chatter is a disk on which each tool call and each text of a run leads somebody
@@ -362,7 +363,7 @@ func TestWhoCannotBeToldAnything(t *testing.T) {
 			by = strings.Repeat("j", 300)
 		}
 		_, err := Send(t.Context(), SendOptions{Ref: c.ref, State: p.state, Text: c.text, By: by})
-		if _, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrEnded) != c.ended {
+		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrEnded) != c.ended {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

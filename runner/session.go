@@ -27,6 +27,7 @@ import (
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -72,10 +73,10 @@ type session struct {
 }
 
 // Run runs what the options say. The error is set only when no run came about:
-// an *InvalidError or a *UsageError (exit code 2), or a state folder that cannot
+// an *InvalidError or a *misuse.Error (exit code 2), or a state folder that cannot
 // be written. Everything that happens from there on is an Outcome with a reason.
 func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (s *session) moveOut() error {
 // newSession returns a session that has not begun.
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: outerIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking})
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking})
 	s.transport = exchange.NewTransport()
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
@@ -214,7 +215,7 @@ func (s *session) begin() error {
 		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Files: files, Inputs: inputs, Plan: id,
 		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),
 		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.root(), Strategy: string(s.plan.files.Strategy)},
-		Isolation: string(s.launcher.Level()), OuterIsolation: outerIsolation(), Version: s.opts.Version,
+		Isolation: string(s.launcher.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: s.opts.Version,
 	}})
 	if err != nil {
 		return err

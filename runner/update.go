@@ -14,7 +14,9 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -83,7 +85,7 @@ func recordedSource(v *view.Run) (string, error) {
 		return "", nil
 	}
 	if _, err := os.Stat(w.Source); err != nil {
-		return "", usage("the recorded workspace %s is not there", w.Source).hint("name the folder to work on with --workspace")
+		return "", misuse.Errorf("the recorded workspace %s is not there", w.Source).WithHint("name the folder to work on with --workspace")
 	}
 	return w.Source, nil
 }
@@ -106,7 +108,7 @@ func (v *relived) runManifests(ctx context.Context, c *cassette.Cassette, o RunO
 
 // runAgain runs the recorded plan.
 func (v *relived) runAgain(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
-	state, err := StateDir(o.State)
+	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
@@ -146,17 +148,17 @@ func (v *relived) fresh(c *cassette.Cassette, o *RunOptions) (*plan, error) {
 		return nil, err
 	}
 	if p.instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.inputs); err != nil {
-		return nil, usage("agent %q: spec.instructions: %w", p.Agent.Name, err)
+		return nil, misuse.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
 	}
 	if p.answers, err = approval.Parse(o.Approve); err != nil {
-		return nil, &UsageError{Err: err}
+		return nil, &misuse.Error{Err: err}
 	}
 	if o.Workspace != "" {
 		if p.files.Source, err = filepath.EvalSymlinks(o.Workspace); err == nil {
 			p.files.Source, err = filepath.Abs(p.files.Source)
 		}
 		if err != nil {
-			return nil, usage("workspace %s: %w", o.Workspace, err).hint("name an existing folder with --workspace")
+			return nil, misuse.Errorf("workspace %s: %w", o.Workspace, err).WithHint("name an existing folder with --workspace")
 		}
 	}
 	return p, p.usable()

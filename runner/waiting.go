@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // The states of a run whose call waits for an approval.
@@ -188,11 +189,11 @@ func closed(v *view.Run, call string) error {
 	p, a := v.Call(call), v.Answer(call)
 	switch {
 	case p == nil:
-		return usage("run %s has no call %s", v.ID, call)
+		return misuse.Errorf("run %s has no call %s", v.ID, call)
 	case a != nil:
 		return fmt.Errorf("call %s of run %s was answered already: %s by %s", call, v.ID, a.State, a.By)
 	case p.State == message.StateCompleted || p.State == message.StateError:
 		return fmt.Errorf("call %s of run %s has ended already", call, v.ID)
 	}
-	return usage("call %s of run %s waits for no approval", call, v.ID)
+	return misuse.Errorf("call %s of run %s waits for no approval", call, v.ID)
 }

@@ -36,7 +36,7 @@ type Options struct {
 	// Config reaches the API server, as somebody who may read and write our kinds
 	// and their status. Required.
 	Config *rest.Config
-	// State is the folder that holds runs; see runner.StateDir. Required.
+	// State is the folder that holds runs; see statedir.Find. Required.
 	State string
 	// Log is where everything is logged to, including what the libraries say.
 	// Required. The libraries have one logger per process: the latest wins.

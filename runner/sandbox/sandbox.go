@@ -19,6 +19,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"sync"
 
@@ -26,6 +27,12 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
+
+// OuterIsolationEnv declares that this machine is itself a container.
+const OuterIsolationEnv = "AGENTCTL_OUTER_ISOLATION"
+
+// OuterIsolation is what the environment declares; "" is nothing.
+func OuterIsolation() string { return os.Getenv(OuterIsolationEnv) }
 
 // OuterContainer is the one value of AGENTCTL_OUTER_ISOLATION: this machine is
 // itself a container that nobody minds losing.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // messageRequest is the body of a message to a run.
@@ -40,7 +41,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	sent, err := runner.Send(r.Context(), runner.SendOptions{
 		State: s.o.State, Ref: s.o.RunID(run, max(1, run.Status.Attempt)), Text: m.Text, By: s.o.Caller(r.Context()).Name,
 	})
-	if usage, ok := errors.AsType[*runner.UsageError](err); ok {
+	if usage, ok := errors.AsType[*misuse.Error](err); ok {
 		return errConflict(run, "%w", usage.Err)
 	}
 	if err != nil {

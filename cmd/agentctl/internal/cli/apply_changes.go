@@ -7,6 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type applyChangesOptions struct {
@@ -37,7 +38,7 @@ more it does nothing, and the exit code is 0.`,
 }
 
 func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) error {
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type approveOptions struct {
@@ -113,7 +115,7 @@ func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
 		return o.answerObject(ctx, ref)
 	}
 	err := o.answer(ctx, ref)
-	if _, unknown := errors.AsType[*runner.UsageError](err); !unknown || strings.HasPrefix(ref, "@") {
+	if _, unknown := errors.AsType[*misuse.Error](err); !unknown || strings.HasPrefix(ref, "@") {
 		return err
 	}
 	// One that is not here may be there; nothing is started to find out.
@@ -163,7 +165,7 @@ func (o *approveOptions) list(ctx context.Context) error {
 		}
 		return o.write(calls)
 	}
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}
@@ -205,7 +207,7 @@ func (o *approveOptions) write(calls []runner.Waiting) error {
 // completeWaiting offers the calls that wait.
 func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	state, err := runner.StateDir(a.state)
+	state, err := statedir.Find(a.state)
 	if err != nil || len(args) > 0 {
 		return nil, directive
 	}

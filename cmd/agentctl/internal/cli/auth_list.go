@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type authListOptions struct {
@@ -38,7 +39,7 @@ type keyList struct {
 }
 
 func (o *authListOptions) runList() error {
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 func (a *app) authRemoveCmd() *cobra.Command {
@@ -25,7 +26,7 @@ others may read or change it.`,
 }
 
 func (a *app) runAuthRemove(name string) error {
-	state, err := runner.StateDir(a.state)
+	state, err := statedir.Find(a.state)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (a *app) runAuthRemove(name string) error {
 }
 
 func (a *app) completeStoredKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	state, err := runner.StateDir(a.state)
+	state, err := statedir.Find(a.state)
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

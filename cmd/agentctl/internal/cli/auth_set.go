@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type authSetOptions struct{ app *app }
@@ -45,7 +46,7 @@ be used, because others may read or change it.`,
 }
 
 func (o *authSetOptions) runSet(ctx context.Context, name string) error {
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}

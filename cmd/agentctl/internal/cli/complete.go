@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // maxCompletions bounds a list a shell shows.
@@ -20,7 +21,7 @@ func (a *app) completeRuns(_ *cobra.Command, args []string, _ string) ([]string,
 		return nil, directive
 	}
 	refs := []string{"@latest"}
-	state, err := runner.StateDir(a.state)
+	state, err := statedir.Find(a.state)
 	if err != nil {
 		return refs, directive
 	}
@@ -37,7 +38,7 @@ func (a *app) completeRuns(_ *cobra.Command, args []string, _ string) ([]string,
 // completeResumable offers the runs that a resume can go on with before the others.
 func (a *app) completeResumable(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	refs, directive := a.completeRuns(cmd, args, typed)
-	state, err := runner.StateDir(a.state)
+	state, err := statedir.Find(a.state)
 	if err != nil || len(refs) < 2 {
 		return refs, directive
 	}

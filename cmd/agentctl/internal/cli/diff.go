@@ -7,6 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type diffOptions struct {
@@ -67,7 +68,7 @@ func (o *diffOptions) someDiff(cmd *cobra.Command, args []string) error {
 }
 
 func (o *diffOptions) runDiff(ctx context.Context, ref string) error {
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}

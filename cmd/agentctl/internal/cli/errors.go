@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // maxFindings bounds a report: more mistakes than that have one cause.
@@ -90,7 +91,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		display.Error(stderr, err, display.Advice{Meant: u.meant, See: see})
 		return reason.ExitUsage
 	}
-	if u, ok := errors.AsType[*runner.UsageError](err); ok {
+	if u, ok := errors.AsType[*misuse.Error](err); ok {
 		display.Error(stderr, err, display.Advice{Hint: u.Hint, See: see})
 		return reason.ExitUsage
 	}

@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // getOptions are those of get. The verb and its flags are named as kubectl's.
@@ -111,7 +112,7 @@ func (o *getOptions) runGet(ctx context.Context, args []string) error {
 }
 
 func (o *getOptions) runGetRuns(ctx context.Context, args []string) error {
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type replayOptions struct {
@@ -139,7 +140,7 @@ func (o *replayOptions) runUpdate(ctx context.Context, file string) error {
 			return err
 		}
 	}
-	state, err := runner.StateDir(a.state)
+	state, err := statedir.Find(a.state)
 	if err != nil {
 		return err
 	}

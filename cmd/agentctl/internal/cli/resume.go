@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type resumeOptions struct {
@@ -65,7 +66,7 @@ func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bo
 	if hasTimeout && o.timeout <= 0 {
 		return usagef("--timeout must be longer than 0")
 	}
-	state, err := runner.StateDir(o.app.state)
+	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type runOptions struct {
@@ -167,7 +168,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 			return none, err
 		}
 	}
-	dir, err := runner.StateDir(o.app.state)
+	dir, err := statedir.Find(o.app.state)
 	if err != nil {
 		return none, err
 	}

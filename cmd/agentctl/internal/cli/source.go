@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // source is where the events of a run come from: a control plane, or the journal
@@ -91,7 +92,7 @@ func (t *target) object(c *client.Client, name string) *source {
 	e := c.Endpoint()
 	s := &source{client: c, run: client.Ref{Kind: v1alpha1.KindRun, Namespace: t.namespace, Name: name}}
 	s.place = display.Place{State: t.app.state, Object: name, Namespace: t.namespace, Context: t.context, Away: !e.Local}
-	s.state, _ = runner.StateDir(t.app.state) // it was found before
+	s.state, _ = statedir.Find(t.app.state) // it was found before
 	return s
 }
 
@@ -107,7 +108,7 @@ func (t *target) seek(ctx context.Context, word string, objects bool) (*source, 
 	if t.context != "" || t.namespace != "" {
 		return t.there(ctx, name)
 	}
-	state, err := runner.StateDir(t.app.state)
+	state, err := statedir.Find(t.app.state)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const groupObject = "object"
@@ -34,7 +34,7 @@ func (t *target) contextFlag(cmd *cobra.Command) {
 
 // config reads where there is something to talk with.
 func (t *target) config() (*client.Config, error) {
-	state, err := runner.StateDir(t.app.state)
+	state, err := statedir.Find(t.app.state)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/control/embedded"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // Streams are what the program writes to.
@@ -62,7 +63,7 @@ on it with the kubeconfig that it writes to its state folder.`,
 }
 
 // stateDir is the state folder, the same that agentctl means.
-func (a *app) stateDir() (string, error) { return runner.StateDir(a.state) }
+func (a *app) stateDir() (string, error) { return statedir.Find(a.state) }
 
 // usageError is a command line that cannot be understood: exit code 2.
 type usageError struct{ err error }
@@ -112,7 +113,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(a.Err, "hint: %s\n", hint)
 	}
-	if u, ok := errors.AsType[*runner.UsageError](err); ok {
+	if u, ok := errors.AsType[*misuse.Error](err); ok {
 		if u.Hint != "" {
 			fmt.Fprintf(a.Err, "hint: %s\n", u.Hint)
 		}
