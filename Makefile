@@ -11,7 +11,7 @@ build: ## build every program into bin/
 test: ## run every test
 	.ci/prepare git patch containerd runc busybox
 	.ci/kube --check
-	go test ./...
+	go test -timeout 30m ./...
 
 test-race: ## run every test with the race detector
 	.ci/race
