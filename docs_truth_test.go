@@ -1,0 +1,145 @@
+package agentctl_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/format"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner"
+)
+
+// TestDocsTellEveryReason holds the tables of docs/troubleshooting.md against the
+// closed list.
+func TestDocsTellEveryReason(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| (\\d+|–) \\| `([A-Za-z]+)` \\| [^|]+ \\|")
+	told := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(read(t, "docs/troubleshooting.md")), -1) {
+		if m[1] != "130" && m[1] != "143" { // of a signal, whatever the reason
+			told[m[2]] = m[1]
+		}
+	}
+	want := map[string]string{}
+	for _, info := range reason.All() {
+		want[string(info.Reason)] = "–"
+		if info.ExitCode >= 0 {
+			want[string(info.Reason)] = fmt.Sprint(info.ExitCode)
+		}
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("docs/troubleshooting.md tells other codes than api/reason (-want +got):\n%s", diff)
+	}
+}
+
+// TestResultInDocsIsOne: the object that readers see has the keys of the one that
+// is printed.
+func TestResultInDocsIsOne(t *testing.T) {
+	_, block, found := strings.Cut(string(read(t, "docs/output.md")), "```json\n")
+	block, _, _ = strings.Cut(block, "```")
+	var shown map[string]any
+	if err := json.Unmarshal([]byte(block), &shown); !found || err != nil {
+		t.Fatalf("docs/output.md shows no object: %v", err)
+	}
+	text, err := json.Marshal(view.Result{ToolCalls: []view.CallResult{{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed map[string]any
+	if err := json.Unmarshal(text, &printed); err != nil {
+		t.Fatal(err)
+	}
+	call := func(o map[string]any) map[string]any { return o["toolCalls"].([]any)[0].(map[string]any) } //nolint:forcetypeassert // it panics, and names the line
+	for what, pair := range map[string][2]map[string]any{"result": {printed, shown}, "call": {call(printed), call(shown)}} {
+		want, got := slices.Sorted(maps.Keys(pair[0])), slices.Sorted(maps.Keys(pair[1]))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the keys of the %s differ (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+// TestEveryVariableStandsInTheDocs: what a user may set is told, and what is told
+// is read.
+func TestEveryVariableStandsInTheDocs(t *testing.T) {
+	name := regexp.MustCompile(`\bAGENTCTL_[A-Z_]+\b`)
+	public := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata") || strings.Contains(file, "test/") {
+			continue
+		}
+		for _, n := range name.FindAllString(string(read(t, file)), -1) {
+			public[n] = !strings.HasPrefix(n, "AGENTCTL_TEST_")
+		}
+	}
+	told := map[string]bool{}
+	for _, d := range documents(t) {
+		for _, n := range name.FindAllString(d.text, -1) {
+			told[n] = true
+		}
+	}
+	for n, is := range public {
+		if is && !told[n] {
+			t.Errorf("no document tells of the variable %s", n)
+		}
+	}
+	for n := range told {
+		if _, known := public[n]; !known {
+			t.Errorf("the docs tell of %s, which no program reads", n)
+		}
+	}
+	if len(told) < 8 {
+		t.Errorf("%d variables found", len(told))
+	}
+}
+
+// TestPoliciesInDocsPassTheirTests: cases beside a rule are there to be copied.
+func TestPoliciesInDocsPassTheirTests(t *testing.T) {
+	tested := 0
+	for _, b := range yamlBlocks(t) {
+		if !strings.Contains(b.text, "\n  tests:") {
+			continue
+		}
+		tested++
+		report, err := runner.TestPolicies(t.Context(), runner.PolicyTestOptions{Paths: []string{"-"}, Stdin: strings.NewReader(b.text)})
+		if err != nil || report.Failed > 0 {
+			t.Errorf("%s: %+v, %v", b, report, err)
+		}
+	}
+	if tested < 2 {
+		t.Errorf("%d policies with cases found", tested)
+	}
+}
+
+// TestGoInDocsCompiles: a whole program is there to be copied.
+func TestGoInDocsCompiles(t *testing.T) {
+	program := regexp.MustCompile("(?s)```go\n(package .*?)```")
+	found := 0
+	for _, d := range documents(t) {
+		for _, m := range program.FindAllStringSubmatch(d.text, -1) {
+			found++
+			file := filepath.Join(t.TempDir(), "main.go")
+			if err := os.WriteFile(file, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", d.file, err, out)
+			}
+			if formatted, err := format.Source([]byte(m[1])); err != nil || string(formatted) != m[1] {
+				t.Errorf("%s: the program is not formatted: %v", d.file, err)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no program found")
+	}
+}
