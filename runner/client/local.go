@@ -17,6 +17,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"agentctl.dev/agentctl/runner/regular"
 	"agentctl.dev/agentctl/runner/sandbox"
 )
 
@@ -150,7 +151,7 @@ func (l local) held() bool {
 	if _, err := os.Stat(l.path("lock")); err != nil {
 		return false
 	}
-	lock := flock.New(l.path("lock"), flock.SetFlag(os.O_RDWR))
+	lock := flock.New(l.path("lock"), flock.SetFlag(os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK))
 	free, err := lock.TryLock()
 	if free {
 		_ = lock.Unlock() // it is closed with it
@@ -237,10 +238,10 @@ func (l local) detach(path string) (pid int, err error) {
 // log opens the file for what the control plane says.
 func (l local) log() (*os.File, error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(l.path(program + ".log")); err == nil && info.Size() > maxLog {
+	if info, err := os.Lstat(l.path(program + ".log")); err == nil && info.Size() > maxLog {
 		flags |= os.O_TRUNC
 	}
-	f, err := os.OpenFile(l.path(program+".log"), flags, 0o600)
+	f, err := regular.Open(l.path(program+".log"), flags)
 	if err != nil {
 		return nil, fail(err, "open the log of the control plane")
 	}
@@ -256,7 +257,7 @@ func reaped(pid int) bool {
 
 // lastWords is the last line of the log that tells an error.
 func (l local) lastWords() string {
-	f, err := os.Open(l.path(program + ".log"))
+	f, err := regular.Open(l.path(program+".log"), os.O_RDONLY)
 	if err != nil {
 		return "it left no log"
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"go.uber.org/goleak"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // TestMain is also the program agentd of these tests: a file in its state folder
@@ -246,6 +249,29 @@ func TestStartThatFailsTellsWhy(t *testing.T) {
 	_, err = config.Connect(t.Context(), ConnectOptions{})
 	if err == nil || !strings.Contains(err.Error(), "agentd is not in") || !strings.Contains(Hint(err), "make build") {
 		t.Errorf("got %v, hint %q", err, Hint(err))
+	}
+}
+
+func TestLogThatIsNoFileIsNotWaitedFor(t *testing.T) {
+	victim := filepath.Join(t.TempDir(), "victim")
+	for name, put := range map[string]func(string) error{
+		"a FIFO": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a link": func(path string) error { return os.Symlink(victim, path) },
+	} {
+		l := local{state: t.TempDir()}
+		l.folder = l.state
+		if err := put(l.path(program + ".log")); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := l.log(); !errors.Is(err, regular.ErrNotRegular) {
+			t.Errorf("%s: got %v, %v", name, f, err)
+		}
+		if got := l.lastWords(); got != "it left no log" {
+			t.Errorf("%s: last words %q", name, got)
+		}
+	}
+	if _, err := os.Lstat(victim); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where the link leads to there is now: %v", err)
 	}
 }
 

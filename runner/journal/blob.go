@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // MaxBlob bounds one blob.
@@ -135,10 +137,9 @@ func blobPath(dir, id string) (string, error) {
 	return filepath.Join(dir, blobFolder, name), nil
 }
 
-// readCapped reads a regular file of at most limit bytes. It does not wait for
-// the writer of a FIFO that somebody put there.
+// readCapped reads a regular file of at most limit bytes.
 func readCapped(path string, limit int64) ([]byte, error) {
-	f, err := openRegular(path)
+	f, err := regular.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +156,4 @@ func readCapped(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return buf.Bytes(), nil
-}
-
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", filepath.Base(path))
-	}
-	return os.Open(path)
 }

@@ -14,6 +14,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // Latest is the reference to the run that was started last.
@@ -105,7 +106,7 @@ func look(stateDir, id string) (Found, bool) {
 		return Found{}, false
 	}
 	f := Found{ID: id, Dir: dir}
-	in, err := openRegular(filepath.Join(dir, files[0]))
+	in, err := regular.Open(filepath.Join(dir, files[0]), os.O_RDONLY)
 	if err != nil {
 		return Found{}, false
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // Follower reads a journal that is still written, line by line, by whoever does
@@ -136,7 +137,7 @@ func (f *Follower) turn() error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	file, err := openRegular(filepath.Join(f.dir, name))
+	file, err := regular.Open(filepath.Join(f.dir, name), os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}

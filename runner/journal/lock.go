@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 const lockFile = "lock"
@@ -36,7 +39,7 @@ const patience = 500 * time.Millisecond
 
 func acquireLock(ctx context.Context, dir, run string, wait time.Duration) (*lock, error) {
 	path := filepath.Join(dir, lockFile)
-	f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	f := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK), flock.SetPermissions(0o600))
 	ok, err := f.TryLock()
 	if err == nil && !ok && wait > 0 {
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -53,11 +56,21 @@ func acquireLock(ctx context.Context, dir, run string, wait time.Duration) (*loc
 		return nil, &HeldError{Run: run, Holder: readHolder(path)}
 	}
 	text := strconv.Itoa(os.Getpid()) + " " + strconv.QuoteToASCII(filepath.Base(os.Args[0])) + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := sign(path, text); err != nil {
 		_ = f.Unlock()
 		return nil, fmt.Errorf("run %q: lock journal: %w", run, err)
 	}
 	return &lock{f}, nil
+}
+
+// sign writes into the file of a lock, and into no other that a link leads to.
+func sign(path, text string) error {
+	f, err := regular.Open(path, os.O_WRONLY|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 func readHolder(path string) string {

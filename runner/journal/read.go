@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 const dayLayout = "20060102"
@@ -108,7 +109,7 @@ type scanner struct {
 }
 
 func (s *scanner) run(ctx context.Context, path string) error {
-	f, err := openRegular(path)
+	f, err := regular.Open(path, os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}

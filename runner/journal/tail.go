@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // Tail reads single events of a journal that is still written, going on from
@@ -82,7 +83,7 @@ func (t *Tail) turn() error {
 		if err := t.Close(); err != nil {
 			return err
 		}
-		f, err := openRegular(filepath.Join(t.dir, name))
+		f, err := regular.Open(filepath.Join(t.dir, name), os.O_RDONLY)
 		if err != nil {
 			return fmt.Errorf("read journal: %w", err)
 		}
@@ -107,7 +108,7 @@ func Last(dir string) (event.Event, error) {
 	if len(files) == 0 {
 		return e, fmt.Errorf("read journal: no events in %s", dir)
 	}
-	f, err := openRegular(filepath.Join(dir, files[len(files)-1]))
+	f, err := regular.Open(filepath.Join(dir, files[len(files)-1]), os.O_RDONLY)
 	if err != nil {
 		return e, fmt.Errorf("read journal: %w", err)
 	}

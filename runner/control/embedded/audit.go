@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 const (
@@ -72,9 +74,9 @@ func openAudit(path string, log *slog.Logger) (*auditLog, error) {
 }
 
 func (a *auditLog) open() error {
-	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	f, err := regular.Open(a.path, os.O_CREATE|os.O_APPEND|os.O_RDWR)
 	if err != nil {
-		return fmt.Errorf("open the audit log: %w", err)
+		return unusable(a.path, fmt.Errorf("open the audit log: %w", err))
 	}
 	info, err := f.Stat()
 	if err == nil && info.Mode().Perm() != 0o600 {

@@ -16,19 +16,24 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 const (
 	caName      = "ca"
 	servingName = "serving"
-	// caLife and servingLife are how long a certificate is good; one with less
-	// than renewBefore left is made anew when the server starts.
+	// caLife and servingLife are how long a certificate is good. One with less
+	// than renewBefore left is made anew: that of the authority when the server
+	// starts, because clients know it from the kubeconfig; the other one also
+	// while it serves.
 	caLife      = 10 * 365 * 24 * time.Hour
 	servingLife = 365 * 24 * time.Hour
 	renewBefore = 30 * 24 * time.Hour
-	// skew forgives a client whose clock is behind.
-	skew = 5 * time.Minute
+	// maxPEM bounds the file of a key or of a certificate.
+	maxPEM = 64 << 10
 )
 
 // pair is a certificate with its key.
@@ -38,14 +43,25 @@ type pair struct {
 	certPEM, keyPEM []byte
 }
 
+// ever is when every certificate begins to be good: on a machine whose clock has
+// lost the time, the authority that copies of the kubeconfig know stays.
+func ever() time.Time { return time.Unix(0, 0) }
+
 // certificates are the authority of this control plane and what it serves with.
 // The authority speaks for this machine only.
-type certificates struct{ ca, serving pair }
+type certificates struct {
+	dir string
+	now func() time.Time
+	ca  pair
+
+	mu      sync.Mutex
+	serving pair
+}
 
 // openCertificates reads the certificates of a folder; what is missing, damaged
 // or about to expire is made anew.
-func openCertificates(dir string, now time.Time) (*certificates, error) {
-	var c certificates
+func openCertificates(dir string, clock func() time.Time) (*certificates, error) {
+	c, now := &certificates{dir: dir, now: clock}, clock()
 	ca, err := readPair(dir, caName)
 	if err != nil || !lasting(ca.cert, now) || !ca.cert.IsCA {
 		if ca, err = newPair(caTemplate(now), nil); err != nil {
@@ -57,16 +73,37 @@ func openCertificates(dir string, now time.Time) (*certificates, error) {
 	}
 	c.ca = ca
 	serving, err := readPair(dir, servingName)
+	c.serving = serving
 	if err != nil || !lasting(serving.cert, now) || serving.cert.CheckSignatureFrom(ca.cert) != nil {
-		if serving, err = newPair(servingTemplate(now), &ca); err != nil {
-			return nil, err
-		}
-		if err = serving.write(dir, servingName); err != nil {
+		if err := c.renew(now); err != nil {
 			return nil, err
 		}
 	}
+	return c, nil
+}
+
+// renew makes the serving certificate anew.
+func (c *certificates) renew(now time.Time) error {
+	serving, err := newPair(servingTemplate(now), &c.ca)
+	if err != nil {
+		return err
+	}
 	c.serving = serving
-	return &c, nil
+	return serving.write(c.dir, servingName)
+}
+
+// present is the certificate for a connection. A server may run for longer than
+// a certificate is good, and clocks are set; what it renews it presents, also
+// where it cannot be kept.
+func (c *certificates) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); !lasting(c.serving.cert, now) {
+		if err := c.renew(now); err != nil && !lasting(c.serving.cert, now) {
+			return nil, err
+		}
+	}
+	return &tls.Certificate{Certificate: [][]byte{c.serving.cert.Raw}, PrivateKey: c.serving.key, Leaf: c.serving.cert}, nil
 }
 
 func lasting(c *x509.Certificate, now time.Time) bool {
@@ -78,7 +115,7 @@ func loopbacks() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1).To4(), net.IP
 func caTemplate(now time.Time) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "agentd " + now.UTC().Format(time.DateOnly)},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(caLife),
+		NotBefore: ever(), NotAfter: now.Add(caLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		// A stolen key of this authority is of no use against anybody else.
@@ -94,7 +131,7 @@ func caTemplate(now time.Time) *x509.Certificate {
 func servingTemplate(now time.Time) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "agentd"},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(servingLife),
+		NotBefore: ever(), NotAfter: now.Add(servingLife),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -148,11 +185,11 @@ func readPair(dir, name string) (pair, error) {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
 		return pair{}, errNotPrivate
 	}
-	certPEM, err := os.ReadFile(certPath)
+	certPEM, err := regular.Read(certPath, maxPEM)
 	if err != nil {
 		return pair{}, err
 	}
-	keyPEM, err := os.ReadFile(keyPath)
+	keyPEM, err := regular.Read(keyPath, maxPEM)
 	if err != nil {
 		return pair{}, err
 	}
@@ -177,10 +214,6 @@ func (p pair) write(dir, name string) error {
 }
 
 // tls is what the server presents: TLS 1.3, HTTP/2 if the client can.
-func (c *certificates) tls() (*tls.Config, error) {
-	cert, err := tls.X509KeyPair(c.serving.certPEM, c.serving.keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("use the serving certificate: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}}, nil
+func (c *certificates) tls() *tls.Config {
+	return &tls.Config{GetCertificate: c.present, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}}
 }

@@ -26,6 +26,7 @@ import (
 
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/runner/control/embedded/events"
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // Options say what to serve.
@@ -125,7 +126,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err // found by every request otherwise
 	}
 	s.leases = newLeases(s.tokens)
-	certs, err := openCertificates(s.folder.dir, o.Now())
+	certs, err := openCertificates(s.folder.dir, o.Now)
 	if err != nil {
 		return nil, fmt.Errorf("open the certificates in %s: %w", s.folder.dir, err)
 	}
@@ -172,8 +173,8 @@ func (s *Server) listen(ctx context.Context) error {
 }
 
 func lastPort(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil || len(b) > 6 {
+	b, err := regular.Read(path, 6) // five digits and the end of the line
+	if err != nil {
 		return ""
 	}
 	port := strings.TrimSpace(string(b))
@@ -198,13 +199,9 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 		return err
 	}
 	s.loopback = server.LoopbackClientConfig
-	tlsConfig, err := certs.tls()
-	if err != nil {
-		return err
-	}
 	prepared := server.PrepareRun()
 	s.http = &http.Server{
-		Handler: prepared.Handler, TLSConfig: tlsConfig, MaxHeaderBytes: maxHeader,
+		Handler: prepared.Handler, TLSConfig: certs.tls(), MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: o.headerTimeout, IdleTimeout: idleTimeout,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: slog.NewLogLogger(library(o.Log, "http", &s.stopping).Handler(), slog.LevelInfo),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // Names below the state folder.
@@ -33,6 +34,9 @@ const (
 // patience is how long a start waits for the lock: a process that was killed
 // this very moment keeps it until the system has cleared it away.
 const patience = 500 * time.Millisecond
+
+// maxLock bounds the file of the lock, which holds a number.
+const maxLock = 32
 
 // longestSocket is how long the path of a unix socket may be on Linux, without
 // the zero at its end; elsewhere it is a little less.
@@ -73,7 +77,7 @@ func openFolder(ctx context.Context, state string) (*folder, error) {
 		return nil, hinted(fmt.Errorf("the path of the socket %s has %d bytes, the system takes %d", s, len(s), longestSocket), "choose a shorter --state")
 	}
 	path := filepath.Join(dir, lockFile)
-	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	l := newLock(path)
 	ok, err := l.TryLock()
 	if err == nil && !ok {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -84,16 +88,16 @@ func openFolder(ctx context.Context, state string) (*folder, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
+		return nil, unusable(path, fmt.Errorf("lock %s: %w", dir, err))
 	}
 	if !ok {
 		return nil, &HeldError{Dir: dir, PID: holder(path)}
 	}
 	// Only the lock itself counts; the number is for people and may be that of a
 	// holder long gone.
-	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+	if err := sign(path); err != nil {
 		_ = l.Unlock()
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
+		return nil, unusable(path, fmt.Errorf("lock %s: %w", dir, err))
 	}
 	return &folder{dir: dir, lock: l}, nil
 }
@@ -123,13 +127,33 @@ func privateFolder(state string) (string, error) {
 	return dir, nil
 }
 
-func holder(path string) int {
-	f, err := os.Open(path)
+// newLock returns a lock that neither waits for a pipe nor makes a file where a
+// link leads to.
+func newLock(path string) *flock.Flock {
+	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK), flock.SetPermissions(0o600))
+}
+
+// sign writes who we are into a lock file.
+func sign(path string) error {
+	f, err := regular.Open(path, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
-		return 0
+		return err
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 32))
+	_, err = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// unusable gives an error about a file of the folder its next step when it is
+// about what stands in the place of the file.
+func unusable(path string, err error) error {
+	if errors.Is(err, regular.ErrNotRegular) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EISDIR) {
+		return hinted(err, "move what stands there away: "+path)
+	}
+	return err
+}
+
+func holder(path string) int {
+	b, err := regular.Read(path, maxLock)
 	if err != nil {
 		return 0
 	}
@@ -147,7 +171,7 @@ func (f *folder) release() error { return f.lock.Unlock() }
 // writePrivate replaces a file as a whole: who reads it finds the old text or
 // the new one, also after a crash of the machine.
 func writePrivate(path string, text []byte) error {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+	if old, err := regular.Read(path, int64(len(text))); err == nil && bytes.Equal(old, text) {
 		return os.Chmod(path, 0o600)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-") // 0600

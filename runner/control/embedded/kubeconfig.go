@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 // localIdentity is who the kubeconfig in the state folder speaks for: the owner
@@ -15,6 +17,9 @@ const localIdentity = "local"
 
 // contextName is what the cluster, user and context of a kubeconfig are called.
 const contextName = "agentctl"
+
+// maxKubeconfig bounds what is read of a kubeconfig.
+const maxKubeconfig = 1 << 20
 
 // writeKubeconfig replaces the kubeconfig of the folder.
 func writeKubeconfig(path, server, token string, ca []byte) error {
@@ -37,7 +42,11 @@ func readToken(path string) string {
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
 		return ""
 	}
-	c, err := clientcmd.LoadFromFile(path)
+	text, err := regular.Read(path, maxKubeconfig)
+	if err != nil {
+		return ""
+	}
+	c, err := clientcmd.Load(text)
 	if err != nil || c.AuthInfos[contextName] == nil {
 		return ""
 	}

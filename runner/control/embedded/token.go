@@ -18,11 +18,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 const (
@@ -274,12 +275,12 @@ type tokenFile struct {
 }
 
 func (t *Tokens) read() ([]record, error) {
-	f, err := os.Open(t.path)
+	f, err := regular.Open(t.path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the tokens: %w", err)
+		return nil, unusable(t.path, fmt.Errorf("open the tokens: %w", err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -311,11 +312,11 @@ func (t *Tokens) read() ([]record, error) {
 // change reads the file, lets f change what it says, and replaces it; two
 // programs do so one after the other.
 func (t *Tokens) change(ctx context.Context, f func([]record) ([]record, error)) error {
-	l := flock.New(t.path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	l := newLock(t.path + ".lock")
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if _, err := l.TryLockContext(ctx, 5*time.Millisecond); err != nil {
-		return fmt.Errorf("lock the tokens: %w", err)
+		return unusable(l.Path(), fmt.Errorf("lock the tokens: %w", err))
 	}
 	defer l.Unlock() //nolint:errcheck // closing the file releases it in any case
 	records, err := t.read()
