@@ -11,57 +11,30 @@ import (
 )
 
 // inPlaceOfAFile are what may stand where a file is looked for.
-var inPlaceOfAFile = map[string]func(t *testing.T, path string){
-	"a FIFO": func(t *testing.T, path string) {
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
+var inPlaceOfAFile = map[string]func(path, victim string) error{
+	"a FIFO":                  func(path, _ string) error { return syscall.Mkfifo(path, 0o600) },
+	"a folder":                func(path, _ string) error { return os.Mkdir(path, 0o700) },
+	"a device without an end": func(path, _ string) error { return os.Symlink("/dev/zero", path) },
+	"a link to a file":        func(path, victim string) error { return os.Symlink(victim, path) },
+	"a link to nothing":       func(path, _ string) error { return os.Symlink(path+".gone", path) },
+	"a socket": func(path, _ string) error {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+		if err == nil {
+			l.SetUnlinkOnClose(false)
+			err = l.Close()
 		}
+		return err
 	},
-	"a folder": func(t *testing.T, path string) {
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	},
-	"a device without an end": func(t *testing.T, path string) { link(t, "/dev/zero", path) },
-	"a link to a file": func(t *testing.T, path string) {
-		link(t, victim(t), path)
-	},
-	"a link to nothing": func(t *testing.T, path string) { link(t, path+".gone", path) },
-	"a socket": func(t *testing.T, path string) {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() })
-	},
-}
-
-func link(t *testing.T, to, path string) {
-	t.Helper()
-	if err := os.Symlink(to, path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func victim(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "victim")
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
-			t.Errorf("the file that a link leads to has become %q, %v", b, err)
-		}
-	})
-	return path
 }
 
 func TestWhatIsNoFileIsNeitherWaitedForNorFollowed(t *testing.T) {
 	for name, put := range inPlaceOfAFile {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "f")
-			put(t, path)
+			victim := filepath.Join(t.TempDir(), "victim")
+			if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), put(path, victim)); err != nil {
+				t.Fatal(err)
+			}
 			for what, flag := range map[string]int{
 				"read": os.O_RDONLY, "append": os.O_WRONLY | os.O_APPEND | os.O_CREATE, "replace": os.O_WRONLY | os.O_TRUNC | os.O_CREATE, "lock": os.O_RDWR | os.O_CREATE,
 			} {
@@ -71,6 +44,12 @@ func TestWhatIsNoFileIsNeitherWaitedForNorFollowed(t *testing.T) {
 			}
 			if b, err := Read(path, 10); !errors.Is(err, ErrNotRegular) {
 				t.Errorf("read: %q, %v", b, err)
+			}
+			if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
+				t.Errorf("the file that a link leads to has become %q, %v", b, err)
+			}
+			if _, err := os.Lstat(path + ".gone"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("where a link leads to there is now: %v", err)
 			}
 		})
 	}
