@@ -36,7 +36,7 @@ const (
 	// requestTime bounds one request that is no watch.
 	requestTime = 60 * time.Second
 	// dialTime bounds the connection and, once more, the handshake.
-	dialTime = 5 * time.Second
+	dialTime = 10 * time.Second
 	// headerTime bounds the wait for the head of an answer.
 	headerTime = 30 * time.Second
 	// attempts is how often a request is sent that the server asks to send later.

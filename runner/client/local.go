@@ -24,10 +24,11 @@ import (
 const (
 	// program is the control plane's.
 	program = "agentd"
-	// startTime bounds the start of a local control plane.
-	startTime = 10 * time.Second
+	// startTime bounds the start of a local control plane. One that ends is told
+	// at once; one second is enough for it on an idle machine.
+	startTime = time.Minute
 	// probeTime bounds one look whether it is there.
-	probeTime = 2 * time.Second
+	probeTime = 10 * time.Second
 	// idleTime is how long one that nobody uses stays.
 	idleTime = "30m"
 	// maxLog is the size from which its log begins anew.

@@ -66,7 +66,7 @@ func standIn(state string) int {
 	signal.Notify(end, syscall.SIGTERM)
 	select {
 	case <-end:
-	case <-time.After(time.Minute): // a test that was killed leaves nothing behind
+	case <-time.After(10 * time.Minute): // a test that was killed leaves nothing behind
 	}
 	return 0
 }
@@ -102,7 +102,7 @@ func stopPlane(t *testing.T, state string) {
 	}
 	_ = syscall.Kill(pid, syscall.SIGTERM)
 	lock := flock.New(filepath.Join(state, "control", "lock"))
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if ok, err := lock.TryLockContext(ctx, time.Millisecond); !ok {
 		t.Errorf("the control plane does not end: %v", err)
