@@ -32,7 +32,7 @@ import (
 
 const (
 	// apiPatience is how long the API may take to get ready.
-	apiPatience = 30 * time.Second
+	apiPatience = time.Minute
 	// drain is how long a stop waits for requests and watches to end.
 	drain = 2 * time.Second
 )

@@ -49,6 +49,10 @@ func child(state string) int {
 	return 0
 }
 
+// patient is the time after which something hangs. Nothing here is slow when it
+// takes less: machines are busy.
+const patient = 2 * time.Minute
+
 // process is a server in a process of its own.
 type process struct {
 	cmd    *exec.Cmd
@@ -91,7 +95,7 @@ func background(t testing.TB, state string) (*process, <-chan struct{}) {
 
 func spawn(t testing.TB, state string) (*process, io.Reader, time.Time) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a child that hangs is killed
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patient) // a child that hangs is killed
 	p := &process{cmd: exec.CommandContext(ctx, os.Args[0]), stderr: &lockedBuffer{}, state: state}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+state)
 	p.cmd.Stderr = p.stderr

@@ -20,7 +20,7 @@ const (
 	// and nobody asks: there is one member.
 	advertised = "http://127.0.0.1:1"
 	// etcdPatience is how long the database may take to get ready.
-	etcdPatience = 20 * time.Second
+	etcdPatience = time.Minute
 	// defragmentFrom is how many megabytes a start has to gain by packing the file.
 	defragmentFrom = 64
 	// segmentSize is the size of a file of the write-ahead log.

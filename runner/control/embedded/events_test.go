@@ -174,7 +174,7 @@ func TestEventsAreWatched(t *testing.T) {
 			if o, ok := e.Object.(*corev1.Event); !ok || e.Type != want || int(o.Count) != i+1 || o.Namespace != "watched" {
 				t.Errorf("change %d: %s %v", i, e.Type, e.Object)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patient):
 			t.Fatal("no change came")
 		}
 	}

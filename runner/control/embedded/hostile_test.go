@@ -18,7 +18,7 @@ import (
 )
 
 // shortHeaders is how long the shared server waits for the head of a request.
-const shortHeaders = 2 * time.Second
+const shortHeaders = 5 * time.Second
 
 const runsPath = "/apis/agentctl.dev/v1alpha1/namespaces/default/runs"
 
@@ -36,7 +36,7 @@ func newCaller(t testing.TB, s *Server) *caller {
 		t.Fatal(err)
 	}
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	h.Timeout = 20 * time.Second
+	h.Timeout = patient
 	return &caller{t, s, h}
 }
 
@@ -229,7 +229,7 @@ func TestLargeHeadsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patient)); err != nil {
 		t.Fatal(err)
 	}
 	// The server may close before it has read all: only its answer counts.

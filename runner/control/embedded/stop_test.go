@@ -25,14 +25,10 @@ func TestStopEndsWatches(t *testing.T) {
 		for range w.ResultChan() { //nolint:revive // until it ends
 		}
 	}()
-	begin := time.Now()
 	p.stop(t)
-	if took := time.Since(begin); took > stopPatience/2 {
-		t.Errorf("the stop took %s", took)
-	}
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patient):
 		t.Error("the watch goes on without a server")
 	}
 	if text := p.stderr.String(); strings.Contains(text, "level=ERROR") {

@@ -76,7 +76,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // shortBody is how long the shared server waits for a body.
-const shortBody = time.Second
+const shortBody = 5 * time.Second
 
 func (p *plane) start() error {
 	var err error

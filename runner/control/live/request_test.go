@@ -120,7 +120,7 @@ func TestMessagesLieInTheInboxOfTheRun(t *testing.T) {
 // Kubernetes API, and none with an effect.
 func TestRequestsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *Options) { o.bodyPatience = 100 * time.Millisecond })
+	w := newWorld(t, nil)
 	w.agent("a")
 	w.run("going", standing(v1alpha1.PhaseRunning, "Accepted", ""))
 	w.run("over", standing(v1alpha1.PhaseFailed, "Internal", ""))

@@ -25,7 +25,7 @@ import (
 var sample []byte
 
 // patience bounds the wait for what a server does in its own time.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Server is a server that is to be tested.
 type Server interface {

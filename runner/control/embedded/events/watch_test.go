@@ -21,7 +21,7 @@ import (
 func follow(t *testing.T, w watch.Interface, n int) []string {
 	t.Helper()
 	var got []string
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(time.Minute)
 	for len(got) < n {
 		select {
 		case e, ok := <-w.ResultChan():

@@ -26,9 +26,9 @@ import (
 const (
 	// patience is how long the server may take to get ready; alone on a machine
 	// it takes three seconds.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 	// stopPatience is how long a program may take to end before it is killed.
-	stopPatience = 20 * time.Second
+	stopPatience = time.Minute
 	// tries is how often a port is looked for: another may take it first.
 	tries = 3
 )
