@@ -101,7 +101,7 @@ func controlPID(state string) int {
 func awaitEnd(pid int) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(60 * time.Second); ; {
+	for late := time.After(patience); ; {
 		if alive, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(alive), ") Z ") {
 			return nil
 		}

@@ -23,7 +23,7 @@ func TestFirstCollectionComesLateAndTheNextAsUsual(t *testing.T) {
 	if got := percent(); got != startPercent {
 		t.Fatalf("percent before the first collection is %d, want %d", got, startPercent)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for runtime.GC(); percent() != 120; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("percent after a collection is %d, want 120 again", percent())

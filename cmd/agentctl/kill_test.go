@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,22 +74,25 @@ spec:
 		t.Fatal(err)
 	}
 	_ = run.Wait() // it was killed
-	gone(t, pids, patience)
+	awaitGone(t, pids)
 }
 
-// ended waits for a process that is no child of ours.
-func ended(t *testing.T, pid int) bool {
+// awaitGone waits for processes that are no children of ours.
+func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			return true
-		}
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if err == nil && strings.Contains(string(stat), ") Z ") {
-			return true // only its new parent has not looked yet
-		}
+	living := func(pid int) bool { return !ended(pid) }
+	for end := time.Now().Add(patience); slices.ContainsFunc(pids, living) && time.Now().Before(end); <-tick.C {
 	}
-	return false
+	gone(t, pids)
+}
+
+// ended says whether a process has ended that is no child of ours.
+func ended(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(stat), ") Z ") // only its new parent has not looked yet
 }

@@ -70,7 +70,7 @@ func TestNothingIsLeftOfAHundredRuns(t *testing.T) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 			defer cancel()
 			run := exec.CommandContext(ctx, "agentctl", "run", "-f", set, "-p", "go", "--workspace", filepath.Join(work, "files"), "-o", "json")
 			run.Env = env
@@ -109,7 +109,7 @@ func TestNothingIsLeftOfAHundredRuns(t *testing.T) {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for limit := time.Now().Add(patience); ; <-tick.C {
 		left := leftovers(t, temp, libexec)
 		if len(left) == 0 {
 			return

@@ -63,7 +63,7 @@ func exitCode(err error) int {
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(time.Minute)
 	defer late.Stop()
 	for {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // completeTime is how long somebody who pressed Tab waits.
-const completeTime = 2 * time.Second
+const completeTime = 5 * time.Second
 
 // completeObjects offers kinds, then names of objects. Nothing is started for a
 // completion.

@@ -11,6 +11,10 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
+// patience ends what hangs. Nothing here is slow when it takes less: machines are
+// busy.
+const patience = time.Minute
+
 // raise sends a signal to the test's own process, which watch has claimed.
 func raise(t *testing.T, s syscall.Signal) {
 	t.Helper()
@@ -23,7 +27,7 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s does not come", what)
 	}
 }

@@ -101,7 +101,7 @@ func (p *plane) stream(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, piece)
 		case <-r.Context().Done():
 			return
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			p.t.Error("nobody cancels the run")
 		}
 	}
@@ -366,7 +366,7 @@ func TestSignalsOfARunOfAControlPlane(t *testing.T) {
 				if got != c.code {
 					t.Errorf("%s: exit code %d, want %d", c.reason, got, c.code)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("it does not end")
 			}
 			if !strings.Contains(stderr.String(), c.stderr) {

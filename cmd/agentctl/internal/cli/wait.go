@@ -211,7 +211,7 @@ func (o *waitOptions) await(ctx context.Context, c *client.Client, ref client.Re
 }
 
 // stateTime is how long a wait that was in vain asks for the reason.
-const stateTime = 2 * time.Second
+const stateTime = 10 * time.Second
 
 // state says why an object does not have the condition that was waited for.
 func (o *waitOptions) state(ctx context.Context, c *client.Client, ref client.Ref, g goal) string {
