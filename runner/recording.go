@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/price"
@@ -232,7 +233,7 @@ func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *vi
 		cfg.Context.SummarizerWindow = price.Window(&m.Spec)
 	}
 	rec.observe(&cfg, nil, s.prices())
-	redactor, err := p.hiding(ctx, secret.Resolver{Stored: storedKey(o.State)})
+	redactor, err := p.hiding(ctx, secret.Resolver{Stored: keys.Lookup(o.State)})
 	if err != nil {
 		return err
 	}

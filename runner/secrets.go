@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool"
@@ -33,8 +34,8 @@ func (c credentials) of(m *v1alpha1.Model) (secret.Value, error) {
 // here on nothing that is written, shown or sent holds their values. Only the
 // agent's own model must have its key: that of another counts when it is asked.
 func (s *session) secrets(ctx context.Context) (credentials, error) {
-	r := secret.Resolver{Exec: s.execute, Stored: storedKey(s.opts.State)}
-	keys := credentials{}
+	r := secret.Resolver{Exec: s.execute, Stored: keys.Lookup(s.opts.State)}
+	found := credentials{}
 	var values []secret.Value
 	for i, m := range s.everyModel() {
 		k := m.Spec.APIKey
@@ -45,7 +46,7 @@ func (s *session) secrets(ctx context.Context) (credentials, error) {
 		if err != nil && (i == 0 || ctx.Err() != nil) {
 			return nil, err
 		}
-		keys[m.Name] = credential{key, err}
+		found[m.Name] = credential{key, err}
 		if err == nil {
 			values = append(values, key)
 		}
@@ -70,7 +71,7 @@ func (s *session) secrets(ctx context.Context) (credentials, error) {
 	}
 	s.redactor.Store(secret.NewRedactor(append(values, proxyPasswords()...)...))
 	s.pool.Dir, s.pool.Env = s.root(), env
-	return keys, nil
+	return found, nil
 }
 
 // maxSecretOutput is more than any secret has.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/keys"
 )
 
 func (a *app) authCmd() *cobra.Command {
@@ -29,5 +29,5 @@ func keyName(_ *cobra.Command, args []string) error {
 	case len(args) > 1 || strings.Contains(args[0], "="):
 		return usagef("one name is given, and never a value: on a command line others can see it, and the shell keeps it")
 	}
-	return runner.CheckKeyName(args[0])
+	return keys.CheckName(args[0])
 }

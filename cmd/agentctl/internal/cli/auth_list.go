@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -35,7 +35,7 @@ environment sets. No value is shown, nor a part of one.`,
 
 // keyList is what programs read of keys.
 type keyList struct {
-	Items []runner.Key `json:"items"`
+	Items []keys.Key `json:"items"`
 }
 
 func (o *authListOptions) runList() error {
@@ -43,20 +43,20 @@ func (o *authListOptions) runList() error {
 	if err != nil {
 		return err
 	}
-	keys, err := runner.Keys(state)
+	listed, err := keys.List(state)
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.output.value == display.FormatJSON:
-		err = display.WriteObject(o.app.stdout(), keyList{keys})
-	case len(keys) == 0 && o.output.value == display.FormatText:
+		err = display.WriteObject(o.app.stdout(), keyList{listed})
+	case len(listed) == 0 && o.output.value == display.FormatText:
 		display.Notice(o.app.stderr(), "no keys are stored in "+state)
 	default:
 		list := display.KeyList{Now: time.Now(), Format: o.output.value}
-		for _, k := range keys {
+		for _, k := range listed {
 			list.Keys = append(list.Keys, display.ListedKey{
-				Name: k.Name, Source: k.Source, EnvironmentWins: k.Source == runner.KeyBoth, Set: k.Set, Problem: k.Problem,
+				Name: k.Name, Source: k.Source, EnvironmentWins: k.Source == keys.Both, Set: k.Set, Problem: k.Problem,
 			})
 		}
 		err = list.Write(o.app.stdout())

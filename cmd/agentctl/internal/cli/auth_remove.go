@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -30,7 +30,7 @@ func (a *app) runAuthRemove(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := runner.RemoveKey(state, name); err != nil {
+	if err := keys.Remove(state, name); err != nil {
 		return err
 	}
 	display.Notice(a.stderr(), "removed "+name)
@@ -42,6 +42,6 @@ func (a *app) completeStoredKeys(_ *cobra.Command, args []string, _ string) ([]s
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	names := runner.StoredKeys(state)
+	names := keys.Names(state)
 	return names[:min(len(names), maxCompletions)], cobra.ShellCompDirectiveNoFileComp
 }

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/keys"
+	"agentctl.dev/agentctl/runner/models"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -54,7 +55,7 @@ func (o *authSetOptions) runSet(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := runner.SetKey(state, name, value); err != nil {
+	if err := keys.Set(state, name, value); err != nil {
 		return err
 	}
 	text := "stored " + name
@@ -72,7 +73,7 @@ func (o *authSetOptions) value(ctx context.Context, name string) ([]byte, error)
 		})
 	}
 	// One byte more than a value with its line break shows that there is more.
-	b, err := io.ReadAll(io.LimitReader(o.app.In, runner.MaxKey+3))
+	b, err := io.ReadAll(io.LimitReader(o.app.In, keys.MaxSize+3))
 	if err != nil {
 		return nil, usagef("read the value from stdin: %w", err)
 	}
@@ -81,7 +82,7 @@ func (o *authSetOptions) value(ctx context.Context, name string) ([]byte, error)
 
 func completeKeyVariables(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, p := range runner.KnownProviders() {
+	for _, p := range models.Providers() {
 		if len(args) == 0 {
 			names = append(names, p.KeyVariable)
 		}

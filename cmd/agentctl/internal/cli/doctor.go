@@ -8,7 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/doctor"
 )
 
 type doctorOptions struct {
@@ -42,7 +42,7 @@ Exit code 0: tools run in a sandbox here. 1: they do not, or something got out.`
 }
 
 func (o *doctorOptions) runDoctor(ctx context.Context) error {
-	d, err := runner.Doctor(ctx, runner.DoctorOptions{State: o.app.state, Containerd: o.containerd})
+	d, err := doctor.Examine(ctx, doctor.Options{State: o.app.state, Containerd: o.containerd})
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (o *doctorOptions) runDoctor(ctx context.Context) error {
 	return nil
 }
 
-func shownDiagnosis(d *runner.Diagnosis) display.Diagnosis {
+func shownDiagnosis(d *doctor.Diagnosis) display.Diagnosis {
 	s := display.Diagnosis{Tried: len(d.Escapes), Bad: !d.OK}
 	for _, c := range d.Controls {
 		s.Rows = append(s.Rows, display.DiagnosisRow{Name: c.Name, Level: string(c.Level), Why: c.Why, Hint: c.Hint, OK: c.OK, Needed: c.Needed})

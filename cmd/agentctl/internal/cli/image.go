@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 func (a *app) imageCmd() *cobra.Command {
@@ -27,7 +27,7 @@ type imageBuildOptions struct {
 	app    *app
 	labels []string
 	output choice
-	image  runner.ImageOptions
+	image  pluginkit.ImageOptions
 }
 
 func (a *app) imageBuildCmd() *cobra.Command {
@@ -90,7 +90,7 @@ func (o *imageBuildOptions) runImageBuild(parent context.Context) error {
 	}
 	ctx, ended := stoppable(parent)
 	o.image.State = o.app.state
-	built, err := runner.BuildImage(ctx, o.image)
+	built, err := pluginkit.BuildImage(ctx, o.image)
 	if err = ended(err); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/models"
 )
 
 type modelsOptions struct {
@@ -41,22 +41,22 @@ is not listed can be used all the same.`,
 
 // modelList is what programs read of the snapshot.
 type modelList struct {
-	Providers []runner.KnownProvider `json:"providers"`
-	Models    []runner.KnownModel    `json:"models"`
+	Providers []models.Provider `json:"providers"`
+	Models    []models.Model    `json:"models"`
 }
 
 func (o *modelsOptions) runModels(names []string) error {
-	models, err := runner.KnownModels(names...)
+	listed, err := models.List(names...)
 	if err != nil {
 		return err
 	}
-	providers := slices.DeleteFunc(runner.KnownProviders(), func(p runner.KnownProvider) bool {
-		return !slices.ContainsFunc(models, func(m runner.KnownModel) bool { return m.Provider == p.Name })
+	providers := slices.DeleteFunc(models.Providers(), func(p models.Provider) bool {
+		return !slices.ContainsFunc(listed, func(m models.Model) bool { return m.Provider == p.Name })
 	})
 	if o.output.value == display.FormatJSON {
-		err = display.WriteObject(o.app.stdout(), modelList{providers, models})
+		err = display.WriteObject(o.app.stdout(), modelList{providers, listed})
 	} else {
-		err = shownModels(providers, models, o.output.value).Write(o.app.stdout())
+		err = shownModels(providers, listed, o.output.value).Write(o.app.stdout())
 	}
 	if err != nil {
 		return fmt.Errorf("write the list: %w", err)
@@ -64,13 +64,13 @@ func (o *modelsOptions) runModels(names []string) error {
 	return nil
 }
 
-func shownModels(providers []runner.KnownProvider, models []runner.KnownModel, format string) display.ModelList {
+func shownModels(providers []models.Provider, listed []models.Model, format string) display.ModelList {
 	list := display.ModelList{Format: format}
 	for _, p := range providers {
 		list.Providers = append(list.Providers, display.ListedProvider{Name: p.Name, BaseURL: p.BaseURL, KeyVariable: p.KeyVariable})
 	}
-	for i := range models {
-		m := &models[i]
+	for i := range listed {
+		m := &listed[i]
 		shown := display.ListedModel{
 			Provider: m.Provider, Model: m.Model, Context: m.ContextWindow, MaxInput: m.MaxInput, MaxOutput: m.MaxOutput,
 			Input: string(m.Pricing.Input), CacheRead: string(m.Pricing.CacheRead), CacheWrite: string(m.Pricing.CacheWrite), Output: string(m.Pricing.Output),
@@ -86,12 +86,12 @@ func shownModels(providers []runner.KnownProvider, models []runner.KnownModel, f
 
 func completeModels(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, p := range runner.KnownProviders() {
+	for _, p := range models.Providers() {
 		names = append(names, p.Name)
 	}
-	models, _ := runner.KnownModels() // it fails only for names
-	for i := range models {
-		names = append(names, models[i].Model)
+	all, _ := models.List() // it fails only for names
+	for i := range all {
+		names = append(names, all[i].Model)
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
 }

@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 func (a *app) pluginCmd() *cobra.Command {
@@ -59,8 +60,8 @@ func stoppable(parent context.Context) (context.Context, func(error) error) {
 
 // samples reads calls of a tester: TOOL=JSON, or JSON alone for a program that
 // is one tool.
-func samples(flag string, values []string, exec bool) ([]runner.PluginSample, error) {
-	var all []runner.PluginSample
+func samples(flag string, values []string, exec bool) ([]pluginkit.Sample, error) {
+	var all []pluginkit.Sample
 	for _, v := range values {
 		tool, args := "", v
 		if !exec {
@@ -73,7 +74,7 @@ func samples(flag string, values []string, exec bool) ([]runner.PluginSample, er
 		if err := json.Unmarshal([]byte(args), &object); err != nil || object == nil {
 			return nil, usagef("--%s: the arguments are no JSON object: %s", flag, args)
 		}
-		all = append(all, runner.PluginSample{Tool: tool, Args: json.RawMessage(args)})
+		all = append(all, pluginkit.Sample{Tool: tool, Args: json.RawMessage(args)})
 	}
 	return all, nil
 }

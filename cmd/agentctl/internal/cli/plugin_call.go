@@ -10,7 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 type pluginCallOptions struct {
@@ -73,15 +73,15 @@ func (o *pluginCallOptions) runPluginCall(parent context.Context, words []string
 	if err != nil {
 		return err
 	}
-	opts := runner.PluginCallOptions{
-		PluginProgram: o.program.program(words[:1]), Args: args, Timeout: o.timeout, Answers: o.answers,
+	opts := pluginkit.CallOptions{
+		Program: o.program.program(words[:1]), Args: args, Timeout: o.timeout, Answers: o.answers,
 		Progress: func(text string) { display.Notice(o.app.stderr(), text) },
 	}
 	if len(words) > 1 {
 		opts.Tool = words[1]
 	}
 	ctx, settle := stoppable(parent)
-	answer, err := runner.CallPlugin(ctx, opts)
+	answer, err := pluginkit.Call(ctx, opts)
 	if err = settle(err); err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (o *pluginCallOptions) runPluginCall(parent context.Context, words []string
 }
 
 // program is what the flags and words name.
-func (f *pluginFlags) program(command []string) runner.PluginProgram {
-	p := runner.PluginProgram{Command: command, Env: f.env, Exec: f.exec, Workspace: f.workspace, Isolation: v1alpha1.IsolationLevel(f.isolation.value), Mounts: f.mounts}
+func (f *pluginFlags) program(command []string) pluginkit.Program {
+	p := pluginkit.Program{Command: command, Env: f.env, Exec: f.exec, Workspace: f.workspace, Isolation: v1alpha1.IsolationLevel(f.isolation.value), Mounts: f.mounts}
 	if p.Workspace == "" {
 		p.Workspace = "."
 	}

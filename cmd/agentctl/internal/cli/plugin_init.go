@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 type pluginInitOptions struct {
@@ -16,7 +16,7 @@ type pluginInitOptions struct {
 }
 
 func (a *app) pluginInitCmd() *cobra.Command {
-	o := &pluginInitOptions{app: a, language: newChoice(runner.PluginLanguages()...)}
+	o := &pluginInitOptions{app: a, language: newChoice(pluginkit.Languages()...)}
 	cmd := &cobra.Command{
 		Use:   "init NAME --lang " + o.language.Type(),
 		Short: "Write a small tool that works",
@@ -44,7 +44,7 @@ Exit code 0: written. 2: the command line is wrong, or the folder is not empty.`
 }
 
 func (o *pluginInitOptions) runPluginInit(name string) error {
-	files, err := runner.InitPlugin(runner.PluginInitOptions{Name: name, Language: o.language.value, Dir: o.dir, SDK: o.sdk})
+	files, err := pluginkit.Init(pluginkit.InitOptions{Name: name, Language: o.language.value, Dir: o.dir, SDK: o.sdk})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 type pluginTestOptions struct {
@@ -67,7 +67,7 @@ func (o *pluginTestOptions) runPluginTest(parent context.Context, command []stri
 	if err != nil {
 		return err
 	}
-	opts := runner.PluginTestOptions{PluginProgram: o.program.program(command), Good: good, Slow: slow}
+	opts := pluginkit.TestOptions{Program: o.program.program(command), Good: good, Slow: slow}
 	if o.program.workspace == "" {
 		if opts.Workspace, err = os.MkdirTemp("", "agentctl-test-"); err != nil {
 			return fmt.Errorf("make an empty workspace: %w", err)
@@ -75,7 +75,7 @@ func (o *pluginTestOptions) runPluginTest(parent context.Context, command []stri
 		defer func() { _ = os.RemoveAll(opts.Workspace) }()
 	}
 	ctx, settle := stoppable(parent)
-	report, err := runner.TestPlugin(ctx, opts)
+	report, err := pluginkit.Test(ctx, opts)
 	if err = settle(err); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func (o *pluginTestOptions) runPluginTest(parent context.Context, command []stri
 	return nil
 }
 
-func (o *pluginTestOptions) write(report *runner.PluginReport, command []string) error {
-	shown := display.PluginTest{PluginReport: report, Command: strings.Join(command, " ")}
+func (o *pluginTestOptions) write(report *pluginkit.Report, command []string) error {
+	shown := display.PluginTest{Report: report, Command: strings.Join(command, " ")}
 	switch o.output.value {
 	case display.FormatJSON:
 		return display.WriteObject(o.app.stdout(), report)

@@ -7,18 +7,18 @@ import (
 	"strings"
 	"time"
 
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 // PluginTest says which promises a tool's program keeps.
 type PluginTest struct {
-	*runner.PluginReport
+	*pluginkit.Report
 	// Command is the program as it was named.
 	Command string
 }
 
 // outcome is the word for what came of a check.
-func outcome(s *Screen, c *runner.PluginCheck) string {
+func outcome(s *Screen, c *pluginkit.Check) string {
 	switch c.Outcome {
 	case "passed":
 		return s.paint(green, "ok  ")
@@ -95,7 +95,7 @@ func (p PluginTest) WriteJUnit(s *Screen) error {
 
 // PluginAnswer writes what a tool answered: the output to stdout, what a person
 // should know besides it to stderr.
-func PluginAnswer(stdout, stderr *Screen, a *runner.PluginAnswer) error {
+func PluginAnswer(stdout, stderr *Screen, a *pluginkit.Answer) error {
 	var notes []string
 	if a.Error != "" {
 		notes = append(notes, "error: "+string(a.Error))

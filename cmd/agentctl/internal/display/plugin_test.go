@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
 func tried() PluginTest {
-	return PluginTest{Command: "./greet", PluginReport: &runner.PluginReport{
+	return PluginTest{Command: "./greet", Report: &pluginkit.Report{
 		Program: "/bin/greet", Tools: []string{"greet", "wave\x1b[2J"}, Passed: 1, Failed: 1, Skipped: 1,
-		Checks: []runner.PluginCheck{
+		Checks: []pluginkit.Check{
 			{Name: "handshake", Promise: "it starts", Outcome: "passed", DurationMicros: 12_000},
 			{Name: "panic", Promise: "it lives on", Outcome: "failed", Problem: "it died:\n  | \x1b[31mboom <&>", Mend: "catch it", DurationMicros: 2_000_000},
 			{Name: "stdin", Promise: "it is empty", Outcome: "skipped", Problem: "no probe"},
@@ -61,13 +61,13 @@ func TestATestOfAProgramIsJUnit(t *testing.T) {
 func TestAnAnswerAndWhatIsWrongWithItAreApart(t *testing.T) {
 	code := 3
 	for name, c := range map[string]struct {
-		answer   runner.PluginAnswer
+		answer   pluginkit.Answer
 		out, err string
 	}{
-		"well":    {runner.PluginAnswer{Output: "hello"}, "hello\n", ""},
-		"nothing": {runner.PluginAnswer{}, "", ""},
-		"badly":   {runner.PluginAnswer{Output: "no\n", Error: "tool", ExitCode: &code, Dropped: 7}, "no\n", "error: tool, exit code 3, 7 bytes of output were not kept\n"},
-		"killed":  {runner.PluginAnswer{Error: "timeout", Signal: "killed"}, "", "error: timeout, ended by signal killed\n"},
+		"well":    {pluginkit.Answer{Output: "hello"}, "hello\n", ""},
+		"nothing": {pluginkit.Answer{}, "", ""},
+		"badly":   {pluginkit.Answer{Output: "no\n", Error: "tool", ExitCode: &code, Dropped: 7}, "no\n", "error: tool, exit code 3, 7 bytes of output were not kept\n"},
+		"killed":  {pluginkit.Answer{Error: "timeout", Signal: "killed"}, "", "error: timeout, ended by signal killed\n"},
 	} {
 		var out, errs bytes.Buffer
 		if err := PluginAnswer(NewScreen(&out, ColorNever, plain), NewScreen(&errs, ColorNever, plain), &c.answer); err != nil {

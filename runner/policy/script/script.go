@@ -1,4 +1,5 @@
-package runner
+// Package script says what shell commands do from their text alone, for programs that ask line by line.
+package script
 
 import (
 	"bufio"
@@ -13,12 +14,12 @@ import (
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
-// scriptLine bounds a line that holds a shell command. The analyser gives up on
+// maxLine bounds a line that holds a shell command. The analyser gives up on
 // much less; the rest is room for escapes.
-const scriptLine = 1 << 20
+const maxLine = 1 << 20
 
-// ScriptFacts is what is known about a shell command from its text alone.
-type ScriptFacts struct {
+// Facts is what is known about a shell command from its text alone.
+type Facts struct {
 	// Commands are the names of the simple commands that can run, outer before
 	// inner; "?" cannot be resolved.
 	Commands []string `json:"commands"`
@@ -34,13 +35,13 @@ type ScriptFacts struct {
 	Details shell.Facts `json:"details"`
 }
 
-// FactsOf says what a shell command does. It runs and opens nothing.
-func FactsOf(command string) ScriptFacts {
+// factsOf says what a shell command does. It runs and opens nothing.
+func factsOf(command string) Facts {
 	f := shell.Parse(command, "")
 	// An empty list is a list, for readers in other languages.
 	f.Commands = append([]shell.Command{}, f.Commands...)
 	f.Writes, f.Reads = append([]string{}, f.Writes...), append([]string{}, f.Reads...)
-	out := ScriptFacts{
+	out := Facts{
 		Commands: make([]string, len(f.Commands)), Writes: f.Writes, Reads: f.Reads,
 		Network: f.Network, Dynamic: f.Dynamic, Details: f,
 	}
@@ -50,17 +51,17 @@ func FactsOf(command string) ScriptFacts {
 	return out
 }
 
-// ScriptLine is what came of one line of input: facts, or the error that kept
+// Line is what came of one line of input: facts, or the error that kept
 // the line from being read.
-type ScriptLine struct {
-	ScriptFacts
+type Line struct {
+	Facts
 	Err error
 }
 
 // MarshalJSON writes the facts, or {error, dynamic: true}: what cannot be read
 // may be anything.
-func (l ScriptLine) MarshalJSON() ([]byte, error) {
-	var v any = l.ScriptFacts
+func (l Line) MarshalJSON() ([]byte, error) {
+	var v any = l.Facts
 	if l.Err != nil {
 		v = struct {
 			Error   string `json:"error"`
@@ -74,11 +75,11 @@ func (l ScriptLine) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ReadScripts reads JSON strings, one a line, and hands on what each of these
+// Read reads JSON strings, one a line, and hands on what each of these
 // shell commands does, in order. Idle is called before it waits for more input:
 // who buffers writes there. A line that is no JSON string is answered as such;
 // an error is one of r, of emit, or the end of the context.
-func ReadScripts(ctx context.Context, r io.Reader, emit func(ScriptLine) error, idle func() error) error {
+func Read(ctx context.Context, r io.Reader, emit func(Line) error, idle func() error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for ctx.Err() == nil {
 		if waiting, _ := in.Peek(in.Buffered()); bytes.IndexByte(waiting, '\n') < 0 {
@@ -94,7 +95,7 @@ func ReadScripts(ctx context.Context, r io.Reader, emit func(ScriptLine) error, 
 		if end && len(line) == 0 && !long {
 			return idle()
 		}
-		if err := emit(scriptOf(line, long)); err != nil {
+		if err := emit(answer(line, long)); err != nil {
 			return err
 		}
 		if end {
@@ -109,7 +110,7 @@ func ReadScripts(ctx context.Context, r io.Reader, emit func(ScriptLine) error, 
 func readLine(in *bufio.Reader) (line []byte, long bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if long = long || len(line)+len(part) > scriptLine; long {
+		if long = long || len(line)+len(part) > maxLine; long {
 			line = nil
 		} else {
 			line = append(line, part...)
@@ -120,23 +121,23 @@ func readLine(in *bufio.Reader) (line []byte, long bool, err error) {
 	}
 }
 
-func scriptOf(line []byte, long bool) ScriptLine {
+func answer(line []byte, long bool) Line {
 	text := bytes.TrimSpace(line)
 	switch {
 	case long:
-		return ScriptLine{Err: fmt.Errorf("the line is longer than %d bytes", scriptLine)}
+		return Line{Err: fmt.Errorf("the line is longer than %d bytes", maxLine)}
 	case len(text) == 0:
-		return ScriptLine{Err: errors.New("the line is empty, not a JSON string")}
+		return Line{Err: errors.New("the line is empty, not a JSON string")}
 	case text[0] != '"':
-		return ScriptLine{Err: errors.New("the line is no JSON string")}
+		return Line{Err: errors.New("the line is no JSON string")}
 	case !utf8.Valid(text):
 		// A decoder would replace what it cannot read, and we would judge another
 		// command than the one that runs.
-		return ScriptLine{Err: errors.New("the line is no UTF-8 text")}
+		return Line{Err: errors.New("the line is no UTF-8 text")}
 	}
 	var command string
 	if err := json.Unmarshal(text, &command); err != nil {
-		return ScriptLine{Err: fmt.Errorf("the line is no JSON string: %w", err)}
+		return Line{Err: fmt.Errorf("the line is no JSON string: %w", err)}
 	}
-	return ScriptLine{ScriptFacts: FactsOf(command)}
+	return Line{Facts: factsOf(command)}
 }

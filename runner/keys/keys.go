@@ -1,4 +1,5 @@
-package runner
+// Package keys keeps the values of keys for who has none in the environment, and tells of keys without their values.
+package keys
 
 import (
 	"errors"
@@ -15,15 +16,15 @@ import (
 	"agentctl.dev/agentctl/runner/model/price"
 )
 
-// MaxKey bounds the value of a key.
-const MaxKey = keystore.MaxSize
+// MaxSize bounds the value of a key.
+const MaxSize = keystore.MaxSize
 
 // The places in which the key of a name can be.
 const (
-	KeyStored      = "stored"
-	KeyEnvironment = "environment"
-	// KeyBoth means that the environment wins.
-	KeyBoth = "both"
+	Stored      = "stored"
+	Environment = "environment"
+	// Both means that the environment wins.
+	Both = "both"
 )
 
 // Key is what is told of a key: never its value.
@@ -38,38 +39,38 @@ type Key struct {
 	Problem string `json:"problem"`
 }
 
-// CheckKeyName says what is wrong with the name of a key, without repeating it.
-func CheckKeyName(name string) error {
+// CheckName says what is wrong with the name of a key, without repeating it.
+func CheckName(name string) error {
 	if err := keystore.CheckName(name); err != nil {
 		return &misuse.Error{Err: err}
 	}
 	return nil
 }
 
-// SetKey stores the value that a name has where the environment does not set it.
+// Set stores the value that a name has where the environment does not set it.
 // One final line break of the value is no part of it.
-func SetKey(state, name string, value []byte) error {
-	if err := CheckKeyName(name); err != nil {
+func Set(state, name string, value []byte) error {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	if _, err := keystore.Clean(value); err != nil {
 		return misuse.Errorf("%s: %w", name, err)
 	}
-	return explained(keyStore(state).Set(name, string(value)))
+	return explained(store(state).Set(name, string(value)))
 }
 
-// Keys lists the names that have a stored value, and those in which providers'
+// List tells the names that have a stored value, and those in which providers'
 // keys are kept and that the environment sets.
-func Keys(state string) ([]Key, error) {
-	stored, err := keyStore(state).List()
+func List(state string) ([]Key, error) {
+	stored, err := store(state).List()
 	if err != nil {
 		return nil, explained(err)
 	}
 	keys := []Key{}
 	for _, e := range stored {
-		k := Key{Name: e.Name, Source: KeyStored, Set: &e.Set}
+		k := Key{Name: e.Name, Source: Stored, Set: &e.Set}
 		if _, set := os.LookupEnv(e.Name); set {
-			k.Source = KeyBoth
+			k.Source = Both
 		}
 		if e.Problem != nil {
 			k.Problem = withHint(e.Problem)
@@ -79,19 +80,19 @@ func Keys(state string) ([]Key, error) {
 	for _, p := range price.Providers() {
 		_, set := os.LookupEnv(p.KeyVariable)
 		if set && !slices.ContainsFunc(keys, func(k Key) bool { return k.Name == p.KeyVariable }) {
-			keys = append(keys, Key{Name: p.KeyVariable, Source: KeyEnvironment})
+			keys = append(keys, Key{Name: p.KeyVariable, Source: Environment})
 		}
 	}
 	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
 	return keys, nil
 }
 
-// RemoveKey forgets the stored value of a name.
-func RemoveKey(state, name string) error {
-	if err := CheckKeyName(name); err != nil {
+// Remove forgets the stored value of a name.
+func Remove(state, name string) error {
+	if err := CheckName(name); err != nil {
 		return err
 	}
-	store := keyStore(state)
+	store := store(state)
 	err := store.Remove(name)
 	if !errors.Is(err, keystore.ErrNotStored) {
 		return explained(err)
@@ -100,16 +101,16 @@ func RemoveKey(state, name string) error {
 	if _, set := os.LookupEnv(name); set {
 		return missing.WithHint("the environment sets it: unset " + name)
 	}
-	if near := spell.Nearest(name, StoredKeys(state)); near != "" {
+	if near := spell.Nearest(name, Names(state)); near != "" {
 		return missing.WithHint("did you mean " + near + "?")
 	}
 	return missing.WithHint("see agentctl auth list")
 }
 
-// StoredKeys are the names that have a stored value; none where that cannot be
+// Names are the names that have a stored value; none where that cannot be
 // told.
-func StoredKeys(state string) []string {
-	stored, _ := keyStore(state).List() // who asks shows what there is
+func Names(state string) []string {
+	stored, _ := store(state).List() // who asks shows what there is
 	var names []string
 	for _, e := range stored {
 		names = append(names, e.Name)
@@ -117,18 +118,18 @@ func StoredKeys(state string) []string {
 	return names
 }
 
-func keyStore(state string) keystore.Store {
+func store(state string) keystore.Store {
 	return keystore.Store{Dir: filepath.Join(state, "credentials")}
 }
 
-// storedKey answers for the environment where it does not set a name.
-func storedKey(state string) func(name string) (string, bool, error) {
+// Lookup returns what answers for the environment where it does not set a name.
+func Lookup(state string) func(name string) (string, bool, error) {
 	return func(name string) (string, bool, error) {
 		storable := keystore.CheckName(name) == nil
 		if !storable {
 			return "", false, nil
 		}
-		value, found, err := keyStore(state).Get(name)
+		value, found, err := store(state).Get(name)
 		return value, found, explained(err)
 	}
 }

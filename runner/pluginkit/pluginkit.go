@@ -1,4 +1,5 @@
-package runner
+// Package pluginkit is what the author of a tool works with: it begins one, calls it, holds it against its promises and packs it into an image.
+package pluginkit
 
 import (
 	"context"
@@ -22,8 +23,8 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 )
 
-// PluginProgram is a tool's program that its author tries out.
-type PluginProgram struct {
+// Program is a tool's program that its author tries out.
+type Program struct {
 	// Command is the program and its arguments. Required. With a slash the program
 	// is relative to the current folder, without one it is looked up in PATH;
 	// arguments that name files of the current folder are taken for those files.
@@ -46,26 +47,26 @@ type PluginProgram struct {
 
 // What the conformance kit has found out.
 type (
-	// PluginReport is about a program.
-	PluginReport = conformance.Report
-	// PluginCheck is one promise that was tried.
-	PluginCheck = conformance.Check
-	// PluginSample is a call of one of the author's own tools.
-	PluginSample = conformance.Sample
+	// Report is about a program.
+	Report = conformance.Report
+	// Check is one promise that was tried.
+	Check = conformance.Check
+	// Sample is a call of one of the author's own tools.
+	Sample = conformance.Sample
 )
 
-// PluginTestOptions say what to try.
-type PluginTestOptions struct {
-	PluginProgram
+// TestOptions say what to try.
+type TestOptions struct {
+	Program
 	// Good are calls that must be answered without an error, Slow such that take
 	// long: they must end at their deadline and when they are cancelled. For an
 	// Exec program the name of the tool is not used.
-	Good, Slow []PluginSample
+	Good, Slow []Sample
 }
 
-// TestPlugin tries whether a program keeps the promises of a tool. What the
+// Test tries whether a program keeps the promises of a tool. What the
 // program does wrong is in the report; an error is a *misuse.Error.
-func TestPlugin(ctx context.Context, o PluginTestOptions) (*PluginReport, error) {
+func Test(ctx context.Context, o TestOptions) (*Report, error) {
 	p, err := o.prepare()
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func TestPlugin(ctx context.Context, o PluginTestOptions) (*PluginReport, error)
 	return report, launcher.Close()
 }
 
-func arguments(samples []PluginSample) []json.RawMessage {
+func arguments(samples []Sample) []json.RawMessage {
 	all := make([]json.RawMessage, len(samples))
 	for i, s := range samples {
 		all[i] = s.Args
@@ -101,7 +102,7 @@ func arguments(samples []PluginSample) []json.RawMessage {
 }
 
 // prepare checks what was named and makes its paths absolute.
-func (p PluginProgram) prepare() (PluginProgram, error) {
+func (p Program) prepare() (Program, error) {
 	if len(p.Command) == 0 || p.Command[0] == "" {
 		return p, misuse.Errorf("no program is named")
 	}
@@ -136,7 +137,7 @@ func (p PluginProgram) prepare() (PluginProgram, error) {
 }
 
 // hold returns what starts the program, and how it is contained: nil is not.
-func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
+func (p Program) hold() (*sandbox.Launcher, *spec.Profile, error) {
 	switch p.Isolation {
 	case "", v1alpha1.IsolationNone:
 		return sandbox.New(sandbox.Options{AllowUnsandboxed: true}), nil, nil
@@ -167,14 +168,14 @@ func (p PluginProgram) hold() (*sandbox.Launcher, *spec.Profile, error) {
 }
 
 // name is what a tool is called that has no name yet.
-func (p PluginProgram) name() string { return filepath.Base(p.Command[0]) }
+func (p Program) name() string { return filepath.Base(p.Command[0]) }
 
-func (p PluginProgram) start(held *spec.Profile) sandbox.Spec {
+func (p Program) start(held *spec.Profile) sandbox.Spec {
 	return sandbox.Spec{Argv: p.Command, Env: tool.HeldEnvironment(held, p.Env), Dir: p.Workspace, Profile: held}
 }
 
 // exec starts an Exec program for one call, as a run does.
-func (p PluginProgram) exec(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
+func (p Program) exec(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
 	pool := tool.NewPool(tool.PoolOptions{Launcher: launcher})
 	name := p.name()
 	pool.Dir, pool.Env = p.Workspace, map[string][]string{name: p.Env}
@@ -190,9 +191,9 @@ func (p PluginProgram) exec(ctx context.Context, launcher *sandbox.Launcher, hel
 	return reply, errors.Join(err, pool.Close())
 }
 
-// PluginCallOptions say what to call.
-type PluginCallOptions struct {
-	PluginProgram
+// CallOptions say what to call.
+type CallOptions struct {
+	Program
 	// Tool of the program; an Exec program is one itself. Required otherwise.
 	Tool string
 	// Args is a JSON object; default an empty one.
@@ -206,8 +207,8 @@ type PluginCallOptions struct {
 	Progress func(text string)
 }
 
-// PluginAnswer is what a call came to.
-type PluginAnswer struct {
+// Answer is what a call came to.
+type Answer struct {
 	Output string `json:"output"`
 	// Error is why the call failed, one of a tool's codes; "" when it did not.
 	Error      message.ErrorCode `json:"error"`
@@ -223,9 +224,9 @@ type PluginAnswer struct {
 // defaultCallTimeout is what a Tool declares when it says nothing.
 const defaultCallTimeout = 2 * time.Minute
 
-// CallPlugin calls a tool once, as a run does but without a policy or a journal. Its errors are a *misuse.Error, or carry the reason why the tool could
+// Call calls a tool once, as a run does but without a policy or a journal. Its errors are a *misuse.Error, or carry the reason why the tool could
 // not be asked.
-func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error) {
+func Call(ctx context.Context, o CallOptions) (*Answer, error) {
 	p, err := o.prepare()
 	if err != nil {
 		return nil, err
@@ -245,11 +246,11 @@ func CallPlugin(ctx context.Context, o PluginCallOptions) (*PluginAnswer, error)
 		return nil, err
 	}
 	begin := time.Now()
-	var answer *PluginAnswer
+	var answer *Answer
 	if p.Exec {
 		var reply tool.Reply
 		if reply, err = p.exec(ctx, launcher, held, o.Args, o.Timeout); err == nil {
-			answer = &PluginAnswer{Output: reply.Output, Error: reply.Code, ExitCode: reply.ExitCode, Signal: reply.Signal, Writes: reply.Writes, Dropped: reply.Dropped}
+			answer = &Answer{Output: reply.Output, Error: reply.Code, ExitCode: reply.ExitCode, Signal: reply.Signal, Writes: reply.Writes, Dropped: reply.Dropped}
 		}
 	} else {
 		answer, err = p.call(ctx, launcher, held, o)
@@ -270,7 +271,7 @@ func head(b []byte) string {
 }
 
 // call calls a tool of a plugin.
-func (p PluginProgram) call(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, o PluginCallOptions) (*PluginAnswer, error) {
+func (p Program) call(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, o CallOptions) (*Answer, error) {
 	plugin, err := host.Start(ctx, host.Options{Name: p.Command[0], Launch: launcher.PluginRunner(p.start(held))})
 	if err != nil {
 		hint := "a program that is started for each call is called with --exec; what a plugin must do is in docs/plugins.md"
@@ -305,7 +306,7 @@ func (p PluginProgram) call(ctx context.Context, launcher *sandbox.Launcher, hel
 	if err != nil {
 		return nil, reason.New(reason.ToolError, "call tool %q: %w", o.Tool, err)
 	}
-	return &PluginAnswer{
+	return &Answer{
 		Output: res.Text, Error: message.ErrorCode(res.Code), ExitCode: res.ExitCode, Signal: res.Signal, Title: res.Title,
 		Metadata: res.Metadata, Writes: res.Writes, Dropped: res.Dropped,
 	}, nil

@@ -1,17 +1,14 @@
-package runner
+package models
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
-func TestKnownModels(t *testing.T) {
+func TestAModelIsNamedInManyWays(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		names  []string
@@ -28,7 +25,7 @@ func TestKnownModels(t *testing.T) {
 		"empty":      {"nothing is named", []string{""}, "", "spec.pricing"},
 		"other side": {"a model is its provider's", []string{"gemini/gpt-5-mini"}, "", "did you mean"},
 	} {
-		models, err := KnownModels(c.names...)
+		models, err := List(c.names...)
 		var got []string
 		for _, m := range models {
 			got = append(got, m.Model)
@@ -40,7 +37,7 @@ func TestKnownModels(t *testing.T) {
 			t.Errorf("%s: %v without hint %q", name, err, c.hint)
 		}
 	}
-	all, err := KnownModels()
+	all, err := List()
 	if err != nil || len(all) < 20 {
 		t.Errorf("%d models, %v", len(all), err)
 	}
@@ -56,7 +53,7 @@ func TestKnownModels(t *testing.T) {
 	if long == 0 {
 		t.Error("no model costs more when a request is long")
 	}
-	google, err := KnownModels("gemini")
+	google, err := List("gemini")
 	for _, m := range google {
 		if m.Provider != "gemini" {
 			t.Errorf("%s is none of gemini", m.Model)
@@ -64,22 +61,5 @@ func TestKnownModels(t *testing.T) {
 	}
 	if err != nil || len(google) < 4 {
 		t.Errorf("%d models of gemini, %v", len(google), err)
-	}
-}
-
-func TestAWellKnownModelIsShortenedInTime(t *testing.T) {
-	for name, c := range map[string]struct {
-		reason string
-		spec   v1alpha1.ModelSpec
-		want   int64
-	}{
-		"known":    {"nobody has to declare it", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5"}, 200_000},
-		"declared": {"who does is obeyed", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5", ContextWindow: 50_000}, 50_000},
-		"unknown":  {"and a guess is worse than none", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "mine", BaseURL: "http://127.0.0.1/v1"}, 0},
-	} {
-		s := &session{plan: &plan{Plan: &admission.Plan{Model: &v1alpha1.Model{Spec: c.spec}, Agent: &v1alpha1.Agent{}}}}
-		if got := s.context(message.Prompt{}).Window; got != c.want {
-			t.Errorf("%s: %d, want %d: %s", name, got, c.want, c.reason)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package runner
+package pluginkit
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
@@ -19,11 +20,11 @@ import (
 func begunTool(t *testing.T, language string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "my-tool")
-	o := PluginInitOptions{Name: "my-tool", Language: language, Dir: dir}
+	o := InitOptions{Name: "my-tool", Language: language, Dir: dir}
 	if language == "go" {
-		o.SDK = ".."
+		o.SDK = "../.."
 	}
-	files, err := InitPlugin(o)
+	files, err := Init(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +43,10 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	report, err := TestPlugin(t.Context(), PluginTestOptions{
-		PluginProgram: PluginProgram{Command: []string{filepath.Join(dir, "bin/my-tool")}, Env: []string{"DECLARED=yes"}, Workspace: t.TempDir()},
-		Good:          []PluginSample{{Tool: "my-tool", Args: json.RawMessage(`{"text":"a"}`)}},
-		Slow:          []PluginSample{{Tool: "my-tool", Args: json.RawMessage(`{"text":"a","seconds":60}`)}},
+	report, err := Test(t.Context(), TestOptions{
+		Program: Program{Command: []string{filepath.Join(dir, "bin/my-tool")}, Env: []string{"DECLARED=yes"}, Workspace: t.TempDir()},
+		Good:    []Sample{{Tool: "my-tool", Args: json.RawMessage(`{"text":"a"}`)}},
+		Slow:    []Sample{{Tool: "my-tool", Args: json.RawMessage(`{"text":"a","seconds":60}`)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,20 +60,20 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 		t.Errorf("%d passed", report.Passed)
 	}
 	t.Run("called", func(t *testing.T) {
-		p := PluginProgram{Command: []string{filepath.Join(dir, "bin/my-tool")}, Workspace: dir}
+		p := Program{Command: []string{filepath.Join(dir, "bin/my-tool")}, Workspace: dir}
 		var shown []string
-		answer, err := CallPlugin(t.Context(), PluginCallOptions{
-			PluginProgram: p, Tool: "my-tool", Args: json.RawMessage(`{"text":"to be or not","seconds":1}`), Progress: func(s string) { shown = append(shown, s) },
+		answer, err := Call(t.Context(), CallOptions{
+			Program: p, Tool: "my-tool", Args: json.RawMessage(`{"text":"to be or not","seconds":1}`), Progress: func(s string) { shown = append(shown, s) },
 		})
 		if err != nil || answer.Output != "4 words" || answer.Error != "" || answer.DurationMs < 1000 || len(shown) != 1 {
 			t.Errorf("%+v, %v, progress %q", answer, err, shown)
 		}
-		answer, err = CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Tool: "my-tool", Args: json.RawMessage(`{"text":"a","seconds":60}`), Timeout: time.Millisecond})
+		answer, err = Call(t.Context(), CallOptions{Program: p, Tool: "my-tool", Args: json.RawMessage(`{"text":"a","seconds":60}`), Timeout: time.Millisecond})
 		if err != nil || answer.Error != "timeout" {
 			t.Errorf("%+v, %v", answer, err)
 		}
 		for _, name := range []string{"", "other"} {
-			_, err := CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Tool: name})
+			_, err := Call(t.Context(), CallOptions{Program: p, Tool: name})
 			if u, ok := errors.AsType[*misuse.Error](err); !ok || u.Hint != "it serves: my-tool" {
 				t.Errorf("tool %q: %v", name, err)
 			}
@@ -81,12 +82,12 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 	t.Run("in the sandbox", func(t *testing.T) {
 		libexec := t.TempDir()
 		t.Setenv("AGENTCTL_LIBEXEC", libexec)
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec, "../cmd/agentctl-sandbox")
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec, "../../cmd/agentctl-sandbox")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		report, err := TestPlugin(t.Context(), PluginTestOptions{PluginProgram: PluginProgram{
+		report, err := Test(t.Context(), TestOptions{Program: Program{
 			Command: []string{filepath.Join(dir, "bin/my-tool")}, Workspace: t.TempDir(), Isolation: "Sandbox",
 		}})
 		if reason.Of(err) == reason.IsolationUnavailable {
@@ -111,9 +112,9 @@ func TestAToolInShellIsBegunCalledAndTested(t *testing.T) {
 		t.Skip("missing: jq; .ci/plugins installs it")
 	}
 	dir := begunTool(t, "shell")
-	p := PluginProgram{Command: []string{filepath.Join(dir, "my-tool")}, Exec: true, Workspace: dir}
-	report, err := TestPlugin(t.Context(), PluginTestOptions{
-		PluginProgram: p, Good: []PluginSample{{Args: json.RawMessage(`{"text":"a"}`)}}, Slow: []PluginSample{{Args: json.RawMessage(`{"text":"a","seconds":60}`)}},
+	p := Program{Command: []string{filepath.Join(dir, "my-tool")}, Exec: true, Workspace: dir}
+	report, err := Test(t.Context(), TestOptions{
+		Program: p, Good: []Sample{{Args: json.RawMessage(`{"text":"a"}`)}}, Slow: []Sample{{Args: json.RawMessage(`{"text":"a","seconds":60}`)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,20 +124,20 @@ func TestAToolInShellIsBegunCalledAndTested(t *testing.T) {
 			t.Errorf("%s %s: %s", c.Name, c.Outcome, c.Problem)
 		}
 	}
-	answer, err := CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p, Args: json.RawMessage(`{"text":"to be or not"}`)})
+	answer, err := Call(t.Context(), CallOptions{Program: p, Args: json.RawMessage(`{"text":"to be or not"}`)})
 	if err != nil || answer.Output != "4 words\n" || answer.Error != "" || *answer.ExitCode != 0 {
 		t.Errorf("%+v, %v", answer, err)
 	}
-	answer, err = CallPlugin(t.Context(), PluginCallOptions{PluginProgram: p})
+	answer, err = Call(t.Context(), CallOptions{Program: p})
 	if err != nil || answer.Error != "tool" || *answer.ExitCode != 2 {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
 
 func TestBegunToolsAreValidManifests(t *testing.T) {
-	for _, language := range PluginLanguages() {
+	for _, language := range Languages() {
 		dir := begunTool(t, language)
-		report, err := Validate(t.Context(), ValidateOptions{Paths: []string{filepath.Join(dir, "tool.yaml")}})
+		report, err := runner.Validate(t.Context(), runner.ValidateOptions{Paths: []string{filepath.Join(dir, "tool.yaml")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,27 +153,27 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(o PluginInitOptions) func(context.Context) error {
-		return func(context.Context) error { _, err := InitPlugin(o); return err }
+	begin := func(o InitOptions) func(context.Context) error {
+		return func(context.Context) error { _, err := Init(o); return err }
 	}
-	call := func(o PluginCallOptions) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := CallPlugin(ctx, o); return err }
+	call := func(o CallOptions) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := Call(ctx, o); return err }
 	}
 	sh := []string{"/bin/sh"}
 	for want, do := range map[string]func(context.Context) error{
-		"cannot be a tool's name":     begin(PluginInitOptions{Name: "../x", Language: "go"}),
-		"no example in \"rust\"":      begin(PluginInitOptions{Name: "x", Language: "rust"}),
-		"is not empty":                begin(PluginInitOptions{Name: "x", Language: "shell", Dir: full}),
-		"not a directory":             begin(PluginInitOptions{Name: "x", Language: "shell", Dir: filepath.Join(full, "mine")}),
-		"only a tool in Go":           begin(PluginInitOptions{Name: "x", Language: "node", SDK: ".", Dir: filepath.Join(full, "n")}),
-		"does not hold the source":    begin(PluginInitOptions{Name: "x", Language: "go", SDK: full, Dir: filepath.Join(full, "n")}),
-		"no released SDK":             begin(PluginInitOptions{Name: "x", Language: "go", Dir: filepath.Join(full, "n")}),
-		"no program is named":         call(PluginCallOptions{}),
-		"not of the form NAME=value":  call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Env: []string{"=x"}, Workspace: full}}),
-		"tried at None or Sandbox":    call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full, Isolation: "Container"}}),
-		"mounts are for isolation":    call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full, Mounts: []string{"/usr"}}}),
-		"is not a folder":             call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: filepath.Join(full, "mine")}}),
-		"arguments are no JSON objec": call(PluginCallOptions{PluginProgram: PluginProgram{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
+		"cannot be a tool's name":     begin(InitOptions{Name: "../x", Language: "go"}),
+		"no example in \"rust\"":      begin(InitOptions{Name: "x", Language: "rust"}),
+		"is not empty":                begin(InitOptions{Name: "x", Language: "shell", Dir: full}),
+		"not a directory":             begin(InitOptions{Name: "x", Language: "shell", Dir: filepath.Join(full, "mine")}),
+		"only a tool in Go":           begin(InitOptions{Name: "x", Language: "node", SDK: ".", Dir: filepath.Join(full, "n")}),
+		"does not hold the source":    begin(InitOptions{Name: "x", Language: "go", SDK: full, Dir: filepath.Join(full, "n")}),
+		"no released SDK":             begin(InitOptions{Name: "x", Language: "go", Dir: filepath.Join(full, "n")}),
+		"no program is named":         call(CallOptions{}),
+		"not of the form NAME=value":  call(CallOptions{Program: Program{Command: sh, Env: []string{"=x"}, Workspace: full}}),
+		"tried at None or Sandbox":    call(CallOptions{Program: Program{Command: sh, Workspace: full, Isolation: "Container"}}),
+		"mounts are for isolation":    call(CallOptions{Program: Program{Command: sh, Workspace: full, Mounts: []string{"/usr"}}}),
+		"is not a folder":             call(CallOptions{Program: Program{Command: sh, Workspace: filepath.Join(full, "mine")}}),
+		"arguments are no JSON objec": call(CallOptions{Program: Program{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
 	} {
 		err := do(t.Context())
 		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), want) {
@@ -180,20 +181,20 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 		}
 	}
 	for program, want := range map[string]string{"/bin/true": "--exec", filepath.Join(full, "gone"): "build the program"} {
-		err := call(PluginCallOptions{PluginProgram: PluginProgram{Command: []string{program}, Workspace: full}})(t.Context())
+		err := call(CallOptions{Program: Program{Command: []string{program}, Workspace: full}})(t.Context())
 		if hint := reason.Hint(err); !strings.Contains(hint, want) {
 			t.Errorf("%s: %v, hint %q", program, err, hint)
 		}
 	}
-	if _, err := TestPlugin(t.Context(), PluginTestOptions{}); err == nil {
+	if _, err := Test(t.Context(), TestOptions{}); err == nil {
 		t.Error("a test of nothing")
 	}
 }
 
 func TestAProgramThatIsNoPluginCannotBeCalled(t *testing.T) {
 	for _, exec := range []bool{true, false} {
-		_, err := CallPlugin(t.Context(), PluginCallOptions{
-			PluginProgram: PluginProgram{Command: []string{"/no/such/program"}, Workspace: t.TempDir(), Exec: exec}, Tool: "x",
+		_, err := Call(t.Context(), CallOptions{
+			Program: Program{Command: []string{"/no/such/program"}, Workspace: t.TempDir(), Exec: exec}, Tool: "x",
 		})
 		if reason.Of(err) != reason.ToolError || !strings.Contains(err.Error(), "no such file") || reason.Hint(err) == "" {
 			t.Errorf("exec %v: %v", exec, err)

@@ -1,4 +1,5 @@
-package runner
+// Package models tells what is known of the models that providers sell: their names, limits and prices.
+package models
 
 import (
 	"fmt"
@@ -11,9 +12,9 @@ import (
 	"agentctl.dev/agentctl/runner/model/price"
 )
 
-// KnownModel is what the snapshot says of a model. What is not known is empty or
+// Model is what the embedded snapshot says of a model. What is not known is empty or
 // nil; it is not zero.
-type KnownModel struct {
+type Model struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 	// ContextWindow, MaxInput and MaxOutput in tokens. MaxInput is given where it is
@@ -40,37 +41,37 @@ type LongPricing struct {
 	v1alpha1.Pricing
 }
 
-// KnownProvider is who sells models.
-type KnownProvider struct {
+// Provider is who sells models.
+type Provider struct {
 	Name        string `json:"name"`
 	BaseURL     string `json:"baseURL"`
 	KeyVariable string `json:"keyVariable"`
 }
 
-// KnownProviders are the providers of the snapshot.
-func KnownProviders() []KnownProvider {
-	var all []KnownProvider
+// Providers are the providers of the snapshot.
+func Providers() []Provider {
+	var all []Provider
 	for _, p := range price.Providers() {
-		all = append(all, KnownProvider{string(p.Name), p.BaseURL, p.KeyVariable})
+		all = append(all, Provider{string(p.Name), p.BaseURL, p.KeyVariable})
 	}
 	return all
 }
 
-// KnownModels returns what the embedded snapshot says: all of it, or of the
+// List returns what the snapshot says: all of it, or of the
 // providers and models that are named. A model is named by its id, with or
 // without the provider and a slash before it.
-func KnownModels(names ...string) ([]KnownModel, error) {
+func List(names ...string) ([]Model, error) {
 	all := price.All()
-	if err := knownNames(all, names); err != nil {
+	if err := check(all, names); err != nil {
 		return nil, err
 	}
-	models := []KnownModel{}
+	found := []Model{}
 	for i := range all {
 		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return named(&all[i], n) }) {
-			models = append(models, knownModel(&all[i]))
+			found = append(found, told(&all[i]))
 		}
 	}
-	return models, nil
+	return found, nil
 }
 
 func named(e *price.Entry, name string) bool {
@@ -83,8 +84,8 @@ func named(e *price.Entry, name string) bool {
 	return ok && found.Model == e.Model
 }
 
-// knownNames refuses a name of nothing.
-func knownNames(all []price.Entry, names []string) error {
+// check refuses a name of nothing.
+func check(all []price.Entry, names []string) error {
 	for _, n := range names {
 		if slices.ContainsFunc(all, func(e price.Entry) bool { return named(&e, n) }) {
 			continue
@@ -105,8 +106,8 @@ func knownNames(all []price.Entry, names []string) error {
 	return nil
 }
 
-func knownModel(e *price.Entry) KnownModel {
-	m := KnownModel{
+func told(e *price.Entry) Model {
+	m := Model{
 		Provider: string(e.Provider), Model: e.Model, Pricing: e.Price.Pricing, Capabilities: append([]string{}, e.Capabilities...),
 		ContextWindow: known(e.ContextWindow), MaxInput: known(e.MaxInput), MaxOutput: known(e.MaxOutput), AsOf: e.AsOf, Source: e.Source,
 	}

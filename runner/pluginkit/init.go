@@ -1,4 +1,4 @@
-package runner
+package pluginkit
 
 import (
 	"errors"
@@ -14,14 +14,14 @@ import (
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
-// PluginLanguages lists the languages in which InitPlugin begins a tool.
-func PluginLanguages() []string { return examples.Languages() }
+// Languages lists the languages in which Init begins a tool.
+func Languages() []string { return examples.Languages() }
 
-// PluginInitOptions say what to begin.
-type PluginInitOptions struct {
+// InitOptions say what to begin.
+type InitOptions struct {
 	// Name of the tool: lower-case letters, digits and dashes. Required.
 	Name string
-	// Language is one of PluginLanguages. Required.
+	// Language is one of Languages. Required.
 	Language string
 	// Dir is the folder to write; default one of the tool's name. It must not hold
 	// anything yet.
@@ -35,9 +35,9 @@ var toolName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 })
 
-// InitPlugin writes a small tool that works and passes TestPlugin, and returns
+// Init writes a small tool that works and passes Test, and returns
 // the paths of its files. Its errors are a *misuse.Error, or about the disk.
-func InitPlugin(o PluginInitOptions) ([]string, error) {
+func Init(o InitOptions) ([]string, error) {
 	if !toolName().MatchString(o.Name) {
 		return nil, misuse.Errorf("%q cannot be a tool's name", o.Name).WithHint("lower-case letters, digits and dashes, 63 at most, a letter first")
 	}

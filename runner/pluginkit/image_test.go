@@ -1,4 +1,4 @@
-package runner
+package pluginkit
 
 import (
 	"errors"
@@ -108,7 +108,7 @@ func TestImportNeedsContainerd(t *testing.T) {
 func entryBeside(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "agentctl-entry"), "../cmd/agentctl-entry")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "agentctl-entry"), "../../cmd/agentctl-entry")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

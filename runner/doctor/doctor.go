@@ -1,4 +1,5 @@
-package runner
+// Package doctor says what this host gives to contain tools with, and what does not hold.
+package doctor
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// DoctorOptions say what is looked at.
-type DoctorOptions struct {
+// Options say what is looked at.
+type Options struct {
 	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Containerd is its socket; see RunOptions.
@@ -62,10 +63,10 @@ type Escape struct {
 	How string `json:"how"`
 }
 
-// Doctor looks at what this host gives, by doing it: it builds a sandbox, tries
+// Examine looks at what this host gives, by doing it: it builds a sandbox, tries
 // to get out of it, and asks containerd who it is. What killed runs have left in
 // containerd is removed.
-func Doctor(ctx context.Context, o DoctorOptions) (*Diagnosis, error) {
+func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
