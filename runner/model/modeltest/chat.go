@@ -124,7 +124,7 @@ func (w chat) InStream(status int, message, code string) string {
 
 func (w chat) traits() traits {
 	return traits{
-		address: "/v1", writes: true, stop: "stop", silent: `"tool_choice":"none"`,
+		address: "/v1", shown: true, writes: true, stop: "stop", silent: `"tool_choice":"none"`,
 		failed: []string{"tool: no such file", "bad_json: not JSON"},
 		finishes: map[string]message.Finish{
 			"stop": message.FinishStop, "length": message.FinishLength, "content_filter": message.FinishContentFilter, "because": message.FinishUnknown,

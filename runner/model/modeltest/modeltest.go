@@ -2,7 +2,7 @@
 //
 // Four things differ between the formats, and the suite with them:
 //
-//	chat       signs no reasoning: none goes back
+//	chat       signs no reasoning: what goes back is what was shown
 //	gemini     sends arguments as one object: they are never split, broken or cut, and
 //	           come back in another spelling
 //	gemini     counts nothing written to a cache

@@ -49,6 +49,12 @@ func (s suite) goesBack(t *testing.T, stream string) {
 	if d := cmp.Diff(string(sent[1].Body), string(sent[2].Body)); d != "" {
 		t.Errorf("a reset changed the same conversation (-before +after):\n%s", d)
 	}
+	if s.wire.traits().shown {
+		back := func(i int) bool { return strings.Contains(string(sent[i].Body), full.Reasoning) }
+		if shown := out.Reasoning != ""; back(1) != shown || back(3) {
+			t.Errorf("what was thought has to go back to the same model and to no other: %s\n%s", sent[1].Body, sent[3].Body)
+		}
+	}
 	marks := signature.FindAllString(stream, -1)
 	if s.wire.traits().signed != (len(marks) > 0) {
 		t.Fatalf("the stream holds the signatures %q", marks)

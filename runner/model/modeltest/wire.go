@@ -54,6 +54,8 @@ type traits struct {
 	whole bool
 	// signed says that reasoning comes with something that must go back with it.
 	signed bool
+	// shown says that reasoning goes back as it was shown.
+	shown bool
 	// thoughts are answers that are signed in more than one place.
 	thoughts func() map[string]string
 	// writes says that usage counts what was written to a cache.

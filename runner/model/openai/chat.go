@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -97,9 +99,8 @@ func fileName(f *message.File) string {
 }
 
 // message adds the wire form of a message to b: none for a message that says
-// nothing, several for an assistant's with calls. Reasoning is left out: this
-// wire format has no field that carries it back. So is the metadata of every
-// part, which belongs to the API that gave it.
+// nothing, several for an assistant's with calls. Reasoning is left out, but for
+// servers that want it back.
 func (c *chat) message(b []byte, m *message.Message) ([]byte, error) {
 	switch m.Role {
 	case message.RoleUser:
@@ -149,11 +150,8 @@ func (c *chat) user(b []byte, m *message.Message) ([]byte, error) {
 }
 
 func appendAssistant(b []byte, said turns.Said) []byte {
-	if len(said.Calls) == 0 {
-		if said.Text == "" {
-			return b
-		}
-		return appendSimple(b, "assistant", said.Text)
+	if said.Text == "" && len(said.Calls) == 0 {
+		return b
 	}
 	b = append(jsonpass.Open(b), `{"role":"assistant","content":`...)
 	if said.Text == "" {
@@ -161,10 +159,14 @@ func appendAssistant(b []byte, said turns.Said) []byte {
 	} else {
 		b = jsonpass.AppendString(b, said.Text)
 	}
+	b = appendThought(b, said.Reasoning)
+	if len(said.Calls) == 0 {
+		return append(b, '}')
+	}
 	b = append(b, `,"tool_calls":[`...)
 	for _, c := range said.Calls {
 		b = append(jsonpass.Open(b), `{"id":`...)
-		b = jsonpass.AppendString(b, c.CallID)
+		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"type":"function","function":{"name":`...)
 		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
 		b = append(b, `,"arguments":`...)
@@ -174,10 +176,24 @@ func appendAssistant(b []byte, said turns.Said) []byte {
 	b = append(b, `]}`...)
 	for _, c := range said.Calls {
 		b = append(b, `,{"role":"tool","tool_call_id":`...)
-		b = jsonpass.AppendString(b, c.CallID)
+		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"content":`...)
 		b = jsonpass.AppendString(b, turns.ResultText(c.ToolPart))
 		b = append(b, '}')
 	}
 	return b
+}
+
+// maxCallID is the longest id of a call that OpenAI takes from another model: some
+// models take 64 bytes by now.
+const maxCallID = 40
+
+// callID shortens the id of a call that another model made and that the API would
+// refuse. The model's own go back as they came: gateways keep things in them.
+func callID(id string, own bool) string {
+	if own || len(id) <= maxCallID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
 }

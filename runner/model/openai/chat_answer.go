@@ -18,6 +18,7 @@ type chatAnswer struct {
 	// reasoningKey is the member the server streams its reasoning in. Some send
 	// the same text in two.
 	reasoningKey string
+	wantsBack    bool // the reasoning, for it came as one that is
 	slots        []slot
 	chunks       int // that have been read
 	finish       string
@@ -147,11 +148,12 @@ func (a *chatAnswer) delta() {
 		switch string(key) {
 		case "content", "refusal":
 			a.content()
-		case "reasoning_content", "reasoning":
+		case thoughtKey, "reasoning":
 			if c.Next() != '"' {
 				c.Skip()
 				return
 			}
+			a.wantsBack = a.wantsBack || string(key) == thoughtKey
 			if a.reasoningKey == "" {
 				a.reasoningKey = string(key)
 			}
@@ -298,6 +300,10 @@ func closed(args []byte) bool {
 func (a *chatAnswer) Output() *message.Output {
 	out := a.Gather.Output(finishOf(a.finish))
 	a.into(out)
+	// A call wants its thought back even where there was none to show.
+	if a.wantsBack && (out.Reasoning != "" || len(out.Calls) > 0) {
+		out.ReasoningMetadata = encode(shown{thoughtKey})
+	}
 	return out
 }
 

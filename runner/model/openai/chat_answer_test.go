@@ -21,6 +21,7 @@ func finished(s string) string {
 
 func TestServersThatDiffer(t *testing.T) {
 	two := []message.CallRequest{{ID: "a", Tool: "bash", Args: `{"x":1}`}, {ID: "b", Tool: "bash", Args: `{"x":2}`}}
+	wanted := json.RawMessage(`{"member":"reasoning_content"}`)
 	cases := map[string]struct {
 		reason string
 		chunks []string
@@ -77,7 +78,12 @@ func TestServersThatDiffer(t *testing.T) {
 		}, message.Output{Text: "ab", Finish: message.FinishStop}},
 		"reasoning twice": {"the same text under two names counts once", []string{
 			delta(`{"reasoning":"th","reasoning_content":"th"}`), delta(`{"reasoning":"ink","reasoning_content":"ink","content":null}`), finished("stop"),
-		}, message.Output{Reasoning: "think", Finish: message.FinishStop}},
+		}, message.Output{Reasoning: "think", ReasoningMetadata: wanted, Finish: message.FinishStop}},
+		"reasoning":       {"nobody wants it back under this name", []string{delta(`{"reasoning":"think","reasoning_content":null}`), finished("stop")}, message.Output{Reasoning: "think", Finish: message.FinishStop}},
+		"empty reasoning": {"a text without a thought is only a text", []string{delta(`{"reasoning_content":"","content":"a"}`), finished("stop")}, message.Output{Text: "a", Finish: message.FinishStop}},
+		"call without a thought": {"a call wants back even the thought that it did without", []string{
+			delta(`{"reasoning_content":"","tool_calls":[{"index":0,"id":"a","function":{"name":"bash","arguments":"{\"x\":1}"}}]}`), finished("tool_calls"),
+		}, message.Output{Calls: two[:1], ReasoningMetadata: wanted, Finish: message.FinishToolCalls}},
 		"two finishes": {"the first one counts", []string{finished("length"), finished("stop")}, message.Output{Finish: message.FinishLength}},
 		"filter":       {"the filter's end", []string{finished("content_filter")}, message.Output{Finish: message.FinishContentFilter}},
 		"unknown end":  {"a word nobody knows", []string{finished("because")}, message.Output{Finish: message.FinishUnknown}},

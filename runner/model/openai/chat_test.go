@@ -23,16 +23,26 @@ func tool(id, name, raw string, r *message.ToolResult) message.Part {
 func TestMapping(t *testing.T) {
 	user, assistant := message.RoleUser, message.RoleAssistant
 	ok := &message.ToolResult{Text: "out", Output: "out"}
+	own, other := &message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5-mini"}, &message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5"}
+	thought := message.Part{Type: message.PartReasoning, Text: "hm", Metadata: []byte(`{"member":"reasoning_content"}`)}
+	long := strings.Repeat("i", maxCallID+1)
+	short := callID(long, false)
 	cases := map[string]struct {
 		reason string
 		m      message.Message
 		want   string
 	}{
+		"thought":   {"a server that wants its reasoning back is sent it", message.Message{Role: assistant, Model: own, Parts: []message.Part{thought, tool("c1", "a", "", ok)}}, `{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"out"}`},
+		"said":      {"with a text as well", message.Message{Role: assistant, Model: own, Parts: []message.Part{thought, say("a")}}, `{"role":"assistant","content":"a","reasoning_content":"hm"}`},
+		"no answer": {"a thought that nothing came of is none", message.Message{Role: assistant, Model: own, Parts: []message.Part{thought}}, ``},
+		"foreign":   {"another model's stays with it", message.Message{Role: assistant, Model: other, Parts: []message.Part{thought, say("a")}}, `{"role":"assistant","content":"a"}`},
+		"long id":   {"the id of another model's call may be too long", message.Message{Role: assistant, Model: other, Parts: []message.Part{tool(long, "a", "", ok)}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"` + short + `","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + short + `","content":"out"}`},
+		"own id":    {"its own is what it wants back", message.Message{Role: assistant, Model: own, Parts: []message.Part{tool(long, "a", "", ok)}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"` + long + `","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + long + `","content":"out"}`},
 		"user":      {"one text is sent as it is", message.Message{Role: user, Parts: []message.Part{say("a <b> & \"c\"\n\x01\u2028")}}, `{"role":"user","content":"a <b> & \"c\"\n\u0001` + "\u2028" + `"}`},
 		"parts":     {"synthetic text is sent, ignored text is not", message.Message{Role: user, Parts: []message.Part{say("a"), {Type: message.PartText, Text: "s", Synthetic: true}, {Type: message.PartText, Text: "i", Ignored: true}, say("")}}, `{"role":"user","content":"a\n\ns"}`},
 		"file":      {"a file is named", message.Message{Role: user, Parts: []message.Part{{Type: message.PartFile, File: &message.File{Filename: "x.png", Mime: "image/png", URL: "file:///x.png"}}}}, `{"role":"user","content":"[attached: x.png (image/png), content not shown]"}`},
 		"nothing":   {"an empty message is none", message.Message{Role: user}, ``},
-		"answer":    {"reasoning and steps are left out", message.Message{Role: assistant, Parts: []message.Part{{Type: message.PartStepStart}, {Type: message.PartReasoning, Text: "hm"}, say("a"), say("b"), {Type: "future"}}}, `{"role":"assistant","content":"ab"}`},
+		"answer":    {"steps are left out, and reasoning that nobody wants back", message.Message{Role: assistant, Parts: []message.Part{{Type: message.PartStepStart}, {Type: message.PartReasoning, Text: "hm"}, say("a"), say("b"), {Type: "future"}}}, `{"role":"assistant","content":"ab"}`},
 		"empty":     {"an empty answer is void", message.Message{Role: assistant, Parts: []message.Part{say("")}}, ``},
 		"failed":    {"a failed answer is void", message.Message{Role: assistant, Error: "Aborted", Parts: []message.Part{say("half")}}, ``},
 		"call":      {"content is null when there are calls only", message.Message{Role: assistant, Parts: []message.Part{tool("c1", "bash", `{"a": 1}`, ok)}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"a\": 1}"}}]},{"role":"tool","tool_call_id":"c1","content":"out"}`},

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -40,9 +38,6 @@ var responsesAPI = api{
 	},
 	open: openReplies,
 }
-
-// maxCallID is the longest id of a call that the API takes.
-const maxCallID = 64
 
 // replies writes requests to the responses API and reads its answers.
 type replies struct {
@@ -172,7 +167,7 @@ func appendReply(b []byte, said turns.Said) []byte {
 	for _, c := range said.Calls {
 		b = appendThoughts(b, thoughtsBefore(c.Metadata))
 		b = append(jsonpass.Open(b), `{"type":"function_call","call_id":`...)
-		b = jsonpass.AppendString(b, callID(c.CallID))
+		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"name":`...)
 		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
 		b = append(b, `,"arguments":`...)
@@ -180,7 +175,7 @@ func appendReply(b []byte, said turns.Said) []byte {
 	}
 	for _, c := range said.Calls {
 		b = append(jsonpass.Open(b), `{"type":"function_call_output","call_id":`...)
-		b = jsonpass.AppendString(b, callID(c.CallID))
+		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"output":`...)
 		b = append(jsonpass.AppendString(b, turns.ResultText(c.ToolPart)), '}')
 	}
@@ -192,14 +187,4 @@ func appendThoughts(b []byte, thoughts []json.RawMessage) []byte {
 		b = append(jsonpass.Open(b), t...)
 	}
 	return b
-}
-
-// callID shortens the id of a call that another provider's model made and that
-// this API would refuse.
-func callID(id string) string {
-	if len(id) <= maxCallID {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return "call_" + hex.EncodeToString(sum[:16])
 }

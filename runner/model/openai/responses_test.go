@@ -78,8 +78,8 @@ func TestReplyMapping(t *testing.T) {
 		return p
 	}
 	long := strings.Repeat("i", 65)
-	short := callID(long)
-	if len(short) > maxCallID || short == callID(long+"i") {
+	short := callID(long, false)
+	if len(short) > maxCallID || short == callID(long+"i", false) {
 		t.Errorf("%q is short for an id", short)
 	}
 	for name, c := range map[string]struct {

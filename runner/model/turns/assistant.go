@@ -8,6 +8,8 @@ import (
 
 // Said is what a message of a model says to the model that reads it.
 type Said struct {
+	// Own says that the reader wrote it itself.
+	Own bool
 	// Reasoning is there only where the reader wrote it itself, with its metadata.
 	Reasoning []message.Part
 	Text      string
@@ -33,16 +35,16 @@ func Assistant(m *message.Message, reader message.ModelRef) Said {
 	if m.Error != "" && m.Error != message.Aborted {
 		return s
 	}
+	s.Own = m.Model != nil && m.Model.Name == reader.Name && m.Model.Provider == reader.Provider && m.Model.Model == reader.Model
 	aborted := m.Error == message.Aborted
-	own := m.Model != nil && m.Model.Name == reader.Name && m.Model.Provider == reader.Provider && m.Model.Model == reader.Model
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		metadata := p.Metadata
-		if !own {
+		if !s.Own {
 			metadata = nil
 		}
 		switch {
-		case p.Type == message.PartReasoning && own && !p.Ignored && (!aborted || p.End != 0):
+		case p.Type == message.PartReasoning && s.Own && !p.Ignored && (!aborted || p.End != 0):
 			s.Reasoning = append(s.Reasoning, *p)
 		case p.Type == message.PartText && !p.Ignored && (!aborted || p.End != 0):
 			s.Text += p.Text

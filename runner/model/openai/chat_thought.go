@@ -1,0 +1,31 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// thoughtKey is the member in which DeepSeek, Moonshot and others send reasoning,
+// and in which they want it back: they answer a call without it with 400. Those who
+// send it under another name refuse it or do without, so it does not go back there.
+const thoughtKey = "reasoning_content"
+
+// shown is the metadata of a reasoning that goes back as it was shown.
+type shown struct {
+	Member string `json:"member"`
+}
+
+// appendThought adds what the model thought to the message that it said.
+func appendThought(b []byte, reasoning []message.Part) []byte {
+	i := slices.IndexFunc(reasoning, func(p message.Part) bool {
+		var s shown
+		return len(p.Metadata) > 0 && json.Unmarshal(p.Metadata, &s) == nil && s.Member == thoughtKey
+	})
+	if i < 0 {
+		return b
+	}
+	return jsonpass.AppendString(append(b, `,"`+thoughtKey+`":`...), reasoning[i].Text)
+}
