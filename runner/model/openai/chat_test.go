@@ -52,7 +52,7 @@ func TestMapping(t *testing.T) {
 	}
 	conv := conversation(t)
 	for name, c := range cases {
-		got, err := conv.wire.message([]byte("["), &c.m)
+		got, err := conv.message([]byte("["), &c.m)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -63,7 +63,7 @@ func TestMapping(t *testing.T) {
 			t.Errorf("%s: no JSON: %s", name, got)
 		}
 	}
-	if _, err := conv.wire.message(nil, &message.Message{Role: "system"}); err == nil {
+	if _, err := conv.message(nil, &message.Message{Role: "system"}); err == nil {
 		t.Error("an unknown role was taken")
 	}
 }

@@ -41,7 +41,7 @@ type api struct {
 	// hint is the advice about a refusal that sounds like the wrong API, "" for
 	// any other.
 	hint func(*model.Error) string
-	open func(x *exchange.Exchange, given parameter.Given) wire
+	open func(model string, given parameter.Given) wire
 }
 
 // wire writes and reads what differs between the APIs. The functions that write
@@ -49,8 +49,12 @@ type api struct {
 type wire interface {
 	// begin writes the system prompt and opens the list of messages.
 	begin(b []byte, system string) []byte
-	question(b []byte, text string) []byte
-	message(b []byte, m *message.Message) ([]byte, error)
+	// text, image and document write a piece of a user's message.
+	text(b []byte, text string) []byte
+	image(b []byte, url string) []byte
+	document(b []byte, name, url string) []byte
+	// said writes what a model said, and the results of its calls.
+	said(b []byte, said turns.Said) []byte
 	// format writes what the text of an answer has to look like, schema nil: like
 	// anything.
 	format(b []byte, schema json.RawMessage) []byte
@@ -96,7 +100,7 @@ func open(a *api, cfg exchange.Config, prompt message.Prompt) (*Conversation, er
 	if len(given.Problems) > 0 {
 		return nil, reason.New(reason.ModelError, "model %q: %s", cfg.Name, given.Problems[0])
 	}
-	c := &Conversation{Exchange: x, cfg: cfg, api: a, wire: a.open(x, given), always: given.Always}
+	c := &Conversation{Exchange: x, cfg: cfg, api: a, wire: a.open(cfg.Model, given), always: given.Always}
 	if err := c.layout(given, prompt); err != nil {
 		return nil, err
 	}
@@ -160,7 +164,7 @@ func (c *Conversation) begin(always parameter.Members, system string) []byte {
 
 // Append encodes a message and adds it.
 func (c *Conversation) Append(m *message.Message) error {
-	b, err := c.wire.message(c.history, m)
+	b, err := c.message(c.history, m)
 	if err != nil {
 		return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
 	}
@@ -174,7 +178,7 @@ func (c *Conversation) Reset(history []*message.Message) error {
 	b := append(make([]byte, 0, len(c.history)), c.history[:c.prefix]...)
 	for _, m := range history {
 		var err error
-		if b, err = c.wire.message(b, m); err != nil {
+		if b, err = c.message(b, m); err != nil {
 			return reason.New(reason.Internal, "model %q: %w", c.cfg.Name, err)
 		}
 	}
@@ -193,7 +197,8 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		if most > 0 {
 			most = max(most, c.api.least)
 		}
-		history, end = c.wire.question(c.begin(c.always.Capped(most, c.api.limits...), a.System), a.Text), c.aside
+		history = appendSimple(c.begin(c.always.Capped(most, c.api.limits...), a.System), "user", a.Text)
+		end = c.aside
 	}
 	out, err := c.Ask(ctx, exchange.Body{history, end}, c.send, emit, c.wire.answer)
 	if err == nil && (req.NoTools || req.Aside != nil) {

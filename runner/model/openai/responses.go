@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -41,15 +40,14 @@ var responsesAPI = api{
 
 // replies writes requests to the responses API and reads its answers.
 type replies struct {
-	*exchange.Exchange
 	verbosity json.RawMessage
 	reasoning []byte
 	// encrypted says that what the model thinks is asked for.
 	encrypted bool
 }
 
-func openReplies(x *exchange.Exchange, given parameter.Given) wire {
-	r := &replies{Exchange: x, verbosity: given.Values["verbosity"], encrypted: thinks(x.Self().Model)}
+func openReplies(model string, given parameter.Given) wire {
+	r := &replies{verbosity: given.Values["verbosity"], encrypted: thinks(model)}
 	if v, ok := given.Values[encrypted]; ok {
 		r.encrypted = string(v) == "true"
 	}
@@ -83,7 +81,18 @@ func (r *replies) begin(b []byte, system string) []byte {
 	return append(b, `"input":[`...)
 }
 
-func (r *replies) question(b []byte, text string) []byte { return appendSimple(b, "user", text) }
+func (*replies) text(b []byte, text string) []byte {
+	return append(jsonpass.AppendString(append(b, `{"type":"input_text","text":`...), text), '}')
+}
+
+func (*replies) image(b []byte, url string) []byte {
+	return append(jsonpass.AppendString(append(b, `{"type":"input_image","image_url":`...), url), '}')
+}
+
+func (*replies) document(b []byte, name, url string) []byte {
+	b = jsonpass.AppendString(append(b, `{"type":"input_file","filename":`...), name)
+	return append(jsonpass.AppendString(append(b, `,"file_data":`...), url), '}')
+}
 
 func (r *replies) format(b []byte, schema json.RawMessage) []byte {
 	if schema == nil && r.verbosity == nil {
@@ -102,59 +111,19 @@ func (r *replies) format(b []byte, schema json.RawMessage) []byte {
 
 // tool writes a tool without strictness, which is the default and would refuse a
 // schema with an optional member.
-func (r *replies) tool(b []byte, t message.ToolSpec) []byte {
+func (*replies) tool(b []byte, t message.ToolSpec) []byte {
 	b = append(b, `{"type":"function","name":`...)
 	return append(appendFunction(b, t), `,"strict":false}`...)
 }
 
-func (r *replies) answer(tell func(message.Delta)) exchange.Answer {
+func (*replies) answer(tell func(message.Delta)) exchange.Answer {
 	return &replyAnswer{Gather: exchange.NewGather(tell)}
 }
 
-// message adds the items of a message to b.
-func (r *replies) message(b []byte, m *message.Message) ([]byte, error) {
-	switch m.Role {
-	case message.RoleUser:
-		return r.user(b, m)
-	case message.RoleAssistant:
-		return appendReply(b, turns.Assistant(m, r.Self())), nil
-	}
-	return b, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
-}
-
-func (r *replies) user(b []byte, m *message.Message) ([]byte, error) {
-	pieces := turns.User(m, takes(r.Exchange))
-	if len(pieces) == 0 {
-		return b, nil
-	}
-	if len(pieces) == 1 && pieces[0].File == nil {
-		return appendSimple(b, "user", pieces[0].Text), nil
-	}
-	b = append(jsonpass.Open(b), `{"role":"user","content":[`...)
-	for _, p := range pieces {
-		b = jsonpass.Open(b)
-		if p.File == nil {
-			b = append(jsonpass.AppendString(append(b, `{"type":"input_text","text":`...), p.Text), '}')
-			continue
-		}
-		media, err := turns.Load(p.File, r.Blob)
-		if err != nil {
-			return b, err
-		}
-		if media.Mime == pdf {
-			b = jsonpass.AppendString(append(b, `{"type":"input_file","filename":`...), fileName(p.File))
-			b = append(jsonpass.AppendString(append(b, `,"file_data":`...), media.URL()), '}')
-			continue
-		}
-		b = append(jsonpass.AppendString(append(b, `{"type":"input_image","image_url":`...), media.URL()), '}')
-	}
-	return append(b, `]}`...), nil
-}
-
-// appendReply adds the items of a model's message: its texts, its calls, and the
-// results of them. Ids are left out, for nothing is kept under them; a thought
-// has one that belongs to its encrypted content.
-func appendReply(b []byte, said turns.Said) []byte {
+// said adds items: the texts, the calls, and the results of them. Ids are left out,
+// for nothing is kept under them; a thought has one that belongs to its encrypted
+// content.
+func (*replies) said(b []byte, said turns.Said) []byte {
 	for _, s := range spokenIn(said) {
 		b = appendThoughts(b, s.Thoughts)
 		b = append(jsonpass.Open(b), `{"role":"assistant","content":`...)

@@ -120,7 +120,7 @@ func TestReplyMapping(t *testing.T) {
 		"interrupted":       {"a call without a result has one that says so", message.RoleAssistant, own, []message.Part{tool("c1", "bash", "{}", nil)}, `{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"interrupted: the call has no result; it may or may not have run"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := replying(t, "", message.Prompt{}).wire
+			w := replying(t, "", message.Prompt{})
 			got, err := w.message([]byte("["), &message.Message{Role: c.role, Model: c.model, Parts: c.parts})
 			if err != nil {
 				t.Fatal(err)
