@@ -10,6 +10,8 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -28,6 +30,20 @@ const (
 	endTurn   = `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`
 	stop      = `{"type":"message_stop"}`
 )
+
+// readAnswer reads a body as the answer to the first request.
+func readAnswer(t testing.TB, body string) (*message.Output, error) {
+	t.Helper()
+	c, err := New(exchange.Config{Name: "m", Model: "x", Transport: &modeltest.Played{Stream: strings.NewReader(body)}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Next(t.Context(), message.Request{}, quiet)
+	if err == nil {
+		out.Model = message.ModelRef{}
+	}
+	return out, err
+}
 
 func begins(index, content string) string {
 	return `{"type":"content_block_start","index":` + index + `,"content_block":` + content + `}`
@@ -86,7 +102,7 @@ func TestStreamsThatAreReadAllTheSame(t *testing.T) {
 		"whole, unended":  {"nor say why it ended", `{"type":"message","content":[{"type":"text","text":"hello"}],"stop_reason":null}`, text},
 	}
 	for name, c := range cases {
-		got, err := readAnswer(t, strings.NewReader(c.stream))
+		got, err := readAnswer(t, c.stream)
 		if err != nil {
 			t.Errorf("%s: %s: %v", name, c.reason, err)
 			continue
@@ -101,9 +117,9 @@ func TestStreamsThatAreReadAllTheSame(t *testing.T) {
 }
 
 func TestCountsThatCannotBe(t *testing.T) {
-	out, err := readAnswer(t, strings.NewReader(stream(
+	out, err := readAnswer(t, stream(
 		`{"type":"message_start","message":{"usage":{"input_tokens":-5,"cache_read_input_tokens":NaN}}}`, startText, hello,
-		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":-5,"output_tokens":4}}`, stop)))
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":-5,"output_tokens":4}}`, stop))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +163,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		"whole, bad blocks": {`{"type":"message","content":[5]}`, reason.ModelError, "want an object"},
 	}
 	for name, c := range cases {
-		out, err := readAnswer(t, strings.NewReader(c.stream))
+		out, err := readAnswer(t, c.stream)
 		if reason.Of(err) != c.want || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %+v, %v, want %s and %q", name, out, err, c.want, c.says)
 		}
@@ -162,7 +178,7 @@ func TestAnswersAreWhatTheSDKReads(t *testing.T) {
 		{Text: "ok", Finish: "refusal", Usage: &modeltest.Usage{Prompt: 1}},
 	} {
 		body := modeltest.Anthropic.Stream(a)
-		got, err := readAnswer(t, strings.NewReader(string(body)))
+		got, err := readAnswer(t, string(body))
 		if err != nil {
 			t.Fatal(err)
 		}

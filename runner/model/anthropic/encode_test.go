@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,32 @@ var self = message.ModelRef{Name: "careful", Provider: "anthropic", Model: "clau
 
 func assistant(parts ...message.Part) *message.Message {
 	return &message.Message{ID: "a", Role: message.RoleAssistant, Model: &self, Parts: parts}
+}
+
+// conversation is one with everything around it.
+func conversation(t testing.TB) *Conversation {
+	t.Helper()
+	c, ok := over(t, &modeltest.Played{}).(*Conversation)
+	if !ok {
+		t.Fatal("over opens another conversation")
+	}
+	return c
+}
+
+func appendAll(t testing.TB, c *Conversation, messages []*message.Message) *Conversation {
+	t.Helper()
+	for _, m := range messages {
+		if err := c.Append(m); err != nil {
+			t.Fatalf("message %s: %v", m.ID, err)
+		}
+	}
+	return c
+}
+
+// request is what Next would send.
+func request(c *Conversation) []byte {
+	limit := c.given.most(c.cfg.Model, 0)
+	return slices.Concat(c.history.b, c.history.closing(cached), c.end(c.choice(false), c.given.thinks(limit, c.history.unthought)))
 }
 
 // bare is a conversation without a prompt.
@@ -119,6 +146,20 @@ func TestMessagesHaveOneForm(t *testing.T) {
 				t.Errorf("the API would refuse it: %v", err)
 			}
 		})
+	}
+}
+
+// What was sent stays what is sent: a cache keeps a beginning only.
+func TestHistoryOnlyGrowsByWhatIsAppended(t *testing.T) {
+	c := conversation(t)
+	for _, m := range modeltest.Conversation(t) {
+		before := slices.Clone(c.history.b)
+		if err := c.Append(m); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(c.history.b[:len(before)], before) {
+			t.Fatalf("message %s changed what stood before it", m.ID)
+		}
 	}
 }
 
@@ -217,8 +258,8 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 // Three of at most four marks: behind the tools, behind the system prompt, and
 // behind the newest message, where it moves on with every turn.
 func TestMarksForTheCache(t *testing.T) {
-	s := serve(t, modeltest.Answer{Text: "a"}.Step(), modeltest.Answer{Text: "b"}.Step(), modeltest.Answer{Text: "c"}.Step())
-	c, err := New(fast(exchange.Config{BaseURL: s.URL}), message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{{Name: "a"}, {Name: "b"}}})
+	s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Answer{Text: "a"}.Step(), modeltest.Answer{Text: "b"}.Step(), modeltest.Answer{Text: "c"}.Step())
+	c, err := New(exchange.Config{Name: "m", Model: "test-model", BaseURL: s.URL}, message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{{Name: "a"}, {Name: "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

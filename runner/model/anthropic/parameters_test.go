@@ -128,8 +128,8 @@ func TestAsideKeepsToTheSmallerLimit(t *testing.T) {
 		`{"thinkingBudget":2000}`: `}]}]}`,
 		`{"reasoningEffort":"low","thinking":"adaptive","structuredOutput":true}`: `"max_tokens":2000,"output_config":{"effort":"low"},"system"`,
 	} {
-		s := serve(t, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
-		c, err := New(fast(exchange.Config{BaseURL: s.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s", Output: json.RawMessage(`{"type":"object"}`)})
+		s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
+		c, err := New(exchange.Config{Name: "m", Model: "test-model", BaseURL: s.URL, Parameters: []byte(parameters)}, message.Prompt{System: "s", Output: json.RawMessage(`{"type":"object"}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,9 +149,9 @@ func TestAsideKeepsToTheSmallerLimit(t *testing.T) {
 }
 
 func TestSilentRequestsKeepTheToolsDeclared(t *testing.T) {
-	s := serve(t, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
+	s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
 	for i, tools := range [][]message.ToolSpec{{{Name: "t"}}, nil} {
-		c, err := New(fast(exchange.Config{BaseURL: s.URL}), message.Prompt{Tools: tools})
+		c, err := New(exchange.Config{Name: "m", Model: "test-model", BaseURL: s.URL}, message.Prompt{Tools: tools})
 		if err != nil {
 			t.Fatal(err)
 		}

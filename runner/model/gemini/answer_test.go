@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
 // chunk is an event with parts of the answer.
@@ -121,22 +122,13 @@ func TestAnswersComeBackAsTheyWere(t *testing.T) {
 	c := open(t, strict, message.Prompt{})
 	out := a.Output()
 	out.Model = c.Self()
-	if err := c.Append(modelMessage(out)); err != nil {
+	if err := c.Append(modeltest.ToMessage(out, "m")); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"contents":[{"role":"model","parts":[` + strings.Join(parts, ",") + `]},`
 	if got := request(c, c.end); !strings.HasPrefix(got, want) {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 	}
-}
-
-// modelMessage is an answer as the loop keeps it.
-func modelMessage(out *message.Output) *message.Message {
-	m := &message.Message{Role: message.RoleAssistant, Model: &out.Model, Parts: []message.Part{marked(say(out.Text), string(out.TextMetadata))}}
-	for _, c := range out.Calls {
-		m.Parts = append(m.Parts, marked(tool(c.ID, c.Tool, c.Args, &message.ToolResult{Text: "ok"}), string(c.Metadata)))
-	}
-	return m
 }
 
 func TestWholeAnswers(t *testing.T) {

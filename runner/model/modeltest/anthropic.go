@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -32,9 +33,13 @@ type messageStream struct {
 	block int
 }
 
+// add writes the type in front of the rest, as the API does.
 func (s *messageStream) add(kind string, data object) {
-	data["type"] = kind
-	s.events.add(kind, data)
+	raw := encode(object{"type": kind})
+	if len(data) > 0 {
+		raw = append(append(raw[:len(raw)-1], ','), encode(data)[1:]...)
+	}
+	s.events.add(kind, json.RawMessage(raw))
 }
 
 func (s *messageStream) begin(block object) {

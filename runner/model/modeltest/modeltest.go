@@ -42,7 +42,10 @@ func Run(t *testing.T, wire Wire, open Open) {
 	Talks(t, wire, open)
 	Bytes(t, wire, open)
 	s := suite{wire, open}
+	Basics(t, s.answering)
 	t.Run("EnvironmentOfTheSDKIsIgnored", s.environment)
+	t.Run("SlashBehindTheAddressIsNone", s.slash)
+	t.Run("RedirectIsNotFollowed", s.redirect)
 }
 
 // Talks is the part of Run that also holds for what stands around a provider.
@@ -80,6 +83,18 @@ func Bytes(t *testing.T, wire Wire, open Open) {
 	t.Run("EventsOutOfOrderAreNoMistakeOfOurs", s.disorder)
 }
 
+// Serve starts a server of a wire format that gives the steps in order, until the
+// test ends.
+func Serve(t testing.TB, w Wire, steps ...Step) *Server {
+	t.Helper()
+	server, err := Options{Wire: w}.Serve(steps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}
+
 type suite struct {
 	wire Wire
 	open Open
@@ -92,10 +107,21 @@ func (s suite) answer(t *testing.T) {
 	if got := s.wire.Key(r.Header); got != Key {
 		t.Errorf("the request carries the key %q", got)
 	}
-	if strings.Contains(r.Path+"?"+r.Query, Key) {
-		t.Errorf("the key stands in the address %s?%s, where logs keep it", r.Path, r.Query)
+	holds := 0
+	for _, values := range r.Header {
+		holds += strings.Count(strings.Join(values, " "), Key)
 	}
-	if r.Header.Get("Content-Length") == "" && len(r.Body) == 0 {
-		t.Errorf("the request has no body")
+	if holds != 1 || strings.Contains(r.Path+"?"+r.Query+string(r.Body), Key) {
+		t.Errorf("the key stands in %d headers, in the address %s?%s or in the body, where logs keep it", holds, r.Path, r.Query)
 	}
+}
+
+// answering begins a conversation with a server that gives the answers.
+func (s suite) answering(t testing.TB, answers ...Answer) model.Conversation {
+	t.Helper()
+	steps := make([]Step, len(answers))
+	for i, a := range answers {
+		steps[i] = a.Step()
+	}
+	return s.open(t, Setup{BaseURL: Serve(t, s.wire, steps...).URL, APIKey: Key})
 }

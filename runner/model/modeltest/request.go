@@ -1,10 +1,13 @@
 package modeltest
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 const (
@@ -84,10 +87,41 @@ func (s suite) connection(t *testing.T) {
 	}
 }
 
+// sends asks a server once, at its address with more behind it, and returns what
+// it was sent.
+func (s suite) sends(t *testing.T, more, key string) Request {
+	t.Helper()
+	server := Serve(t, s.wire, Answer{Text: "ok"}.Step())
+	c := s.open(t, Setup{BaseURL: server.URL + more, APIKey: key})
+	if err := c.Append(user("What is in the folder?")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Next(t.Context(), message.Request{}, func(message.Delta) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return server.Requests()[0]
+}
+
+// slash holds that a base URL may end with one: the server refuses two.
+func (s suite) slash(t *testing.T) { s.sends(t, "/", Key) }
+
+// redirect holds that nothing is sent to a place that no manifest names.
+func (s suite) redirect(t *testing.T) {
+	asked := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer elsewhere.Close()
+	k := s.talk(t, Refuse(http.StatusTemporaryRedirect, http.Header{"Location": {elsewhere.URL}}, ""))
+	_, err := k.next(t, t.Context(), message.Request{})
+	if reason.Of(err) != reason.ModelError || asked != 0 || !strings.Contains(err.Error(), elsewhere.URL) {
+		t.Errorf("%v after %d requests elsewhere", err, asked)
+	}
+}
+
 // sdkVariables are read by the vendors' own clients. No manifest names them, so
 // that none may reach a request.
 var sdkVariables = strings.Fields(`OPENAI_API_KEY OPENAI_ADMIN_KEY OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_CUSTOM_HEADERS OPENAI_WEBHOOK_SECRET
-	ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_CUSTOM_HEADERS GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION
+	ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_CUSTOM_HEADERS ANTHROPIC_PROFILE ANTHROPIC_WORKSPACE_ID ANTHROPIC_ORGANIZATION_ID
+	ANTHROPIC_WEBHOOK_SIGNING_KEY ANTHROPIC_IDENTITY_TOKEN ANTHROPIC_FEDERATION_RULE_ID GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION
 	GOOGLE_APPLICATION_CREDENTIALS`)
 
 // environment holds that nothing of the environment reaches a request.
@@ -99,15 +133,16 @@ func (s suite) environment(t *testing.T) {
 		t.Setenv(name, "http://127.0.0.1:1/the-environment")
 	}
 	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
-	k := s.talk(t, Answer{Text: "ok"}.Step())
-	k.says(t, "ok")
-	r := k.Requests()[0]
-	for name, values := range r.Header {
-		if strings.Contains(strings.Join(values, " "), "the-environment") || name == "X-From" {
-			t.Errorf("the request carries %s: %q", name, values)
+	t.Setenv("ANTHROPIC_CONFIG_DIR", t.TempDir())
+	for _, key := range []string{Key, ""} { // a key of the manifest would stand over one of the environment
+		r := s.sends(t, "", key)
+		for name, values := range r.Header {
+			if strings.Contains(strings.Join(values, " "), "the-environment") || name == "X-From" {
+				t.Errorf("the request carries %s: %q", name, values)
+			}
 		}
-	}
-	if s.wire.Key(r.Header) != Key || strings.Contains(string(r.Body), "the-environment") {
-		t.Errorf("the request carries the key %q and the body %s", s.wire.Key(r.Header), r.Body)
+		if s.wire.Key(r.Header) != key || strings.Contains(string(r.Body), "the-environment") {
+			t.Errorf("the request carries the key %q and the body %s", s.wire.Key(r.Header), r.Body)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -41,27 +40,6 @@ func thoughtful() *message.Message {
 			Type: message.PartText, Text: "I look.",
 			Metadata: []byte(`[{"reasoning":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"One."}],"encrypted_content":"c2lnm6HVdXK5MdIVTWeFEsyUZaD+H1B2WTpAhOylYNX2wbQ="}],"size":7,"phase":"commentary"}]`),
 		}, call},
-	}
-}
-
-func TestEveryKindOfPartHasOneFormAsItem(t *testing.T) {
-	const golden = "testdata/responses.golden"
-	c := appendAll(t, replying(t, `{"temperature":0}`, message.Prompt{System: "Be brief.", Tools: bash()}), append(modeltest.Conversation(t), thoughtful()))
-	got := append(append([]byte(nil), c.history...), c.withTool...)
-	if err := modeltest.Responses.Check(got); err != nil {
-		t.Errorf("the real API would refuse the request: %v", err)
-	}
-	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -234,11 +212,7 @@ func TestAsideOverResponses(t *testing.T) {
 		`{"maxOutputTokens":5000}`: `"max_output_tokens":16,`,
 		`{"verbosity":"low"}`:      `"text":{"verbosity":"low"}}`,
 	} {
-		server, err := modeltest.Options{Wire: modeltest.Responses}.Serve(modeltest.Answer{Text: "ok"}.Step())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer server.Close()
+		server := modeltest.Serve(t, modeltest.Responses, modeltest.Answer{Text: "ok"}.Step())
 		c, err := NewResponses(fast(exchange.Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s", Tools: bash()})
 		if err != nil {
 			t.Fatal(err)

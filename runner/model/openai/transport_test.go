@@ -16,7 +16,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
-	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
 func quiet(message.Delta) error { return nil }
@@ -42,61 +41,6 @@ func nextOver(t *testing.T, open opens, cfg exchange.Config) (*message.Output, e
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	return c.Next(ctx, message.Request{}, quiet)
-}
-
-func TestOneConnectionForAllTurns(t *testing.T) {
-	steps := make([]modeltest.Step, 20)
-	for i := range steps {
-		steps[i] = modeltest.Answer{Text: "ok", Usage: &modeltest.Usage{Prompt: 1, Completion: 1}}.Step()
-	}
-	s, err := modeltest.NewServer(steps...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	c, err := New(fast(exchange.Config{BaseURL: s.URL + "/"}), message.Prompt{System: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for range steps {
-		if _, err := c.Next(t.Context(), message.Request{}, quiet); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remote := map[string]bool{}
-	for _, r := range s.Requests() {
-		remote[r.Remote] = true
-		if r.Path != "/v1/chat/completions" || r.Header.Get("Accept-Encoding") != "" || r.Header.Get("Transfer-Encoding") != "" {
-			t.Errorf("request %s %v", r.Path, r.Header)
-		}
-	}
-	if len(remote) != 1 {
-		t.Errorf("%d connections for %d requests", len(remote), len(steps))
-	}
-}
-
-// The environment of the SDK must not reach a request: no manifest names it.
-func TestEnvironmentOfTheSDKIsIgnored(t *testing.T) {
-	for k, v := range map[string]string{
-		"OPENAI_API_KEY": "sk-env", "OPENAI_ADMIN_KEY": "sk-admin", "OPENAI_BASE_URL": "http://127.0.0.1:1/", "OPENAI_ORG_ID": "org-env",
-		"OPENAI_PROJECT_ID": "proj-env", "OPENAI_CUSTOM_HEADERS": "X-Env: env",
-	} {
-		t.Setenv(k, v)
-	}
-	s, err := modeltest.NewServer(modeltest.Answer{Text: "ok"}.Step())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if _, err := next(t, exchange.Config{BaseURL: s.URL}); err != nil {
-		t.Fatal(err)
-	}
-	for k, v := range s.Requests()[0].Header {
-		if k == "Authorization" || strings.Contains(strings.Join(v, " "), "env") || strings.Contains(strings.Join(v, " "), "admin") {
-			t.Errorf("sent %s: %s", k, v)
-		}
-	}
 }
 
 func TestServersThatCannotBeReached(t *testing.T) {
@@ -160,20 +104,6 @@ func TestTransportHonoursProxies(t *testing.T) {
 	tr := exchange.NewTransport()
 	if tr.Proxy == nil || !tr.DisableCompression || !tr.ForceAttemptHTTP2 || tr.DisableKeepAlives {
 		t.Errorf("transport %+v", tr)
-	}
-}
-
-func TestARefusedRedirectKeepsTheKey(t *testing.T) {
-	asked := 0
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
-	defer elsewhere.Close()
-	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
-	defer here.Close()
-	for name, open := range map[string]opens{"chat": New, "responses": NewResponses} {
-		_, err := nextOver(t, open, exchange.Config{BaseURL: here.URL, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
-		if reason.Of(err) != reason.ModelError || asked != 0 {
-			t.Errorf("%s: %v after %d requests elsewhere", name, err, asked)
-		}
 	}
 }
 
