@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/misuse"
@@ -99,23 +99,8 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	return reason.Of(err).ExitCode()
 }
 
-// flagError explains a flag that is wrong, and names the one that was meant.
-func flagError(cmd *cobra.Command, err error) error {
-	_, name, unknown := strings.Cut(err.Error(), "unknown flag: --")
-	if !unknown {
-		return usage(err)
-	}
-	var known []string
-	for word := range strings.FieldsSeq(cmd.Flags().FlagUsages()) {
-		if flag, ok := strings.CutPrefix(word, "--"); ok {
-			known = append(known, flag)
-		}
-	}
-	if s := spell.Nearest(name, known); s != "" {
-		return usagef("%w; did you mean --%s?", err, s)
-	}
-	return usage(err)
-}
+// flagError explains a flag that is wrong.
+func flagError(cmd *cobra.Command, err error) error { return usage(flags.Explain(cmd, err)) }
 
 // noArgs refuses words that are no flags.
 func noArgs(_ *cobra.Command, args []string) error {

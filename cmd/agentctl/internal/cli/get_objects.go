@@ -173,15 +173,18 @@ func (o *getOptions) keys(n int, of func(int) client.Object) ([]any, error) {
 	if err != nil {
 		return nil, usagef("--sort-by: %w", err)
 	}
-	keys := make([]any, n)
+	keys, some := make([]any, n), n == 0
 	for i := range n {
 		found, err := path.FindResults(map[string]any(of(i)))
 		if err != nil {
 			return nil, usagef("--sort-by: %w", err)
 		}
 		if len(found) > 0 && len(found[0]) > 0 {
-			keys[i] = found[0][0].Interface()
+			keys[i], some = found[0][0].Interface(), true
 		}
+	}
+	if !some {
+		return nil, usagef("--sort-by %s: no object has this field", o.sortBy)
 	}
 	return keys, nil
 }

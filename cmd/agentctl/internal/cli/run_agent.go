@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
@@ -95,6 +96,9 @@ func (o *runOptions) asked(hasPrompt, hasTimeout bool) (*client.Prompt, error) {
 	in, err := inputs(o.inputs)
 	if err != nil {
 		return nil, err
+	}
+	if errs := validation.IsDNS1123Subdomain(o.name); o.name != "" && len(errs) > 0 {
+		return nil, usagef("--name %q: the name of a Run is lower-case letters, digits, - and . between them", o.name)
 	}
 	p := &client.Prompt{Name: o.name, Inputs: in}
 	if hasTimeout {

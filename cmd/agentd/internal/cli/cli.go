@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -46,18 +48,14 @@ on it with the kubeconfig that it writes to its state folder.`,
   agentd token create --role viewer jane   make a token for jane`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
-			}
-			return nil
-		},
+		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.PersistentFlags().StringVar(&a.state, "state", "", "state `folder`; default: AGENTCTL_STATE, else agentctl in the user's state folder")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{flags.Explain(cmd, err)} })
+	root.PersistentFlags().StringVar(&a.state, "state", "", "`folder` that holds everything (default $AGENTCTL_STATE, else the XDG state folder)")
+	_ = root.MarkPersistentFlagDirname("state") // fails only for a flag that is not there
 	root.AddCommand(a.serveCmd(), a.tokenCmd(), a.versionCmd())
 	return root
 }
@@ -84,6 +82,21 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// subcommand refuses a word that is no command of a parent.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	if s := spell.Nearest(args[0], known); s != "" {
+		return usagef("unknown command %q; did you mean %s %s?", args[0], cmd.CommandPath(), s)
+	}
+	return usagef("unknown command %q", args[0])
 }
 
 // hintOf is the next step after an error of the control plane, or "".

@@ -35,11 +35,12 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 		Example: `  agentd serve
   agentd serve --state /var/lib/agentctl --idle 30m
   kubectl --kubeconfig ~/.local/state/agentctl/control/kubeconfig get agents`,
-		Args: exactly(0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), o) },
+		Args:              exactly(0, ""),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), o) },
 	}
 	cmd.Flags().DurationVar(&o.idle, "idle", 0, "stop when nobody has used it for this `time`; 0: never")
-	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "how many runs go on at once; the others wait")
+	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "`number` of runs that go on at once; the others wait")
 	cmd.Flags().BoolVar(&o.unsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one where this machine gives none")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log what the libraries say")
 	return cmd

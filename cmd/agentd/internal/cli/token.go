@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -34,12 +36,7 @@ change with the next request.`,
   agentd token rotate jane
   agentd token revoke jane
   agentd token list`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
-			}
-			return nil
-		},
+		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.tokenCreateCmd(), a.tokenListCmd(), a.tokenRotateCmd(), a.tokenRevokeCmd())
@@ -63,7 +60,7 @@ func roleOf(name string) (embedded.Role, error) {
 }
 
 func roleFlag(cmd *cobra.Command, role *string, usage string) {
-	cmd.Flags().StringVar(role, "role", "", usage+": "+strings.Join(roleNames(), ", "))
+	cmd.Flags().StringVar(role, "role", "", usage+", a `role`: "+strings.Join(roleNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roleNames(), cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 }
 
@@ -83,7 +80,8 @@ func (a *app) tokenCreateCmd() *cobra.Command {
 		Short: "Make a token and print it",
 		Example: `  agentd token create --role viewer jane
   agentd token create --role worker --run default/fix-1 worker-1`,
-		Args: exactly(1, "the NAME of the holder"),
+		Args:              exactly(1, "the NAME of the holder"),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := roleOf(role)
 			if err != nil {
@@ -116,6 +114,8 @@ func (a *app) tokenRotateCmd() *cobra.Command {
 		Short:   "Make a new token for a holder; the old one is void at once",
 		Example: "  agentd token rotate jane\n  agentd token rotate --role approver jane",
 		Args:    exactly(1, "the NAME of the holder"),
+
+		ValidArgsFunction: a.completeHolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := roleOf(role)
 			if err != nil {
@@ -143,6 +143,8 @@ func (a *app) tokenRevokeCmd() *cobra.Command {
 		Short:   "Void the token of a holder",
 		Example: "  agentd token revoke jane",
 		Args:    exactly(1, "the NAME of the holder"),
+
+		ValidArgsFunction: a.completeHolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tokens, err := a.tokens()
 			if err != nil {
@@ -160,6 +162,8 @@ func (a *app) tokenListCmd() *cobra.Command {
 		Short:   "List the holders of tokens",
 		Example: "  agentd token list\n  agentd token list -o json",
 		Args:    exactly(0, ""),
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			if format != "text" && format != "json" {
 				return usagef("--output %q: write text or json", format)
@@ -175,8 +179,30 @@ func (a *app) tokenListCmd() *cobra.Command {
 			return a.printIdentities(ids, format)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "format: text or json")
+	cmd.Flags().StringVarP(&format, "output", "o", "text", "`format`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	return cmd
+}
+
+// completeHolders offers those who hold a token. Nothing is made for a completion.
+func (a *app) completeHolders(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	state, err := a.stateDir()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if _, err := os.Stat(filepath.Join(state, "control")); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	tokens, err := a.tokens()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ids, _ := tokens.List() // there is nobody to complain to
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.Name + "\t" + string(id.Role)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) printIdentities(ids []embedded.Identity, format string) error {
