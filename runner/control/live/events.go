@@ -107,7 +107,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return s.socket(w, r, run, want)
 	}
 	t := newSSE(w, s.o.writePatience, s.o.Now)
-	defer t.close()
 	s.stream(r.Context(), run, want, t)
 	return nil
 }

@@ -19,7 +19,7 @@ type sse struct {
 	buf      []byte
 }
 
-// newSSE begins an answer. Close it.
+// newSSE begins an answer.
 func newSSE(w http.ResponseWriter, patience time.Duration, now func() time.Time) *sse {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -67,7 +67,7 @@ func (s *sse) ping() error {
 
 // write hands over what was kept back.
 func (s *sse) write() error {
-	_ = s.c.SetWriteDeadline(s.now().Add(s.patience)) // a recorder of a test has none
+	defer s.hurry()()
 	_, err := s.w.Write(s.buf)
 	if s.buf = s.buf[:0]; cap(s.buf) > 2*flushAt {
 		s.buf = nil
@@ -79,7 +79,15 @@ func (s *sse) flush() error {
 	if err := s.write(); err != nil {
 		return err
 	}
+	defer s.hurry()()
 	return s.c.Flush()
+}
+
+// hurry bounds what the reader takes for one write. The bound goes with the write:
+// HTTP/2 cuts off a stream whose time is over, though nothing waits to be written.
+func (s *sse) hurry() (done func()) {
+	_ = s.c.SetWriteDeadline(s.now().Add(s.patience)) // a recorder of a test has none
+	return func() { _ = s.c.SetWriteDeadline(time.Time{}) }
 }
 
 func (s *sse) end(r record, _ why) {
@@ -87,6 +95,3 @@ func (s *sse) end(r record, _ why) {
 		_ = s.flush() // who does not get it sees that the stream is cut off
 	}
 }
-
-// close gives the connection back as it was.
-func (s *sse) close() { _ = s.c.SetWriteDeadline(time.Time{}) }
