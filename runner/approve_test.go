@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 const askAll = "apiVersion: agentctl.dev/v1alpha1\nkind: Policy\nmetadata: {name: p}\nspec:\n  rules: [{name: ask, action: ask}]\n"
@@ -38,13 +39,13 @@ func (p place) goOn(t *testing.T) *Outcome {
 	return out
 }
 
-func (p place) answer(t *testing.T, ref string, change func(*AnswerOptions)) *Answered {
+func (p place) answer(t *testing.T, ref string, change func(*runs.AnswerOptions)) *runs.Answered {
 	t.Helper()
-	o := AnswerOptions{Ref: ref, State: p.state, Approve: true, By: "jane@pts/1"}
+	o := runs.AnswerOptions{Ref: ref, State: p.state, Approve: true, By: "jane@pts/1"}
 	if change != nil {
 		change(&o)
 	}
-	a, err := Answer(t.Context(), o)
+	a, err := runs.Answer(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,25 +74,25 @@ func TestAnotherProcessAnswersARunThatWaits(t *testing.T) {
 		outcome <- out
 	}()
 	first := <-questions
-	calls, err := WaitingCalls(t.Context(), p.state)
-	if err != nil || len(calls) != 1 || calls[0].Ref != first || calls[0].State != RunWaits || calls[0].ExpiresAt == nil {
+	calls, err := runs.Waiting(t.Context(), p.state)
+	if err != nil || len(calls) != 1 || calls[0].Ref != first || calls[0].State != runs.Waits || calls[0].ExpiresAt == nil {
 		t.Fatalf("got %+v, %v", calls, err)
 	}
 	var text bytes.Buffer
 	if err := calls[0].Write(&text); err != nil || !strings.Contains(text.String(), "path: a/f") || !strings.Contains(text.String(), `always: edit "a/*"`) {
 		t.Errorf("got %v\n%s", err, text.String())
 	}
-	if a := p.answer(t, first, func(o *AnswerOptions) { o.Always = true }); !a.Taken || a.Scope != message.Always || !strings.Contains(a.Policy, `pattern: "a/*"`) {
+	if a := p.answer(t, first, func(o *runs.AnswerOptions) { o.Always = true }); !a.Taken || a.Scope != message.Always || !strings.Contains(a.Policy, `pattern: "a/*"`) {
 		t.Errorf("got %+v", a)
 	}
 	// a/g is of that kind; about b/h the run asks.
 	var second string
 	for second = <-questions; !strings.HasSuffix(second, "call_2_2"); second = <-questions {
 	}
-	if _, err := Answer(t.Context(), AnswerOptions{Ref: first, State: p.state, Approve: true, By: "joe"}); err == nil || !strings.Contains(err.Error(), "answered already: approved by jane@pts/1") {
+	if _, err := runs.Answer(t.Context(), runs.AnswerOptions{Ref: first, State: p.state, Approve: true, By: "joe"}); err == nil || !strings.Contains(err.Error(), "answered already: approved by jane@pts/1") {
 		t.Errorf("got %v", err)
 	}
-	if a := p.answer(t, strings.TrimSuffix(second, "_2_2"), func(o *AnswerOptions) { o.Approve, o.Reason = false, "not there" }); !a.Taken {
+	if a := p.answer(t, strings.TrimSuffix(second, "_2_2"), func(o *runs.AnswerOptions) { o.Approve, o.Reason = false, "not there" }); !a.Taken {
 		t.Errorf("got %+v", a)
 	}
 	out := <-outcome
@@ -120,7 +121,7 @@ func TestSuspendedRunTakesTheAnswerThatWasLeft(t *testing.T) {
 	if out := p.run(t); out.Run.Phase != view.Suspended {
 		t.Fatalf("got %s", out.Run.Phase)
 	}
-	if a := p.answer(t, "@latest", func(o *AnswerOptions) { o.Always = true }); a.Taken {
+	if a := p.answer(t, "@latest", func(o *runs.AnswerOptions) { o.Always = true }); a.Taken {
 		t.Errorf("nobody can have taken it: %+v", a)
 	}
 	if out := p.goOn(t); out.Run.Phase != view.Suspended || out.Run.Call("call_1_1").State != message.StateCompleted {
@@ -160,7 +161,7 @@ func TestAnswerIsForTheQuestionThatWasShown(t *testing.T) {
 func TestDenialWithoutAReasonEndsTheRun(t *testing.T) {
 	p := asking(t, "Suspend", "- calls: [{tool: bash, args: {command: ls}}]\n- say: done\n", nil)
 	p.run(t)
-	p.answer(t, "@latest", func(o *AnswerOptions) { o.Approve = false })
+	p.answer(t, "@latest", func(o *runs.AnswerOptions) { o.Approve = false })
 	if out := p.goOn(t); out.Run.Finished.Reason != string(reason.Denied) || out.ExitCode() != reason.ExitRefused {
 		t.Errorf("got %+v", out.Run.Finished)
 	}
@@ -168,26 +169,26 @@ func TestDenialWithoutAReasonEndsTheRun(t *testing.T) {
 
 func TestWhatCannotBeAnswered(t *testing.T) {
 	p := asking(t, "Suspend", "- calls: [{tool: bash, args: {command: ls}}, {tool: bash, args: {command: python3 -V}}]\n- say: done\n", nil)
-	if _, err := Answer(t.Context(), AnswerOptions{Ref: "@latest", State: p.state, By: "jane"}); err == nil {
+	if _, err := runs.Answer(t.Context(), runs.AnswerOptions{Ref: "@latest", State: p.state, By: "jane"}); err == nil {
 		t.Error("there is no run")
 	}
 	out := p.run(t)
 	for name, c := range map[string]struct {
-		o     AnswerOptions
+		o     runs.AnswerOptions
 		usage bool
 		want  string
 	}{
-		"two wait":   {AnswerOptions{Ref: "@latest"}, true, "2 calls of run"},
-		"begin":      {AnswerOptions{Ref: "@latest/call"}, true, "2 calls of run"},
-		"no call":    {AnswerOptions{Ref: "@latest/x"}, true, "has no call x"},
-		"no run":     {AnswerOptions{Ref: "nobody/x"}, true, "there is no such run"},
-		"outside":    {AnswerOptions{Ref: "../x/y"}, true, "no run can have this name"},
-		"not always": {AnswerOptions{Ref: "@latest/call_1_2", Approve: true, Always: true}, true, "python3 runs whatever it is given"},
-		"reason":     {AnswerOptions{Ref: "@latest/call_1_1", Reason: strings.Repeat("x", 5000)}, true, "reason is longer"},
-		"bytes":      {AnswerOptions{Ref: "@latest/call_1_1", Reason: "\xff"}, true, "no UTF-8"},
+		"two wait":   {runs.AnswerOptions{Ref: "@latest"}, true, "2 calls of run"},
+		"begin":      {runs.AnswerOptions{Ref: "@latest/call"}, true, "2 calls of run"},
+		"no call":    {runs.AnswerOptions{Ref: "@latest/x"}, true, "has no call x"},
+		"no run":     {runs.AnswerOptions{Ref: "nobody/x"}, true, "there is no such run"},
+		"outside":    {runs.AnswerOptions{Ref: "../x/y"}, true, "no run can have this name"},
+		"not always": {runs.AnswerOptions{Ref: "@latest/call_1_2", Approve: true, Always: true}, true, "python3 runs whatever it is given"},
+		"reason":     {runs.AnswerOptions{Ref: "@latest/call_1_1", Reason: strings.Repeat("x", 5000)}, true, "reason is longer"},
+		"bytes":      {runs.AnswerOptions{Ref: "@latest/call_1_1", Reason: "\xff"}, true, "no UTF-8"},
 	} {
 		c.o.State, c.o.By = p.state, "jane"
-		_, err := Answer(t.Context(), c.o)
+		_, err := runs.Answer(t.Context(), c.o)
 		if _, usage := errors.AsType[*misuse.Error](err); usage != c.usage || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -217,7 +218,7 @@ func TestRunThatDoesNotListenIsToldOf(t *testing.T) {
 	}()
 	<-asked
 	// It listens every 150 ms; whoever has less patience takes the answer back.
-	_, err := Answer(t.Context(), AnswerOptions{Ref: "@latest", State: p.state, Approve: true, By: "jane", Patience: time.Nanosecond})
+	_, err := runs.Answer(t.Context(), runs.AnswerOptions{Ref: "@latest", State: p.state, Approve: true, By: "jane", Patience: time.Nanosecond})
 	if err != nil && !strings.Contains(err.Error(), "does not take the answer") {
 		t.Errorf("got %v", err)
 	}
@@ -225,47 +226,6 @@ func TestRunThatDoesNotListenIsToldOf(t *testing.T) {
 	out := <-ended
 	if left, err := os.ReadDir(filepath.Join(out.Journal, "inbox")); err != nil || len(left) > 0 {
 		t.Errorf("left in the inbox: %v, %v", left, err)
-	}
-}
-
-func TestWhatBecameOfARequest(t *testing.T) {
-	at := time.Now()
-	tell := func(payloads ...event.Payload) *view.Run {
-		v := &view.Run{}
-		for _, d := range append([]event.Payload{event.RunStarted{}, event.StepStart{Step: 1}, event.ModelRequest{}, event.ToolInputStart{Tool: "bash"}, event.ApprovalRequested{Tool: "bash"}}, payloads...) {
-			in := "m2"
-			if _, first := d.(event.RunStarted); first {
-				in = "m1"
-			}
-			if err := v.Apply(event.Event{Run: "r", Message: in, Part: "p", Call: "c", Time: at, Data: d}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return v
-	}
-	decided := func(request string) event.Payload {
-		return event.ApprovalDecided{Answer: message.Answer{State: message.Approved, By: "joe", Request: request}}
-	}
-	r := approval.Request{ID: "ans-1", Call: "c"}
-	for name, c := range map[string]struct {
-		v     *view.Run
-		there bool
-		taken bool
-		want  string
-	}{
-		"open":             {tell(), true, false, ""},
-		"taken":            {tell(decided("ans-1")), false, true, ""},
-		"taken, not gone":  {tell(decided("ans-1")), true, true, ""},
-		"somebody else":    {tell(decided("")), true, false, "approved by joe"},
-		"refused":          {tell(event.Warning{Message: refused("an answer", "x-ans-1.json", "it is old")}), false, false, "it is old"},
-		"gone, not told":   {tell(), false, false, ""},
-		"ended meanwhile":  {tell(event.ToolError{ToolResult: message.ToolResult{Code: message.CodeCancelled}}), true, false, "has ended already"},
-		"another's refuse": {tell(event.Warning{Message: refused("an answer", "x-ans-2.json", "it is old")}), true, false, ""},
-	} {
-		taken, err := became(c.v, r, c.there)
-		if taken != c.taken || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, %v", name, taken, err)
-		}
 	}
 }
 
@@ -287,7 +247,7 @@ func TestFloodOfForgedAnswersIsTwoHandsfulOfWarnings(t *testing.T) {
 		outcome <- out
 	}()
 	run := <-asked
-	waiting, err := WaitingCalls(t.Context(), p.state)
+	waiting, err := runs.Waiting(t.Context(), p.state)
 	if err != nil || len(waiting) != 1 {
 		t.Fatalf("got %+v, %v", waiting, err)
 	}

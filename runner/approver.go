@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // approver answers the run's questions as the command line and the agent
@@ -81,7 +82,7 @@ func (s *session) attendance() *approval.Attendance {
 	return &approval.Attendance{
 		Run: s.id, Inbox: approval.NewInbox(s.dir, time.Now), Now: time.Now, Memory: approval.NewMemory(s.view.Remembered),
 		Binding: func(call string) (b string) {
-			s.recorder.see(func(v *view.Run) { b = binding(v, call) })
+			s.recorder.see(func(v *view.Run) { b = runs.Binding(v, call) })
 			return b
 		},
 		Used: func(call, request string) (used bool) {

@@ -15,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // asDocuments splits manifests as a control plane keeps them.
@@ -47,8 +48,8 @@ func TestObjectsWithoutFilesRun(t *testing.T) {
 	if _, err := Run(t.Context(), o); err == nil {
 		t.Error("a run was begun a second time under the same id")
 	}
-	again, err := View(t.Context(), state, "one-123")
-	if err != nil || again.Run.Attempt != 1 || again.Run.Finished.Reason != string(reason.Completed) {
+	again, err := runs.View(t.Context(), state, "one-123")
+	if err != nil || again.Attempt != 1 || again.Finished.Reason != string(reason.Completed) {
 		t.Errorf("the second start touched the journal of the first: %+v, %v", again, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -120,7 +121,7 @@ type decision struct {
 // readDecisions reads a journal up to the decision that is meant.
 func readDecisions(ctx context.Context, found journal.Found, ref string) (*decision, error) {
 	v := &view.Run{}
-	if err := fold(ctx, found, v); err != nil {
+	if err := runs.Fold(ctx, found, v); err != nil {
 		return nil, err
 	}
 	id, err := chooseCall(v, ref)

@@ -14,6 +14,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // recorded is a recorder over a new journal, and the journal's folder.
@@ -262,7 +263,7 @@ func TestBlockedReaderDoesNotStopARun(t *testing.T) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for done := false; !done; <-tick.C {
-		ids, err := Runs(p.state)
+		ids, err := runs.IDs(p.state)
 		if err != nil {
 			t.Fatal(err)
 		}

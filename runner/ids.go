@@ -31,15 +31,3 @@ const maxAgentPart = 40
 func runID(agent string, ids func(string) string) string {
 	return ids(strings.TrimRight(agent[:min(len(agent), maxAgentPart)], ".-"))
 }
-
-// messageID returns an id for a message. Messages are read in the order of their
-// ids, and one who sends two in a row does so within a millisecond: what is left
-// of the time stands where other ids have chance.
-func messageID(now time.Time) string {
-	var id ulid.ULID
-	_, _ = rand.Read(id[:]) // never fails
-	_ = id.SetTime(ulid.Timestamp(now))
-	fraction := now.Nanosecond() % int(time.Millisecond)
-	id[6], id[7], id[8] = byte(fraction>>16), byte(fraction>>8), byte(fraction)
-	return "in-" + strings.ToLower(id.String())
-}

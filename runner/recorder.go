@@ -103,6 +103,13 @@ func (r *recorder) past() []tool.Past {
 	return past
 }
 
+// hasLeft says whether nothing more is written.
+func (r *recorder) hasLeft() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left
+}
+
 // used is what a run has used of its limits.
 type used struct {
 	Tokens  message.Usage

@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // asksAbout judges calls by a policy that asks about all of them.
@@ -215,7 +216,7 @@ func TestModelCannotStretchAnApprovalForAlways(t *testing.T) {
 - say: done
 `, map[string]string{"build/x": "", "build/y": "", "build/z": "", "src/a.go": "package a"})
 	p.run(t)
-	p.answer(t, "@latest", func(o *AnswerOptions) { o.Always = true })
+	p.answer(t, "@latest", func(o *runs.AnswerOptions) { o.Always = true })
 	for _, stopped := range []string{"call_3_1", "call_4_1", "call_5_1"} {
 		out := p.goOn(t)
 		if out.Run.Phase != view.Suspended || len(out.Run.PendingApprovals) != 1 || out.Run.PendingApprovals[0] != stopped {
@@ -227,7 +228,7 @@ func TestModelCannotStretchAnApprovalForAlways(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(out.Run.Started.Workspace.Dir, "src/a.go")); err != nil {
 			t.Fatalf("%s: %v", stopped, err)
 		}
-		p.answer(t, "@latest", func(o *AnswerOptions) { o.Approve, o.Reason = false, "not there" })
+		p.answer(t, "@latest", func(o *runs.AnswerOptions) { o.Approve, o.Reason = false, "not there" })
 	}
 	if out := p.goOn(t); out.Run.Phase != view.Succeeded || len(out.Run.Remembered) != 1 {
 		t.Errorf("got %s, remembered %v", out.Run.Phase, out.Run.Remembered)

@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
@@ -70,7 +71,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	}
 	// Without the lock first: a finished run is only looked at.
 	seen := &view.Run{}
-	if err := fold(ctx, found, seen); err != nil {
+	if err := runs.Fold(ctx, found, seen); err != nil {
 		if _, ok := errors.AsType[*misuse.Error](err); ok {
 			err = nothing(err)
 		}
@@ -129,26 +130,6 @@ func nothing(err error) error {
 	return &misuse.Error{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
 }
 
-// fold reads a journal into views of the run: one for each who goes on with it.
-func fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
-	for e, err := range journal.Read(ctx, found.Dir, 0) {
-		if err != nil {
-			return fmt.Errorf("read the journal of run %s: %w", found.ID, err)
-		}
-		for _, v := range views {
-			// An event that the rules forbid is what the run died of; it changes
-			// nothing, and is no reason to lose the rest.
-			if err := v.Apply(e); err != nil {
-				v.Warnings = append(v.Warnings, err.Error())
-			}
-		}
-	}
-	if views[0].ID == "" {
-		return misuse.Errorf("run %s was interrupted before it began", found.ID)
-	}
-	return nil
-}
-
 // takeUp takes the journal of a run over, with everything that stands in it.
 func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeOptions) (*session, error) {
 	r, err := readRecord(found.Dir, seen)
@@ -170,7 +151,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 	// From here on nobody else writes; what was written since is read now.
 	s.view = &view.Run{}
 	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
-	if err := fold(ctx, found, s.view, &s.recorder.view); err != nil {
+	if err := runs.Fold(ctx, found, s.view, &s.recorder.view); err != nil {
 		s.recorder.end(ctx, o.Kill)
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}

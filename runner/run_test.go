@@ -24,6 +24,7 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/modeltest"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/sandbox"
 )
 
@@ -109,11 +110,11 @@ func (p place) runWith(ctx context.Context, t *testing.T, change ...func(*RunOpt
 	if err != nil {
 		t.Fatalf("the journal is damaged: %v (%+v)", err, report)
 	}
-	again, err := View(context.Background(), p.state, "run/"+out.Run.ID)
+	again, err := runs.View(context.Background(), p.state, "run/"+out.Run.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(out.Result(), again.Result()); diff != "" {
+	if diff := cmp.Diff(out.Result(), again.Result(out.Journal)); diff != "" {
 		t.Errorf("the journal tells another run (-outcome +journal):\n%s", diff)
 	}
 	replaysAsItWas(t, out, o.Record)
@@ -162,20 +163,20 @@ func TestRunWorksOnACopyAndAppliesExactlyItsChange(t *testing.T) {
 	if b, _ := os.ReadFile(filepath.Join(p.workspace, "a.txt")); string(b) != "one\ntwo\n" {
 		t.Fatalf("the source was touched: %q", b)
 	}
-	change, err := Diff(t.Context(), p.state, journal.Latest)
+	change, err := runs.Diff(t.Context(), p.state, journal.Latest)
 	if err != nil || !strings.Contains(string(change.Diff), "-one\n+ONE\n") || len(change.Files) != 3 {
 		t.Errorf("diff %s, %v", change.Diff, err)
 	}
 
 	write(t, filepath.Join(p.workspace, "b.txt"), "somebody else was here\n")
-	if _, err := ApplyChanges(t.Context(), p.state, out.Run.ID); err == nil || !strings.Contains(err.Error(), "b.txt") {
+	if _, err := runs.Apply(t.Context(), p.state, out.Run.ID); err == nil || !strings.Contains(err.Error(), "b.txt") {
 		t.Errorf("applied over a file that has changed since: %v", err)
 	}
 	if b, _ := os.ReadFile(filepath.Join(p.workspace, "a.txt")); string(b) != "one\ntwo\n" {
 		t.Errorf("a refused change left %q", b)
 	}
 	write(t, filepath.Join(p.workspace, "b.txt"), "b\n")
-	applied, err := ApplyChanges(t.Context(), p.state, "run/"+out.Run.ID)
+	applied, err := runs.Apply(t.Context(), p.state, "run/"+out.Run.ID)
 	if err != nil || applied.Source != p.workspace {
 		t.Fatalf("apply: %+v, %v", applied, err)
 	}
@@ -186,7 +187,7 @@ func TestRunWorksOnACopyAndAppliesExactlyItsChange(t *testing.T) {
 		t.Errorf("b.txt is still there: %v", err)
 	}
 	// Once more nothing is done, and that is no error.
-	if again, err := ApplyChanges(t.Context(), p.state, "@latest"); err != nil || !again.Already {
+	if again, err := runs.Apply(t.Context(), p.state, "@latest"); err != nil || !again.Already {
 		t.Errorf("applied twice: %+v, %v", again, err)
 	}
 }
@@ -692,7 +693,7 @@ func TestWorkspaces(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.workspace, "new.txt")); err != nil {
 		t.Errorf("in place, but: %v", err)
 	}
-	if _, err := ApplyChanges(t.Context(), p.state, out.Run.ID); err == nil {
+	if _, err := runs.Apply(t.Context(), p.state, out.Run.ID); err == nil {
 		t.Error("a run in place was applied")
 	}
 	empty := newPlace(t, agent("tools: [{name: write}]", steps, "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec: {agentRef: {name: worker}, workspace: {strategy: Empty}}\n"), nil)
@@ -702,7 +703,7 @@ func TestWorkspaces(t *testing.T) {
 		t.Errorf("changed %v", got)
 	}
 	for _, ref := range []string{"nope", "../x", ""} {
-		if _, err := Diff(t.Context(), p.state, ref); err == nil {
+		if _, err := runs.Diff(t.Context(), p.state, ref); err == nil {
 			t.Errorf("a diff of run %q was shown", ref)
 		}
 	}
@@ -820,37 +821,11 @@ func TestEventsComeInOrder(t *testing.T) {
 	if !slices.IsSorted(seqs) || int64(len(seqs)) != out.Run.LastSeq || seqs[0] != 1 {
 		t.Errorf("seqs %v, last %d", seqs, out.Run.LastSeq)
 	}
-	ids, err := Runs(p.state)
+	ids, err := runs.IDs(p.state)
 	if err != nil || !slices.Equal(ids, []string{out.Run.ID}) {
 		t.Errorf("runs %v, %v", ids, err)
 	}
 	if out.Run.Messages[0].Role != message.RoleUser || out.Run.Messages[0].Text() != defaultPrompt {
 		t.Errorf("the first message is %+v", out.Run.Messages[0])
-	}
-}
-
-func TestKilledRunHasNoDiffYet(t *testing.T) {
-	p := newPlace(t, agent("tools: [{name: write}]", "- calls: [{tool: write, args: {path: x, content: y}}]\n- say: done\n"), nil)
-	out := p.run(t)
-	files, err := filepath.Glob(filepath.Join(out.Journal, "events-*.jsonl"))
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
-	}
-	b, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bytes.SplitAfter(b, []byte{'\n'}) // as a kill before the last event leaves them
-	if err := os.WriteFile(files[0], bytes.Join(lines[:len(lines)-3], nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range []error{
-		func() error { _, err := Diff(t.Context(), p.state, out.Run.ID); return err }(),
-		func() error { _, err := ApplyChanges(t.Context(), p.state, out.Run.ID); return err }(),
-	} {
-		wrong, ok := errors.AsType[*misuse.Error](err)
-		if !ok || !strings.Contains(wrong.Error(), "has not finished") || !strings.Contains(wrong.Hint, out.Journal) {
-			t.Errorf("got %v", err)
-		}
 	}
 }

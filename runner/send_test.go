@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,9 +18,9 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // chatter is a disk on which each tool call and each text of a run leads somebody
@@ -38,10 +37,10 @@ func chatter(state string, write func(*os.File, []byte) (int, error)) func(*os.F
 		switch e.Data.(type) {
 		case event.ToolCall, event.TextEnd:
 			if said.Add(1) <= 4 {
-				s, err := Send(context.Background(), SendOptions{Ref: e.Run, State: state, Text: fmt.Sprint("behind event ", e.Seq), By: "jane"})
+				s, err := runs.Send(context.Background(), runs.SendOptions{Ref: e.Run, State: state, Text: fmt.Sprint("behind event ", e.Seq), By: "jane"})
 				if err == nil {
 					_, _ = fmt.Fprintln(os.Stdout, "sent", s.ID)
-				} else if !errors.Is(err, ErrEnded) {
+				} else if !errors.Is(err, runs.ErrEnded) {
 					_, _ = fmt.Fprintln(os.Stdout, "error", err)
 				}
 			}
@@ -130,7 +129,7 @@ type talk struct {
 	t     *testing.T
 	state string
 	at    map[event.Type][]string // what is said at the first event of a type
-	sent  []*Sent
+	sent  []*runs.Sent
 }
 
 func (k *talk) options(o *RunOptions) {
@@ -148,7 +147,7 @@ func (k *talk) options(o *RunOptions) {
 		texts := k.at[e.Type()]
 		delete(k.at, e.Type())
 		for _, text := range texts {
-			s, err := Send(k.t.Context(), SendOptions{Ref: e.Run, State: k.state, Text: text, By: "jane"})
+			s, err := runs.Send(k.t.Context(), runs.SendOptions{Ref: e.Run, State: k.state, Text: text, By: "jane"})
 			if err != nil {
 				k.t.Errorf("send %q at %s: %v", text, e.Type(), err)
 				continue
@@ -327,21 +326,6 @@ func TestARecordingThatIsMadeAnewHearsTheSame(t *testing.T) {
 	}
 }
 
-func TestIdsOfMessagesAreInTheOrderOfTheirTimes(t *testing.T) {
-	now := time.Date(2026, 3, 4, 5, 6, 7, 999_000_000, time.UTC)
-	last := ""
-	for range 3000 {
-		id := messageID(now)
-		if id <= last || inbox.Check(message.Incoming{ID: id, Text: "x"}) != nil {
-			t.Fatalf("%s comes after %s", id, last)
-		}
-		last, now = id, now.Add(700*time.Nanosecond)
-	}
-	if a, b := messageID(now), messageID(now); a == b {
-		t.Errorf("two messages of one moment are both %s", a)
-	}
-}
-
 func TestWhoCannotBeToldAnything(t *testing.T) {
 	p := newPlace(t, agent("", "- say: It is done."), nil)
 	out := p.run(t, func(o *RunOptions) { o.Prompt = "go" })
@@ -354,7 +338,7 @@ func TestWhoCannotBeToldAnything(t *testing.T) {
 		"no such run":           {"nobody-1", "Hello?", "there is no such run", false},
 		"a path":                {"../" + ended, "Hello?", "no run can have this name", false},
 		"nothing to say":        {ended, " \n", "it says nothing", false},
-		"too much to say":       {ended, strings.Repeat("x", MessageLimit+1), "longer than 1048576 bytes", false},
+		"too much to say":       {ended, strings.Repeat("x", runs.MessageLimit+1), "longer than 1048576 bytes", false},
 		"what is no text":       {ended, "\xff", "no UTF-8", false},
 		"a name without an end": {ended, "Hello?", "who sent it is no name", false},
 	} {
@@ -362,8 +346,8 @@ func TestWhoCannotBeToldAnything(t *testing.T) {
 		if name == "a name without an end" {
 			by = strings.Repeat("j", 300)
 		}
-		_, err := Send(t.Context(), SendOptions{Ref: c.ref, State: p.state, Text: c.text, By: by})
-		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrEnded) != c.ended {
+		_, err := runs.Send(t.Context(), runs.SendOptions{Ref: c.ref, State: p.state, Text: c.text, By: by})
+		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), c.want) || errors.Is(err, runs.ErrEnded) != c.ended {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -383,11 +367,11 @@ func TestAMessageWaitsForAResume(t *testing.T) {
 	if out.Run.Phase != view.Suspended {
 		t.Fatalf("phase %s: %+v", out.Run.Phase, out.Result())
 	}
-	s, err := Send(t.Context(), SendOptions{Ref: out.Run.ID, State: p.state, Text: "Go on.", By: "jane"})
-	if err != nil || s.State != RunSuspended {
+	s, err := runs.Send(t.Context(), runs.SendOptions{Ref: out.Run.ID, State: p.state, Text: "Go on.", By: "jane"})
+	if err != nil || s.State != runs.Suspended {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if again, err := Resumable(t.Context(), p.state, out.Run.ID); again || err != nil {
+	if again, err := runs.Resumable(t.Context(), p.state, out.Run.ID); again || err != nil {
 		t.Errorf("a message is no answer: resumable %v, %v", again, err)
 	}
 	out, err = Resume(t.Context(), ResumeOptions{Ref: out.Run.ID, State: p.state, Approve: "all", Version: "test"})

@@ -23,7 +23,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // asksFor is the index by which the Approvals of a run are found.
@@ -34,8 +34,8 @@ const asksFor = "asksFor"
 //	Questions  of a run, in order; a run that has not begun has none
 //	Answer     leaves an answer; doing so again changes nothing
 type Asker interface {
-	Questions(ctx context.Context, id string) ([]runner.Asked, error)
-	Answer(w Work, q *runner.Asked, a runner.Left) error
+	Questions(ctx context.Context, id string) ([]runs.Asked, error)
+	Answer(w Work, q *runs.Asked, a runs.Left) error
 }
 
 // approvalReconciler shows the calls that wait for a person as Approval objects,
@@ -176,7 +176,7 @@ func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine m
 }
 
 // ask makes the object of a question.
-func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runner.Asked) error {
+func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runs.Asked) error {
 	a, err := newApproval(run, q, r.Scheme())
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runn
 
 // pending looks after a question that is open: what was decided is handed over,
 // once more each time. left is when it is to be looked at again.
-func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *v1alpha1.Approval, q *runner.Asked) (left time.Duration, err error) {
+func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *v1alpha1.Approval, q *runs.Asked) (left time.Duration, err error) {
 	s := &a.Status
 	if s.Decision == "" {
 		if a.Spec.ExpiresAt.Equal(deadline(q)) {
@@ -212,12 +212,12 @@ func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *
 	if s.DecidedAt == nil || s.Decision != v1alpha1.DecisionApproved && s.Decision != v1alpha1.DecisionRejected {
 		return 0, nil
 	}
-	if left = s.DecidedAt.Add(runner.AnswerLife).Sub(r.now()); left <= 0 {
+	if left = s.DecidedAt.Add(runs.AnswerLife).Sub(r.now()); left <= 0 {
 		// Nobody took it while it was good for something: it is asked anew.
 		return 0, r.remove(ctx, a)
 	}
 	w := Work{ID: q.Run, Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
-	err = r.asker.Answer(w, q, runner.Left{
+	err = r.asker.Answer(w, q, runs.Left{
 		Request: requestID(a), State: message.ApprovalState(s.Decision), Scope: message.Scope(s.Scope), By: s.By, Reason: s.Reason, Time: s.DecidedAt.Time,
 	})
 	if err != nil {

@@ -21,23 +21,23 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // fakeAsker has the questions that a test says, and keeps the answers.
 type fakeAsker struct {
-	asked []runner.Asked
-	left  []runner.Left
+	asked []runs.Asked
+	left  []runs.Left
 	reads int
 }
 
-func (f *fakeAsker) Questions(context.Context, string) ([]runner.Asked, error) {
+func (f *fakeAsker) Questions(context.Context, string) ([]runs.Asked, error) {
 	f.reads++
 	return f.asked, nil
 }
 
-func (f *fakeAsker) Answer(_ Work, _ *runner.Asked, a runner.Left) error {
+func (f *fakeAsker) Answer(_ Work, _ *runs.Asked, a runs.Left) error {
 	f.left = append(f.left, a)
 	return nil
 }
@@ -53,7 +53,7 @@ func newAsks(t *testing.T) *asksBench {
 	t.Helper()
 	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
 	b.phase(v1alpha1.PhaseRunning)
-	f := &fakeAsker{asked: []runner.Asked{questionFor("a")}}
+	f := &fakeAsker{asked: []runs.Asked{questionFor("a")}}
 	b.executor.seen[RunID(b.run("one"))] = Observation{Progress: Living, Status: v1alpha1.RunStatus{Phase: v1alpha1.PhaseRunning, PendingApprovals: 1}}
 	return &asksBench{b, &approvalReconciler{base: b.base, executor: b.executor, asker: f}, f}
 }
@@ -68,9 +68,9 @@ func (b *bench) phase(p v1alpha1.Phase) {
 }
 
 // questionFor is an open question whose id is made of a letter.
-func questionFor(letter string) runner.Asked {
-	return runner.Asked{
-		Waiting: runner.Waiting{
+func questionFor(letter string) runs.Asked {
+	return runs.Asked{
+		WaitingCall: runs.WaitingCall{
 			Run: "one", Call: "call_1_1", Tool: "bash", Args: json.RawMessage(`{"command":"date"}`), Facts: json.RawMessage(`{"commands":["date"]}`),
 			Risk: "R2", Rule: "p/ask", Hash: "sha256:0", Always: []message.Grant{{Permission: "bash", Pattern: "date *"}},
 		},
@@ -184,7 +184,7 @@ func TestADecisionIsHandedOverUntilItIsTaken(t *testing.T) {
 	if l := b.asker.left[0]; l.Request != "apv-"+string(a.UID) || l.State != message.Approved || l.By != "jane" || !l.Time.Equal(b.clock) {
 		t.Errorf("left %+v", l)
 	}
-	if again.RequeueAfter != runner.AnswerLife {
+	if again.RequeueAfter != runs.AnswerLife {
 		t.Errorf("looked at again after %s", again.RequeueAfter)
 	}
 	q := &b.asker.asked[0]
@@ -271,7 +271,7 @@ func TestADecisionIsNotGoodForEver(t *testing.T) {
 	b := newAsks(t)
 	b.look()
 	b.decide(v1alpha1.DecisionApproved)
-	b.clock = b.clock.Add(runner.AnswerLife)
+	b.clock = b.clock.Add(runs.AnswerLife)
 	b.look()
 	if len(b.asker.left) > 0 || len(b.all()) != 0 {
 		t.Fatalf("left %v, %d objects", b.asker.left, len(b.all()))
@@ -457,7 +457,7 @@ func TestAnApprovalShowsWhatHappenedElsewhere(t *testing.T) {
 		s.awaitApproval(name, undecided)
 	}
 	run := s.awaitPhase("local", v1alpha1.PhaseRunning)
-	if _, err := runner.Answer(t.Context(), runner.AnswerOptions{Ref: RunID(run), State: shared.dir, Approve: true, By: "joe@pts/1"}); err != nil {
+	if _, err := runs.Answer(t.Context(), runs.AnswerOptions{Ref: RunID(run), State: shared.dir, Approve: true, By: "joe@pts/1"}); err != nil {
 		t.Fatal(err)
 	}
 	decided := func(a *v1alpha1.Approval) bool { return a.Status.Decision != "" }
@@ -548,7 +548,7 @@ func TestALargeCallIsShownByAServer(t *testing.T) {
 			t.Errorf("%s: shown %v, want %v: %s", name, a.Spec.Args != nil, c.shown, a.Spec.Summary)
 			continue
 		}
-		asked, err := runner.Questions(t.Context(), shared.dir, RunID(s.awaitPhase("large", v1alpha1.PhaseRunning)))
+		asked, err := runs.Questions(t.Context(), shared.dir, RunID(s.awaitPhase("large", v1alpha1.PhaseRunning)))
 		if err != nil || len(asked) != 1 {
 			t.Fatal(asked, err)
 		}

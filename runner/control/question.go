@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 const (
@@ -34,11 +34,11 @@ const (
 )
 
 // bound is a question as the spec of its object names it.
-func bound(q *runner.Asked) string { return "sha256:" + q.ID }
+func bound(q *runs.Asked) string { return "sha256:" + q.ID }
 
 // newApproval is the object of a question. It is made of what stands in the
 // journal, so without secrets, and shows all of it or nothing.
-func newApproval(run *v1alpha1.Run, q *runner.Asked, scheme *runtime.Scheme) (*v1alpha1.Approval, error) {
+func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1alpha1.Approval, error) {
 	a := &v1alpha1.Approval{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: run.Namespace,
@@ -80,7 +80,7 @@ func newApproval(run *v1alpha1.Run, q *runner.Asked, scheme *runtime.Scheme) (*v
 }
 
 // deadline of a question, as exact as an object can say it; nil is none.
-func deadline(q *runner.Asked) *metav1.Time {
+func deadline(q *runs.Asked) *metav1.Time {
 	if q.ExpiresAt == nil {
 		return nil
 	}

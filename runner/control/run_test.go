@@ -16,9 +16,9 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 const workerYAML = agentYAML + sep + modelYAML + sep + toolYAML + sep + policyYAML
@@ -164,7 +164,7 @@ func TestASuspendedRunGoesOnWhenItIsAnswered(t *testing.T) {
 	if c := run.Status.Conditions[0]; c.Status != "Unknown" || c.Reason != "ApprovalRequired" || run.Status.PendingApprovals != 1 {
 		t.Fatalf("it is shown as %+v", run.Status)
 	}
-	if _, err := runner.Answer(t.Context(), runner.AnswerOptions{Ref: RunID(run), State: shared.dir, Approve: true, By: "jane"}); err != nil {
+	if _, err := runs.Answer(t.Context(), runs.AnswerOptions{Ref: RunID(run), State: shared.dir, Approve: true, By: "jane"}); err != nil {
 		t.Fatal(err)
 	}
 	run = s.awaitPhase("asks", v1alpha1.PhaseFailed, v1alpha1.PhaseSucceeded)

@@ -15,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // WorkerOptions say how runs are lived in this process.
@@ -101,15 +102,15 @@ func (w *Workers) tell(work Work) {
 }
 
 // Questions implements Asker.
-func (w *Workers) Questions(ctx context.Context, id string) ([]runner.Asked, error) {
-	return runner.Questions(ctx, w.o.State, id)
+func (w *Workers) Questions(ctx context.Context, id string) ([]runs.Asked, error) {
+	return runs.Questions(ctx, w.o.State, id)
 }
 
 // Answer implements Asker. A run that waits looks for it; of one that was
 // suspended is told that it can go on.
-func (w *Workers) Answer(work Work, q *runner.Asked, a runner.Left) error {
-	left, err := runner.Leave(w.o.State, q, a, w.o.Now)
-	if left && q.State != runner.RunWaits {
+func (w *Workers) Answer(work Work, q *runs.Asked, a runs.Left) error {
+	left, err := runs.Leave(w.o.State, q, a, w.o.Now)
+	if left && q.State != runs.Waits {
 		w.tell(work)
 	}
 	return err
@@ -253,9 +254,9 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			Events: w.watch(i, fold), Leave: i.leave,
 		})
 	}
-	before, err := runner.View(i.ctx, w.o.State, i.work.ID)
+	before, err := runs.View(i.ctx, w.o.State, i.work.ID)
 	if err == nil {
-		fold = before.Run
+		fold = before
 		i.show(fold)
 	}
 	ctx, begun, done := i.takenUpFirst()
@@ -416,7 +417,7 @@ func (w *Workers) traces(id string) Progress {
 	if _, err := journal.Last(journal.Dir(w.o.State, id)); err != nil {
 		return Unknown
 	}
-	if answered, err := runner.Resumable(context.Background(), w.o.State, id); err == nil && !answered {
+	if answered, err := runs.Resumable(context.Background(), w.o.State, id); err == nil && !answered {
 		return Waiting
 	}
 	return Left

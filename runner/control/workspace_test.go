@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 func workspaceYAML(spec string) string {
@@ -40,11 +40,11 @@ func TestARunWorksOnItsWorkspace(t *testing.T) {
 	if run.Status.Phase != v1alpha1.PhaseSucceeded {
 		t.Fatalf("%+v", run.Status.Conditions)
 	}
-	seen, err := runner.View(t.Context(), shared.dir, RunID(run))
+	seen, err := runs.View(t.Context(), shared.dir, RunID(run))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := seen.Run.Started.Workspace; w.Source != dir || w.Strategy != "Copy" {
+	if w := seen.Started.Workspace; w.Source != dir || w.Strategy != "Copy" {
 		t.Errorf("it worked on %+v, want a copy of %s", w, dir)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"net/http"
 
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // messageRequest is the body of a message to a run.
@@ -28,8 +28,8 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case m.Text == "":
 		return refusal(http.StatusUnprocessableEntity, "text: a message has at least one character")
-	case len(m.Text) > runner.MessageLimit:
-		return refusal(http.StatusUnprocessableEntity, "text: %d bytes, at most %d", len(m.Text), runner.MessageLimit)
+	case len(m.Text) > runs.MessageLimit:
+		return refusal(http.StatusUnprocessableEntity, "text: %d bytes, at most %d", len(m.Text), runs.MessageLimit)
 	}
 	run, err := s.run(r)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	if ended(run) {
 		return errEnded(run)
 	}
-	sent, err := runner.Send(r.Context(), runner.SendOptions{
+	sent, err := runs.Send(r.Context(), runs.SendOptions{
 		State: s.o.State, Ref: s.o.RunID(run, max(1, run.Status.Attempt)), Text: m.Text, By: s.o.Caller(r.Context()).Name,
 	})
 	if usage, ok := errors.AsType[*misuse.Error](err); ok {

@@ -20,8 +20,8 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/inbox"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // ask makes a request as JSON.
@@ -154,7 +154,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"a message to nobody":          {"POST", "runs/none/messages", "application/json", `{"text": "x"}`, 404, "NotFound"},
 		"a message after the end":      {"POST", "runs/over/messages", "application/json", `{"text": "x"}`, 409, "Conflict"},
 		"an empty message":             {"POST", "runs/going/messages", "application/json", `{"text": ""}`, 422, "Invalid"},
-		"a long message":               {"POST", "runs/going/messages", "application/json", `{"text": "` + strings.Repeat("x", runner.MessageLimit+1) + `"}`, 422, "Invalid"},
+		"a long message":               {"POST", "runs/going/messages", "application/json", `{"text": "` + strings.Repeat("x", runs.MessageLimit+1) + `"}`, 422, "Invalid"},
 		"a message as somebody":        {"POST", "runs/going/messages", "application/json", `{"text": "x", "by": "admin"}`, 400, "BadRequest"},
 		"a message without a text":     {"POST", "runs/going/messages", "application/json", `{"text": null}`, 422, "Invalid"},
 		"events posted":                {"POST", "runs/going/events", "application/json", `{}`, 405, "MethodNotAllowed"},

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // loadManifest is an agent whose model asks for two calls and ends; each call is
@@ -257,11 +257,10 @@ func (l *load) verify(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("run %s: %w", loadName(i), err)
 		}
-		fold, err := runner.View(ctx, l.plane.folders.state, c.run)
+		v, err := runs.View(ctx, l.plane.folders.state, c.run)
 		if err != nil {
 			return fmt.Errorf("run %s: %w", loadName(i), err)
 		}
-		v := fold.Run
 		switch {
 		case v.Phase != "Succeeded" || v.Phase != run.Text("status", "phase"):
 			err = fmt.Errorf("the journal says %s, the status %s", v.Phase, run.Text("status", "phase"))

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -50,7 +50,7 @@ func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) e
 		}
 	})
 	defer signals.stop()
-	applied, err := runner.ApplyChanges(ctx, state, ref)
+	applied, err := runs.Apply(ctx, state, ref)
 	if err != nil {
 		return err
 	}

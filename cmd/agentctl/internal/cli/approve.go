@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -131,7 +131,7 @@ func (o *approveOptions) named() bool { return o.context != "" || o.namespace !=
 
 // answer answers a call of a run in the state folder.
 func (o *approveOptions) answer(ctx context.Context, ref string) error {
-	answered, err := runner.Answer(ctx, runner.AnswerOptions{
+	answered, err := runs.Answer(ctx, runs.AnswerOptions{
 		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, By: who(o.app.In),
 	})
 	if err != nil {
@@ -146,7 +146,7 @@ func (o *approveOptions) answer(ctx context.Context, ref string) error {
 
 // show says what became of an answer, and what gives it to a run that has not
 // taken it.
-func (o *approveOptions) show(answered *runner.Answered, next string) error {
+func (o *approveOptions) show(answered *runs.Answered, next string) error {
 	shown := display.Answered{
 		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Policy: answered.Policy, Next: next, Object: answered,
 	}
@@ -169,7 +169,7 @@ func (o *approveOptions) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	calls, err := runner.WaitingCalls(ctx, state)
+	calls, err := runs.Waiting(ctx, state)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (o *approveOptions) list(ctx context.Context) error {
 	return o.write(calls)
 }
 
-func (o *approveOptions) write(calls []runner.Waiting) error {
+func (o *approveOptions) write(calls []runs.WaitingCall) error {
 	if o.output.value == display.FormatJSON {
 		return display.Object(o.app.stdout(), calls)
 	}
@@ -214,7 +214,7 @@ func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]st
 	if cmd.Flags().Changed("context") || cmd.Flags().Changed("namespace") {
 		return a.waitingNames(cmd), directive
 	}
-	calls, err := runner.WaitingCalls(cmd.Context(), state)
+	calls, err := runs.Waiting(cmd.Context(), state)
 	if err != nil {
 		return nil, directive
 	}

@@ -14,8 +14,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // takenTime is how long a run may take to notice a decision before the verb ends.
@@ -76,9 +76,9 @@ func (o *approveOptions) reach(ctx context.Context) (*client.Client, error) {
 }
 
 // showDecided says what has become of a decision, once its run has it.
-func (o *approveOptions) showDecided(ctx context.Context, c *client.Client, w *runner.Waiting, decided client.Object) error {
+func (o *approveOptions) showDecided(ctx context.Context, c *client.Client, w *runs.WaitingCall, decided client.Object) error {
 	status := func(x client.Object, name string) string { return x.Text("status", name) }
-	answered := &runner.Answered{
+	answered := &runs.Answered{
 		Ref: w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: message.ApprovalState(status(decided, "decision")),
 		Scope: message.Scope(status(decided, "scope")), By: status(decided, "by"), Reason: status(decided, "reason"), Remember: []message.Grant{},
 	}
@@ -181,7 +181,7 @@ func approvalOf(x client.Object) (*v1alpha1.Approval, error) {
 }
 
 // waitingObjects are the calls that wait at a control plane.
-func (o *approveOptions) waitingObjects(ctx context.Context) ([]runner.Waiting, error) {
+func (o *approveOptions) waitingObjects(ctx context.Context) ([]runs.WaitingCall, error) {
 	c, err := o.reach(ctx)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (o *approveOptions) waitingObjects(ctx context.Context) ([]runner.Waiting, 
 	if err != nil {
 		return nil, err
 	}
-	waiting := []runner.Waiting{}
+	waiting := []runs.WaitingCall{}
 	for _, a := range all {
 		if a.Status.Decision == "" {
 			waiting = append(waiting, *waitingObject(a))
@@ -204,10 +204,10 @@ func (o *approveOptions) waitingObjects(ctx context.Context) ([]runner.Waiting, 
 }
 
 // waitingObject is an Approval as the calls are shown that wait here.
-func waitingObject(a *v1alpha1.Approval) *runner.Waiting {
+func waitingObject(a *v1alpha1.Approval) *runs.WaitingCall {
 	s := &a.Spec
-	w := &runner.Waiting{
-		Ref: a.Name, Run: s.RunRef.Name, Agent: s.Agent, State: runner.RunWaits, Call: s.Call, Tool: s.Tool, Risk: string(s.Risk), Rule: s.Rule,
+	w := &runs.WaitingCall{
+		Ref: a.Name, Run: s.RunRef.Name, Agent: s.Agent, State: runs.Waits, Call: s.Call, Tool: s.Tool, Risk: string(s.Risk), Rule: s.Rule,
 		Message: s.Message, Hash: s.CallHash, Unknown: s.Unknown, Always: []message.Grant{}, Once: s.Once, AskedAt: a.CreationTimestamp.Time,
 	}
 	if s.ExpiresAt != nil {

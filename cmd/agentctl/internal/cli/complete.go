@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/crds"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -25,7 +25,7 @@ func (a *app) completeRuns(_ *cobra.Command, args []string, _ string) ([]string,
 	if err != nil {
 		return refs, directive
 	}
-	ids, err := runner.Runs(state)
+	ids, err := runs.IDs(state)
 	if err != nil {
 		return refs, directive
 	}
@@ -42,14 +42,14 @@ func (a *app) completeResumable(cmd *cobra.Command, args []string, typed string)
 	if err != nil || len(refs) < 2 {
 		return refs, directive
 	}
-	latest, runs := refs[:1], refs[1:]
-	slices.SortStableFunc(runs, func(a, b string) int { return order(state, a) - order(state, b) })
-	return append(latest, runs...), directive
+	latest, others := refs[:1], refs[1:]
+	slices.SortStableFunc(others, func(a, b string) int { return order(state, a) - order(state, b) })
+	return append(latest, others...), directive
 }
 
 // order is 0 for a run that has not ended and 1 for any other.
 func order(state, ref string) int {
-	if runner.Ended(state, strings.TrimPrefix(ref, "run/")) {
+	if runs.Ended(state, strings.TrimPrefix(ref, "run/")) {
 		return 1
 	}
 	return 0

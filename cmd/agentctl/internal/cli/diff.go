@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -72,7 +72,7 @@ func (o *diffOptions) runDiff(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	c, err := runner.Diff(ctx, state, ref)
+	c, err := runs.Diff(ctx, state, ref)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -120,43 +120,43 @@ func (o *getOptions) runGetRuns(ctx context.Context, args []string) error {
 	if _, name, named := strings.Cut(args[0], "/"); named {
 		refs = append([]string{name}, refs...)
 	}
-	var runs []runner.RunSummary
+	var listed []runs.Summary
 	if len(refs) == 0 {
-		if runs, err = runner.Summaries(ctx, state); err != nil {
+		if listed, err = runs.List(ctx, state); err != nil {
 			return err
 		}
 	}
 	for _, ref := range refs {
-		s, err := runner.Summary(ctx, state, ref)
+		s, err := runs.Get(ctx, state, ref)
 		if err != nil {
 			return err
 		}
-		runs = append(runs, *s)
+		listed = append(listed, *s)
 	}
-	if err := o.write(runs, len(refs) == 1, state); err != nil {
+	if err := o.write(listed, len(refs) == 1, state); err != nil {
 		return fmt.Errorf("write the list: %w", err)
 	}
 	return nil
 }
 
-func (o *getOptions) write(runs []runner.RunSummary, one bool, state string) error {
+func (o *getOptions) write(listed []runs.Summary, one bool, state string) error {
 	out := o.app.stdout()
 	switch {
 	case o.output.kind == display.FormatJSON && one:
-		return display.WriteObject(out, runs[0])
+		return display.WriteObject(out, listed[0])
 	case o.output.kind == display.FormatJSON:
-		return display.WriteObject(out, runList{Items: runs})
+		return display.WriteObject(out, runList{Items: listed})
 	case o.output.structured() && one:
-		return o.output.write(out, runs[0])
+		return o.output.write(out, listed[0])
 	case o.output.structured():
-		return o.output.write(out, runList{Items: runs})
-	case len(runs) == 0 && o.output.kind != display.FormatName:
+		return o.output.write(out, runList{Items: listed})
+	case len(listed) == 0 && o.output.kind != display.FormatName:
 		display.Notice(o.app.stderr(), "no runs in "+state)
 		return nil
 	}
-	list := display.RunList{Runs: make([]display.ListedRun, len(runs)), Now: time.Now(), Format: o.output.kind, NoHeaders: o.noHeaders}
-	for i := range runs {
-		r := &runs[i]
+	list := display.RunList{Runs: make([]display.ListedRun, len(listed)), Now: time.Now(), Format: o.output.kind, NoHeaders: o.noHeaders}
+	for i := range listed {
+		r := &listed[i]
 		list.Runs[i] = display.ListedRun{
 			Name: r.Name, Agent: r.Agent, Model: r.Model, Phase: r.Phase, Reason: r.Reason, Started: r.StartTime, Steps: r.Steps,
 			Cost: r.Cost, Tokens: r.Tokens.Total(), Worked: time.Duration(r.DurationMs) * time.Millisecond, Waiting: len(r.Waiting), Source: r.Source,
@@ -167,7 +167,7 @@ func (o *getOptions) write(runs []runner.RunSummary, one bool, state string) err
 
 // runList is what programs read of several runs.
 type runList struct {
-	Items []runner.RunSummary `json:"items"`
+	Items []runs.Summary `json:"items"`
 }
 
 // completeGet offers kinds, then names.

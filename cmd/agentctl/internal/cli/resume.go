@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -84,8 +85,8 @@ func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bo
 	// New events speak of calls that a person has to be told about. What is wrong
 	// with the run is for Resume to say.
 	if s.format == display.FormatText {
-		if o, err := runner.View(ctx, state, ref); err == nil {
-			s.past = o.Run
+		if past, err := runs.View(ctx, state, ref); err == nil {
+			s.past = past
 		}
 	}
 	return o.app.show(ctx, s)

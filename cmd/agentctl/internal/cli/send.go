@@ -8,8 +8,8 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 type sendOptions struct {
@@ -78,7 +78,7 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 	if src.client != nil {
 		return o.sendThere(ctx, src, text)
 	}
-	sent, err := runner.Send(ctx, runner.SendOptions{Ref: src.ref, State: o.app.state, Text: text, By: who(o.app.In)})
+	sent, err := runs.Send(ctx, runs.SendOptions{Ref: src.ref, State: o.app.state, Text: text, By: who(o.app.In)})
 	if err != nil {
 		return err
 	}

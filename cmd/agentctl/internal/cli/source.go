@@ -11,8 +11,8 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -39,7 +39,7 @@ func (s *source) events(ctx context.Context, w wish, see func(client.Record) err
 	if s.client != nil {
 		return s.client.Events(ctx, client.EventsOptions{Run: s.run, From: w.from, Follow: w.follow, Away: w.away}, see)
 	}
-	told, err := runner.Events(ctx, runner.EventsOptions{Ref: s.ref, State: s.state, From: w.from, Follow: w.follow}, func(e event.Event) error {
+	told, err := runs.Events(ctx, runs.EventsOptions{Ref: s.ref, State: s.state, From: w.from, Follow: w.follow}, func(e event.Event) error {
 		return see(client.Record{Event: &e})
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *target) seek(ctx context.Context, word string, objects bool) (*source, 
 		return nil, err
 	}
 	s := &source{place: display.Place{State: t.app.state}, state: state, ref: name}
-	here, absent := runner.Summary(ctx, state, name)
+	here, absent := runs.Get(ctx, state, name)
 	if absent == nil && !objects && (here.Name == name || name == latest) {
 		return s, nil
 	}

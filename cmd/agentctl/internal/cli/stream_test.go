@@ -22,8 +22,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // plane is a control plane with one run, whose streams are written down.
@@ -465,7 +465,7 @@ func TestRunIsLookedForHereAndThere(t *testing.T) {
 	if code, _, stderr := command("", "run", "-f", file); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	ids, err := runner.Runs(os.Getenv("AGENTCTL_STATE"))
+	ids, err := runs.IDs(os.Getenv("AGENTCTL_STATE"))
 	if err != nil || len(ids) != 1 {
 		t.Fatalf("runs %v, %v", ids, err)
 	}

@@ -1,4 +1,4 @@
-package runner
+package runs
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type EventsOptions struct {
 type Told struct {
 	// Run is its id, Journal its folder.
 	Run, Journal string
-	// Phase as in RunSummary.
+	// Phase as in Summary.
 	Phase string
 	// Finished is its newest end, nil while it goes on.
 	Finished *event.RunFinished
@@ -99,6 +99,6 @@ func (t *Told) stand(held bool) {
 	case held:
 		t.Phase = view.Running
 	default:
-		t.Phase = RunInterrupted
+		t.Phase = Interrupted
 	}
 }

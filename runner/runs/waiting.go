@@ -1,4 +1,4 @@
-package runner
+package runs
 
 import (
 	"context"
@@ -19,17 +19,17 @@ import (
 
 // The states of a run whose call waits for an approval.
 const (
-	// RunWaits: its process takes an answer at once.
-	RunWaits = "Waiting"
-	// RunSuspended: a resume takes the answer.
-	RunSuspended = "Suspended"
-	// RunInterrupted: its process was killed; a resume takes the answer.
-	RunInterrupted = "Interrupted"
+	// Waits: its process takes an answer at once.
+	Waits = "Waiting"
+	// Suspended: a resume takes the answer.
+	Suspended = "Suspended"
+	// Interrupted: its process was killed; a resume takes the answer.
+	Interrupted = "Interrupted"
 )
 
-// Waiting is a call that waits for an approval, with everything that is known
+// WaitingCall is a call that waits for an approval, with everything that is known
 // about it.
-type Waiting struct {
+type WaitingCall struct {
 	// Ref is the run and the call as "agentctl approve" takes them.
 	Ref   string `json:"ref"`
 	Run   string `json:"run"`
@@ -62,7 +62,7 @@ type Waiting struct {
 }
 
 // Policy is what an approval for always would allow, as a manifest; "" is nothing.
-func (w *Waiting) Policy() string {
+func (w *WaitingCall) Policy() string {
 	if len(w.Always) == 0 {
 		return ""
 	}
@@ -70,7 +70,7 @@ func (w *Waiting) Policy() string {
 }
 
 // Write shows a call in full: nothing is cut, and what is invisible is named.
-func (w *Waiting) Write(out io.Writer) error {
+func (w *WaitingCall) Write(out io.Writer) error {
 	_, err := out.Write(approval.Describe(message.Question{
 		Call: message.ToolCall{ID: w.Call, Tool: w.Tool, Args: w.Args}, Unknown: w.Unknown,
 		Decision: message.Decision{Rule: w.Rule, Risk: w.Risk, Message: w.Message, Facts: w.Facts, Hash: w.Hash, Always: w.Always, Once: w.Once},
@@ -78,20 +78,20 @@ func (w *Waiting) Write(out io.Writer) error {
 	return err
 }
 
-// WaitingCalls lists the calls of all runs of a state folder that wait for an
+// Waiting lists the calls of all runs of a state folder that wait for an
 // approval, those of the newest run first. A run that cannot be read is left out.
-func WaitingCalls(ctx context.Context, state string) ([]Waiting, error) {
+func Waiting(ctx context.Context, state string) ([]WaitingCall, error) {
 	runs, err := journal.List(state)
 	if err != nil {
 		return nil, err
 	}
-	waiting := []Waiting{}
+	waiting := []WaitingCall{}
 	for _, found := range runs {
 		if quiet(found.Dir) {
 			continue
 		}
 		v := &view.Run{}
-		if fold(ctx, found, v) != nil {
+		if Fold(ctx, found, v) != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -112,22 +112,22 @@ func quiet(dir string) bool {
 	return ended && f.Phase != view.Suspended
 }
 
-func waitingIn(found journal.Found, v *view.Run) []Waiting {
-	state := RunInterrupted
+func waitingIn(found journal.Found, v *view.Run) []WaitingCall {
+	state := Interrupted
 	switch {
 	case v.Phase == view.Suspended:
-		state = RunSuspended
+		state = Suspended
 	case journal.Held(found.Dir):
-		state = RunWaits
+		state = Waits
 	}
 	inbox := approval.NewInbox(found.Dir, time.Now)
-	var waiting []Waiting
+	var waiting []WaitingCall
 	for _, id := range v.PendingApprovals {
 		w := questionOf(v, id)
 		if w == nil {
 			continue
 		}
-		if w.State = state; state != RunWaits {
+		if w.State = state; state != Waits {
 			w.ExpiresAt = nil // its process does not count down
 			if r := inbox.Left(id, w.binding); r != nil {
 				w.Left = r.State
@@ -140,15 +140,15 @@ func waitingIn(found journal.Found, v *view.Run) []Waiting {
 
 // questionOf is the newest question about a call with everything that is known
 // about it; nil is none.
-func questionOf(v *view.Run, call string) *Waiting {
+func questionOf(v *view.Run, call string) *WaitingCall {
 	p, q := v.Call(call), v.Question(call)
 	if p == nil || q == nil {
 		return nil
 	}
-	w := &Waiting{
+	w := &WaitingCall{
 		Ref: v.ID + "/" + call, Run: v.ID, Agent: v.Started.Agent,
 		Call: call, Tool: q.Tool, Args: q.Args, Risk: q.Risk, Rule: q.Rule, Message: q.Message, Hash: q.Hash,
-		Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: binding(v, call),
+		Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: Binding(v, call),
 	}
 	if d := p.Decision; d != nil {
 		w.Facts, w.Once = d.Facts, d.Once
@@ -164,10 +164,10 @@ func questionOf(v *view.Run, call string) *Waiting {
 	return w
 }
 
-// binding is the open question about a call as one word: whoever answers has
+// Binding is the open question about a call as one word: whoever answers has
 // seen exactly this, in this run, with its agent, its tools and its policies. ""
 // is no question.
-func binding(v *view.Run, call string) string {
+func Binding(v *view.Run, call string) string {
 	p, q := v.Call(call), v.Question(call)
 	if p == nil || q == nil || p.Decision == nil {
 		return ""

@@ -1,4 +1,4 @@
-package runner
+package runs
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func Resumable(ctx context.Context, state, id string) (bool, error) {
 	}
 	found := journal.Found{ID: id, Dir: dir}
 	v := &view.Run{}
-	if err := fold(ctx, found, v); err != nil {
+	if err := Fold(ctx, found, v); err != nil {
 		return false, err
 	}
 	for _, w := range waitingIn(found, v) {

@@ -1,4 +1,9 @@
-package runner
+// Package runs is what is asked of the runs of a state folder, and left for them, by who lives none of them.
+//
+// A journal is the fact: whatever is told here has been read from one, and what is
+// left, an answer or a message, lies in a folder of the run until the process that
+// lives it has written it down.
+package runs
 
 import (
 	"context"
@@ -11,11 +16,11 @@ import (
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
-// RunUnreadable is the phase of a run whose journal cannot be read.
-const RunUnreadable = "Unreadable"
+// Unreadable is the phase of a run whose journal cannot be read.
+const Unreadable = "Unreadable"
 
-// RunSummary is a run in a list.
-type RunSummary struct {
+// Summary is a run in a list.
+type Summary struct {
 	// Name is the id of the run; run/NAME is how other verbs take it.
 	Name  string `json:"name"`
 	Agent string `json:"agent"`
@@ -44,14 +49,14 @@ type RunSummary struct {
 	Journal string `json:"journal"`
 }
 
-// Summaries tells of the runs of a state folder, the newest first. Of a run that
+// List tells of the runs of a state folder, the newest first. Of a run that
 // has ended it reads the beginning and the end, of any other the whole journal.
-func Summaries(ctx context.Context, state string) ([]RunSummary, error) {
+func List(ctx context.Context, state string) ([]Summary, error) {
 	found, err := journal.List(state)
 	if err != nil {
 		return nil, err
 	}
-	runs := make([]RunSummary, 0, len(found))
+	runs := make([]Summary, 0, len(found))
 	for _, f := range found {
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
@@ -61,8 +66,8 @@ func Summaries(ctx context.Context, state string) ([]RunSummary, error) {
 	return runs, nil
 }
 
-// Summary tells of one run; the reference is as View takes it.
-func Summary(ctx context.Context, state, ref string) (*RunSummary, error) {
+// Get tells of one run; the reference is as View takes it.
+func Get(ctx context.Context, state, ref string) (*Summary, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
 		return nil, &misuse.Error{Err: err}
@@ -71,8 +76,8 @@ func Summary(ctx context.Context, state, ref string) (*RunSummary, error) {
 	return &s, nil
 }
 
-func summary(ctx context.Context, found journal.Found) RunSummary {
-	s := RunSummary{Name: found.ID, Phase: RunUnreadable, StartTime: found.Started, Waiting: []string{}, Journal: found.Dir}
+func summary(ctx context.Context, found journal.Found) Summary {
+	s := Summary{Name: found.ID, Phase: Unreadable, StartTime: found.Started, Waiting: []string{}, Journal: found.Dir}
 	for e, err := range journal.Read(ctx, found.Dir, 0) {
 		started, is := e.Data.(event.RunStarted)
 		if err != nil || !is {
@@ -92,7 +97,7 @@ func summary(ctx context.Context, found journal.Found) RunSummary {
 		}
 	}
 	v := &view.Run{}
-	if err := fold(ctx, found, v); err != nil {
+	if err := Fold(ctx, found, v); err != nil {
 		s.Message = err.Error()
 		return s
 	}
@@ -105,14 +110,14 @@ func summary(ctx context.Context, found journal.Found) RunSummary {
 }
 
 // end is what the last event of a run says.
-func (s *RunSummary) end(f *event.RunFinished, at time.Time) {
+func (s *Summary) end(f *event.RunFinished, at time.Time) {
 	s.Phase, s.Reason, s.Message, s.ExitCode, s.EndTime = f.Phase, f.Reason, f.Message, &f.ExitCode, &at
 	s.Steps, s.Tokens, s.Cost, s.DurationMs = f.Steps, f.Tokens, f.Cost, f.DurationMs
 }
 
 // goesOn is what can be said of a run that has not ended.
-func (s *RunSummary) goesOn(v *view.Run, held bool) {
-	s.Phase, s.Steps, s.Tokens = RunInterrupted, v.Steps, v.Tokens
+func (s *Summary) goesOn(v *view.Run, held bool) {
+	s.Phase, s.Steps, s.Tokens = Interrupted, v.Steps, v.Tokens
 	s.Waiting = append(s.Waiting, v.PendingApprovals...)
 	switch {
 	case v.Phase == view.Suspended:
@@ -132,4 +137,28 @@ func (s *RunSummary) goesOn(v *view.Run, held bool) {
 		until = time.Now()
 	}
 	s.DurationMs = v.Worked(until).Milliseconds()
+}
+
+// IDs returns the ids of the runs of a state folder, the newest first.
+func IDs(state string) ([]string, error) {
+	found, err := journal.List(state)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.ID
+	}
+	return ids, nil
+}
+
+// Ended says whether a run has come to its end, so that a resume would only tell
+// its result again. Only the end of its journal is read.
+func Ended(state, id string) bool {
+	e, err := journal.Last(journal.Dir(state, id))
+	if err != nil {
+		return false
+	}
+	f, ok := e.Data.(event.RunFinished)
+	return ok && f.Phase != view.Suspended
 }

@@ -1,4 +1,4 @@
-package runner
+package runs
 
 import (
 	"context"
@@ -31,32 +31,18 @@ type Applied struct {
 	Already bool `json:"already"`
 }
 
-// View folds the journal of a run. The reference is an id, with or without
-// run/, a unique beginning of one, or @latest.
-func View(ctx context.Context, state, ref string) (*Outcome, error) {
-	found, err := journal.FindRun(state, ref)
-	if err != nil {
-		return nil, &misuse.Error{Err: err}
-	}
-	v := &view.Run{}
-	if err := fold(ctx, found, v); err != nil {
-		return nil, err
-	}
-	return &Outcome{Run: v, Journal: found.Dir}, nil
-}
-
 // Diff returns the recorded change of a run.
 func Diff(ctx context.Context, state, ref string) (*Change, error) {
-	o, err := View(ctx, state, ref)
+	found, v, err := read(ctx, state, ref)
 	if err != nil {
 		return nil, err
 	}
-	if o.Run.Finished == nil {
-		return nil, unfinished(o.Run)
+	if v.Finished == nil {
+		return nil, unfinished(v)
 	}
-	c := &Change{Run: o.Run.ID, Files: append([]event.FileChange{}, o.Run.Changes.Files...)}
-	if id := o.Run.Changes.Diff; id != "" {
-		if c.Diff, err = journal.ReadBlob(o.Journal, id); err != nil {
+	c := &Change{Run: v.ID, Files: append([]event.FileChange{}, v.Changes.Files...)}
+	if id := v.Changes.Diff; id != "" {
+		if c.Diff, err = journal.ReadBlob(found.Dir, id); err != nil {
 			return nil, fmt.Errorf("diff of run %s: %w", c.Run, err)
 		}
 	}
@@ -70,15 +56,14 @@ func unfinished(v *view.Run) error {
 		WithHint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
 }
 
-// ApplyChanges makes the recorded change of a run in its source folder: exactly
+// Apply makes the recorded change of a run in its source folder: exactly
 // it, all or nothing. It is refused when a file has changed since; where the
 // folder has the change already, nothing is done and that is no error.
-func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
-	o, err := View(ctx, state, ref)
+func Apply(ctx context.Context, state, ref string) (*Applied, error) {
+	found, v, err := read(ctx, state, ref)
 	if err != nil {
 		return nil, err
 	}
-	v := o.Run
 	switch {
 	case v.Finished == nil:
 		return nil, unfinished(v)
@@ -87,7 +72,7 @@ func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	case v.Changes.Change == "":
 		return nil, misuse.Errorf("run %s changed no files", v.ID)
 	}
-	b, err := journal.ReadBlob(o.Journal, v.Changes.Change)
+	b, err := journal.ReadBlob(found.Dir, v.Changes.Change)
 	if err != nil {
 		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
 	}
@@ -97,7 +82,7 @@ func ApplyChanges(ctx context.Context, state, ref string) (*Applied, error) {
 	}
 	source := v.Started.Workspace.Source
 	err = workspace.Apply(ctx, workspace.Application{
-		Source: source, Record: filepath.Join(o.Journal, "apply.json"), Change: change, Blobs: stored(o.Journal),
+		Source: source, Record: filepath.Join(found.Dir, "apply.json"), Change: change, Blobs: stored(found.Dir),
 	})
 	already := errors.Is(err, workspace.ErrApplied)
 	switch {

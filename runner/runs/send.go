@@ -1,9 +1,8 @@
-package runner
+package runs
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -23,7 +22,7 @@ var ErrEnded = errors.New("it has ended")
 
 // SendOptions say which run is told what. Ref and Text are required.
 type SendOptions struct {
-	// Ref is the run as ResumeOptions.Ref takes it.
+	// Ref is the run as View takes it.
 	Ref string
 	// State is the folder that holds runs; see statedir.Find.
 	State string
@@ -58,7 +57,7 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 		return nil, err
 	}
 	now := time.Now()
-	m := message.Incoming{ID: messageID(now), Text: o.Text, By: o.By, PostedAt: now.UnixMilli()}
+	m := message.Incoming{ID: newID("in", now), Text: o.Text, By: o.By, PostedAt: now.UnixMilli()}
 	if err := inbox.Check(m); err != nil {
 		return nil, misuse.Errorf("the message cannot be sent: %w", err)
 	}
@@ -75,9 +74,9 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 	case finished && f.Phase != view.Suspended:
 		return nil, tooLate(found.ID)
 	case finished:
-		s.State = RunSuspended
+		s.State = Suspended
 	case !journal.Held(found.Dir):
-		s.State = RunInterrupted
+		s.State = Interrupted
 	}
 	err = inbox.New(found.ID, found.Dir).Put(m)
 	if errors.Is(err, inbox.ErrClosed) {
@@ -91,34 +90,4 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 
 func tooLate(run string) error {
 	return misuse.Errorf("run %s takes no messages: %w, or is about to", run, ErrEnded).WithHint("agentctl run starts another run")
-}
-
-// hears opens the inbox of the run.
-func (s *session) hears() error {
-	refusals := &refusals{one: "a message", many: "messages", tell: func(text string) {
-		_ = s.recorder.tell(event.Warning{Message: text}) // a journal that fails says so itself
-	}}
-	s.inbox = inbox.New(s.id, s.dir)
-	s.inbox.Refused = refusals.add
-	return s.inbox.Open()
-}
-
-// unheard ends the taking of messages, and tells of those that were left and that
-// the run ends without having read.
-func (s *session) unheard() error {
-	if s.recorder.hasLeft() {
-		return nil
-	}
-	n := s.inbox.Shut()
-	if n == 0 {
-		return nil
-	}
-	return s.recorder.tell(event.Warning{Message: fmt.Sprintf("%d messages to the run were not read: it ended before", n)})
-}
-
-// hasLeft says whether nothing more is written.
-func (r *recorder) hasLeft() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.left
 }

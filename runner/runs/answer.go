@@ -1,4 +1,4 @@
-package runner
+package runs
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // AnswerOptions say which call is answered and how. Ref is required.
 type AnswerOptions struct {
-	// Ref is RUN/CALL: the run as ResumeOptions.Ref takes it, the call by its id
+	// Ref is RUN/CALL: the run as View takes it, the call by its id
 	// or a unique beginning; or the run alone when one of its calls waits.
 	Ref string
 	// State is the folder that holds runs; see statedir.Find.
@@ -82,7 +82,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		return nil, misuse.Errorf("%s cannot be approved for always: %s", w.Ref, w.Once).WithHint("approve it without --always")
 	}
 	r := approval.Request{
-		ID: newIDs(time.Now)("ans"), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
+		ID: newID("ans", time.Now()), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
 		By: o.By, Reason: o.Reason, Time: time.Now().UnixMilli(),
 	}
 	if o.Approve {
@@ -96,7 +96,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	}
 	inbox := approval.NewInbox(found.Dir, time.Now)
 	leave := inbox.Put
-	if w.State != RunWaits {
+	if w.State != Waits {
 		leave = inbox.Replace // a denial takes back an approval that no run has seen
 	}
 	if err := leave(r); err != nil {
@@ -109,7 +109,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	if o.Always {
 		a.Remember, a.Policy = w.Always, approval.Policy(w.Always)
 	}
-	if w.State != RunWaits {
+	if w.State != Waits {
 		return a, nil
 	}
 	if o.Patience <= 0 {
@@ -123,19 +123,19 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 }
 
 // findWaiting finds the one call that a reference names.
-func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waiting, error) {
+func findWaiting(ctx context.Context, state, ref string) (journal.Found, *WaitingCall, error) {
 	run, call, _ := strings.Cut(strings.TrimPrefix(ref, "run/"), "/")
 	found, err := journal.FindRun(state, run)
 	if err != nil {
 		return found, nil, (&misuse.Error{Err: err}).WithHint("agentctl approve lists the calls that wait")
 	}
 	v := &view.Run{}
-	if err := fold(ctx, found, v); err != nil {
+	if err := Fold(ctx, found, v); err != nil {
 		return found, nil, err
 	}
 	all := waitingIn(found, v)
-	fits := slices.DeleteFunc(slices.Clone(all), func(w Waiting) bool { return !strings.HasPrefix(w.Call, call) })
-	if i := slices.IndexFunc(all, func(w Waiting) bool { return w.Call == call }); i >= 0 {
+	fits := slices.DeleteFunc(slices.Clone(all), func(w WaitingCall) bool { return !strings.HasPrefix(w.Call, call) })
+	if i := slices.IndexFunc(all, func(w WaitingCall) bool { return w.Call == call }); i >= 0 {
 		fits = all[i : i+1]
 	}
 	switch {
@@ -153,7 +153,7 @@ func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waitin
 	return found, nil, err
 }
 
-func refs(waiting []Waiting) string {
+func refs(waiting []WaitingCall) string {
 	names := make([]string, len(waiting))
 	for i := range waiting {
 		names[i] = waiting[i].Ref
@@ -173,7 +173,7 @@ func taken(ctx context.Context, found journal.Found, inbox *approval.Inbox, r ap
 		// The journal is read as a whole: seldom, while nothing has happened.
 		if !there || n%10 == 9 {
 			v := &view.Run{}
-			if err := fold(ctx, found, v); err != nil {
+			if err := Fold(ctx, found, v); err != nil {
 				return false, err
 			}
 			if done, err := became(v, r, there); done || err != nil {

@@ -1,4 +1,4 @@
-package runner
+package runs
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // Asked is a question that a run has asked, and what became of it.
 type Asked struct {
-	Waiting
+	WaitingCall
 	// ID tells the question from every other one, also from an earlier or later one
 	// about the same call. A run that is resumed and asks again asks the same question.
 	ID string
@@ -47,12 +47,12 @@ func Questions(ctx context.Context, state, id string) ([]Asked, error) {
 		}
 		b.add(e)
 	}
-	state = RunInterrupted
+	state = Interrupted
 	switch {
 	case b.view.Phase == view.Suspended:
-		state = RunSuspended
+		state = Suspended
 	case journal.Held(dir):
-		state = RunWaits
+		state = Waits
 	}
 	for i := range b.asked {
 		b.asked[i].State = state
@@ -91,7 +91,7 @@ func (b *book) ask(call string) {
 	if w == nil || w.binding == "" {
 		return // nothing that an answer could be bound to
 	}
-	q := Asked{Waiting: *w, Binding: w.binding, Open: true}
+	q := Asked{WaitingCall: *w, Binding: w.binding, Open: true}
 	// Asked anew after an answer, for example because that was too old, it is
 	// another question: an answer counts once.
 	before := ""

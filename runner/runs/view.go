@@ -1,0 +1,50 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
+)
+
+// View folds the journal of a run. The reference is an id, with or without
+// run/, a unique beginning of one, or @latest.
+func View(ctx context.Context, state, ref string) (*view.Run, error) {
+	_, v, err := read(ctx, state, ref)
+	return v, err
+}
+
+// read is View with the place of the journal.
+func read(ctx context.Context, state, ref string) (journal.Found, *view.Run, error) {
+	found, err := journal.FindRun(state, ref)
+	if err != nil {
+		return found, nil, &misuse.Error{Err: err}
+	}
+	v := &view.Run{}
+	if err := Fold(ctx, found, v); err != nil {
+		return found, nil, err
+	}
+	return found, v, nil
+}
+
+// Fold reads a journal into views of the run: one for each who goes on with it.
+func Fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
+	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		if err != nil {
+			return fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+		}
+		for _, v := range views {
+			// An event that the rules forbid is what the run died of; it changes
+			// nothing, and is no reason to lose the rest.
+			if err := v.Apply(e); err != nil {
+				v.Warnings = append(v.Warnings, err.Error())
+			}
+		}
+	}
+	if views[0].ID == "" {
+		return misuse.Errorf("run %s was interrupted before it began", found.ID)
+	}
+	return nil
+}
