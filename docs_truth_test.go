@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner"
@@ -117,6 +119,43 @@ func TestPoliciesInDocsPassTheirTests(t *testing.T) {
 	}
 	if tested < 2 {
 		t.Errorf("%d policies with cases found", tested)
+	}
+}
+
+func TestDocsTellEveryKind(t *testing.T) {
+	text := string(read(t, "docs/manifests.md"))
+	for _, kind := range crds.Kinds() {
+		if !strings.Contains(text, "`"+kind+"`") {
+			t.Errorf("docs/manifests.md does not tell of the kind %s", kind)
+		}
+	}
+}
+
+// TestFieldsInDocsExist: a path that readers copy is one of some kind.
+func TestFieldsInDocsExist(t *testing.T) {
+	field := regexp.MustCompile("`((?:spec|status|approvals|limits|loopGuard|context|output|network|isolation|retry)(?:[.][a-zA-Z]+)+)")
+	var events []string
+	for _, p := range event.Payloads() {
+		events = append(events, string(p.Type()))
+	}
+	found := 0
+	for _, d := range documents(t) {
+		for _, m := range field.FindAllStringSubmatch(strings.Join(d.prose(), "\n"), -1) {
+			path := m[1]
+			if slices.Contains(events, path) {
+				continue
+			}
+			found++
+			if !strings.HasPrefix(path, "spec.") && !strings.HasPrefix(path, "status.") {
+				path = "spec." + path
+			}
+			if !slices.ContainsFunc(crds.Kinds(), func(kind string) bool { _, err := crds.Explain(kind+"."+path, false); return err == nil }) {
+				t.Errorf("%s tells of %s, which is a field of no kind", d.file, m[1])
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("%d fields found: the search misses some", found)
 	}
 }
 
