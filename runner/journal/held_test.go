@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -43,7 +46,7 @@ func TestLockThatIsNoFileHoldsNobodyUp(t *testing.T) {
 				t.Error("nobody holds it")
 			}
 			if w, err := Create(t.Context(), Options{Dir: dir, Run: "r"}); err == nil {
-				t.Errorf("a journal without a lock: %v", errors.Join(w.Close()))
+				t.Errorf("a journal without a lock, closed with %v", w.Close())
 			}
 			if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
 				t.Errorf("what the link leads to has become %q, %v", b, err)
