@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +27,9 @@ const (
 	// auditKept how many that were put aside are kept.
 	auditSize = 16 << 20
 	auditKept = 3
-	// maxAgent bounds what a client says about itself.
-	maxAgent = 256
+	// maxWord bounds each thing that a client chose: what it asked for, and what it
+	// says about itself.
+	maxWord = 256
 )
 
 // AuditRecord is one line of the audit log: a write, as it was answered.
@@ -48,6 +52,9 @@ type AuditRecord struct {
 	// Reason is why the roles let it through or not.
 	Reason string `json:"reason,omitempty"`
 	Agent  string `json:"agent,omitempty"`
+	// LeftOut is how many more requests of this identity that came to nothing are
+	// not in the log: there were too many of them, and this is the latest.
+	LeftOut int64 `json:"leftOut,omitempty"`
 }
 
 // auditLog is the audit log: who wrote what, and what came of it. Reads are not
@@ -63,10 +70,11 @@ type auditLog struct {
 	written int64
 	cut     bool // the last line is not whole
 	closed  bool
+	refused map[string]*refusals // by identity
 }
 
 func openAudit(path string, log *slog.Logger) (*auditLog, error) {
-	a := &auditLog{path: path, size: auditSize, log: log}
+	a := &auditLog{path: path, size: auditSize, log: log, refused: map[string]*refusals{}}
 	if err := a.open(); err != nil {
 		return nil, err
 	}
@@ -115,19 +123,32 @@ func (*auditLog) EvaluatePolicyRule(at authorizer.Attributes) audit.RequestAudit
 func (a *auditLog) ProcessEvents(events ...*auditinternal.Event) bool {
 	ok := true
 	for _, e := range events {
-		if err := a.write(newAuditRecord(e)); err != nil {
-			a.log.Error("write the audit log", "error", err)
-			ok = false
+		for _, r := range a.worth(newAuditRecord(e)) {
+			if err := a.write(r); err != nil {
+				a.log.Error("write the audit log", "error", err)
+				ok = false
+			}
 		}
 	}
 	return ok
 }
 
+// worth is what is to be written for a record. There are not more identities than
+// tokens, which are bounded.
+func (a *auditLog) worth(r AuditRecord) []AuditRecord {
+	if r.Code < http.StatusBadRequest {
+		return []AuditRecord{r}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refused[r.User] == nil {
+		a.refused[r.User] = &refusals{}
+	}
+	return a.refused[r.User].count(r)
+}
+
 func newAuditRecord(e *auditinternal.Event) AuditRecord {
 	r := AuditRecord{Time: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb, Agent: e.UserAgent, Reason: e.Annotations["authorization.k8s.io/reason"]}
-	if len(r.Agent) > maxAgent {
-		r.Agent = r.Agent[:maxAgent]
-	}
 	if o := e.ObjectRef; o != nil {
 		r.Group, r.Resource, r.Subresource, r.Namespace, r.Name = o.APIGroup, o.Resource, o.Subresource, o.Namespace, o.Name
 	} else {
@@ -136,18 +157,28 @@ func newAuditRecord(e *auditinternal.Event) AuditRecord {
 	if e.ResponseStatus != nil {
 		r.Code = e.ResponseStatus.Code
 	}
+	for _, word := range []*string{&r.Verb, &r.Group, &r.Resource, &r.Subresource, &r.Namespace, &r.Name, &r.Path, &r.Agent} {
+		if len(*word) > maxWord {
+			*word = strings.ToValidUTF8((*word)[:maxWord], "") + "…"
+		}
+	}
 	return r
 }
 
 func (a *auditLog) write(r AuditRecord) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return fs.ErrClosed
+	}
+	return a.put(r)
+}
+
+// put is write, for who holds the mutex.
+func (a *auditLog) put(r AuditRecord) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
 	}
 	if a.file == nil { // there may be room again
 		if err := a.open(); err != nil {
@@ -193,6 +224,13 @@ func (a *auditLog) Shutdown() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
+	for _, user := range slices.Sorted(maps.Keys(a.refused)) {
+		for _, r := range a.refused[user].rest() {
+			if err := a.put(r); err != nil {
+				a.log.Error("write the audit log", "error", err)
+			}
+		}
+	}
 	if a.file != nil {
 		_ = a.file.Close() // every line has been written by itself
 		a.file = nil

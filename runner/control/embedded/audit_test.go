@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	authnv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 )
 
@@ -170,5 +172,72 @@ func TestAuditLogGoesOnWhenThereIsRoomAgain(t *testing.T) {
 	}
 	if !a.ProcessEvents(event) || len(readAudit(t, path)) != 1 {
 		t.Error("nothing is noted any more after it could not be once")
+	}
+}
+
+// TestRefusalsDoNotPushOutWhatWasDone has an identity that may do nothing ask for
+// it again and again, with names as long as a request can be.
+func TestRefusalsDoNotPushOutWhatWasDone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	a, err := openAudit(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ask := func(user string, code int32) {
+		t.Helper()
+		long := strings.Repeat("x", 100_000)
+		if !a.ProcessEvents(&auditinternal.Event{
+			Verb: "delete", User: authnv1.UserInfo{Username: user}, UserAgent: long, RequestURI: long, ResponseStatus: &metav1.Status{Code: code},
+			ObjectRef: &auditinternal.ObjectReference{Resource: "runs", Name: long, Namespace: long}, StageTimestamp: metav1.NewMicroTime(now),
+		}) {
+			t.Fatal("a record was not written")
+		}
+	}
+	ask("jane", 200)
+	for range 10_000 {
+		ask("viewer", 403)
+	}
+	ask("worker", 409)
+	now = now.Add(refusalsWithin)
+	ask("viewer", 403)
+	now = now.Add(-24 * time.Hour)
+	for range refusalsKept + 2 {
+		ask("viewer", 403)
+	}
+	ask("jane", 201)
+	a.Shutdown()
+	if info, err := os.Stat(path); err != nil || info.Size() > 1<<20 {
+		t.Fatalf("%d bytes, %v", info.Size(), err)
+	}
+	type told struct {
+		User    string
+		Code    int32
+		LeftOut int64
+		Times   int
+	}
+	got := []told{}
+	for _, r := range readAudit(t, path) {
+		one := told{r.User, r.Code, r.LeftOut, 1}
+		if n := len(got) - 1; n >= 0 && got[n].User == r.User && got[n].LeftOut == r.LeftOut && r.LeftOut == 0 {
+			got[n].Times++
+		} else {
+			got = append(got, one)
+		}
+		if len(r.Name) > maxWord+3 || len(r.Namespace) > maxWord+3 || len(r.Agent) > maxWord+3 {
+			t.Fatalf("a word of %d bytes", max(len(r.Name), len(r.Namespace), len(r.Agent)))
+		}
+	}
+	want := []told{
+		{"jane", 200, 0, 1},
+		{"viewer", 403, 0, refusalsKept},
+		{"worker", 409, 0, 1},
+		{"viewer", 403, 10_000 - refusalsKept - 1, 1},
+		{"viewer", 403, 0, 1 + refusalsKept},
+		{"jane", 201, 0, 1},
+		{"viewer", 403, 1, 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
