@@ -8,17 +8,11 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/admission"
-	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
 // closure is an object and everything that it stands on: what admission has to
@@ -151,9 +145,6 @@ func (c *closure) allTools(ctx context.Context) error {
 	return nil
 }
 
-// reference is a name in a spec.
-type reference struct{ kind, name string }
-
 // equal says whether two closures come to the same verdict. Lists come in any order.
 func (c *closure) equal(other *closure) bool {
 	return slices.Equal(c.missing, other.missing) && maps.Equal(c.pins, other.pins) &&
@@ -176,149 +167,4 @@ func (c *closure) readiness() map[string]readiness {
 		all[docName(kindOf(o), o.GetName())] = r
 	}
 	return all
-}
-
-// references are what an object names.
-func references(obj client.Object) []reference {
-	var refs []reference
-	add := func(kind, name string) {
-		if name != "" {
-			refs = append(refs, reference{kind, name})
-		}
-	}
-	switch o := obj.(type) {
-	case *v1alpha1.Agent:
-		add(v1alpha1.KindModel, o.Spec.ModelRef.Name)
-		if m := o.Spec.Context.ModelRef; m != nil {
-			add(v1alpha1.KindModel, m.Name)
-		}
-		for _, t := range o.Spec.Tools {
-			add(v1alpha1.KindTool, t.Name)
-		}
-		for _, p := range o.Spec.PolicyRefs {
-			add(v1alpha1.KindPolicy, p.Name)
-		}
-		for _, s := range o.Spec.Skills {
-			add(v1alpha1.KindSkill, s.Name)
-		}
-		for _, a := range o.Spec.Subagents {
-			add(v1alpha1.KindAgent, a.Name)
-		}
-	case *v1alpha1.Model:
-		for _, m := range o.Spec.Fallbacks {
-			add(v1alpha1.KindModel, m.Name)
-		}
-	case *v1alpha1.Tool:
-		if a := o.Spec.Source.Agent; a != nil {
-			add(v1alpha1.KindAgent, a.Name)
-		}
-	case *v1alpha1.Run:
-		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)
-		if w := o.Spec.WorkspaceRef; w != nil {
-			add(v1alpha1.KindWorkspace, w.Name)
-		}
-	}
-	return refs
-}
-
-// shipped says whether a name needs no object, because it is part of the program.
-func shipped(r reference) bool {
-	switch r.kind {
-	case v1alpha1.KindTool:
-		_, ok := builtin.Lookup(r.name)
-		return ok
-	case v1alpha1.KindPolicy:
-		return slices.Contains(policies.Names(), r.name)
-	}
-	return false
-}
-
-func newObject(kind string) client.Object {
-	switch kind {
-	case v1alpha1.KindModel:
-		return &v1alpha1.Model{}
-	case v1alpha1.KindTool:
-		return &v1alpha1.Tool{}
-	case v1alpha1.KindPolicy:
-		return &v1alpha1.Policy{}
-	case v1alpha1.KindSkill:
-		return &v1alpha1.Skill{}
-	case v1alpha1.KindWorkspace:
-		return &v1alpha1.Workspace{}
-	case v1alpha1.KindRun:
-		return &v1alpha1.Run{}
-	}
-	return &v1alpha1.Agent{}
-}
-
-// judge says of an object what its spec and what it stands on come to. Done is
-// false while something that it names has not been judged itself: that will be
-// seen, and the object is looked at again.
-func (b *base) judge(ctx context.Context, obj client.Object) (v verdict, done bool, err error) {
-	c, err := b.closureOf(ctx, obj)
-	if err != nil {
-		return v, false, err
-	}
-	v, done = c.verdict(ctx, obj, b.shared)
-	return v, done, nil
-}
-
-func (c *closure) verdict(ctx context.Context, obj client.Object, shared *runner.Shared) (v verdict, done bool) {
-	if len(c.missing) > 0 {
-		return refused(reason.ReferenceNotFound, "%s not found in namespace %s", strings.Join(c.missing, ", "), c.namespace), true
-	}
-	found := c.own(obj, runner.Judge(ctx, c.documents, shared))
-	if found.HasErrors() {
-		v = refused(whyInvalid(obj, found), "%s", say(found, manifest.Error))
-		v.own = true
-		return v, true
-	}
-	waits := false
-	for _, need := range c.needs {
-		ready := meta.FindStatusCondition(conditionsOf(need), v1alpha1.ConditionReady)
-		switch {
-		case ready == nil || ready.ObservedGeneration != need.GetGeneration():
-			waits = true
-		case ready.Status != metav1.ConditionTrue:
-			return refused(reason.Reason(ready.Reason), "%s %q is not ready: %s", strings.ToLower(kindOf(need)), need.GetName(), ready.Message), true
-		}
-	}
-	v = accepted
-	v.message = say(found, manifest.Warning)
-	return v, !waits
-}
-
-// own are the findings about an object itself; the others are told of theirs.
-func (c *closure) own(obj client.Object, found manifest.Findings) manifest.Findings {
-	name := docName(kindOf(obj), obj.GetName())
-	return slices.DeleteFunc(found, func(f manifest.Finding) bool { return f.Position.File != name && f.Position.File != "" })
-}
-
-func whyInvalid(obj client.Object, found manifest.Findings) reason.Reason {
-	if slices.ContainsFunc(found, runner.IsRelativePath) {
-		return reason.PathNotAbsolute
-	}
-	if kindOf(obj) == v1alpha1.KindPolicy {
-		return reason.PolicyInvalid
-	}
-	return reason.SpecInvalid
-}
-
-// say tells the findings of a severity in one line.
-func say(found manifest.Findings, s manifest.Severity) string {
-	var texts []string
-	for _, f := range found {
-		if f.Severity != s {
-			continue
-		}
-		text := f.Message
-		if f.Path != "" {
-			text = f.Path + ": " + text
-		}
-		if f.Suggestion != "" {
-			text += " (" + f.Suggestion + ")"
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, "; ")
 }

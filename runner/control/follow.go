@@ -19,8 +19,6 @@ import (
 // refersTo is the index by which the objects are found that name another one.
 const refersTo = "refersTo"
 
-func (r reference) key() string { return r.kind + "/" + r.name }
-
 func index(to client.FieldIndexer) error {
 	for _, kind := range []string{v1alpha1.KindAgent, v1alpha1.KindModel, v1alpha1.KindTool, v1alpha1.KindRun} {
 		if err := to.IndexField(context.Background(), newObject(kind), refersTo, referenceKeys); err != nil {
@@ -36,15 +34,6 @@ func runOf(obj client.Object) []string {
 		return []string{a.Spec.RunRef.Name}
 	}
 	return nil
-}
-
-func referenceKeys(obj client.Object) []string {
-	refs := references(obj)
-	keys := make([]string, len(refs))
-	for i, r := range refs {
-		keys[i] = r.key()
-	}
-	return keys
 }
 
 // namers maps an object to those of a list's kind that name it.

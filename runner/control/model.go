@@ -25,15 +25,3 @@ func (r *modelReconciler) setup(m ctrl.Manager) error {
 func (r *modelReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return r.judged(ctx, req, &v1alpha1.Model{})
 }
-
-// judged is the whole of a controller whose objects are judged by their text.
-func (b *base) judged(ctx context.Context, req ctrl.Request, obj client.Object) (ctrl.Result, error) {
-	if err := b.Get(ctx, req.NamespacedName, obj); err != nil || !obj.GetDeletionTimestamp().IsZero() {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	v, done, err := b.judge(ctx, obj)
-	if err != nil || !done {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{}, b.ready(ctx, obj, v, nil)
-}

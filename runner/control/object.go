@@ -94,3 +94,21 @@ func document(obj client.Object) (runner.Document, error) {
 	}
 	return runner.Document{Name: docName(kind, obj.GetName()), Text: raw}, nil
 }
+
+func newObject(kind string) client.Object {
+	switch kind {
+	case v1alpha1.KindModel:
+		return &v1alpha1.Model{}
+	case v1alpha1.KindTool:
+		return &v1alpha1.Tool{}
+	case v1alpha1.KindPolicy:
+		return &v1alpha1.Policy{}
+	case v1alpha1.KindSkill:
+		return &v1alpha1.Skill{}
+	case v1alpha1.KindWorkspace:
+		return &v1alpha1.Workspace{}
+	case v1alpha1.KindRun:
+		return &v1alpha1.Run{}
+	}
+	return &v1alpha1.Agent{}
+}

@@ -12,36 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
 // maxMessage bounds the message of a condition.
 const maxMessage = 2048
-
-// verdict is what is said of an object.
-type verdict struct {
-	status  metav1.ConditionStatus
-	why     reason.Reason
-	message string
-	// own says that the object itself is wrong, and not what it stands on.
-	own bool
-}
-
-var accepted = verdict{status: metav1.ConditionTrue, why: reason.Accepted}
-
-func refused(why reason.Reason, format string, args ...any) verdict {
-	return verdict{status: metav1.ConditionFalse, why: why, message: fmt.Sprintf(format, args...)}
-}
-
-// condition is a verdict as a condition of an object in its present generation.
-func (v verdict) condition(typ string, obj client.Object) metav1.Condition {
-	message := v.message
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	return metav1.Condition{Type: typ, Status: v.status, Reason: string(v.why), Message: message, ObservedGeneration: obj.GetGeneration()}
-}
 
 // same says whether a condition stands already, whenever it came about.
 func same(old *metav1.Condition, c metav1.Condition) bool {

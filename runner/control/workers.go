@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/runs"
@@ -31,9 +28,6 @@ type WorkerOptions struct {
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 }
-
-// heldAgain is when a run is tried again that another process drives.
-const heldAgain = 2 * time.Second
 
 // Workers are the Executor of this process. A run's journal is the fact: it
 // says whether the run has begun, and its lock that nobody else lives it.
@@ -54,23 +48,6 @@ type Workers struct {
 	living  int
 	resting int // of those that are lived
 	stopped bool
-}
-
-// item is a run that the workers have.
-type item struct {
-	work Work
-	// taken says that a worker has it, gone that nobody wants it any more, and
-	// resting that it waits for a person. The mutex of the workers guards them.
-	taken, gone, resting bool
-	leave                chan struct{} // closed when it is to be left
-	cancel               context.CancelCauseFunc
-	ctx                  context.Context //nolint:containedctx // it is the life of the run, from Start to its end
-
-	mu       sync.Mutex
-	progress Progress
-	view     *view.Run
-	head     string // hash of the last event, once the run has ended
-	err      error
 }
 
 // NewWorkers returns workers without work. Stop them.
@@ -181,165 +158,10 @@ func (w *Workers) dispatch() {
 	}
 }
 
-// live lives one run until it has ended or is left.
-func (w *Workers) live(i *item) {
-	defer i.cancel(nil)
-	if i.left() {
-		w.forget(i)
-		return
-	}
-	out, err := w.begin(i)
-	if _, held := errors.AsType[*journal.HeldError](err); held {
-		w.drop(i)
-		return
-	}
-	head := ""
-	if err == nil {
-		if report, err := journal.Verify(context.Background(), out.Journal); err == nil {
-			head = report.Head
-		} else {
-			w.o.Log.Warn("the journal of a run cannot be verified", "run", i.work.ID, "error", err)
-		}
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.progress, i.err, i.head = Ended, err, head
-	if err == nil {
-		i.view = out.Run
-		if out.Run.Finished == nil {
-			i.progress = Left
-		}
-	}
-}
-
-// drop forgets a run that another process drives, and has it looked at again.
-func (w *Workers) drop(i *item) {
-	t := time.NewTimer(heldAgain)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-i.leave:
-	case <-i.ctx.Done():
-	}
-	w.forget(i)
-}
-
 func (w *Workers) forget(i *item) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.items, i.work.ID)
-}
-
-// left says whether a run is to be left.
-func (i *item) left() bool {
-	select {
-	case <-i.leave:
-		return true
-	default:
-		return false
-	}
-}
-
-// begin starts a run, or goes on with it where its journal says that it began.
-func (w *Workers) begin(i *item) (*runner.Outcome, error) {
-	fold := &view.Run{}
-	i.show(fold)
-	if !w.begun(i.work.ID) {
-		if i.ctx.Err() != nil {
-			return nil, reason.New(reason.Cancelled, "cancelled before it began")
-		}
-		return runner.Run(i.ctx, runner.RunOptions{
-			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
-			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
-			Events: w.watch(i, fold), Leave: i.leave,
-		})
-	}
-	before, err := runs.View(i.ctx, w.o.State, i.work.ID)
-	if err == nil {
-		fold = before
-		i.show(fold)
-	}
-	ctx, begun, done := i.takenUpFirst()
-	defer done()
-	watch := w.watch(i, fold)
-	return runner.Resume(ctx, runner.ResumeOptions{
-		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
-		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave,
-	})
-}
-
-// takenUpFirst is the life of a run that goes on. It ends when the run is
-// cancelled, but not before begun has been called: until then there is nobody who
-// would write down that it was.
-func (i *item) takenUpFirst() (_ context.Context, begun, done func()) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(i.ctx))
-	up, ended := make(chan struct{}), make(chan struct{})
-	begun = sync.OnceFunc(func() { close(up) })
-	stop := context.AfterFunc(i.ctx, func() {
-		defer close(ended)
-		<-up
-		cancel(context.Cause(i.ctx))
-	})
-	return ctx, begun, func() {
-		begun()
-		if !stop() {
-			<-ended
-		}
-		cancel(nil)
-	}
-}
-
-// show makes a fold of the run what is observed.
-func (i *item) show(v *view.Run) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.progress, i.view = Living, v
-}
-
-// watch folds the events of a run, and tells of those that a status shows.
-func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
-	return func(e event.Event) {
-		i.mu.Lock()
-		if err := v.Apply(e); err != nil {
-			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
-		}
-		waits := waitsForPerson(v)
-		i.mu.Unlock()
-		w.rest(i, waits)
-		w.heard(i.work.Namespace, i.work.Name)
-		switch e.Data.(type) {
-		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
-			w.tell(i.work)
-		}
-	}
-}
-
-// waitsForPerson says whether a run asks and does nothing until there is an
-// answer, or its time is over. Other questions are answered by what is declared.
-func waitsForPerson(v *view.Run) bool {
-	return slices.ContainsFunc(v.PendingApprovals, func(call string) bool {
-		q := v.Question(call)
-		return q != nil && q.ExpiresAt > 0
-	})
-}
-
-// begun says whether a run has a journal with an event in it. What a process
-// that was killed left of a run that had none is cleared away, once nobody holds it.
-func (w *Workers) begun(id string) bool {
-	dir := journal.Dir(w.o.State, id)
-	if _, err := journal.Last(dir); err == nil {
-		return true
-	}
-	if _, err := os.Stat(dir); err != nil || journal.Held(dir) {
-		return false
-	}
-	if report, err := journal.Verify(context.Background(), dir); err != nil || report.Events > 0 {
-		return err == nil
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		w.o.Log.Warn("what is left of a run cannot be removed", "run", id, "error", err)
-	}
-	return false
 }
 
 // Cancel implements Executor.
@@ -376,13 +198,6 @@ func (w *Workers) Suspend(id string) {
 	default:
 		i.gone = true
 		delete(w.items, id)
-	}
-}
-
-// letGo has a run left. The mutex of the workers is held.
-func (i *item) letGo() {
-	if !i.left() {
-		close(i.leave)
 	}
 }
 

@@ -1,0 +1,33 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"agentctl.dev/agentctl/runner"
+)
+
+// base is what every controller has.
+type base struct {
+	client.Client
+	// live reads past the cache.
+	live   client.Reader
+	events EventSink
+	now    func() time.Time
+	shared *runner.Shared
+}
+
+// judged is the whole of a controller whose objects are judged by their text.
+func (b *base) judged(ctx context.Context, req ctrl.Request, obj client.Object) (ctrl.Result, error) {
+	if err := b.Get(ctx, req.NamespacedName, obj); err != nil || !obj.GetDeletionTimestamp().IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	v, done, err := b.judge(ctx, obj)
+	if err != nil || !done {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, b.ready(ctx, obj, v, nil)
+}

@@ -1,0 +1,125 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// begin hands a run to the executor, when what it stands on is ready. One that
+// has begun before needs nothing but its journal.
+func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress) (ctrl.Result, error) {
+	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
+	if p == Unknown {
+		v, made, again, err := r.prepared(ctx, run)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if v.status != metav1.ConditionTrue {
+			if again, err := r.claim(ctx, run); again > 0 || err != nil {
+				return ctrl.Result{RequeueAfter: again}, err
+			}
+		}
+		switch {
+		case v.status == metav1.ConditionTrue:
+		case v.own:
+			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
+		default: // it begins when that has been mended
+			return ctrl.Result{RequeueAfter: again}, r.write(ctx, run, v1alpha1.RunStatus{Phase: v1alpha1.PhasePending}, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message})
+		}
+		w.Documents, w.Pins = made.documents, made.pins
+	}
+	if again, err := r.claim(ctx, run, Finalizer); again > 0 || err != nil { // the object stays while its run is lived
+		return ctrl.Result{RequeueAfter: again}, err
+	}
+	r.mu.Lock()
+	name := client.ObjectKeyFromObject(run)
+	before := r.written[name]
+	r.written[name] = written{id: w.ID, uid: run.UID, attempt: run.Status.Attempt, last: before.last, phase: before.phase}
+	r.mu.Unlock()
+	r.executor.Start(w)
+	if run.Spec.Cancel {
+		r.executor.Cancel(w.ID)
+	}
+	return r.show(ctx, run, r.executor.Observe(w.ID))
+}
+
+// prepared judges a run and collects what it is made of. Each kind comes to the
+// cache in its own time, so it may know a run and not yet a policy or a tool that
+// was there before: what a run is made of is read as it is now. again is when to
+// look once more, where no change of an object will tell.
+func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verdict, made *closure, again time.Duration, err error) {
+	known, err := r.closureKnown(ctx, run)
+	if err != nil {
+		return v, nil, 0, err
+	}
+	if v = r.fit(ctx, known, run); v.status != metav1.ConditionTrue {
+		return v, known, 0, nil
+	}
+	if made, err = r.closureNow(ctx, run); err != nil {
+		return v, nil, 0, err
+	}
+	if !made.equal(known) { // else it is judged already
+		v = r.fit(ctx, made, run)
+	}
+	return v, made, outdatedAgain, nil // the cache may have more to learn
+}
+
+// fit says whether a run can begin with what it is made of.
+func (r *runReconciler) fit(ctx context.Context, c *closure, run *v1alpha1.Run) verdict {
+	v, done := c.verdict(ctx, run, r.shared)
+	if !done {
+		return verdict{status: metav1.ConditionUnknown, why: reason.Accepted, message: "waits until what it names has been looked at"}
+	}
+	return v
+}
+
+// claim makes a run its agent's, also one that never begins: it goes with its
+// agent. The result is when to try again if somebody has changed it meanwhile.
+func (r *runReconciler) claim(ctx context.Context, run *v1alpha1.Run, finalizers ...string) (again time.Duration, err error) {
+	switch err := r.hold(ctx, run, finalizers...); {
+	case apierrors.IsConflict(err):
+		return outdatedAgain, nil
+	case err != nil:
+		return 0, err
+	}
+	return 0, nil
+}
+
+// hold writes the finalizers and the owner of a run that it does not have yet.
+func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run, finalizers ...string) error {
+	before := run.DeepCopy()
+	changed := false
+	for _, f := range finalizers {
+		changed = controllerutil.AddFinalizer(run, f) || changed
+	}
+	agent := &v1alpha1.Agent{}
+	err := r.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.AgentRef.Name}, agent)
+	switch {
+	case apierrors.IsNotFound(err): // a run that goes on needs none
+	case err == nil && !agent.DeletionTimestamp.IsZero(): // nor one that is to be left behind
+	case err != nil:
+		return fmt.Errorf("look for the agent of run %s: %w", client.ObjectKeyFromObject(run), err)
+	case len(run.OwnerReferences) == 0:
+		if err := controllerutil.SetOwnerReference(agent, run, r.Scheme(), controllerutil.WithBlockOwnerDeletion(true)); err != nil {
+			return fmt.Errorf("make run %s its agent's: %w", client.ObjectKeyFromObject(run), err)
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	if err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("hold run %s: %w", client.ObjectKeyFromObject(run), err)
+	}
+	return nil
+}

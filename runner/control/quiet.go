@@ -1,0 +1,43 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// quiet logs what the libraries say: what is only for information as details,
+// because who serves objects does not want to read of every worker that starts,
+// and so everything while it is being stopped.
+func quiet(l *slog.Logger, stopping *atomic.Bool) *slog.Logger {
+	return slog.New(quietHandler{l.Handler(), stopping}).With("from", "controllers")
+}
+
+type quietHandler struct {
+	slog.Handler
+	stopping *atomic.Bool
+}
+
+func (h quietHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.Handler.Enabled(ctx, h.lowered(l))
+}
+
+func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = h.lowered(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h quietHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	return quietHandler{h.Handler.WithAttrs(a), h.stopping}
+}
+
+func (h quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{h.Handler.WithGroup(name), h.stopping}
+}
+
+func (h quietHandler) lowered(l slog.Level) slog.Level {
+	if l == slog.LevelInfo || h.stopping.Load() {
+		return slog.LevelDebug
+	}
+	return l
+}
