@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +19,19 @@ type base struct {
 	events EventSink
 	now    func() time.Time
 	shared *runner.Shared
+}
+
+// changedAgain is when an object is looked at again that somebody has changed
+// meanwhile, or that the cache knows as it was before.
+const changedAgain = 50 * time.Millisecond
+
+// unlessChanged is the result of a controller. That somebody has changed an object
+// since it was read is no failure: it is looked at again.
+func unlessChanged(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: changedAgain}, nil
+	}
+	return result, err
 }
 
 // judged is the whole of a controller whose objects are judged by their text.

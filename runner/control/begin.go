@@ -25,8 +25,8 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 			return ctrl.Result{}, err
 		}
 		if v.status != metav1.ConditionTrue {
-			if again, err := r.claim(ctx, run); again > 0 || err != nil {
-				return ctrl.Result{RequeueAfter: again}, err
+			if err := r.claim(ctx, run); err != nil {
+				return ctrl.Result{}, err
 			}
 		}
 		switch {
@@ -38,8 +38,8 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		}
 		w.Documents, w.Pins = made.documents, made.pins
 	}
-	if again, err := r.claim(ctx, run, Finalizer); again > 0 || err != nil { // the object stays while its run is lived
-		return ctrl.Result{RequeueAfter: again}, err
+	if err := r.claim(ctx, run, Finalizer); err != nil { // the object stays while its run is lived
+		return ctrl.Result{}, err
 	}
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
@@ -71,7 +71,7 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verd
 	if !made.equal(known) { // else it is judged already
 		v = r.fit(ctx, made, run)
 	}
-	return v, made, outdatedAgain, nil // the cache may have more to learn
+	return v, made, changedAgain, nil // the cache may have more to learn
 }
 
 // fit says whether a run can begin with what it is made of.
@@ -84,19 +84,8 @@ func (r *runReconciler) fit(ctx context.Context, c *closure, run *v1alpha1.Run) 
 }
 
 // claim makes a run its agent's, also one that never begins: it goes with its
-// agent. The result is when to try again if somebody has changed it meanwhile.
-func (r *runReconciler) claim(ctx context.Context, run *v1alpha1.Run, finalizers ...string) (again time.Duration, err error) {
-	switch err := r.hold(ctx, run, finalizers...); {
-	case apierrors.IsConflict(err):
-		return outdatedAgain, nil
-	case err != nil:
-		return 0, err
-	}
-	return 0, nil
-}
-
-// hold writes the finalizers and the owner of a run that it does not have yet.
-func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run, finalizers ...string) error {
+// agent. It gets the finalizers, too, that it does not have yet.
+func (r *runReconciler) claim(ctx context.Context, run *v1alpha1.Run, finalizers ...string) error {
 	before := run.DeepCopy()
 	changed := false
 	for _, f := range finalizers {
@@ -119,7 +108,7 @@ func (r *runReconciler) hold(ctx context.Context, run *v1alpha1.Run, finalizers 
 		return nil
 	}
 	if err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("hold run %s: %w", client.ObjectKeyFromObject(run), err)
+		return fmt.Errorf("claim run %s: %w", client.ObjectKeyFromObject(run), err)
 	}
 	return nil
 }

@@ -77,15 +77,19 @@ func leaving() predicate.Predicate {
 
 // Reconcile does what the finalizers of an object that is being deleted ask for.
 func (c *collector) Reconcile(ctx context.Context, o owned) (ctrl.Result, error) {
+	return unlessChanged(ctrl.Result{}, c.collect(ctx, o))
+}
+
+func (c *collector) collect(ctx context.Context, o owned) error {
 	owner := &metav1.PartialObjectMetadata{}
 	owner.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(o.kind))
 	switch err := c.live.Get(ctx, o.NamespacedName, owner); {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
+		return nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("read %s: %w", docName(o.kind, o.Name), err)
+		return fmt.Errorf("read %s: %w", docName(o.kind, o.Name), err)
 	case owner.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, nil
+		return nil
 	}
 	for _, f := range []struct {
 		name string
@@ -100,21 +104,21 @@ func (c *collector) Reconcile(ctx context.Context, o owned) (ctrl.Result, error)
 		}
 		all, err := c.dependents(ctx, owner)
 		if err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		for i := range all {
 			err = errors.Join(err, f.do(ctx, owner, all[i]))
 		}
 		if err != nil || f.wait && len(all) > 0 {
-			return ctrl.Result{}, err // the last of them to go brings us back
+			return err // the last of them to go brings us back
 		}
 		before := owner.DeepCopy()
 		controllerutil.RemoveFinalizer(owner, f.name)
 		if err := c.Patch(ctx, owner, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("let go of %s: %w", docName(o.kind, o.Name), err)
+			return fmt.Errorf("let go of %s: %w", docName(o.kind, o.Name), err)
 		}
 	}
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // dependents are the objects of our kinds that an object owns.

@@ -78,13 +78,12 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			Events: w.watch(i, fold), Leave: i.leave,
 		})
 	}
-	before, err := runs.View(i.ctx, w.o.State, i.work.ID)
-	if err == nil {
+	ctx, begun, done := i.takenUpFirst()
+	defer done()
+	if before, err := runs.View(ctx, w.o.State, i.work.ID); err == nil {
 		fold = before
 		i.show(fold)
 	}
-	ctx, begun, done := i.takenUpFirst()
-	defer done()
 	watch := w.watch(i, fold)
 	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,

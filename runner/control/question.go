@@ -53,7 +53,7 @@ func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1a
 	if len(run.Name) <= maxLabel {
 		a.Labels = map[string]string{RunLabel: run.Name}
 	}
-	if err := controllerutil.SetOwnerReference(run, a, scheme); err != nil {
+	if err := controllerutil.SetControllerReference(run, a, scheme); err != nil {
 		return nil, fmt.Errorf("make an approval its run's, %s: %w", client.ObjectKeyFromObject(run), err)
 	}
 	always, err := json.Marshal(q.Always)

@@ -44,10 +44,7 @@ func (r *runReconciler) end(ctx context.Context, run *v1alpha1.Run) (ctrl.Result
 	before := run.DeepCopy()
 	controllerutil.RemoveFinalizer(run, Finalizer)
 	err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	switch {
-	case apierrors.IsConflict(err): // the collector has taken its own finalizer away meanwhile
-		return ctrl.Result{RequeueAfter: outdatedAgain}, nil
-	case client.IgnoreNotFound(err) != nil:
+	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("let go of run %s: %w", client.ObjectKeyFromObject(run), err)
 	}
 	return ctrl.Result{}, nil
@@ -62,6 +59,9 @@ func (r *runReconciler) retire(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	if !orphan {
+		if err := r.observed(ctx, run); err != nil {
+			return ctrl.Result{}, err
+		}
 		ttl, c := run.Spec.TTLAfterFinished, meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 		if ttl == nil || c == nil {
 			return ctrl.Result{}, nil

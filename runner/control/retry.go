@@ -19,9 +19,6 @@ const (
 	// second; each further one waits twice as long as the one before, up to
 	// lastRetry.
 	firstRetry, lastRetry = 10 * time.Second, 6 * time.Minute
-	// outdatedAgain is when a run is looked at again that the cache knows an older
-	// attempt of.
-	outdatedAgain = 50 * time.Millisecond
 	// outdatedFor bounds the belief that a cache is only late.
 	outdatedFor = 10 * time.Second
 )

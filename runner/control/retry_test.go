@@ -138,7 +138,7 @@ func TestAnOldAttemptInTheCacheIsNoReason(t *testing.T) {
 	b.fail(r, reason.ModelError)
 	writes := b.writes
 	b.executor.seen[RunID(old)] = died(reason.ModelError)
-	if result, err := r.advance(t.Context(), old); err != nil || result.RequeueAfter != outdatedAgain || b.writes != writes {
+	if result, err := r.advance(t.Context(), old); err != nil || result.RequeueAfter != changedAgain || b.writes != writes {
 		t.Errorf("%+v, %v, written %d times", result, err, b.writes-writes)
 	}
 	b.clock = b.clock.Add(time.Minute)

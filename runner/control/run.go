@@ -84,6 +84,10 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *runReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return unlessChanged(r.reconcile(ctx, req))
+}
+
+func (r *runReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := &v1alpha1.Run{}
 	err := r.Get(ctx, req.NamespacedName, run)
 	switch {
@@ -118,7 +122,7 @@ func finished(run *v1alpha1.Run) bool {
 // advance does what a run that has not ended needs next, and shows how far it is.
 func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	if r.outdated(run) {
-		return ctrl.Result{RequeueAfter: outdatedAgain}, nil
+		return ctrl.Result{RequeueAfter: changedAgain}, nil
 	}
 	id := RunID(run)
 	orphan, err := r.orphan(ctx, run)
@@ -135,8 +139,8 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 		seen = r.executor.Observe(id)
 	}
 	if seen.Progress == Unknown && (run.Spec.Cancel || run.Spec.Suspend) {
-		if again, err := r.claim(ctx, run); again > 0 || err != nil {
-			return ctrl.Result{RequeueAfter: again}, err
+		if err := r.claim(ctx, run); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	if run.Spec.Cancel {
@@ -150,7 +154,7 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 	switch seen.Progress {
 	case Waiting:
 		if run.Status.Phase == v1alpha1.PhaseSuspended && !run.Spec.Cancel {
-			return ctrl.Result{RequeueAfter: answeredEvery}, nil
+			return ctrl.Result{RequeueAfter: answeredEvery}, r.observed(ctx, run)
 		}
 		return r.begin(ctx, run, seen.Progress) // it asks again, or is cancelled
 	case Unknown:
@@ -158,7 +162,7 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 			return ctrl.Result{}, r.never(ctx, run, reason.Internal, "its journal "+j.Path+" is gone: it is not begun a second time")
 		}
 		if wait := r.untilRetry(run); wait > 0 {
-			return ctrl.Result{RequeueAfter: wait}, nil
+			return ctrl.Result{RequeueAfter: wait}, r.observed(ctx, run)
 		}
 		return r.begin(ctx, run, seen.Progress)
 	case Left:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -116,6 +117,18 @@ func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1
 	return r.writeConditions(ctx, run, s, v, conditions)
 }
 
+// observed says that a run has been seen as it is specified now, where that changes
+// nothing else: who waits for a condition waits for one of the newest generation.
+func (r *runReconciler) observed(ctx context.Context, run *v1alpha1.Run) error {
+	c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
+	if c == nil || c.ObservedGeneration == run.Generation {
+		return nil
+	}
+	now := *c
+	now.ObservedGeneration = run.Generation
+	return r.writeConditions(ctx, run, *run.Status.DeepCopy(), verdict{}, r.withCondition(run.Status.Conditions, now))
+}
+
 func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v verdict, conditions []metav1.Condition) error {
 	s.ObservedGeneration, s.Conditions = run.Generation, conditions
 	if reflect.DeepEqual(s, run.Status) {
@@ -126,7 +139,13 @@ func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, 
 	if err != nil {
 		return err
 	}
-	if err := r.applyStatus(ctx, run, fields, conditions); err != nil {
+	version := ""
+	if !controllerutil.ContainsFinalizer(run, Finalizer) {
+		// Nothing keeps it: another run may have its name by now, and this is not the
+		// end of that one.
+		version = run.ResourceVersion
+	}
+	if err := r.applyStatus(ctx, run, fields, conditions, version); err != nil {
 		return err
 	}
 	r.mu.Lock()

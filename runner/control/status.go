@@ -41,7 +41,7 @@ func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map
 	}
 	status := map[string]any{"observedGeneration": obj.GetGeneration()}
 	maps.Copy(status, more)
-	if err := b.applyStatus(ctx, obj, status, b.withCondition(conditionsOf(obj), c)); err != nil {
+	if err := b.applyStatus(ctx, obj, status, b.withCondition(conditionsOf(obj), c), ""); err != nil {
 		return err
 	}
 	if old == nil || string(old.Status) != string(c.Status) || old.Reason != c.Reason {
@@ -69,9 +69,9 @@ func differs(obj client.Object, more map[string]any) bool {
 	return false
 }
 
-// applyStatus writes a status by server-side apply: it takes no object version,
-// and creates nothing.
-func (b *base) applyStatus(ctx context.Context, obj client.Object, status map[string]any, conditions []metav1.Condition) error {
+// applyStatus writes a status by server-side apply, which creates nothing. Where the
+// object has no version it is written whatever has changed since it was read.
+func (b *base) applyStatus(ctx context.Context, obj client.Object, status map[string]any, conditions []metav1.Condition, version string) error {
 	list := make([]any, len(conditions))
 	for i := range conditions {
 		c, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
@@ -85,6 +85,7 @@ func (b *base) applyStatus(ctx context.Context, obj client.Object, status map[st
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kindOf(obj)))
 	u.SetNamespace(obj.GetNamespace())
 	u.SetName(obj.GetName())
+	u.SetResourceVersion(version)
 	err := b.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner(kindOf(obj)), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the status of %s: %w", docName(kindOf(obj), obj.GetName()), err)

@@ -22,7 +22,7 @@ func (r *runReconciler) suspend(ctx context.Context, run *v1alpha1.Run, seen Obs
 		}
 	case Waiting:
 		if run.Status.Phase == v1alpha1.PhaseSuspended {
-			return nil
+			return r.observed(ctx, run)
 		}
 	case Unknown, Left, Ended:
 	}

@@ -99,24 +99,30 @@ func TestASuspendedRunIsCancelled(t *testing.T) {
 	}
 }
 
-// TestWorkersForgetWhatIsSuspendedInTheLine fills the only worker.
-func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
-	manifests, fifo := hangingOnce(t)
-	var documents []runner.Document
+// documents are manifests as a run is made of them.
+func documents(t *testing.T, manifests string) (all []runner.Document) {
+	t.Helper()
 	for i, u := range objects(t, "ns", manifests) {
 		raw, err := u.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		documents = append(documents, runner.Document{Name: fmt.Sprint(i), Text: raw})
+		all = append(all, runner.Document{Name: fmt.Sprint(i), Text: raw})
 	}
+	return all
+}
+
+// TestWorkersForgetWhatIsSuspendedInTheLine fills the only worker.
+func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
+	manifests, fifo := hangingOnce(t)
+	made := documents(t, manifests)
 	lived := make(chan string, 16)
 	w := NewWorkers(WorkerOptions{State: t.TempDir(), Limit: 1, AllowUnsandboxed: true, Log: slog.New(slog.DiscardHandler)})
 	w.Follow(func(_, name string) { lived <- name })
-	w.Start(Work{ID: "first-1", Namespace: "ns", Agent: "worker", Name: "first", Documents: documents})
+	w.Start(Work{ID: "first-1", Namespace: "ns", Agent: "worker", Name: "first", Documents: made})
 	begun(t, fifo)
 	for range 2 { // the second time is a new turn
-		w.Start(Work{ID: "second-1", Namespace: "ns", Agent: "worker", Name: "second", Documents: documents})
+		w.Start(Work{ID: "second-1", Namespace: "ns", Agent: "worker", Name: "second", Documents: made})
 		if got := w.Observe("second-1").Progress; got != Queued {
 			t.Fatalf("it is %q", got)
 		}
@@ -125,7 +131,7 @@ func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
 			t.Fatalf("it is %q", got)
 		}
 	}
-	w.Start(Work{ID: "third-1", Namespace: "ns", Agent: "worker", Name: "third", Documents: documents})
+	w.Start(Work{ID: "third-1", Namespace: "ns", Agent: "worker", Name: "third", Documents: made})
 	w.Suspend("first-1")
 	w.Suspend("first-1") // once more
 	w.Suspend("nobody")
@@ -143,5 +149,37 @@ func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
 	}
 	if err := w.Stop(patience); err != nil || w.Busy() {
 		t.Errorf("%v, busy %v", err, w.Busy())
+	}
+}
+
+// TestACancelledRunGoesOnFromWhatItWas cancels a run that was left before a worker
+// has looked into its journal: what it says then is still of the same run.
+func TestACancelledRunGoesOnFromWhatItWas(t *testing.T) {
+	manifests, fifo := hangingOnce(t)
+	log := &lockedBuffer{}
+	told := make(chan string, 64)
+	w := NewWorkers(WorkerOptions{State: t.TempDir(), AllowUnsandboxed: true, Log: slog.New(slog.NewTextHandler(log, nil))})
+	w.Follow(func(_, name string) { told <- name })
+	awaitEnd := func(want Progress) Observation {
+		for {
+			<-told
+			if o := w.Observe("one-1"); o.Progress == want {
+				return o
+			}
+		}
+	}
+	work := Work{ID: "one-1", Namespace: "ns", Agent: "worker", Name: "one", Documents: documents(t, manifests)}
+	w.Start(work)
+	begun(t, fifo)
+	w.Suspend("one-1")
+	awaitEnd(Left)
+	w.Release("one-1")
+	w.Start(work)
+	w.Cancel("one-1")
+	if o := awaitEnd(Ended); o.Status.Phase != v1alpha1.PhaseCancelled || o.Status.Steps == 0 {
+		t.Errorf("it ended as %+v", o)
+	}
+	if err := w.Stop(patience); err != nil || log.String() != "" {
+		t.Errorf("%v; the log says:\n%s", err, log.String())
 	}
 }
