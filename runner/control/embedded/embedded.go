@@ -15,8 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +24,6 @@ import (
 
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/runner/control/embedded/events"
-	"agentctl.dev/agentctl/runner/regular"
 )
 
 // Options say what to serve.
@@ -60,10 +57,6 @@ const (
 	// maxStreams bounds the requests at a time on one connection: each watch is
 	// one.
 	maxStreams = 1000
-	// flush is how long the last answers may take to leave.
-	flush = 100 * time.Millisecond
-	// stopPatience bounds a stop.
-	stopPatience = 15 * time.Second
 )
 
 // Server is a control plane's API, from Start to Stop. There can be one in a
@@ -153,42 +146,6 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// listen takes the port of the last time if it is free, so that a client that
-// was started before goes on; else any. A stranger on the old port learns
-// nothing: it has no certificate, and clients say nothing before they saw one.
-func (s *Server) listen(ctx context.Context) error {
-	var lc net.ListenConfig
-	path := s.folder.path(portFile)
-	if port := lastPort(path); port != "" {
-		s.listener, _ = lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
-	}
-	if s.listener == nil {
-		l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-		s.listener = l
-	}
-	return writePrivate(path, []byte(s.port()+"\n"))
-}
-
-func lastPort(path string) string {
-	b, err := regular.Read(path, 6) // five digits and the end of the line
-	if err != nil {
-		return ""
-	}
-	port := strings.TrimSpace(string(b))
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n < 1024 {
-		return ""
-	}
-	return port
-}
-
-func (s *Server) port() string {
-	_, port, _ := net.SplitHostPort(s.listener.Addr().String()) // made by a listener
-	return port
-}
-
 // serve starts the API server and waits until it is ready.
 func (s *Server) serve(ctx context.Context, certs *certificates, o Options) error {
 	server, err := newAPI(parts{
@@ -276,9 +233,6 @@ func (s *Server) publish(ctx context.Context, certs *certificates) error {
 // ends with its context; its cause says why.
 func (s *Server) Handle(h http.Handler) { s.mount.live.Store(&h) }
 
-// URL is where the API is served.
-func (s *Server) URL() string { return serverURL(s.port()) }
-
 // Kubeconfig is the path of a file that makes its reader an admin.
 func (s *Server) Kubeconfig() string { return s.folder.path(kubeconfigFile) }
 
@@ -307,49 +261,4 @@ func (s *Server) Err() error {
 	default:
 		return nil
 	}
-}
-
-// Stop ends the server: requests in progress are answered, watches are closed,
-// the database is closed, the folder is released. Safe to call more than once.
-func (s *Server) Stop() error {
-	var err error
-	s.stop.Do(func() { err = s.shutdown() })
-	return err
-}
-
-func (s *Server) shutdown() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
-	defer cancel()
-	s.stopping.Store(true)
-	s.activity.stop()
-	var errs []error
-	if s.cancel != nil {
-		s.cancel()
-		select {
-		case <-s.api: // requests and watches have ended
-		case <-ctx.Done():
-			errs = append(errs, errors.New("stop the API server: its requests do not end"))
-		}
-		short, cancel := context.WithTimeout(ctx, flush)
-		if s.http.Shutdown(short) != nil {
-			_ = s.http.Close() // connections without a request are no loss
-		}
-		cancel()
-	} else if s.listener != nil {
-		errs = append(errs, s.listener.Close())
-	}
-	if s.database != nil {
-		s.database.close()
-	}
-	if len(errs) == 0 && s.cancel != nil {
-		s.wg.Wait()
-	}
-	if s.audit != nil {
-		s.audit.Shutdown()
-	}
-	if s.events != nil {
-		errs = append(errs, s.events.Close())
-	}
-	errs = append(errs, s.folder.release())
-	return errors.Join(errs...)
 }

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"fmt"
-	"net"
 	"os"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -52,6 +51,3 @@ func readToken(path string) string {
 	}
 	return c.AuthInfos[contextName].Token
 }
-
-// serverURL is the address that clients use.
-func serverURL(port string) string { return "https://" + net.JoinHostPort("127.0.0.1", port) }

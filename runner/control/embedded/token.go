@@ -6,24 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/request"
-
-	"agentctl.dev/agentctl/runner/regular"
 )
 
 const (
@@ -40,25 +33,6 @@ var (
 	ErrTokenExists  = errors.New("there is a token of this name")
 	ErrTokenUnknown = errors.New("there is no token of this name")
 )
-
-// Identity is who a token speaks for.
-type Identity struct {
-	// Name is what the audit log calls the holder. Required, unique.
-	Name string `json:"name"`
-	// Role says what the holder may do. Required.
-	Role Role `json:"role"`
-	// Runs are those a worker works on, as NAMESPACE/NAME. Only for that role.
-	Runs []string `json:"runs,omitempty"`
-	// Created is when the token was made.
-	Created time.Time `json:"created"`
-}
-
-// record is an identity with what is kept of its token: a hash. A token has 256
-// random bits, so a plain hash is as good as a slow one.
-type record struct {
-	Identity
-	SHA256 string `json:"sha256"`
-}
 
 // Tokens is the file of the identities of a control plane. Programs may change
 // it while a server reads it: the server notices with the next request.
@@ -172,22 +146,6 @@ func (t *Tokens) AuthenticateToken(_ context.Context, token string) (*authentica
 	return &authenticator.Response{User: &bearer{u, hash(token)}}, true, nil
 }
 
-// bearer is a user, and by which token.
-type bearer struct {
-	*user.DefaultInfo
-	sha256 string
-}
-
-// IdentityOf says for whom a request is made that the server has let through.
-func IdentityOf(ctx context.Context) (Identity, bool) {
-	u, ok := request.UserFrom(ctx)
-	if !ok {
-		return Identity{}, false
-	}
-	role, _ := roleOf(u) // the server's own client has none
-	return Identity{Name: u.GetName(), Role: role, Runs: u.GetExtra()[runsExtra]}, true
-}
-
 func (t *Tokens) user(token string) (*user.DefaultInfo, error) {
 	known, err := t.known()
 	if err != nil {
@@ -231,33 +189,6 @@ func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-func (id Identity) user() *user.DefaultInfo {
-	u := &user.DefaultInfo{Name: id.Name, Groups: []string{rolePrefix + string(id.Role), user.AllAuthenticated}}
-	if len(id.Runs) > 0 {
-		u.Extra = map[string][]string{runsExtra: id.Runs}
-	}
-	return u
-}
-
-func (id Identity) check() error {
-	if problems := validation.IsDNS1123Subdomain(id.Name); len(problems) > 0 {
-		return fmt.Errorf("token %q: the name has to be lower case letters, digits, '-' and '.', and begin and end with a letter or digit", id.Name)
-	}
-	if !slices.Contains(Roles(), id.Role) {
-		return fmt.Errorf("token %q: there is no role %q", id.Name, id.Role)
-	}
-	if (id.Role == RoleWorker) != (len(id.Runs) > 0) {
-		return fmt.Errorf("token %q: a worker, and nobody else, names the runs it works on", id.Name)
-	}
-	for _, run := range id.Runs {
-		namespace, name, ok := strings.Cut(run, "/")
-		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return fmt.Errorf("token %q: %q does not name a run, write NAMESPACE/NAME", id.Name, run)
-		}
-	}
-	return nil
-}
-
 func newToken() string {
 	b := make([]byte, tokenBytes)
 	_, _ = rand.Read(b) // never fails: without random numbers the program ends
@@ -267,69 +198,4 @@ func newToken() string {
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
-}
-
-// tokenFile is the text of the file.
-type tokenFile struct {
-	Tokens []record `json:"tokens"`
-}
-
-func (t *Tokens) read() ([]record, error) {
-	f, err := regular.Open(t.path, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, unusable(t.path, fmt.Errorf("open the tokens: %w", err))
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("look at the tokens: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, hinted(fmt.Errorf("%s has mode %#o: others may read or change it", t.path, info.Mode().Perm()), "chmod 600 "+t.path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the tokens: %w", err)
-	}
-	if len(text) > maxTokensFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", t.path, maxTokensFile)
-	}
-	var file tokenFile
-	if err := json.Unmarshal(text, &file); err != nil {
-		return nil, hinted(fmt.Errorf("%s is damaged: %w", t.path, err), "remove it: all tokens are void then, and the kubeconfig gets a new one with the next start")
-	}
-	for _, r := range file.Tokens {
-		if err := r.check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.path, err)
-		}
-	}
-	return file.Tokens, nil
-}
-
-// change reads the file, lets f change what it says, and replaces it; two
-// programs do so one after the other.
-func (t *Tokens) change(ctx context.Context, f func([]record) ([]record, error)) error {
-	l := newLock(t.path + ".lock")
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err := l.TryLockContext(ctx, 5*time.Millisecond); err != nil {
-		return unusable(l.Path(), fmt.Errorf("lock the tokens: %w", err))
-	}
-	defer l.Unlock() //nolint:errcheck // closing the file releases it in any case
-	records, err := t.read()
-	if err != nil {
-		return err
-	}
-	if records, err = f(records); err != nil {
-		return err
-	}
-	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.Name, b.Name) })
-	text, err := json.MarshalIndent(tokenFile{records}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the tokens: %w", err)
-	}
-	return writePrivate(t.path, append(text, '\n'))
 }

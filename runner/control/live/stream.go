@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"agentctl.dev/agentctl/api/event"
@@ -101,50 +100,6 @@ func (st *stream) tell(ctx context.Context) {
 		}
 		if !st.rest(ctx, p) {
 			return
-		}
-	}
-}
-
-// pause is what a stream waits by.
-type pause struct {
-	rung <-chan struct{}
-	look *time.Timer
-	// looks counts how often there was nothing.
-	looks int
-	ping  *time.Timer
-}
-
-// rest waits until there may be something new; false says that the stream has
-// ended meanwhile.
-func (st *stream) rest(ctx context.Context, p *pause) bool {
-	for {
-		select {
-		case <-p.rung:
-			return true
-		case <-p.look.C:
-			if st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
-				p.look.Reset(looksIdle * st.s.o.lookEvery)
-				return true
-			}
-			p.look.Reset(st.s.o.lookEvery)
-			if p.looks++; p.looks%looksIdle == 0 || st.in.Grown() {
-				return true
-			}
-		case <-p.ping.C:
-			p.ping.Reset(st.s.o.pingEvery)
-			if st.out.ping() != nil {
-				return false // the reader is gone
-			}
-		case <-st.s.stopping:
-			if _, done, err := st.turn(ctx); !done { // what came before
-				st.drop(errors.Join(errStopping, err), whyLater)
-			}
-			return false
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				st.drop(cause, whyReader)
-			}
-			return false
 		}
 	}
 }
@@ -276,18 +231,6 @@ func (st *stream) event(line []byte) (told bool, err error) {
 	return true, nil
 }
 
-// finishedBy reads the end of a run; nil for any other event.
-func finishedBy(line []byte) *event.RunFinished {
-	var e event.Event
-	if e.UnmarshalJSON(line) != nil {
-		return nil
-	}
-	if f, ok := e.Data.(event.RunFinished); ok {
-		return &f
-	}
-	return nil
-}
-
 // lag gives up on a reader that falls back.
 func (st *stream) lag(n int) error {
 	if st.sent += int64(n); st.sent < lagEvery {
@@ -316,72 +259,6 @@ func (st *stream) turnsTo() bool {
 	st.line, st.next, st.told, st.finished, st.since, st.waiting = 0, 1, false, nil, time.Time{}, record{}
 	st.nearest, _ = st.in.Behind()
 	return true
-}
-
-// halted says whether the attempt has ended for good.
-func (st *stream) halted() bool {
-	return st.finished != nil && v1alpha1.Phase(st.finished.Phase) != v1alpha1.PhaseSuspended
-}
-
-// over is the end of the stream, if it is at its end.
-func (st *stream) over() *record {
-	switch {
-	case st.halted() && (st.gone || ended(st.run) || st.overdue()):
-		return st.ends(st.finished)
-	case ended(st.run):
-		return st.object()
-	case st.gone:
-		end := st.object()
-		end.Phase, end.Reason, end.Message = v1alpha1.PhaseCancelled, string(reason.Cancelled), "the run was deleted"
-		end.ExitCode = new(reason.Cancelled.ExitCode())
-		return end
-	case !st.want.follow && st.finished != nil && (!st.halted() || st.run.Spec.BackoffLimit == 0):
-		return st.ends(st.finished)
-	case !st.want.follow:
-		return st.object()
-	}
-	return nil
-}
-
-// overdue says whether an attempt has ended for so long that its object ought to
-// say so. Who reads the end of a stream and then the object must not be told two
-// things; but what the journal says is so. A run that failed may be tried again.
-func (st *stream) overdue() bool {
-	now := st.s.o.Now()
-	if st.since.IsZero() {
-		st.since = now
-	}
-	again := st.run.Spec.BackoffLimit > 0 && v1alpha1.Phase(st.finished.Phase) == v1alpha1.PhaseFailed
-	return !again && now.Sub(st.since) >= st.s.o.statusPatience
-}
-
-// ends is an end as the journal tells it.
-func (st *stream) ends(f *event.RunFinished) *record {
-	return &record{
-		Type: recordEnd, Next: st.next, Attempt: st.attempt, Phase: v1alpha1.Phase(f.Phase), Reason: f.Reason, Message: f.Message, ExitCode: &f.ExitCode,
-	}
-}
-
-// object is an end as the object tells it.
-func (st *stream) object() *record {
-	r := st.standing(recordEnd)
-	r.Next = st.next
-	if ended(st.run) {
-		r.ExitCode = new(reason.Reason(r.Reason).ExitCode())
-	}
-	return &r
-}
-
-// standing is how the object says that the run stands.
-func (st *stream) standing(t event.Type) record {
-	r := record{Type: t, Phase: st.run.Status.Phase}
-	if r.Phase == "" {
-		r.Phase = v1alpha1.PhasePending
-	}
-	if c := meta.FindStatusCondition(st.run.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
-		r.Reason, r.Message = c.Reason, c.Message
-	}
-	return r
 }
 
 // wait says what a run waits for that has not begun, or not yet again; once, and

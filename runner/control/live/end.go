@@ -1,0 +1,87 @@
+package live
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// finishedBy reads the end of a run; nil for any other event.
+func finishedBy(line []byte) *event.RunFinished {
+	var e event.Event
+	if e.UnmarshalJSON(line) != nil {
+		return nil
+	}
+	if f, ok := e.Data.(event.RunFinished); ok {
+		return &f
+	}
+	return nil
+}
+
+// halted says whether the attempt has ended for good.
+func (st *stream) halted() bool {
+	return st.finished != nil && v1alpha1.Phase(st.finished.Phase) != v1alpha1.PhaseSuspended
+}
+
+// over is the end of the stream, if it is at its end.
+func (st *stream) over() *record {
+	switch {
+	case st.halted() && (st.gone || ended(st.run) || st.overdue()):
+		return st.ends(st.finished)
+	case ended(st.run):
+		return st.object()
+	case st.gone:
+		end := st.object()
+		end.Phase, end.Reason, end.Message = v1alpha1.PhaseCancelled, string(reason.Cancelled), "the run was deleted"
+		end.ExitCode = new(reason.Cancelled.ExitCode())
+		return end
+	case !st.want.follow && st.finished != nil && (!st.halted() || st.run.Spec.BackoffLimit == 0):
+		return st.ends(st.finished)
+	case !st.want.follow:
+		return st.object()
+	}
+	return nil
+}
+
+// overdue says whether an attempt has ended for so long that its object ought to
+// say so. Who reads the end of a stream and then the object must not be told two
+// things; but what the journal says is so. A run that failed may be tried again.
+func (st *stream) overdue() bool {
+	now := st.s.o.Now()
+	if st.since.IsZero() {
+		st.since = now
+	}
+	again := st.run.Spec.BackoffLimit > 0 && v1alpha1.Phase(st.finished.Phase) == v1alpha1.PhaseFailed
+	return !again && now.Sub(st.since) >= st.s.o.statusPatience
+}
+
+// ends is an end as the journal tells it.
+func (st *stream) ends(f *event.RunFinished) *record {
+	return &record{
+		Type: recordEnd, Next: st.next, Attempt: st.attempt, Phase: v1alpha1.Phase(f.Phase), Reason: f.Reason, Message: f.Message, ExitCode: &f.ExitCode,
+	}
+}
+
+// object is an end as the object tells it.
+func (st *stream) object() *record {
+	r := st.standing(recordEnd)
+	r.Next = st.next
+	if ended(st.run) {
+		r.ExitCode = new(reason.Reason(r.Reason).ExitCode())
+	}
+	return &r
+}
+
+// standing is how the object says that the run stands.
+func (st *stream) standing(t event.Type) record {
+	r := record{Type: t, Phase: st.run.Status.Phase}
+	if r.Phase == "" {
+		r.Phase = v1alpha1.PhasePending
+	}
+	if c := meta.FindStatusCondition(st.run.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
+		r.Reason, r.Message = c.Reason, c.Message
+	}
+	return r
+}

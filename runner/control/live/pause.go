@@ -1,0 +1,51 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// pause is what a stream waits by.
+type pause struct {
+	rung <-chan struct{}
+	look *time.Timer
+	// looks counts how often there was nothing.
+	looks int
+	ping  *time.Timer
+}
+
+// rest waits until there may be something new; false says that the stream has
+// ended meanwhile.
+func (st *stream) rest(ctx context.Context, p *pause) bool {
+	for {
+		select {
+		case <-p.rung:
+			return true
+		case <-p.look.C:
+			if st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
+				p.look.Reset(looksIdle * st.s.o.lookEvery)
+				return true
+			}
+			p.look.Reset(st.s.o.lookEvery)
+			if p.looks++; p.looks%looksIdle == 0 || st.in.Grown() {
+				return true
+			}
+		case <-p.ping.C:
+			p.ping.Reset(st.s.o.pingEvery)
+			if st.out.ping() != nil {
+				return false // the reader is gone
+			}
+		case <-st.s.stopping:
+			if _, done, err := st.turn(ctx); !done { // what came before
+				st.drop(errors.Join(errStopping, err), whyLater)
+			}
+			return false
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				st.drop(cause, whyReader)
+			}
+			return false
+		}
+	}
+}
