@@ -169,17 +169,18 @@ func TestAProgramInASandboxIsStartedSignalledAndSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	trapped, said := io.Pipe()
 	one, err := b.Start(t.Context(), sandbox.Spec{
-		Argv: []string{"/bin/sh", "-c", "trap 'exit 7' TERM; (setsid sleep 100 &); while :; do sleep 0.01; done"},
-		Dir:  "/", Env: env, Profile: shared,
+		Argv: []string{"/bin/sh", "-c", "trap 'exit 7' TERM; (setsid sleep 100 &); echo on; while :; do sleep 0.01; done"},
+		Dir:  "/", Env: env, Profile: shared, Stdout: said,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.run(sandbox.Spec{Argv: []string{"sleep", "0.1"}, Profile: &spec.Profile{}}); err != nil { // for the trap
+	if _, err := trapped.Read(make([]byte, 3)); err != nil {
 		t.Fatal(err)
 	}
-	one.Kill(5 * time.Second)
+	one.Kill(time.Minute)
 	if exit := one.Wait(); exit.Code != 7 {
 		t.Errorf("exit = %v, want what it says at a SIGTERM", exit)
 	}

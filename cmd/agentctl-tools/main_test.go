@@ -139,7 +139,7 @@ func TestProgressComesWhileTheCommandRuns(t *testing.T) {
 	p := program(t).Start(t)
 	ws := t.TempDir()
 	var seen []string
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// The command goes on only when somebody has seen that it waits.
 	res, err := p.Call(ctx, host.CallRequest{Tool: "bash", Args: json.RawMessage(`{"command":"echo waiting; while [ ! -e go ]; do sleep 0.02; done; echo done"}`), Workspace: ws}, func(e host.Event) {
@@ -157,7 +157,7 @@ func TestProgressComesWhileTheCommandRuns(t *testing.T) {
 
 func TestATimeoutBringsTheOutputSoFar(t *testing.T) {
 	p := program(t).Start(t)
-	res, err := p.Call(t.Context(), host.CallRequest{Tool: "bash", Args: json.RawMessage(`{"command":"echo so far; sleep 60"}`), Workspace: t.TempDir(), Timeout: time.Second}, func(host.Event) {})
+	res, err := p.Call(t.Context(), host.CallRequest{Tool: "bash", Args: json.RawMessage(`{"command":"echo so far; sleep 60"}`), Workspace: t.TempDir(), Timeout: 4 * time.Second}, func(host.Event) {})
 	if err != nil || res.Code != "timeout" || !strings.HasPrefix(res.Text, "so far\n[timed out after ") {
 		t.Errorf("got %+v, %v", res, err)
 	}

@@ -79,7 +79,7 @@ func TestRealGitTellsNothingThatIsNotJudged(t *testing.T) {
 
 func run(t *testing.T, dir, script string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", script)
 	c.Dir = dir

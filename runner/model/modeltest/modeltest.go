@@ -30,7 +30,7 @@ type Setup struct {
 type Open func(t testing.TB, s Setup) model.Conversation
 
 // patience ends a case that hangs.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Key is the key the suite gives to the provider.
 const Key = "sk-test-0123456789abcdef"

@@ -12,9 +12,13 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
+// idle is the silence that is a stall. A server that is only slow must not be
+// taken for one, however busy the machine.
+const idle = 400 * time.Millisecond
+
 func (s suite) stall(t *testing.T) {
 	for _, at := range []int{0, 1, 400} {
-		k := s.patient(t, 250*time.Millisecond, full.Step().StallAt(at), full.Step())
+		k := s.patient(t, idle, full.Step().StallAt(at), full.Step())
 		k.wants(t, wantFull())
 		if len(k.waits) != 1 || len(k.Requests()) != 2 {
 			t.Errorf("stalled at %d: %d waits, %d requests", at, len(k.waits), len(k.Requests()))
@@ -22,7 +26,7 @@ func (s suite) stall(t *testing.T) {
 	}
 	// A server that has said everything and does not hang up is no stall.
 	body := s.wire.Stream(Answer{Text: "ok", Usage: full.Usage})
-	k := s.patient(t, 250*time.Millisecond, Events(string(body)).StallAt(len(body)))
+	k := s.patient(t, idle, Events(string(body)).StallAt(len(body)))
 	out, err := k.next(t, t.Context(), message.Request{})
 	if err != nil || out.Text != "ok" {
 		t.Errorf("a stream that stays open behind its end: %+v, %v", out, err)
@@ -89,7 +93,7 @@ func (s suite) cancel(t *testing.T) {
 	if got := reason.Of(err); got != reason.DeadlineExceeded {
 		t.Errorf("deadline: reason %s, error %v", got, err)
 	}
-	if n := len(k.Requests()); n != 1 {
+	if n := len(k.Requests()); n > 1 { // 0: the machine was so busy that none was sent
 		t.Errorf("%d requests after the deadline", n)
 	}
 }

@@ -38,7 +38,7 @@ func nextOver(t *testing.T, open opens, cfg exchange.Config) (*message.Output, e
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return c.Next(ctx, message.Request{}, quiet)
 }
