@@ -26,7 +26,7 @@ func (b *bash) spawn(dir string, files []*os.File, args ...string) (*process, er
 	p := &process{pipe: r, exited: make(chan struct{})}
 	p.cmd = exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
 	p.cmd.Dir = dir
-	p.cmd.Env = os.Environ()
+	p.cmd.Env = b.environment(dir)
 	p.cmd.ExtraFiles = files
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// Files, not writers: os/exec then copies nothing itself, and its Wait ends
@@ -44,4 +44,12 @@ func (b *bash) spawn(dir string, files []*os.File, args ...string) (*process, er
 		_ = p.cmd.Wait() // its state says all that the error does
 	}()
 	return p, nil
+}
+
+// environment is this program's, with what a shell would otherwise look up when
+// it starts: where it is, and which shell the user has, for which bash asks the
+// whole name service. That is a tenth of the time of its start.
+func (b *bash) environment(dir string) []string {
+	env := append([]string{"SHELL=" + b.shell}, os.Environ()...) // what is given counts
+	return append(env, "PWD="+dir)
 }

@@ -168,9 +168,38 @@ func TestBashEnvironmentIsThePrograms(t *testing.T) {
 	}
 	for kv := range have {
 		name, _, _ := strings.Cut(kv, "=")
-		if name != "" && name != "PWD" && name != "SHLVL" && name != "_" && name != "OLDPWD" && os.Getenv(name) == "" {
+		if name != "" && name != "PWD" && name != "SHELL" && name != "SHLVL" && name != "_" && name != "OLDPWD" && os.Getenv(name) == "" {
 			t.Errorf("%s was added", kv)
 		}
+	}
+}
+
+// TestBashIsToldWhatItWouldLookUp is about the start of a shell: without them it
+// asks the name service for the user's shell, and the kernel where it is.
+func TestBashIsToldWhatItWouldLookUp(t *testing.T) {
+	for name, given := range map[string]string{"nothing given": "", "a shell of the program's": "/bin/other"} {
+		t.Run(name, func(t *testing.T) {
+			ws, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("SHELL", given)
+			if given == "" {
+				_ = os.Unsetenv("SHELL") // t.Setenv puts back what was there
+			}
+			b := newBash(t, grace)
+			for _, way := range []string{"a shell of its own", "one that waited"} {
+				b.preparing.Wait()
+				res := runTool(t.Context(), t, b.tool(), &sdk.Call{Workspace: ws}, map[string]any{"command": "printenv PWD SHELL"})
+				shell := given
+				if shell == "" {
+					shell = b.shell
+				}
+				if want := ws + "\n" + shell + "\n"; res.Text != want {
+					t.Errorf("%s: the environment holds %q, want %q", way, res.Text, want)
+				}
+			}
+		})
 	}
 }
 
