@@ -8,14 +8,20 @@ import (
 	"strings"
 
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
 
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 )
 
-// responsesPath is where the SDK's service sends to.
-const responsesPath = "responses"
+const (
+	responsesPath = "responses"
+	// carrierPath is where the SDK's service sends what stands for our requests: the
+	// cancel of an answer is the POST that has no parameters. Those of the others are
+	// encoded before the body is replaced, deep enough to double the stack that a
+	// conversation holds while it waits.
+	carrierPath = responsesPath + "/" + carrierID + "/cancel"
+	carrierID   = "-"
+)
 
 // transport returns the options of a service that sends to one endpoint. It is
 // made as a literal with nothing but these: NewClient and DefaultClientOptions
@@ -43,7 +49,7 @@ func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Respons
 	if key := c.Key(); key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
-	if _, err := c.service.New(ctx, responses.ResponseNewParams{}, opts...); err != nil {
+	if _, err := c.service.Cancel(ctx, carrierID, opts...); err != nil {
 		return nil, c.advise(err)
 	}
 	return resp, nil
@@ -52,9 +58,9 @@ func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Respons
 // route gives a request the path of its API.
 func (c *Conversation) route(r *http.Request) {
 	u := *r.URL
-	u.Path = strings.TrimSuffix(u.Path, responsesPath) + c.api.path
+	u.Path = strings.TrimSuffix(u.Path, carrierPath) + c.api.path
 	if u.RawPath != "" {
-		u.RawPath = strings.TrimSuffix(u.RawPath, responsesPath) + c.api.path
+		u.RawPath = strings.TrimSuffix(u.RawPath, carrierPath) + c.api.path
 	}
 	r.URL = &u
 }
