@@ -199,7 +199,7 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 		{chunk(`{"functionCall":[]}`), "want an object"},
 		{chunk(`{"functionCall":{"name":"a","partialArgs":[{"a":1}]}}`), "in pieces"},
 		{chunk(`{"text":"a","thoughtSignature":7}`), `"thoughtSignature": want a string`},
-		{`{"usageMetadata":{"promptTokenCount":"12"}}`, `"promptTokenCount": want a number, got a string`},
+		{`{"usageMetadata":{"promptTokenCount":[]}}`, `"promptTokenCount": want a number, got an array`},
 		{`{"candidates":[{"content":{"parts":[{"text":"a`, "string without an end"},
 		{`{"candidates":[]} x`, "text after the value"},
 		{`[]`, "want an object, got an array"},

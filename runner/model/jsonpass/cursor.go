@@ -308,8 +308,8 @@ func (c *Cursor) unicode() rune {
 	return r
 }
 
-// Integer reads a whole number or a null, which is 0. "12" is an error: a
-// server that sends numbers as strings is not the one it claims to be.
+// Integer reads a whole number or a null, which is 0. "12" is an error: where
+// something belongs must not be guessed.
 func (c *Cursor) Integer() int64 {
 	if c.Null() || c.err != nil {
 		return 0
@@ -344,7 +344,7 @@ const maxCount = 1 << 40
 
 // Count reads a number of tokens. Sums that went wrong, NaN and what no answer
 // takes included, are no reason to lose an answer: they count as 0, and wrong is
-// what stands there.
+// what stands there. A number in a string is one: protobuf writes long ones so.
 func (c *Cursor) Count() (n int64, wrong string) {
 	c.Next()
 	if c.err != nil {
@@ -356,11 +356,16 @@ func (c *Cursor) Count() (n int64, wrong string) {
 			return 0, word
 		}
 	}
-	if b := c.Next(); b != '-' && (b < '0' || b > '9') {
+	var raw []byte
+	switch b := c.Next(); {
+	case b == '"':
+		raw = c.Raw()
+	case b == '-' || (b >= '0' && b <= '9'):
+		raw = c.number()
+	default:
 		return c.Integer(), "" // null, or no number at all
 	}
-	raw := c.number()
-	if n, ok := whole(raw); ok && n >= 0 && n <= maxCount {
+	if n, ok := whole(bytes.Trim(raw, `"`)); ok && n >= 0 && n <= maxCount {
 		return n, ""
 	}
 	return 0, string(raw)

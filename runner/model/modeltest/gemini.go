@@ -228,7 +228,6 @@ func (w gemini) faults() map[string]fault {
 		"a list of chunks":       {Refuse(200, nil, "["+string(encode(googleError(400, "it broke", "", nil)))+"]"), reason.ModelError, 1, "it broke"},
 		"NUL bytes":              {Events("data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\x00b\"}]}}]}\n\n"), reason.ModelError, 1, "character"},
 		"truncated event":        {Events(begun + "data: {\"candidates\":[{\"cont\n\n"), reason.ModelError, 1, ""},
-		"numbers as strings":     {Events("data: {\"candidates\":[],\"usageMetadata\":{\"promptTokenCount\":\"12\"}}\n\n"), reason.ModelError, 1, "promptTokenCount"},
 		"deep nesting":           {Events("data: {\"candidates\":" + strings.Repeat("[", 100000) + "\n\n"), reason.ModelError, 1, ""},
 		"finish without a word":  {Events(begun + "data: {\"candidates\":[{\"finishReason\":\"\"}]}\n\n"), reason.ProviderUnavailable, 3, "ended"},
 		"no candidates at all":   {Events("data: {\"candidates\":[],\"responseId\":\"x\"}\n\n"), reason.ProviderUnavailable, 3, "ended"},

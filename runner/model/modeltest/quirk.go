@@ -124,6 +124,11 @@ func (w chat) quirks() map[string]quirk {
 			w.Begun("half") + event(object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": "stop"}}, "usage": object{"prompt_tokens": 3, "completion_tokens": 2}}) + done,
 			message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 2}},
 		},
+		"numbers as strings": {
+			"the JSON of protobuf has long numbers in strings",
+			w.Begun("half") + end("stop") + event(object{"choices": []any{}, "usage": object{"prompt_tokens": "3", "completion_tokens": "2"}}) + done,
+			message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 2}},
+		},
 		"one message": {
 			"some do not stream",
 			string(encode(object{"object": "chat.completion", "choices": []any{object{"index": 0, "message": object{"role": "assistant", "content": "half", "refusal": nil}, "finish_reason": "stop"}}})),
@@ -166,6 +171,7 @@ func (w responses) quirks() map[string]quirk {
 		"only whole items":       {"some servers send no pieces", created + done(0, call("a", `{"x":1}`)) + done(1, call("b", `{"x":2}`)) + completed(call("a", `{"x":1}`), call("b", `{"x":2}`)), calls},
 		"only the end":           {"nor items", created + completed(item), said},
 		"no output in the end":   {"proxies leave it out", w.Begun("half") + completed(), said},
+		"numbers as strings":     {"the JSON of protobuf has long numbers in strings", w.Begun("half") + w.event("response.completed", object{"response": object{"status": "completed", "output": []any{}, "usage": object{"input_tokens": "3", "output_tokens": "2"}}}), message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 2}}},
 		"one response":           {"some do not stream", string(encode(w.response("completed", []any{item}))), said},
 		"one cut response":       {"nor do they here", string(encode(incomplete)), message.Output{Text: "half", Finish: message.FinishLength}},
 		"two ends":               {"the first one counts", w.Begun("half") + completed(item) + w.event("response.incomplete", object{"response": incomplete}), message.Output{Text: "half"}},
@@ -226,6 +232,7 @@ func (w anthropic) quirks() map[string]quirk {
 		"unknown delta":        {"a later version may add to a block", start.String() + block(0, text(""), object{"type": "surprise_delta", "surprise": 1}, object{"type": "text_delta", "text": "half"}, object{"type": "citations_delta", "citation": object{"type": "char_location"}}) + end("end_turn") + stop, said},
 		"unknown block":        {"tools of the API's own have blocks of their own", start.String() + block(0, object{"type": "server_tool_use", "id": "srvtoolu_0", "name": "web_search", "input": object{}}, object{"type": "input_json_delta", "partial_json": `{"q":1}`}) + block(1, text("half")) + end("end_turn") + stop, said},
 		"texts in two blocks":  {"a citation begins a new one", start.String() + block(0, text("ha")) + block(1, text("lf")) + end("end_turn") + stop, said},
+		"numbers as strings":   {"the JSON of protobuf has long numbers in strings", start.String() + block(0, text("half")) + w.event("message_delta", object{"delta": object{"stop_reason": "end_turn"}, "usage": object{"input_tokens": "3", "output_tokens": "2"}}) + stop, message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 2}}},
 		"count of the end":     {"only the last count holds, and servers that know it late send it all there", start.String() + block(0, text("half")) + w.event("message_delta", object{"delta": object{"stop_reason": "end_turn"}, "usage": object{"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 1}}) + stop, message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 2, CacheRead: 1}}},
 		"nothing but a reason": {"a turn may be empty", start.String() + end("end_turn") + stop, message.Output{Finish: message.FinishStop}},
 	}
@@ -252,6 +259,7 @@ func (w gemini) quirks() map[string]quirk {
 		"finish without parts":  {"the last chunk may hold nothing else", answer("", text("half")) + event(object{"candidates": []any{object{"finishReason": "STOP", "index": 0}}}), said},
 		"content without parts": {"nor its content", answer("", text("half")) + event(object{"candidates": []any{object{"content": object{"role": "model"}, "finishReason": "STOP"}}}), said},
 		"no role, no index":     {"proxies leave them out", event(object{"candidates": []any{object{"content": object{"parts": []any{text("half")}}, "finishReason": "STOP"}}}), said},
+		"numbers as strings":    {"the JSON of protobuf has long numbers in strings", answer("STOP", text("half")) + event(object{"usageMetadata": object{"promptTokenCount": "3", "candidatesTokenCount": "2"}}), message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 2}}},
 		"usage behind the end":  {"some count in a chunk of its own", answer("STOP", text("half")) + event(object{"usageMetadata": object{"promptTokenCount": 3, "candidatesTokenCount": 2, "thoughtsTokenCount": 4}}), message.Output{Text: "half", Finish: message.FinishStop, Usage: message.Usage{Input: 3, Output: 6, Reasoning: 4}}},
 		"one chunk":             {"some do not stream", strings.TrimSpace(strings.TrimPrefix(answer("STOP", text("half")), "data: ")), said},
 		"other parts":           {"tools of the API's own have parts of their own", answer("STOP", object{"executableCode": object{"language": "PYTHON", "code": "1"}}, object{"codeExecutionResult": object{"outcome": "OUTCOME_OK", "output": "1"}}, text("half")), said},

@@ -156,7 +156,7 @@ func TestMalformedRepliesNameTheirPlace(t *testing.T) {
 		`{"type":"response.completed","response":5}`:                                                         "want an object",
 		`{"type":"response.completed","response":{"output":{}}}`:                                             "want an array",
 		`{"type":"response.completed","response":{"output":[5]}}`:                                            "want an object",
-		`{"type":"response.completed","response":{"usage":{"input_tokens":"1"}}}`:                            `"input_tokens": want a number`,
+		`{"type":"response.completed","response":{"usage":{"input_tokens":[]}}}`:                             `"input_tokens": want a number`,
 		`{"type":"response.failed","response":{"status":"failed","error":null}}`:                             "does not say why",
 		`{"type":"response.cancelled","response":{"status":"cancelled"}}`:                                    "cancelled",
 		`{"error":{"message":"upstream"}}`:                                                                   "upstream",
