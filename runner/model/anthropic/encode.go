@@ -200,6 +200,9 @@ func parameters(raw json.RawMessage) (schema json.RawMessage, words string, err 
 	if len(raw) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`), "", nil
 	}
+	if raw, err = turns.Plain(raw); err != nil {
+		return nil, "", err
+	}
 	var c jsonpass.Cursor
 	c.Reset(raw)
 	typed, kept := false, []byte("{")

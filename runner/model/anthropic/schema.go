@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/runner/model/jsonpass"
+	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // Bounds of a schema that the API compiles.
@@ -21,6 +22,10 @@ var stringFormats = []string{"date-time", "time", "date", "duration", "email", "
 // one: of JSON Schema the API knows a part, and refuses the rest. Objects are
 // closed, which the API wants said: what fits the closed one fits the schema.
 func strict(schema json.RawMessage) (json.RawMessage, bool) {
+	schema, err := turns.Plain(schema)
+	if err != nil {
+		return nil, false
+	}
 	s := stricter{}
 	s.c.Reset(schema)
 	b := s.schema(nil)

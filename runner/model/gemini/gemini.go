@@ -7,7 +7,6 @@
 package gemini
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -115,8 +114,11 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 	if len(prompt.Tools) > 0 {
 		b = append(jsonpass.Open(b), `"tools":[{"functionDeclarations":[`...)
 		for _, t := range prompt.Tools {
-			if len(t.Parameters) > 0 && !json.Valid(t.Parameters) {
-				return reason.New(reason.ModelError, "model %q: the parameters of tool %q are no JSON", c.cfg.Name, t.Name)
+			if len(t.Parameters) > 0 {
+				var err error
+				if t.Parameters, err = turns.Plain(t.Parameters); err != nil {
+					return reason.New(reason.ModelError, "model %q: the parameters of tool %q: %w", c.cfg.Name, t.Name, err)
+				}
 			}
 			b = appendTool(b, t)
 		}
@@ -125,13 +127,13 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 	}
 	config := c.generationConfig(c.cfg.Model)
 	if held {
-		var schema bytes.Buffer
-		if err := json.Compact(&schema, prompt.Output); err != nil {
-			return reason.New(reason.ModelError, "model %q: the schema of the output is no JSON", c.cfg.Name)
+		schema, err := turns.Plain(prompt.Output)
+		if err != nil {
+			return reason.New(reason.ModelError, "model %q: the schema of the output: %w", c.cfg.Name, err)
 		}
 		config = append(config,
 			parameter.Member{Name: "responseMimeType", Value: json.RawMessage(`"application/json"`)},
-			parameter.Member{Name: "responseJsonSchema", Value: schema.Bytes()})
+			parameter.Member{Name: "responseJsonSchema", Value: schema})
 	}
 	c.history = history{b: c.begin(b, config)}
 	c.prefix = len(c.history.b)

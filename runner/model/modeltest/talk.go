@@ -72,7 +72,7 @@ func (s suite) begin(t *testing.T, o Options, idle time.Duration, prompt message
 }
 
 var tools = []message.ToolSpec{
-	{Name: "bash", Description: "Runs a command.", Parameters: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
+	{Name: "bash", Description: "Runs a command.", Parameters: []byte("{\n  \"type\": \"object\",\n  \"properties\": {\"command\": {\"type\": \"string\"}},\n  \"required\": [\"command\"]\n}\n")},
 	{Name: "read", Description: "Reads a file.", Parameters: []byte(`{"type":"object"}`)},
 }
 

@@ -147,8 +147,9 @@ func (c *Conversation) tools(tools []message.ToolSpec) ([]byte, error) {
 		if len(t.Parameters) == 0 {
 			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
-		if !json.Valid(t.Parameters) {
-			return nil, reason.New(reason.ModelError, "model %q: the parameters of tool %q are no JSON", c.cfg.Name, t.Name)
+		var err error
+		if t.Parameters, err = turns.Plain(t.Parameters); err != nil {
+			return nil, reason.New(reason.ModelError, "model %q: the parameters of tool %q: %w", c.cfg.Name, t.Name, err)
 		}
 		b = c.wire.tool(jsonpass.Open(b), t)
 	}

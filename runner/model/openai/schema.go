@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/runner/model/parameter"
+	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // Bounds of what the API holds a model to, as OpenAI documents them.
@@ -42,11 +43,11 @@ func (c *Conversation) schema(given parameter.Given, schema json.RawMessage) jso
 	if json.Unmarshal(schema, &root) != nil || root.Type != "object" {
 		return nil
 	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, schema) != nil {
+	plain, err := turns.Plain(schema)
+	if err != nil {
 		return nil
 	}
-	return compact.Bytes()
+	return plain
 }
 
 // appendSchema writes a schema under a name, strict where the API can be: it

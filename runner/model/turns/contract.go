@@ -12,13 +12,21 @@ func Contract(system string, schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return system
 	}
-	var plain bytes.Buffer
-	if json.Compact(&plain, schema) != nil {
-		plain.Reset()
-		plain.Write(schema)
+	if plain, err := Plain(schema); err == nil {
+		schema = plain
 	}
 	if system != "" {
 		system += "\n\n"
 	}
-	return system + "Your final answer must be one JSON value that satisfies this JSON Schema, and nothing else: no other text, no code fence.\n" + plain.String()
+	return system + "Your final answer must be one JSON value that satisfies this JSON Schema, and nothing else: no other text, no code fence.\n" + string(schema)
+}
+
+// Plain returns a schema without white space, which would be sent with every
+// request, or says that it is no JSON.
+func Plain(schema json.RawMessage) (json.RawMessage, error) {
+	var plain bytes.Buffer
+	if err := json.Compact(&plain, schema); err != nil {
+		return nil, err
+	}
+	return plain.Bytes(), nil
 }
