@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ const (
 // readAnswer reads a body as the answer to the first request.
 func readAnswer(t testing.TB, body string) (*message.Output, error) {
 	t.Helper()
-	c, err := New(exchange.Config{Name: "m", Model: "x", Transport: &modeltest.Played{Stream: strings.NewReader(body)}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
+	c, err := New(exchange.Config{Name: "m", Model: "x", Transport: &modeltest.Played{Streams: []io.Reader{strings.NewReader(body)}}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,10 @@
 package modeltest
 
 import (
+	"bytes"
+	"io"
 	"testing"
+	"testing/iotest"
 
 	"agentctl.dev/agentctl/api/message"
 )
@@ -37,20 +40,25 @@ func (s suite) everyCut(t *testing.T) {
 		Text: "ok", Finish: message.FinishToolCalls,
 		Calls: []message.CallRequest{{ID: "call_a", Tool: "bash", Args: `{"command":"ls"}`}, {ID: "call_b", Tool: "read", Args: `{"path":"☃"}`}},
 	}
-	size := len(s.wire.Stream(a))
-	for name, cut := range map[string]func(Step, int) Step{"broken": Step.CutAt, "ended": Step.EndAt} {
+	stream := s.wire.Stream(a)
+	for name, end := range map[string]error{"broken": io.ErrUnexpectedEOF, "ended": io.EOF} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := s.talk(t)
-			for n := range size {
-				k.mu.Lock()
-				k.steps = []Step{cut(a.Step(), n), a.Step()}
-				k.mu.Unlock()
+			p := &Played{}
+			k := s.over(t, Setup{Transport: p})
+			for n := range stream {
+				p.Streams = []io.Reader{io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(end)), bytes.NewReader(stream)}
 				k.wants(t, want)
 				if t.Failed() {
-					t.Fatalf("cut at byte %d of %d", n, size)
+					t.Fatalf("cut at byte %d of %d", n, len(stream))
 				}
 			}
 		})
+	}
+	// Over a network it is no different.
+	k := s.talk(t)
+	for n := 0; n < len(stream); n += len(stream) / 10 {
+		k.restart(a.Step().CutAt(n), a.Step())
+		k.wants(t, want)
 	}
 }

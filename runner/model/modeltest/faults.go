@@ -97,9 +97,7 @@ func (s suite) faults(t *testing.T) {
 			k := s.talk(t, slices.Repeat([]Step{f.step}, f.requests+1)...)
 			k.fails(t, f)
 			// The failure is no part of the conversation: it can go on.
-			k.mu.Lock()
-			k.steps = []Step{Answer{Text: "fine again"}.Step()}
-			k.mu.Unlock()
+			k.restart(Answer{Text: "fine again"}.Step())
 			k.deltas = nil
 			if out, err := k.next(t, t.Context(), message.Request{}); err != nil || out.Text != "fine again" {
 				t.Errorf("after the fault: %+v, %v", out, err)

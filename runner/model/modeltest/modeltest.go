@@ -12,6 +12,7 @@ package modeltest
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type Setup struct {
 	Prompt          message.Prompt
 	Retry           model.Retry
 	FirstByte, Idle time.Duration
+	// Transport instead of the network; nil is the provider's own.
+	Transport http.RoundTripper
 }
 
 // Open opens a conversation of the provider under test.
@@ -44,7 +47,6 @@ func Run(t *testing.T, wire Wire, open Open) {
 	Talks(t, wire, open)
 	Bytes(t, wire, open)
 	s := suite{wire, open}
-	Basics(t, s.answering)
 	t.Run("EnvironmentOfTheSDKIsIgnored", s.environment)
 	t.Run("SlashBehindTheAddressIsNone", s.slash)
 	t.Run("RedirectIsNotFollowed", s.redirect)
@@ -54,6 +56,7 @@ func Run(t *testing.T, wire Wire, open Open) {
 func Talks(t *testing.T, wire Wire, open Open) {
 	t.Helper()
 	s := suite{wire, open}
+	Basics(t, s.answering)
 	t.Run("Answer", s.answer)
 	t.Run("FinishWordsAreMapped", s.finishes)
 	t.Run("UsageIsCounted", s.usage)

@@ -16,8 +16,9 @@ type Over func(t testing.TB, transport http.RoundTripper) model.Conversation
 
 // Played is a transport without a network.
 type Played struct {
-	// Stream is the body of the next answer; nil is an empty one.
-	Stream io.Reader
+	// Streams are the bodies of the next answers; where there is none left, an answer
+	// is empty.
+	Streams []io.Reader
 	// Sent is the body of the newest request, Resend reads it from where it came.
 	Sent   []byte
 	Resend func() (io.ReadCloser, error)
@@ -30,9 +31,9 @@ func (p *Played) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	p.Sent, p.Resend = sent, r.GetBody
-	body := p.Stream
-	if body == nil {
-		body = http.NoBody
+	body := io.Reader(http.NoBody)
+	if len(p.Streams) > 0 {
+		body, p.Streams = p.Streams[0], p.Streams[1:]
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: eventStream(), Body: io.NopCloser(body), Request: r}, nil
 }
@@ -63,7 +64,7 @@ func (p *play) say(t testing.TB, messages ...*message.Message) {
 // hear reads a stream as the next answer.
 func (p *play) hear(t testing.TB, stream io.Reader) (*message.Output, error) {
 	t.Helper()
-	p.Stream = stream
+	p.Streams = []io.Reader{stream}
 	return p.Next(t.Context(), message.Request{}, func(message.Delta) error { return nil })
 }
 

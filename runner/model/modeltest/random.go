@@ -76,10 +76,7 @@ func (s suite) disorder(t *testing.T) {
 		next := events[(i+1)%len(events)]
 		for what, pair := range map[string][]string{"lost": nil, "twice": {e, e}, "swapped": {next, e}, "three times next": {next, next, next}} {
 			stream := strings.Join(events[:i], "") + strings.Join(pair, "") + strings.Join(events[i+1:], "")
-			k.mu.Lock()
-			k.steps = slices.Repeat([]Step{Events(stream)}, 3)
-			k.requests = nil
-			k.mu.Unlock()
+			k.restart(slices.Repeat([]Step{Events(stream)}, 3)...)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			out, err := k.Next(ctx, message.Request{}, func(message.Delta) error { return nil })
 			cancel()

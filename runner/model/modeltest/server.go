@@ -100,6 +100,13 @@ func (s *Server) Add(steps ...Step) {
 	s.steps = append(s.steps, steps...)
 }
 
+// restart puts steps in place of those that are left, and forgets the requests.
+func (s *Server) restart(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps, s.requests = steps, nil
+}
+
 // Requests returns what was sent so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()

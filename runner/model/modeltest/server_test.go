@@ -32,7 +32,7 @@ func opened(t testing.TB, c conversation, err error) model.Conversation {
 
 func config(s modeltest.Setup) exchange.Config {
 	return exchange.Config{
-		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
+		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 	}
 }
@@ -73,19 +73,6 @@ func TestSuite(t *testing.T) {
 			t.Parallel()
 			modeltest.Talks(t, wire, open)
 			modeltest.RunForeign(t, wire, open)
-			modeltest.Basics(t, func(t testing.TB, answers ...modeltest.Answer) model.Conversation {
-				t.Helper()
-				steps := make([]modeltest.Step, len(answers))
-				for i, a := range answers {
-					steps[i] = a.Step()
-				}
-				s, err := modeltest.Options{Wire: wire}.Serve(steps...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(s.Close)
-				return open(t, modeltest.Setup{BaseURL: s.URL, APIKey: modeltest.Key})
-			})
 		})
 	}
 }

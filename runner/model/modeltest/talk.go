@@ -54,19 +54,25 @@ func (s suite) begin(t *testing.T, o Options, idle time.Duration, prompt message
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	k := &talk{Server: server, whole: s.wire.traits().whole}
-	k.Conversation = s.open(t, Setup{
-		BaseURL: server.URL, APIKey: Key, Prompt: prompt,
-		Retry: model.Retry{
-			Attempts: 3, MaxDelay: time.Minute,
-			Rand: func() float64 { return 0 },
-			Sleep: func(ctx context.Context, d time.Duration) error {
-				k.waits = append(k.waits, d)
-				return ctx.Err()
-			},
+	k := s.over(t, Setup{BaseURL: server.URL, Prompt: prompt, FirstByte: idle, Idle: idle})
+	k.Server = server
+	return k
+}
+
+// over is a talk with whatever a setup leads to.
+func (s suite) over(t *testing.T, setup Setup) *talk {
+	t.Helper()
+	k := &talk{whole: s.wire.traits().whole}
+	setup.APIKey = Key
+	setup.Retry = model.Retry{
+		Attempts: 3, MaxDelay: time.Minute,
+		Rand: func() float64 { return 0 },
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			k.waits = append(k.waits, d)
+			return ctx.Err()
 		},
-		FirstByte: idle, Idle: idle,
-	})
+	}
+	k.Conversation = s.open(t, setup)
 	k.say(t, user("What is in the folder?"))
 	return k
 }
