@@ -309,7 +309,7 @@ func (a *attacker) show(t *testing.T, program, page string) attempts {
 		// somebody says yes, or uses an older one, must not matter.
 		"--disable-features=LocalNetworkAccessChecks,PrivateNetworkAccessSendPreflights,BlockInsecurePrivateNetworkRequests,HttpsUpgrades",
 		"--proxy-server="+proxy.Host, "--remote-debugging-pipe", page)
-	cmd.Env = append(os.Environ(), "HOME="+home)
+	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home) // what it makes there it leaves behind
 	var said lockedBuffer
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
