@@ -185,6 +185,10 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		return result, nil
 	}
 	if err != nil {
+		// A sandbox cannot show files that could not be prepared: that is what to tell.
+		if _, unprepared := r.Workspace(ctx); unprepared != nil {
+			err = unprepared
+		}
 		return notBegun(ctx, err)
 	}
 	workspace, err := r.Workspace(ctx)
