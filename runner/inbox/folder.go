@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"agentctl.dev/agentctl/runner/regular"
 )
 
 const (
@@ -157,15 +159,12 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 }
 
 // Read reads a file of at most so many bytes, and nothing that is no plain file of
-// our own. Nothing else is opened: to open a device can have an effect.
+// our own.
 func (f *Folder) Read(name string, limit int) ([]byte, error) {
-	path := filepath.Join(f.Dir, name)
-	if info, err := os.Lstat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
+	file, err := regular.Open(filepath.Join(f.Dir, name), os.O_RDONLY)
+	if errors.Is(err, regular.ErrNotRegular) {
+		return nil, errors.New("it is no regular file") // without the path: it is written down
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -173,9 +172,6 @@ func (f *Folder) Read(name string, limit int) ([]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
 	}
 	if err := f.owned(info); err != nil {
 		return nil, err
