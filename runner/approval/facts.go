@@ -3,7 +3,6 @@ package approval
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -91,17 +90,3 @@ func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
 }
 
 var operations = map[string]string{"read": "reads", "write": "writes", "delete": "deletes", "execute": "may use"}
-
-// writeIndented shows a value. Each line of a longer one has a bar in front, so
-// that a text cannot pass for a line of ours.
-func writeIndented(b *bytes.Buffer, indent, name, value string) {
-	name, value = Visible(name, false), Visible(value, true)
-	if !strings.Contains(value, "\n") {
-		fmt.Fprintf(b, "%s%s: %s\n", indent, name, value)
-		return
-	}
-	fmt.Fprintf(b, "%s%s:\n", indent, name)
-	for l := range strings.SplitSeq(value, "\n") {
-		fmt.Fprintf(b, "%s  | %s\n", indent, l)
-	}
-}

@@ -1,0 +1,102 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Mode is how asks are answered.
+type Mode string
+
+// The modes of --approve.
+const (
+	// ModeAuto prompts where there is a terminal and else is never.
+	ModeAuto   Mode = ""
+	ModeNever  Mode = "never"
+	ModePrompt Mode = "prompt"
+	ModeAll    Mode = "all"
+	ModeFile   Mode = "file"
+)
+
+// Choice is a parsed --approve flag.
+type Choice struct {
+	Mode Mode
+	// R3 lets all answer calls that cannot be undone.
+	R3 bool
+	// File the approvals come from, and how often each call hash stands in it.
+	File   string
+	hashes map[string]int
+}
+
+// Parse reads the value of --approve: never, prompt, all, all,R3 or a file with
+// one call hash a line. An empty value is ModeAuto.
+func Parse(spec string) (Choice, error) {
+	switch spec {
+	case "", "never", "prompt", "all":
+		return Choice{Mode: Mode(spec)}, nil
+	case "all,R3":
+		return Choice{Mode: ModeAll, R3: true}, nil
+	}
+	if strings.HasPrefix(spec, "all,") {
+		return Choice{}, fmt.Errorf("--approve %s: the only addition to all is R3", spec)
+	}
+	hashes, err := readHashes(spec)
+	if errors.Is(err, os.ErrNotExist) {
+		return Choice{}, fmt.Errorf("--approve %s: neither never, prompt, all, all,R3 nor a file", spec)
+	}
+	if err != nil {
+		return Choice{}, fmt.Errorf("--approve %s: %w", spec, err)
+	}
+	return Choice{Mode: ModeFile, File: spec, hashes: hashes}, nil
+}
+
+// Approver returns the approver for the choice.
+func (c Choice) Approver(o Options) Approver {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	own := c.own(o)
+	if o.Attendance == nil {
+		return own
+	}
+	return &attended{Attendance: *o.Attendance, next: own}
+}
+
+// Waits is how long a question of the choice waits for an answer; 0 is not at all.
+func (c Choice) Waits(o Options) time.Duration {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	prompts := o.Terminal != nil && (c.Mode == ModeAuto || c.Mode == ModePrompt)
+	if prompts || c.Mode != ModeAll && o.OnAsk == v1alpha1.OnAskWait {
+		return o.Timeout
+	}
+	return 0
+}
+
+// own is the approver that the command line names.
+func (c Choice) own(o Options) Approver {
+	nobody := Nobody{OnAsk: o.OnAsk, Timeout: o.Timeout}
+	switch c.Mode {
+	case ModeAll:
+		return All{R3: c.R3}
+	case ModeFile:
+		return &Listed{name: c.File, left: c.hashes, otherwise: nobody}
+	case ModeAuto, ModePrompt:
+		if o.Terminal != nil {
+			p := &Prompt{terminal: o.Terminal, timeout: o.Timeout}
+			if o.Attendance != nil {
+				p.memory = o.Attendance.Memory
+			}
+			return p
+		}
+		nobody.why = "no terminal"
+	case ModeNever:
+	}
+	return nobody
+}

@@ -1,0 +1,44 @@
+package approval
+
+import (
+	"context"
+	"time"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Nobody answers when no person can be asked, as the agent declares it: Deny at
+// once, Wait until the time is over, Suspend the run.
+type Nobody struct {
+	OnAsk   v1alpha1.OnAsk
+	Timeout time.Duration
+	// why nobody can be asked, besides --approve never.
+	why string
+}
+
+// Ask never approves.
+func (n Nobody) Ask(ctx context.Context, _ message.Question) (message.Answer, error) {
+	by := "--approve never"
+	if n.why != "" {
+		by = n.why
+	}
+	switch n.OnAsk {
+	case v1alpha1.OnAskSuspend:
+		return message.Answer{State: message.Unanswered, By: by + ", onAsk: Suspend", Reason: "the run waits for an approval", Suspend: true}, ctx.Err()
+	case v1alpha1.OnAskDeny:
+	case v1alpha1.OnAskWait:
+		timer := time.NewTimer(n.Timeout)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return message.Answer{}, context.Cause(ctx)
+		case <-timer.C:
+			return message.Answer{State: message.Expired, By: by + ", onAsk: Wait", Reason: "nobody answered in time"}, nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return message.Answer{}, context.Cause(ctx)
+	}
+	return message.Answer{State: message.Unanswered, By: by + ", onAsk: Deny", Reason: "nobody is there to approve the call"}, nil
+}
