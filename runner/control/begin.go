@@ -107,7 +107,7 @@ func (r *runReconciler) claim(ctx context.Context, run *v1alpha1.Run, finalizers
 	if !changed {
 		return nil
 	}
-	if err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner(v1alpha1.KindRun)); err != nil {
 		return fmt.Errorf("claim run %s: %w", client.ObjectKeyFromObject(run), err)
 	}
 	return nil

@@ -112,7 +112,7 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	if o.Collect {
-		if err := (&collector{Client: m.GetClient(), live: m.GetAPIReader()}).setup(m); err != nil {
+		if err := (&collector{Client: client.WithFieldOwner(m.GetClient(), string(owner("collector"))), live: m.GetAPIReader()}).setup(m); err != nil {
 			return nil, fmt.Errorf("prepare the controllers: %w", err)
 		}
 	}

@@ -43,7 +43,7 @@ func (r *runReconciler) end(ctx context.Context, run *v1alpha1.Run) (ctrl.Result
 	}
 	before := run.DeepCopy()
 	controllerutil.RemoveFinalizer(run, Finalizer)
-	err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), owner(v1alpha1.KindRun))
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("let go of run %s: %w", client.ObjectKeyFromObject(run), err)
 	}

@@ -47,6 +47,11 @@ func TestARunIsLivedAndShown(t *testing.T) {
 	if j := run.Status.Journal; j == nil || j.Path != dir || j.LastSeq != report.Events || j.HeadHash != report.Head {
 		t.Errorf("the status names the journal %+v, want %s with %d events and head %s", j, dir, report.Events, report.Head)
 	}
+	for _, m := range run.ManagedFields {
+		if m.Manager != "test" && m.Manager != string(owner(v1alpha1.KindRun)) {
+			t.Errorf("%q has set fields, who is nobody", m.Manager)
+		}
+	}
 	agent := &v1alpha1.Agent{}
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: s.name, Name: "worker"}, agent); err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func (b *base) applyStatus(ctx context.Context, obj client.Object, status map[st
 	return nil
 }
 
-// owner is the name under which the controller of a kind owns fields.
+// owner is the name under which a controller owns fields, in general that of a kind.
 func owner(kind string) client.FieldOwner {
 	return client.FieldOwner("agentctl-" + strings.ToLower(kind) + "-controller")
 }
