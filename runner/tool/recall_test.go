@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/files"
 	"agentctl.dev/agentctl/plugins/sdk"
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 		sdk.Serve(changing(os.Args[2])...)
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // TestAProcessInTheMiddleOfARunKnowsItsPast edits a file that only an earlier
