@@ -93,7 +93,7 @@ func TestAnswersOfServersBecomeWords(t *testing.T) {
 		"forbidden": {
 			reason:  "the role is told by the server",
 			handler: status(403, "Forbidden", "role viewer may not do this", ""),
-			want:    "may not do that: role viewer", hint: "another role",
+			want:    "may not do that: role viewer", hint: "ask an admin of context",
 		},
 		"managed": {
 			reason: "each field is told with who manages it",

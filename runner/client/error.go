@@ -117,7 +117,9 @@ func (e *StatusError) text() string {
 	case e.Code == http.StatusUnauthorized:
 		return e.server + " does not know this token or certificate"
 	case e.Code == http.StatusForbidden:
-		return "this identity may not do that: " + e.words()
+		return e.forbidden()
+	case e.exists():
+		return "it exists already"
 	case e.Code >= 300 && e.Code < 400:
 		return fmt.Sprintf("%s sends us elsewhere (%d), and a token does not follow", e.server, e.Code)
 	case e.Managed():
@@ -165,6 +167,11 @@ func (c *Client) unserved(ctx context.Context, about Ref, err error) error {
 		e.Reason = ""
 	}
 	return err
+}
+
+// exists says that there is an object of the name already.
+func (e *StatusError) exists() bool {
+	return e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonAlreadyExists
 }
 
 // Managed says that an apply would take fields away from somebody else.
@@ -227,7 +234,13 @@ func (e *StatusError) Hint() string {
 	case e.Code == http.StatusUnauthorized:
 		return "look at the user of the context: agentctl config view"
 	case e.Code == http.StatusForbidden:
-		return "ask who runs it for another role: agentd token create --role ROLE NAME"
+		if d, _, ok := Denied(e); ok {
+			return d.Hint()
+		}
+		if strings.Contains(e.Message, refusal) {
+			return "" // by a rule, which is the same for everybody
+		}
+		return "ask an admin of " + e.server
 	case e.Managed():
 		return "leave these fields out, or take them over with --force-conflicts"
 	case e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonConflict && e.sub == "":

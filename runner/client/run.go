@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,12 +36,22 @@ func (c *Client) PromptRun(ctx context.Context, agent Ref, p Prompt) (Object, er
 	agent.Kind = v1alpha1.KindAgent
 	o, err := c.post(ctx, agent, "runs", p)
 	if err != nil {
-		return nil, err
+		return nil, begun(err, p.Name)
 	}
 	if o.Kind() != v1alpha1.KindRun || o.Name() == "" {
 		return nil, c.strange(request{about: agent}, "its answer is no Run")
 	}
 	return o, nil
+}
+
+// begun makes an error of the beginning of a run one about the run, where that is
+// what the server complains about.
+func begun(err error, name string) error {
+	e, ok := errors.AsType[*StatusError](err)
+	if ok && name != "" && (e.exists() || e.Code == http.StatusUnprocessableEntity) {
+		e.About.Kind, e.About.Name, e.sub = v1alpha1.KindRun, name, ""
+	}
+	return err
 }
 
 // Cancel asks for the end of a run and returns the Run. One that has ended

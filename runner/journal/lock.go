@@ -53,7 +53,7 @@ func acquireLock(ctx context.Context, dir, run string, wait time.Duration) (*loc
 		return nil, fmt.Errorf("run %q: lock journal: %w", run, err)
 	}
 	if !ok {
-		return nil, &HeldError{Run: run, Holder: readHolder(path)}
+		return nil, &HeldError{Run: run, Holder: readHolder(path).String()}
 	}
 	text := strconv.Itoa(os.Getpid()) + " " + strconv.QuoteToASCII(filepath.Base(os.Args[0])) + "\n"
 	if err := sign(path, text); err != nil {
@@ -73,21 +73,43 @@ func sign(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-func readHolder(path string) string {
+// Holder is the process that writes a journal.
+type Holder struct {
+	PID int
+	// Program is its name, "" where that is not known.
+	Program string
+}
+
+func (h Holder) String() string {
+	switch {
+	case h.PID == 0:
+		return "another process"
+	case h.Program == "":
+		return fmt.Sprintf("process %d", h.PID)
+	}
+	return fmt.Sprintf("%s (process %d)", h.Program, h.PID)
+}
+
+// HeldBy says which process writes the journal in dir at this moment, if one does.
+func HeldBy(dir string) (by Holder, held bool) {
+	if !Held(dir) {
+		return Holder{}, false
+	}
+	return readHolder(filepath.Join(dir, lockFile)), true
+}
+
+func readHolder(path string) Holder {
 	b, err := readCapped(path, 4096)
 	if err != nil {
-		return "another process"
+		return Holder{}
 	}
 	pid, quoted, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	n, err := strconv.Atoi(pid)
-	if err != nil {
-		return "another process"
+	if err != nil || n <= 0 {
+		return Holder{}
 	}
-	program, err := strconv.Unquote(quoted)
-	if err != nil {
-		return fmt.Sprintf("process %d", n)
-	}
-	return fmt.Sprintf("%s (process %d)", program, n)
+	name, _ := strconv.Unquote(quoted) // "" where it is none
+	return Holder{PID: n, Program: name}
 }
 
 func (l *lock) release() error { return l.flock.Unlock() }

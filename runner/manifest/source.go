@@ -81,7 +81,7 @@ func openFolder(dir string) ([]source, Findings) {
 	if seen == 0 {
 		f := fileError(dir, "the folder holds no manifest: no file ends in .yaml, .yml or .json")
 		if folders > 0 {
-			f.Suggestion = "sub folders are not searched: name the one that is meant"
+			f.Suggestion = "sub folders are not searched: name the one that is meant; apply, diff and delete search all of them with -R"
 		}
 		found = append(found, f)
 	}

@@ -180,6 +180,7 @@ type outcomes struct {
 	dry    string
 	failed int
 	unsent int
+	denied []error
 	wrote  error
 }
 
@@ -190,7 +191,11 @@ func (l *outcomes) tell(x client.Outcome) {
 	}
 	if x.Err != nil {
 		l.failed++
-		display.Error(l.app.stderr(), x.Err, display.Advice{Hint: client.Hint(x.Err)})
+		if _, _, ok := client.Denied(x.Err); ok {
+			l.denied = append(l.denied, x.Err) // the others are refused for the same, most likely
+			return
+		}
+		l.app.complain(x.Err)
 		return
 	}
 	verb := x.Verb
@@ -206,6 +211,7 @@ func (l *outcomes) tell(x client.Outcome) {
 }
 
 func (l *outcomes) err() error {
+	l.app.complain(l.denied...)
 	if l.unsent > 0 {
 		display.Notice(l.app.stderr(), fmt.Sprintf("%d more objects were not sent", l.unsent))
 	}

@@ -89,13 +89,19 @@ func atMostOneCall(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// ofObject says whether a control plane lives a run, which then has the uid of its
-// object at the end, and perhaps the attempt: it goes on with it by itself.
+// ofObject says whether a control plane lives a run: it goes on with it by itself.
 func ofObject(run string) bool {
+	_, ok := objectOf(run)
+	return ok
+}
+
+// objectOf is the name of the object of a run that a control plane lives: the id
+// has the uid of that behind it, and perhaps the attempt.
+func objectOf(run string) (name string, ok bool) {
 	parts := strings.Split(run, "-")
 	for _, end := range []int{len(parts), len(parts) - 1} {
 		if end < 6 {
-			return false
+			return "", false
 		}
 		shaped := true
 		for i, n := range []int{8, 4, 4, 4, 12} {
@@ -103,10 +109,10 @@ func ofObject(run string) bool {
 			shaped = shaped && len(part) == n && strings.Trim(part, "0123456789abcdef") == ""
 		}
 		if shaped {
-			return true
+			return strings.Join(parts[:end-5], "-"), true
 		}
 	}
-	return false
+	return "", false
 }
 
 // runApprove gives the answer.
@@ -120,10 +126,27 @@ func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
 	}
 	// One that is not here may be there; nothing is started to find out.
 	there := o.answerObject(ctx, ref)
-	if _, no := errors.AsType[*elsewhereError](there); no {
+	if _, no := errors.AsType[*elsewhereError](there); !no {
+		return there
+	}
+	run, _, _ := strings.Cut(strings.TrimPrefix(ref, "run/"), "/")
+	if o.known(run) {
 		return err
 	}
-	return there
+	return o.none(ctx, ref)
+}
+
+// none is the error for a call that is nowhere: it names those that wait.
+func (o *approveOptions) none(ctx context.Context, ref string) error {
+	hint := "no call waits now; agentctl approve lists those that do"
+	if calls, err := o.waiting(ctx); err == nil && len(calls) > 0 {
+		names := make([]string, len(calls))
+		for i := range calls {
+			names[i] = calls[i].Ref
+		}
+		hint = "these wait: " + listed(names)
+	}
+	return misuse.Errorf("no call waits that is called %s", ref).WithHint(hint)
 }
 
 // named says whether flags name a control plane.
@@ -165,22 +188,25 @@ func (o *approveOptions) list(ctx context.Context) error {
 		}
 		return o.write(calls)
 	}
-	state, err := statedir.Find(o.app.state)
+	calls, err := o.waiting(ctx)
 	if err != nil {
 		return err
-	}
-	calls, err := runs.Waiting(ctx, state)
-	if err != nil {
-		return err
-	}
-	if o.meant() { // by the environment: those here, and those there
-		more, err := o.waitingObjects(ctx)
-		if err != nil {
-			return err
-		}
-		calls = append(calls, more...)
 	}
 	return o.write(calls)
+}
+
+// waiting are the calls that wait here, and there where the environment names that.
+func (o *approveOptions) waiting(ctx context.Context) ([]runs.WaitingCall, error) {
+	state, err := statedir.Find(o.app.state)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := runs.Waiting(ctx, state)
+	if err != nil || !o.meant() {
+		return calls, err
+	}
+	more, err := o.waitingObjects(ctx)
+	return append(calls, more...), err
 }
 
 func (o *approveOptions) write(calls []runs.WaitingCall) error {

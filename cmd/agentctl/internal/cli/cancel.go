@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 type cancelOptions struct{ target }
@@ -14,17 +16,18 @@ func (a *app) cancelCmd() *cobra.Command {
 	o := &cancelOptions{target: target{app: a}}
 	cmd := &cobra.Command{
 		Use:   "cancel run/NAME",
-		Short: "Ask a run of a control plane to stop",
-		Long: `Ask a run of a control plane to stop. Its tools are ended, and its state says
-Cancelled; to ask twice is to ask once. "agentctl attach" watches how it ends.
+		Short: "Ask a run to stop",
+		Long: `Ask a run of a control plane to stop, or one that goes on in another terminal, as
+Ctrl-C does there. Its tools are ended, and its state says Cancelled; to ask twice
+is to ask once. "agentctl attach" watches how it ends.
 
-A run in another terminal is stopped there, by Ctrl-C.
-
-Exit code 1: there is no such run, or it has ended already.`,
-		Example:           `  agentctl cancel run/review-7xk2p`,
+Exit code 1: it has ended already, or there is no such run of the control plane.
+2: nothing here goes on under this name.`,
+		Example: `  agentctl cancel run/review-7xk2p
+  agentctl cancel @latest`,
 		GroupID:           groupRun,
 		Args:              oneArg("the run (run/NAME)"),
-		ValidArgsFunction: a.completeRunObjects,
+		ValidArgsFunction: a.completeGoing,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runCancel(cmd.Context(), args[0]) },
 	}
 	o.flags(cmd)
@@ -34,11 +37,18 @@ Exit code 1: there is no such run, or it has ended already.`,
 func (o *cancelOptions) runCancel(ctx context.Context, word string) error {
 	src, err := o.seek(ctx, word, true)
 	if err != nil {
-		return err
+		return o.only(ctx, word, err)
 	}
 	defer src.close()
 	if src.client == nil {
-		return usagef("run/%s is none of a control plane: Ctrl-C stops it in the terminal where it runs", src.name())
+		id, err := runs.Cancel(src.state, src.ref)
+		if name, ok := objectOf(id); ok && err != nil {
+			return (&misuse.Error{Err: err}).WithHint("it is one of a control plane: agentctl cancel run/" + name)
+		}
+		if err != nil {
+			return err
+		}
+		return display.Text(o.app.stdout(), "run/"+id+" cancelled\n")
 	}
 	if _, err := src.client.Cancel(ctx, src.run); err != nil {
 		return err

@@ -192,9 +192,7 @@ func (o *deleteOptions) remove(ctx context.Context, c *client.Client, refs []cli
 			}
 		}
 	}
-	for _, err := range failed {
-		display.Error(o.app.stderr(), err, display.Advice{Hint: client.Hint(err)})
-	}
+	o.app.complain(failed...)
 	if o.wait && !options.DryRun {
 		if err := o.await(ctx, c, leaving); err != nil {
 			return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -71,7 +70,10 @@ func (o *diffOptions) diffObjects(ctx context.Context) (different bool, err erro
 			return false, err
 		}
 	}
-	return different, errors.Join(failed...)
+	if o.app.complain(failed...); len(failed) > 0 {
+		return different, exit(reason.ExitUsage)
+	}
+	return different, nil
 }
 
 // diffObject compares what there is with what the server would make of it, so

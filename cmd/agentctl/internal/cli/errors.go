@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -97,6 +98,48 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	}
 	display.Error(stderr, err, display.Advice{Hint: cmp.Or(reason.Hint(err), client.Hint(err))})
 	return reason.Of(err).ExitCode()
+}
+
+// complain shows errors about several objects. What an identity may not do is said
+// once, and so is a hint.
+func (a *app) complain(all ...error) {
+	type denied struct {
+		err       error
+		resources []string
+		objects   int
+	}
+	var order []client.Denial
+	denials := map[client.Denial]*denied{}
+	said := map[string]bool{}
+	show := func(err error, hint string) {
+		if said[hint] {
+			hint = ""
+		}
+		said[hint] = true
+		display.Error(a.stderr(), err, display.Advice{Hint: hint})
+	}
+	for _, err := range all {
+		d, what, ok := client.Denied(err)
+		if !ok {
+			show(err, client.Hint(err))
+			continue
+		}
+		if denials[d] == nil {
+			denials[d], order = &denied{err: err}, append(order, d)
+		}
+		same := denials[d]
+		same.objects++
+		if !slices.Contains(same.resources, what) {
+			same.resources = append(same.resources, what)
+		}
+	}
+	for _, d := range order {
+		same := denials[d]
+		if same.objects > 1 {
+			same.err = fmt.Errorf("%d objects: %s", same.objects, d.Text(same.resources))
+		}
+		show(same.err, d.Hint())
+	}
 }
 
 // flagError explains a flag that is wrong.

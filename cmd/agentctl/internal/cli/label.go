@@ -118,17 +118,14 @@ func (o *labelOptions) runLabel(ctx context.Context, args []string) error {
 		display.Notice(o.app.stderr(), get.nothing(c, w))
 		return nil
 	}
-	for _, err := range missing {
-		display.Error(o.app.stderr(), err, display.Advice{Hint: client.Hint(err)})
-	}
-	failed := len(missing) > 0
+	failed := missing
 	for _, x := range found {
 		if err := o.change(ctx, c, x, changes); err != nil {
-			failed = true
-			display.Error(o.app.stderr(), err, display.Advice{Hint: client.Hint(err)})
+			failed = append(failed, err)
 		}
 	}
-	if failed {
+	o.app.complain(failed...)
+	if len(failed) > 0 {
 		return exit(1)
 	}
 	return nil

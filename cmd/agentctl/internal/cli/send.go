@@ -72,7 +72,7 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 	}
 	src, err := o.seek(ctx, ref, true)
 	if err != nil {
-		return err
+		return o.only(ctx, ref, err)
 	}
 	defer src.close()
 	if src.client != nil {

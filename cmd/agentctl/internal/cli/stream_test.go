@@ -484,7 +484,7 @@ func TestRunIsLookedForHereAndThere(t *testing.T) {
 		{"there first", []string{"attach", "a-1"}, 0, "the answer\n", true},
 		{"there first, then here", []string{"attach", "@latest"}, 0, "said here\n", true},
 		{"a flag means there", []string{"logs", "@latest", "-n", "web"}, 0, "the answer\n", true},
-		{"what is here is cancelled here", []string{"cancel", here}, 2, "", true},
+		{"what is here is cancelled here", []string{"cancel", here}, 1, "", true},
 		{"neither here nor there", []string{"events", "nobody"}, 1, "", true},
 	} {
 		p.asked = nil

@@ -48,8 +48,8 @@ on it with the kubeconfig that it writes to its state folder.`,
   agentd token create --role viewer jane   make a token for jane`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          subcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)

@@ -1,0 +1,52 @@
+package runs
+
+import (
+	"fmt"
+	"os"
+
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
+)
+
+// interrupted is the program to which an interrupt is the wish to end its one run.
+const interrupted = "agentctl"
+
+// Cancel asks the process that lives a run to end it, as Ctrl-C in its terminal does,
+// and returns the id of the run, "" when there is none. The reference is as Get takes it.
+//
+//	the run                       the error
+//	is lived by agentctl          nil: its process was asked
+//	is lived by another program   a *misuse.Error that names it
+//	is unknown                    a *misuse.Error
+//	does not go on                another error: it has ended, was killed, or waits
+func Cancel(state, ref string) (id string, err error) {
+	found, err := journal.FindRun(state, ref)
+	if err != nil {
+		return "", (&misuse.Error{Err: err}).WithHint("agentctl get runs lists the runs")
+	}
+	holder, held := journal.HeldBy(found.Dir)
+	switch {
+	case !held:
+		return found.ID, gone(found.ID)
+	case holder.Program != interrupted:
+		return found.ID, misuse.Errorf("run %q is lived by %s", found.ID, holder).WithHint("stop it there")
+	}
+	process, err := os.FindProcess(holder.PID)
+	if err != nil {
+		return found.ID, fmt.Errorf("run %q: find %s: %w", found.ID, holder, err)
+	}
+	defer process.Release() //nolint:errcheck // a handle to somebody else's process
+	// The handle is to the process that has the number now: it is the one that is
+	// meant if the journal is still held by that number.
+	if again, held := journal.HeldBy(found.Dir); !held || again != holder {
+		return found.ID, gone(found.ID)
+	}
+	if err := process.Signal(os.Interrupt); err != nil {
+		return found.ID, fmt.Errorf("run %q: interrupt %s: %w", found.ID, holder, err)
+	}
+	return found.ID, nil
+}
+
+func gone(id string) error {
+	return fmt.Errorf("run %q does not go on; agentctl get run/%s tells how it stands", id, id)
+}
