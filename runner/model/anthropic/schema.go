@@ -20,7 +20,8 @@ var stringFormats = []string{"date-time", "time", "date", "duration", "email", "
 
 // strict returns a schema as the API takes it for an answer, and whether there is
 // one: of JSON Schema the API knows a part, and refuses the rest. Objects are
-// closed, which the API wants said: what fits the closed one fits the schema.
+// closed, which the API wants said: what fits the closed one fits the schema. So
+// none is sent with allOf, whose parts would be closed to each other.
 func strict(schema json.RawMessage) (json.RawMessage, bool) {
 	schema, err := turns.Plain(schema)
 	if err != nil {
@@ -49,7 +50,7 @@ type stricter struct {
 
 // object is what must be known of a schema to close it.
 type object struct {
-	typed, closed, shaped bool
+	typed, closed, shaped, choice bool
 	names                 int
 	required              []string
 }
@@ -71,7 +72,8 @@ func (s *stricter) schema(b []byte) []byte {
 		b = append(jsonpass.AppendString(jsonpass.Open(b), name), ':')
 		b = s.keyword(b, name, &o)
 	})
-	s.refused = s.refused || !o.shaped
+	// Closed, an object and each of its choices would forbid what the other wants.
+	s.refused = s.refused || !o.shaped || o.choice && (o.typed || o.names > 0)
 	if o.typed {
 		s.optional += max(0, o.names-len(o.required))
 		if !o.closed {
@@ -94,11 +96,9 @@ func (s *stricter) keyword(b []byte, name string, o *object) []byte {
 		return b
 	case "items":
 		return s.schema(b)
-	case "anyOf", "allOf":
-		o.shaped = true
-		if name == "anyOf" {
-			s.choices++
-		}
+	case "anyOf":
+		o.shaped, o.choice = true, true
+		s.choices++
 		b = append(b, '[')
 		s.c.Array(func() { b = s.schema(jsonpass.Open(b)) })
 		return append(b, ']')
