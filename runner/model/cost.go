@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -23,8 +24,8 @@ func Cost(p v1alpha1.Pricing, u message.Usage) (message.Cost, error) {
 		tokens int64
 	}{
 		{"input", p.Input, u.Input},
-		{"cacheRead", firstOf(p.CacheRead, p.Input), u.CacheRead},
-		{"cacheWrite", firstOf(p.CacheWrite, p.Input), u.CacheWrite},
+		{"cacheRead", cmp.Or(p.CacheRead, p.Input), u.CacheRead},
+		{"cacheWrite", cmp.Or(p.CacheWrite, p.Input), u.CacheWrite},
 		{"output", p.Output, u.Output},
 	}
 	var sum uint64
@@ -47,21 +48,4 @@ func Cost(p v1alpha1.Pricing, u message.Usage) (message.Cost, error) {
 		sum = total
 	}
 	return message.Cost(sum), nil
-}
-
-func firstOf(a, b v1alpha1.Money) v1alpha1.Money {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// Money is an amount in the form of the API, which has six decimals: rounded up,
-// so that a sum never looks cheaper than it was.
-func Money(c message.Cost) v1alpha1.Money {
-	const micro = 1_000_000
-	if rest := c % micro; rest > 0 && c <= math.MaxInt64-micro {
-		c += micro - rest
-	}
-	return v1alpha1.Money((c - c%micro).String())
 }

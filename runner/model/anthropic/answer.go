@@ -55,10 +55,8 @@ type answer struct {
 	stop string
 	over bool
 
-	counts  counts
-	counted bool // the server said how many tokens the answer took
-	// miscounted tells of counts that cannot be.
-	miscounted []string
+	tally  exchange.Tally
+	counts counts
 
 	cur   jsonpass.Cursor
 	piece piece
@@ -217,8 +215,8 @@ func (b *block) arguments(cut bool) []byte {
 func (a *answer) Output() *message.Output {
 	out := a.Gather.Output(finishOf(a.stop))
 	n := a.counts
-	out.Usage = message.Usage{Input: n.input, Output: n.output, Reasoning: min(n.thought, n.output), CacheRead: n.read, CacheWrite: n.written}
-	out.Uncounted, out.Warnings = exchange.Uncounted(a.counted, a.miscounted, out.Usage), a.miscounted
+	a.tally.Usage = message.Usage{Input: n.input, Output: n.output, Reasoning: min(n.thought, n.output), CacheRead: n.read, CacheWrite: n.written}
+	a.tally.Into(out)
 	if !a.torn {
 		out.ReasoningMetadata = note(a.blocks)
 	}

@@ -3,10 +3,7 @@ package anthropic
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	"agentctl.dev/agentctl/runner/model/exchange"
 )
 
 // The events that say something; any other is passed over.
@@ -209,25 +206,24 @@ func (a *answer) string(into *[]byte) {
 // sums. At the start nobody knows what the answer will take.
 func (a *answer) usage(final bool) {
 	c := &a.cur
-	if c.Next() == 'n' {
-		c.Skip()
+	if c.Null() {
 		return
 	}
-	a.counted = a.counted || final
+	a.tally.Reported = a.tally.Reported || final
 	c.Object(func(key []byte) {
 		switch string(key) {
 		case "input_tokens":
-			a.count(&a.counts.input)
+			a.tally.Count(c, &a.counts.input)
 		case "cache_read_input_tokens":
-			a.count(&a.counts.read)
+			a.tally.Count(c, &a.counts.read)
 		case "cache_creation_input_tokens":
-			a.count(&a.counts.written)
+			a.tally.Count(c, &a.counts.written)
 		case "output_tokens":
-			a.count(&a.counts.output)
+			a.tally.Count(c, &a.counts.output)
 		case "output_tokens_details":
 			c.Object(func(key []byte) {
 				if string(key) == "thinking_tokens" {
-					a.count(&a.counts.thought)
+					a.tally.Count(c, &a.counts.thought)
 					return
 				}
 				c.Skip()
@@ -236,22 +232,6 @@ func (a *answer) usage(final bool) {
 			c.Skip()
 		}
 	})
-}
-
-func (a *answer) count(into *int64) {
-	c := &a.cur
-	if c.Next() == 'n' { // null: it is as it was
-		c.Skip()
-		return
-	}
-	name := c.Key()
-	n, wrong := c.Count()
-	if wrong != "" {
-		if told := exchange.Miscounted(name, wrong); !slices.Contains(a.miscounted, told) {
-			a.miscounted = append(a.miscounted, told)
-		}
-	}
-	*into = n
 }
 
 // message reads a message that is whole.

@@ -51,8 +51,8 @@ type stricter struct {
 // object is what must be known of a schema to close it.
 type object struct {
 	typed, closed, shaped, choice bool
-	names                 int
-	required              []string
+	names                         int
+	required                      []string
 }
 
 func (s *stricter) schema(b []byte) []byte {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model"
 )
 
 // Bounds of one answer. Each of its parts becomes one event, that of a call with
@@ -137,17 +136,6 @@ func DropCalls(out *message.Output) {
 	if out.Finish == message.FinishToolCalls {
 		out.Finish = message.FinishStop
 	}
-}
-
-// Uncounted says whether nobody knows what an answer took: without a report of it,
-// and after one in which nothing can be believed. No budget would end such a run.
-func Uncounted(reported bool, miscounted []string, u message.Usage) bool {
-	return !reported || len(miscounted) > 0 && u.Total() == 0
-}
-
-// Miscounted is the warning about a count that cannot be.
-func Miscounted(name, got string) string {
-	return fmt.Sprintf("the server reported %s: %s; it counts as 0", name, model.Quote([]byte(got)))
 }
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

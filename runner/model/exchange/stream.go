@@ -103,10 +103,7 @@ func firstByte(br *bufio.Reader) (byte, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !strings.ContainsRune(" \t\r\n\xef\xbb\xbf", rune(b[0])) && b[0] < 0x80 {
-			return b[0], nil
-		}
-		if b[0] >= 0x80 && b[0] != 0xef && b[0] != 0xbb && b[0] != 0xbf {
+		if !bytes.Contains([]byte(" \t\r\n\xef\xbb\xbf"), b) {
 			return b[0], nil
 		}
 		if _, err := br.Discard(1); err != nil {

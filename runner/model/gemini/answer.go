@@ -27,10 +27,7 @@ type answer struct {
 	// finish is the word for the end, why the sentence beside it.
 	finish, why string
 	blocked     string
-	usage       message.Usage
-	counted     bool // the server said how many tokens there were
-	// miscounted tells of counts in usage that cannot be.
-	miscounted []string
+	tally       exchange.Tally
 
 	cur jsonpass.Cursor
 	got part
@@ -296,16 +293,9 @@ func (a *answer) readUsage() {
 	if c.Null() {
 		return
 	}
-	a.counted, a.miscounted = true, nil
+	a.tally = exchange.Tally{Reported: true}
 	var u struct{ prompt, cached, tools, candidates, thoughts int64 }
-	count := func(into *int64) {
-		name := c.Key()
-		n, wrong := c.Count()
-		if wrong != "" {
-			a.miscounted = append(a.miscounted, exchange.Miscounted(name, wrong))
-		}
-		*into = n
-	}
+	count := func(into *int64) { a.tally.Count(c, into) }
 	c.Object(func(key []byte) {
 		switch string(key) {
 		case "promptTokenCount":
@@ -322,7 +312,7 @@ func (a *answer) readUsage() {
 			c.Skip()
 		}
 	})
-	a.usage = message.Usage{
+	a.tally.Usage = message.Usage{
 		Input: max(0, u.prompt+u.tools-u.cached), Output: u.candidates + u.thoughts, Reasoning: u.thoughts, CacheRead: u.cached,
 	}
 }
@@ -332,7 +322,7 @@ func (a *answer) Output() *message.Output {
 	finish := finishOf(a.finish)
 	out := a.Gather.Output(finish)
 	out.TextMetadata, out.ReasoningMetadata = encodeSignatures(a.texts), encodeSignatures(a.thoughts)
-	out.Usage, out.Uncounted, out.Warnings = a.usage, exchange.Uncounted(a.counted, a.miscounted, a.usage), a.miscounted
+	a.tally.Into(out)
 	if finish == message.FinishUnknown {
 		why := a.finish
 		if a.why != "" {

@@ -23,8 +23,8 @@ type chatAnswer struct {
 	chunks       int // that have been read
 	finish       string
 	over         bool
-	tally
-	known bool // some event was a chat completion
+	tally        exchange.Tally
+	known        bool // some event was a chat completion
 
 	cur  jsonpass.Cursor
 	frag fragment
@@ -90,7 +90,7 @@ func (a *chatAnswer) chunk(data []byte) error {
 			a.known = true
 			c.Array(a.choice)
 		case "usage":
-			a.tally.read(c)
+			readUsage(c, &a.tally)
 		case "error":
 			refused = string(c.Raw()) != "null" || refused
 		case "object":
@@ -299,7 +299,7 @@ func closed(args []byte) bool {
 // Output returns the complete answer.
 func (a *chatAnswer) Output() *message.Output {
 	out := a.Gather.Output(finishOf(a.finish))
-	a.into(out)
+	a.tally.Into(out)
 	// A call wants its thought back even where there was none to show.
 	if a.wantsBack && (out.Reasoning != "" || len(out.Calls) > 0) {
 		out.ReasoningMetadata = encode(shown{thoughtKey})

@@ -22,7 +22,7 @@ const (
 // replyAnswer gathers an answer of the responses API.
 type replyAnswer struct {
 	*exchange.Gather
-	tally
+	tally  exchange.Tally
 	finish message.Finish
 
 	// messages make up the text. Said is how much of it there was in front of the
@@ -287,7 +287,7 @@ func (a *replyAnswer) Over() bool { return a.finish != "" }
 // Output returns the complete answer.
 func (a *replyAnswer) Output() *message.Output {
 	out := a.Gather.Output(a.finish)
-	a.into(out)
+	a.tally.Into(out)
 	// One message without a history of its own needs no list.
 	if n := len(a.messages); n > 1 || n == 1 && (a.messages[0].Phase != "" || len(a.messages[0].Thoughts) > 0) {
 		out.TextMetadata = encode(a.messages)

@@ -40,7 +40,7 @@ func (a *replyAnswer) response(raw []byte) (*response, error) {
 		case "output":
 			c.Array(func() { r.output = append(r.output, c.Raw()) })
 		case "usage":
-			a.tally.read(c)
+			readUsage(c, &a.tally)
 		default:
 			c.Skip()
 		}

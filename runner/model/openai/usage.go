@@ -6,32 +6,16 @@ import (
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// tally is the server's report of what an answer took. The APIs differ in two
-// names only, and servers mix them.
-type tally struct {
-	usage message.Usage
-	// counted says that there was a report.
-	counted bool
-	// miscounted tells of counts that cannot be.
-	miscounted []string
-}
-
-// read keeps the last report: servers that send several count up.
-func (t *tally) read(c *jsonpass.Cursor) {
-	if c.Next() == 'n' {
-		c.Skip()
+// readUsage reads a report of what an answer took. The APIs differ in two names
+// only, and servers mix them. The last one counts: servers that send several count
+// up.
+func readUsage(c *jsonpass.Cursor, t *exchange.Tally) {
+	if c.Null() {
 		return
 	}
-	*t = tally{counted: true}
+	*t = exchange.Tally{Reported: true}
 	var u struct{ input, output, total, cached, written, reasoning int64 }
-	count := func(into *int64) {
-		name := c.Key()
-		n, wrong := c.Count()
-		if wrong != "" {
-			t.miscounted = append(t.miscounted, exchange.Miscounted(name, wrong))
-		}
-		*into = n
-	}
+	count := func(into *int64) { t.Count(c, into) }
 	c.Object(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens", "input_tokens":
@@ -69,13 +53,8 @@ func (t *tally) read(c *jsonpass.Cursor) {
 	if u.reasoning > 0 && u.total == u.input+u.output+u.reasoning {
 		u.output += u.reasoning
 	}
-	t.usage = message.Usage{
+	t.Usage = message.Usage{
 		Input: max(0, u.input-u.cached-u.written), Output: u.output, Reasoning: u.reasoning,
 		CacheRead: u.cached, CacheWrite: u.written,
 	}
-}
-
-// into writes the report into an answer.
-func (t *tally) into(out *message.Output) {
-	out.Usage, out.Uncounted, out.Warnings = t.usage, exchange.Uncounted(t.counted, t.miscounted, t.usage), t.miscounted
 }

@@ -1,0 +1,43 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/jsonpass"
+)
+
+// Tally is a server's report of what an answer took.
+type Tally struct {
+	Usage message.Usage
+	// Reported says that there was one.
+	Reported bool
+	wrong    []string
+}
+
+// Count reads a number of tokens; null leaves it as it is. One that cannot be
+// counts as 0, and a warning tells of it.
+func (t *Tally) Count(c *jsonpass.Cursor, into *int64) {
+	if c.Null() {
+		return
+	}
+	name := c.Key()
+	n, wrong := c.Count()
+	if wrong != "" {
+		told := fmt.Sprintf("the server reported %s: %s; it counts as 0", name, model.Quote([]byte(wrong)))
+		if !slices.Contains(t.wrong, told) {
+			t.wrong = append(t.wrong, told)
+		}
+	}
+	*into = n
+}
+
+// Into writes the report into an answer. Without one, and after one in which
+// nothing can be believed, nobody knows what the answer took: no budget would end
+// such a run.
+func (t *Tally) Into(out *message.Output) {
+	out.Usage, out.Warnings = t.Usage, t.wrong
+	out.Uncounted = !t.Reported || len(t.wrong) > 0 && t.Usage.Total() == 0
+}
