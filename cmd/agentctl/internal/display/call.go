@@ -26,9 +26,9 @@ const (
 func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 	risk, decision := "-", "-"
 	if d := c.Decision; d != nil {
-		decision = string(d.Action)
+		decision = Line(string(d.Action))
 		if d.Risk != "" {
-			risk = d.Risk
+			risk = Line(d.Risk)
 		}
 	}
 	took := "-"
@@ -36,9 +36,9 @@ func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 		took = duration(time.Duration(c.Result.DurationMicros) * time.Microsecond)
 	}
 	line := "  " + s.paint(bold, pad(cut(Line(c.Tool), 24), 8)) + "  " + pad(risk, 2) +
-		"  " + s.paint(decisionStyle(c), pad(decision, 6)) + "  " + s.paint(stateStyle(c), pad(string(c.State), 9)) +
+		"  " + s.paint(decisionStyle(c), pad(decision, 6)) + "  " + s.paint(stateStyle(c), pad(Line(string(c.State)), 9)) +
 		"  " + fmt.Sprintf("%7s", took) + "  "
-	about, why := title(c), cut(why(c, answer), maxWhy)
+	about, why := title(c), cut(Line(why(c, answer)), maxWhy)
 	width, taken := s.width(), ansi.StringWidth(line)
 	switch {
 	case about == "" || why == "":

@@ -22,7 +22,7 @@ func EventLine(s *Screen, e event.Event) error {
 		return s.Err()
 	}
 	head := fmt.Sprintf("%5d  %s  ", e.Seq, e.Time.Local().Format("15:04:05.000")) + s.paint(eventStyle(e), pad(Line(string(e.Type())), 19))
-	about := about(e)
+	about := Line(about(e)) // a journal may be anybody's
 	if e.Call != "" {
 		about = strings.TrimSuffix(s.paint(dim, Line(e.Call))+"  "+about, "  ")
 	}

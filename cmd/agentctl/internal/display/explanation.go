@@ -29,13 +29,13 @@ type Candidate struct {
 
 // Write writes the explanation for a person.
 func (x Explanation) Write(s *Screen) error {
-	s.print(s.paint(actionStyle(x.Decision), string(x.Decision)) + "  by " + decider(x.Rule) + s.placed(x.Place) + "\n")
+	s.print(s.paint(actionStyle(x.Decision), Line(string(x.Decision))) + "  by " + decider(x.Rule) + s.placed(x.Place) + "\n")
 	if x.Reason != "" {
 		s.print(Line(x.Reason) + "\n")
 	}
 	s.print(s.paint(bold, Line(x.Call)) + s.paint(dim, "  "+Line(x.Ref)) + "\n")
 	if x.Again != x.Decision {
-		s.print(s.paint(yellow, "warning:") + " judged again it is " + string(x.Again) + ": files, or a secret that the journal does not hold, were others then\n")
+		s.print(s.paint(yellow, "warning:") + " judged again it is " + Line(string(x.Again)) + ": files, or a secret that the journal does not hold, were others then\n")
 	}
 	if len(x.Candidates) == 0 {
 		s.print("\nno rule concerns this call\n")

@@ -178,9 +178,10 @@ func next(s *Screen, command string) string {
 func Recorded(s *Screen, file string) { s.print(next(s, "agentctl replay "+shellWord(file))) }
 
 func summary(s *Screen, f *event.RunFinished) string {
-	head := s.paint(green, f.Phase)
+	phase := Line(f.Phase)
+	head := s.paint(green, phase)
 	if f.ExitCode != 0 {
-		head = s.paint(red, f.Phase+" ("+Line(f.Reason)+fmt.Sprintf(", exit code %d)", f.ExitCode))
+		head = s.paint(red, phase+" ("+Line(f.Reason)+fmt.Sprintf(", exit code %d)", f.ExitCode))
 	}
 	t := f.Tokens
 	tokens := fmt.Sprintf("%s (%s in, %s out)", plural(t.Total(), "token"), count(t.Total()-t.Output), count(t.Output))

@@ -98,7 +98,7 @@ func (p PluginTest) WriteJUnit(s *Screen) error {
 func PluginAnswer(stdout, stderr *Screen, a *pluginkit.Answer) error {
 	var notes []string
 	if a.Error != "" {
-		notes = append(notes, "error: "+string(a.Error))
+		notes = append(notes, "error: "+Line(string(a.Error)))
 	}
 	if a.ExitCode != nil && *a.ExitCode != 0 {
 		notes = append(notes, fmt.Sprintf("exit code %d", *a.ExitCode))

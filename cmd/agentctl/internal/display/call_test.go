@@ -1,0 +1,133 @@
+package display
+
+import (
+	"bytes"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/view"
+)
+
+// foreign puts what steers a terminal into every text of a value: a journal, a
+// cassette or a control plane may be anybody's.
+func foreign(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x\x1b]0;title\a\x1b[2J\u009b31m\u202e\r\n\by")
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		foreign(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				foreign(v.Field(i))
+			}
+		}
+	}
+}
+
+func TestNoFieldOfAnEventSteersATerminal(t *testing.T) {
+	for _, p := range event.Payloads() {
+		v := reflect.New(reflect.TypeOf(p))
+		foreign(v.Elem())
+		d, ok := v.Elem().Interface().(event.Payload)
+		if !ok {
+			t.Fatalf("%T", p)
+		}
+		var b bytes.Buffer
+		if err := EventLine(plainScreen(&b), event.Event{Run: "r", Call: "x\x1b[2J", Data: d}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); Clean(got) != got || strings.Count(got, "\n") > 1 {
+			t.Errorf("%s: %q", p.Type(), got)
+		}
+	}
+}
+
+func TestNoFieldOfACallSteersATerminal(t *testing.T) {
+	var c message.ToolPart
+	var a message.Answer
+	foreign(reflect.ValueOf(&c).Elem())
+	foreign(reflect.ValueOf(&a).Elem())
+	for name, change := range map[string]func(){
+		"every field":              func() {},
+		"without words of its own": func() { c.Result.Title = "" },
+		"one that was denied":      func() { c.Decision.Action = message.Deny },
+		"one that was asked":       func() { c.Decision.Action = message.Ask },
+		"one that was redacted":    func() { c.Decision.Action = message.Redact },
+		"one that was approved":    func() { c.Approval = message.Approved },
+		"one with an exit code":    func() { c.Result.Code = "" },
+	} {
+		change()
+		line := callLine(plainScreen(&strings.Builder{}), &c, a)
+		if got := Clean(line); got != line || strings.Count(strings.TrimSuffix(line, "\n"), "\n") > 0 {
+			t.Errorf("%s: %q", name, line)
+		}
+	}
+}
+
+// TestNoFieldOfARunSteersATerminal shows the run of each archive with each text
+// of its events in turn made foreign.
+func TestNoFieldOfARunSteersATerminal(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	shown := 0
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(section(archive, "past.jsonl")+section(archive, "events.jsonl"), "\n")
+		for i, line := range lines {
+			for _, m := range anyText.FindAllStringIndex(line, -1) {
+				changed := slices.Clone(lines)
+				changed[i] = line[:m[1]-1] + `\u001b]0;title\u0007\u001b[2J\u009b31m\u202e\b\r` + line[m[1]-1:]
+				out, ok := showRun(t, strings.Join(changed, ""))
+				if !ok {
+					continue // such an event is refused
+				}
+				shown++
+				if Clean(out) != out {
+					t.Errorf("%s, %s %q", path, changed[i], out)
+				}
+			}
+		}
+	}
+	if shown < 500 {
+		t.Errorf("%d runs shown: the others were refused", shown)
+	}
+}
+
+// anyText finds the values that are texts.
+var anyText = regexp.MustCompile(`: ?"(?:[^"\\]|\\.)*"`)
+
+// showRun shows a run on a terminal; false: it is no run.
+func showRun(t *testing.T, lines string) (string, bool) {
+	t.Helper()
+	var out bytes.Buffer
+	screen := &Screen{w: &out, TTY: true}
+	run, shown := &view.Run{}, NewRun(FormatText, screen, screen, RunOptions{})
+	for line := range strings.Lines(lines) {
+		var e event.Event
+		if e.UnmarshalJSON([]byte(line)) != nil || run.Apply(e) != nil {
+			return "", false
+		}
+		shown.Event(e)
+	}
+	if err := shown.Finish(run, "/state/runs/r1"); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), true
+}
