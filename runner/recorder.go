@@ -9,16 +9,20 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/feed"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/tool"
 )
+
+// askPatience bounds the wait of a question for the events before it.
+const askPatience = 2 * time.Second
 
 // recorder is where every event of a run passes: into the journal, into the
 // view that reports read, and to whoever watches, in one order.
 type recorder struct {
 	journal *journal.Writer
 	// feed tells the watcher; nil when there is none.
-	feed *feed
+	feed *feed.Feed
 
 	mu   sync.Mutex
 	view view.Run
@@ -35,7 +39,7 @@ func newRecorder(j *journal.Writer, dir string, watch func(event.Event)) *record
 	r := &recorder{journal: j}
 	if watch != nil {
 		last, _ := j.Head()
-		r.feed = newFeed(dir, last, watch)
+		r.feed = feed.New(dir, last, watch)
 	}
 	return r
 }
@@ -53,7 +57,7 @@ func (r *recorder) Append(e event.Event) (event.Event, error) {
 		return e, err
 	}
 	if r.feed != nil {
-		r.feed.offer(e)
+		r.feed.Offer(e)
 	}
 	return e, r.view.Apply(e)
 }
@@ -79,7 +83,7 @@ func (r *recorder) end(ctx context.Context, giveUp <-chan struct{}) int64 {
 	if r.feed == nil {
 		return 0
 	}
-	return r.feed.end(ctx, giveUp)
+	return r.feed.End(ctx, giveUp)
 }
 
 func (r *recorder) tell(p event.Payload) error {

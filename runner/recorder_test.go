@@ -2,15 +2,12 @@ package runner
 
 import (
 	"context"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/runner/journal"
@@ -36,124 +33,6 @@ func tellAll(t testing.TB, r *recorder, n int) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func written(t testing.TB, dir string) (all []event.Event) {
-	t.Helper()
-	for e, err := range journal.Read(context.Background(), dir, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, e)
-	}
-	return all
-}
-
-func TestWatcherSeesEveryEventOnceAndInOrder(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	cases := map[string]struct {
-		reason string
-		pause  func(n int) time.Duration // before event n is taken
-	}{
-		"quick":   {"all come from memory", func(int) time.Duration { return 0 }},
-		"blocked": {"it stands still while the run writes everything", func(n int) time.Duration { return time.Duration(max(0, 1-n)) * 9 * time.Second }},
-		"slow":    {"it falls further behind all the time", func(int) time.Duration { return 3 * time.Millisecond }},
-		"uneven":  {"it falls behind and catches up", func(int) time.Duration { return time.Duration(random.IntN(100)/98) * time.Second }},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var seen []event.Event
-				r, dir := recorded(t, func(e event.Event) {
-					time.Sleep(c.pause(len(seen)))
-					seen = append(seen, e)
-				})
-				start := time.Now()
-				for range 3000 {
-					tellAll(t, r, 1)
-					time.Sleep(time.Millisecond)
-					if n := r.feed.held(); n > feedRoom {
-						t.Fatalf("%s: %d events are in memory", c.reason, n)
-					}
-				}
-				if took := time.Since(start); took != 3*time.Second {
-					t.Errorf("%s: the run took %s, it waits for its watcher", c.reason, took)
-				}
-				if n := r.end(t.Context(), nil); n != 0 {
-					t.Errorf("%s: %d events are unseen", c.reason, n)
-				}
-				if diff := cmp.Diff(written(t, dir), seen); diff != "" {
-					t.Errorf("%s (-journal +seen):\n%s", c.reason, diff)
-				}
-			})
-		})
-	}
-}
-
-// held counts the events in memory.
-func (f *feed) held() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.queue) - f.head
-}
-
-func TestWatcherThatStandsStillIsGivenUp(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		giveUp chan struct{}
-		signal time.Duration // after the end of the run; 0 is none
-		want   time.Duration
-	}{
-		"time":          {"the end of a run has a deadline", nil, 0, feedPatience},
-		"signal":        {"a person waits", nil, 3 * time.Second, 3*time.Second + feedHurry},
-		"second signal": {"it waits for nothing", closedKill(), 0, 0},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				block, calls := make(chan struct{}), 0
-				r, _ := recorded(t, func(e event.Event) {
-					calls++
-					if e.Seq == 3 {
-						<-block
-					}
-				})
-				tellAll(t, r, 600)
-				synctest.Wait()
-				start := time.Now()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				if c.signal > 0 {
-					time.AfterFunc(c.signal, cancel)
-				}
-				if n := r.end(ctx, c.giveUp); n != 598 {
-					t.Errorf("%s: %d events are unseen, want 598", c.reason, n)
-				}
-				if took := time.Since(start); took != c.want {
-					t.Errorf("%s: gave up after %s, want %s", c.reason, took, c.want)
-				}
-				close(block)
-				<-r.feed.ended
-				if calls != 3 {
-					t.Errorf("%s: it was told %d events", c.reason, calls)
-				}
-			})
-		})
-	}
-}
-
-func TestSlowWatcherIsNotGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		seen := 0
-		r, _ := recorded(t, func(event.Event) {
-			time.Sleep(feedPatience - time.Second)
-			seen++
-		})
-		tellAll(t, r, 300)
-		if n := r.end(t.Context(), nil); n != 0 || seen != 300 {
-			t.Errorf("it saw %d of 300 events, %d are unseen", seen, n)
-		}
-	})
 }
 
 func TestQuestionComesAfterWhatLedToIt(t *testing.T) {
@@ -192,30 +71,6 @@ func TestBlockedWatcherHoldsBackNoQuestion(t *testing.T) {
 		}
 		close(block)
 		r.end(t.Context(), nil)
-	})
-}
-
-func TestJournalThatCannotBeReadEndsTheFeed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, block := make(chan struct{}), make(chan struct{})
-		seen := 0
-		r, dir := recorded(t, func(event.Event) {
-			if seen++; seen == 1 {
-				close(first)
-				<-block
-			}
-		})
-		tellAll(t, r, 1)
-		<-first
-		tellAll(t, r, feedRoom+10)
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		close(block)
-		r.shown(t.Context())
-		if n := r.end(t.Context(), nil); n != 10 || seen != feedRoom+1 {
-			t.Errorf("%d events were seen, %d are unseen", seen, n)
-		}
 	})
 }
 
@@ -313,12 +168,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func closedKill() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}
-
 // BenchmarkFirstLook measures the time from an append to the watcher.
 func BenchmarkFirstLook(b *testing.B) {
 	seen := make(chan struct{})
@@ -330,4 +179,10 @@ func BenchmarkFirstLook(b *testing.B) {
 		<-seen
 	}
 	r.end(b.Context(), nil)
+}
+
+func closedKill() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }

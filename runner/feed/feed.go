@@ -1,4 +1,5 @@
-package runner
+// Package feed tells a watcher the events of a run, and never lets the run wait for it.
+package feed
 
 import (
 	"context"
@@ -10,22 +11,20 @@ import (
 )
 
 const (
-	// feedRoom is how many events wait in memory for a watcher. It can fall
-	// further behind: what finds no room is read from the journal later.
-	feedRoom = 256
-	// feedPatience is how long, at the end of a run, a watcher may stand still
-	// before it is given up; feedHurry is the same for a run that was stopped.
-	feedPatience = 10 * time.Second
-	feedHurry    = time.Second
-	// askPatience bounds the wait of a question for the events before it.
-	askPatience = 2 * time.Second
+	// room is how many events wait in memory for a watcher. It can fall further
+	// behind: what finds no room is read from the journal later.
+	room = 256
+	// patience is how long, at the end of a run, a watcher may stand still before it
+	// is given up; hurry is the same for a run that was stopped.
+	patience = 10 * time.Second
+	hurry    = time.Second
 )
 
-// feed tells a watcher the events of a run, each once and in order, and never
+// Feed tells a watcher the events of a run, each once and in order, and never
 // lets the run wait for it: a pipe that nobody reads must not stop an agent.
 // Events are numbered without gaps, so that a number says what comes next and
 // whether it is still in memory.
-type feed struct {
+type Feed struct {
 	watch func(event.Event)
 	tail  *journal.Tail
 	// wake holds a token when there may be something to do.
@@ -39,19 +38,18 @@ type feed struct {
 	// last was offered, taken is being told, told has been told.
 	last, taken, told int64
 	closing           bool
-	waiting           []feedWaiter
+	waiting           []waiter
 }
 
-// feedWaiter waits until an event has been told.
-type feedWaiter struct {
+// waiter waits until an event has been told.
+type waiter struct {
 	seq  int64
 	told chan struct{}
 }
 
-// newFeed begins to tell what comes after event last of the journal in dir.
-// End it.
-func newFeed(dir string, last int64, watch func(event.Event)) *feed {
-	f := &feed{
+// New begins to tell what comes after event last of the journal in dir. End it.
+func New(dir string, last int64, watch func(event.Event)) *Feed {
+	f := &Feed{
 		watch: watch, tail: journal.NewTail(dir), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		last: last, taken: last, told: last,
 	}
@@ -59,11 +57,11 @@ func newFeed(dir string, last int64, watch func(event.Event)) *feed {
 	return f
 }
 
-// offer takes an event that stands in the journal. Events come in order.
-func (f *feed) offer(e event.Event) {
+// Offer takes an event that stands in the journal. Events come in order.
+func (f *Feed) Offer(e event.Event) {
 	f.mu.Lock()
 	n := len(f.queue) - f.head
-	if f.taken+int64(n) == f.last && n < feedRoom { // else it follows one that only the journal has
+	if f.taken+int64(n) == f.last && n < room { // else it follows one that only the journal has
 		if len(f.queue) == cap(f.queue) && f.head > 0 {
 			f.queue = append(f.queue[:0], f.queue[f.head:]...)
 			f.head = 0
@@ -75,14 +73,14 @@ func (f *feed) offer(e event.Event) {
 	f.call()
 }
 
-func (f *feed) call() {
+func (f *Feed) call() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (f *feed) run() {
+func (f *Feed) run() {
 	defer close(f.ended)
 	defer f.tail.Close() //nolint:errcheck // nothing was written
 	for {
@@ -98,7 +96,7 @@ func (f *feed) run() {
 // next waits for the event after the one that was told last. There is none when
 // the feed is closing and everything was told, or when the journal cannot be
 // read: then nothing more is told, for an event that is left out would be worse.
-func (f *feed) next() (event.Event, bool) {
+func (f *Feed) next() (event.Event, bool) {
 	for {
 		f.mu.Lock()
 		behind, closing := f.taken < f.last, f.closing
@@ -123,7 +121,7 @@ func (f *feed) next() (event.Event, bool) {
 	}
 }
 
-func (f *feed) pop() event.Event {
+func (f *Feed) pop() event.Event {
 	e := f.queue[f.head]
 	f.queue[f.head] = event.Event{} // what it holds may be large
 	if f.head++; f.head == len(f.queue) {
@@ -132,7 +130,7 @@ func (f *feed) pop() event.Event {
 	return e
 }
 
-func (f *feed) done(seq int64) {
+func (f *Feed) done(seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told = seq
@@ -149,13 +147,13 @@ func (f *feed) done(seq int64) {
 
 // Flush returns when everything that was offered before the call has been told,
 // or ctx ends, or the feed does.
-func (f *feed) Flush(ctx context.Context) {
+func (f *Feed) Flush(ctx context.Context) {
 	f.mu.Lock()
 	if f.told >= f.last {
 		f.mu.Unlock()
 		return
 	}
-	w := feedWaiter{f.last, make(chan struct{})}
+	w := waiter{f.last, make(chan struct{})}
 	f.waiting = append(f.waiting, w)
 	f.mu.Unlock()
 	select {
@@ -165,18 +163,17 @@ func (f *feed) Flush(ctx context.Context) {
 	}
 }
 
-// end tells what is left and ends the feed. A watcher that takes nothing for
-// feedPatience, for feedHurry once ctx has ended, or until giveUp is closed, is
-// given up: its goroutine ends when its call returns, and tells it nothing more.
+// End tells what is left and ends the feed. A watcher that takes nothing for
+// patience, for hurry once ctx has ended, or until giveUp is closed, is given up: its goroutine ends when its call returns, and tells it nothing more.
 // It returns the number of events that were not told.
-func (f *feed) end(ctx context.Context, giveUp <-chan struct{}) int64 {
+func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	f.mu.Lock()
 	f.closing = true
 	before := f.told
 	f.mu.Unlock()
 	f.call()
-	patience, stopped := feedPatience, ctx.Done()
-	idle := time.NewTimer(patience)
+	still, stopped := patience, ctx.Done()
+	idle := time.NewTimer(still)
 	defer idle.Stop()
 	for {
 		select {
@@ -185,22 +182,22 @@ func (f *feed) end(ctx context.Context, giveUp <-chan struct{}) int64 {
 		case <-giveUp:
 			return f.left(true)
 		case <-stopped:
-			patience, stopped = feedHurry, nil
+			still, stopped = hurry, nil
 		case <-idle.C:
 			f.mu.Lock()
-			still := f.told == before
+			stands := f.told == before
 			before = f.told
 			f.mu.Unlock()
-			if still {
+			if stands {
 				return f.left(true)
 			}
 		}
-		idle.Reset(patience)
+		idle.Reset(still)
 	}
 }
 
 // left counts what was not told; drop sees to it that it stays so.
-func (f *feed) left(drop bool) int64 {
+func (f *Feed) left(drop bool) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.last - f.told
