@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/workspace/gitguard"
 )
 
 // finishTime bounds what is done after the loop has ended: programs are
@@ -63,7 +64,7 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 
 // unite takes away what would have git run a program's own words after the run.
 func (s *session) unite() (err error) {
-	for _, file := range unite(s.root(), s.undivided) {
+	for _, file := range gitguard.Unite(s.root(), s.undivided) {
 		err = errors.Join(err, s.recorder.tell(event.Warning{Message: "a program made " + file + ", by which git takes its config and hooks from elsewhere: it has been removed"}))
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
+	"agentctl.dev/agentctl/runner/workspace/gitguard"
 )
 
 // hold says how the tools are contained, on a host that can contain them.
@@ -105,9 +106,9 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 	}
 	masked = append(masked, linked(s.plan.files.Source, masked, names)...)
 	inPlace := s.plan.files.Strategy == v1alpha1.StrategyInPlace
-	git := repositories(s.root(), s.files.Base(), inPlace)
+	git := gitguard.Files(s.root(), s.files.Base(), inPlace)
 	if inPlace {
-		s.undivided = undivided(s.root(), git)
+		s.undivided = gitguard.Undivided(s.root(), git)
 	}
 	g.readOnly, g.masked = s.inside(slices.Concat(git, s.manifests)), s.inside(masked)
 	return nil

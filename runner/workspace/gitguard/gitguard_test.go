@@ -1,4 +1,4 @@
-package runner
+package gitguard
 
 import (
 	"os"
@@ -59,7 +59,7 @@ func TestWhatIsGuardedOfRepositories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			base := lay(t, root, c.files...)
-			got := repositories(root, base, c.inPlace)
+			got := Files(root, base, c.inPlace)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -78,9 +78,9 @@ func TestWhatIsGuardedOfRepositories(t *testing.T) {
 func TestAnotherConfigIsTakenAway(t *testing.T) {
 	root := t.TempDir()
 	base := lay(t, root, ".git/config", "sub/", "sub/.git/config", "sub/.git/commondir")
-	gits := undivided(root, repositories(root, base, true))
+	gits := Undivided(root, Files(root, base, true))
 	lay(t, root, ".git/commondir")
-	if diff := cmp.Diff([]string{".git/commondir"}, unite(root, gits)); diff != "" {
+	if diff := cmp.Diff([]string{".git/commondir"}, Unite(root, gits)); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := os.Lstat(root + "/sub/.git/commondir"); err != nil {

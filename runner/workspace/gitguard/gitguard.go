@@ -1,4 +1,5 @@
-package runner
+// Package gitguard says which files of a git repository no program may change, for whoever may has git run programs.
+package gitguard
 
 import (
 	"errors"
@@ -14,11 +15,11 @@ import (
 // git run programs. Other work trees are set up in worktrees.
 var gitFiles = []string{"config", "config.worktree", "hooks", "worktrees", commonDir}
 
-// repositories returns what no program may change of the repositories in the
+// Files returns what no program may change of the repositories in the
 // files of the run, as paths in them. In a copy that is the one at the root: git
 // is run there by tools alone, and nothing of a .git is ever applied. On the files
 // themselves each counts, for whoever works on them runs git there.
-func repositories(root string, base *workspace.Snapshot, inPlace bool) (names []string) {
+func Files(root string, base *workspace.Snapshot, inPlace bool) (names []string) {
 	names = repository(root, "", inPlace)
 	if !inPlace {
 		return names
@@ -89,8 +90,8 @@ func isRepository(dir string) bool {
 // commonDir tells git to take a repository's config and hooks from another folder.
 const commonDir = "commondir"
 
-// undivided returns those repositories among guarded files that have no such file.
-func undivided(root string, guarded []string) (gits []string) {
+// Undivided returns those repositories among guarded files that have no such file.
+func Undivided(root string, guarded []string) (gits []string) {
 	for _, name := range guarded {
 		git, ok := strings.CutSuffix(name, "/config")
 		if !ok {
@@ -103,10 +104,10 @@ func undivided(root string, guarded []string) (gits []string) {
 	return gits
 }
 
-// unite removes that file from repositories that had none before the run, when no
+// Unite removes that file from repositories that had none before the run, when no
 // program runs any more. Nothing can be mounted on a file that is not there, so a
 // program can make it.
-func unite(root string, gits []string) (removed []string) {
+func Unite(root string, gits []string) (removed []string) {
 	for _, git := range gits {
 		if os.Remove(filepath.Join(root, git, commonDir)) == nil {
 			removed = append(removed, filepath.Join(git, commonDir))
