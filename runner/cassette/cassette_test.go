@@ -213,6 +213,9 @@ func TestWhatNobodyRecordedIsNoCassette(t *testing.T) {
 	}{
 		"empty":           {"nothing is no cassette", nil, 1, "is empty"},
 		"text":            {"some other file", []byte("hello\n"), 1, "no cassette"},
+		"one line":        {"some other file without a line break", []byte("<html>"), 1, "no cassette"},
+		"half a line":     {"the begin of one", []byte(`{"cassette":"agentctl.dev/v1"`), 1, "no end"},
+		"CRLF":            {"version control may convert it", bytes.ReplaceAll(text(t, small()), []byte("\n"), []byte("\r\n")), 1, "CRLF"},
 		"json":            {"some other JSON", []byte("{\"a\":1}\n"), 1, "no cassette"},
 		"foreign":         {"a format of tomorrow", forge(t, `{"cassette":"agentctl.dev/v2"}`), 1, `format "agentctl.dev/v2"`},
 		"foreign, other":  {"a format whose hashes are others", []byte("{\"cassette\":\"agentctl.dev/v2\",\"sum\":1}\n"), 1, "or its first line was changed"},

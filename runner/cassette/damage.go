@@ -15,7 +15,10 @@ type DamageError struct {
 	Problem, Hint string
 }
 
-const damageHint = "take the file from version control again, or record it anew with agentctl run --record"
+const (
+	damageHint = "take the file from version control again, or record it anew with agentctl run --record"
+	converted  = "keep version control from converting it: a line *.cassette.jsonl -text in .gitattributes"
+)
 
 func (e *DamageError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem) }
 

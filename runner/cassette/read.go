@@ -58,6 +58,9 @@ func Begins(path string) error {
 	return r.known(line, sum != "")
 }
 
+// begins is how every cassette begins.
+const begins = `{"cassette":`
+
 // maxHeader bounds the first line where nothing else is read.
 const maxHeader = 64 << 10
 
@@ -108,6 +111,8 @@ func (r *reader) next() error {
 		return r.damaged("a line longer than %d bytes", MaxLine)
 	case errors.Is(err, io.EOF) && r.lines == 1 && len(line) == 0:
 		return r.damaged("the file is empty")
+	case errors.Is(err, io.EOF) && r.lines == 1 && !bytes.HasPrefix(line, []byte(begins)):
+		return r.known(nil, false)
 	case errors.Is(err, io.EOF) && len(line) == 0:
 		return r.damaged("the cassette ends before its end: the rest of it is missing")
 	case errors.Is(err, io.EOF):
@@ -120,6 +125,11 @@ func (r *reader) next() error {
 	if r.lines == 1 {
 		if err := r.known(line, intact); err != nil {
 			return err
+		}
+	}
+	if plain, ok := bytes.CutSuffix(line, []byte("\r")); ok && !intact {
+		if _, sum := r.verify(plain); sum != "" {
+			return &DamageError{File: r.c.Name, Line: r.lines, Problem: "the line ends in CRLF: the file was converted", Hint: converted}
 		}
 	}
 	if !intact {
