@@ -219,7 +219,7 @@ func TestAddress(t *testing.T) {
 
 func TestGeneration(t *testing.T) {
 	for name, want := range map[string]int{
-		"gemini-3-pro-preview": 3, "models/gemini-3.1-flash": 3, "gemini-2.5-pro": 2, "gemini-12": 12, "gemini-flash-latest": 0, "gemma-3": 0, "gemini-99999999999999999999": 0, "": 0,
+		"gemini-3-pro-preview": 3, "models/gemini-3.1-flash": 3, "gemini-2.5-pro": 2, "gemini-12": 12, "gemini-flash-latest": newest, "gemini-1.5-pro-latest": 1, "gemini-exp": 0, "gemma-3": 0, "gemini-99999999999999999999": 0, "": 0,
 	} {
 		if got := generation(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)

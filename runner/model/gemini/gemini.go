@@ -73,6 +73,9 @@ func address(base, name string) string {
 	return strings.TrimSuffix(base, "/") + "/v1beta/" + collection + "/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
 }
 
+// newest is the generation of models that are only called the latest.
+const newest = 3
+
 // generation is the number behind a model's name, 0 where there is none. Models
 // of the third think in levels and want every call's signature back; those
 // before it count tokens and cannot hold to a schema while they have tools.
@@ -86,10 +89,13 @@ func generation(name string) int {
 		digits = len(version)
 	}
 	n, err := strconv.Atoi(version[:digits])
-	if err != nil {
-		return 0
+	switch {
+	case err == nil:
+		return n
+	case digits == 0 && strings.HasSuffix(version, "-latest"):
+		return newest
 	}
-	return n
+	return 0
 }
 
 // holds says whether the API will hold the model to the prompt's schema: where

@@ -96,8 +96,8 @@ func (chat) said(b []byte, said turns.Said) []byte {
 		b = append(b, `,"type":"function","function":{"name":`...)
 		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
 		b = append(b, `,"arguments":`...)
-		b = jsonpass.AppendString(b, turns.Arguments(c.Raw))
-		b = append(b, `}}`...)
+		b = append(jsonpass.AppendString(b, turns.Arguments(c.Raw)), '}')
+		b = append(appendExtra(b, c.Metadata), '}')
 	}
 	b = append(b, `]}`...)
 	for _, c := range said.Calls {

@@ -21,6 +21,7 @@ type chatAnswer struct {
 	wantsBack    bool // the reasoning, for it came as one that is
 	slots        []slot
 	chunks       int // that have been read
+	extra        int // bytes that came beside the calls
 	finish       string
 	over         bool
 	tally        exchange.Tally
@@ -42,6 +43,7 @@ type slot struct {
 type fragment struct {
 	wire           int64
 	id, name, args []byte
+	extra          []byte // that is to go back with the call
 }
 
 // Event adds the JSON object of one event.
@@ -197,7 +199,7 @@ func (a *chatAnswer) content() {
 
 func (a *chatAnswer) toolCall() {
 	c, f := &a.cur, &a.frag
-	*f = fragment{wire: -1, id: f.id[:0], name: f.name[:0], args: f.args[:0]}
+	*f = fragment{wire: -1, id: f.id[:0], name: f.name[:0], args: f.args[:0]} // extra is kept, and so not used again
 	c.Object(func(key []byte) {
 		switch string(key) {
 		case "index":
@@ -210,6 +212,12 @@ func (a *chatAnswer) toolCall() {
 			f.id = append(f.id, c.Text()...)
 		case "function":
 			a.function()
+		case extraKey:
+			if c.Next() == '{' {
+				f.extra = bytes.ToValidUTF8(c.Raw(), []byte("\uFFFD"))
+				return
+			}
+			c.Skip()
 		default:
 			c.Skip()
 		}
@@ -257,6 +265,13 @@ func (a *chatAnswer) add() {
 	// Most send the name once, some with every fragment, a few in pieces.
 	if string(f.name) != c.Tool && (c.Tool == "" || len(c.Args) == 0) {
 		c.Tool += string(f.name)
+	}
+	if a.extra += len(f.extra); a.extra > maxExtra {
+		a.cur.Fail("the calls come with more than %d bytes beside them", maxExtra)
+		return
+	}
+	if len(f.extra) > 0 {
+		c.Metadata = encode(extra{f.extra})
 	}
 	a.Args(at, f.args)
 }

@@ -79,6 +79,10 @@ func TestServersThatDiffer(t *testing.T) {
 		"reasoning twice": {"the same text under two names counts once", []string{
 			delta(`{"reasoning":"th","reasoning_content":"th"}`), delta(`{"reasoning":"ink","reasoning_content":"ink","content":null}`), finished("stop"),
 		}, message.Output{Reasoning: "think", ReasoningMetadata: wanted, Finish: message.FinishStop}},
+		"extra": {"what is signed goes back with its call", []string{
+			delta(`{"tool_calls":[{"index":0,"id":"a","extra_content":{"google": {"thought_signature":"AA=="}},"function":{"name":"bash","arguments":"{\"x\":1}"}},{"index":1,"id":"b","extra_content":null,"function":{"name":"bash","arguments":"{\"x\":2}"}}]}`),
+			finished("tool_calls"),
+		}, message.Output{Calls: []message.CallRequest{{ID: "a", Tool: "bash", Args: `{"x":1}`, Metadata: json.RawMessage(`{"extra_content":{"google":{"thought_signature":"AA=="}}}`)}, two[1]}, Finish: message.FinishToolCalls}},
 		"reasoning":       {"nobody wants it back under this name", []string{delta(`{"reasoning":"think","reasoning_content":null}`), finished("stop")}, message.Output{Reasoning: "think", Finish: message.FinishStop}},
 		"empty reasoning": {"a text without a thought is only a text", []string{delta(`{"reasoning_content":"","content":"a"}`), finished("stop")}, message.Output{Text: "a", Finish: message.FinishStop}},
 		"call without a thought": {"a call wants back even the thought that it did without", []string{
@@ -177,14 +181,18 @@ func TestAnswersAreBounded(t *testing.T) {
 	if err := a.chunk([]byte(delta(`{"tool_calls":[` + b.String() + `]}`))); err == nil || !strings.Contains(err.Error(), "more than 128") {
 		t.Errorf("too many calls: %v", err)
 	}
-	a = &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
-	big := []byte(delta(`{"content":"` + strings.Repeat("x", 4<<20) + `"}`))
-	var err error
-	for i := 0; i < 10 && err == nil; i++ {
-		err = a.chunk(big)
-	}
-	if err == nil || !strings.Contains(err.Error(), "longer than") {
-		t.Errorf("an endless answer: %v", err)
+	for says, big := range map[string]string{
+		"longer than": `{"content":"` + strings.Repeat("x", 4<<20) + `"}`,
+		"beside them": `{"tool_calls":[{"index":0,"extra_content":{"x":"` + strings.Repeat("x", 1<<20) + `"},"function":{"arguments":""}}]}`,
+	} {
+		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		var err error
+		for i := 0; i < 10 && err == nil; i++ {
+			err = a.chunk([]byte(delta(big)))
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("an endless answer: %v, want %q", err, says)
+		}
 	}
 }
 

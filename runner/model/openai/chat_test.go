@@ -24,6 +24,8 @@ func TestMapping(t *testing.T) {
 	ok := &message.ToolResult{Text: "out", Output: "out"}
 	own, other := &message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5-mini"}, &message.ModelRef{Name: "fast", Provider: "openai", Model: "gpt-5"}
 	thought := message.Part{Type: message.PartReasoning, Text: "hm", Metadata: []byte(`{"member":"reasoning_content"}`)}
+	signed := tool("c1", "a", "", ok)
+	signed.Metadata = []byte(`{"extra_content":{"google":1}}`)
 	long := strings.Repeat("i", maxCallID+1)
 	short := callID(long, false)
 	cases := map[string]struct {
@@ -35,6 +37,8 @@ func TestMapping(t *testing.T) {
 		"said":      {"with a text as well", message.Message{Role: assistant, Model: own, Parts: []message.Part{thought, say("a")}}, `{"role":"assistant","content":"a","reasoning_content":"hm"}`},
 		"no answer": {"a thought that nothing came of is none", message.Message{Role: assistant, Model: own, Parts: []message.Part{thought}}, ``},
 		"foreign":   {"another model's stays with it", message.Message{Role: assistant, Model: other, Parts: []message.Part{thought, say("a")}}, `{"role":"assistant","content":"a"}`},
+		"extra":     {"what came with a call goes back with it", message.Message{Role: assistant, Model: own, Parts: []message.Part{signed}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{}"},"extra_content":{"google":1}}]},{"role":"tool","tool_call_id":"c1","content":"out"}`},
+		"not extra": {"and to nobody else", message.Message{Role: assistant, Model: other, Parts: []message.Part{signed}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"out"}`},
 		"long id":   {"the id of another model's call may be too long", message.Message{Role: assistant, Model: other, Parts: []message.Part{tool(long, "a", "", ok)}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"` + short + `","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + short + `","content":"out"}`},
 		"own id":    {"its own is what it wants back", message.Message{Role: assistant, Model: own, Parts: []message.Part{tool(long, "a", "", ok)}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"` + long + `","type":"function","function":{"name":"a","arguments":"{}"}}]},{"role":"tool","tool_call_id":"` + long + `","content":"out"}`},
 		"user":      {"one text is sent as it is", message.Message{Role: user, Parts: []message.Part{say("a <b> & \"c\"\n\x01\u2028")}}, `{"role":"user","content":"a <b> & \"c\"\n\u0001` + "\u2028" + `"}`},

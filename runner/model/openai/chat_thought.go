@@ -29,3 +29,24 @@ func appendThought(b []byte, reasoning []message.Part) []byte {
 	}
 	return jsonpass.AppendString(append(b, `,"`+thoughtKey+`":`...), reasoning[i].Text)
 }
+
+// extraKey is the member of a call in which Gemini, asked for chat completions, puts
+// what it has signed: it answers a call without it with 400.
+const extraKey = "extra_content"
+
+// maxExtra bounds what all calls of an answer have in it.
+const maxExtra = 2 << 20
+
+// extra is the metadata of a call that has such a member.
+type extra struct {
+	Content json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// appendExtra adds to a call what came with it.
+func appendExtra(b []byte, metadata json.RawMessage) []byte {
+	var e extra
+	if len(metadata) == 0 || json.Unmarshal(metadata, &e) != nil || len(e.Content) == 0 {
+		return b
+	}
+	return append(append(b, `,"`+extraKey+`":`...), e.Content...)
+}
