@@ -90,7 +90,7 @@ func conforms(t *testing.T, tool string, env []string, command ...string) {
 	sample := func(args string) []conformance.Sample {
 		return []conformance.Sample{{Tool: tool, Args: json.RawMessage(args)}}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	r := conformance.Run(ctx, conformance.Options{
 		Name: command[0], Env: env, Launch: sdktest.Launch(command, env, dir), Workspace: dir,
