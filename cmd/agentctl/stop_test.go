@@ -400,7 +400,7 @@ func killsTheTree(t *testing.T, libexec string) {
 	awaitGone(t, pids)
 	took := time.Since(second)
 	t.Logf("the tree was gone %s after the second signal", took)
-	if took >= deafGrace {
+	if took > deafGrace/2 { // on the busiest machine it takes 30 ms
 		t.Error("it was given the time to end by itself")
 	}
 	l.ends(t, 130)

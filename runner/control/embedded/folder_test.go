@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -75,7 +76,7 @@ func TestFolderIsMadePrivate(t *testing.T) {
 }
 
 func TestUnusableFoldersAreRefused(t *testing.T) {
-	elsewhere := t.TempDir()
+	elsewhere, somebody := t.TempDir(), os.Geteuid()+1
 	for name, c := range map[string]struct {
 		damage damage
 		below  string
@@ -84,8 +85,8 @@ func TestUnusableFoldersAreRefused(t *testing.T) {
 		"a file":              {replace(controlDir, "x"), "", "not a directory"},
 		"a link to elsewhere": {func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, controlDir)) }, "", "is no folder"},
 		"another's": {func(dir string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, controlDir), 0o700), os.Chown(filepath.Join(dir, controlDir), 65534, 65534))
-		}, "", "belongs to uid 65534"},
+			return errors.Join(os.Mkdir(filepath.Join(dir, controlDir), 0o700), os.Chown(filepath.Join(dir, controlDir), somebody, -1))
+		}, "", fmt.Sprint("belongs to uid ", somebody)},
 		"a path too long for a socket": {remove("x"), strings.Repeat("x", 100), "the system takes"},
 	} {
 		t.Run(name, func(t *testing.T) {
