@@ -11,8 +11,10 @@ import (
 // with every key always present. Its JSON Schema is published beside this file.
 type Result struct {
 	// Run is the id of the run, as it stands in each event.
-	Run   string `json:"run"`
-	Agent string `json:"agent"`
+	Run string `json:"run"`
+	// Object is the Run object of a control plane that lived it; null for any other run.
+	Object *Object `json:"object"`
+	Agent  string  `json:"agent"`
 	// Phase is Succeeded, Failed, Cancelled or Suspended.
 	Phase string `json:"phase"`
 	// Reason is a word of the closed list ("agentctl help exit-codes").
@@ -34,6 +36,12 @@ type Result struct {
 	Warnings     []string           `json:"warnings"`
 	// Journal is the folder in which everything is written down.
 	Journal string `json:"journal"`
+}
+
+// Object names an object of a control plane.
+type Object struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }
 
 // Tokens counts tokens by kind.

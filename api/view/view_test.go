@@ -101,7 +101,7 @@ func TestResultHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{
- "run": "r", "agent": "a", "phase": "Succeeded", "reason": "Completed", "exitCode": 0, "message": "", "output": "done", "steps": 1,
+ "run": "r", "object": null, "agent": "a", "phase": "Succeeded", "reason": "Completed", "exitCode": 0, "message": "", "output": "done", "steps": 1,
  "toolCalls": [
   {"id": "c1", "tool": "bash", "args": {"command": "ls"}, "decision": "ask", "rule": "p/r", "approval": "approved", "state": "completed", "exitCode": 0, "error": null, "durationMs": 2},
   {"id": "c2", "tool": "edit", "args": "{\"pa", "decision": null, "rule": null, "approval": null, "state": "error", "exitCode": null, "error": "bad_json", "durationMs": 0}

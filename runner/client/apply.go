@@ -27,7 +27,9 @@ type Outcome struct {
 	Ref Ref
 	// Verb is what was done; "" when Err says why not.
 	Verb string
-	Err  error
+	// Object is what is kept now; nil when it is gone, or nothing was done.
+	Object Object
+	Err    error
 }
 
 // ErrNotSent says that an object was not tried any more: the server had gone.
@@ -120,11 +122,11 @@ func (c *Client) applyOne(ctx context.Context, o Object, known map[scope]map[str
 	case err != nil:
 		return Outcome{Ref: ref, Err: err}
 	case before == nil:
-		return Outcome{Ref: ref, Verb: Created}
+		return Outcome{Ref: ref, Verb: Created, Object: after}
 	case !Differ(before, after): // the version may be another one: controllers write the status
-		return Outcome{Ref: ref, Verb: Unchanged}
+		return Outcome{Ref: ref, Verb: Unchanged, Object: after}
 	}
-	return Outcome{Ref: ref, Verb: Configured}
+	return Outcome{Ref: ref, Verb: Configured, Object: after}
 }
 
 // PruneOptions say which objects go when they are declared no more.

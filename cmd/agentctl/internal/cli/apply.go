@@ -22,6 +22,7 @@ type applyOptions struct {
 	prune     bool
 	force     bool
 	dryRun    choice
+	output    choice
 }
 
 // The values of --dry-run.
@@ -32,7 +33,10 @@ const (
 )
 
 func (a *app) applyCmd() *cobra.Command {
-	o := &applyOptions{target: target{app: a}, dryRun: newChoice(dryNone, dryClient, dryServer)}
+	o := &applyOptions{
+		target: target{app: a}, dryRun: newChoice(dryNone, dryClient, dryServer),
+		output: newChoice(display.FormatText, display.FormatName, display.FormatJSON, display.FormatYAML),
+	}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|FOLDER|-",
 		Short: "Have a control plane keep what manifests declare",
@@ -56,6 +60,7 @@ Exit code 0: all is kept. 1: something was refused. 2: mistakes, nothing sent.`,
 		Example: `  agentctl apply -f manifests/hello
   agentctl apply -R -f manifests --dry-run=server
   agentctl apply -f team/ --prune -l team=web
+  agentctl apply -f agent.yaml -o yaml
   kustomize build . | agentctl apply -f -`,
 		GroupID: groupObject,
 		Args:    filesOnly,
@@ -67,6 +72,7 @@ Exit code 0: all is kept. 1: something was refused. 2: mistakes, nothing sent.`,
 	cmd.Flags().BoolVar(&o.prune, "prune", false, "delete what was applied with these labels and is declared no more; needs -l")
 	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "take over fields that somebody else manages")
 	dryRunFlag(cmd, &o.dryRun)
+	output(cmd, &o.output, "what stdout holds: a line an object, their names, or the objects as they are kept")
 	o.flags(cmd)
 	return cmd
 }
@@ -120,10 +126,10 @@ func (o *applyOptions) runApply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list := &outcomes{app: o.app, dry: o.dryRun.value}
+	list := &outcomes{app: o.app, dry: o.dryRun.value, format: o.output.value}
 	if o.dryRun.value == dryClient {
 		for _, x := range objects {
-			list.tell(client.Outcome{Ref: x.Ref(), Verb: "valid"})
+			list.tell(client.Outcome{Ref: x.Ref(), Verb: "valid", Object: x})
 		}
 		return list.err()
 	}
@@ -178,6 +184,8 @@ func (o *applyOptions) send(ctx context.Context, c *client.Client, objects []cli
 type outcomes struct {
 	app    *app
 	dry    string
+	format string
+	kept   []client.Object // for the formats that show them
 	failed int
 	unsent int
 	denied []error
@@ -198,16 +206,40 @@ func (l *outcomes) tell(x client.Outcome) {
 		l.app.complain(x.Err)
 		return
 	}
-	verb := x.Verb
-	switch l.dry {
-	case dryClient:
-		verb += " (dry run)"
-	case dryServer:
-		verb += " (server dry run)"
+	text := x.Ref.String()
+	switch l.format {
+	case display.FormatText:
+		text += " " + x.Verb + dryWord(l.dry)
+	case display.FormatJSON, display.FormatYAML:
+		if x.Object != nil {
+			l.kept = append(l.kept, x.Object.WithoutManagedFields())
+		}
+		return
 	}
-	if err := display.Text(l.app.stdout(), x.Ref.String()+" "+verb+"\n"); err != nil && l.wrote == nil {
+	if err := display.Text(l.app.stdout(), text+"\n"); err != nil && l.wrote == nil {
 		l.wrote = err
 	}
+}
+
+// dryWord says that nothing was changed.
+func dryWord(dry string) string {
+	switch dry {
+	case dryClient:
+		return " (dry run)"
+	case dryServer:
+		return " (server dry run)"
+	}
+	return ""
+}
+
+// write shows the objects, where they were not told one by one: one as it is, and
+// several as a list.
+func (l *outcomes) write() error {
+	if l.format != display.FormatJSON && l.format != display.FormatYAML {
+		return l.wrote
+	}
+	get := getOptions{target: target{app: l.app}, output: format{kind: l.format}}
+	return get.show(l.kept, len(l.kept) == 1)
 }
 
 func (l *outcomes) err() error {
@@ -215,9 +247,10 @@ func (l *outcomes) err() error {
 	if l.unsent > 0 {
 		display.Notice(l.app.stderr(), fmt.Sprintf("%d more objects were not sent", l.unsent))
 	}
+	err := l.write()
 	switch {
-	case l.wrote != nil:
-		return fmt.Errorf("write the list: %w", l.wrote)
+	case err != nil:
+		return fmt.Errorf("write the list: %w", err)
 	case l.failed > 0, l.unsent > 0:
 		return exit(1)
 	}

@@ -153,13 +153,7 @@ func (o *labelOptions) change(ctx context.Context, c *client.Client, x client.Ob
 	if err != nil {
 		return err
 	}
-	switch o.dryRun.value {
-	case dryClient:
-		done += " (dry run)"
-	case dryServer:
-		done += " (server dry run)"
-	}
-	return display.Text(o.app.stdout(), x.Ref().String()+" "+done+"\n")
+	return display.Text(o.app.stdout(), x.Ref().String()+" "+done+dryWord(o.dryRun.value)+"\n")
 }
 
 // same says whether an object is as the changes would make it; what it has

@@ -91,7 +91,7 @@ func runName(word string) (string, error) {
 func (t *target) object(c *client.Client, name string) *source {
 	e := c.Endpoint()
 	s := &source{client: c, run: client.Ref{Kind: v1alpha1.KindRun, Namespace: t.namespace, Name: name}}
-	s.place = display.Place{State: t.app.state, Object: name, Namespace: t.namespace, Context: t.context, Away: !e.Local}
+	s.place = display.Place{State: t.app.state, Object: name, Namespace: t.namespace, Home: c.Namespace(t.namespace), Context: t.context, Away: !e.Local}
 	s.state, _ = statedir.Find(t.app.state) // it was found before
 	return s
 }

@@ -7,6 +7,8 @@ type Place struct {
 	// Object is the name of the Run where a control plane lives it, and Namespace
 	// and Context are the flags that lead there; "" where none was needed.
 	Object, Namespace, Context string
+	// Home is the namespace of the Run, whether a flag names it or not.
+	Home string
 	// Away says that the files of the run are on another machine.
 	Away bool
 }

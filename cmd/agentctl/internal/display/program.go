@@ -51,7 +51,11 @@ func (o *objectRun) Finish(run *view.Run, journal string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fail(run)
-	return writeJSON(o.stdout, run.Result(journal))
+	result := run.Result(journal)
+	if o.place.Object != "" {
+		result.Object = &view.Object{Namespace: o.place.Home, Name: o.place.Object}
+	}
+	return writeJSON(o.stdout, result)
 }
 
 // linesRun writes each event as it stands in the journal.
