@@ -159,6 +159,38 @@ func TestFieldsInDocsExist(t *testing.T) {
 	}
 }
 
+// TestDefaultsInDocsAreThose of the schema: %s in the text is the default.
+func TestDefaultsInDocsAreThose(t *testing.T) {
+	for _, c := range []struct{ file, text, field string }{
+		{"docs/manifests.md", "`maxSteps` (%s)", "agent.spec.limits.maxSteps"},
+		{"docs/manifests.md", "`timeout` (%s)", "agent.spec.limits.timeout"},
+		{"docs/manifests.md", "compactAtPercent: %s ", "agent.spec.context.compactAtPercent"},
+		{"docs/manifests.md", "default %s\n", "agent.spec.context.keepRecentTokens"},
+		{"docs/manifests.md", "loopGuard.identicalCalls: %s`", "agent.spec.loopGuard.identicalCalls"},
+		{"docs/manifests.md", "loopGuard.cycles: %s`", "agent.spec.loopGuard.cycles"},
+		{"docs/manifests.md", "`onDetect: %s`, the default", "agent.spec.loopGuard.onDetect"},
+		{"docs/manifests.md", "`sizeLimit` (%s)", "run.spec.workspace.sizeLimit"},
+		{"docs/troubleshooting.md", "`spec.workspace.sizeLimit` of the Run (%s)", "run.spec.workspace.sizeLimit"},
+		{"docs/models.md", "`retry.attempts` (%s)", "model.spec.retry.attempts"},
+		{"docs/models.md", "`retry.maxDelay` (%s)", "model.spec.retry.maxDelay"},
+		{"docs/tools.md", "| the time of one call | %s |", "tool.spec.limits.timeout"},
+		{"docs/tools.md", "| %s, 51200 |", "tool.spec.limits.outputLines"},
+		{"docs/tools.md", "| 2000, %s |", "tool.spec.limits.outputBytes"},
+		{"docs/tools.md", "| %s, None |", "tool.spec.isolation.minimum"},
+		{"docs/tools.md", "| Sandbox, %s |", "tool.spec.network.mode"},
+		{"docs/isolation.md", "| `%s` (default) |", "tool.spec.isolation.minimum"},
+	} {
+		e, err := crds.Explain(c.field, false)
+		if err != nil || e.Field.Default == "" {
+			t.Errorf("%s has no default: %v", c.field, err)
+			continue
+		}
+		if want := fmt.Sprintf(c.text, strings.Trim(e.Field.Default, `"`)); !strings.Contains(string(read(t, c.file)), want) {
+			t.Errorf("%s does not say %q of %s", c.file, want, c.field)
+		}
+	}
+}
+
 // TestGoInDocsCompiles: a whole program is there to be copied.
 func TestGoInDocsCompiles(t *testing.T) {
 	program := regexp.MustCompile("(?s)```go\n(package .*?)```")
