@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == program {
 		os.Exit(standIn(os.Args[3]))
 	}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		_ = os.Unsetenv(name) // what is unreachable is told by whoever stands between
+	}
 	goleak.VerifyTestMain(m)
 }
 

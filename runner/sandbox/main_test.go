@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -39,6 +40,9 @@ func TestMain(m *testing.M) {
 	case "swap-links":
 		swapLinks(os.Args[2])
 	default:
+		// Other users start this program, and what it builds.
+		syscall.Umask(0o022)
+		_ = os.Chmod("/proc/self/exe", 0o755) //nolint:gosec // who may not has been let in already
 		// No program of any test may see it.
 		if err := os.Setenv("AGENTCTL_TEST_SECRET", "must not leak"); err != nil {
 			panic(err)

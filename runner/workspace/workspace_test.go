@@ -20,7 +20,10 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // modes are compared
+	goleak.VerifyTestMain(m)
+}
 
 // memory is a store of blobs.
 type memory struct {
