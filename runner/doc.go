@@ -1,4 +1,4 @@
-// Package runner is the front door: it wires the stages of a run together and holds no logic of its own.
+// Package runner is the front door: it lives a run in this process, and wires the stages that do the work.
 //
 // START HERE. This is one "agentctl run -f manifests/hello", in the order the data flows:
 //
@@ -6,7 +6,8 @@
 //   - admission decides whether they may enter: schema, references, CEL; all mistakes at once. What
 //     is admitted is resolved into one plan: agent, model, tools, policies.
 //   - journal opens the memory of the run; from here on everything is an event (api/event), and
-//     everybody who looks at the run reads it through one fold (api/view).
+//     everybody who looks at the run reads it through one fold (api/view). Who watches is told by feed,
+//     which never lets the run wait.
 //   - workspace begins to copy the source folder, and tool starts the programs behind the tools, each
 //     held as its manifest says: in a sandbox (sandbox, with cmd/agentctl-sandbox) or in a container
 //     (sandbox/container), with a network that sandbox/egress serves. All of it is hidden behind the
@@ -14,15 +15,22 @@
 //   - loop lives the run. It asks a model (one folder below model for each provider; model/exchange is
 //     the HTTP they share, model/turns what stored parts mean, model/fallback who is asked next), a policy (policy, over
 //     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
-//   - what other processes leave for the run while it lives, answers (approval) and messages (Send), lies
-//     in folders of it (inbox) until the journal has it.
+//   - what others leave for the run while it lives, answers (approval) and messages, lies in folders of
+//     it (inbox) until the journal has it.
 //   - secret keeps credentials out of everything that is written, shown or sent.
 //   - a run that was killed or suspended is taken up by Resume, from nothing but its journal.
 //   - at the end workspace says which files changed, and the journal is closed. A cassette is that journal
 //     in one file (cassette); Replay lives it again with nothing else.
 //
-// Where manifests are kept as Kubernetes objects, control follows them and lives their runs by this same
-// door (cmd/agentd), and client is how cmd/agentctl talks with it; neither is needed for a run of files.
+// Whoever lives no run has another door, and need not link this one:
 //
-// cmd/agentctl uses nothing of ours but this package, client and api.
+//   - runs lists, reads and follows the runs of a state folder, answers their questions, sends them
+//     messages and applies their changes.
+//   - pluginkit begins, calls, tests and packs a tool; policy/script says what shell commands do.
+//   - keys, models and doctor tell of credentials, of what providers sell, and of this host.
+//   - client talks with a control plane. Where manifests are kept as Kubernetes objects, control follows
+//     them and lives their runs by this door (cmd/agentd); no run of files needs either.
+//   - misuse is the error of them all for what makes no sense to ask; statedir finds the folder they share.
+//
+// cmd/agentctl uses nothing of ours but these doors and api.
 package runner
