@@ -183,7 +183,7 @@ func (s *Server) run(api func(context.Context) error) {
 	})
 	s.wg.Go(func() { s.leases.run(ctx) })
 	s.wg.Go(func() {
-		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.ServeTLS(newLimited(s.listener, connectionLimit()), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.failed(fmt.Errorf("the API server stopped listening: %w", err))
 		}
 	})
