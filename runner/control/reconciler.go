@@ -25,10 +25,10 @@ type base struct {
 // meanwhile, or that the cache knows as it was before.
 const changedAgain = 50 * time.Millisecond
 
-// unlessChanged is the result of a controller. That somebody has changed an object
-// since it was read is no failure: it is looked at again.
+// unlessChanged is the result of a controller. That somebody has changed or deleted
+// an object since it was read is no failure: it is looked at again.
 func unlessChanged(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: changedAgain}, nil
 	}
 	return result, err

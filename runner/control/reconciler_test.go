@@ -27,7 +27,7 @@ func TestWhatWasChangedMeanwhileIsLookedAtAgain(t *testing.T) {
 		"conflict": {fmt.Errorf("claim run: %w", changed), true},
 		"joined":   {errors.Join(nil, fmt.Errorf("take it: %w", changed)), true},
 		"failure":  {errors.New("no network"), false},
-		"not here": {apierrors.NewNotFound(schema.GroupResource{Resource: "runs"}, "one"), false},
+		"deleted":  {fmt.Errorf("claim run: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "runs"}, "one")), true},
 	} {
 		result, err := unlessChanged(ctrl.Result{RequeueAfter: 7}, c.err)
 		if c.again && (err != nil || result.RequeueAfter != changedAgain) || !c.again && (!errors.Is(err, c.err) || result.RequeueAfter != 7) {
