@@ -1,9 +1,6 @@
 package model
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,12 +8,6 @@ import (
 	"strings"
 	"time"
 )
-
-// maxQuote bounds how much of a server's own words an error repeats.
-const maxQuote = 400
-
-// Cut ends words that were longer.
-const Cut = "…"
 
 // ProxyLogin is the hint where a proxy wants a login.
 const ProxyLogin = "the proxy wants a login: HTTPS_PROXY (HTTP_PROXY for http:// addresses) takes http://user:password@host:port"
@@ -33,55 +24,6 @@ var filterCodes = []string{
 // neverStatus lists the statuses whose words are not searched for a reason to
 // try again: the request itself is wrong, and may quote anything.
 var neverStatus = []int{400, 404, 422}
-
-// Fault is what a server said when it refused: in a body, or in the middle of a
-// stream.
-type Fault struct {
-	// Message for people.
-	Message string
-	// Code and Type are the server's own words for what happened.
-	Code, Type string
-	// Detail are further words, for programs.
-	Detail string
-	// Wait is how long the body asks to wait, 0 for nothing.
-	Wait time.Duration
-}
-
-// ParseFault reads the error object of a JSON body in the shapes that
-// compatible servers use: {"error": {...}}, {"error": "text"}, {"message": ...},
-// {"detail": ...}. Anything else is a Fault whose message quotes the body.
-func ParseFault(body []byte) Fault {
-	var outer struct {
-		Error                       json.RawMessage
-		Message, Detail, Code, Type any
-	}
-	if json.Unmarshal(body, &outer) != nil {
-		if one := onlyError(body); one != nil {
-			return ParseFault(one)
-		}
-		return Fault{Message: Quote(body)}
-	}
-	if len(outer.Error) == 0 || string(outer.Error) == "null" {
-		f := Fault{Message: word(outer.Message), Code: word(outer.Code), Type: word(outer.Type)}
-		if f.Message == "" {
-			f.Message = word(outer.Detail)
-		}
-		if f.Message == "" {
-			f.Message = Quote(body)
-		}
-		return f
-	}
-	var inner struct{ Message, Code, Type, Status any }
-	if json.Unmarshal(outer.Error, &inner) != nil {
-		return Fault{Message: Quote(bytes.Trim(outer.Error, `"`))}
-	}
-	f := Fault{Message: Quote([]byte(word(inner.Message))), Code: word(inner.Code), Type: cmp.Or(word(inner.Type), word(inner.Status))}
-	f.Detail, f.Wait = details(outer.Error)
-	if f.Message == "" {
-		f.Message = Quote(outer.Error)
-	}
-	return f
-}
 
 // Status classifies an answer with a status outside 2xx, or, with status 0, a
 // fault that came inside a stream that began well.
@@ -170,17 +112,6 @@ func (f Fault) status() int {
 	return 0
 }
 
-func (f Fault) words() string {
-	s := f.Message
-	if s == "" {
-		s = "(no message)"
-	}
-	if f.Code != "" && !strings.Contains(s, f.Code) {
-		s += " (" + f.Code + ")"
-	}
-	return s
-}
-
 func (f Fault) any(words ...string) bool {
 	all := strings.ToLower(f.Code + "\n" + f.Type + "\n" + f.Message)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) })
@@ -208,65 +139,9 @@ func (f Fault) busy() bool {
 	return f.any("overloaded", "rate limit", "rate_limit", "ratelimit", "try again", "resource exhausted", "resource_exhausted", "capacity", "server_error", "temporarily unavailable")
 }
 
-// RetryAfter reads how long a server asks to wait: retry-after-ms, else
-// retry-after in seconds, else as a date. A wait that cannot be counted is the
-// longest there is, so that nobody begins it.
-func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
-		return d, true
-	}
-	v := h.Get("Retry-After")
-	if d, ok := number(v, time.Second); ok {
-		return d, true
-	}
-	t, err := http.ParseTime(v)
-	if err != nil {
-		return 0, false
-	}
-	return max(0, t.Sub(now)), true
-}
+// badKey says that the key is no key: Google answers it with 400.
+func (f Fault) badKey() bool { return strings.Contains(f.Detail, "API_KEY_INVALID") }
 
-func number(s string, unit time.Duration) (time.Duration, bool) {
-	const longest = time.Duration(1<<63 - 1)
-	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	// The first comparison is false for NaN as well.
-	if !(f >= 0) || (err != nil && f == 0) {
-		return 0, false
-	}
-	if f >= float64(longest/unit) {
-		return longest, true
-	}
-	return time.Duration(f * float64(unit)), true
-}
-
-// Quote returns the beginning of a server's words on one line, without control
-// characters.
-func Quote(b []byte) string {
-	cut := len(b) > maxQuote
-	if cut {
-		b = b[:maxQuote]
-	}
-	s := strings.ToValidUTF8(string(b), "")
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) }), " ")
-	if cut {
-		s += Cut
-	}
-	return s
-}
-
-// word is a JSON scalar as text; servers write codes as numbers and as strings.
-func word(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case nil:
-		return ""
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return Quote(b)
-}
+// perDay says that what is used up comes back tomorrow. The quotas of a minute
+// come back within the wait that the server asks for.
+func (f Fault) perDay() bool { return strings.Contains(f.Detail, "PerDay") }

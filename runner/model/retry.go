@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
@@ -141,4 +144,35 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// RetryAfter reads how long a server asks to wait: retry-after-ms, else
+// retry-after in seconds, else as a date. A wait that cannot be counted is the
+// longest there is, so that nobody begins it.
+func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d, true
+	}
+	v := h.Get("Retry-After")
+	if d, ok := number(v, time.Second); ok {
+		return d, true
+	}
+	t, err := http.ParseTime(v)
+	if err != nil {
+		return 0, false
+	}
+	return max(0, t.Sub(now)), true
+}
+
+func number(s string, unit time.Duration) (time.Duration, bool) {
+	const longest = time.Duration(1<<63 - 1)
+	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	// The first comparison is false for NaN as well.
+	if !(f >= 0) || (err != nil && f == 0) {
+		return 0, false
+	}
+	if f >= float64(longest/unit) {
+		return longest, true
+	}
+	return time.Duration(f * float64(unit)), true
 }
