@@ -18,8 +18,10 @@ type apiResourcesOptions struct {
 func (a *app) apiResourcesCmd() *cobra.Command {
 	o := &apiResourcesOptions{app: a, output: newChoice(display.FormatText, display.FormatName)}
 	cmd := &cobra.Command{
-		Use:     "api-resources",
-		Short:   "List the kinds and what they are called",
+		Use:   "api-resources",
+		Short: "List the kinds and what they are called",
+		Example: `  agentctl api-resources
+  agentctl api-resources -o name`,
 		GroupID: groupObject,
 		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return o.runAPIResources() },

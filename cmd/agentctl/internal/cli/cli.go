@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -74,6 +75,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(a.help)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.PersistentFlags().Var(&a.color, "color", "when to use colour: "+a.color.list())
 	_ = root.RegisterFlagCompletionFunc("color", a.color.complete) // fails only for a flag that is not there
@@ -90,6 +92,15 @@ call is judged by a policy, runs outside this program and is written to a journa
 		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(),
 	)
 	return root
+}
+
+// help shows the help of a command as the terminal is wide.
+func (a *app) help(cmd *cobra.Command, _ []string) {
+	usage := ""
+	if cmd.Runnable() || cmd.HasSubCommands() {
+		usage = cmd.UsageString()
+	}
+	_ = display.Help(display.NewScreen(cmd.OutOrStdout(), a.color.value, a.getenv), cmp.Or(cmd.Long, cmd.Short), usage) // there is nobody else to tell
 }
 
 const (

@@ -27,7 +27,7 @@ func (t *target) flags(cmd *cobra.Command) {
 }
 
 func (t *target) contextFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.context, "context", "", "the control plane to talk with (default $AGENTCTL_CONTEXT, else that of the kubeconfig, else local)")
+	cmd.Flags().StringVar(&t.context, "context", "", "`name` of the control plane to talk with (default $AGENTCTL_CONTEXT, else that of the kubeconfig, else local)")
 	_ = cmd.RegisterFlagCompletionFunc("context", t.app.completeContexts) // fails only for a flag that is not there
 	t.app.stateFlag(cmd)
 }
