@@ -119,7 +119,7 @@ func (o *applyOptions) runApply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := declared.Warnings.Write(o.app.stderr(), maxFindings); err != nil {
+	if err := declared.Warnings.Write(display.Mistakes(o.app.stderr()), maxFindings); err != nil {
 		return fmt.Errorf("write the warnings: %w", err)
 	}
 	objects, err := o.objects(declared.Objects, selector)

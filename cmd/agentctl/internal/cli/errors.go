@@ -84,7 +84,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	}
 	stderr := a.stderr()
 	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
-		_ = invalid.Write(stderr, maxFindings) // there is no other place to complain
+		_ = invalid.Write(display.Mistakes(stderr), maxFindings) // there is no other place to complain
 		return reason.ExitUsage
 	}
 	see := cmd.CommandPath() + " --help"

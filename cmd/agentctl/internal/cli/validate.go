@@ -62,7 +62,7 @@ func (o *validateOptions) runValidate(ctx context.Context) error {
 }
 
 func (o *validateOptions) text(report *runner.Report) error {
-	if err := report.Write(o.app.stderr(), maxFindings); err != nil {
+	if err := report.Write(display.Mistakes(o.app.stderr()), maxFindings); err != nil {
 		return err
 	}
 	if report.HasErrors() {

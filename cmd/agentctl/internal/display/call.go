@@ -48,9 +48,20 @@ func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 		// The rule that decided matters more than the rest of a long command.
 		about = cut(about, width-taken-ansi.StringWidth(why)-3)
 	default:
-		return cut(line+about, width) + "\n" + cut("            "+why, width) + "\n"
+		return cut(line+about, width) + "\n" + below(why, width)
 	}
 	return line + about + s.paint(dim, " · ") + why + "\n"
+}
+
+// below is a reason on lines of its own, of which there are few.
+func below(why string, width int) string {
+	const indent, lines = "            ", 3
+	room := max(width-len(indent), minTitle)
+	text := strings.Split(ansi.Wrap(why, room, ""), "\n")
+	if len(text) > lines {
+		text = append(text[:lines-1], cut(strings.Join(text[lines-1:], " "), room))
+	}
+	return indent + strings.Join(text, "\n"+indent) + "\n"
 }
 
 // why says what stood in the way of a call.
