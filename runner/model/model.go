@@ -34,6 +34,18 @@ type Conversation interface {
 	Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error)
 }
 
+// Silence takes the calls out of the answer to a request that may have none: a
+// server may call a tool that it was not offered.
+func Silence(req message.Request, out *message.Output) {
+	if !req.NoTools && req.Aside == nil {
+		return
+	}
+	out.Calls = nil
+	if out.Finish == message.FinishToolCalls {
+		out.Finish = message.FinishStop
+	}
+}
+
 // Problem is a mistake in the part of a Model manifest that only its provider
 // understands.
 type Problem struct {

@@ -133,11 +133,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		h = history{b: appendMessages(c.given.begin(c.cfg.Model, limit, nil), a.System, mark)}.text(a.Text)
 	}
 	body := exchange.Body{h.b, h.closing(mark), c.end(choice, c.given.thinks(limit, h.unthought))}
-	out, err := c.Ask(ctx, body, c.send, emit, newAnswer)
-	if err == nil && (req.NoTools || req.Aside != nil) {
-		exchange.DropCalls(out)
-	}
-	return out, err
+	return c.Ask(ctx, req, body, c.send, emit, newAnswer)
 }
 
 // choice returns the members that say which tools may be called.

@@ -109,12 +109,8 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	out := *a.Output
 	out.Calls, out.Uncounted = slices.Clone(a.Calls), false
 	out.Model.Name = c.name
-	if req.NoTools || req.Aside != nil {
-		if out.Calls = nil; out.Finish == message.FinishToolCalls {
-			out.Finish = message.FinishStop
-		}
-	}
-	if err := stream(&out, emit); err != nil {
+	model.Silence(req, &out)
+	if err := model.Tell(&out, whole, emit); err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.name, err)
 	}
 	c.answers[i].used = true
@@ -126,22 +122,10 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	return &out, nil
 }
 
-// stream tells a complete answer, each part in one piece.
-func stream(out *message.Output, emit func(message.Delta) error) error {
-	if out.Reasoning != "" {
-		if err := emit(message.Delta{Kind: message.DeltaReasoning, Text: out.Reasoning}); err != nil {
-			return err
-		}
+// whole is a text in one piece, nothing in none.
+func whole(text string) []string {
+	if text == "" {
+		return nil
 	}
-	if out.Text != "" {
-		if err := emit(message.Delta{Kind: message.DeltaText, Text: out.Text}); err != nil {
-			return err
-		}
-	}
-	for i, call := range out.Calls {
-		if err := emit(message.Delta{Kind: message.DeltaTool, Index: i, Tool: call.Tool, Call: call.ID, Text: call.Args}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return []string{text}
 }

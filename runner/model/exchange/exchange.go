@@ -174,10 +174,10 @@ func (x *Exchange) Close() error {
 // Send sends a request and returns the answer to it, whatever its status.
 type Send func(ctx context.Context, b Body) (*http.Response, error)
 
-// Ask sends a request, as often as the retry layer allows, and reads the answer.
-// Read makes the reader of one attempt; what it tells goes to tell. Errors name
-// the model and never hold the key.
-func (x *Exchange) Ask(ctx context.Context, b Body, send Send, emit func(message.Delta) error, read func(tell func(message.Delta)) Answer) (*message.Output, error) {
+// Ask sends a request as b, as often as the retry layer allows, and reads the
+// answer. Read makes the reader of one attempt; what it tells goes to tell. Errors
+// name the model and never hold the key.
+func (x *Exchange) Ask(ctx context.Context, req message.Request, b Body, send Send, emit func(message.Delta) error, read func(tell func(message.Delta)) Answer) (*message.Output, error) {
 	if err := x.credential(ctx); err != nil {
 		return nil, fmt.Errorf("model %q: %w", x.cfg.Name, err)
 	}
@@ -187,6 +187,7 @@ func (x *Exchange) Ask(ctx context.Context, b Body, send Send, emit func(message
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", x.cfg.Name, err)
 	}
+	model.Silence(req, out)
 	out.Model = x.Self()
 	return out, nil
 }

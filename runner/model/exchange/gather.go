@@ -129,13 +129,4 @@ func (g *Gather) Output(finish message.Finish) *message.Output {
 	return out
 }
 
-// DropCalls takes the calls out of the answer to a request without tools: a server
-// may call a tool that it was not offered.
-func DropCalls(out *message.Output) {
-	out.Calls = nil
-	if out.Finish == message.FinishToolCalls {
-		out.Finish = message.FinishStop
-	}
-}
-
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -219,11 +219,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	if h.role == "" {
 		end = end[len(closing):]
 	}
-	out, err := c.Ask(ctx, exchange.Body{h.b, []byte(end)}, c.send, emit, newAnswer)
-	if err == nil && (req.NoTools || req.Aside != nil) {
-		exchange.DropCalls(out)
-	}
-	return out, err
+	return c.Ask(ctx, req, exchange.Body{h.b, []byte(end)}, c.send, emit, newAnswer)
 }
 
 // question is a request of its own.

@@ -201,9 +201,5 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		history = appendSimple(c.begin(c.always.Capped(most, c.api.limits...), a.System), "user", a.Text)
 		end = c.aside
 	}
-	out, err := c.Ask(ctx, exchange.Body{history, end}, c.send, emit, c.wire.answer)
-	if err == nil && (req.NoTools || req.Aside != nil) {
-		exchange.DropCalls(out)
-	}
-	return out, err
+	return c.Ask(ctx, req, exchange.Body{history, end}, c.send, emit, c.wire.answer)
 }

@@ -208,7 +208,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 			return nil, c.failed(ctx, err)
 		}
 	}
-	if err := stream(out, emit); err != nil {
+	if err := model.Tell(out, cut, emit); err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.name, err)
 	}
 	c.use(i)
@@ -251,31 +251,6 @@ func (c *Conversation) answer(ctx context.Context, i int, noTools bool, out *mes
 		id := fmt.Sprintf("call_%d_%d", c.turn+1, k+1)
 		out.Calls = append(out.Calls, message.CallRequest{ID: id, Tool: call.Tool, Args: args})
 		out.Finish = message.FinishToolCalls
-	}
-	return nil
-}
-
-// stream tells a complete answer in a few pieces.
-func stream(out *message.Output, emit func(message.Delta) error) error {
-	tell := func(text string, d message.Delta) error {
-		for _, s := range cut(text) {
-			d.Text = s
-			if err := emit(d); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := tell(out.Reasoning, message.Delta{Kind: message.DeltaReasoning}); err != nil {
-		return err
-	}
-	if err := tell(out.Text, message.Delta{Kind: message.DeltaText}); err != nil {
-		return err
-	}
-	for i, call := range out.Calls {
-		if err := emit(message.Delta{Kind: message.DeltaTool, Index: i, Tool: call.Tool, Call: call.ID, Text: call.Args}); err != nil {
-			return err
-		}
 	}
 	return nil
 }
