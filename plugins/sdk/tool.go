@@ -76,17 +76,17 @@ func New[In any](name, description string, fn func(ctx context.Context, call *Ca
 	for _, o := range opts {
 		o(&t)
 	}
-	if t.parameters == nil {
-		s, err := jsonschema.For[In](nil)
-		if err == nil {
-			t.parameters, err = json.Marshal(s)
-		}
-		if err != nil {
-			t.err = fmt.Errorf("schema of the arguments: %w", err)
-			return t
-		}
+	s, err := &jsonschema.Schema{}, error(nil)
+	if t.parameters != nil {
+		err = json.Unmarshal(t.parameters, s)
+	} else if s, err = jsonschema.For[In](nil); err == nil {
+		t.parameters, err = json.Marshal(s)
 	}
-	t.err = t.check()
+	if err != nil {
+		t.err = fmt.Errorf("schema of the arguments: %w", err)
+		return t
+	}
+	t.err = t.check(s)
 	return t
 }
 
@@ -100,13 +100,9 @@ func (t Tool) Description() string { return t.description }
 func (t Tool) Parameters() json.RawMessage { return t.parameters }
 
 // check refuses what could not be offered to a model and keeps the compiled schema.
-func (t *Tool) check() error {
+func (t *Tool) check(s *jsonschema.Schema) error {
 	if !callable(t.name) {
 		return fmt.Errorf("the name is not one of [A-Za-z0-9_-]{1,64}")
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(t.parameters, &s); err != nil {
-		return fmt.Errorf("schema of the arguments: %w", err)
 	}
 	if s.Type != "object" {
 		return fmt.Errorf("schema of the arguments: its type is %q, not \"object\"", s.Type)
