@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
@@ -29,6 +30,10 @@ const (
 	// connection be used again.
 	afterLast = 50 * time.Millisecond
 )
+
+// readers are what answers are read with: one belongs to nobody while the model
+// is silent, so that conversations that wait share a few.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSize) }}
 
 // errCut is a stream that ended before the answer did.
 var errCut = errors.New("the stream ended before the answer was complete")
@@ -81,7 +86,12 @@ func (s *stream) tell(d message.Delta) {
 
 // read reads the whole answer of a 200.
 func (s *stream) read(ctx context.Context, resp *http.Response) error {
-	br := bufio.NewReaderSize(s.stall.Reader(resp.Body), readSize)
+	br := readers.Get().(*bufio.Reader)
+	br.Reset(s.stall.Reader(resp.Body))
+	defer func() {
+		br.Reset(nil) // the body goes with its answer
+		readers.Put(br)
+	}()
 	first, err := firstByte(br)
 	if err != nil {
 		return readError(ctx, err, resp, first == 0)
