@@ -235,11 +235,16 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 			continue
 		}
 		c.waited = c.waited || len(calls) > 1 || c.decision.Action == message.Ask
-		wg.Go(func() {
+		perform := func() {
 			if ends[i], errs[i] = l.perform(ctx, c, slots); errs[i] != nil {
 				l.cancel(errs[i]) // what ends the run ends its other calls too
 			}
-		})
+		}
+		if len(calls) == 1 {
+			perform() // as most answers have it: another goroutine would wake another thread
+		} else {
+			wg.Go(perform)
+		}
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
