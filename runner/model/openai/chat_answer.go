@@ -18,7 +18,7 @@ type chatAnswer struct {
 	// reasoningKey is the member the server streams its reasoning in. Some send
 	// the same text in two.
 	reasoningKey string
-	wantsBack    bool // the reasoning, for it came as one that is
+	wantsBack    bool // the reasoning: it came under the name that is asked for again
 	slots        []slot
 	chunks       int // that have been read
 	extra        int // bytes that came beside the calls

@@ -138,3 +138,13 @@ func TestArgumentsAreAlwaysAnObject(t *testing.T) {
 		}
 	}
 }
+
+func TestSchemasAreSentWithoutWhiteSpace(t *testing.T) {
+	got, err := Plain([]byte("{\n  \"title\": \"a  <b>\",\n  \"enum\": [ 1.0, \"\\u00e4\" ]\n}\n"))
+	if want := `{"title":"a  <b>","enum":[1.0,"\u00e4"]}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if _, err := Plain([]byte(`{"a":`)); err == nil {
+		t.Error("what is no JSON is no schema")
+	}
+}
