@@ -144,7 +144,11 @@ func (c *Config) Endpoint(name string) (*Endpoint, error) {
 	for _, x := range c.Contexts() {
 		known = append(known, x.Name)
 	}
-	e := fail(nil, "there is no context %q (%s)", name, c.Origin).hint("see which there are: agentctl config get-contexts")
+	origin := ""
+	if name == c.current { // nobody wonders where a name is from that they have just given
+		origin = " (" + c.Origin + ")"
+	}
+	e := fail(nil, "there is no context %q%s", name, origin).hint("see which there are: agentctl config get-contexts")
 	if s := spell.Nearest(name, known); s != "" {
 		return nil, e.hint("did you mean %q?", s)
 	}

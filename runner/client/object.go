@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
 	kjson "sigs.k8s.io/json"
 
 	"agentctl.dev/agentctl/api/crds"
@@ -20,10 +21,11 @@ type Ref struct{ Kind, Namespace, Name string }
 
 // named refuses what would lead elsewhere in a path.
 func (r Ref) named() error {
-	for _, name := range []string{r.Namespace, r.Name} {
-		if errs := content.IsPathSegmentName(name); len(errs) > 0 {
-			return fail(nil, "%q is no name: it %s", name, strings.Join(errs, ", "))
-		}
+	if errs := validation.IsDNS1123Label(r.Namespace); r.Namespace != "" && len(errs) > 0 {
+		return fail(nil, "%q is no namespace: it has lower-case letters, digits and - between them, at most 63", r.Namespace)
+	}
+	if errs := content.IsPathSegmentName(r.Name); len(errs) > 0 {
+		return fail(nil, "%q is no name: it %s", r.Name, strings.Join(errs, ", "))
 	}
 	return nil
 }

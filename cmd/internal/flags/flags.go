@@ -30,6 +30,8 @@ func Explain(cmd *cobra.Command, err error) error {
 	switch {
 	case !ok:
 		return err
+	case e.GetSpecifiedShortnames() == e.GetSpecifiedName() && e.GetSpecifiedName() != "":
+		return fmt.Errorf("unknown flag: -%s", e.GetSpecifiedName())
 	case e.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("unknown flag: %q of -%s", e.GetSpecifiedName(), e.GetSpecifiedShortnames())
 	}

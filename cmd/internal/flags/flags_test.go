@@ -27,6 +27,7 @@ func TestExplainSaysWhatIsExpected(t *testing.T) {
 		"nothing is near":   {[]string{"--frobnicate"}, `unknown flag: --frobnicate`},
 		"no such letter":    {[]string{"-wx"}, `--workers "x": a whole number is expected`},
 		"no letter at all":  {[]string{"-xw"}, `unknown flag: "x" of -xw`},
+		"no such flag -x":   {[]string{"-x"}, `unknown flag: -x`},
 		"no syntax":         {[]string{"--=x"}, `bad flag syntax: --=x`},
 	} {
 		t.Run(name, func(t *testing.T) {

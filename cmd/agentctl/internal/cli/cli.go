@@ -91,6 +91,12 @@ call is judged by a policy, runs outside this program and is written to a journa
 		a.validateCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),
 		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(),
 	)
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = subcommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 

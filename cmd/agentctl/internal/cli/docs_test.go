@@ -123,7 +123,9 @@ func TestEveryVerbIsInTheDocs(t *testing.T) {
 		}
 	}
 	visit(root)
-	missing = slices.DeleteFunc(missing, func(path string) bool { return path == "agentctl version" }) // says what it is
+	missing = slices.DeleteFunc(missing, func(path string) bool {
+		return path == "agentctl version" || strings.HasPrefix(path, "agentctl completion ") // say what they are
+	})
 	if len(missing) > 0 {
 		t.Errorf("no document shows %s", strings.Join(missing, ", "))
 	}

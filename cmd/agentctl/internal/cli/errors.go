@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
@@ -143,7 +144,13 @@ func (a *app) complain(all ...error) {
 }
 
 // flagError explains a flag that is wrong.
-func flagError(cmd *cobra.Command, err error) error { return usage(flags.Explain(cmd, err)) }
+func flagError(cmd *cobra.Command, err error) error {
+	e := usage(flags.Explain(cmd, err))
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && slices.Contains([]string{"version", "v", "V"}, unknown.GetSpecifiedName()) {
+		return e.try("agentctl version")
+	}
+	return e
+}
 
 // noArgs refuses words that are no flags.
 func noArgs(_ *cobra.Command, args []string) error {

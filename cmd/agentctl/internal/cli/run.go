@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,7 +117,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 func runArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		if name, ok := agentName(args[0]); ok {
-			if name == "" {
+			if name == "" || strings.Contains(name, "/") {
 				return usagef("%q names no agent", args[0])
 			}
 			return oneArg("the agent")(cmd, args)

@@ -100,6 +100,9 @@ func parseGoal(text string) (client.Goal, error) {
 	case word == "jsonpath" && rest != "":
 		return pathGoal(rest)
 	}
+	if text != "" && rest == "" && text[0] >= 'A' && text[0] <= 'Z' {
+		return nil, usagef("--for=%s: did you mean --for=condition=%s?", text, text)
+	}
 	return nil, usagef("--for=%s: a goal is condition=TYPE, jsonpath={PATH}=VALUE, create or delete", text)
 }
 
@@ -226,10 +229,15 @@ func (o *waitOptions) state(ctx context.Context, c *client.Client, ref client.Re
 	if err != nil {
 		return ""
 	}
+	var known []string
 	for _, s := range x.Conditions() {
 		if strings.EqualFold(s.Type, name) {
 			return strings.TrimSuffix(fmt.Sprintf(": it is %s (%s): %s", s.Status, s.Reason, s.Message), ": ")
 		}
+		known = append(known, s.Type)
+	}
+	if len(known) > 0 {
+		return ": its conditions are " + strings.Join(known, ", ")
 	}
 	return ""
 }
