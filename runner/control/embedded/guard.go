@@ -73,6 +73,7 @@ func impersonates(h http.Header) bool {
 // reasons are the words for what is refused here.
 var reasons = map[int32]metav1.StatusReason{
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests,
 }
 
 // refuse answers as the API does, so that clients can show the message.

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -13,6 +14,11 @@ import (
 // leaseEvery is how often the tokens of requests that go on are looked at again:
 // what a revoked token is still good for lasts no longer.
 const leaseEvery = 20 * time.Second
+
+// leasesEach is how many requests of one identity go on at a time. A watch that
+// begins with the objects there are takes megabytes where there are thousands,
+// and who may only read can ask for as many as it likes.
+const leasesEach = 256
 
 // ErrRevoked is the cause of the end of a request that went on for longer than
 // its token was valid.
@@ -25,15 +31,19 @@ type leases struct {
 
 	mu   sync.Mutex
 	open map[*lease]struct{}
+	each map[string]int // by identity
 }
 
 // lease is a request that goes on.
 type lease struct {
+	name   string
 	sha256 string
 	end    context.CancelCauseFunc
 }
 
-func newLeases(t *Tokens) *leases { return &leases{tokens: t, open: map[*lease]struct{}{}} }
+func newLeases(t *Tokens) *leases {
+	return &leases{tokens: t, open: map[*lease]struct{}{}, each: map[string]int{}}
+}
 
 // hold looks after the requests that go on in next.
 func (l *leases) hold(next http.Handler) http.Handler {
@@ -47,20 +57,34 @@ func (l *leases) hold(next http.Handler) http.Handler {
 		}
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)
-		defer l.take(&lease{by.sha256, end})()
+		giveBack, ok := l.take(&lease{by.GetName(), by.sha256, end})
+		if !ok {
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusTooManyRequests, fmt.Sprintf("%d watches and streams of %s go on already", leasesEach, by.GetName()))
+			return
+		}
+		defer giveBack()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
-func (l *leases) take(one *lease) (giveBack func()) {
+// take notes a request that goes on, unless its identity has too many.
+func (l *leases) take(one *lease) (giveBack func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.each[one.name] >= leasesEach {
+		return nil, false
+	}
 	l.open[one] = struct{}{}
+	l.each[one.name]++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.open, one)
-	}
+		if l.each[one.name]--; l.each[one.name] == 0 {
+			delete(l.each, one.name)
+		}
+	}, true
 }
 
 // run looks at the tokens until the context ends.

@@ -61,7 +61,11 @@ func TestLeasesEndWithTheirTokensAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, end := context.WithCancelCause(t.Context())
-		t.Cleanup(l.take(&lease{hash(secret), end}))
+		giveBack, ok := l.take(&lease{name, hash(secret), end})
+		if !ok {
+			t.Fatal("the first is one too many")
+		}
+		t.Cleanup(giveBack)
 		return ctx
 	}
 	gone, rotated, stays := hold("gone"), hold("rotated"), hold("stays")
@@ -88,5 +92,46 @@ func TestLeasesEndWithTheirTokensAlone(t *testing.T) {
 	l.check()
 	if !errors.Is(context.Cause(stays), ErrRevoked) {
 		t.Error("a request goes on by a token that cannot be read")
+	}
+}
+
+// TestWatchesOfOneIdentityAreBounded: who may only read can ask for as much as it
+// likes, and each watch that begins with all objects takes memory.
+func TestWatchesOfOneIdentityAreBounded(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	many, other := token(t, s, "leases-many", RoleViewer), token(t, s, "leases-other", RoleViewer)
+	giveBack := make([]func(), leasesEach)
+	for i := range giveBack {
+		var ok bool
+		if giveBack[i], ok = s.leases.take(&lease{"leases-many", hash(many), func(error) {}}); !ok {
+			t.Fatalf("%d are too many", i)
+		}
+	}
+	const watch = runsPath + "?watch=1&timeoutSeconds=1"
+	c := newCaller(t, s)
+	for _, one := range []struct {
+		path, token string
+		code        int
+	}{
+		{watch, many, http.StatusTooManyRequests},
+		{"/ws/b?wait=1", many, http.StatusTooManyRequests},
+		{runsPath, many, http.StatusOK},
+		{watch, other, http.StatusOK},
+	} {
+		if code, body := c.do("GET", one.path, one.token, nil, nil); code != one.code {
+			t.Errorf("%s: %d, want %d: %.200s", one.path, code, one.code, body)
+		}
+	}
+	for _, f := range giveBack {
+		f()
+	}
+	if code, body := c.do("GET", watch, many, nil, nil); code != http.StatusOK {
+		t.Errorf("when they have ended: %d %.200s", code, body)
+	}
+	s.leases.mu.Lock()
+	defer s.leases.mu.Unlock()
+	if n, there := s.leases.each["leases-many"]; there {
+		t.Errorf("%d are still counted", n)
 	}
 }
