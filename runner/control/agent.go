@@ -25,7 +25,7 @@ func (r *agentReconciler) setup(m ctrl.Manager) error {
 		// By its selector a policy concerns agents that do not name it, and no longer
 		// those that it selected before.
 		Watches(&v1alpha1.Policy{}, r.neighbours(agents), builder.WithPredicates(matters())).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -71,7 +71,7 @@ func (r *approvalReconciler) setup(m ctrl.Manager) error {
 		For(&v1alpha1.Run{}, builder.WithPredicates(asks())).
 		Watches(&v1alpha1.Approval{}, ofRun).
 		WatchesRawSource(follow).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // asks lets those changes of a run pass after which it may wait for other answers.

@@ -52,7 +52,7 @@ func (c *collector) setup(m ctrl.Manager) error {
 			return concerned(kind, o)
 		}), builder.WithPredicates(leaving()))
 	}
-	return b.Complete(c)
+	return b.Complete(untilStopped(c))
 }
 
 // concerned are the object itself and its owners.

@@ -18,7 +18,7 @@ func (r *modelReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("model").
 		For(&v1alpha1.Model{}, builder.WithPredicates(own())).
 		Watches(&v1alpha1.Model{}, r.namers(func() client.ObjectList { return &v1alpha1.ModelList{} }), builder.WithPredicates(matters())).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -18,7 +18,7 @@ func (r *policyReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("policy").
 		For(&v1alpha1.Policy{}, builder.WithPredicates(own())).
 		Watches(&v1alpha1.Tool{}, r.neighbours(func() client.ObjectList { return &v1alpha1.PolicyList{} }), builder.WithPredicates(own())).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"agentctl.dev/agentctl/runner"
 )
@@ -44,4 +45,16 @@ func (b *base) judged(ctx context.Context, req ctrl.Request, obj client.Object) 
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, b.ready(ctx, obj, v, nil)
+}
+
+// untilStopped lets go of what waits in a queue when the controllers stop: of
+// thousands of objects each would still be tried to be written, in vain, and the
+// next plane looks at all of them anyway.
+func untilStopped[R comparable](r reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
+	return reconcile.TypedFunc[R](func(ctx context.Context, of R) (ctrl.Result, error) {
+		if ctx.Err() != nil {
+			return ctrl.Result{}, nil //nolint:nilerr // it is no failure
+		}
+		return r.Reconcile(ctx, of)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
@@ -76,4 +78,20 @@ func TestACollectorIsNotAlone(t *testing.T) {
 func (b *bench) label(ctx context.Context, obj client.Object) error {
 	obj.SetLabels(map[string]string{"changed": "yes"})
 	return b.Update(ctx, obj)
+}
+
+func TestNothingIsTriedWhenItStops(t *testing.T) {
+	tried := 0
+	r := untilStopped(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		tried++
+		return ctrl.Result{RequeueAfter: time.Second}, errors.New("tried")
+	}))
+	if result, err := r.Reconcile(t.Context(), ctrl.Request{}); tried != 1 || err == nil || result.RequeueAfter != time.Second {
+		t.Errorf("before: tried %d times, %v, %v", tried, result, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if result, err := r.Reconcile(ctx, ctrl.Request{}); tried != 1 || err != nil || result != (ctrl.Result{}) {
+		t.Errorf("afterwards: tried %d times, %v, %v", tried, result, err)
+	}
 }

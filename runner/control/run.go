@@ -79,7 +79,7 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 		Watches(&v1alpha1.Workspace{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		WatchesRawSource(follow).
 		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce, NewQueue: r.lanes.queue}).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.

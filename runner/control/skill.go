@@ -24,7 +24,7 @@ type skillReconciler struct{ base }
 func (r *skillReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("skill").
 		For(&v1alpha1.Skill{}, builder.WithPredicates(own())).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.

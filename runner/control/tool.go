@@ -69,7 +69,7 @@ func (r *toolReconciler) setup(m ctrl.Manager) error {
 		For(&v1alpha1.Tool{}, builder.WithPredicates(predicate.Or(own(), predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.ToolList{} }), builder.WithPredicates(matters())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: probesAtOnce}).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -24,7 +24,7 @@ type workspaceReconciler struct {
 func (r *workspaceReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("workspace").
 		For(&v1alpha1.Workspace{}, builder.WithPredicates(own())).
-		Complete(r)
+		Complete(untilStopped(r))
 }
 
 // Reconcile implements reconcile.Reconciler.
