@@ -3,11 +3,13 @@ package runner
 import (
 	"context"
 	"io"
+	"path/filepath"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/runner/source"
 )
 
 // maxDeclared bounds the objects of one Declare.
@@ -112,21 +114,21 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 	whole := &manifest.Set{}
 	var all manifest.Findings
 	for _, path := range o.Paths {
-		sources, err := o.sources(path)
+		sources, err := source.Find(path, o.Recursive)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, s := range sources {
 			var set *manifest.Set
 			var found manifest.Findings
-			if s.kustomize {
-				text, err := kustomize(ctx, s.path)
+			if s.Kustomize {
+				text, err := s.Build(ctx)
 				if err != nil {
 					return nil, nil, err
 				}
-				set, found = manifest.ParseIn(ctx, s.path+" (kustomize)", absolutePath(s.path), text)
+				set, found = manifest.ParseIn(ctx, s.Path+" (kustomize)", absolutePath(s.Path), text)
 			} else {
-				set, found = manifest.Load(ctx, []string{s.path}, o.Stdin)
+				set, found = manifest.Load(ctx, []string{s.Path}, o.Stdin)
 			}
 			whole.Documents, all = append(whole.Documents, set.Documents...), append(all, found...)
 			if len(whole.Documents) > maxDeclared {
@@ -135,4 +137,12 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 		}
 	}
 	return whole, all, nil
+}
+
+func absolutePath(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return abs
 }

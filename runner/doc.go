@@ -28,8 +28,9 @@
 //     messages and applies their changes.
 //   - pluginkit begins, calls, tests and packs a tool; policy/script says what shell commands do.
 //   - keys, models and doctor tell of credentials, of what providers sell, and of this host.
-//   - client talks with a control plane. Where manifests are kept as Kubernetes objects, control follows
-//     them and lives their runs by this door (cmd/agentd); no run of files needs either.
+//   - client talks with a control plane. Where manifests are kept as Kubernetes objects (Declare reads
+//     them; source finds their files), control follows them and lives their runs by this door (cmd/agentd);
+//     no run of files needs either.
 //   - misuse is the error of them all for what makes no sense to ask; statedir finds the folder they share.
 //
 // cmd/agentctl uses nothing of ours but these doors and api.

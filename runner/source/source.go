@@ -1,4 +1,5 @@
-package runner
+// Package source finds what a path of manifests stands for: files, folders, and folders that kustomize builds.
+package source
 
 import (
 	"bytes"
@@ -27,26 +28,27 @@ const (
 	kustomizeTime = time.Minute
 )
 
-// declareSource is a file or a folder whose manifests are read.
-type declareSource struct {
-	path      string
-	kustomize bool
+// Source is a file or a folder whose manifests are read.
+type Source struct {
+	Path string
+	// Kustomize says that they are what Build makes of the folder.
+	Kustomize bool
 }
 
-// sources returns what a path stands for. What cannot be read is left for the
-// reading to tell.
-func (o DeclareOptions) sources(path string) ([]declareSource, error) {
+// Find returns what a path stands for, recursive with the folders below it. What
+// cannot be read is left for the reading to tell.
+func Find(path string, recursive bool) ([]Source, error) {
 	info, err := os.Stat(path)
 	if path == "-" || err != nil || !info.IsDir() {
-		return []declareSource{{path: path}}, nil //nolint:nilerr // the reading tells it, with its place
+		return []Source{{Path: path}}, nil //nolint:nilerr // the reading tells it, with its place
 	}
 	if kustomized(path) {
-		return []declareSource{{path: path, kustomize: true}}, nil
+		return []Source{{path, true}}, nil
 	}
-	if !o.Recursive {
-		return []declareSource{{path: path}}, nil
+	if !recursive {
+		return []Source{{Path: path}}, nil
 	}
-	var all []declareSource
+	var all []Source
 	folders := 0
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -62,11 +64,11 @@ func (o DeclareOptions) sources(path string) ([]declareSource, error) {
 			return fmt.Errorf("more than %d folders", maxFolders)
 		}
 		if kustomized(p) {
-			all = append(all, declareSource{p, true})
+			all = append(all, Source{p, true})
 			return fs.SkipDir
 		}
 		if holdsManifests(p) {
-			all = append(all, declareSource{path: p})
+			all = append(all, Source{Path: p})
 		}
 		return nil
 	})
@@ -93,8 +95,9 @@ func holdsManifests(dir string) bool {
 	})
 }
 
-// kustomize builds a folder with the program that the user has.
-func kustomize(ctx context.Context, dir string) ([]byte, error) {
+// Build has kustomize make the manifests, with the program that the user has.
+func (s Source) Build(ctx context.Context) ([]byte, error) {
+	dir := s.Path
 	argv := []string{"kustomize", "build", dir}
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		argv = []string{"kubectl", "kustomize", dir}
@@ -142,12 +145,4 @@ func (b *bounded) Write(p []byte) (int, error) {
 	}
 	b.text.Write(p[:max(room, 0)])
 	return len(p), nil
-}
-
-func absolutePath(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	return abs
 }
