@@ -69,22 +69,21 @@ func (o *attachOptions) runAttach(ctx context.Context, word string) error {
 	})
 }
 
-// completeRunObjects offers runs of a control plane that runs.
-func (a *app) completeRunObjects(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// runObjects are the runs of a control plane that runs, for the first word.
+func (a *app) runObjects(cmd *cobra.Command, args []string) []string {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	names := a.names(cmd, v1alpha1.KindRun)
 	names = names[:min(len(names), maxCompletions)]
 	for i, name := range names {
 		names[i] = "run/" + name
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names
 }
 
 // completeAnyRun offers these, and the runs of the state folder.
 func (a *app) completeAnyRun(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	there, _ := a.completeRunObjects(cmd, args, typed)
 	here, directive := a.completeRuns(cmd, args, typed)
-	return append(there, here...), directive
+	return append(a.runObjects(cmd, args), here...), directive
 }

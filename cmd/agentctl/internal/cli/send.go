@@ -60,9 +60,8 @@ there is none.`,
 
 // completeSend offers runs that go on somewhere.
 func (a *app) completeSend(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	there, _ := a.completeRunObjects(cmd, args, typed)
 	here, directive := a.completeResumable(cmd, args, typed)
-	return append(there, here...), directive
+	return append(a.runObjects(cmd, args), here...), directive
 }
 
 func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {

@@ -28,9 +28,9 @@ func foreign(v reflect.Value) {
 		}
 		foreign(v.Elem())
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				foreign(v.Field(i))
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				foreign(field)
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func TestNoFieldOfAnEventSteersATerminal(t *testing.T) {
 	for _, p := range event.Payloads() {
 		v := reflect.New(reflect.TypeOf(p))
 		foreign(v.Elem())
-		d, ok := v.Elem().Interface().(event.Payload)
+		d, ok := reflect.TypeAssert[event.Payload](v.Elem())
 		if !ok {
 			t.Fatalf("%T", p)
 		}
