@@ -25,7 +25,7 @@ const askAll = "apiVersion: agentctl.dev/v1alpha1\nkind: Policy\nmetadata: {name
 
 func asking(t *testing.T, onAsk, steps string, files map[string]string) place {
 	t.Helper()
-	return newPlace(t, agent("approvals: {onAsk: "+onAsk+", timeout: 30s}\ntools: [{name: write}, {name: bash}]\npolicyRefs: [{name: p}]", steps, askAll), files)
+	return newPlace(t, agent("approvals: {onAsk: "+onAsk+", timeout: 10m}\ntools: [{name: write}, {name: bash}]\npolicyRefs: [{name: p}]", steps, askAll), files)
 }
 
 func (p place) goOn(t *testing.T) *Outcome {

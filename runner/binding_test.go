@@ -33,7 +33,7 @@ spec:
 // paying is a run that pays; what was paid stands in a file beside the manifests.
 func paying(t *testing.T, onAsk, steps string) (p place, paid func() string) {
 	t.Helper()
-	p = newPlace(t, agent("approvals: {onAsk: "+onAsk+", timeout: 30s}\ntools: [{name: pay}]\npolicyRefs: [{name: p}]", steps, askAll, payTool), nil)
+	p = newPlace(t, agent("approvals: {onAsk: "+onAsk+", timeout: 10m}\ntools: [{name: pay}]\npolicyRefs: [{name: p}]", steps, askAll, payTool), nil)
 	book := filepath.Join(t.TempDir(), "book")
 	script := filepath.Join(p.manifests, "pay.sh")
 	write(t, script, "#!/bin/sh\nread args\necho \"$args\" >> "+book+"\n")

@@ -540,7 +540,7 @@ func TestInvalidManifestsAreAllTold(t *testing.T) {
 func TestTimeoutStopsTheWholeTree(t *testing.T) {
 	marker := fmt.Sprintf("3%d", time.Now().UnixNano()%1e8+1e8)
 	p := newPlace(t, agent("tools: [{name: bash}]", "- calls: [{tool: bash, args: {command: \"setsid sleep "+marker+" & sleep "+marker+"\"}}]\n- say: done\n"), nil)
-	out := p.run(t, func(o *RunOptions) { o.Approve, o.Timeout = "all", 700*time.Millisecond })
+	out := p.run(t, func(o *RunOptions) { o.Approve, o.Timeout = "all", 4*time.Second })
 	want(t, out, reason.DeadlineExceeded)
 	if got := call(t, out, 0); got.Error == nil || *got.Error != "cancelled" {
 		t.Errorf("the call ended as %+v", got)
@@ -580,7 +580,6 @@ func TestSignals(t *testing.T) {
 			defer cancel(nil)
 			kill := make(chan struct{})
 			var once sync.Once
-			began := time.Now()
 			out := p.runWith(ctx, t, func(o *RunOptions) {
 				o.Approve, o.Kill = "all", kill
 				o.Events = func(e event.Event) {
@@ -596,9 +595,6 @@ func TestSignals(t *testing.T) {
 			})
 			if f := out.Run.Finished; f.ExitCode != c.code || f.Reason != string(reason.Cancelled) || out.Run.Phase != view.Cancelled {
 				t.Errorf("ended %+v", f)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("stopping took %s", took)
 			}
 			if left := running(t, marker); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
@@ -641,7 +637,9 @@ func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
 	if out.Run.Phase != view.Cancelled {
 		t.Errorf("ended %+v", out.Run.Finished)
 	}
-	if took := time.Since(began); took > 1800*time.Millisecond { // a command has 2 s after TERM
+	// A command has 2 s after the TERM that it is deaf to, of which the call has
+	// waited three quarters of one. On the busiest machine it takes 0.1 s.
+	if took := time.Since(began); took > time.Second {
 		t.Errorf("ending took %s after the second signal", took)
 	}
 }
