@@ -3,6 +3,7 @@ package modeltest_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -121,6 +122,12 @@ var mutants = map[string]mutant{
 	"ClosingRequestHasNoTools/tools kept":     {ask: func(r message.Request) message.Request { r.NoTools = false; return r }},
 	"AsideLeavesTheConversationAsItIs/not so": {ask: func(r message.Request) message.Request { r.Aside = nil; return r }},
 	"ResetReplacesTheHistory/half of it":      {reset: func(h []*message.Message) []*message.Message { return h[len(h)/2:] }},
+	"Resets/half of it":                       {reset: func(h []*message.Message) []*message.Message { return h[:len(h)/2+1] }},
+	"Resets/in another order": {reset: func(h []*message.Message) []*message.Message {
+		h = slices.Clone(h)
+		slices.Reverse(h)
+		return h
+	}},
 	"FaultsEndInTheirReason/no reason": {answer: func(o *message.Output, err error) (*message.Output, error) {
 		if err != nil {
 			err = errors.New(err.Error())
@@ -142,11 +149,18 @@ const mutantVariable = "MODELTEST_MUTANT"
 // process of its own, because it has to fail.
 func TestSuiteNoticesMistakes(t *testing.T) {
 	if name := os.Getenv(mutantVariable); name != "" {
-		modeltest.Talks(t, modeltest.Anthropic, func(t testing.TB, s modeltest.Setup) model.Conversation {
+		open := func(t testing.TB, s modeltest.Setup) model.Conversation {
 			t.Helper()
 			m := mutants[name]
 			m.Conversation = messages(t, s)
 			return m
+		}
+		modeltest.Talks(t, modeltest.Anthropic, open)
+		t.Run("Resets", func(t *testing.T) {
+			modeltest.Resets(t, modeltest.Anthropic, func(t testing.TB, transport http.RoundTripper) model.Conversation {
+				t.Helper()
+				return open(t, modeltest.Setup{Transport: transport, Retry: model.Retry{Attempts: 1}})
+			})
 		})
 		return
 	}
