@@ -34,6 +34,7 @@ func config(s modeltest.Setup) exchange.Config {
 	return exchange.Config{
 		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
+		Blob:   func(string) ([]byte, error) { return []byte("content"), nil },
 	}
 }
 
