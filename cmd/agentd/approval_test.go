@@ -139,7 +139,7 @@ func (d *daemon) until(what string, holds func() bool) {
 	d.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(60 * time.Second)
+	late := time.NewTimer(5 * time.Minute)
 	defer late.Stop()
 	for !holds() {
 		select {

@@ -220,7 +220,7 @@ func (s space) apply(manifests string) {
 }
 
 // patience is what a test waits at most; only a failure takes it.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // await waits by a watch until an object is as wanted, and returns it.
 func await[T client.Object](s space, obj T, list client.ObjectList, name string, want func(T) bool) T {

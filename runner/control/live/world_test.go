@@ -29,7 +29,7 @@ import (
 )
 
 // patience is what a test waits at most; only a failure takes it.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // narrow is how much a connection holds, about, when nobody reads it: else it
 // takes what a machine has for one to notice that.
