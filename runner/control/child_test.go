@@ -15,6 +15,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/control/controltest"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/journal"
 )
@@ -65,7 +66,7 @@ func startAgentd(t *testing.T, state string) *agentd {
 	}
 	d := &agentd{cmd: exec.CommandContext(context.Background(), exe)}
 	d.cmd.Env = append(os.Environ(), childEnv+"="+state)
-	var log lockedBuffer
+	var log controltest.Log
 	d.cmd.Stderr = &log
 	if d.stdin, err = d.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

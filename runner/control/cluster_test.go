@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/control/controltest"
 	"agentctl.dev/agentctl/runner/control/embedded/kubetest"
 )
 
@@ -60,7 +61,7 @@ type onCluster struct {
 	space
 	cluster *kubetest.Cluster
 	state   string
-	log     lockedBuffer
+	log     controltest.Log
 	stop    func()
 }
 

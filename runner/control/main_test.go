@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/control/controltest"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/manifest"
 )
@@ -44,22 +44,12 @@ func TestMain(m *testing.M) {
 	}
 	if code == 0 {
 		// What the API server leaves is its own; runner/control/embedded looks at that.
-		if err := goleak.Find(leftByServer()...); err != nil {
+		if err := goleak.Find(controltest.LeftByServer()...); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines are left:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
-}
-
-// leftByServer are goroutines that the API server's libraries do not wait for.
-func leftByServer() []goleak.Option {
-	return []goleak.Option{
-		// A read that waits for the watch cache leaves this behind for as long as it might have waited.
-		goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshAndBlock.func2"),
-		// The log of the health checks is flushed for ever.
-		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/util/wait.BackoffUntilWithContext"),
-	}
 }
 
 // shared is the one server that a process can have, and the plane that follows it.
@@ -73,25 +63,8 @@ type plane struct {
 	ended  chan error
 	client client.WithWatch
 	plane  *Plane
-	log    lockedBuffer
+	log    controltest.Log
 	err    error
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func (p *plane) start() {

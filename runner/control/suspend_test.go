@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/control/controltest"
 	"agentctl.dev/agentctl/runner/journal"
 )
 
@@ -156,7 +157,7 @@ func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
 // has looked into its journal: what it says then is still of the same run.
 func TestACancelledRunGoesOnFromWhatItWas(t *testing.T) {
 	manifests, fifo := hangingOnce(t)
-	log := &lockedBuffer{}
+	log := &controltest.Log{}
 	told := make(chan string, 64)
 	w := NewWorkers(WorkerOptions{State: t.TempDir(), AllowUnsandboxed: true, Log: slog.New(slog.NewTextHandler(log, nil))})
 	w.Follow(func(_, name string) { told <- name })

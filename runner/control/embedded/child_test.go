@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"agentctl.dev/agentctl/runner/control/controltest"
 )
 
 // breakEnv names a part of a server that breaks when it is ready.
@@ -56,7 +58,7 @@ const patient = 2 * time.Minute
 // process is a server in a process of its own.
 type process struct {
 	cmd    *exec.Cmd
-	stderr *lockedBuffer
+	stderr *controltest.Log
 	state  string
 	took   time.Duration
 }
@@ -96,7 +98,7 @@ func background(t testing.TB, state string) (*process, <-chan struct{}) {
 func spawn(t testing.TB, state string) (*process, io.Reader, time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patient) // a child that hangs is killed
-	p := &process{cmd: exec.CommandContext(ctx, os.Args[0]), stderr: &lockedBuffer{}, state: state}
+	p := &process{cmd: exec.CommandContext(ctx, os.Args[0]), stderr: &controltest.Log{}, state: state}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+state)
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()

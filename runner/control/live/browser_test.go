@@ -24,6 +24,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"agentctl.dev/agentctl/runner/control/controltest"
 	"agentctl.dev/agentctl/runner/control/embedded"
 )
 
@@ -310,7 +311,7 @@ func (a *attacker) show(t *testing.T, program, page string) attempts {
 		"--disable-features=LocalNetworkAccessChecks,PrivateNetworkAccessSendPreflights,BlockInsecurePrivateNetworkRequests,HttpsUpgrades",
 		"--proxy-server="+proxy.Host, "--remote-debugging-pipe", page)
 	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home) // what it makes there it leaves behind
-	var said lockedBuffer
+	var said controltest.Log
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // it has many children

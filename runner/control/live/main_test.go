@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"agentctl.dev/agentctl/runner/control"
+	"agentctl.dev/agentctl/runner/control/controltest"
 	"agentctl.dev/agentctl/runner/control/embedded"
 )
 
@@ -29,11 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	if code == 0 {
 		// What the API server leaves is its own; runner/control/embedded looks at that.
-		err := goleak.Find(
-			goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshAndBlock.func2"),
-			goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/util/wait.BackoffUntilWithContext"),
-		)
-		if err != nil {
+		if err := goleak.Find(controltest.LeftByServer()...); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines are left:", err)
 			code = 1
 		}
@@ -54,25 +50,8 @@ type plane struct {
 	admin  string
 	stop   context.CancelFunc
 	ended  chan error
-	log    lockedBuffer
+	log    controltest.Log
 	err    error
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // shortBody is how long the shared server waits for a body.
