@@ -27,3 +27,13 @@ const (
 	PhaseFailed    Phase = "Failed"
 	PhaseCancelled Phase = "Cancelled"
 )
+
+// Finished says whether a run has ended for good in this phase.
+func (p Phase) Finished() bool {
+	switch p {
+	case PhaseSucceeded, PhaseFailed, PhaseCancelled:
+		return true
+	case PhasePending, PhaseRunning, PhaseSuspended:
+	}
+	return false
+}

@@ -73,14 +73,7 @@ type RunEnd struct {
 }
 
 // Ended says whether the run is over for good.
-func (e *RunEnd) Ended() bool {
-	switch v1alpha1.Phase(e.Phase) {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
-		return true
-	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
-	}
-	return false
-}
+func (e *RunEnd) Ended() bool { return v1alpha1.Phase(e.Phase).Finished() }
 
 // Events tells of every event of a run once and in order. A connection that is
 // lost is opened anew where it stood; a server that stays away for two minutes

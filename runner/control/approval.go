@@ -129,7 +129,7 @@ func (r *approvalReconciler) waits(run *v1alpha1.Run, mine map[string]*v1alpha1.
 			return true
 		}
 	}
-	if finished(run) {
+	if run.Status.Phase.Finished() {
 		return false
 	}
 	seen := r.executor.Observe(RunID(run))

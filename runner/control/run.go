@@ -102,21 +102,11 @@ func (r *runReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	switch {
 	case !run.DeletionTimestamp.IsZero():
 		return r.end(ctx, run)
-	case finished(run):
+	case run.Status.Phase.Finished():
 		r.lanes.behind(req)
 		return r.retire(ctx, run)
 	}
 	return r.advance(ctx, run)
-}
-
-// finished says whether a run's status is its last one.
-func finished(run *v1alpha1.Run) bool {
-	switch run.Status.Phase {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
-		return true
-	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
-	}
-	return false
 }
 
 // advance does what a run that has not ended needs next, and shows how far it is.

@@ -301,7 +301,7 @@ func (s space) awaitAll(n int) map[string]*v1alpha1.Run {
 	defer cancel()
 	over := map[string]*v1alpha1.Run{}
 	add := func(r *v1alpha1.Run) {
-		if finished(r) {
+		if r.Status.Phase.Finished() {
 			over[r.Name] = r
 		}
 	}

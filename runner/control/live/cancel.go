@@ -17,7 +17,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ended(run) {
+	if run.Status.Phase.Finished() {
 		return errEnded(run)
 	}
 	if !run.Spec.Cancel {

@@ -100,7 +100,7 @@ func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval
 		return err
 	case !run.DeletionTimestamp.IsZero():
 		return late(a, "the run that asks is being deleted")
-	case ended(run):
+	case run.Status.Phase.Finished():
 		return late(a, "the run that asks has ended: its phase is %s", run.Status.Phase)
 	}
 	return nil

@@ -28,9 +28,9 @@ func (st *stream) halted() bool {
 // over is the end of the stream, if it is at its end.
 func (st *stream) over() *record {
 	switch {
-	case st.halted() && (st.gone || ended(st.run) || st.overdue()):
+	case st.halted() && (st.gone || st.run.Status.Phase.Finished() || st.overdue()):
 		return st.ends(st.finished)
-	case ended(st.run):
+	case st.run.Status.Phase.Finished():
 		return st.object()
 	case st.gone:
 		end := st.object()
@@ -68,7 +68,7 @@ func (st *stream) ends(f *event.RunFinished) *record {
 func (st *stream) object() *record {
 	r := st.standing(recordEnd)
 	r.Next = st.next
-	if ended(st.run) {
+	if st.run.Status.Phase.Finished() {
 		r.ExitCode = new(reason.Reason(r.Reason).ExitCode())
 	}
 	return &r

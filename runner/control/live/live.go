@@ -146,13 +146,3 @@ func (s *Server) run(r *http.Request) (*v1alpha1.Run, error) {
 	}
 	return run, nil
 }
-
-// ended says whether a run has ended for good.
-func ended(run *v1alpha1.Run) bool {
-	switch run.Status.Phase {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
-		return true
-	case v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended:
-	}
-	return false
-}

@@ -35,7 +35,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ended(run) {
+	if run.Status.Phase.Finished() {
 		return errEnded(run)
 	}
 	sent, err := runs.Send(r.Context(), runs.SendOptions{

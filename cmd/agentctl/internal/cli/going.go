@@ -51,9 +51,7 @@ func (t *target) goingThere(ctx context.Context) []string {
 	found, _, _ := c.List(ctx, client.ListOptions{Kind: v1alpha1.KindRun, Namespace: t.namespace}) // as above
 	var names []string
 	for _, x := range found {
-		switch v1alpha1.Phase(x.Text("status", "phase")) {
-		case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled:
-		default:
+		if !v1alpha1.Phase(x.Text("status", "phase")).Finished() {
 			names = append(names, "run/"+x.Name())
 		}
 	}
