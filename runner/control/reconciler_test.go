@@ -74,12 +74,6 @@ func TestACollectorIsNotAlone(t *testing.T) {
 	}
 }
 
-// label changes an object.
-func (b *bench) label(ctx context.Context, obj client.Object) error {
-	obj.SetLabels(map[string]string{"changed": "yes"})
-	return b.Update(ctx, obj)
-}
-
 func TestNothingIsTriedWhenItStops(t *testing.T) {
 	tried := 0
 	r := untilStopped(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
