@@ -109,6 +109,7 @@ func New(cfg Config, p Provider) (*Exchange, error) {
 	x := &Exchange{cfg: cfg, provider: p}
 	if cfg.Transport == nil {
 		x.own = NewTransport()
+		x.own.ForceAttemptHTTP2 = u.Scheme == "https" // it is not spoken without TLS
 		x.cfg.Transport = x.own
 	}
 	x.client = &http.Client{Transport: x.cfg.Transport, CheckRedirect: stay}
