@@ -90,7 +90,8 @@ func TestForeignPageCanDoNothing(t *testing.T) {
 	}
 	boxed := k
 	boxed.Sandbox = k.page(t)
-	attacker.pages = map[string]string{"/page": k.page(t), "/boxed": boxed.page(t)}
+	attacker.serve("/page", k.page(t))
+	attacker.serve("/boxed", boxed.page(t))
 	_, plain, _ := strings.Cut(attacker.plain.URL, "://127.0.0.1")
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, []byte(k.page(t)), 0o600); err != nil {
@@ -201,10 +202,10 @@ func (o *openServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // any host.
 type attacker struct {
 	plain, secure, proxy *httptest.Server
-	pages                map[string]string
 	reports              chan attempts
 
 	mu      sync.Mutex
+	pages   map[string]string     // by path
 	rebound map[string]*rebinding // by host and port
 }
 
@@ -216,7 +217,7 @@ type rebinding struct {
 
 func newAttacker(t *testing.T) *attacker {
 	t.Helper()
-	a := &attacker{reports: make(chan attempts, 8), rebound: map[string]*rebinding{}}
+	a := &attacker{reports: make(chan attempts, 8), pages: map[string]string{}, rebound: map[string]*rebinding{}}
 	a.plain = httptest.NewServer(a)
 	a.secure = httptest.NewUnstartedServer(a)
 	a.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -233,30 +234,41 @@ func newAttacker(t *testing.T) *attacker {
 	return a
 }
 
+func (a *attacker) serve(path, page string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pages[path] = page
+}
+
 func (a *attacker) rebind(host, then, page string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.rebound[host] = &rebinding{page: page, then: then}
 }
 
 func (a *attacker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html")
-	page, ok := a.pages[r.URL.Path]
-	if !ok {
-		page = "here"
-	}
-	switch r.URL.Path {
-	case "/report":
+	if r.URL.Path == "/report" {
 		var got attempts
 		if json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&got) == nil {
 			a.reports <- got
 		}
-	case "/rebind":
-		a.mu.Lock()
-		if b := a.rebound[r.Host]; b != nil {
-			b.served, page = true, b.page
-		}
-		a.mu.Unlock()
 	}
-	_, _ = io.WriteString(w, page)
+	_, _ = io.WriteString(w, a.page(r))
+}
+
+// page is what a browser is shown.
+func (a *attacker) page(r *http.Request) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b := a.rebound[r.Host]; b != nil && r.URL.Path == "/rebind" {
+		b.served = true
+		return b.page
+	}
+	if page, ok := a.pages[r.URL.Path]; ok {
+		return page
+	}
+	return "here"
 }
 
 // connect is the proxy of the browser: it says where names lead to.
