@@ -88,12 +88,31 @@ func planes(t *testing.T) (config *Config, state string) {
 	}
 	t.Setenv("AGENTCTL_LIBEXEC", libexec)
 	state = t.TempDir()
-	t.Cleanup(func() { stopPlane(t, state) })
+	t.Cleanup(func() { stopAll(t, state) })
 	config, err = LoadConfig(state, "", environment())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return config, state
+}
+
+// stopAll ends every stand-in that was started: of several that start at once one
+// serves, and the others may see that later than the client is served, or after
+// the first has ended.
+func stopAll(t *testing.T, state string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		stopPlane(t, state)
+		switch n, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); {
+		case errors.Is(err, syscall.ECHILD):
+			return
+		case n == 0 && sleep(ctx, time.Millisecond) != nil:
+			t.Error("a control plane does not end")
+			return
+		}
+	}
 }
 
 func stopPlane(t *testing.T, state string) {
