@@ -35,6 +35,22 @@ func TestTopLevelFoldersAreTheListedOnes(t *testing.T) {
 	}
 }
 
+// TestGateRunsWhatTheReadmeSays: the first commands that a newcomer is told are
+// targets, and the gate runs the one that tests.
+func TestGateRunsWhatTheReadmeSays(t *testing.T) {
+	readme, targets, gate := string(read(t, "README.md")), string(read(t, "Makefile")), string(read(t, filepath.Join(".ci", "run")))
+	_, first, _ := strings.Cut(readme, "```\n")
+	first, _, _ = strings.Cut(first, "```")
+	for _, target := range []string{"demo", "test"} {
+		if !strings.Contains(first, "make "+target+" ") || !strings.Contains(targets, "\n"+target+": ") {
+			t.Errorf("make %s is not among the first commands of README.md, or no target", target)
+		}
+	}
+	if !strings.Contains(gate, " make test\n") {
+		t.Error(".ci/run does not run make test")
+	}
+}
+
 func TestNoDrawers(t *testing.T) {
 	drawers := []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "constants", "base"}
 	for _, f := range goFiles(t) {
