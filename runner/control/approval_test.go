@@ -487,10 +487,11 @@ func TestAnApprovalShowsWhatHappenedElsewhere(t *testing.T) {
 	}
 }
 
+// The question must become an Approval before it expires, also on a busy machine.
 func TestAnApprovalThatNobodyDecidesExpires(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply(askingYAML("onAsk: Wait, timeout: 4s") + sep + runYAML("brief", ""))
+	s.apply(askingYAML("onAsk: Wait, timeout: 12s") + sep + runYAML("brief", ""))
 	a := s.awaitApproval("brief", func(a *v1alpha1.Approval) bool { return a.Status.Decision != "" })
 	if a.Status.Decision != v1alpha1.DecisionExpired || a.Status.By != "" || a.Status.Reason != "nobody answered in time" {
 		t.Errorf("got %+v", a.Status)
