@@ -374,13 +374,21 @@ func TestReaderThatTakesNothingIsCutOff(t *testing.T) {
 			if n := len(got.events); n >= 61 || got.last().Type == recordEnd {
 				t.Fatalf("%d events were told", n)
 			}
-			w.server.seats, w.server.o.writePatience = seats{}, patience
+			w.server.seats.reopen()
+			w.server.o.writePatience = patience
 			rest := all(t, w.open(how, "r", fmt.Sprintf("?from=%d", len(got.events)+1)))
 			if diff := cmp.Diff(b.lines(), append(got.events, rest.events...)); diff != "" {
 				t.Errorf("(-journal +streams)\n%.500s", diff)
 			}
 		})
 	}
+}
+
+// reopen takes a close back, after the last stream has ended.
+func (s *seats) reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.free = false, nil
 }
 
 func TestStopTellsEachReaderItsPlace(t *testing.T) {
