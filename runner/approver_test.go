@@ -28,6 +28,28 @@ func asking(t *testing.T, onAsk, steps string, files map[string]string) place {
 	return newPlace(t, agent("approvals: {onAsk: "+onAsk+", timeout: 10m}\ntools: [{name: write}, {name: bash}]\npolicyRefs: [{name: p}]", steps, askAll), files)
 }
 
+// untilAsked begins a run that goes on by itself, and returns when it asks.
+func (p place) untilAsked(t *testing.T) (run string, outcome <-chan *Outcome) {
+	t.Helper()
+	asked := make(chan string, 1)
+	ended := make(chan *Outcome, 1)
+	go func() {
+		out, err := Run(context.WithoutCancel(t.Context()), p.options(func(o *RunOptions) {
+			o.Events = func(e event.Event) {
+				if _, is := e.Data.(event.ApprovalRequested); is {
+					asked <- e.Run
+				}
+			}
+		}))
+		if err != nil {
+			t.Error(err)
+		}
+		close(asked) // else nobody would see that it never asked
+		ended <- out
+	}()
+	return <-asked, ended
+}
+
 func (p place) goOn(t *testing.T) *Outcome {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "run.cassette.jsonl")
@@ -231,22 +253,7 @@ func TestRunThatDoesNotListenIsToldOf(t *testing.T) {
 
 func TestFloodOfForgedAnswersIsTwoHandsfulOfWarnings(t *testing.T) {
 	p := asking(t, "Wait", "- calls: [{tool: bash, args: {command: ls}}]\n- say: done\n", nil)
-	outcome := make(chan *Outcome, 1)
-	asked := make(chan string, 1)
-	go func() {
-		out, err := Run(context.WithoutCancel(t.Context()), p.options(func(o *RunOptions) {
-			o.Events = func(e event.Event) {
-				if _, is := e.Data.(event.ApprovalRequested); is {
-					asked <- e.Run
-				}
-			}
-		}))
-		if err != nil {
-			t.Error(err)
-		}
-		outcome <- out
-	}()
-	run := <-asked
+	run, outcome := p.untilAsked(t)
 	waiting, err := runs.Waiting(t.Context(), p.state)
 	if err != nil || len(waiting) != 1 {
 		t.Fatalf("got %+v, %v", waiting, err)

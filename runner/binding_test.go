@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -146,22 +145,7 @@ func TestPolicyThatChangesInBetween(t *testing.T) {
 
 func TestOfTwoApproversOneIsHeard(t *testing.T) {
 	p, paid := paying(t, "Wait", "- calls: [{tool: pay, args: {amount: 100}}]\n- say: done\n")
-	asked := make(chan string, 1)
-	outcome := make(chan *Outcome, 1)
-	go func() {
-		out, err := Run(context.WithoutCancel(t.Context()), p.options(func(o *RunOptions) {
-			o.Events = func(e event.Event) {
-				if _, is := e.Data.(event.ApprovalRequested); is {
-					asked <- e.Run
-				}
-			}
-		}))
-		if err != nil {
-			t.Error(err)
-		}
-		outcome <- out
-	}()
-	run := <-asked
+	run, outcome := p.untilAsked(t)
 	const people = 6
 	var heard [people]*runs.Answered
 	var failed [people]error
