@@ -1,4 +1,4 @@
-# Targets only; what they do stands in .ci/.
+# Targets only; what they do is in .ci/.
 .DEFAULT_GOAL := help
 .PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench demo
 
@@ -11,7 +11,7 @@ build: ## build every program into bin/
 test: ## run every test
 	.ci/prepare git patch containerd runc busybox
 	.ci/kube --check
-	go test -timeout 30m ./...
+	.ci/test
 
 test-race: ## run every test with the race detector
 	.ci/race

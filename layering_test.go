@@ -474,8 +474,9 @@ func everyFile(t *testing.T) []string {
 		if d.IsDir() && p != "." && (p == "bin" || (strings.HasPrefix(name, ".") && p != ".ci")) {
 			return filepath.SkipDir
 		}
-		// What the go command leaves behind is ignored by git too.
-		if d.Type().IsRegular() && filepath.Ext(p) != ".test" && filepath.Ext(p) != ".out" {
+		// What the go command leaves behind is ignored by git too. In a linked
+		// worktree .git is a file.
+		if d.Type().IsRegular() && p != ".git" && filepath.Ext(p) != ".test" && filepath.Ext(p) != ".out" {
 			list = append(list, p)
 		}
 		return nil

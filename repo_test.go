@@ -51,6 +51,35 @@ func TestGateRunsWhatTheReadmeSays(t *testing.T) {
 	}
 }
 
+// TestFuzzFindingsAreReplayed: an input that fuzzing has found fails the tests only
+// as long as the target that it is filed under exists.
+func TestFuzzFindingsAreReplayed(t *testing.T) {
+	targets := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, d := range parse(t, file, parser.SkipObjectResolution).Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Fuzz") {
+				targets[filepath.Join(filepath.Dir(file), "testdata", "fuzz", f.Name.Name)] = true
+			}
+		}
+	}
+	found := 0
+	for _, f := range everyFile(t) {
+		if !strings.Contains(filepath.ToSlash(f), "/testdata/fuzz/") {
+			continue
+		}
+		found++
+		if !targets[filepath.Dir(f)] {
+			t.Errorf("%s: no fuzz target reads this input", f)
+		}
+	}
+	if found == 0 || len(targets) == 0 {
+		t.Errorf("%d inputs for %d targets: the search found nothing", found, len(targets))
+	}
+}
+
 func TestNoDrawers(t *testing.T) {
 	drawers := []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "constants", "base"}
 	for _, f := range goFiles(t) {

@@ -126,7 +126,14 @@ func TestFoldersOfSkillsAndWorkspacesBecomeAbsolute(t *testing.T) {
 func TestOddShapesAreLeftAlone(t *testing.T) {
 	for _, obj := range []map[string]any{nil, {}, {"spec": 7}, {"spec": map[string]any{"source": []any{}, "env": []any{7, map[string]any{"valueFrom": "x"}}, "isolation": nil}}} {
 		for _, kind := range []string{v1alpha1.KindTool, v1alpha1.KindModel, v1alpha1.KindSkill, v1alpha1.KindWorkspace, v1alpha1.KindRun, "Other"} {
+			before, err := json.Marshal(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
 			Absolute(kind, obj, "/x")
+			if after, err := json.Marshal(obj); err != nil || string(after) != string(before) {
+				t.Errorf("%s %s became %s (%v)", kind, before, after, err)
+			}
 		}
 	}
 }

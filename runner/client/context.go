@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"agentctl.dev/agentctl/api/spell"
 )
@@ -208,11 +211,30 @@ func (c *Config) Use(name string) (path string, err error) {
 	if err != nil {
 		return "", fail(err, "read the kubeconfig")
 	}
-	return k.path, replace(k.path, withCurrent(string(text), name))
+	changed := withCurrent(string(text), name)
+	if !differsOnlyInCurrent(text, changed, name) {
+		return "", fail(nil, "the kubeconfig %s has no line of its own for current-context", k.path).hint("run kubectl config use-context %s, which writes the whole file, or set %s=%s", name, contextVar, name)
+	}
+	return k.path, replace(k.path, changed)
 }
 
-// withCurrent puts a name into the line of a kubeconfig that says which context
-// is the current one.
+// differsOnlyInCurrent reports whether a changed kubeconfig reads as the old one
+// with another current context. An edit by line does not hold for a file in flow
+// style (JSON), or for one whose key is quoted or indented.
+func differsOnlyInCurrent(old, changed []byte, name string) bool {
+	var want, got map[string]any
+	if yaml.Unmarshal(old, &want) != nil || yaml.Unmarshal(changed, &got) != nil {
+		return false
+	}
+	if want == nil {
+		want = map[string]any{}
+	}
+	want["current-context"] = name
+	return reflect.DeepEqual(want, got)
+}
+
+// withCurrent puts a name into the line of a kubeconfig that names the current
+// context.
 func withCurrent(text, name string) []byte {
 	line := "current-context: " + strconv.Quote(name) + "\n"
 	var b strings.Builder

@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -224,21 +225,63 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(kubeconfigText))
 	f.Add([]byte("contexts: [{}]\ncurrent-context: ''\nclusters: null"))
 	f.Add([]byte("{"))
-	f.Fuzz(func(_ *testing.T, text []byte) {
+	f.Add([]byte(`{"contexts": [{"name": "x"}], "current-context": "y"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
 		k, err := parseConfig("/nowhere/config", text)
 		if err != nil {
 			return
 		}
+		if changed := withCurrent(string(text), "x"); differsOnlyInCurrent(text, changed, "x") {
+			if again, err := parseConfig("/nowhere/config", changed); err != nil || again.CurrentContext != "x" {
+				t.Errorf("after the change the current context is %v (%v), want x", again, err)
+			} else if again.CurrentContext = k.CurrentContext; !reflect.DeepEqual(k, again) {
+				t.Errorf("the change of the current context changed more: %+v, was %+v", again, k)
+			}
+		}
 		c := &Config{files: []*kubeconfig{k}}
-		_ = withCurrent(string(text), "x")
+		c.choose("", "")
 		for _, x := range c.Contexts() {
-			if e, err := c.Endpoint(x.Name); err == nil {
-				if cl, err := New(*e); err == nil {
-					cl.Close()
+			e, err := c.Endpoint(x.Name)
+			if x.Name == LocalContext && x.File == "" {
+				if err == nil {
+					t.Errorf("the local context leads to %+v, which a file has chosen", e)
 				}
+				continue
+			}
+			if err == nil && e.Server != x.Server {
+				t.Errorf("the context %q leads to %q and is listed with %q", x.Name, e.Server, x.Server)
+			}
+			if err == nil && e.Context != x.Name {
+				t.Errorf("the context %q leads to an endpoint of %q", x.Name, e.Context)
+			}
+			if err != nil {
+				continue
+			}
+			if cl, err := New(*e); err == nil {
+				cl.Close()
 			}
 		}
 	})
+}
+
+// A kubeconfig in flow style has no line for the current context: it is left
+// as it was, and the error names the way.
+func TestAKubeconfigInFlowStyleIsLeftAsItIs(t *testing.T) {
+	text := `{"contexts": [{"name": "x"}, {"name": "y"}], "current-context": "y"}`
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadConfig(t.TempDir(), "", func(name string) string { return map[string]string{"KUBECONFIG": file}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Use("x"); err == nil || !strings.Contains(Hint(err), "kubectl config use-context x") {
+		t.Errorf("error %v, hint %q", err, Hint(err))
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != text {
+		t.Errorf("the file became %s (%v)", got, err)
+	}
 }
 
 func FuzzStatus(f *testing.F) {
