@@ -181,8 +181,8 @@ func strictness(d v1alpha1.DefaultAction) int {
 	return slices.Index([]v1alpha1.DefaultAction{"", v1alpha1.DefaultAllow, v1alpha1.DefaultByRisk, v1alpha1.DefaultAsk, v1alpha1.DefaultDeny}, d)
 }
 
-// Decide judges a call. It never returns an error for a call it can name a
-// decision for: what cannot be judged is denied.
+// Decide judges a call. What cannot be judged is denied; the error is that of a
+// context that ends while the call is judged.
 func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Decision, error) {
 	j, ok := e.tools[call.Tool]
 	if !ok {
@@ -191,7 +191,10 @@ func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Dec
 	if e.context.Ready != nil {
 		_ = e.context.Ready(ctx) // what keeps them away keeps the call from running
 	}
-	d := e.decide(ctx, j, call)
+	d, err := e.decideInTime(ctx, j, call)
+	if err != nil {
+		return d, err
+	}
 	if call.Again {
 		return d, nil // it counts once
 	}
@@ -202,6 +205,41 @@ func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Dec
 	}
 	e.mu.Unlock()
 	return d, nil
+}
+
+// Limits of the time that one decision takes. Judging reads names from file
+// systems, and one that is mounted over a network can keep a process waiting.
+const (
+	decideTime = time.Minute
+	// graceTime is given to a decision that is being made when its context ends.
+	graceTime = time.Second
+)
+
+// decideInTime ends with ctx, and denies a call whose decision takes too long. The
+// goroutine of such a decision waits in a system call that nothing can end; it
+// ends with that, and its result is dropped.
+func (e *Engine) decideInTime(ctx context.Context, j *judged, call message.ToolCall) (message.Decision, error) {
+	decided := make(chan message.Decision, 1)
+	go func() { decided <- e.decide(ctx, j, call) }()
+	limit := time.NewTimer(decideTime)
+	defer limit.Stop()
+	select {
+	case d := <-decided:
+		return d, nil
+	case <-limit.C:
+		return message.Decision{
+			Action: message.Deny, Rule: "default/error", Risk: string(j.tool.risk()),
+			Message: fmt.Sprintf("the call could not be judged within %s: a file system that it names does not answer", decideTime),
+		}, nil
+	case <-ctx.Done():
+	}
+	limit.Reset(graceTime)
+	select {
+	case d := <-decided:
+		return d, nil
+	case <-limit.C:
+		return message.Decision{}, fmt.Errorf("judge the call: %w", context.Cause(ctx))
+	}
 }
 
 func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (d message.Decision) {

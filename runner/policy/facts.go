@@ -245,10 +245,10 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Clean(w.Root) + "/" + full
 	}
-	names, all := matching(full, &f.read)
-	if !all {
+	names, unknown := w.matching(full, &f.read)
+	if unknown != "" {
 		f.script.Dynamic = true
-		f.script.Reasons = add(f.script.Reasons, "a pattern that stands for too many files")
+		f.script.Reasons = add(f.script.Reasons, unknown)
 	}
 	for _, n := range names {
 		p := w.resolve(n, op)

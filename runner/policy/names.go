@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,7 +71,7 @@ func look(dir string) *found {
 	for level := []string{""}; len(level) > 0 && left > 0; {
 		var next []string
 		for _, in := range level {
-			entries, err := os.ReadDir(path.Join(dir, in))
+			entries, err := readBeneath(dir, in)
 			if left -= len(entries) + 1; err != nil || left < 0 {
 				continue // what cannot be read, nobody reads
 			}
@@ -86,6 +87,18 @@ func look(dir string) *found {
 	}
 	f.whole = left >= 0
 	return f
+}
+
+// readBeneath returns what is in a folder below dir, to which no link leads.
+func readBeneath(dir, in string) ([]fs.DirEntry, error) {
+	f, err := openBeneath(realPath(dir), path.Clean(in), false)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 func (f *found) note(name string, e fs.DirEntry) {

@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"errors"
-	"io"
-	"os"
 	"path"
 	"strings"
 )
@@ -15,9 +12,10 @@ const (
 	patternEntries = 20_000
 )
 
-// matching returns the files that a shell makes of an absolute pattern. All is
-// false when there are too many to say; read counts what all patterns have cost.
-func matching(pattern string, read *int) (names []string, all bool) {
+// matching returns the files that a shell makes of an absolute pattern. Unknown
+// says why they cannot all be named, "" when they are; read counts what all
+// patterns have cost.
+func (w Workspace) matching(pattern string, read *int) (names []string, unknown string) {
 	found := []string{"/"}
 	for e := range strings.SplitSeq(pattern, "/") {
 		if e == "" || e == "." {
@@ -32,39 +30,29 @@ func matching(pattern string, read *int) (names []string, all bool) {
 		}
 		var next []string
 		for _, dir := range found {
-			entries, whole := entriesOf(dir, patternEntries-*read)
-			*read += len(entries) + 1
-			if !whole {
-				return nil, false
+			in := w.list(dir, patternEntries-*read)
+			*read += len(in.list) + 1
+			switch {
+			case in.outside:
+				unknown = "a pattern outside the workspace, in a folder that is not listed"
+			case !in.whole:
+				return nil, tooMany
 			}
-			for _, name := range entries {
-				if fits(e, name) {
-					next = append(next, strings.TrimSuffix(dir, "/")+"/"+name)
+			for _, entry := range in.list {
+				if fits(e, entry.Name()) {
+					next = append(next, strings.TrimSuffix(dir, "/")+"/"+entry.Name())
 				}
 			}
 			if len(next) > patternFiles {
-				return nil, false
+				return nil, tooMany
 			}
 		}
 		found = next
 	}
-	return found, true
+	return found, unknown
 }
 
-// entriesOf returns the names in a folder, at most limit of them. What cannot be
-// read has none, for the shell neither.
-func entriesOf(dir string, limit int) (names []string, whole bool) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, true
-	}
-	defer f.Close()
-	names, err = f.Readdirnames(max(limit, 0) + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, true
-	}
-	return names, len(names) <= limit
-}
+const tooMany = "a pattern that stands for too many files"
 
 // fits says whether a shell's pattern can stand for a name. What a bracket
 // means depends on the locale, so that from one on everything fits.

@@ -271,12 +271,9 @@ func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *readin
 	base := j.enforced.outcome(ctx, j, in.on(), true)
 	for _, tree := range in.facts.script.Trees {
 		ops := in.facts.treeOps(tree)
-		files, all := e.context.Workspace.within(in.facts, tree)
-		if !all {
-			stricter(outcome{
-				action: v1alpha1.ActionAsk, rule: "default/folder",
-				message: "it holds too many files to judge each of them, and rules speak of single files",
-			}, tree)
+		files, unknown := e.context.Workspace.within(in.facts, tree)
+		if unknown != "" {
+			stricter(outcome{action: v1alpha1.ActionAsk, rule: "default/folder", message: unknown}, tree)
 		}
 		for _, name := range files {
 			if settled() {
@@ -312,28 +309,29 @@ func (f *facts) treeOps(tree string) []string {
 }
 
 // within lists the files in a folder, by paths relative to the workspace where
-// they are in it. All is false when there are too many to say.
-func (w Workspace) within(f *facts, tree string) (files []string, all bool) {
+// they are in it. Unknown says why they cannot all be named, "" when they are.
+func (w Workspace) within(f *facts, tree string) (files []string, unknown string) {
 	p := w.resolve(f.script.Joined(tree), opRead)
 	if p.Real == shell.Unknown || strings.ContainsAny(tree, "*?[") { // patterns are expanded by themselves
-		return nil, true
+		return nil, ""
 	}
 	seen := map[string]bool{}
-	var walk func(dir string) bool
-	walk = func(dir string) bool {
+	var walk func(dir string) string
+	walk = func(dir string) (unknown string) {
 		at := realPath(dir)
 		if seen[at] {
-			return true
+			return ""
 		}
 		seen[at] = true
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return true // no folder, or one that nobody here can read
+		in := w.list(dir, patternEntries-f.read)
+		f.read += len(in.list) + 1
+		switch {
+		case in.outside:
+			return "it leads outside the workspace to a folder that is not listed, and rules speak of single files"
+		case !in.whole:
+			return "it holds too many files to judge each of them, and rules speak of single files"
 		}
-		if f.read += len(entries) + 1; f.read > patternEntries {
-			return false
-		}
-		for _, e := range entries {
+		for _, e := range in.list {
 			name := path.Join(dir, e.Name())
 			isDir := e.IsDir()
 			if e.Type()&os.ModeSymlink != 0 {
@@ -341,16 +339,20 @@ func (w Workspace) within(f *facts, tree string) (files []string, all bool) {
 				isDir = err == nil && info.IsDir()
 			}
 			if isDir {
-				if !walk(name) {
-					return false
+				if open := walk(name); open != "" {
+					unknown = open
+				}
+				if f.read > patternEntries {
+					return unknown
 				}
 				continue
 			}
 			files = append(files, strings.TrimPrefix(name, f.root+"/"))
 		}
-		return true
+		return unknown
 	}
-	return files, walk(p.Clean)
+	unknown = walk(p.Clean)
+	return files, unknown
 }
 
 // Unreadable returns those of some files that a call must not read although it

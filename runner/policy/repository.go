@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // repository is a git repository, found as git finds it.
@@ -46,7 +45,7 @@ func findRepository(dir string, named bool) (repository, bool) {
 
 // linkedFolder is where a file called .git points.
 func linkedFolder(file string) string {
-	f, err := os.Open(file)
+	f, err := openRegular(file)
 	if err != nil {
 		return file
 	}
@@ -72,13 +71,13 @@ func isBare(dir string) bool {
 }
 
 func readIndex(file string) ([]string, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
+	f, err := openRegular(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > indexLimit {
-		return nil, fmt.Errorf("read %s: it is no file, or too large", file)
+	if info, err := f.Stat(); err != nil || info.Size() > indexLimit {
+		return nil, fmt.Errorf("read %s: it is too large", file)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, indexLimit))
 	if err != nil {

@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// A decision reads names from the host: those that a pattern of a script expands
+// to, and the files in a folder that a command takes as a whole. The model chooses
+// these paths, so what is opened for them is limited: only folders, only beneath
+// the workspace or one of hostFolders, and outside the workspace never on another
+// file system, which opening could mount. What a pattern or a folder elsewhere
+// stands for is unknown.
+
+// hostFolders are the folders outside the workspace whose files rules name: those
+// that a sandbox shows, and the user's own.
+func hostFolders() []string {
+	folders := []string{"/usr", "/etc"}
+	if h := home(); h != "" {
+		folders = append(folders, realPath(h))
+	}
+	return folders
+}
+
+// errNotRegular is returned for a file that is a folder, device, FIFO or socket.
+var errNotRegular = errors.New("not a regular file")
+
+// entries are what was found in one folder.
+type entries struct {
+	list []os.DirEntry
+	// whole reports whether the list is complete.
+	whole bool
+	// outside reports that the folder lies where nothing is listed.
+	outside bool
+}
+
+// list returns what is in a folder, at most limit entries. What is not a folder,
+// and what cannot be read, has no entries, as for a shell.
+func (w Workspace) list(dir string, limit int) entries {
+	real := realPath(dir)
+	tops := append([]string{realPath(filepath.Clean(w.Root))}, hostFolders()...)
+	at := slices.IndexFunc(tops, func(top string) bool { return inside(real, top) })
+	if at < 0 {
+		// Whether there is such a folder is known without opening it.
+		info, err := os.Lstat(real)
+		if err != nil || !info.IsDir() {
+			return entries{whole: true}
+		}
+		return entries{outside: true}
+	}
+	rel := strings.TrimPrefix(strings.TrimPrefix(real, tops[at]), "/")
+	if rel == "" {
+		rel = "."
+	}
+	f, err := openBeneath(tops[at], rel, at > 0)
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR):
+		return entries{whole: true}
+	default: // a mount point, or a path that changes at this moment
+		return entries{outside: true}
+	}
+	defer f.Close()
+	found, err := f.ReadDir(max(limit, 0) + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return entries{whole: true}
+	}
+	slices.SortFunc(found, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries{list: found, whole: len(found) <= limit}
+}
