@@ -243,9 +243,18 @@ func (j *job) notes(limit time.Duration, whole bool) []string {
 // title is what people see of the call.
 func title(in bashIn) string {
 	// The command, not its description: that is the model's own word for it.
-	t, _, _ := strings.Cut(strings.TrimSpace(in.Command), "\n")
+	t, rest, more := strings.Cut(strings.TrimSpace(in.Command), "\n")
 	if r := []rune(t); len(r) > 80 {
 		t = string(r[:79]) + "…"
 	}
-	return t
+	if !more {
+		return t
+	}
+	// The first line never stands for all of them.
+	lines := "lines"
+	n := strings.Count(rest, "\n") + 1
+	if n == 1 {
+		lines = "line"
+	}
+	return fmt.Sprintf("%s … (+%d %s)", t, n, lines)
 }

@@ -406,7 +406,11 @@ func TestTitleIsTheCommandAndShort(t *testing.T) {
 	if want := "true " + strings.Repeat("ä", 74) + "…"; res.Title != want {
 		t.Errorf("got %q", res.Title)
 	}
-	if res := sh(t, "true\nfalse || true"); res.Title != "true" {
-		t.Errorf("got %q", res.Title)
+	for command, want := range map[string]string{
+		"true\n": "true", "true\nfalse || true": "true … (+1 line)", "true # a \\\nfalse\n\ntrue\n": "true # a \\ … (+3 lines)",
+	} {
+		if res := sh(t, command); res.Title != want {
+			t.Errorf("%q is called %q, want %q", command, res.Title, want)
+		}
 	}
 }

@@ -269,19 +269,6 @@ func TestNoTerminalNoPrompt(t *testing.T) {
 	}
 }
 
-func FuzzVisible(f *testing.F) {
-	for _, s := range []string{"a\x00b", "\u202e", "\xff\xfe", "ä\n", "\U000E0041", "\u3164"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, r := range Visible(s, false) {
-			if hidden(r) {
-				t.Errorf("%q shows %U", s, r)
-			}
-		}
-	})
-}
-
 func FuzzHashes(f *testing.F) {
 	f.Add(hashA + "\n#x\n")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/safetext"
 )
 
 // Describe shows everything about a call that waits for an answer; nothing is
@@ -22,9 +23,9 @@ func Describe(q message.Question) []byte {
 
 func describe(b *bytes.Buffer, before, after string, q message.Question) {
 	d := q.Decision
-	fmt.Fprintf(b, "%s %s%s", before, Visible(q.Call.Tool, false), after)
+	fmt.Fprintf(b, "%s %s%s", before, safetext.Visible(q.Call.Tool, 0), after)
 	if d.Risk != "" {
-		fmt.Fprintf(b, "   risk %s%s", Visible(d.Risk, false), riskText(d.Risk))
+		fmt.Fprintf(b, "   risk %s%s", safetext.Visible(d.Risk, 0), riskText(d.Risk))
 	}
 	b.WriteByte('\n')
 	args := q.Call.Args
@@ -86,7 +87,7 @@ func writeFields(b *bytes.Buffer, raw json.RawMessage) {
 		}
 		label := n
 		if !ordinary().MatchString(n) || slices.Contains(ours, n) {
-			label = fmt.Sprintf("argument %q", Visible(n, false))
+			label = fmt.Sprintf("argument %q", safetext.Visible(n, 0))
 		}
 		writeField(b, label, text)
 	}
@@ -123,7 +124,7 @@ func writeField(b *bytes.Buffer, name, value string) { writeIndented(b, "  ", na
 // writeIndented shows a value. Each line of a longer one has a bar in front, so
 // that a text cannot pass for a line of ours.
 func writeIndented(b *bytes.Buffer, indent, name, value string) {
-	name, value = Visible(name, false), Visible(value, true)
+	name, value = safetext.Visible(name, 0), safetext.Visible(value, safetext.Lines)
 	if !strings.Contains(value, "\n") {
 		fmt.Fprintf(b, "%s%s: %s\n", indent, name, value)
 		return

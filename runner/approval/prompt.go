@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/safetext"
 )
 
 // Prompt asks a person on a terminal.
@@ -46,12 +47,12 @@ func (p *Prompt) Ask(ctx context.Context, q message.Question) (message.Answer, e
 	switch {
 	case err == nil && a.Scope == message.Always:
 		p.memory.add(q.Decision.Always)
-		fmt.Fprint(t.out, "remembered for this run; to keep it, add this policy:\n"+Visible(Policy(q.Decision.Always), true))
+		fmt.Fprint(t.out, "remembered for this run; to keep it, add this policy:\n"+safetext.Visible(Policy(q.Decision.Always), safetext.Lines))
 		return a, nil
 	case err == nil:
 		return a, nil
 	case ok:
-		fmt.Fprintf(t.out, "\n%s by %s\n", elsewhere.answer.State, Visible(elsewhere.answer.By, false))
+		fmt.Fprintf(t.out, "\n%s by %s\n", elsewhere.answer.State, safetext.Visible(elsewhere.answer.By, 0))
 	case errors.Is(err, errLate):
 		fmt.Fprintln(t.out, "\nno answer in time: the call is not run")
 		return message.Answer{State: message.Expired, By: "terminal", Reason: "nobody answered in time"}, nil

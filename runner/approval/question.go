@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"agentctl.dev/agentctl/api/safetext"
 )
 
 // Questioner puts the questions of tools to the person on a terminal. They are
@@ -58,10 +60,10 @@ func (q *Questioner) Ask(ctx context.Context, who, text string, options []string
 
 func posed(who, text string, options []string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "\n%s asks; the answer goes to it and allows nothing:\n", Visible(who, false))
-	writeIndented(&b, "  ", "question", Visible(text, true))
+	fmt.Fprintf(&b, "\n%s asks; the answer goes to it and allows nothing:\n", safetext.Visible(who, 0))
+	writeIndented(&b, "  ", "question", safetext.Visible(text, safetext.Lines))
 	for i, o := range options {
-		fmt.Fprintf(&b, "  %d  %s\n", i+1, Visible(o, false))
+		fmt.Fprintf(&b, "  %d  %s\n", i+1, safetext.Visible(o, 0))
 	}
 	b.WriteString("answer: ")
 	return b.Bytes()

@@ -187,8 +187,7 @@ func describe(e event.Event) string {
 const mostQuoted = 80
 
 func quoted(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return fmt.Sprintf("%q", clip(line, mostQuoted))
+	return fmt.Sprintf("%q", clip(text, mostQuoted)) // with its line breaks: a first line is not all of it
 }
 
 // clip keeps the first runes of a text.

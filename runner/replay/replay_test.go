@@ -238,7 +238,7 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 				return event.ToolError{ToolResult: message.ToolResult{Code: message.CodeDenied, Text: "no\nno"}}
 			}
 			return p
-		}, nil, `(read): another course: recorded the error denied: "no", now read runs`},
+		}, nil, `(read): another course: recorded the error denied: "no\nno", now read runs`},
 		"summary": {"a window", nil, func(c *loop.Config) { c.Context = loop.Context{Window: 1, AtPercent: 50} }, `step 2: another course: recorded step 2 begins, now a summary is asked for`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,6 +32,10 @@ func (a *app) diffCmd() *cobra.Command {
 The run is named run/ID, by the start of its id, or @latest. The change is the
 one the run has recorded: what happened to the files since makes no difference.
 
+On a terminal, or with --color always, characters that a terminal would hide or
+obey are named, as in <U+202E>. Into a pipe or a file the diff goes byte for
+byte, so that "git apply" takes it.
+
 With -f the objects of a control plane are compared with what they would become
 if the manifests were applied, defaults included. Exit code 0: nothing would
 change. 1: something would. 2: an error.`,

@@ -130,5 +130,5 @@ func asked(s *Screen, e event.Event, p Place, about string, d event.ApprovalRequ
 	if d.ExpiresAt > 0 {
 		line += s.paint(dim, " · until "+time.UnixMilli(d.ExpiresAt).Local().Format(time.TimeOnly))
 	}
-	return cut(line, s.width()) + "\n            " + s.paint(cyan, p.Approve(e.Run, e.Call)) + "\n"
+	return fit(line, s.width()) + "\n            " + s.paint(cyan, p.Approve(e.Run, e.Call)) + "\n"
 }

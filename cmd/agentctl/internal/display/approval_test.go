@@ -36,7 +36,7 @@ call of bash
   agentctl approve r/c
 
 s/c  agent a, suspended, asked 2026-01-02 03:04:05
-call of write
+call of <U+001B>[2Jwrite
   agentctl approve s/c --state 'my state'
   agentctl resume run/s --state 'my state'
 `

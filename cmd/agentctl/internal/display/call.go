@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/safetext"
 )
 
 // maxTitle and maxWhy bound, in cells, what a call may say for itself: its
@@ -42,13 +43,13 @@ func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 	width, taken := s.width(), ansi.StringWidth(line)
 	switch {
 	case about == "" || why == "":
-		return cut(strings.TrimRight(line+about+why, " "), width) + "\n"
+		return fit(strings.TrimRight(line+about+why, " "), width) + "\n"
 	case width == 0:
 	case width-taken-ansi.StringWidth(why)-3 >= minTitle:
 		// The rule that decided matters more than the rest of a long command.
-		about = cut(about, width-taken-ansi.StringWidth(why)-3)
+		about = fit(about, width-taken-ansi.StringWidth(why)-3)
 	default:
-		return cut(line+about, width) + "\n" + below(why, width)
+		return fit(line+about, width) + "\n" + below(why, width)
 	}
 	return line + about + s.paint(dim, " · ") + why + "\n"
 }
@@ -114,17 +115,26 @@ func because(text string) string {
 // subjects are the arguments that say best what a call is about.
 var subjects = []string{"command", "path", "pattern", "url", "query", "name"}
 
-// title is what a call was about: the tool's own words, else its arguments.
+// title is what a call was about: the command it runs, else the tool's own
+// words, else its arguments. Of a text of several lines it is the first, and how
+// many follow.
 func title(c *message.ToolPart) string {
-	if c.Result != nil && c.Result.Title != "" {
-		return cut(Line(c.Result.Title), maxTitle)
-	}
 	var args map[string]json.RawMessage
-	if json.Unmarshal(c.Input, &args) == nil {
+	isObject := json.Unmarshal(c.Input, &args) == nil
+	text := func(name string) (s string) {
+		_ = json.Unmarshal(args[name], &s) // an argument of another type is not a subject
+		return s
+	}
+	if command := text(subjects[0]); command != "" {
+		return fit(safetext.Head(command), maxTitle)
+	}
+	if c.Result != nil && c.Result.Title != "" {
+		return fit(safetext.Head(c.Result.Title), maxTitle)
+	}
+	if isObject {
 		for _, name := range subjects {
-			var text string
-			if json.Unmarshal(args[name], &text) == nil && text != "" {
-				return cut(Line(text), maxTitle)
+			if s := text(name); s != "" {
+				return fit(safetext.Head(s), maxTitle)
 			}
 		}
 		var b bytes.Buffer

@@ -2,6 +2,7 @@ package display
 
 import (
 	"bytes"
+	"encoding/json"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"agentctl.dev/agentctl/api/event"
@@ -130,4 +132,37 @@ func showRun(t *testing.T, lines string) (string, bool) {
 		t.Fatal(err)
 	}
 	return out.String(), true
+}
+
+// TestAFirstLineNeverStandsForACommand: a comment that ends in a backslash, or a
+// harmless first line, must not be all that a person sees.
+func TestAFirstLineNeverStandsForACommand(t *testing.T) {
+	command := "git log # x \\\nrm -rf y\nmake " + strings.Repeat("z", 200)
+	input, err := json.Marshal(map[string]string{"command": command, "description": "looks harmless"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &message.ToolPart{Tool: "bash", Input: input, State: message.StateCompleted, Decision: &message.Decision{Action: message.Deny, Rule: "p/a-rule-with-a-long-name", Risk: "R2"},
+		Result: &message.ToolResult{Title: "git log # x \\"}} // as older versions have written it
+	question := event.Event{Run: "r", Call: "c", Data: event.ApprovalRequested{Tool: "bash"}}
+	for _, width := range []int{0, 40, 80, 200} {
+		s := &Screen{w: &strings.Builder{}, columns: func() int { return width }}
+		var events strings.Builder
+		if err := EventLine(&Screen{w: &events, columns: s.columns}, event.Event{Seq: 1, Call: "c", Data: event.ToolCall{Tool: "bash", Args: input}}); err != nil {
+			t.Fatal(err)
+		}
+		for what, line := range map[string]string{
+			"call": callLine(s, c, message.Answer{}), "event": events.String(), "question": asked(s, question, Place{}, title(c), event.ApprovalRequested{Tool: "bash"}),
+		} {
+			if !strings.Contains(line, "… (+2 lines)") {
+				t.Errorf("%s, %d columns: %q", what, width, line)
+			}
+		}
+	}
+	// A command cannot claim to end where it does not, and a long claim is cut.
+	for _, text := range []string{"ls … (+1 line) ; rm -rf " + strings.Repeat("y", 100), "ls" + strings.Repeat(" … (+1 line)", 30)} {
+		if got := fit(text, 40); ansi.StringWidth(got) > 40 {
+			t.Errorf("fit is %d cells wide: %q", ansi.StringWidth(got), got)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/safetext"
 )
 
 // Change is what a run changed.
@@ -16,20 +17,32 @@ type Change struct {
 	Diff []byte
 }
 
-// WriteDiff writes the diff: as it is where a program reads it, cleaned and
-// coloured where a person does.
+// WriteDiff writes the diff. A program gets it byte for byte, so that it is a
+// patch that git apply takes. A person, on a terminal or where colour is asked
+// for, sees what a terminal would hide or obey.
 func (c Change) WriteDiff(s *Screen) error {
 	if !s.TTY && !s.Color {
 		_, err := s.Write(c.Diff)
 		return err
 	}
+	return WriteDiff(s, string(c.Diff))
+}
+
+// WriteDiff writes a unified diff for a person.
+func WriteDiff(s *Screen, text string) error {
 	var b strings.Builder
-	for line := range strings.Lines(string(c.Diff)) {
-		line = Clean(strings.TrimRight(line, "\r\n"))
-		b.WriteString(s.paint(diffStyle(line), strings.ReplaceAll(line, "\n", "␊")) + "\n")
+	for line := range strings.Lines(text) {
+		line = diffLine(line)
+		b.WriteString(s.paint(diffStyle(line), line) + "\n")
 	}
 	s.print(b.String())
 	return s.Err()
+}
+
+// diffLine is a line of a diff without its line feed. A carriage return before
+// it is named, too: it may be all that a change is about.
+func diffLine(line string) string {
+	return safetext.Visible(strings.TrimSuffix(line, "\n"), safetext.Tabs|safetext.Writing)
 }
 
 func diffStyle(line string) style {

@@ -73,7 +73,7 @@ func TestDiffOnATerminalIsCleanedAndColoured(t *testing.T) {
 	if err := c.WriteDiff(&Screen{w: &b, TTY: true, Color: true}); err != nil {
 		t.Fatal(err)
 	}
-	want := "<1m--- a/x<0m\n<36m@@ -1 +1 @@<0m\n<31m-old<0m\n<32m+new␊part<0m\n same\n"
+	want := "<1m--- a/x<0m\n<36m@@ -1 +1 @@<0m\n<31m-old<U+001B>[2J<0m\n<32m+new<U+000D>part<0m\n same\n"
 	if diff := cmp.Diff(want, visible(b.String())); diff != "" {
 		t.Error(diff)
 	}

@@ -26,7 +26,7 @@ func EventLine(s *Screen, e event.Event) error {
 	if e.Call != "" {
 		about = strings.TrimSuffix(s.paint(dim, Line(e.Call))+"  "+about, "  ")
 	}
-	s.print(strings.TrimRight(cut(head+" "+cut(about, mostText), s.width()), " ") + "\n")
+	s.print(strings.TrimRight(fit(head+" "+fit(about, mostText), s.width()), " ") + "\n")
 	return s.Err()
 }
 

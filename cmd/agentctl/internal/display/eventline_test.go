@@ -36,7 +36,7 @@ func TestEventLinesSayWhatHappened(t *testing.T) {
 		"c1  exit 2 · 1.0ms · no file":                         {Call: "c1", Data: event.ToolResult{ToolResult: message.ToolResult{ExitCode: &two, DurationMicros: 1000, Output: "no file\n"}}},
 		`{"new":1}`:                                            {Data: event.Unknown{Of: "news", Raw: []byte(`{"new":1}`)}},
 		"\u2026":                                               {Data: event.TextEnd{Text: strings.Repeat("x", 9000)}},
-		"turned":                                               {Data: event.TextEnd{Text: "\x1b[2Jturned\u202e"}},
+		"<U+001B>[2Jturned<U+202E>":                            {Data: event.TextEnd{Text: "\x1b[2Jturned\u202e"}},
 	} {
 		var b bytes.Buffer
 		if err := EventLine(&Screen{w: &b}, e); err != nil {

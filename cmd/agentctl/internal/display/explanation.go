@@ -9,7 +9,7 @@ import (
 
 // Explanation is a decision and what led to it.
 type Explanation struct {
-	// Call is the tool and its arguments, Ref the run and the call.
+	// Call is the tool and its arguments as JSON, Ref the run and the call.
 	Call, Ref string
 	Decision  message.Action
 	// Rule as policy/rule, Place as file:line or "".
@@ -53,7 +53,7 @@ func (c Candidate) write(s *Screen) {
 	if c.Decisive {
 		mark = "> "
 	}
-	line := fmt.Sprintf("%s%s  %s %s%s", mark, pad(c.Truth, len("unknown")), c.Action, Line(c.Rule), s.placed(c.Place))
+	line := fmt.Sprintf("%s%s  %s %s%s", mark, pad(Line(c.Truth), len("unknown")), Line(c.Action), Line(c.Rule), s.placed(c.Place))
 	if c.Mode != "Enforce" {
 		line += "  (" + Line(c.Mode) + ")"
 	}

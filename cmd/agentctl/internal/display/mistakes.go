@@ -14,7 +14,7 @@ type mistakes struct{ s *Screen }
 // Write writes whole lines.
 func (m mistakes) Write(b []byte) (int, error) {
 	var text strings.Builder
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(Clean(string(b))) { // they quote manifests
 		for word, st := range map[string]style{"error:": red, "warning:": yellow} {
 			if rest, ok := strings.CutPrefix(line, word); ok {
 				line = m.s.paint(st, word) + rest

@@ -1,8 +1,6 @@
 package display
 
 import (
-	"strings"
-
 	"github.com/aymanbagabas/go-udiff"
 )
 
@@ -26,21 +24,4 @@ func yamlText(v any) (string, error) {
 	}
 	b, err := YAML(v)
 	return string(b), err
-}
-
-// WriteDiff writes a unified diff of ours.
-func WriteDiff(s *Screen, text string) error {
-	for line := range strings.Lines(text) {
-		st := style("")
-		switch {
-		case strings.HasPrefix(line, "+"):
-			st = green
-		case strings.HasPrefix(line, "-"):
-			st = red
-		case strings.HasPrefix(line, "@@"):
-			st = cyan
-		}
-		s.print(s.paint(st, Clean(strings.TrimSuffix(line, "\n"))) + "\n")
-	}
-	return s.Err()
 }

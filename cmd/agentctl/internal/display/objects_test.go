@@ -30,11 +30,11 @@ func TestObjectTableKeepsItsColumnsAndObeysNothing(t *testing.T) {
 	if err := table.Write(s); err != nil {
 		t.Fatal(err)
 	}
-	want := `NAMESPACE  NAME         STEPS  AGE  LABELS
-n          a-long-name  7      3m   a=1,b=2
-m          b c          1.5    -    -
-           short        -
-n          z            true   1s   -
+	want := `NAMESPACE  NAME             STEPS  AGE  LABELS
+n          a-long-name      7      3m   a=1,b=2
+m          b<U+001B>[31m c  1.5    -    -
+           short            -
+n          z                true   1s   -
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)
@@ -112,7 +112,7 @@ func TestDescriptionEndsWithEvents(t *testing.T) {
 		}, `Conditions:  none
 Events:
   TYPE     REASON     AGE                FROM            MESSAGE
-  Warning  ToolError  60s (x3 over 60m)  run-controller  ab c
+  Warning  ToolError  60s (x3 over 60m)  run-controller  a<U+001B>[2Jb c
   Normal   Accepted   1s                 -               -
 `},
 	} {

@@ -32,11 +32,11 @@ func TestATestOfAProgramIsReadable(t *testing.T) {
 FAIL  panic      2.0s
       expected  it lives on
       instead   it died:
-                | boom <&>
+                | <U+001B>[31mboom <&>
       to mend   catch it
 skip  stdin      <0.1ms
       no probe
-./greet (greet, wave): 1 passed, 1 failed, 1 skipped
+./greet (greet, wave<U+001B>[2J): 1 passed, 1 failed, 1 skipped
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -50,7 +50,7 @@ func TestATestOfAProgramIsJUnit(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<testsuites tests="3" failures="1">`, `<testsuite name="plugin/greet" tests="3" failures="1" skipped="1" time="2.012000">`,
-		`<testcase name="panic" classname="plugin/greet" file="./greet" time="2.000000">`, `<failure message="it died: | boom &lt;&amp;&gt;">`, `<skipped message="no probe">`,
+		`<testcase name="panic" classname="plugin/greet" file="./greet" time="2.000000">`, `<failure message="it died: | &lt;U+001B&gt;[31mboom &lt;&amp;&gt;">`, `<skipped message="no probe">`,
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in\n%s", want, b.String())

@@ -96,7 +96,7 @@ func updateText(s *Screen, c *runner.CassetteChange) string {
 	row("cost", cost(c.Cost.Recorded), cost(c.Cost.Now))
 	for _, d := range []struct{ what, diff string }{{"calls", c.Calls}, {"answer", c.Output}} {
 		if d.diff != "" {
-			b.WriteString("  " + d.what + "\n" + paintDiff(s, Clean(d.diff)))
+			b.WriteString("  " + d.what + "\n" + paintDiff(s, d.diff))
 		}
 	}
 	return b.String()
@@ -108,15 +108,16 @@ func paintDiff(s *Screen, diff string) string {
 	head := true
 	for line := range strings.Lines(diff) {
 		head = head && !strings.HasPrefix(line, "@@")
-		switch {
-		case head:
+		if head {
 			continue
-		case strings.HasPrefix(line, "+"):
-			line = s.paint(green, strings.TrimSuffix(line, "\n")) + "\n"
-		case strings.HasPrefix(line, "-"):
-			line = s.paint(red, strings.TrimSuffix(line, "\n")) + "\n"
 		}
-		b.WriteString("    " + line)
+		st := style("")
+		if line = diffLine(line); strings.HasPrefix(line, "+") {
+			st = green
+		} else if strings.HasPrefix(line, "-") {
+			st = red
+		}
+		b.WriteString("    " + s.paint(st, line) + "\n")
 	}
 	return b.String()
 }

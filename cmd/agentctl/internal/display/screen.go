@@ -7,6 +7,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
+
+	"agentctl.dev/agentctl/api/safetext"
 )
 
 // The colour modes of --color.
@@ -116,6 +118,23 @@ func cut(text string, cells int) string {
 		return text
 	}
 	return ansi.Truncate(text, cells, "…")
+}
+
+// mostMore is how wide the end of a text from safetext.Head can be.
+const mostMore = 20
+
+// fit is cut for a text that may end with how many lines follow (safetext.Head):
+// that is never cut off.
+func fit(text string, cells int) string {
+	i := strings.LastIndex(text, safetext.More)
+	if cells <= 0 || i < 0 || ansi.StringWidth(text) <= cells {
+		return cut(text, cells)
+	}
+	more := text[i:]
+	if n := ansi.StringWidth(more); n < cells && n <= mostMore {
+		return cut(text[:i], cells-n) + more
+	}
+	return cut(text, cells)
 }
 
 // pad fills text up to a number of cells.

@@ -160,7 +160,7 @@ func TestNoticeIsALine(t *testing.T) {
 	for _, format := range []string{FormatText, FormatJSON, FormatJSONL} {
 		var stdout, stderr bytes.Buffer
 		NewRun(format, &Screen{w: &stdout}, &Screen{w: &stderr}, RunOptions{}).Notice("stopping\x1b[2J\nnow")
-		if got, want := stderr.String(), "stopping now\n"; got != want || stdout.Len() > 0 {
+		if got, want := stderr.String(), "stopping<U+001B>[2J now\n"; got != want || stdout.Len() > 0 {
 			t.Errorf("%s: stderr %q, stdout %q", format, got, stdout.String())
 		}
 	}
@@ -224,7 +224,7 @@ func TestTableIsAlignedByCells(t *testing.T) {
 func TestErrorShowsTheWayOn(t *testing.T) {
 	var b bytes.Buffer
 	Error(&Screen{w: &b}, errors.New("no agent \"x\x1b[2J\"\nsecond line"), Advice{Meant: "agentctl run", Hint: "look", See: "agentctl --help"})
-	want := "error: no agent \"x\"\n  second line\ndid you mean: agentctl run\nhint: look\nsee: agentctl --help\n"
+	want := "error: no agent \"x<U+001B>[2J\"\n  second line\ndid you mean: agentctl run\nhint: look\nsee: agentctl --help\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -238,7 +238,7 @@ func (t *textRun) draw() {
 		c := t.run.Call(t.running[0])
 		text = "  " + Line(c.Tool) + " running  " + title(c)
 	}
-	t.stderr.print(t.stderr.paint(dim, cut(text, t.stderr.width()-1)))
+	t.stderr.print(t.stderr.paint(dim, fit(text, t.stderr.width()-1)))
 	t.drawn = true
 }
 
