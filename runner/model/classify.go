@@ -112,18 +112,12 @@ func (f Fault) status() int {
 	return 0
 }
 
-func (f Fault) any(words ...string) bool {
-	all := strings.ToLower(f.Code + "\n" + f.Type + "\n" + f.Message)
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) })
-}
+// all is everything the server wrote about the fault, in lower case.
+func (f Fault) all() string { return strings.ToLower(f.Code + "\n" + f.Type + "\n" + f.Message) }
 
-func (f Fault) overflow(status int) bool {
-	if status == 413 || f.Code == "context_length_exceeded" || f.Type == "exceed_context_size_error" {
-		return true
-	}
-	return (status == 400 || status == 422 || status == 0) &&
-		f.any("context_length_exceeded", "maximum context length", "prompt is too long", "exceeds the available context size", "exceeds the context window", "exceed context limit",
-			"exceeds the maximum number of tokens", "request payload size exceeds")
+func (f Fault) any(words ...string) bool {
+	all := f.all()
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(all, w) })
 }
 
 func (f Fault) filtered() bool {
