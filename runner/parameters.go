@@ -15,7 +15,7 @@ import (
 
 // admitted are the options of every admission: the providers are known here.
 func admitted(o admission.Options) admission.Options {
-	o.Parameters = parameterProblems
+	o.Parameters, o.OutputLimit = parameterProblems, outputLimit
 	return o
 }
 
@@ -83,4 +83,23 @@ func ownProblems(spec *v1alpha1.ModelSpec) []model.Problem {
 	case v1alpha1.ProviderCassette:
 	}
 	return nil
+}
+
+// outputLimit is the most an answer of a model may hold, where its parameters say
+// so or its provider wants a limit in every request; 0 is not known.
+func outputLimit(spec *v1alpha1.ModelSpec) int64 {
+	var raw json.RawMessage
+	if spec.Parameters != nil {
+		raw = spec.Parameters.Raw
+	}
+	if spec.Provider == v1alpha1.ProviderAnthropic {
+		return anthropic.OutputLimit(spec.Model, raw)
+	}
+	var params struct {
+		MaxOutputTokens int64 `json:"maxOutputTokens"`
+	}
+	if json.Unmarshal(raw, &params) != nil {
+		return 0 // the provider's check reports it
+	}
+	return params.MaxOutputTokens
 }

@@ -14,7 +14,6 @@ import (
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/misuse"
-	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/tool"
@@ -247,24 +246,11 @@ func (p *plan) git() bool {
 // deadline is the wall time of the run.
 func (p *plan) deadline() time.Duration { return p.Limits.Timeout.Duration }
 
-// reserve is the most an answer may hold, where the parameters of a model that
-// may answer say so, or its provider wants a limit anyway.
+// reserve is the most an answer may hold of any model that may answer.
 func (p *plan) reserve() int64 {
 	var most int64
 	for _, m := range p.models() {
-		var raw json.RawMessage
-		if m.Spec.Parameters != nil {
-			raw = m.Spec.Parameters.Raw
-		}
-		var params struct {
-			MaxOutputTokens int64 `json:"maxOutputTokens"`
-		}
-		switch {
-		case m.Spec.Provider == v1alpha1.ProviderAnthropic:
-			most = max(most, anthropic.OutputLimit(m.Spec.Model, raw))
-		case json.Unmarshal(raw, &params) == nil:
-			most = max(most, params.MaxOutputTokens)
-		}
+		most = max(most, outputLimit(&m.Spec))
 	}
 	return most
 }

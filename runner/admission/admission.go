@@ -36,6 +36,10 @@ type Options struct {
 	// Parameters asks a model's provider what is wrong with spec.parameters; nil
 	// leaves them unchecked.
 	Parameters func(*v1alpha1.ModelSpec) []model.Problem
+	// OutputLimit returns the most tokens that requests let an answer of a model
+	// hold, whether its parameters say so or its provider wants a limit in every
+	// request; 0 is not known. Nil leaves the limit unchecked.
+	OutputLimit func(*v1alpha1.ModelSpec) int64
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func golden(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
-	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Parameters: parameterProblems})
+	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Parameters: parameterProblems, OutputLimit: outputLimit})
 	var got strings.Builder
 	if err := found.Write(&got, 0); err != nil {
 		t.Fatal(err)
@@ -77,6 +78,18 @@ func golden(t *testing.T, path string) {
 	if ok := strings.HasPrefix(name, "ok-") || strings.HasPrefix(name, "warn-"); found.HasErrors() == ok {
 		t.Errorf("HasErrors = %t", found.HasErrors())
 	}
+}
+
+// outputLimit stands for the providers: one of them wants a limit in every request.
+func outputLimit(spec *v1alpha1.ModelSpec) int64 {
+	var p struct{ MaxOutputTokens int64 }
+	if spec.Parameters != nil && json.Unmarshal(spec.Parameters.Raw, &p) != nil {
+		return 0
+	}
+	if spec.Provider == v1alpha1.ProviderAnthropic && p.MaxOutputTokens == 0 {
+		return 32000
+	}
+	return p.MaxOutputTokens
 }
 
 // parameterProblems stands for the providers.

@@ -19,6 +19,7 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	a.unread(d, m)
 	a.parameters(d, m)
 	a.longest(d, m)
+	a.room(d, m)
 	a.cassette(d, m)
 	if m.Spec.APIKey != nil {
 		a.valueFrom(d, "spec.apiKey.valueFrom", &m.Spec.APIKey.ValueFrom)
@@ -57,6 +58,31 @@ func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
 		a.add(d.Warnf("spec.parameters.maxOutputTokens", "an answer of %s has at most %d tokens, as of %s: the provider may refuse every request", m.Spec.Model, e.MaxOutput, e.AsOf).
 			With("agentctl models " + e.Model + " tells what is known"))
 	}
+}
+
+// room refuses a limit of the answer that leaves nothing of the window for the
+// conversation: it would be shortened before every request, or every request be
+// refused.
+func (a *admitter) room(d *manifest.Document, m *v1alpha1.Model) {
+	window := price.Window(&m.Spec)
+	if a.opts.OutputLimit == nil || window == 0 {
+		return
+	}
+	limit := a.opts.OutputLimit(&m.Spec)
+	if limit < window {
+		return
+	}
+	advice := "lower it below the window"
+	if m.Spec.ContextWindow == 0 {
+		advice += ", or set spec.contextWindow if the model holds more"
+	}
+	var p struct{ MaxOutputTokens int64 }
+	if m.Spec.Parameters != nil && json.Unmarshal(m.Spec.Parameters.Raw, &p) == nil && p.MaxOutputTokens > 0 {
+		a.add(d.Errorf("spec.parameters.maxOutputTokens", "an answer may hold %d tokens and the model holds %d: nothing is left for the conversation", limit, window).With(advice))
+		return
+	}
+	a.add(d.Errorf("spec.contextWindow", "the model holds %d tokens and an answer may hold %d without spec.parameters.maxOutputTokens: nothing is left for the conversation", window, limit).
+		With("set spec.parameters.maxOutputTokens below the window"))
 }
 
 // cassette looks whether a recording is one. What stands in it is read when the
