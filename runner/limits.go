@@ -24,7 +24,7 @@ func (s *session) limits() loop.Limits {
 // context says when the conversation is shortened.
 func (s *session) context(p message.Prompt) loop.Context {
 	declared := s.Agent.Spec.Context
-	c := loop.Context{Window: price.Window(&s.Model.Spec), PromptBytes: int64(len(p.System) + len(p.Output))}
+	c := loop.Context{Window: price.Window(&s.Model.Spec), ReserveOutput: outputLimit(&s.Model.Spec), PromptBytes: int64(len(p.System) + len(p.Output))}
 	if declared.CompactAtPercent != nil {
 		c.AtPercent = int(*declared.CompactAtPercent)
 	}

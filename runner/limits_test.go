@@ -19,8 +19,13 @@ func TestAWellKnownModelIsShortenedInTime(t *testing.T) {
 		"unknown":  {"and a guess is worse than none", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "mine", BaseURL: "http://127.0.0.1/v1"}, 0},
 	} {
 		s := &session{plan: &plan{Plan: &admission.Plan{Model: &v1alpha1.Model{Spec: c.spec}, Agent: &v1alpha1.Agent{}}}}
-		if got := s.context(message.Prompt{}).Window; got != c.want {
-			t.Errorf("%s: %d, want %d: %s", name, got, c.want, c.reason)
+		got := s.context(message.Prompt{})
+		if got.Window != c.want {
+			t.Errorf("%s: %d, want %d: %s", name, got.Window, c.want, c.reason)
+		}
+		// The window is shared with the model's own answer, not with a fallback's.
+		if limit := outputLimit(&c.spec); got.ReserveOutput != limit {
+			t.Errorf("%s: %d tokens are reserved for the answer, want %d", name, got.ReserveOutput, limit)
 		}
 	}
 }

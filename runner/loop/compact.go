@@ -13,6 +13,9 @@ type Context struct {
 	// Window is how many tokens the model holds; 0 is not known, and then a
 	// conversation is shortened only when the provider refuses it.
 	Window int64
+	// ReserveOutput is the most an answer of that model may hold, 0 where it is
+	// not known: a request and its answer share the window.
+	ReserveOutput int64
 	// AtPercent of the window is where the conversation is shortened; 0 is
 	// never, also when the provider refuses it.
 	AtPercent int
@@ -75,7 +78,7 @@ func (l *loop) crowded() bool {
 		return false
 	}
 	next := l.estimate.next()
-	return next >= c.Window*int64(c.AtPercent)/100 || next+l.Limits.ReserveOutput > c.Window
+	return next >= c.Window*int64(c.AtPercent)/100 || next+c.ReserveOutput > c.Window
 }
 
 // compact replaces the older part of the conversation by a summary.
@@ -200,7 +203,7 @@ func (l *loop) room(overflow bool) int64 {
 	if c.Window == 0 {
 		return half
 	}
-	room := min(c.Window*int64(c.AtPercent)/100, c.Window-l.Limits.ReserveOutput)
+	room := min(c.Window*int64(c.AtPercent)/100, c.Window-c.ReserveOutput)
 	if overflow {
 		room = min(room, half)
 	}
@@ -213,7 +216,7 @@ func (l *loop) most(room int64, overflow bool) int64 {
 	if overflow || l.Context.Window == 0 {
 		return room
 	}
-	return l.Context.Window - l.Limits.ReserveOutput
+	return l.Context.Window - l.Context.ReserveOutput
 }
 
 // stepStart returns where the step begins that ends at end: an answer, and what

@@ -226,7 +226,7 @@ func TestConversationIsShortened(t *testing.T) {
 			end := w.start(t.Context(), func(cfg *Config) {
 				cfg.Model, cfg.Context = m, c.context
 				if name == "reserve" {
-					cfg.Limits.ReserveOutput = 4500
+					cfg.Context.ReserveOutput = 4500
 				}
 			})
 			if end.Reason != c.end || !strings.Contains(end.Message, c.says) {

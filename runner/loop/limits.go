@@ -18,7 +18,8 @@ type Limits struct {
 	MaxCost message.Cost
 	// MaxParallel bounds the calls that run at the same time; at least 1.
 	MaxParallel int
-	// ReserveOutput is the most a single answer may hold, where it is known.
+	// ReserveOutput is the most a single answer may hold of any model that may
+	// answer, where it is known.
 	ReserveOutput int64
 	// Price returns what a model's tokens cost; false is an unknown price. The
 	// zero ModelRef is whoever will answer.
