@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
@@ -89,9 +90,22 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	case errors.Is(err, workspace.ErrInPlace):
 		return nil, misuse.Errorf("run %s: %w", v.ID, err)
 	case err != nil && !already:
-		return nil, fmt.Errorf("run %s: %w", v.ID, err)
+		return nil, notApplied(v.ID, err)
 	}
 	return &Applied{Run: v.ID, Source: source, Files: v.Changes.Files, Already: already}, nil
+}
+
+// notApplied is the error of an apply, with the next step where there is one.
+func notApplied(id string, err error) error {
+	again := "agentctl apply-changes run/" + id
+	out := reason.New(reason.Internal, "run %s: %w", id, err)
+	if interrupted, ok := errors.AsType[*workspace.InterruptedError](err); ok {
+		return out.WithHint("%s && %s", interrupted.Advice, again)
+	}
+	if _, ok := errors.AsType[*workspace.DriftError](err); ok {
+		return out.WithHint("restore these files, or move them away, then: %s", again)
+	}
+	return fmt.Errorf("run %s: %w", id, err)
 }
 
 // stored reads the blobs of a run that nobody writes to any more.

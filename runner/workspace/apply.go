@@ -112,6 +112,9 @@ func Apply(ctx context.Context, a Application) error {
 		return fmt.Errorf("undo the interrupted change of %s: %w", a.Source, err)
 	}
 	if err := s.plan(); err != nil {
+		if s.partial && errors.Is(err, ErrApplied) {
+			err = errors.Join(err, s.forget())
+		}
 		return fmt.Errorf("apply to %s: %w", a.Source, err)
 	}
 	if err := s.make(ctx); err != nil {
@@ -156,6 +159,7 @@ func (c *Change) check() error {
 // plan holds the folder against the base and lists the operations.
 func (s *swapper) plan() error {
 	c := s.app.Change
+	s.done = make([]bool, len(c.Files))
 	var drift []Drift
 	applied := len(c.Files) > 0
 	for i := range c.Files {
@@ -164,17 +168,25 @@ func (s *swapper) plan() error {
 		if err != nil {
 			return err
 		}
-		applied = applied && f.New.same(now)
+		done := f.New.same(now)
+		applied = applied && done
+		if done && s.partial {
+			s.done[i] = true
+			continue
+		}
 		if !f.Old.same(now) {
 			drift = append(drift, Drift{f.Path, driftProblem(f, now)})
 		}
 	}
-	if applied {
+	if applied && !s.partial {
 		return ErrApplied
 	}
 	drift = append(drift, s.planFolders()...)
-	if len(drift) > 0 {
+	switch {
+	case len(drift) > 0:
 		return &DriftError{drift}
+	case applied && len(s.mkdirs)+len(s.rmdirs) == 0:
+		return ErrApplied
 	}
 	s.planFiles()
 	return nil
@@ -222,8 +234,8 @@ func (s *swapper) planFolders() (drift []Drift) {
 		}
 	}
 	checked := map[Path]bool{}
-	for _, f := range c.Files {
-		if f.New == nil {
+	for i, f := range c.Files {
+		if f.New == nil || s.done[i] {
 			continue
 		}
 		if f.Old == nil && !leaves[f.Path] && s.root.isDir(f.Path) {
@@ -244,6 +256,9 @@ func (s *swapper) planFolders() (drift []Drift) {
 func (s *swapper) planFiles() {
 	var removes, places []operation
 	for i, f := range s.app.Change.Files {
+		if s.done[i] {
+			continue
+		}
 		op := operation{Path: f.Path, Index: i, Old: f.Old, New: f.New}
 		switch {
 		case f.New == nil:

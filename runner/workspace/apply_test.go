@@ -454,8 +454,8 @@ func TestForeignRecordIsRefused(t *testing.T) {
 	app := application(spec, c)
 	for content, want := range map[string]string{
 		"nonsense": "read ",
-		"{}":       "no record of an apply",
-		`{"stage":"../../etc","phase":"staging"}`:                                                                             "no record of an apply",
+		"{}":       "not a record of an apply",
+		`{"stage":"../../etc","phase":"staging"}`:                                                                             "not a record of an apply",
 		`{"stage":"` + stagePrefix + `0123456789abcdef","phase":"swapping","source":"/elsewhere"}`:                            "apply there first",
 		`{"stage":"` + stagePrefix + `0123456789abcdef","phase":"odd","source":"` + spec.Source + `"}`:                        "is unknown",
 		`{"stage":"` + stagePrefix + `0123456789abcdef","phase":"applied","source":"/x","operations":[{"path":"../escape"}]}`: `path "../escape"`,

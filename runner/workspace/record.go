@@ -20,6 +20,9 @@ const (
 	phaseStaging phase = "staging"
 	// phaseSwapping: any operation may have been done.
 	phaseSwapping phase = "swapping"
+	// phasePartial: some operations were done and cannot be undone, because the
+	// stage with the old contents is gone; the next apply does the rest.
+	phasePartial phase = "partial"
 	// phaseApplied: all were; the stage may still be there.
 	phaseApplied phase = "applied"
 )
@@ -30,7 +33,21 @@ type applyRecord struct {
 	Stage      string      `json:"stage"`
 	Phase      phase       `json:"phase"`
 	Operations []operation `json:"operations"`
+	// Partial says that this apply went on after one that could not be undone.
+	Partial bool `json:"partial,omitempty"`
 }
+
+// InterruptedError reports that an apply that was interrupted cannot be undone as
+// it is. Advice is what to do before the next apply.
+type InterruptedError struct {
+	Err    error
+	Advice string
+}
+
+func (e *InterruptedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // isStageName takes what newStageName makes and nothing else: a record must not
 // lead to any other folder.
@@ -47,7 +64,7 @@ func (s *swapper) write(p phase) error {
 	if err := s.step("record " + string(p)); err != nil {
 		return err
 	}
-	s.record.Phase = p
+	s.record.Phase, s.record.Partial = p, s.partial
 	b, err := json.Marshal(&s.record)
 	if err != nil {
 		return fmt.Errorf("record the apply: %w", err)
@@ -76,7 +93,16 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// forget removes the record: there is nothing to undo.
+// end closes the record of an apply that changed nothing: there is nothing to
+// undo. What an earlier one has done stays known.
+func (s *swapper) end() error {
+	if s.partial {
+		return s.write(phasePartial)
+	}
+	return s.forget()
+}
+
+// forget removes the record.
 func (s *swapper) forget() error {
 	if err := os.Remove(s.app.Record); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of the apply: %w", err)
@@ -84,7 +110,9 @@ func (s *swapper) forget() error {
 	return nil
 }
 
-// recover brings the source back to how an interrupted apply found it.
+// recover brings the source back to how an interrupted apply found it. Where that
+// is not possible because the old contents are gone, this apply is partial: it
+// takes what is done already as done.
 func (s *swapper) recover() error {
 	info, err := os.Lstat(s.app.Record)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +121,12 @@ func (s *swapper) recover() error {
 	if err != nil {
 		return err
 	}
+	damaged := func(err error) error {
+		return &InterruptedError{err, fmt.Sprintf("an apply was interrupted and its record is damaged: a folder %s* in %s, if there is one, holds old contents; restore from it what you need, then: rm -rf %s %s",
+			stagePrefix, s.app.Source, s.app.Record, filepath.Join(s.app.Source, stagePrefix+"*"))}
+	}
 	if !info.Mode().IsRegular() || info.Size() > maxRecord {
-		return fmt.Errorf("%s is no record of an apply", s.app.Record)
+		return damaged(fmt.Errorf("%s is not a record of an apply", s.app.Record))
 	}
 	b, err := os.ReadFile(s.app.Record)
 	if err != nil {
@@ -103,45 +135,52 @@ func (s *swapper) recover() error {
 	old := newSwapper(s.root, s.app)
 	defer old.closeStage()
 	if err := json.Unmarshal(b, &old.record); err != nil {
-		return fmt.Errorf("read %s: %w", s.app.Record, err)
+		return damaged(fmt.Errorf("read %s: %w", s.app.Record, err))
 	}
 	r := &old.record
 	switch {
 	case !isStageName(r.Stage):
-		return fmt.Errorf("%s is no record of an apply", s.app.Record)
+		return damaged(fmt.Errorf("%s is not a record of an apply", s.app.Record))
 	case r.Phase != phaseApplied && r.Source != s.app.Source:
 		return fmt.Errorf("the interrupted apply was to %s: apply there first", r.Source)
 	}
 	for i := range r.Operations {
 		if err := checkPath(r.Operations[i].Path); err != nil {
-			return err
+			return damaged(err)
 		}
 	}
-	return old.finish()
+	old.partial = r.Partial
+	s.partial, err = old.finish()
+	return err
 }
 
-func (s *swapper) finish() error {
+// finish undoes an interrupted apply, and reports whether it could not because its
+// stage is gone.
+func (s *swapper) finish() (partial bool, err error) {
 	switch s.record.Phase {
 	case phaseStaging:
-		return s.discard()
+		return s.partial, s.discard()
+	case phasePartial:
+		return true, nil
 	case phaseSwapping:
-		if err := s.openStage(); err != nil {
-			return err
+		if err := s.openStage(); absent(err) {
+			return true, nil
+		} else if err != nil {
+			return false, err
 		}
-		return s.rollBack()
+		return s.partial, s.rollBack()
 	case phaseApplied:
 		if s.record.Source != s.app.Source {
-			return nil
+			return false, nil
 		}
-		if err := s.openStage(); err != nil {
-			if absent(err) {
-				return nil
-			}
-			return err
+		if err := s.openStage(); absent(err) {
+			return false, nil
+		} else if err != nil {
+			return false, err
 		}
-		return s.clearStage()
+		return false, s.clearStage()
 	}
-	return fmt.Errorf("the phase %q is unknown", s.record.Phase)
+	return false, fmt.Errorf("the phase %q is unknown", s.record.Phase)
 }
 
 // rollBack undoes whatever was done, the last first, and clears the stage. If
@@ -159,12 +198,16 @@ func (s *swapper) rollBack() error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w; the old contents are in %s", err, filepath.Join(s.app.Source, s.record.Stage))
+		stage := filepath.Join(s.app.Source, s.record.Stage)
+		return &InterruptedError{
+			fmt.Errorf("%w; everything else is as before, the old contents are in %s", err, stage),
+			fmt.Sprintf("keep what you need of these files and of %[1]s, then: rm -r %[1]s", shellWord(stage)),
+		}
 	}
 	if err := s.syncFolders(); err != nil {
 		return err
 	}
-	return errors.Join(s.clearStage(), s.forget())
+	return errors.Join(s.clearStage(), s.end())
 }
 
 // errEdited stops the undoing of a file that is no longer ours.
@@ -197,6 +240,11 @@ func (s *swapper) undo(op *operation) error {
 		err = s.takeBack(op, int(at), name)
 	case opReplace:
 		err = s.undoReplace(op, int(at), name)
+	}
+	if errors.Is(err, errEdited) {
+		if now, look := versionAt(int(at), name); look == nil && op.Old.same(now) {
+			return nil // somebody has restored it
+		}
 	}
 	return err
 }
@@ -278,6 +326,14 @@ func (s *swapper) isOurs(op *operation, at int, name string) (bool, error) {
 	}
 	now, err := versionAt(at, name)
 	return op.New.same(now), err
+}
+
+// shellWord quotes a path for a shell where that is needed.
+func shellWord(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 func (s *swapper) inode(at int, name string) (uint64, bool) {

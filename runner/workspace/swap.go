@@ -50,6 +50,10 @@ type swapper struct {
 	app    Application
 	record applyRecord
 	stage  descriptor
+	// partial says that an earlier apply was interrupted and cannot be undone.
+	partial bool
+	// done are the files of the change that a partial apply finds changed.
+	done []bool
 
 	rmdirs, mkdirs []operation
 }
@@ -290,7 +294,8 @@ func (s *swapper) clearStage() error {
 			}
 		}
 	}
-	if err := unix.Unlinkat(int(s.root.file.Fd()), s.record.Stage, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+	// What somebody else has put into it stays, and the stage with it.
+	if err := unix.Unlinkat(int(s.root.file.Fd()), s.record.Stage, unix.AT_REMOVEDIR); err != nil && !absent(err) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("clear stage: %w", err)
 	}
 	return fsync(int(s.root.file.Fd()))
@@ -300,12 +305,12 @@ func (s *swapper) clearStage() error {
 func (s *swapper) discard() error {
 	if s.stage < 0 {
 		if err := s.openStage(); absent(err) {
-			return s.forget()
+			return s.end()
 		} else if err != nil {
 			return err
 		}
 	}
-	return errors.Join(s.clearStage(), s.forget())
+	return errors.Join(s.clearStage(), s.end())
 }
 
 func fsync(fd int) error { return os.NewSyscallError("fsync", unix.Fsync(fd)) }

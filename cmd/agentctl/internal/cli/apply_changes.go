@@ -24,7 +24,11 @@ func (a *app) applyChangesCmd() *cobra.Command {
 
 It is all or nothing: if one of the files has changed since the run began,
 nothing is applied, the files are listed and the exit code is 1. Applied once
-more it does nothing, and the exit code is 0.`,
+more it does nothing, and the exit code is 0.
+
+One that was killed is undone by the next one before it starts, also after the
+folder was cleaned or restored. Where a file was edited meanwhile, the error says
+what to do.`,
 		Example: `  agentctl diff @latest
   agentctl apply-changes @latest`,
 		GroupID:           groupRun,

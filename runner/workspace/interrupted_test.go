@@ -1,0 +1,188 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// empty removes everything in a folder, the stage of an apply too.
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		must(t, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+}
+
+func stages(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, stagePrefix+"*"))
+	must(t, err)
+	return found
+}
+
+// What people do with a folder in which an apply was killed.
+var afterACrash = map[string]func(t *testing.T, dir string){
+	"the stage is removed": func(t *testing.T, dir string) {
+		for _, s := range stages(t, dir) {
+			must(t, os.RemoveAll(s))
+		}
+	},
+	"everything is restored": func(t *testing.T, dir string) {
+		empty(t, dir)
+		base.write(t, dir)
+	},
+	"known files are restored, the stage is left": func(t *testing.T, dir string) {
+		for _, name := range []string{"file2dir", "dir2file", "link", "link2file", "file2link", "mod", "mode", "del"} {
+			must(t, os.RemoveAll(filepath.Join(dir, name)))
+		}
+		base.write(t, dir)
+	},
+	"unknown files are removed": func(t *testing.T, dir string) {
+		for _, name := range append(stages(t, dir), filepath.Join(dir, "top"), filepath.Join(dir, "added")) {
+			must(t, os.RemoveAll(name))
+		}
+	},
+	"a file is put into the stage": func(t *testing.T, dir string) {
+		for _, s := range stages(t, dir) {
+			must(t, os.WriteFile(filepath.Join(s, "mine"), nil, 0o600))
+		}
+	},
+}
+
+func TestAnInterruptedApplyIsRecoverableWhateverWasDoneToTheFolder(t *testing.T) {
+	for name, did := range afterACrash {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n, step := range steps(t) {
+				if n%2 != len(name)%2 && os.Getenv("CRASH") != "full" {
+					continue // a sample, as in the crash harness
+				}
+				if step == "clear stage" && strings.Contains(name, "known files") {
+					continue // the whole change was made, and then a part of it taken back
+				}
+				spec, c := changed(t)
+				app := application(spec, c)
+				if !applyUntil(t, app, n) {
+					t.Fatalf("step %d was not reached", n)
+				}
+				did(t, spec.Source)
+				applyUntil(t, app, 4) // the next one is killed as well
+				if err := Apply(context.Background(), app); err != nil && !errors.Is(err, ErrApplied) {
+					t.Fatalf("crash before %s: %v", step, err)
+				}
+				for _, s := range stages(t, spec.Source) {
+					if name != "a file is put into the stage" {
+						t.Errorf("crash before %s: %s is left", step, s)
+					}
+					must(t, os.RemoveAll(s))
+				}
+				if diff := cmp.Diff(target, read(t, spec.Source)); diff != "" {
+					t.Fatalf("crash before %s (-want +got):\n%s", step, diff)
+				}
+				if err := Apply(context.Background(), app); !errors.Is(err, ErrApplied) {
+					t.Fatalf("crash before %s, applied once more: %v", step, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAnEditAfterACrashSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	interrupted := 0
+	for n, step := range steps(t) {
+		if step == "clear stage" {
+			continue // the whole change is made
+		}
+		spec, c := changed(t)
+		app := application(spec, c)
+		applyUntil(t, app, n)
+		mod := filepath.Join(spec.Source, "mod")
+		f, err := os.OpenFile(mod, os.O_WRONLY|os.O_TRUNC, 0) // the same inode
+		must(t, err)
+		_, err = f.WriteString("edited by a person\n")
+		must(t, errors.Join(err, f.Close()))
+		err = Apply(context.Background(), app)
+		if stop, ok := errors.AsType[*InterruptedError](err); ok {
+			interrupted++
+			if got := read(t, spec.Source); got["del"] != base["del"] || got["top"] != "" {
+				t.Errorf("crash before %s: the other files are not as before: %v", step, got)
+			}
+			_, command, found := strings.Cut(stop.Advice, "then: ")
+			if !found || !strings.Contains(err.Error(), `"mod"`) {
+				t.Fatalf("crash before %s: %v; %s", step, err, stop.Advice)
+			}
+			must(t, exec.Command("sh", "-c", command).Run())
+			err = Apply(context.Background(), app)
+		}
+		drift, ok := errors.AsType[*DriftError](err)
+		if !ok && !errors.Is(err, ErrApplied) {
+			t.Fatalf("crash before %s: %v", step, err)
+		}
+		if ok && (len(drift.Files) != 1 || drift.Files[0].Path != "mod") {
+			t.Fatalf("crash before %s: %v", step, err)
+		}
+		if b, err := os.ReadFile(mod); err != nil || string(b) != "edited by a person\n" {
+			t.Fatalf("crash before %s: the edit is now %q, %v", step, b, err)
+		}
+		must(t, os.WriteFile(mod, []byte(base["mod"]), 0o644))
+		must(t, os.Chmod(mod, 0o644))
+		if err := Apply(context.Background(), app); err != nil {
+			t.Fatalf("crash before %s, restored: %v", step, err)
+		}
+		if diff := cmp.Diff(target, read(t, spec.Source)); diff != "" {
+			t.Fatalf("crash before %s (-want +got):\n%s", step, diff)
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no crash left an apply that could not be undone")
+	}
+}
+
+func TestAPartialApplyThatFailsStaysPartial(t *testing.T) {
+	t.Parallel()
+	names := steps(t)
+	at := 0
+	for i, name := range names {
+		if name == "replace mode" {
+			at = i
+		}
+	}
+	for fail := range at {
+		spec, c := changed(t)
+		app := application(spec, c)
+		applyUntil(t, app, at)
+		afterACrash["the stage is removed"](t, spec.Source)
+		before := read(t, spec.Source)
+		again, n, failed := app, 0, ""
+		again.step = func(name string) error {
+			if n++; n == fail+1 {
+				failed = name
+				return errInjected
+			}
+			return nil
+		}
+		err := Apply(context.Background(), again)
+		if err != nil && !errors.Is(err, errInjected) {
+			t.Fatalf("failure at step %d: %v", fail, err)
+		}
+		if diff := cmp.Diff(before, read(t, spec.Source)); err != nil && diff != "" && failed != "clear stage" {
+			t.Fatalf("failure at step %d (-want +got):\n%s", fail, diff)
+		}
+		if err := Apply(context.Background(), app); err != nil && !errors.Is(err, ErrApplied) {
+			t.Fatalf("after a failure at step %d: %v", fail, err)
+		}
+		if diff := cmp.Diff(target, read(t, spec.Source)); diff != "" {
+			t.Fatalf("after a failure at step %d (-want +got):\n%s", fail, diff)
+		}
+	}
+}
