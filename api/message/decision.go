@@ -122,6 +122,8 @@ type Answer struct {
 	// ExpiresAt is the time, in milliseconds since 1970, until which an approval
 	// may be used; 0 is any.
 	ExpiresAt int64 `json:"expiresAt,omitempty"`
+	// EndRun says that the person who rejected the call chose to end the run with it.
+	EndRun bool `json:"endRun,omitempty"`
 	// Suspend asks the run to stop here and wait to be resumed.
 	Suspend bool `json:"suspend,omitempty"`
 }

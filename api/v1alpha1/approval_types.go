@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.spec.summary`,priority=1
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && has(self.status.scope) == has(oldSelf.status.scope) && (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) && has(self.status.by) == has(oldSelf.status.by) && (!has(self.status.by) || self.status.by == oldSelf.status.by))",message="a decision does not change",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && has(self.status.scope) == has(oldSelf.status.scope) && (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) && has(self.status.by) == has(oldSelf.status.by) && (!has(self.status.by) || self.status.by == oldSelf.status.by) && (has(self.status.endRun) && self.status.endRun) == (has(oldSelf.status.endRun) && oldSelf.status.endRun))",message="a decision does not change",reason="FieldValueForbidden"
 type Approval struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -109,7 +109,7 @@ type ApprovalDecision string
 const (
 	// DecisionApproved lets the call run.
 	DecisionApproved ApprovalDecision = "approved"
-	// DecisionRejected refuses it.
+	// DecisionRejected refuses it; the run continues unless status.endRun is true.
 	DecisionRejected ApprovalDecision = "rejected"
 	// DecisionExpired: nobody decided in time.
 	DecisionExpired ApprovalDecision = "expired"
@@ -148,6 +148,10 @@ type ApprovalStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// EndRun reports that the run ends with the rejection. Default: false, the run
+	// continues without the call.
+	// +optional
+	EndRun bool `json:"endRun,omitempty"`
 	// DecidedAt is when.
 	// +optional
 	DecidedAt *metav1.Time `json:"decidedAt,omitempty"`

@@ -164,20 +164,24 @@ func TestPromptAnswers(t *testing.T) {
 		answers []string
 		state   message.ApprovalState
 		reason  string
+		ends    bool
 	}{
-		"yes":            {[]string{"y\n"}, message.Approved, ""},
-		"no":             {[]string{"n\n"}, message.Rejected, ""},
-		"enter":          {[]string{"\n"}, message.Rejected, ""},
-		"reason":         {[]string{"r use git clean\n"}, message.Rejected, "use git clean"},
-		"reason apart":   {[]string{"r\n", "too risky\n"}, message.Rejected, "too risky"},
-		"not understood": {[]string{"sure\n", "yes please\n", "Y\n"}, message.Approved, ""},
-		"long":           {[]string{strings.Repeat("y", 3*lineLimit) + "\n", "n\n"}, message.Rejected, ""},
+		"yes":            {[]string{"y\n"}, message.Approved, "", false},
+		"no":             {[]string{"n\n"}, message.Rejected, "", false},
+		"enter":          {[]string{"\n"}, message.Rejected, "", false},
+		"reason":         {[]string{"r use git clean\n"}, message.Rejected, "use git clean", false},
+		"reason apart":   {[]string{"r\n", "too risky\n"}, message.Rejected, "too risky", false},
+		"end":            {[]string{"q\n"}, message.Rejected, "", true},
+		"end, in full":   {[]string{"quit\n"}, message.Rejected, "", true},
+		"end, unclear":   {[]string{"q now\n", "n\n"}, message.Rejected, "", false},
+		"not understood": {[]string{"sure\n", "yes please\n", "Y\n"}, message.Approved, "", false},
+		"long":           {[]string{strings.Repeat("y", 3*lineLimit) + "\n", "n\n"}, message.Rejected, "", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			a, _ := prompt(t, time.Minute, tc.answers...)
 			got, err := a.Ask(t.Context(), question("R2", hashA))
-			if err != nil || got.State != tc.state || got.Reason != tc.reason || got.By != "terminal" {
+			if err != nil || got.State != tc.state || got.Reason != tc.reason || got.EndRun != tc.ends || got.By != "terminal" {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})

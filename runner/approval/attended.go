@@ -105,7 +105,7 @@ func (a *attended) left(q message.Question) (message.Answer, bool) {
 	if !ok {
 		return message.Answer{}, false
 	}
-	answer := message.Answer{State: r.State, By: r.By, Reason: r.Reason, Scope: r.Scope, Request: r.ID}
+	answer := message.Answer{State: r.State, By: r.By, Reason: r.Reason, EndRun: r.EndRun, Scope: r.Scope, Request: r.ID}
 	if answer.State == message.Approved {
 		answer.ExpiresAt = time.UnixMilli(r.Time).Add(Life).UnixMilli()
 	}

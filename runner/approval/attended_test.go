@@ -205,7 +205,7 @@ func TestAlwaysOnTheTerminal(t *testing.T) {
 		"always":  {"one letter", "a\n", asked("R2", bash("ls *")), message.Always, `pattern: "ls *"`, "only once"},
 		"once":    {"a yes is for once", "y\n", asked("R2", bash("ls *")), "", `always: bash "ls *"`, "remembered"},
 		"not":     {"what cannot be remembered is asked about again", "a\ny\n", func() message.Question { q := asked("R2"); q.Decision.Once = "sh runs whatever it is given"; return q }(), "", "only once: sh runs", "[a]"},
-		"no risk": {"nothing that cannot be undone", "a\ny\n", asked("R3", bash("rm *")), "", "answer y, n or r: ", "[a]"},
+		"no risk": {"nothing that cannot be undone", "a\ny\n", asked("R3", bash("rm *")), "", "answer y, n, r or q: ", "[a]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := desk(t)

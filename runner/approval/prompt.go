@@ -82,6 +82,10 @@ func (p *Prompt) answer(ctx context.Context, always bool) (message.Answer, error
 			if rest == "" {
 				return message.Answer{State: message.Rejected, By: "terminal"}, nil
 			}
+		case "q", "quit":
+			if rest == "" {
+				return message.Answer{State: message.Rejected, By: "terminal", EndRun: true}, nil
+			}
 		case "r":
 			reason := strings.TrimSpace(rest)
 			if reason == "" {
@@ -93,9 +97,9 @@ func (p *Prompt) answer(ctx context.Context, always bool) (message.Answer, error
 			return message.Answer{State: message.Rejected, By: "terminal", Reason: reason}, nil
 		}
 		if always {
-			fmt.Fprint(p.terminal.out, "answer y, a, n or r: ")
+			fmt.Fprint(p.terminal.out, "answer y, a, n, r or q: ")
 		} else {
-			fmt.Fprint(p.terminal.out, "answer y, n or r: ")
+			fmt.Fprint(p.terminal.out, "answer y, n, r or q: ")
 		}
 	}
 }
@@ -109,6 +113,6 @@ func (p *Prompt) question(q message.Question) []byte {
 	if p.memory != nil && rememberable(q) {
 		always = "   [a] always, in this run"
 	}
-	fmt.Fprintf(&b, "[y] once%s   [n] no, the default   [r] no, with a reason   (within %s): ", always, p.timeout)
+	fmt.Fprintf(&b, "[y] once%s   [n] no, the default   [r] no, with a reason   [q] no, and end the run   (within %s): ", always, p.timeout)
 	return b.Bytes()
 }

@@ -28,6 +28,8 @@ type Request struct {
 	By    string                `json:"by"`
 	// Reason the model is told of a rejection.
 	Reason string `json:"reason,omitempty"`
+	// EndRun ends the run with a rejection.
+	EndRun bool `json:"endRun,omitempty"`
 	// Time in milliseconds since 1970.
 	Time int64 `json:"time"`
 }
@@ -41,6 +43,8 @@ func (r *Request) Check() error {
 		return fmt.Errorf("it says neither approved nor rejected")
 	case r.Scope != "" && r.Scope != message.Once && (r.Scope != message.Always || r.State != message.Approved):
 		return fmt.Errorf("its scope %q is none", r.Scope)
+	case r.EndRun && r.State != message.Rejected:
+		return fmt.Errorf("it ends the run and is not a rejection")
 	case r.By == "" || len(r.By) > byLimit || !utf8.ValidString(r.By):
 		return fmt.Errorf("it does not say who answered")
 	case len(r.Reason) > reasonLimit:

@@ -12,8 +12,10 @@ type Decision struct {
 	Decision v1alpha1.ApprovalDecision `json:"decision"`
 	// Scope of an approval; "" is Once.
 	Scope v1alpha1.ApprovalScope `json:"scope,omitempty"`
-	// Reason that the model reads of a rejection.
+	// Reason of a rejection, which the model reads.
 	Reason string `json:"reason,omitempty"`
+	// EndRun ends the run with a rejection.
+	EndRun bool `json:"endRun,omitempty"`
 }
 
 // Decide asks for a decision on an Approval and returns that as it is then.

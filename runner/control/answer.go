@@ -46,7 +46,7 @@ func outcome(a *v1alpha1.Approval, got *answer, why string, now time.Time) {
 		at := metav1.NewTime(got.Time)
 		s.Decision, s.Reason, s.DecidedAt, s.TakenAt = v1alpha1.ApprovalDecision(got.State), cut(got.Reason, 4096), &at, &at
 		if got.State == message.Approved || got.State == message.Rejected { // else nobody has decided
-			s.By = cut(got.By, 256)
+			s.By, s.EndRun = cut(got.By, 256), got.EndRun
 		}
 		if got.State == message.Approved {
 			s.Scope = v1alpha1.ScopeOnce

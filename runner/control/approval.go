@@ -218,7 +218,7 @@ func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *
 	}
 	w := Work{ID: q.Run, Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
 	err = r.asker.Answer(w, q, runs.Left{
-		Request: requestID(a), State: message.ApprovalState(s.Decision), Scope: message.Scope(s.Scope), By: s.By, Reason: s.Reason, Time: s.DecidedAt.Time,
+		Request: requestID(a), State: message.ApprovalState(s.Decision), Scope: message.Scope(s.Scope), By: s.By, Reason: s.Reason, EndRun: s.EndRun, Time: s.DecidedAt.Time,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("hand the decision on approval %s to its run: %w", client.ObjectKeyFromObject(a), err)

@@ -349,10 +349,10 @@ func (s space) awaitApproval(run string, want func(*v1alpha1.Approval) bool) *v1
 func undecided(a *v1alpha1.Approval) bool { return a.Status.Decision == "" }
 
 // decideAs writes a decision as the server does.
-func (s space) decideAs(a *v1alpha1.Approval, d v1alpha1.ApprovalDecision, reason string) {
+func (s space) decideAs(a *v1alpha1.Approval, d v1alpha1.ApprovalDecision, reason string, endRun ...bool) {
 	s.t.Helper()
 	now := metav1.Now()
-	a.Status = v1alpha1.ApprovalStatus{Decision: d, By: "jane", Reason: reason, DecidedAt: &now}
+	a.Status = v1alpha1.ApprovalStatus{Decision: d, By: "jane", Reason: reason, EndRun: len(endRun) > 0 && endRun[0], DecidedAt: &now}
 	if err := s.Status().Update(context.Background(), a); err != nil {
 		s.t.Fatal(err)
 	}
@@ -369,7 +369,8 @@ func TestARunGoesOnWhenItsApprovalIsDecided(t *testing.T) {
 		output   string
 	}{
 		"wait-approved":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionApproved, "", v1alpha1.PhaseSucceeded, "a"},
-		"wait-rejected":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "", v1alpha1.PhaseFailed, ""},
+		"wait-rejected":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "", v1alpha1.PhaseSucceeded, "done: "},
+		"wait-ended":       {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "no more of this", v1alpha1.PhaseFailed, ""},
 		"wait-reasoned":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "not today", v1alpha1.PhaseSucceeded, "done: "},
 		"suspend-approved": {"onAsk: Suspend", v1alpha1.DecisionApproved, "", v1alpha1.PhaseSucceeded, "a"},
 		"suspend-rejected": {"onAsk: Suspend", v1alpha1.DecisionRejected, "not today", v1alpha1.PhaseSucceeded, "done: "},
@@ -380,7 +381,8 @@ func TestARunGoesOnWhenItsApprovalIsDecided(t *testing.T) {
 		if string(a.Spec.Args.Raw) != `{"text":"a"}` || a.Spec.Rule != "ask/default" || (a.Spec.ExpiresAt != nil) != strings.Contains(c.onAsk, "Wait") {
 			t.Errorf("%s: got %+v", name, a.Spec)
 		}
-		s.decideAs(a, c.decision, c.reason)
+		ends := strings.HasSuffix(name, "-ended")
+		s.decideAs(a, c.decision, c.reason, ends)
 		run := s.awaitPhase(name, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled)
 		if run.Status.Phase != c.phase || !strings.Contains(run.Status.Output, c.output) {
 			t.Errorf("%s: the run ended as %+v", name, run.Status)
@@ -390,7 +392,7 @@ func TestARunGoesOnWhenItsApprovalIsDecided(t *testing.T) {
 			t.Errorf("%s: got %+v", name, a.Status)
 		}
 		decided := s.answers(run)
-		if len(decided) != 1 || decided[0].By != "jane" || decided[0].Reason != c.reason || decided[0].Request != "apv-"+string(a.UID) {
+		if len(decided) != 1 || decided[0].By != "jane" || decided[0].Reason != c.reason || decided[0].EndRun != ends || decided[0].Request != "apv-"+string(a.UID) {
 			t.Errorf("%s: the journal has %+v", name, decided)
 		}
 	}

@@ -52,6 +52,9 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 			calls = append(calls, c)
 		}
 	}
+	if stop != nil && stop.Reason == reason.Denied {
+		return stop, l.abandon(calls, message.CodeCancelled, "not run: a person ended the run")
+	}
 	if stop != nil {
 		return stop, l.abandon(calls, message.CodeLoop, "not run: the run ends because the model repeats itself")
 	}
@@ -72,8 +75,7 @@ func (l *loop) take(ctx context.Context, req message.CallRequest) (*call, *End, 
 	case message.StateCompleted, message.StateError:
 		return nil, l.ended(p), nil
 	case message.StateRunning:
-		c, err := l.retake(ctx, p)
-		return c, nil, err
+		return l.retake(ctx, p)
 	case message.StatePending:
 	}
 	return l.judge(ctx, req)
@@ -303,21 +305,27 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 	return nil, l.end(ctx, c, result)
 }
 
-// rejected ends the run when the person gave no reason: there is nothing the
-// model could do better.
+// rejected gives the model the refusal as the result of the call. The run ends
+// only if the person chose that as well.
 func (l *loop) rejected(c *call, a message.Answer) (*End, error) {
+	text := "rejected by a person"
 	if a.Reason != "" {
-		return nil, l.fail(c, message.CodeRejected, "rejected by a person: "+a.Reason)
+		text += ": " + a.Reason
 	}
-	return rejectedEnd(c.Tool), l.fail(c, message.CodeRejected, rejectedText)
+	l.mu.Lock()
+	l.refused = true
+	l.mu.Unlock()
+	err := l.fail(c, message.CodeRejected, text)
+	if a.EndRun {
+		return rejectedEnd(c.Tool), err
+	}
+	return nil, err
 }
-
-const rejectedText = "rejected by a person"
 
 func rejectedEnd(tool string) *End {
 	return &End{
-		Reason: reason.Denied, Message: sentence("a person rejected the call of %s", tool),
-		Hint: "reject with a reason to let the agent go on",
+		Reason: reason.Denied, Message: sentence("a person refused the call of %s and ended the run", tool),
+		Hint: "a refusal that does not end the run lets the agent continue without the call",
 	}
 }
 

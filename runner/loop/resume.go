@@ -73,7 +73,7 @@ func (l *loop) relive(m *message.Message) {
 	}
 	l.said(m.Text())
 	for _, c := range m.Calls() {
-		if c.State != message.StateError || c.Result.Code != message.CodeDenied {
+		if c.State != message.StateError || c.Result.Code != message.CodeDenied && c.Result.Code != message.CodeRejected {
 			continue
 		}
 		if c.Approval == message.Unanswered || c.Approval == message.Expired {
@@ -99,11 +99,12 @@ func answerOf(m *message.Message) *message.Output {
 // ended says whether a call that an earlier process brought to its end ended
 // the run with it.
 func (l *loop) ended(p *message.ToolPart) *End {
+	answer := l.View.Answer(p.CallID)
 	switch {
 	case p.Result.Code == message.CodeLoop && l.guard.Act != GuardNudge && l.guard.Act != GuardAsk:
 		return repeated(p.Tool, "it was stopped before the run was interrupted",
 			"raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect")
-	case p.Approval == message.Rejected && p.Result.Text == rejectedText:
+	case p.Approval == message.Rejected && answer != nil && answer.EndRun:
 		return rejectedEnd(p.Tool)
 	}
 	return nil
@@ -112,7 +113,7 @@ func (l *loop) ended(p *message.ToolPart) *End {
 // retake goes on with a call whose intent is in the journal and whose result is
 // not: it may have happened or not. One that may be repeated is; about any
 // other a person is asked, and without a yes it stays unknown.
-func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
+func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, *End, error) {
 	c := &call{
 		ToolCall: message.ToolCall{ID: p.CallID, Message: l.current.ID, Tool: p.Tool, Args: p.Input, Step: l.View.Step(p.CallID)},
 		seen:     unseen, attempt: p.Attempt + 1, waited: true,
@@ -122,7 +123,7 @@ func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
 	}
 	checked, err := l.Toolbox.Check(message.CallRequest{ID: p.CallID, Tool: p.Tool, Args: string(p.Input)})
 	if err != nil {
-		return c, l.unknown(ctx, c, p)
+		return c, nil, l.unknown(ctx, c, p)
 	}
 	c.exclusive, c.given = checked.Exclusive, c.Args
 	if first, err := l.Toolbox.Check(message.CallRequest{ID: p.CallID, Tool: p.Tool, Args: p.Raw}); err == nil {
@@ -131,14 +132,20 @@ func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, error) {
 	c.seen = l.guard.made(checked.Signature, c.Step)
 	if checked.Repeatable {
 		c.approved = p.Approval == message.Approved
-		return c, nil
+		return c, nil, nil
 	}
-	again, err := l.askAgain(ctx, c)
-	if err != nil || again {
-		c.approved = again
-		return c, err
+	a, err := l.askAgain(ctx, c)
+	if err != nil {
+		return c, nil, err
 	}
-	return c, l.unknown(ctx, c, p)
+	c.expires, c.approved = a.ExpiresAt, a.State == message.Approved
+	switch {
+	case c.approved:
+		return c, nil, nil
+	case a.EndRun:
+		return c, rejectedEnd(c.Tool), l.unknown(ctx, c, p)
+	}
+	return c, nil, l.unknown(ctx, c, p)
 }
 
 const (
@@ -162,18 +169,13 @@ func (l *loop) unknown(ctx context.Context, c *call, p *message.ToolPart) error 
 	return l.fail(c, message.CodeUnknown, text)
 }
 
-// askAgain asks a person whether a call that may have happened runs once more.
-// Only a plain yes does.
-func (l *loop) askAgain(ctx context.Context, c *call) (bool, error) {
+// askAgain asks a person whether a call that may have happened runs again.
+// Only an approval lets it.
+func (l *loop) askAgain(ctx context.Context, c *call) (message.Answer, error) {
 	d := c.decision
 	d.Message = unknownAsk
 	d.Always, d.Once = nil, "it may have happened already"
-	a, err := l.question(ctx, c, d, true)
-	if err != nil {
-		return false, err
-	}
-	c.expires = a.ExpiresAt
-	return a.State == message.Approved, nil
+	return l.question(ctx, c, d, true)
 }
 
 func repeated(tool, wrong, hint string) *End {

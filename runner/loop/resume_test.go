@@ -226,15 +226,15 @@ func TestEndOfARunSurvivesACrash(t *testing.T) {
 		answers []answer
 		want    reason.Reason
 	}{
-		"a person's no": {true, []answer{calls(`a {}`)}, reason.Denied},
-		"a loop":        {false, []answer{calls(`a {}`), calls(`a {}`), calls(`a {}`)}, reason.LoopDetected},
+		"a person's end": {true, []answer{calls(`a {}`)}, reason.Denied},
+		"a loop":         {false, []answer{calls(`a {}`), calls(`a {}`), calls(`a {}`)}, reason.LoopDetected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.answers...)
 			if c.reject {
 				w.decide = func(message.ToolCall) (message.Decision, error) { return message.Decision{Action: message.Ask}, nil }
 				w.ask = func(context.Context, message.Question) (message.Answer, error) {
-					return message.Answer{State: message.Rejected}, nil
+					return message.Answer{State: message.Rejected, EndRun: true}, nil
 				}
 			}
 			if end := w.start(t.Context()); end.Reason != c.want {

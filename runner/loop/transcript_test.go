@@ -73,7 +73,7 @@ func play(t *testing.T, a *txtar.Archive) []byte {
 	people := words(string(section(a, "person")))
 	if answer, ok := people["answer"]; ok {
 		w.ask = func(context.Context, message.Question) (message.Answer, error) {
-			return message.Answer{State: message.ApprovalState(answer), By: "terminal", Reason: people["reason"]}, nil
+			return message.Answer{State: message.ApprovalState(answer), By: "terminal", Reason: people["reason"], EndRun: people["endRun"] != ""}, nil
 		}
 	}
 	limits := words(string(section(a, "limits")))

@@ -166,6 +166,9 @@ func describe(e event.Event) string {
 	case event.ApprovalRequested:
 		return "somebody is asked for an approval"
 	case event.ApprovalDecided:
+		if d.EndRun {
+			return "the approval is " + string(d.State) + " and the run is ended"
+		}
 		return "the approval is " + string(d.State)
 	case event.ToolCall:
 		return d.Tool + " runs"

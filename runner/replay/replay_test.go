@@ -68,8 +68,11 @@ func TestEveryKindOfRunIsLivedAgainAsItWas(t *testing.T) {
 				w.say("done"),
 			}
 		}, reason.Completed, 0, nil, nil},
-		"rejected": {"a no without a reason ends the run", func(w *world) []turn {
-			return []turn{w.say("", `read {"a":1}`, `ask-no {}`, `x {}`)}
+		"rejected": {"the run continues after a refusal", func(w *world) []turn {
+			return []turn{w.say("", `read {"a":1}`, `ask-no {}`, `x {}`), w.say("done")}
+		}, reason.Completed, 0, nil, nil},
+		"ended": {"a person ends the run with a refusal", func(w *world) []turn {
+			return []turn{w.say("", `read {"a":1}`, `ask-end {}`, `x {}`)}
 		}, reason.Denied, 0, nil, nil},
 		"retries": {"what was streamed before a retry is void, and nobody waits", func(w *world) []turn {
 			a := w.say("done", `read {"a":1}`)

@@ -190,6 +190,8 @@ func (p person) Ask(ctx context.Context, q message.Question) (message.Answer, er
 		return message.Answer{State: message.Unanswered, By: "onAsk: Deny"}, nil
 	case "ask-no":
 		return message.Answer{State: message.Rejected, By: "jane"}, nil
+	case "ask-end":
+		return message.Answer{State: message.Rejected, By: "jane", EndRun: true}, nil
 	case "ask-better":
 		return message.Answer{State: message.Rejected, By: "jane", Reason: "use less"}, nil
 	case "ask-broken":

@@ -27,8 +27,10 @@ type AnswerOptions struct {
 	Approve bool
 	// Always approves calls of this kind for the rest of the run.
 	Always bool
-	// Reason the model is told of a denial. A denial without one ends the run.
+	// Reason of a denial, which the model reads.
 	Reason string
+	// EndRun ends the run with a denial; without it the run continues.
+	EndRun bool
 	// By says who answers, for example "jane@pts/3".
 	By string
 	// Patience is how long a run that goes on may take to notice; 0 is 5 seconds.
@@ -46,6 +48,8 @@ type Answered struct {
 	By    string                `json:"by"`
 	// Reason that was given.
 	Reason string `json:"reason"`
+	// EndRun reports that the run ends with the denial.
+	EndRun bool `json:"endRun"`
 	// Taken says that the answer stands in the journal; else it lies in the
 	// run's inbox until a resume takes it.
 	Taken bool `json:"taken"`
@@ -83,7 +87,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	}
 	r := approval.Request{
 		ID: newID("ans", time.Now()), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
-		By: o.By, Reason: o.Reason, Time: time.Now().UnixMilli(),
+		By: o.By, Reason: o.Reason, EndRun: o.EndRun, Time: time.Now().UnixMilli(),
 	}
 	if o.Approve {
 		r.State, r.Scope = message.Approved, message.Once
@@ -103,7 +107,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		return nil, err
 	}
 	a := &Answered{
-		Ref: w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: r.State, Scope: r.Scope, By: r.By, Reason: r.Reason,
+		Ref: w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: r.State, Scope: r.Scope, By: r.By, Reason: r.Reason, EndRun: r.EndRun,
 		Remember: []message.Grant{},
 	}
 	if o.Always {

@@ -135,6 +135,8 @@ type Left struct {
 	Scope   message.Scope
 	By      string
 	Reason  string
+	// EndRun ends the run with a rejection.
+	EndRun bool
 	// Time it was given: it may be used for AnswerLife from then on.
 	Time time.Time
 }
@@ -151,7 +153,7 @@ func Leave(state string, q *Asked, a Left, now func() time.Time) (left bool, err
 		return false, nil
 	}
 	err = inbox.Put(approval.Request{
-		ID: a.Request, Run: q.Run, Call: q.Call, Binding: q.Binding, State: a.State, Scope: a.Scope, By: a.By, Reason: a.Reason, Time: a.Time.UnixMilli(),
+		ID: a.Request, Run: q.Run, Call: q.Call, Binding: q.Binding, State: a.State, Scope: a.Scope, By: a.By, Reason: a.Reason, EndRun: a.EndRun, Time: a.Time.UnixMilli(),
 	})
 	return err == nil, err
 }

@@ -28,8 +28,10 @@ type decisionRequest struct {
 	Decision v1alpha1.ApprovalDecision `json:"decision"`
 	// Scope of an approval. Default: Once.
 	Scope v1alpha1.ApprovalScope `json:"scope,omitempty"`
-	// Reason that the model is told of a rejection. A rejection without one ends the run.
+	// Reason of a rejection, which the model reads.
 	Reason string `json:"reason,omitempty"`
+	// EndRun ends the run with a rejection. Default: the run continues without the call.
+	EndRun bool `json:"endRun,omitempty"`
 }
 
 // decision lets a call run, or refuses it. The status of the Approval is where
@@ -61,6 +63,7 @@ func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d
 		}
 		now := metav1.NewTime(s.o.Now())
 		a.Status.Decision, a.Status.By, a.Status.Reason, a.Status.DecidedAt = d.Decision, who.Name, d.Reason, &now
+		a.Status.EndRun = d.EndRun
 		if d.Decision == v1alpha1.DecisionApproved {
 			a.Status.Scope = v1alpha1.ScopeOnce
 			if d.Scope == v1alpha1.ScopeAlways {
@@ -126,6 +129,9 @@ func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 	}
 	if approves && a.Spec.Args == nil {
 		all = append(all, field.Forbidden(field.NewPath("decision"), "the call is larger than an object can show, and nobody approves what they cannot see: answer where the run is lived, with agentctl approve"))
+	}
+	if approves && d.EndRun {
+		all = append(all, field.Invalid(field.NewPath("endRun"), d.EndRun, "only a rejection can end the run"))
 	}
 	if len(d.Reason) > maxReason || !utf8.ValidString(d.Reason) {
 		all = append(all, field.Invalid(field.NewPath("reason"), "", "it has to be a text of at most 4096 bytes"))

@@ -88,13 +88,14 @@ func TestADecisionIsWrittenWithWhoAsked(t *testing.T) {
 		`{"decision": "approved", "scope": "Once", "reason": "fine"}`:     {Decision: "approved", Scope: "Once", Reason: "fine"},
 		`{"decision": "approved", "scope": "Always"}`:                     {Decision: "approved", Scope: "Always"},
 		`{"decision": "rejected", "reason": "not\nnow", "scope": "Once"}`: {Decision: "rejected", Reason: "not\nnow"},
+		`{"decision": "rejected", "endRun": true}`:                        {Decision: "rejected", EndRun: true},
 	} {
 		d := newDecider(t, first(question()), second(question()))
 		if w := d.post(body, "application/json; charset=utf-8"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"kind":"Approval"`) {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 		got := d.status(t)
-		if got.Decision != want.Decision || got.Scope != want.Scope || got.Reason != want.Reason || got.By != "jane" || !got.DecidedAt.Time.Equal(decidedAt) {
+		if got.Decision != want.Decision || got.Scope != want.Scope || got.Reason != want.Reason || got.EndRun != want.EndRun || got.By != "jane" || !got.DecidedAt.Time.Equal(decidedAt) {
 			t.Errorf("%s: got %+v", body, got)
 		}
 	}
@@ -122,6 +123,7 @@ func TestADecisionIsRefused(t *testing.T) {
 		"in other letters":      {body: `{"decision": "Approved"}`, code: 422, says: "supported values"},
 		"no such scope":         {body: `{"decision": "approved", "scope": "Forever"}`, code: 422, says: "scope"},
 		"rejected for always":   {body: `{"decision": "rejected", "scope": "Always"}`, code: 422, says: "only an approval"},
+		"approved, and ended":   {body: `{"decision": "approved", "endRun": true}`, code: 422, says: "only a rejection can end the run"},
 		"always, but only once": {body: `{"decision": "approved", "scope": "Always"}`, change: func(o *objects) { o.approval.Spec.Always, o.approval.Spec.Once = nil, "it cannot be undone" }, code: 422, says: "it cannot be undone"},
 		"not shown":             {body: approve, change: func(o *objects) { o.approval.Spec.Args = nil }, code: 422, says: "nobody approves what they cannot see"},
 		"a long reason":         {body: `{"decision": "rejected", "reason": "` + strings.Repeat("x", maxReason+1) + `"}`, code: 422, says: "4096"},

@@ -22,6 +22,7 @@ type approveOptions struct {
 	approve bool
 	always  bool
 	reason  string
+	endRun  bool
 	output  choice
 }
 
@@ -155,7 +156,7 @@ func (o *approveOptions) named() bool { return o.context != "" || o.namespace !=
 // answer answers a call of a run in the state folder.
 func (o *approveOptions) answer(ctx context.Context, ref string) error {
 	answered, err := runs.Answer(ctx, runs.AnswerOptions{
-		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, By: who(o.app.In),
+		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, EndRun: o.endRun, By: who(o.app.In),
 	})
 	if err != nil {
 		return err

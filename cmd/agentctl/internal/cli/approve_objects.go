@@ -42,7 +42,7 @@ func (o *approveOptions) answerObject(ctx context.Context, ref string) error {
 		return err
 	}
 	w := waitingObject(a)
-	d := client.Decision{Decision: v1alpha1.DecisionRejected, Reason: o.reason}
+	d := client.Decision{Decision: v1alpha1.DecisionRejected, Reason: o.reason, EndRun: o.endRun}
 	if o.approve {
 		d.Decision = v1alpha1.DecisionApproved
 	}
@@ -79,7 +79,8 @@ func (o *approveOptions) reach(ctx context.Context) (*client.Client, error) {
 func (o *approveOptions) showDecided(ctx context.Context, c *client.Client, w *runs.WaitingCall, decided client.Object) error {
 	status := func(x client.Object, name string) string { return x.Text("status", name) }
 	answered := &runs.Answered{
-		Ref: w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: message.ApprovalState(status(decided, "decision")),
+		EndRun: o.endRun,
+		Ref:    w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: message.ApprovalState(status(decided, "decision")),
 		Scope: message.Scope(status(decided, "scope")), By: status(decided, "by"), Reason: status(decided, "reason"), Remember: []message.Grant{},
 	}
 	if answered.Scope == message.Always {

@@ -14,19 +14,21 @@ func (a *app) denyCmd() *cobra.Command {
 		Long: `Keep a call from running that waits for an approval. It is named as
 "agentctl approve" names it; that lists what waits.
 
-With --reason the model reads why, and goes on. Without, there is nothing it
-could do better: the run ends with exit code 3.
+The model reads that the call was refused, with --reason why, and the run
+continues. With --end-run the run ends instead, with exit code 3.
 
 Exit codes: 0 the answer was taken, or kept for a resume; 1 the call was answered
 or has ended already, or its run did not take the answer; 2 there is no such call.`,
 		Example: `  agentctl deny @latest --reason "use the staging database"
-  agentctl deny hello-01k/call_1`,
+  agentctl deny hello-01k/call_1
+  agentctl deny hello-01k/call_1 --end-run`,
 		GroupID:           groupRun,
 		Args:              oneArg("the call (RUN/CALL)"),
 		ValidArgsFunction: a.completeWaiting,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runApprove(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().StringVar(&o.reason, "reason", "", "a `text` that the model reads")
+	cmd.Flags().BoolVar(&o.endRun, "end-run", false, "end the run as well")
 	o.flags(cmd)
 	return cmd
 }

@@ -89,6 +89,9 @@ func why(c *message.ToolPart, answer message.Answer) string {
 		default:
 			text += " (" + by + ")"
 		}
+		if answer.EndRun {
+			text += ", who ended the run"
+		}
 		says = append(says, text+because(answer.Reason))
 	}
 	if c.Attempt > 1 {

@@ -112,7 +112,11 @@ func aboutCall(e event.Event) string {
 	case event.ApprovalRequested:
 		return join(Line(d.Tool), Line(d.Rule), Line(d.Message))
 	case event.ApprovalDecided:
-		return join(string(d.State), Line(d.By), Line(d.Reason))
+		ends := ""
+		if d.EndRun {
+			ends = "ends the run"
+		}
+		return join(string(d.State), Line(d.By), ends, Line(d.Reason))
 	case event.ToolCall:
 		return join(Line(d.Tool), title(&message.ToolPart{Input: d.Args}))
 	case event.ToolResult:
