@@ -303,10 +303,7 @@ func TestWhatThisVersionCannotDoEndsWithExitCode8(t *testing.T) {
 		reason    reason.Reason
 	}{
 		"container": {agent("tools: [{name: x}]", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: x}\nspec:\n  source: {container: {image: \""+digest+"\"}}\n"), reason.IsolationUnavailable},
-		"mcp":       {agent("tools: [{name: x}]", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: x}\nspec:\n  source: {mcp: {stdio: {command: [server]}}}\n"), reason.IsolationUnavailable},
-		"agent":     {agent("tools: [{name: x}]", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: x}\nspec:\n  source: {agent: {name: helper}}\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: helper}\nspec: {mode: Subagent, modelRef: {name: script}}\n"), reason.IsolationUnavailable},
 		"proxy":     {agent("tools: [{name: bash}]", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: bash}\nspec:\n  network: {mode: Proxy, allow: [\"x:443\"]}\n  source: {builtin: {name: bash}}\n"), reason.IsolationUnavailable},
-		"worktree":  {agent("", push, "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec:\n  agentRef: {name: worker}\n  workspace: {source: {path: .}, strategy: Worktree}\n"), reason.IsolationUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := newPlace(t, c.manifests, nil).run(t)

@@ -36,7 +36,7 @@ const agentSchema = `{"description":"Agent declares who works: its instructions,
 	`"instructions":{"description":"Instructions are the system prompt. Optional.","maxLength":262144,"type":"string"},` +
 	`"limits":{"default":{},` +
 	`"description":"Limits end a run that would otherwise go on.","properties":{"maxCost":{"description":"MaxCost bounds the money one run may spend, in US dollars. No default.\nNeeds a known price: pricing of the Model, or a list price. Reason BudgetExceeded, exit code 5.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
-	`"maxDepth":{"default":2,"description":"MaxDepth bounds how deep subagents may start subagents.","format":"int32","maximum":8,"minimum":0,"type":"integer"},` +
+	`"maxDepth":{"default":2,"description":"MaxDepth bounds how deep subagents may start subagents. Not yet: this version\nrefuses any but the default.","format":"int32","maximum":8,"minimum":0,"type":"integer"},` +
 	`"maxParallelTools":{"default":8,"description":"MaxParallelTools bounds the tool calls that run at the same time.","format":"int32","maximum":64,"minimum":1,"type":"integer"},` +
 	`"maxSteps":{"default":50,"description":"MaxSteps bounds the model calls of one run. The run then ends with reason\nMaxSteps and exit code 5.","format":"int32","maximum":100000,"minimum":1,"type":"integer"},` +
 	`"maxTokens":{"description":"MaxTokens bounds input (cache reads included) plus output tokens of the\nwhole run. No default. Reason BudgetExceeded, exit code 5.","format":"int64","minimum":1,"type":"integer"},` +
@@ -56,15 +56,15 @@ const agentSchema = `{"description":"Agent declares who works: its instructions,
 	`"policyRefs":{"description":"PolicyRefs name policies that judge this agent's calls, besides every\nPolicy whose appliesTo selects the agent. The shipped policies baseline, ci,\nno-secrets and read-only need no Policy manifest; a manifest of the same name\ntakes the place of the shipped one.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"maxItems":32,"type":"array"},` +
-	`"skills":{"description":"Skills the agent may load.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"skills":{"description":"Skills the agent may load. Not yet: this version refuses any.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"maxItems":64,"type":"array"},` +
-	`"subagents":{"description":"Subagents this agent may start with the task tool.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"subagents":{"description":"Subagents this agent may start with the task tool. Not yet: this version\nrefuses any.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"maxItems":32,"type":"array"},` +
-	`"tools":{"description":"Tools the model may be offered. The name of a built-in tool (read, grep,\nglob, list, edit, write, bash) needs no Tool manifest.","items":{"description":"AgentTool is one entry of an agent's tool list.","properties":{"exclude":{"description":"Exclude drops the functions that match one of these globs.","items":{"type":"string"},` +
+	`"tools":{"description":"Tools the model may be offered. The name of a built-in tool (read, grep,\nglob, list, edit, write, bash) needs no Tool manifest.","items":{"description":"AgentTool is one entry of an agent's tool list.","properties":{"exclude":{"description":"Exclude drops the functions that match one of these globs. Not yet: this\nversion refuses any.","items":{"type":"string"},` +
 	`"type":"array"},` +
-	`"include":{"description":"Include keeps only the functions that match one of these globs, for a\nTool that provides several. Default: all.","items":{"type":"string"},` +
+	`"include":{"description":"Include keeps only the functions that match one of these globs, for a\nTool that provides several. Default: all. Not yet: this version refuses any.","items":{"type":"string"},` +
 	`"type":"array"},` +
 	`"name":{"description":"Name of a Tool, or of a built-in tool. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
@@ -90,7 +90,7 @@ const modelSchema = `{"description":"Model declares who answers: a provider, the
 	`"exec":{"description":"Exec is a command, as a list of arguments, whose standard output is the\nvalue. It is started without a shell and must answer within 10 s.","items":{"type":"string"},` +
 	`"minItems":1,"type":"array"},` +
 	`"file":{"description":"File is a path whose content, without a final newline, is the value. It\nmust not be readable by others (mode 0600). Relative to the manifest.","minLength":1,"type":"string"},` +
-	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret; it works on a cluster only.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
+	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret. Not yet: it works on a cluster\nonly, and this version refuses it.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
 	`"name":{"description":"Name of the Secret. Required.","type":"string"}},` +
 	`"required":["key","name"],"type":"object"}},` +
 	`"type":"object"}},` +
@@ -154,13 +154,13 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"exec":{"description":"Exec is a command, as a list of arguments, whose standard output is the\nvalue. It is started without a shell and must answer within 10 s.","items":{"type":"string"},` +
 	`"minItems":1,"type":"array"},` +
 	`"file":{"description":"File is a path whose content, without a final newline, is the value. It\nmust not be readable by others (mode 0600). Relative to the manifest.","minLength":1,"type":"string"},` +
-	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret; it works on a cluster only.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
+	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret. Not yet: it works on a cluster\nonly, and this version refuses it.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
 	`"name":{"description":"Name of the Secret. Required.","type":"string"}},` +
 	`"required":["key","name"],"type":"object"}},` +
 	`"type":"object"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"maxItems":128,"type":"array","x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map"},` +
-	`"flow":{"description":"Flow declares the labels of what the tool returns and which arguments are sensitive.","properties":{"arguments":{"additionalProperties":{"description":"FlowArgument says why an argument is sensitive.","enum":["Destination","Amount","Code","Path"],"type":"string"},` +
+	`"flow":{"description":"Flow declares the labels of what the tool returns and which arguments are\nsensitive. Not yet: this version refuses it.","properties":{"arguments":{"additionalProperties":{"description":"FlowArgument says why an argument is sensitive.","enum":["Destination","Amount","Code","Path"],"type":"string"},` +
 	`"description":"Arguments that are sensitive, by name, and why.","type":"object"},` +
 	`"confidentiality":{"description":"Confidentiality of the result. Default Internal.","enum":["Public","Internal","Secret"],"type":"string"},` +
 	`"integrity":{"description":"Integrity of the result. Default Untrusted.","enum":["Trusted","Untrusted"],"type":"string"},` +
@@ -195,7 +195,7 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"parameters":{"description":"Parameters are the arguments as a JSON Schema (2020-12) of type object.\nDefault: the program's own. Required for exec.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"retry":{"description":"Retry says what a resume may repeat. Default Never.","enum":["Idempotent","Keyed","Never"],"type":"string"},` +
 	`"risk":{"description":"Risk: R0 reads, R1 writes in the workspace, R2 runs programs or reaches\noutside, R3 cannot be undone. Default R2; a built-in tool has its own, which\na manifest can only raise.","enum":["R0","R1","R2","R3"],"type":"string"},` +
-	`"source":{"description":"Source is the program behind the tool: exactly one of builtin, plugin,\ncontainer, mcp, agent, exec. Required.","maxProperties":1,"minProperties":1,"properties":{"agent":{"description":"Agent makes a call a child run of another agent.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"source":{"description":"Source is the program behind the tool: exactly one of builtin, plugin,\ncontainer, mcp, agent, exec. Required.","maxProperties":1,"minProperties":1,"properties":{"agent":{"description":"Agent makes a call a child run of another agent. Not yet: this version\nrefuses it.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"builtin":{"description":"Builtin is a tool shipped with agentctl.","properties":{"name":{"description":"Name of the built-in tool. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
@@ -209,12 +209,12 @@ const toolSchema = `{"description":"Tool declares something a model may call: wh
 	`"exec":{"description":"Exec is any program: arguments as JSON on standard input, the result on\nstandard output, an exit code other than 0 is an error result.","properties":{"command":{"description":"Command and its arguments; a first element with a slash is relative to\nthe manifest. Required.","items":{"type":"string"},` +
 	`"minItems":1,"type":"array"}},` +
 	`"required":["command"],"type":"object"},` +
-	`"mcp":{"description":"MCP is a Model Context Protocol server; its tools become callName_tool.","maxProperties":1,"minProperties":1,"properties":{"http":{"description":"HTTP reaches the server over streamable HTTP.","properties":{"headers":{"description":"Headers sent with each request.","items":{"description":"Header is an HTTP header whose value is a reference.","properties":{"name":{"description":"Name of the header. Required.","minLength":1,"type":"string"},` +
+	`"mcp":{"description":"MCP is a Model Context Protocol server; its tools become callName_tool. Not\nyet: this version refuses it.","maxProperties":1,"minProperties":1,"properties":{"http":{"description":"HTTP reaches the server over streamable HTTP.","properties":{"headers":{"description":"Headers sent with each request.","items":{"description":"Header is an HTTP header whose value is a reference.","properties":{"name":{"description":"Name of the header. Required.","minLength":1,"type":"string"},` +
 	`"valueFrom":{"description":"ValueFrom is the source of the value. Required: a literal value is refused.","maxProperties":1,"minProperties":1,"properties":{"env":{"description":"Env is the name of an environment variable of agentctl itself, for\nexample OPENAI_API_KEY. Where it is not set, the value that agentctl auth\nset has stored under the name is taken.","pattern":"^[A-Za-z_][A-Za-z0-9_]*$","type":"string"},` +
 	`"exec":{"description":"Exec is a command, as a list of arguments, whose standard output is the\nvalue. It is started without a shell and must answer within 10 s.","items":{"type":"string"},` +
 	`"minItems":1,"type":"array"},` +
 	`"file":{"description":"File is a path whose content, without a final newline, is the value. It\nmust not be readable by others (mode 0600). Relative to the manifest.","minLength":1,"type":"string"},` +
-	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret; it works on a cluster only.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
+	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret. Not yet: it works on a cluster\nonly, and this version refuses it.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
 	`"name":{"description":"Name of the Secret. Required.","type":"string"}},` +
 	`"required":["key","name"],"type":"object"}},` +
 	`"type":"object"}},` +
@@ -335,11 +335,11 @@ const policySchema = `{"description":"Policy declares which calls are allowed, a
 const skillSchema = `{"description":"Skill is a piece of know-how that an agent may load: a folder with a SKILL.md,\na plan, or both.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
 	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
 	`"metadata":{"type":"object"},` +
-	`"spec":{"description":"SkillSpec says where a skill is and how it is used.","properties":{"callName":{"description":"CallName is what models, rules and audit call it. Default: metadata.name.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
-	`"description":{"description":"Description tells the model when to use it. Default: that of SKILL.md.","maxLength":1024,"type":"string"},` +
+	`"spec":{"description":"SkillSpec says where a skill is and how it is used.","properties":{"callName":{"description":"CallName is what models, rules and audit call it. Default: metadata.name.\nNot yet: this version loads no skills, and refuses it.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
+	`"description":{"description":"Description tells the model when to use it. Default: that of SKILL.md. Not\nyet: this version loads no skills, and refuses it.","maxLength":1024,"type":"string"},` +
 	`"dir":{"description":"Dir is the folder with the SKILL.md, relative to the manifest.","maxLength":4096,"minLength":1,"type":"string"},` +
-	`"mode":{"default":"Direct","description":"Mode: Direct gives the text to the model, Sandbox runs its script as a\ncontained tool.","enum":["Direct","Sandbox"],"type":"string"},` +
-	`"plan":{"description":"Plan is what the skill does, step by step.","properties":{"steps":{"description":"Steps in order.","items":{"description":"SkillStep is one call of a plan.","properties":{"args":{"description":"Args of the call.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"mode":{"default":"Direct","description":"Mode: Direct gives the text to the model, Sandbox runs its script as a\ncontained tool. Not yet: this version refuses Sandbox.","enum":["Direct","Sandbox"],"type":"string"},` +
+	`"plan":{"description":"Plan is what the skill does, step by step. Not yet: this version refuses it.","properties":{"steps":{"description":"Steps in order.","items":{"description":"SkillStep is one call of a plan.","properties":{"args":{"description":"Args of the call.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"name":{"description":"Name by which later steps speak of its result. Default: its tool.","pattern":"^[a-z][a-zA-Z0-9_]{0,62}$","type":"string"},` +
 	`"tool":{"description":"Tool by its call name. Required.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
 	`"when":{"description":"When is a CEL expression: the step is left out where it is false.","maxLength":4096,"type":"string"}},` +
@@ -363,18 +363,18 @@ const skillSchema = `{"description":"Skill is a piece of know-how that an agent 
 const workspaceSchema = `{"description":"Workspace is a folder that runs work on, by a name.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
 	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
 	`"metadata":{"type":"object"},` +
-	`"spec":{"description":"NamedWorkspaceSpec says which files runs work on, and what becomes of what\nthey change.","properties":{"apply":{"default":"Manual","description":"Apply says what becomes of a run's changes to a copy: Manual leaves them for\na person, Auto writes them back when the run has succeeded, Never drops them.","enum":["Manual","Auto","Never"],"type":"string"},` +
+	`"spec":{"description":"NamedWorkspaceSpec says which files runs work on, and what becomes of what\nthey change.","properties":{"apply":{"default":"Manual","description":"Apply says what becomes of a run's changes to a copy: Manual leaves them for\na person, Auto writes them back when the run has succeeded, Never drops them.\nNot yet: this version refuses Auto and Never.","enum":["Manual","Auto","Never"],"type":"string"},` +
 	`"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
 	`"maxItems":256,"type":"array"},` +
-	`"retain":{"default":"OnFailure","description":"Retain says when the copy is kept after the run.","enum":["Always","OnFailure","Never"],"type":"string"},` +
+	`"retain":{"default":"OnFailure","description":"Retain says when the copy is kept after the run. Not yet: this version keeps\nevery copy until the run is deleted, and refuses Never.","enum":["Always","OnFailure","Never"],"type":"string"},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
-	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
+	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository. Not yet: this version refuses it.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
 	`"url":{"description":"URL of the repository. Required.","type":"string"}},` +
 	`"required":["url"],"type":"object"},` +
 	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
 	`"type":"object"},` +
-	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
+	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing. Not yet: this version refuses Worktree.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
 	`"type":"object"},` +
 	`"status":{"description":"WorkspaceStatus tells whether a workspace can be used.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
 	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
@@ -409,12 +409,12 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"maxItems":256,"type":"array"},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
-	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
+	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository. Not yet: this version refuses it.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
 	`"url":{"description":"URL of the repository. Required.","type":"string"}},` +
 	`"required":["url"],"type":"object"},` +
 	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
 	`"type":"object"},` +
-	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
+	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing. Not yet: this version refuses Worktree.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
 	`"type":"object"},` +
 	`"workspaceRef":{"description":"WorkspaceRef names a Workspace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"}},` +

@@ -69,11 +69,12 @@ type AgentSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	PolicyRefs []Reference `json:"policyRefs,omitempty"`
-	// Skills the agent may load.
+	// Skills the agent may load. Not yet: this version refuses any.
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Skills []Reference `json:"skills,omitempty"`
-	// Subagents this agent may start with the task tool.
+	// Subagents this agent may start with the task tool. Not yet: this version
+	// refuses any.
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Subagents []Reference `json:"subagents,omitempty"`
@@ -108,10 +109,11 @@ type AgentTool struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 	// Include keeps only the functions that match one of these globs, for a
-	// Tool that provides several. Default: all.
+	// Tool that provides several. Default: all. Not yet: this version refuses any.
 	// +optional
 	Include []string `json:"include,omitempty"`
-	// Exclude drops the functions that match one of these globs.
+	// Exclude drops the functions that match one of these globs. Not yet: this
+	// version refuses any.
 	// +optional
 	Exclude []string `json:"exclude,omitempty"`
 }
@@ -147,7 +149,8 @@ type Limits struct {
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	MaxParallelTools int32 `json:"maxParallelTools,omitempty"`
-	// MaxDepth bounds how deep subagents may start subagents.
+	// MaxDepth bounds how deep subagents may start subagents. Not yet: this version
+	// refuses any but the default.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=8

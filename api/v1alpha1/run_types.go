@@ -123,7 +123,7 @@ type WorkspaceSpec struct {
 	// +optional
 	Source *WorkspaceSource `json:"source,omitempty"`
 	// Strategy: Copy never touches the source, InPlace works on it directly,
-	// Empty starts with nothing.
+	// Empty starts with nothing. Not yet: this version refuses Worktree.
 	// +kubebuilder:default=Copy
 	// +optional
 	Strategy WorkspaceStrategy `json:"strategy,omitempty"`
@@ -145,7 +145,7 @@ type WorkspaceSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Path string `json:"path,omitempty"`
-	// Git repository.
+	// Git repository. Not yet: this version refuses it.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
 }

@@ -39,10 +39,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.dir) || has(self.plan)",message="a skill has a dir, a plan, or both",fieldPath=".dir",reason="FieldValueRequired"
 type SkillSpec struct {
 	// CallName is what models, rules and audit call it. Default: metadata.name.
+	// Not yet: this version loads no skills, and refuses it.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
 	// +optional
 	CallName string `json:"callName,omitempty"`
-	// Description tells the model when to use it. Default: that of SKILL.md.
+	// Description tells the model when to use it. Default: that of SKILL.md. Not
+	// yet: this version loads no skills, and refuses it.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
@@ -52,11 +54,11 @@ type SkillSpec struct {
 	// +optional
 	Dir string `json:"dir,omitempty"`
 	// Mode: Direct gives the text to the model, Sandbox runs its script as a
-	// contained tool.
+	// contained tool. Not yet: this version refuses Sandbox.
 	// +kubebuilder:default=Direct
 	// +optional
 	Mode SkillMode `json:"mode,omitempty"`
-	// Plan is what the skill does, step by step.
+	// Plan is what the skill does, step by step. Not yet: this version refuses it.
 	// +optional
 	Plan *SkillPlan `json:"plan,omitempty"`
 }

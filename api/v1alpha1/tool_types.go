@@ -163,7 +163,8 @@ type ToolSpec struct {
 	// Retry says what a resume may repeat. Default Never.
 	// +optional
 	Retry RetryClass `json:"retry,omitempty"`
-	// Flow declares the labels of what the tool returns and which arguments are sensitive.
+	// Flow declares the labels of what the tool returns and which arguments are
+	// sensitive. Not yet: this version refuses it.
 	// +optional
 	Flow *Flow `json:"flow,omitempty"`
 	// Limits of one call.
@@ -320,10 +321,12 @@ type ToolSource struct {
 	// Container is a program in an OCI image.
 	// +optional
 	Container *ContainerSource `json:"container,omitempty"`
-	// MCP is a Model Context Protocol server; its tools become callName_tool.
+	// MCP is a Model Context Protocol server; its tools become callName_tool. Not
+	// yet: this version refuses it.
 	// +optional
 	MCP *MCPSource `json:"mcp,omitempty"`
-	// Agent makes a call a child run of another agent.
+	// Agent makes a call a child run of another agent. Not yet: this version
+	// refuses it.
 	// +optional
 	Agent *Reference `json:"agent,omitempty"`
 	// Exec is any program: arguments as JSON on standard input, the result on

@@ -43,7 +43,8 @@ type ValueFrom struct {
 	// +kubebuilder:validation:MinItems=1
 	// +optional
 	Exec []string `json:"exec,omitempty"`
-	// SecretKeyRef is a key of a Kubernetes Secret; it works on a cluster only.
+	// SecretKeyRef is a key of a Kubernetes Secret. Not yet: it works on a cluster
+	// only, and this version refuses it.
 	// +optional
 	SecretKeyRef *SecretKeyRef `json:"secretKeyRef,omitempty"`
 }

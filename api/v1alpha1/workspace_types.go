@@ -29,10 +29,12 @@ type NamedWorkspaceSpec struct {
 
 	// Apply says what becomes of a run's changes to a copy: Manual leaves them for
 	// a person, Auto writes them back when the run has succeeded, Never drops them.
+	// Not yet: this version refuses Auto and Never.
 	// +kubebuilder:default=Manual
 	// +optional
 	Apply ApplyMode `json:"apply,omitempty"`
-	// Retain says when the copy is kept after the run.
+	// Retain says when the copy is kept after the run. Not yet: this version keeps
+	// every copy until the run is deleted, and refuses Never.
 	// +kubebuilder:default=OnFailure
 	// +optional
 	Retain RetainMode `json:"retain,omitempty"`

@@ -143,7 +143,7 @@ func TestElsewhereLeavesOnlyReferencesOpen(t *testing.T) {
 		reason, text string
 		closed, open bool // errors
 	}{
-		"model":   {"a model may come later", "kind: Agent\nspec: {modelRef: {name: later}, tools: [{name: later}], policyRefs: [{name: later}], subagents: [{name: later}]}", true, false},
+		"model":   {"a model may come later", "kind: Agent\nspec: {modelRef: {name: later}, tools: [{name: later}], policyRefs: [{name: later}]}", true, false},
 		"run":     {"an agent may come later", "kind: Run\nspec: {agentRef: {name: later}, prompt: x}", true, false},
 		"builtin": {"there are no other built-in tools anywhere", "kind: Tool\nspec: {source: {builtin: {name: nosuch}}}", true, true},
 		"mistake": {"a mistake stays one", "kind: Agent\nspec: {modelRef: {name: later}, mode: Sometimes}", true, true},

@@ -188,7 +188,7 @@ func TestMistakesInPoliciesAreTold(t *testing.T) {
 		rule("action: deny, when: 'cmd.dynamic && 1 == 2'"):                                          "warning spec.rules[0].when",
 		rule("action: allow, match: {tools: [send]}"):                                                "warning spec.rules[0].match",
 		rule("action: redact, redact: {fields: [contnet]}, match: {tools: [write]}"):                 "warning spec.rules[0].redact.fields[0]",
-		rule("action: deny, redact: {secrets: true}"):                                                "warning spec.rules[0].redact",
+		rule("action: deny, redact: {secrets: true}"):                                                "error spec.rules[0].redact",
 		rule("action: ask, 'on': Result"):                                                            "warning spec.rules[0].action",
 		"  permissions: [{permission: bsh, action: deny}]\n":                                         "warning spec.permissions[0].permission",
 		"  permissions: [{permission: read, pattern: '*.{env,key}', action: deny}]\n":                "warning spec.permissions[0].pattern",

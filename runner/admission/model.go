@@ -21,9 +21,6 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	a.longest(d, m)
 	a.room(d, m)
 	a.cassette(d, m)
-	if m.Spec.APIKey != nil {
-		a.valueFrom(d, "spec.apiKey.valueFrom", &m.Spec.APIKey.ValueFrom)
-	}
 	a.positive(d, "spec.retry.maxDelay", m.Spec.Retry.MaxDelay.Duration)
 }
 

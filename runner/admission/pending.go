@@ -3,75 +3,113 @@ package admission
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 )
 
-// unavailable ends the sentences about what stops a run.
-const unavailable = "this version cannot run it: a run that uses it ends with exit code 8"
-
-// notYet is a field that is part of the contract and does not work yet: it is
-// admitted, and the author is told.
-type notYet struct {
-	kind, path string
-	// values that do not work; none: any value but the one in except.
-	values []string
-	except any
-	tell   string
+// FieldNotYet is a field, or some values of one, that the contract names and this
+// version does not carry out. A manifest that sets it is refused.
+type FieldNotYet struct {
+	// Kind and Path name the field; [] after a name stands for every entry of a list.
+	Kind, Path string
+	// Values that are refused. None: every value but Default, an empty list
+	// and an absent field.
+	Values []string
+	// Default is what the schema fills in.
+	Default any
+	// Why says what would happen, or what to write instead.
+	Why string
 }
 
-// notYets is the one list of what is declared and does not work yet. A line
-// leaves it together with the work that makes the field work.
-var notYets = []notYet{
-	{kind: v1alpha1.KindAgent, path: "spec.skills", tell: "skills are not loaded yet: the agent runs without them"},
-	{kind: v1alpha1.KindAgent, path: "spec.subagents", tell: "subagents are not started yet: the agent runs without them"},
-	{kind: v1alpha1.KindTool, path: "spec.flow", tell: "flow labels are not followed yet: rules cannot read them"},
-	{kind: v1alpha1.KindTool, path: "spec.source.mcp", tell: unavailable},
-	{kind: v1alpha1.KindTool, path: "spec.source.agent", tell: unavailable},
-	{kind: v1alpha1.KindSkill, path: "spec.plan", tell: "plans are not carried out yet"},
-	{kind: v1alpha1.KindWorkspace, path: "spec.strategy", values: []string{"Worktree"}, tell: unavailable},
-	{kind: v1alpha1.KindWorkspace, path: "spec.source.git", tell: unavailable},
-	{kind: v1alpha1.KindWorkspace, path: "spec.apply", values: []string{"Auto", "Never"}, tell: "not carried out yet: what a run changed waits for agentctl apply-changes"},
-	{kind: v1alpha1.KindWorkspace, path: "spec.retain", values: []string{"Never"}, tell: "not carried out yet: copies are kept"},
-	{kind: v1alpha1.KindRun, path: "spec.workspace.strategy", values: []string{"Worktree"}, tell: unavailable},
-	{kind: v1alpha1.KindRun, path: "spec.workspace.source.git", tell: unavailable},
+// noSecrets is what an author can do where there are no Secrets.
+const noSecrets = "only a cluster has Secrets: use env, file or exec"
+
+// notYet is the one list of what is declared and does not work yet. A line leaves
+// it together with the work that makes the field work. The comments of the fields,
+// which explain shows, and docs/manifests.md name the same fields.
+var notYet = []FieldNotYet{
+	{Kind: v1alpha1.KindAgent, Path: "spec.skills", Why: "the agent would run without its skills"},
+	{Kind: v1alpha1.KindAgent, Path: "spec.subagents", Why: "the agent would run without its subagents"},
+	{Kind: v1alpha1.KindAgent, Path: "spec.tools[].include", Why: "the agent would be offered the whole tool"},
+	{Kind: v1alpha1.KindAgent, Path: "spec.tools[].exclude", Why: "the agent would be offered the whole tool"},
+	{Kind: v1alpha1.KindAgent, Path: "spec.limits.maxDepth", Default: int64(2), Why: "subagents are not started"},
+	{Kind: v1alpha1.KindModel, Path: "spec.apiKey.valueFrom.secretKeyRef", Why: noSecrets},
+	{Kind: v1alpha1.KindTool, Path: "spec.env[].valueFrom.secretKeyRef", Why: noSecrets},
+	{Kind: v1alpha1.KindTool, Path: "spec.flow", Why: "no rule could read the labels"},
+	{Kind: v1alpha1.KindTool, Path: "spec.source.mcp", Why: "MCP servers are not started"},
+	{Kind: v1alpha1.KindTool, Path: "spec.source.agent", Why: "subagents are not started"},
+	{Kind: v1alpha1.KindSkill, Path: "spec.callName", Why: "skills are not loaded"},
+	{Kind: v1alpha1.KindSkill, Path: "spec.description", Why: "skills are not loaded"},
+	{Kind: v1alpha1.KindSkill, Path: "spec.plan", Why: "plans are not carried out"},
+	{Kind: v1alpha1.KindSkill, Path: "spec.mode", Values: []string{string(v1alpha1.SkillSandbox)}, Why: "scripts of skills are not run"},
+	{Kind: v1alpha1.KindWorkspace, Path: "spec.strategy", Values: []string{string(v1alpha1.StrategyWorktree)}, Why: "use Copy"},
+	{Kind: v1alpha1.KindWorkspace, Path: "spec.source.git", Why: "clone the repository, and name its folder in spec.source.path"},
+	{Kind: v1alpha1.KindWorkspace, Path: "spec.apply", Values: []string{string(v1alpha1.ApplyAuto), string(v1alpha1.ApplyNever)}, Why: "what a run changed waits for agentctl apply-changes"},
+	{Kind: v1alpha1.KindWorkspace, Path: "spec.retain", Values: []string{string(v1alpha1.RetainNever)}, Why: "the copy of a run is kept until the run is deleted"},
+	{Kind: v1alpha1.KindRun, Path: "spec.workspace.strategy", Values: []string{string(v1alpha1.StrategyWorktree)}, Why: "use Copy"},
+	{Kind: v1alpha1.KindRun, Path: "spec.workspace.source.git", Why: "clone the repository, and name its folder in spec.workspace.source.path"},
 }
 
-// pending warns about what does not work yet.
+// NotYet lists the fields that are declared and do not work yet.
+func NotYet() []FieldNotYet { return slices.Clone(notYet) }
+
+// pending refuses what does not work yet: a field that is accepted and has no
+// effect deceives its author.
 func (a *admitter) pending(d *manifest.Document) {
-	for _, n := range notYets {
-		if n.kind != d.Kind {
+	for _, f := range notYet {
+		if f.Kind != d.Kind {
 			continue
 		}
-		if v := lookup(d.Value, n.path); v != nil && n.concerns(v) {
-			a.add(warnField(d, n.path, v, n.tell))
-		}
+		each(d.Value, f.Path, "", func(at string, v any) {
+			if !f.refuses(v) {
+				return
+			}
+			what := "the field"
+			if f.Values != nil {
+				what = fmt.Sprint(v)
+			}
+			a.add(d.Errorf(at, "%s is not supported by this version: %s", what, f.Why).With("remove it"))
+		})
 	}
 }
 
-func (n notYet) concerns(v any) bool {
-	if n.values != nil {
-		for _, bad := range n.values {
-			if v == bad {
-				return true
-			}
-		}
-		return false
+func (f *FieldNotYet) refuses(v any) bool {
+	if f.Values != nil {
+		s, ok := v.(string)
+		return ok && slices.Contains(f.Values, s)
 	}
 	if l, ok := v.([]any); ok {
 		return len(l) > 0
 	}
-	return !reflect.DeepEqual(v, n.except)
+	return v != nil && !reflect.DeepEqual(v, f.Default)
 }
 
-// warnField stands at the field's name, with the value where it is one word.
-func warnField(d *manifest.Document, path string, v any, tell string) manifest.Finding {
-	if s, ok := v.(string); ok {
-		tell = fmt.Sprintf("%s: %s", s, tell)
+// each calls found for every value that a path leads to in a decoded object, with
+// the path as findings write it.
+func each(v any, path, at string, found func(at string, v any)) {
+	name, rest, more := strings.Cut(path, ".")
+	name, list := strings.CutSuffix(name, "[]")
+	m, _ := v.(map[string]any)
+	v, ok := m[name]
+	if !ok {
+		return
 	}
-	return d.Warnf(path, "%s", tell)
+	at = strings.TrimPrefix(at+"."+name, ".")
+	if !list {
+		if !more {
+			found(at, v)
+			return
+		}
+		each(v, rest, at, found)
+		return
+	}
+	entries, _ := v.([]any)
+	for i, e := range entries {
+		each(e, rest, fmt.Sprintf("%s[%d]", at, i), found)
+	}
 }
 
 // lookup follows a path of plain names into a decoded object.

@@ -54,6 +54,6 @@ func (a *admitter) redact(d *manifest.Document, at string, r v1alpha1.Rule) {
 	case r.Action == v1alpha1.ActionRedact && !removes && !d.Faulty(at):
 		a.add(d.Errorf(at+".action", "a redact rule says what it removes").At(at + ".redact").With("write redact: {secrets: true} or redact: {fields: [...]}"))
 	case r.Action != v1alpha1.ActionRedact && r.Action != "" && r.Redact != nil:
-		a.add(d.Warnf(at+".redact", "has no effect: the action is %s", r.Action))
+		a.add(d.Errorf(at+".redact", "has no effect: the action is %s", r.Action).With("remove it, or write action: redact"))
 	}
 }

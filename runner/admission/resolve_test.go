@@ -49,7 +49,7 @@ spec:
   tools:
   - {name: greet}
   - {name: write}
-  - {name: shell, include: ["sh"]}
+  - {name: shell}
   policyRefs: [{name: named}]
   limits: {maxSteps: 9, timeout: 5m, maxCost: "2.00"}
 `+

@@ -38,7 +38,7 @@ func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.Worksp
 		}
 	}
 	if w.Strategy == v1alpha1.StrategyEmpty && w.Source != nil {
-		a.add(d.Warnf(at+".source", "has no effect: strategy Empty starts with nothing"))
+		a.add(d.Errorf(at+".source", "has no effect: strategy Empty starts with nothing").With("remove it, or write strategy: Copy"))
 	}
 	a.quantity(d, at+".sizeLimit", w.SizeLimit)
 }

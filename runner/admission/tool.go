@@ -24,11 +24,6 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 	for i := range t.Spec.Env {
 		a.env(d, manifest.Index("spec.env", i), &t.Spec.Env[i])
 	}
-	if http := t.Spec.Source.MCP; http != nil && http.HTTP != nil {
-		for i := range http.HTTP.Headers {
-			a.valueFrom(d, manifest.Index("spec.source.mcp.http.headers", i)+".valueFrom", &http.HTTP.Headers[i].ValueFrom)
-		}
-	}
 	a.network(d, t)
 	a.mounts(d, t)
 	if t.Spec.Isolation.Minimum == v1alpha1.IsolationContainer && t.Spec.Source.Container == nil && t.Spec.Source.Kind() != "" {
@@ -132,16 +127,6 @@ func (a *admitter) env(d *manifest.Document, path string, e *v1alpha1.EnvVar) {
 	case e.Value == nil && e.ValueFrom == nil && !d.Faulty(path):
 		a.add(d.Errorf(path, "needs exactly one of value, valueFrom; none is given"))
 	}
-	if e.ValueFrom != nil {
-		a.valueFrom(d, path+".valueFrom", e.ValueFrom)
-	}
-}
-
-// valueFrom warns about places that only a cluster has.
-func (a *admitter) valueFrom(d *manifest.Document, path string, v *v1alpha1.ValueFrom) {
-	if v.SecretKeyRef != nil {
-		a.add(d.Warnf(path+".secretKeyRef", "works on a cluster only: a run elsewhere ends with exit code 4"))
-	}
 }
 
 func (a *admitter) network(d *manifest.Document, t *v1alpha1.Tool) {
@@ -158,7 +143,7 @@ func (a *admitter) network(d *manifest.Document, t *v1alpha1.Tool) {
 		a.add(d.Warnf("spec.network.mode", "Proxy reaches nothing without entries in spec.network.allow").With("write for example allow: [\"api.github.com:443\"]"))
 	}
 	if len(n.Allow) > 0 && n.Mode != v1alpha1.NetworkProxy {
-		a.add(d.Warnf("spec.network.allow", "has no effect: it counts for mode Proxy only, and the mode is %s", n.Mode))
+		a.add(d.Errorf("spec.network.allow", "has no effect: it counts for mode Proxy only, and the mode is %s", n.Mode).With("remove it, or write mode: Proxy"))
 	}
 }
 

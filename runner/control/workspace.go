@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,18 +52,10 @@ func (r *workspaceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 // usable says of files whether a run could have them now, of which none lie in the
 // state folder. Looked says that it may be found otherwise the next time.
 func usable(w *v1alpha1.WorkspaceSpec, state string) (v verdict, looked bool) {
-	switch {
-	case w.Strategy == v1alpha1.StrategyEmpty:
+	if w.Strategy == v1alpha1.StrategyEmpty {
 		return accepted, false
-	case w.Strategy == v1alpha1.StrategyWorktree:
-		return refused(reason.IsolationUnavailable, "spec.strategy: this version makes no worktrees (use Copy, InPlace or Empty)"), false
-	case w.Source != nil && w.Source.Git != nil:
-		// It may well be there: nobody has looked.
-		v = refused(reason.IsolationUnavailable, "spec.source.git: this version fetches no repositories: nobody has looked whether it is there (clone it, and name the folder as spec.source.path)")
-		v.status = metav1.ConditionUnknown
-		return v, false
 	}
-	// Admission has seen to it that there is a path.
+	// Admission ensures that there is a path.
 	if err := workspace.Usable(workspace.Spec{Strategy: w.Strategy, Source: w.Source.Path, Skip: []string{state}}); err != nil {
 		return refused(reason.SpecInvalid, "spec.source.path: %v", err), true
 	}
