@@ -325,6 +325,7 @@ func inward(t *spec.Targets) []attempt {
 			attempt{"foreign system calls (int 0x80)", func() error { return runCode(t.Workspace, int80) }},
 			attempt{"foreign system calls (x32)", func() error { return runCode(t.Workspace, x32Call) }})
 	}
+	list = append(list, setIDAttempts(t.Workspace)...)
 	for _, path := range []string{"/proc/1/environ", "/proc/1/mem", "/proc/1/maps", "/proc/1/root/etc", "/proc/1/cwd/etc", "/proc/1/fd/0", "/proc/1/fd/3", "/proc/1/fdinfo/3", "/proc/1/map_files", "/proc/1/task/1/environ", "/proc/1/task/1/mem", "/proc/kcore", "/proc/keys", "/proc/kmsg", "/etc/shadow", "/etc/ssl/private", "/sys/kernel", "/boot", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/vda", "/.masked/file", "/.masked/folder"} {
 		list = append(list, attempt{"read " + path, func() error { return peek(path) }})
 	}

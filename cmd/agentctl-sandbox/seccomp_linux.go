@@ -16,6 +16,44 @@ const (
 	offsetArg1   = 24
 )
 
+// argument is the offset of the low half of an argument of a call.
+func argument(n uint32) uint32 { return offsetArg0 + 8*n }
+
+// modeCall is a system call that sets the mode of a file.
+type modeCall struct {
+	number uintptr
+	// mode is the argument that holds the mode.
+	mode uint32
+	// flags is the argument that holds the flags of a call that sets a mode only if
+	// it creates a file; 0 means that the call always sets it.
+	flags uint32
+	// refused are the bits that the mode must not have.
+	refused uint32
+}
+
+const (
+	// setIDs are the setuid and the setgid bit. Files of the workspace are on the
+	// host, where such a program would run as its owner for every user. That the
+	// sandbox mounts it nosuid does not matter there.
+	setIDs = unix.S_ISUID | unix.S_ISGID
+	// device is the bit that S_IFCHR and S_IFBLK have and S_IFREG, S_IFIFO and
+	// S_IFSOCK lack. The kernel wants CAP_MKNOD for devices, except for whiteouts.
+	device = unix.S_IFCHR
+	// creates are O_CREAT and the bit of O_TMPFILE that it shares with no other flag.
+	creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+)
+
+// modeCalls are all calls that set a mode. mkdir and mkdirat are not among them:
+// the kernel ignores these bits there. openat2 and the calls of io_uring keep the
+// mode in memory, which a filter cannot read: they are refused as a whole.
+var modeCalls = append([]modeCall{
+	{number: unix.SYS_OPENAT, mode: 3, flags: 2, refused: setIDs},
+	{number: unix.SYS_FCHMOD, mode: 1, refused: setIDs},
+	{number: unix.SYS_FCHMODAT, mode: 2, refused: setIDs},
+	{number: unix.SYS_FCHMODAT2, mode: 2, refused: setIDs},
+	{number: unix.SYS_MKNODAT, mode: 2, refused: setIDs | device},
+}, modeCallsHere...)
+
 // forbidden are the system calls that no program needs and every way out begins
 // with: mounts, namespaces, tracing, keys, other forms of the kernel's surface.
 // io_uring opens sockets without the call socket.
@@ -62,10 +100,34 @@ func (p *program) jump(test uint16, k uint32, n int) {
 	*p = append(*p, unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jf: uint8(n)})
 }
 
+// skip skips n instructions when the test of what was loaded succeeds.
+func (p *program) skip(test uint16, k uint32, n int) {
+	*p = append(*p, unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jt: uint8(n)})
+}
+
 // when returns k for a system call number.
 func (p *program) when(number uintptr, k uint32) {
 	p.jump(unix.BPF_JEQ, uint32(number), 1)
 	p.ret(k)
+}
+
+// modes denies a call that sets bits which the mode must not have, and allows the
+// others of that number.
+func (p *program) modes(c modeCall) {
+	n := 4
+	if c.flags != 0 {
+		n += 3
+	}
+	p.jump(unix.BPF_JEQ, uint32(c.number), n)
+	if c.flags != 0 {
+		p.load(argument(c.flags))
+		p.skip(unix.BPF_JSET, creates, 1)
+		p.ret(allow)
+	}
+	p.load(argument(c.mode))
+	p.jump(unix.BPF_JSET, c.refused, 1)
+	p.ret(deny)
+	p.ret(allow)
 }
 
 // filter is what every program is judged by, call by call.
@@ -80,8 +142,13 @@ func filter() program {
 		p.jump(unix.BPF_JGE, x32, 1)
 		p.ret(kill)
 	}
-	// Its flags lie in memory, which a filter cannot read; libc falls back to clone.
+	for _, c := range modeCalls { // first: files are opened more often than anything else here is called
+		p.modes(c)
+	}
+	// The flags of these are in memory, which a filter cannot read; programs fall
+	// back to clone and openat.
 	p.when(unix.SYS_CLONE3, missing)
+	p.when(unix.SYS_OPENAT2, missing)
 	for _, number := range forbidden {
 		p.when(number, deny)
 	}

@@ -13,3 +13,11 @@ var forbiddenHere = []uintptr{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LD
 
 // elfMachine is this architecture in the header of a program.
 const elfMachine = 62
+
+// modeCallsHere are those of modeCalls that exist on this architecture only.
+var modeCallsHere = []modeCall{
+	{number: unix.SYS_OPEN, mode: 2, flags: 1, refused: setIDs},
+	{number: unix.SYS_CREAT, mode: 1, refused: setIDs},
+	{number: unix.SYS_CHMOD, mode: 1, refused: setIDs},
+	{number: unix.SYS_MKNOD, mode: 1, refused: setIDs | device},
+}

@@ -71,6 +71,22 @@ func TestTheFilterJudgesEachCall(t *testing.T) {
 		"typing for somebody":   {unix.SYS_IOCTL, []uint32{1, unix.TIOCSTI}, deny},
 		"pasting":               {unix.SYS_IOCTL, []uint32{1, tioclinux}, deny},
 		"a socket as argument":  {unix.SYS_CONNECT, []uint32{unix.AF_VSOCK}, allow},
+		"openat2":               {unix.SYS_OPENAT2, nil, missing},
+		"an ordinary mode":      {unix.SYS_FCHMOD, []uint32{3, 0o755}, allow},
+		"a sticky folder":       {unix.SYS_FCHMODAT, []uint32{0, 0, 0o1777}, allow},
+		"setuid":                {unix.SYS_FCHMOD, []uint32{3, 0o4755}, deny},
+		"setgid":                {unix.SYS_FCHMODAT, []uint32{0, 0, 0o2755}, deny},
+		"both, the newer call":  {unix.SYS_FCHMODAT2, []uint32{0, 0, 0o6755, 0}, deny},
+		"a new file":            {unix.SYS_OPENAT, []uint32{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o644}, allow},
+		"a new setuid file":     {unix.SYS_OPENAT, []uint32{0, 0, unix.O_CREAT | unix.O_WRONLY, 0o4755}, deny},
+		"a nameless setgid one": {unix.SYS_OPENAT, []uint32{0, 0, unix.O_TMPFILE | unix.O_WRONLY, 0o2755}, deny},
+		"no mode, stale bits":   {unix.SYS_OPENAT, []uint32{0, 0, unix.O_RDONLY | unix.O_DIRECTORY, 0o6755}, allow},
+		"a fifo":                {unix.SYS_MKNODAT, []uint32{0, 0, unix.S_IFIFO | 0o600}, allow},
+		"a socket file":         {unix.SYS_MKNODAT, []uint32{0, 0, unix.S_IFSOCK | 0o600}, allow},
+		"an empty file":         {unix.SYS_MKNODAT, []uint32{0, 0, unix.S_IFREG | 0o600}, allow},
+		"an empty setuid file":  {unix.SYS_MKNODAT, []uint32{0, 0, unix.S_IFREG | 0o4700}, deny},
+		"a character device":    {unix.SYS_MKNODAT, []uint32{0, 0, unix.S_IFCHR | 0o600}, deny},
+		"a block device":        {unix.SYS_MKNODAT, []uint32{0, 0, unix.S_IFBLK | 0o600}, deny},
 	} {
 		if got := judge(t, p, auditArch, c.number, c.args...); got != c.want {
 			t.Errorf("%s: %#x, want %#x", name, got, c.want)
@@ -84,6 +100,18 @@ func TestTheFilterJudgesEachCall(t *testing.T) {
 	if x32 != 0 {
 		if got := judge(t, p, auditArch, x32|unix.SYS_READ); got != kill {
 			t.Errorf("x32: %#x, want the process killed", got)
+		}
+	}
+	for _, c := range modeCalls {
+		args := make([]uint32, 6)
+		if c.flags != 0 {
+			args[c.flags] = unix.O_CREAT
+		}
+		for mode, want := range map[uint32]uint32{0o777: allow, 0o4755: deny, 0o2755: deny, unix.S_IFREG | 0o6700: deny} {
+			args[c.mode] = mode
+			if got := judge(t, p, auditArch, uint32(c.number), args...); got != want {
+				t.Errorf("call %d with mode %#o: %#x, want %#x", c.number, mode, got, want)
+			}
 		}
 	}
 	for _, number := range forbidden {

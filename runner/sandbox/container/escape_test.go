@@ -20,7 +20,7 @@ import (
 
 // leastAttempts is how many ways are tried at least: one that is left out must
 // not look like one that was stopped.
-const leastAttempts = 130
+const leastAttempts = 152
 
 // harmless are ways that lead nowhere. The files are of the program's own
 // process and can be opened, but written to, without a capability, only to make
