@@ -42,11 +42,11 @@ func (d *discreet) Next(ctx context.Context, req message.Request, emit func(mess
 func (d *discreet) clean(out *message.Output) *message.Output {
 	o, r := *out, d.redactor
 	o.Text, o.Reasoning = r.String(o.Text), r.String(o.Reasoning)
-	o.TextMetadata, o.ReasoningMetadata = r.Bytes(o.TextMetadata), r.Bytes(o.ReasoningMetadata)
+	o.TextMetadata, o.ReasoningMetadata = r.JSON(o.TextMetadata), r.JSON(o.ReasoningMetadata)
 	o.Calls = slices.Clone(o.Calls)
 	for i := range o.Calls {
 		c := &o.Calls[i]
-		c.ID, c.Tool, c.Args, c.Metadata = id(r, c.ID), r.String(c.Tool), r.String(c.Args), r.Bytes(c.Metadata)
+		c.ID, c.Tool, c.Args, c.Metadata = id(r, c.ID), r.String(c.Tool), string(r.JSON([]byte(r.String(c.Args)))), r.JSON(c.Metadata)
 	}
 	return &o
 }

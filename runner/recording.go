@@ -125,14 +125,14 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 	if err != nil {
 		return err
 	}
-	c.Plan = redactor.Bytes(plan)
+	c.Plan = redactor.JSON(plan)
 	for i := range tools {
 		d := &tools[i]
 		if len(d.Parameters) == 0 {
 			return fmt.Errorf("tool %q: only its plugin knows what it takes, and it is not running any more", d.Name)
 		}
 		c.Tools = append(c.Tools, cassette.Tool{
-			Name: d.Name, Description: redactor.String(d.Description), Parameters: redactor.Bytes(d.Parameters), Hidden: slices.Contains(r.hidden, d.Name),
+			Name: d.Name, Description: redactor.String(d.Description), Parameters: redactor.JSON(d.Parameters), Hidden: slices.Contains(r.hidden, d.Name),
 		})
 	}
 	if c.Blobs, err = attachedBlobs(dir, v.Started.Files, redactor); err != nil {
@@ -184,7 +184,7 @@ func cleaned(e event.Event, redactor *secret.Redactor) (event.Event, error) {
 	if err != nil {
 		return e, err
 	}
-	clean := redactor.Bytes(line)
+	clean := redactor.JSON(line)
 	if bytes.Equal(line, clean) {
 		return e, nil
 	}

@@ -184,7 +184,7 @@ func (s *session) open(ctx context.Context, p *plan) error {
 
 func (s *session) journaling() journal.Options {
 	return journal.Options{Dir: s.dir, Run: s.id, Write: s.opts.disk.write, Sync: s.opts.disk.sync, Redact: func(b []byte) []byte {
-		return s.redactor.Load().Bytes(b)
+		return s.redactor.Load().JSON(b)
 	}}
 }
 
@@ -282,7 +282,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	}
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
-		Redact: func(text string) string { return s.redactor.Load().String(text) }, Run: s.id, Agent: s.Agent.Name,
+		Redactor: s.redactor.Load(), Run: s.id, Agent: s.Agent.Name,
 		Unreadable: gate.Unreadable,
 	})
 	if err != nil {

@@ -2,223 +2,297 @@ package secret
 
 import (
 	"bytes"
-	"math"
+	"cmp"
 	"slices"
+	"unsafe"
 )
 
-// MinLength is the shortest value that is redacted. A shorter one would stand
+// MinLength is the shortest value that is redacted. A shorter one would be found
 // by chance in too many texts to be worth hiding.
 const MinLength = 6
 
+// fewCharacters is how much of a secret may be shown: a beginning or an end of
+// this length is in many texts by chance.
+const fewCharacters = 3
+
 // Redactor replaces secrets by ***, in the forms in which programs print them:
 // as they are, escaped for JSON, URLs and shells, in hex, and in base64 at any
-// position of a longer text. It never changes and may be used by many
-// goroutines; nil redacts nothing.
-//
-// It looks at every few bytes only: a window as long as the shortest form ends
-// at the position that is looked at, and the two bytes there say how far the
-// next one may be (Wu and Manber's search for many words).
+// position of a longer text. It reads a text as a person or a later cleaner would:
+// white space, line breaks, escape sequences and invisible characters inside a
+// form do not hide it, nor do the lines of xxd, od and hexdump. It never changes
+// and may be used by many goroutines; nil redacts nothing.
 type Redactor struct {
-	forms [][]byte
-	// window is the length of the shortest form, longest that of the longest.
-	window, longest int
-	// shift says, for the hash of the last two bytes of the window, how far the
-	// window may move without missing a form.
-	shift [tableSize]uint8
-	// ending lists the forms whose window ends in two bytes of that hash.
-	ending map[uint16][]int
-	// first says which bytes a form begins with.
-	first [256]bool
+	// skimmed finds forms in a skimmed text. exact finds those in a text as it is
+	// which would be too short without their white space; nil is none.
+	skimmed, exact *matcher
 }
-
-const tableSize = 1 << 12
-
-func hash(a, b byte) uint16 { return (uint16(a)<<4 ^ uint16(b)) & (tableSize - 1) }
 
 // NewRedactor makes a Redactor of values. Values shorter than MinLength are
 // left out.
 func NewRedactor(values ...Value) *Redactor {
-	r := &Redactor{ending: map[uint16][]int{}}
+	var skimmed, exact []string
 	seen := map[string]bool{}
+	add := func(list *[]string, form string) {
+		if len(form) >= MinLength && !seen[form] {
+			seen[form] = true
+			*list = append(*list, form)
+		}
+	}
 	for _, v := range values {
 		for _, f := range forms(v.Reveal()) {
-			if len(f) >= MinLength && !seen[f] {
-				seen[f] = true
-				r.forms = append(r.forms, []byte(f))
+			s := skimmer{b: []byte(f), reading: reading{bare: true}}
+			if short := s.next(make([]byte, 0, len(f)+8), nil); len(short) >= MinLength {
+				add(&skimmed, string(short))
+			} else {
+				add(&exact, f)
 			}
 		}
 	}
-	if len(r.forms) == 0 {
+	r := &Redactor{skimmed: newMatcher(skimmed), exact: newMatcher(exact)}
+	if r.skimmed == nil && r.exact == nil {
 		return nil
-	}
-	r.window = math.MaxInt
-	for _, f := range r.forms {
-		r.window = min(r.window, len(f))
-		r.longest = max(r.longest, len(f))
-	}
-	// A window that shifts further than a byte can say gains nothing.
-	r.window = min(r.window, math.MaxUint8)
-	for i := range r.shift {
-		r.shift[i] = uint8(r.window - 1)
-	}
-	for i, f := range r.forms {
-		r.first[f[0]] = true
-		for at := 1; at < r.window; at++ {
-			h := hash(f[at-1], f[at])
-			r.shift[h] = min(r.shift[h], uint8(r.window-1-at))
-			if at == r.window-1 {
-				r.ending[h] = append(r.ending[h], i)
-			}
-		}
-	}
-	// The longest first: what stands at a position is the longest form.
-	for _, list := range r.ending {
-		slices.SortFunc(list, func(a, b int) int { return len(r.forms[b]) - len(r.forms[a]) })
 	}
 	return r
 }
 
-// find returns the first place at or behind from where a form stands whole.
-func (r *Redactor) find(b []byte, from int) (start, end int, ok bool) {
-	for i := from + r.window - 1; i < len(b); {
-		h := hash(b[i-1], b[i])
-		if s := r.shift[h]; s > 0 {
-			i += int(s)
+// span is a part of a text.
+type span struct{ start, end int }
+
+// piece is how much of a text is skimmed at a time: an output may have 10 MB, and
+// next to none holds a secret. overlap bounds how much of the text behind a piece is
+// read for the end of a form that begins in it.
+const (
+	piece   = 32 << 10
+	overlap = 256 << 10
+)
+
+// block is a skimmed piece of a text, and what follows it.
+type block struct {
+	text       []byte
+	start, end int
+	first      bool
+	last       bool
+}
+
+// blocks skims a text piece by piece until use returns false.
+func (r *Redactor) blocks(b []byte, how reading, use func(block) bool) {
+	more := r.skimmed.longest
+	buf := make([]byte, 0, min(piece, len(b))+more+4*utf8Max)
+	for at := 0; at < len(b); {
+		s := skimmer{b: b, at: at, reading: how}
+		text := s.next(buf[:0:min(cap(buf), piece+2*utf8Max)], nil)
+		next := s.at
+		if next < len(b) {
+			s.b = b[:min(len(b), next+overlap)]
+			text = s.next(buf[:len(text):min(cap(buf), len(text)+more+2*utf8Max)], nil)
+		}
+		if !use(block{text: text, start: at, end: s.at, first: at == 0, last: s.at == len(b)}) {
+			return
+		}
+		at = next
+	}
+}
+
+// suspect reports whether a secret may be in a text. It is what most texts cost.
+func (r *Redactor) suspect(b []byte, json bool) (found bool) {
+	if r.exact != nil {
+		if _, _, ok := r.exact.find(b, 0); ok {
+			return true
+		}
+	}
+	if r.skimmed == nil {
+		return false
+	}
+	for _, how := range readings(b, json) {
+		r.blocks(b, how, func(k block) bool {
+			_, _, found = r.skimmed.find(k.text, 0)
+			return !found
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+const utf8Max = 4
+
+// readings are the ways in which a text has to be read.
+func readings(b []byte, json bool) []reading {
+	escapes := bytes.IndexByte(b, 0x1b) >= 0
+	if json {
+		escapes = bytes.Contains(b, []byte(`\u001b`)) || bytes.Contains(b, []byte(`\u001B`))
+	}
+	if escapes {
+		return []reading{{json: json}, {json: json, bare: true}}
+	}
+	return []reading{{json: json}}
+}
+
+// secrets returns the parts of a text that hold a secret, in order and apart from
+// each other. Those of edges are what is cut off at its ends, too.
+func (r *Redactor) secrets(b []byte, json, lines, edges bool) []span {
+	var all []span
+	all = r.exactly(all, b)
+	if r.skimmed != nil {
+		for _, how := range readings(b, json) {
+			r.blocks(b, how, func(k block) bool {
+				hits := r.found(k.text, edges && k.first, edges && k.last)
+				if len(hits) == 0 {
+					return true
+				}
+				var p places
+				again := skimmer{b: b[:k.end], at: k.start, reading: how}
+				again.next(make([]byte, 0, len(k.text)+2*utf8Max), &p)
+				for _, h := range hits {
+					all = append(all, span{p.start[h.start], p.end[h.end-1]})
+				}
+				return true
+			})
+		}
+		if lines {
+			dumps(b, func(bytes []dumped) { all = r.inDump(all, bytes, edges) })
+		}
+	}
+	return merged(all)
+}
+
+// exactly adds the parts of a text that hold a form with its white space.
+func (r *Redactor) exactly(all []span, b []byte) []span {
+	for at := 0; r.exact != nil; {
+		start, end, ok := r.exact.find(b, at)
+		if !ok {
+			break
+		}
+		all, at = append(all, span{start, end}), start+1
+	}
+	return all
+}
+
+// found returns the parts of a skimmed text that hold a form, also an end of one at
+// the beginning and a beginning of one at the end of a text that is cut there.
+func (r *Redactor) found(text []byte, cutBefore, cutBehind bool) (all []span) {
+	for at := 0; ; {
+		start, end, ok := r.skimmed.find(text, at)
+		if !ok {
+			break
+		}
+		all, at = append(all, span{start, end}), start+1
+	}
+	if cutBefore {
+		if n := r.skimmed.ended(text); n > fewCharacters {
+			all = append(all, span{0, n})
+		}
+	}
+	if cutBehind {
+		if at := r.skimmed.begun(text); len(text)-at > fewCharacters {
+			all = append(all, span{at, len(text)})
+		}
+	}
+	if cutBefore && cutBehind && len(text) > fewCharacters && r.skimmed.within(text) {
+		all = append(all, span{0, len(text)})
+	}
+	return all
+}
+
+// inDump adds the numbers and characters of a dump whose bytes hold a secret.
+func (r *Redactor) inDump(all []span, dump []dumped, edges bool) []span {
+	values := make([]byte, len(dump))
+	for i, d := range dump {
+		values[i] = d.value
+	}
+	for _, f := range r.secrets(values, false, false, edges) {
+		hidden, shown := dump[f.start:f.end], span{}
+		for _, d := range hidden {
+			if d.start > shown.end+maxGap || d.start < shown.start {
+				all, shown = append(all, shown), span{d.start, d.end}
+			}
+			shown.start, shown.end = min(shown.start, d.start), max(shown.end, d.end)
+			all = append(all, span{d.charStart, d.charEnd})
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+// maxGap is the most that lies between the numbers of one line of a dump.
+const maxGap = 4
+
+// merged orders spans and joins those that touch.
+func merged(all []span) []span {
+	all = slices.DeleteFunc(all, func(s span) bool { return s.start == s.end })
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	out := all[:0]
+	for _, s := range all {
+		if n := len(out); n > 0 && s.start <= out[n-1].end {
+			out[n-1].end = max(out[n-1].end, s.end)
 			continue
 		}
-		start := i - r.window + 1
-		for _, f := range r.ending[h] {
-			if bytes.HasPrefix(b[start:], r.forms[f]) {
-				return start, start + len(r.forms[f]), true
-			}
-		}
-		i++
+		out = append(out, s)
 	}
-	return 0, 0, false
+	return out
+}
+
+// hide returns b with *** in place of the spans.
+func hide(b []byte, spans []span) []byte {
+	if len(spans) == 0 {
+		return b
+	}
+	out, at := make([]byte, 0, len(b)), 0
+	for _, s := range spans {
+		out = append(append(out, b[at:s.start]...), mask...)
+		at = s.end
+	}
+	return append(out, b[at:]...)
 }
 
 // Bytes returns b with every secret replaced. It returns b itself when there is
 // none; it never changes b.
 func (r *Redactor) Bytes(b []byte) []byte {
-	if r == nil {
+	if r == nil || !r.suspect(b, false) && !r.dumped(b) {
 		return b
 	}
-	if _, _, ok := r.find(b, 0); !ok {
+	return hide(b, r.secrets(b, false, true, false))
+}
+
+// dumped reports whether a secret is in the lines of a dump.
+func (r *Redactor) dumped(b []byte) (found bool) {
+	if r.skimmed == nil {
+		return false
+	}
+	dumps(b, func(bytes []dumped) { found = found || len(r.inDump(nil, bytes, false)) > 0 })
+	return found
+}
+
+// JSON is Bytes for the text of a JSON value: its escapes stand for characters.
+func (r *Redactor) JSON(b []byte) []byte {
+	if r == nil || !r.suspect(b, true) {
 		return b
 	}
-	s := Stream{r: r}
-	out := s.push(make([]byte, 0, len(b)), b)
-	return s.rest(out)
+	return hide(b, r.secrets(b, true, false, false))
 }
 
 // String returns s with every secret replaced.
 func (r *Redactor) String(s string) string {
-	if r == nil || len(s) < r.window {
+	if r == nil || s == "" {
 		return s
 	}
-	if !r.within(s) {
+	b := bytesOf(s)
+	if !r.suspect(b, false) && !r.dumped(b) {
 		return s
 	}
-	return string(r.Bytes([]byte(s)))
+	return string(hide(b, r.secrets(b, false, true, false)))
 }
 
-// within says whether a form stands in s. It copies a piece at a time: an output
-// may have 10 MB, and next to none holds a secret.
-func (r *Redactor) within(s string) bool {
-	piece := make([]byte, min(len(s), max(64<<10, 2*r.longest)))
-	for {
-		n := copy(piece, s)
-		if _, _, ok := r.find(piece[:n], 0); ok {
-			return true
-		}
-		if n == len(s) {
-			return false
-		}
-		s = s[n-r.longest+1:] // a form that begins at the end of the piece
+// Cut is String for a text of which the beginning, the end or both are missing:
+// what is left there of a secret that was cut is replaced as well, unless it has a
+// few characters only.
+func (r *Redactor) Cut(s string) string {
+	if r == nil || s == "" {
+		return s
 	}
+	return string(hide(bytesOf(s), r.secrets(bytesOf(s), false, true, true)))
 }
 
-// open returns the first position of b from which on b is the beginning of a
-// form: what stands there cannot be judged yet. It is len(b) if there is none.
-func (r *Redactor) open(b []byte) int {
-	for i := max(0, len(b)-r.longest+1); i < len(b); i++ {
-		if !r.first[b[i]] {
-			continue
-		}
-		for _, f := range r.forms {
-			if len(f) > len(b)-i && bytes.HasPrefix(f, b[i:]) {
-				return i
-			}
-		}
-	}
-	return len(b)
-}
-
-// NewStream begins a text that comes in pieces.
-func (r *Redactor) NewStream() *Stream { return &Stream{r: r} }
-
-// Stream redacts a text that comes in pieces, wherever the borders fall. It
-// holds back what may be the beginning of a secret and nothing else, and gives
-// exactly what Bytes would give for the whole text. It belongs to one goroutine.
-type Stream struct {
-	r    *Redactor
-	held []byte
-	// cover counts the bytes at the beginning of held that belong to a secret
-	// whose *** is already out.
-	cover int
-	// masked says that the output ends in the *** of a secret that ended here.
-	masked bool
-}
-
-// Push adds a piece and returns what may be shown.
-func (s *Stream) Push(piece string) string {
-	if s.r == nil {
-		return piece
-	}
-	return string(s.push(nil, []byte(piece)))
-}
-
-// Flush ends the text and returns what was held back.
-func (s *Stream) Flush() string {
-	if s.r == nil {
-		return ""
-	}
-	return string(s.rest(nil))
-}
-
-func (s *Stream) push(out, piece []byte) []byte {
-	s.held = append(s.held, piece...)
-	return s.emit(out, s.r.open(s.held))
-}
-
-func (s *Stream) rest(out []byte) []byte {
-	out = s.emit(out, len(s.held))
-	*s = Stream{r: s.r}
-	return out
-}
-
-// emit shows the bytes before limit, from where on nothing is certain. Secrets
-// that overlap are hidden as one, so that no end of the second stays visible.
-func (s *Stream) emit(out []byte, limit int) []byte {
-	shown, at := s.cover, 0
-	for {
-		start, end, ok := s.r.find(s.held, at)
-		if !ok || start >= limit {
-			break
-		}
-		if start > shown || (start == shown && !s.masked) {
-			out = append(append(out, s.held[shown:start]...), mask...)
-		}
-		if end > shown {
-			shown, s.masked = end, true
-		}
-		at = start + 1
-	}
-	if shown < limit {
-		out = append(out, s.held[shown:limit]...)
-		shown, s.masked = limit, false
-	}
-	s.cover = shown - limit
-	s.held = append(s.held[:0], s.held[limit:]...)
-	return out
-}
+// bytesOf are the bytes of a text themselves, which nobody here writes to.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) } //nolint:gosec // they are only read

@@ -99,24 +99,44 @@ func TestStreamHoldsBackOnlyWhatMayBeASecret(t *testing.T) {
 	}
 }
 
-// reference hides the union of all places where a form stands.
-func reference(forms []string, s string) string {
-	hide := make([]bool, len(s))
-	for i := range len(s) {
-		for _, f := range forms {
-			if strings.HasPrefix(s[i:], f) {
-				for k := range len(f) {
-					hide[i+k] = true
+// reference hides the union of all places where a form is, found by comparing at
+// every position of every reading.
+func reference(r *Redactor, in string) string {
+	b := []byte(in)
+	hidden := make([]bool, len(b))
+	cover := func(start, end int) {
+		for i := start; i < end; i++ {
+			hidden[i] = true
+		}
+	}
+	for _, how := range []reading{{}, {bare: true}} {
+		var p places
+		s := skimmer{b: b, reading: how}
+		text := s.next(make([]byte, 0, len(b)+8), &p)
+		for i := range text {
+			for _, w := range r.skimmed.words {
+				if bytes.HasPrefix(text[i:], w) {
+					cover(p.start[i], p.end[i+len(w)-1])
 				}
 			}
 		}
 	}
+	for i := range b {
+		if r.exact == nil {
+			break
+		}
+		for _, w := range r.exact.words {
+			if bytes.HasPrefix(b[i:], w) {
+				cover(i, i+len(w))
+			}
+		}
+	}
 	var out strings.Builder
-	for i := range len(s) {
+	for i := range b {
 		switch {
-		case !hide[i]:
-			out.WriteByte(s[i])
-		case i == 0 || !hide[i-1]:
+		case !hidden[i]:
+			out.WriteByte(b[i])
+		case i == 0 || !hidden[i-1]:
 			out.WriteString(mask)
 		}
 	}
@@ -128,19 +148,19 @@ func FuzzRedact(f *testing.F) {
 	f.Add("aaaaaa", "aaaaaaaa", "aaaaaaaaaaaaaaaaaaaaa", uint8(1))
 	f.Add(key, "x\ny'z\"<>", "k="+url.QueryEscape(key)+base64.StdEncoding.EncodeToString([]byte("1"+key)), uint8(7))
 	f.Add("\xff\xfe\x00\x01\x02\x03", "short", "\xff\xfe\x00\x01\x02\x03\xff", uint8(2))
+	f.Add("abcdefgh", "a b c d e", "abc\x1b[31mdefgh a b c d e \x1b]0;ab\x07cdefgh a\u200bbcdefgh", uint8(4))
 	f.Fuzz(func(t *testing.T, a, b, text string, size uint8) {
 		r := NewRedactor(NewValue(a), NewValue(b))
-		if r == nil {
+		if r == nil || r.skimmed == nil {
 			return
 		}
-		var all []string
-		for _, form := range r.forms {
-			all = append(all, string(form))
-		}
-		for _, in := range []string{text, text + a + text + b, a + b, a[:len(a)/2] + b + a} {
-			want := reference(all, in)
-			if got := r.String(in); got != want {
-				t.Fatalf("String(%q) = %q, want %q", in, got, want)
+		for _, in := range []string{text, text + a + text + b, a + b, a[:len(a)/2] + b + a, a[:len(a)/2] + text + a[len(a)/2:]} {
+			want := reference(r, in)
+			if got := string(hide([]byte(in), r.secrets([]byte(in), false, false, false))); got != want {
+				t.Fatalf("%q gave %q, want %q", in, got, want)
+			}
+			if (want != in) != r.suspect([]byte(in), false) {
+				t.Fatalf("%q: suspect is %v, want %v", in, want == in, want != in)
 			}
 			s, n := r.NewStream(), int(size%17)+1
 			var got strings.Builder
@@ -164,6 +184,18 @@ func BenchmarkRedactClean50KB(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		if len(r.Bytes(text)) != len(text) {
+			b.Fatal("redacted clean text")
+		}
+	}
+}
+
+func BenchmarkRedactClean200KB(b *testing.B) {
+	r := NewRedactor(NewValue("sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCD"), NewValue("ghp_0123456789abcdefghijklmnopqrstuvwxyz"))
+	line := "drwxr-xr-x 2 root root 4096 Nov 21 01:09 runner/model/openai/answer.go: func (a *answer) chunk(data []byte) error {\n"
+	text := strings.Repeat(line, 204800/len(line))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if len(r.String(text)) != len(text) {
 			b.Fatal("redacted clean text")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/secret"
 )
 
 // Server runs calls: a plugin process, or whatever starts a program per call.
@@ -81,8 +82,8 @@ type Options struct {
 	// Unreadable returns those of some files, relative to the workspace, that a
 	// call must not read though it may read their folder. Nil: it may read all.
 	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
-	// Redact removes secrets from text; nil removes nothing.
-	Redact func(string) string
+	// Redactor removes secrets from all that programs answer; nil removes nothing.
+	Redactor *secret.Redactor
 	// Run and Agent are ids handed to the programs.
 	Run, Agent string
 	Now        func() time.Time
@@ -99,9 +100,6 @@ type Registry struct {
 // NewRegistry returns a toolbox. Schemas are compiled at the first call of a tool.
 func NewRegistry(o Options) (*Registry, error) {
 	r := &Registry{Options: o, byName: map[string]*Definition{}, schemas: map[string]func() (*Schema, error){}}
-	if r.Redact == nil {
-		r.Redact = func(s string) string { return s }
-	}
 	for i := range o.Tools {
 		d := &o.Tools[i]
 		if r.byName[d.Name] != nil {
@@ -198,11 +196,11 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	timeout := d.Spec.Limits.Timeout.Duration
 	limited, cancel := context.WithTimeout(ctx, timeout+timeoutSlack)
 	defer cancel()
-	start := r.Now()
+	start, shown := r.Now(), r.Redactor.NewProgress()
 	reply, err := r.call(limited, d, call, server, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
-	}, func(text string) { progress(r.Redact(text)) })
+	}, func(text string) { progress(shown.Show(text)) })
 	took := r.Now().Sub(start)
 	if result, ok := refused(err); ok {
 		return result, nil
@@ -257,15 +255,20 @@ func whyStopped(ctx context.Context) string {
 // result is what the model reads: the output, cut to the tool's window, and
 // below it the facts that a person would see at a prompt.
 func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*message.ToolResult, error) {
-	output := r.Redact(strings.ToValidUTF8(reply.Output, "\uFFFD"))
+	output := strings.ToValidUTF8(reply.Output, "\uFFFD")
+	if reply.Dropped > 0 { // its end may be within a secret
+		output = r.Redactor.Cut(output)
+	} else {
+		output = r.Redactor.String(output)
+	}
 	shown, lines, bytes := d.window().Cut(output)
 	result := &message.ToolResult{
-		Output: shown, ExitCode: reply.ExitCode, Title: r.Redact(reply.Title), Writes: reply.Writes,
+		Output: shown, ExitCode: reply.ExitCode, Title: r.Redactor.Cut(reply.Title), Writes: reply.Writes,
 		DurationMicros: took.Microseconds(),
 	}
 	if len(reply.Metadata) > 0 {
-		if safe := r.Redact(string(reply.Metadata)); json.Valid([]byte(safe)) {
-			result.Metadata = json.RawMessage(safe)
+		if safe := r.Redactor.JSON(reply.Metadata); json.Valid(safe) {
+			result.Metadata = safe
 		}
 	}
 	if bytes > 0 {

@@ -15,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
@@ -59,7 +60,7 @@ func registry(t *testing.T, serve serverFunc, tools ...Definition) *Registry {
 		Serve:     func(context.Context, *Definition) (Server, error) { return serve, nil },
 		Workspace: func(context.Context) (string, error) { return "/w", nil },
 		Blobs:     memory{}, Run: "r", Agent: "a", Now: time.Now,
-		Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+		Redactor: secret.NewRedactor(secret.NewValue("hunter2")),
 	})
 	if err != nil {
 		t.Fatal(err)
