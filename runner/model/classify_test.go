@@ -25,7 +25,7 @@ func TestParseFault(t *testing.T) {
 		"detail":         {`{"detail":[{"loc":["body"],"msg":"no"}]}`, Fault{Message: `[{"loc":["body"],"msg":"no"}]`, Code: "", Type: ""}},
 		"null error":     {`{"error":null,"message":"no"}`, Fault{Message: "no", Code: "", Type: ""}},
 		"no message":     {`{"error":{"odd":1}}`, Fault{Message: `{"odd":1}`, Code: "", Type: ""}},
-		"page":           {"<html>\n<b>no</b>\x1b[31m</html>", Fault{Message: "<html> <b>no</b> [31m</html>", Code: "", Type: ""}},
+		"page":           {"<html>\n<b>no</b>\x1b[31m</html>", Fault{Message: "<html> <b>no</b></html>", Code: "", Type: ""}},
 		"empty":          {"", Fault{}},
 		"list":           {`[1]`, Fault{Message: "[1]", Code: "", Type: ""}},
 		"message object": {`{"error":{"message":{"a":1}}}`, Fault{Message: `{"a":1}`, Code: "", Type: ""}},

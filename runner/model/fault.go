@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -127,9 +129,19 @@ const maxQuote = 400
 // Cut ends words that were longer.
 const Cut = "…"
 
-// Quote returns the beginning of a server's words on one line, without control
-// characters.
+// sequences are what a terminal obeys. They are taken out as a whole: what is left
+// of one would be in the middle of a key that the server repeats, and hide it from
+// the search for secrets.
+var sequences = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
+})
+
+// Quote returns the beginning of a server's words on one line, without escape
+// sequences and control characters.
 func Quote(b []byte) string {
+	if bytes.IndexByte(b, 0x1b) >= 0 {
+		b = sequences().ReplaceAll(b[:min(len(b), 16*maxQuote)], nil)
+	}
 	cut := len(b) > maxQuote
 	if cut {
 		b = b[:maxQuote]

@@ -4,10 +4,13 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // forms returns a secret in the forms in which programs print it.
@@ -15,7 +18,7 @@ func forms(v string) []string {
 	if len(v) < MinLength {
 		return nil
 	}
-	all := []string{v, quoted(v, false), quoted(v, true), html.EscapeString(v), strings.ReplaceAll(v, "'", `'\''`)}
+	all := append([]string{v, quoted(v, false), quoted(v, true)}, escapes(v)...)
 	for _, escaped := range []string{url.QueryEscape(v), url.PathEscape(v)} {
 		all = append(all, escaped, lowerEscapes(escaped))
 	}
@@ -23,6 +26,48 @@ func forms(v string) []string {
 	all = append(all, base64Forms(v)...)
 	all = append(all, wrappedForms(v)...)
 	return append(all, lineForms(v)...)
+}
+
+// escapes are how shells, HTML and Python write a value that has characters of
+// their own, and JSON inside JSON.
+func escapes(v string) []string {
+	byHTML := html.EscapeString(v)
+	python := strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(v)
+	return []string{
+		byHTML, strings.NewReplacer("&#39;", "&#x27;", "&#34;", "&quot;").Replace(byHTML), strings.ReplaceAll(byHTML, "&#34;", "&quot;"),
+		strings.ReplaceAll(v, "'", `'\''`), strings.ReplaceAll(v, "'", `'"'"'`), backslashed(v),
+		python, strings.ReplaceAll(v, `\`, `\\`), ascii(quoted(v, false)), ascii(quoted(v, true)), ascii(python),
+		quoted(quoted(v, false), false), quoted(ascii(quoted(v, false)), false),
+	}
+}
+
+// backslashed is how bash writes a value with printf %q.
+func backslashed(v string) string {
+	var b strings.Builder
+	for _, r := range v {
+		if r < utf8.RuneSelf && !strings.ContainsRune("%+,-./:=@_", r) && !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// ascii writes the other characters of a JSON string as escapes.
+func ascii(v string) string {
+	var b strings.Builder
+	for _, r := range v {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return b.String()
 }
 
 // wrappedForms are the lines that programs break a long value into when they

@@ -289,6 +289,15 @@ func TestWhatIsCutOffAnOutputIsHidden(t *testing.T) {
 			t.Errorf("cut at %d: %q", at, part)
 		}
 	}
+	for at := 1; at < len(token); at++ {
+		if !utf8.RuneStart(token[at]) {
+			continue
+		}
+		text := "the server said: bad key " + token[:at] + "…; try again"
+		if n, part := leak(r.String(text), token); n > mostShown || !strings.Contains(r.String(text), "…; try again") {
+			t.Errorf("shortened at %d: %q shows %q", at, r.String(text), part)
+		}
+	}
 	if got := r.Cut("sk-"); got != "sk-" {
 		t.Errorf("a few characters became %q", got)
 	}

@@ -106,6 +106,7 @@ func (r *Redactor) suspect(b []byte, json bool) (found bool) {
 	for _, how := range readings(b, json) {
 		r.blocks(b, how, func(k block) bool {
 			_, _, found = r.skimmed.find(k.text, 0)
+			found = found || len(r.shortened(nil, k.text)) > 0
 			return !found
 		})
 		if found {
@@ -179,6 +180,7 @@ func (r *Redactor) found(text []byte, cutBefore, cutBehind bool) (all []span) {
 		}
 		all, at = append(all, span{start, end}), start+1
 	}
+	all = r.shortened(all, text)
 	if cutBefore {
 		if n := r.skimmed.ended(text); n > fewCharacters {
 			all = append(all, span{0, n})
@@ -193,6 +195,23 @@ func (r *Redactor) found(text []byte, cutBefore, cutBehind bool) (all []span) {
 		all = append(all, span{0, len(text)})
 	}
 	return all
+}
+
+// ellipsis is how errors end that repeat the beginning of a text only.
+var ellipsis = []byte("…")
+
+// shortened adds the beginnings of forms at which a text was cut.
+func (r *Redactor) shortened(all []span, text []byte) []span {
+	for at := 0; ; {
+		i := bytes.Index(text[at:], ellipsis)
+		if i < 0 {
+			return all
+		}
+		if from := r.skimmed.begun(text[:at+i]); at+i-from > fewCharacters {
+			all = append(all, span{from, at + i})
+		}
+		at += i + len(ellipsis)
+	}
 }
 
 // inDump adds the numbers and characters of a dump whose bytes hold a secret.

@@ -154,6 +154,7 @@ func FuzzRedact(f *testing.F) {
 		if r == nil || r.skimmed == nil {
 			return
 		}
+		text = strings.ReplaceAll(text, "…", "") // a cut is another matter
 		for _, in := range []string{text, text + a + text + b, a + b, a[:len(a)/2] + b + a, a[:len(a)/2] + text + a[len(a)/2:]} {
 			want := reference(r, in)
 			if got := string(hide([]byte(in), r.secrets([]byte(in), false, false, false))); got != want {
