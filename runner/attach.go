@@ -42,7 +42,7 @@ func (p *plan) attach(paths []string) error {
 	}
 	size := 0
 	for _, path := range paths {
-		a, err := readAttachment(path)
+		a, err := readAttachment(p.files.Source, path)
 		if err != nil {
 			return misuse.Errorf("attach %s: %w", path, err)
 		}
@@ -54,14 +54,20 @@ func (p *plan) attach(paths []string) error {
 	return nil
 }
 
-func readAttachment(path string) (attachment, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not block
+// readAttachment reads a file that a person names. In the workspace no link is
+// followed out of it: what lies there may be somebody else's.
+func readAttachment(workspace, path string) (attachment, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return attachment{}, err
+	}
+	f, err := openAttachment(workspace, abs)
 	if err != nil {
 		return attachment{}, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return attachment{}, errors.Join(err, errors.New("it is no regular file"))
+		return attachment{}, errors.Join(err, errors.New("it is not a regular file"))
 	}
 	content, err := io.ReadAll(io.LimitReader(f, maxAttached+1))
 	if err != nil {
@@ -72,12 +78,23 @@ func readAttachment(path string) (attachment, error) {
 		mime, _, _ = strings.Cut(mime, ";")
 		return attachment{}, fmt.Errorf("it is %s; images (PNG, JPEG, GIF, WebP) and PDF can be attached, a text goes into the prompt: -p @FILE", mime)
 	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return attachment{}, err
-	}
 	file := message.File{Mime: mime, Filename: filepath.Base(path), Source: &message.FileSource{Type: "file", Path: abs}}
 	return attachment{file, content}, nil
+}
+
+// openAttachment opens a file without waiting for the writer of a pipe.
+func openAttachment(workspace, abs string) (*os.File, error) {
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK
+	rel, err := filepath.Rel(workspace, abs)
+	if workspace == "" || err != nil || !filepath.IsLocal(rel) {
+		return os.OpenFile(abs, flags, 0)
+	}
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(rel, flags, 0)
 }
 
 // admitAttached refuses a file that a rule denies to read: what the model must not

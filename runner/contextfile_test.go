@@ -57,7 +57,7 @@ func contextPrompt(t *testing.T, policies, ref string) (system string, warnings 
 	s := newSession(o)
 	s.plan = p
 	t.Cleanup(func() { _ = s.launcher.Close() })
-	return s.systemPrompt(), s.warnings
+	return s.systemPrompt(t.Context()), s.warnings
 }
 
 func TestContextFilesThatMayNotBeReadAreLeftOut(t *testing.T) {
@@ -71,16 +71,16 @@ spec:
 		reason, ref, policy string
 		seen, warned        []string
 	}{
-		"no policy":   {"the author of the manifest has named them", "", "", []string{"above", "secret", "outside", "token"}, nil},
-		"list":        {"an entry for read counts for the runner, too, behind links as well", "{name: p}", env + "  permissions: [{permission: read, pattern: '*.env', action: deny}]", []string{"above", "outside", "token"}, []string{".env is left out: it is refused by p/permissions", "LINK.md"}},
-		"rule":        {"a rule about read does", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"paths.exists(p, p.secret)\", action: deny}]", []string{"above", "outside", "token"}, []string{".env is left out: it is refused by p/r", "LINK.md"}},
-		"asked":       {"nobody can be asked", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"paths.exists(p, p.secret)\", action: ask}]", []string{"above", "outside", "token"}, []string{".env", "LINK.md"}},
-		"all denied":  {"who denies read as a whole says nothing about a file", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, action: deny}]", []string{"above", "secret", "outside", "token"}, nil},
-		"default":     {"nor does a default", "{name: p}", env + "  default: deny", []string{"above", "secret", "outside", "token"}, nil},
+		"no policy":   {"the author of the manifest has named them", "", "", []string{"above", "secret", "token"}, []string{"OUTSIDE.md is left out: it is a link that leads out of the workspace"}},
+		"list":        {"an entry for read counts for the runner, too, behind links as well", "{name: p}", env + "  permissions: [{permission: read, pattern: '*.env', action: deny}]", []string{"above", "token"}, []string{".env is left out: it is refused by p/permissions", "LINK.md", "OUTSIDE.md"}},
+		"rule":        {"a rule about read does", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"paths.exists(p, p.secret)\", action: deny}]", []string{"above", "token"}, []string{".env is left out: it is refused by p/r", "LINK.md", "OUTSIDE.md"}},
+		"asked":       {"nobody can be asked", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"paths.exists(p, p.secret)\", action: ask}]", []string{"above", "token"}, []string{".env", "LINK.md", "OUTSIDE.md"}},
+		"all denied":  {"who denies read as a whole denies each file", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, action: deny}]", nil, []string{"AGENTS.md", ".env", "LINK.md", "OUTSIDE.md", "TOKEN.md"}},
+		"default":     {"so does a default", "{name: p}", env + "  default: deny", nil, []string{"AGENTS.md", ".env", "LINK.md", "OUTSIDE.md", "TOKEN.md"}},
 		"pack":        {"a pack denies secrets and asks about what is outside, but not about the repository", "{name: baseline}", "", []string{"above", "token"}, []string{".env", "LINK.md", "OUTSIDE.md"}},
-		"no secrets":  {"what takes credentials out of results takes them out of context", "{name: no-secrets}", "", []string{"above", "outside", "token"}, []string{".env", "LINK.md"}},
-		"withheld":    {"a rule on results counts", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, 'on': Result, when: \"result.text.contains('token')\", action: deny}]", []string{"above", "secret", "outside"}, []string{"TOKEN.md is left out: the result is withheld by p/r"}},
-		"by argument": {"a file is named as a call would name it", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"call.args.path == '.env'\", action: deny}]", []string{"above", "outside", "token"}, []string{".env"}},
+		"no secrets":  {"what takes credentials out of results takes them out of context", "{name: no-secrets}", "", []string{"above", "token"}, []string{".env", "LINK.md", "OUTSIDE.md"}},
+		"withheld":    {"a rule on results counts", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, 'on': Result, when: \"result.text.contains('token')\", action: deny}]", []string{"above", "secret"}, []string{"OUTSIDE.md", "TOKEN.md is left out: the result is withheld by p/r"}},
+		"by argument": {"a file is named as a call would name it", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"call.args.path == '.env'\", action: deny}]", []string{"above", "token"}, []string{".env", "OUTSIDE.md"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

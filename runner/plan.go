@@ -88,16 +88,16 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	if err := p.words(o); err != nil {
 		return nil, &misuse.Error{Err: err}
 	}
-	if err := p.attach(o.Attach); err != nil {
-		return nil, err
-	}
-	p.attached = append(p.attached, o.attached...)
 	if err := p.place(o); err != nil {
 		return nil, err
 	}
 	if err := p.usable(); err != nil {
 		return nil, err
 	}
+	if err := p.attach(o.Attach); err != nil {
+		return nil, err
+	}
+	p.attached = append(p.attached, o.attached...)
 	if len(o.Paths) > 0 {
 		p.manifests = p.own(set.Documents)
 	}

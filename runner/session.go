@@ -175,7 +175,7 @@ func (s *session) open(ctx context.Context, p *plan) error {
 		return fmt.Errorf("begin the journal of run %s: %w", s.id, err)
 	}
 	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
-	if err := s.begin(); err != nil {
+	if err := s.begin(ctx); err != nil {
 		s.recorder.end(ctx, s.opts.Kill)
 		return errors.Join(err, s.journal.Close())
 	}
@@ -188,7 +188,7 @@ func (s *session) journaling() journal.Options {
 	}}
 }
 
-func (s *session) begin() error {
+func (s *session) begin(ctx context.Context) error {
 	inputs, err := json.Marshal(s.inputs)
 	if err != nil {
 		return fmt.Errorf("write down the inputs: %w", err)
@@ -197,7 +197,7 @@ func (s *session) begin() error {
 	if err != nil {
 		return err
 	}
-	s.system = s.systemPrompt()
+	s.system = s.systemPrompt(ctx)
 	record, err := s.record()
 	if err != nil {
 		return err
@@ -441,9 +441,9 @@ func unprepared(err error) error {
 }
 
 // systemPrompt stays the same for the whole run, resumes included.
-func (s *session) systemPrompt() string {
+func (s *session) systemPrompt(ctx context.Context) string {
 	return prompt.System{
 		Instructions: s.instructions, Workspace: s.root(), Source: s.plan.files.Source, Git: s.git(), Programs: s.surroundings(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles, Admit: s.admitContext(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: s.Agent.Spec.ContextFiles, Admit: s.admitContext(ctx), Unread: s.leaveOut,
 	}.Text()
 }

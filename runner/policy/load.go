@@ -22,30 +22,18 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("it is refused by %s: %s", e.Rule, e.Message)
 }
 
-// Load judges a file that the runner reads on its own behalf, and returns what
-// of its text a model may see. A file that read would be denied, or asked about,
-// is refused with a *RefusedError, or a *WithheldError for its text; one that is
-// refused only because everything is, is not. A file in the workspace's own
-// repository that lies above the workspace is refused where a rule denies it.
+// Load judges a file that the runner reads on its own behalf as a call of read for
+// it, and returns what of its text a model may see. A file that read would be
+// denied, or asked about, is refused with a *RefusedError, or a *WithheldError for
+// its text. A file in the workspace's own repository that lies above the workspace
+// is refused only where it is denied.
 func (e *Engine) Load(ctx context.Context, file, text string) (out string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = "", fmt.Errorf("judge the file: %v", r)
 		}
 	}()
-	r, err := e.reading(ctx)
-	if err != nil {
-		return "", err
-	}
 	file = strings.TrimPrefix(file, filepath.Clean(e.context.Workspace.Root)+"/") // as a call would name it
-	for _, p := range e.byAllNames(file, opRead) {
-		if o, more := r.of(ctx, p); more && (o.action == v1alpha1.ActionDeny || p.InWorkspace || !e.context.Workspace.belongs(p)) {
-			return "", &RefusedError{o.rule, o.message}
-		}
-	}
-	if len(e.reader.enforced.after) == 0 {
-		return text, nil
-	}
 	args, err := json.Marshal(map[string]string{"path": file})
 	if err != nil {
 		return "", fmt.Errorf("judge the file: %w", err)
@@ -53,6 +41,20 @@ func (e *Engine) Load(ctx context.Context, file, text string) (out string, err e
 	in, err := e.input(e.reader, message.ToolCall{ID: "load", Tool: e.reader.tool.Name, Args: args})
 	if err != nil {
 		return "", fmt.Errorf("judge the file: %w", err)
+	}
+	for _, p := range e.byAllNames(file, opRead) {
+		switch o := e.reader.enforced.outcome(ctx, e.reader, in.on(p), false); o.action {
+		case v1alpha1.ActionAllow, v1alpha1.ActionRedact:
+		case v1alpha1.ActionAsk:
+			if p.InWorkspace || !e.context.Workspace.belongs(p) {
+				return "", &RefusedError{o.rule, o.message}
+			}
+		default:
+			return "", &RefusedError{o.rule, o.message}
+		}
+	}
+	if len(e.reader.enforced.after) == 0 {
+		return text, nil
 	}
 	result := &message.ToolResult{Text: text}
 	in.result(result)
@@ -62,23 +64,29 @@ func (e *Engine) Load(ctx context.Context, file, text string) (out string, err e
 	return result.Text, nil
 }
 
-// Forbids judges a file that a person hands to the model: only a rule that denies
-// to read it outright is a *RefusedError. Where a rule would ask, the person has
-// answered.
+// Forbids judges a file that a person hands to the model: only a rule or a list
+// that denies to read it is a *RefusedError. Where a rule would ask, or only the
+// default denies, the person has answered.
 func (e *Engine) Forbids(ctx context.Context, file string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("judge the file: %v", r)
 		}
 	}()
-	r, err := e.reading(ctx)
-	if err != nil {
-		return err
-	}
 	file = strings.TrimPrefix(file, filepath.Clean(e.context.Workspace.Root)+"/") // as a call would name it
+	args, err := json.Marshal(map[string]string{"path": file})
+	if err != nil {
+		return fmt.Errorf("judge the file: %w", err)
+	}
+	in, err := e.input(e.reader, message.ToolCall{ID: "attach", Tool: e.reader.tool.Name, Args: args})
+	if err != nil {
+		return fmt.Errorf("judge the file: %w", err)
+	}
 	for _, p := range e.byAllNames(file, opRead) {
-		if o, more := r.of(ctx, p); more && o.action == v1alpha1.ActionDeny {
+		if o, failed := e.reader.enforced.strict(ctx, e.reader, in.on(p)); o.action == v1alpha1.ActionDeny {
 			return &RefusedError{o.rule, o.message}
+		} else if failed != nil {
+			return &RefusedError{failed.rule, failed.message}
 		}
 	}
 	return nil

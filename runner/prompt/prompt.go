@@ -5,11 +5,14 @@
 package prompt
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -37,6 +40,9 @@ type System struct {
 	// Admit says what a model may see of a context file's text, or that the file is
 	// left out. Nil admits all.
 	Admit func(file, text string) (string, bool)
+	// Unread is told of a context file that is there but is not read, and why. Nil:
+	// nothing is told.
+	Unread func(file string, err error)
 }
 
 // Text returns the system prompt.
@@ -56,7 +62,11 @@ func (s System) Text() string {
 	fmt.Fprintf(&b, "<environment>\nworkspace: %s\nplatform: %s\ngit repository: %s\n%sdate: %s\n</environment>\n",
 		s.Workspace, s.Platform, git, programs, s.Date.UTC().Format(time.DateOnly))
 	for _, name := range s.ContextFiles {
-		path, text, ok := contextFile(s.Source, name)
+		path, text, err := contextFile(s.Source, name)
+		ok := err == nil
+		if !ok && !errors.Is(err, errNone) && s.Unread != nil {
+			s.Unread(path, err)
+		}
 		if ok && s.Admit != nil {
 			text, ok = s.Admit(path, text)
 		}
@@ -67,20 +77,28 @@ func (s System) Text() string {
 	return b.String()
 }
 
+// Errors with which a context file is not read.
+var (
+	errNone     = errors.New("there is no such text file")
+	errOutside  = errors.New("it is a link that leads out of the workspace, or an absolute one")
+	errSwitched = errors.New("it is not a regular file")
+)
+
 // contextFile finds the file in the folder or, inside a git repository, in the
 // nearest folder above it up to the repository's root: what lies above belongs
-// to somebody else.
-func contextFile(dir, name string) (path, text string, ok bool) {
+// to somebody else. No link is followed out of the folder or, above it, out of the
+// repository.
+func contextFile(dir, name string) (path, text string, err error) {
 	if dir == "" || !filepath.IsLocal(name) {
-		return "", "", false
+		return "", "", errNone
 	}
-	root := repository(dir)
+	top, within := repository(dir), dir
 	for {
 		path = filepath.Join(dir, name)
-		if text, ok = readRegular(path); ok || dir == root {
-			return path, text, ok
+		if text, err = readBeneath(within, path); !errors.Is(err, errNone) || dir == top {
+			return path, text, err
 		}
-		dir = filepath.Dir(dir)
+		dir, within = filepath.Dir(dir), top
 	}
 }
 
@@ -97,18 +115,42 @@ func repository(dir string) string {
 	}
 }
 
-func readRegular(path string) (string, bool) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return "", false
-	}
-	f, err := os.Open(path)
+// readBeneath reads a text file to which no link leads from outside a folder.
+func readBeneath(top, path string) (string, error) {
+	rel, err := filepath.Rel(top, path)
 	if err != nil {
-		return "", false
+		return "", errNone
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return "", errNone
+	}
+	defer root.Close()
+	switch info, err := root.Stat(rel); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return "", errNone
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ELOOP):
+		return "", err
+	case err != nil: // os.Root has no error of its own for this
+		return "", errOutside
+	case !info.Mode().IsRegular():
+		return "", errNone
+	}
+	// A FIFO that takes the file's place must not keep the run waiting.
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(errSwitched, err)
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxContextFile+1))
-	if err != nil || strings.ContainsRune(string(b), 0) {
-		return "", false
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsRune(string(b), 0) {
+		return "", errNone
 	}
 	text := strings.ToValidUTF8(string(b), "\uFFFD")
 	if len(b) > maxContextFile {
@@ -118,5 +160,5 @@ func readRegular(path string) (string, bool) {
 		}
 		text = text[:cut] + "\n[cut at 32 KiB]"
 	}
-	return strings.TrimRight(text, "\n"), true
+	return strings.TrimRight(text, "\n"), nil
 }
