@@ -48,6 +48,8 @@ type parts struct {
 	leases       *leases
 	mount        *mount
 	events       *events.Store
+	bodyTimeout  time.Duration
+	now          func() time.Time
 }
 
 // newAPI puts together the API server that a cluster runs for custom resources,
@@ -119,7 +121,8 @@ func secure(c *genericapiserver.RecommendedConfig, p parts) error {
 	c.LongRunningFunc = longRunning
 	c.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		p.mount.api = api
-		return newGuard(genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.mount)), c), p.port)
+		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.mount)), c)
+		return newGuard(chain, p.port, c.Authentication.Authenticator, newBodies(p.bodyTimeout), p.now)
 	}
 	cert, err := dynamiccertificates.NewStaticCertKeyContent("serving", p.certificates.serving.certPEM, p.certificates.serving.keyPEM)
 	if err != nil {

@@ -43,12 +43,13 @@ type Options struct {
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 
-	headerTimeout time.Duration // a test has no time
+	headerTimeout, bodyTimeout time.Duration // a test has no time
 }
 
 const (
-	// headerTimeout is how long a client may take to say what it wants,
-	// including the TLS handshake.
+	// headerTimeout is how long a client may take to send the head of a request,
+	// including the TLS handshake, and to have a request with a valid token on a new
+	// connection.
 	headerTimeout = 10 * time.Second
 	// idleTimeout is how long an unused connection stays open.
 	idleTimeout = 90 * time.Second
@@ -98,6 +99,9 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	}
 	if o.headerTimeout == 0 {
 		o.headerTimeout = headerTimeout
+	}
+	if o.bodyTimeout == 0 {
+		o.bodyTimeout = bodyTimeout
 	}
 	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy), mount: &mount{}}
 	if s.folder, err = openFolder(ctx, o.State); err != nil {
@@ -151,6 +155,7 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 	server, err := newAPI(parts{
 		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
 		tokens: s.tokens, audit: s.audit, activity: s.activity, leases: s.leases, mount: s.mount, events: s.events,
+		bodyTimeout: o.bodyTimeout, now: o.Now,
 	})
 	if err != nil {
 		return err
@@ -158,11 +163,12 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 	s.loopback = server.LoopbackClientConfig
 	prepared := server.PrepareRun()
 	s.http = &http.Server{
-		Handler: prepared.Handler, TLSConfig: certs.tls(), MaxHeaderBytes: maxHeader,
+		Handler: prepared.Handler, TLSConfig: certs.tls(), MaxHeaderBytes: maxHeader, ConnContext: withConnection,
 		ReadHeaderTimeout: o.headerTimeout, IdleTimeout: idleTimeout,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: slog.NewLogLogger(library(o.Log, "http", &s.stopping).Handler(), slog.LevelInfo),
 	}
+	s.listener = limitConnections(s.listener, connectionLimit(), o.headerTimeout, userOfPeer)
 	s.run(prepared.RunWithContext)
 	if err := waitReady(ctx, s.loopback, s.done); err != nil {
 		return errors.Join(s.Err(), err)
@@ -183,7 +189,7 @@ func (s *Server) run(api func(context.Context) error) {
 	})
 	s.wg.Go(func() { s.leases.run(ctx) })
 	s.wg.Go(func() {
-		if err := s.http.ServeTLS(newLimited(s.listener, connectionLimit()), "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.failed(fmt.Errorf("the API server stopped listening: %w", err))
 		}
 	})

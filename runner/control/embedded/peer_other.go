@@ -1,0 +1,8 @@
+//go:build !linux
+
+package embedded
+
+import "net"
+
+// userOfPeer is known on Linux only: elsewhere all users share one place.
+func userOfPeer(net.Conn) int { return unknownUser }
