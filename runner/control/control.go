@@ -50,6 +50,9 @@ type Options struct {
 	// Collect says that nothing else collects garbage on this API server: what is
 	// deleted with its dependents, or without them, is seen to here.
 	Collect bool
+	// Room returns why no run is begun at present, for example because the disk is
+	// full, or nil. Optional.
+	Room func() error
 	// Events is told what happens to objects; nil is the log alone.
 	Events EventSink
 	// Started is called once everything is followed. Optional.
@@ -105,7 +108,7 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	workers := NewWorkers(WorkerOptions{
-		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Now: o.Now,
+		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now,
 	})
 	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared}
 	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +49,18 @@ func (b *base) judged(ctx context.Context, req ctrl.Request, obj client.Object) 
 	return ctrl.Result{}, b.ready(ctx, obj, v, nil)
 }
 
+// roomAgain is when an object is looked at again whose write was refused because
+// the disk of the API server is full.
+const roomAgain = 5 * time.Second
+
+// refusedForRoom reports whether a write was refused because the disk of the API
+// server is full. It has been told by the server once; as a failure each object
+// would report it again, and wait longer after every try.
+func refusedForRoom(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInsufficientStorage
+}
+
 // untilStopped lets go of what waits in a queue when the controllers stop: of
 // thousands of objects each would still be tried to be written, in vain, and the
 // next plane looks at all of them anyway.
@@ -55,6 +69,10 @@ func untilStopped[R comparable](r reconcile.TypedReconciler[R]) reconcile.TypedR
 		if ctx.Err() != nil {
 			return ctrl.Result{}, nil //nolint:nilerr // it is no failure
 		}
-		return r.Reconcile(ctx, of)
+		result, err := r.Reconcile(ctx, of)
+		if refusedForRoom(err) {
+			return ctrl.Result{RequeueAfter: roomAgain}, nil
+		}
+		return result, err
 	})
 }

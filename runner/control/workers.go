@@ -25,6 +25,8 @@ type WorkerOptions struct {
 	AllowUnsandboxed    bool
 	Containerd, Version string
 	Log                 *slog.Logger
+	// Room returns why no run is begun at present, or nil. Optional.
+	Room func() error
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -48,6 +50,7 @@ type Workers struct {
 	living  int
 	resting int // of those that are lived
 	stopped bool
+	again   *time.Timer // looks for room again, or nil
 }
 
 // NewWorkers returns workers without work. Stop them.
@@ -57,6 +60,9 @@ func NewWorkers(o WorkerOptions) *Workers {
 	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock
+	}
+	if o.Room == nil {
+		o.Room = func() error { return nil }
 	}
 	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}}
 }
@@ -137,6 +143,10 @@ func (w *Workers) free() bool {
 // dispatch gives waiting runs to free workers. The mutex is held.
 func (w *Workers) dispatch() {
 	for w.free() && !w.stopped {
+		if w.line.n > 0 && w.o.Room() != nil {
+			w.lookAgain()
+			return
+		}
 		i := w.line.pop()
 		if i == nil {
 			return
@@ -156,6 +166,19 @@ func (w *Workers) dispatch() {
 			w.tell(i.work)
 		})
 	}
+}
+
+// lookAgain dispatches again when there may be room. The mutex is held.
+func (w *Workers) lookAgain() {
+	if w.again != nil {
+		return
+	}
+	w.again = time.AfterFunc(roomAgain, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.again = nil
+		w.dispatch()
+	})
 }
 
 func (w *Workers) forget(i *item) {
@@ -265,6 +288,9 @@ func (w *Workers) Stop(patience time.Duration) error {
 	w.mu.Lock()
 	if !w.stopped {
 		w.stopped = true
+		if w.again != nil {
+			w.again.Stop()
+		}
 		for _, i := range w.items {
 			i.letGo()
 		}

@@ -44,6 +44,7 @@ type parts struct {
 	certificates *certificates
 	tokens       *Tokens
 	audit        *auditLog
+	disk         *disk
 	activity     *activity
 	leases       *leases
 	mount        *mount
@@ -121,7 +122,7 @@ func secure(c *genericapiserver.RecommendedConfig, p parts) error {
 	c.LongRunningFunc = longRunning
 	c.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		p.mount.api = api
-		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.mount)), c)
+		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.disk.hold(p.mount))), c)
 		return newGuard(chain, p.port, c.Authentication.Authenticator, newBodies(p.bodyTimeout), p.now)
 	}
 	cert, err := dynamiccertificates.NewStaticCertKeyContent("serving", p.certificates.serving.certPEM, p.certificates.serving.keyPEM)

@@ -70,7 +70,9 @@ type auditLog struct {
 	written int64
 	cut     bool // the last line is not whole
 	closed  bool
-	refused map[string]*refusals // by identity
+	// unwritten are the lines for which there was no room, in their order.
+	unwritten [][]byte
+	refused   map[string]*refusals // by identity
 }
 
 func openAudit(path string, log *slog.Logger) (*auditLog, error) {
@@ -117,9 +119,9 @@ func (*auditLog) EvaluatePolicyRule(at authorizer.Attributes) audit.RequestAudit
 	}
 }
 
-// ProcessEvents writes the events. A log that cannot be written is reported and
-// does not stop the server: refusing writes because a disk is full would also
-// refuse those that make room.
+// ProcessEvents writes the events. A line that cannot be written is kept and
+// written as soon as there is room; until then the server refuses writes (see
+// disk), so there are not more such lines than requests at a time.
 func (a *auditLog) ProcessEvents(events ...*auditinternal.Event) bool {
 	ok := true
 	for _, e := range events {
@@ -174,25 +176,50 @@ func (a *auditLog) write(r AuditRecord) error {
 	return a.put(r)
 }
 
-// put is write, for who holds the mutex.
+// put is write for a caller that holds the mutex.
 func (a *auditLog) put(r AuditRecord) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
+	a.unwritten = append(a.unwritten, append(line, '\n'))
+	return a.putUnwritten()
+}
+
+// flush writes the lines for which there was no room before.
+func (a *auditLog) flush() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	return a.putUnwritten()
+}
+
+// putUnwritten writes lines until one cannot be written. The mutex is held.
+func (a *auditLog) putUnwritten() error {
+	for len(a.unwritten) > 0 {
+		if err := a.putLine(a.unwritten[0]); err != nil {
+			return err
+		}
+		a.unwritten = a.unwritten[1:]
+	}
+	return nil
+}
+
+func (a *auditLog) putLine(line []byte) error {
 	if a.file == nil { // there may be room again
 		if err := a.open(); err != nil {
 			return err
 		}
 	}
-	if a.written > 0 && a.written+int64(len(line)) >= a.size {
+	if a.written > 0 && a.written+int64(len(line)) > a.size {
 		if err := a.rotate(); err != nil {
 			return err
 		}
 	}
-	line = append(line, '\n')
 	if a.cut {
-		line = append([]byte{'\n'}, line...) // what there is of the one before does not spoil it
+		line = append([]byte{'\n'}, line...) // a part of the line before does not spoil this one
 	}
 	n, err := a.file.Write(line)
 	a.written += int64(n)
@@ -226,10 +253,11 @@ func (a *auditLog) Shutdown() {
 	a.closed = true
 	for _, user := range slices.Sorted(maps.Keys(a.refused)) {
 		for _, r := range a.refused[user].rest() {
-			if err := a.put(r); err != nil {
-				a.log.Error("write the audit log", "error", err)
-			}
+			_ = a.put(r) // what cannot be written is reported below
 		}
+	}
+	for _, line := range a.unwritten {
+		a.log.Error("a line of the audit log cannot be written", "line", string(line))
 	}
 	if a.file != nil {
 		_ = a.file.Close() // every line has been written by itself

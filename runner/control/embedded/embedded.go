@@ -67,6 +67,7 @@ type Server struct {
 	database *database
 	tokens   *Tokens
 	audit    *auditLog
+	disk     *disk
 	activity *activity
 	leases   *leases
 	mount    *mount
@@ -134,6 +135,8 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.database, err = startDatabase(ctx, s.folder, library(o.Log, "etcd", &s.stopping)); err != nil {
 		return nil, err
 	}
+	s.disk = &disk{dir: s.folder.dir, reserve: diskReserve, free: freeSpace, audit: s.audit, ahead: s.database.reserve, log: o.Log}
+	_ = s.disk.room() // reported by the log; reading does not need it
 	if err = s.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -154,7 +157,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 func (s *Server) serve(ctx context.Context, certs *certificates, o Options) error {
 	server, err := newAPI(parts{
 		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
-		tokens: s.tokens, audit: s.audit, activity: s.activity, leases: s.leases, mount: s.mount, events: s.events,
+		tokens: s.tokens, audit: s.audit, disk: s.disk, activity: s.activity, leases: s.leases, mount: s.mount, events: s.events,
 		bodyTimeout: o.bodyTimeout, now: o.Now,
 	})
 	if err != nil {
@@ -241,6 +244,10 @@ func (s *Server) Handle(h http.Handler) { s.mount.live.Store(&h) }
 
 // Kubeconfig is the path of a file that makes its reader an admin.
 func (s *Server) Kubeconfig() string { return s.folder.path(kubeconfigFile) }
+
+// Room returns why the server refuses writes at present, or nil: the disk is full,
+// or nearly.
+func (s *Server) Room() error { return s.disk.room() }
 
 // Loopback returns the configuration of clients in this process, who may do
 // everything.

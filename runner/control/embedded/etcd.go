@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -35,6 +37,10 @@ const (
 type database struct {
 	etcd   *embed.Etcd
 	socket string
+	path   string // of its file
+
+	mu       sync.Mutex
+	reserved int64 // bytes of the disk that the file has at least
 }
 
 // startDatabase opens the database of the folder, or makes it. log is for what
@@ -75,7 +81,7 @@ func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database,
 	if err != nil {
 		return nil, damaged(dir, err)
 	}
-	d := &database{etcd: e, socket: f.path(clientSocket)}
+	d := &database{etcd: e, socket: f.path(clientSocket), path: filepath.Join(dir, "member", "snap", "db")}
 	if err := d.ready(ctx); err != nil {
 		e.Server.HardStop() // else Close waits for it to get ready
 		d.close()
@@ -107,6 +113,22 @@ func (d *database) ready(ctx context.Context) error {
 	}
 	// The folder keeps everybody out; the mode says the same to who looks.
 	return os.Chmod(d.socket, 0o600)
+}
+
+// reserve has the file of the database own more of the disk than it uses, in
+// steps.
+func (d *database) reserve() error {
+	size := d.etcd.Server.Backend().Size()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if size+databaseReserve <= d.reserved {
+		return nil
+	}
+	if err := reserveSpace(d.path, size+2*databaseReserve); err != nil {
+		return err
+	}
+	d.reserved = size + 2*databaseReserve
+	return nil
 }
 
 // endpoint is the address for clients in this process.

@@ -117,6 +117,7 @@ func impersonates(h http.Header) bool {
 var reasons = map[int32]metav1.StatusReason{
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
 	http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
+	http.StatusInsufficientStorage: "InsufficientStorage",
 }
 
 // busy refuses a request that may be sent again soon.

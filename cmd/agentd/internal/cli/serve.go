@@ -74,7 +74,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	p, err := control.New(control.Options{
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
-		Collect: true,
+		Collect: true, Room: server.Room,
 		Events:  control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
 		Started: giveBackNow, // half of the memory is garbage of the start
 	})
