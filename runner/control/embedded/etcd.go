@@ -143,6 +143,6 @@ func (d *database) stopped() <-chan struct{} { return d.etcd.Server.StopNotify()
 func (d *database) close() { d.etcd.Close() }
 
 func damaged(dir string, err error) error {
-	return hinted(fmt.Errorf("open the database in %s: %w", dir, err),
-		"put a copy of the folder back, or move it away to begin with an empty control plane: apply the manifests again; the journals of runs are elsewhere")
+	return hinted(fmt.Errorf("open the database in %s: %w", dir, err), fmt.Sprintf(
+		"put a copy of the folder back; or begin with an empty control plane: mv %s %s.damaged, then apply the manifests again. The journals of runs are elsewhere and stay", dir, dir))
 }

@@ -93,8 +93,8 @@ func openFolder(ctx context.Context, state string) (*folder, error) {
 	if !ok {
 		return nil, &HeldError{Dir: dir, PID: holder(path)}
 	}
-	// Only the lock itself counts; the number is for people and may be that of a
-	// holder long gone.
+	// Only the lock itself counts. The number is for people; after a kill it is that
+	// of a process that is gone, until the next start.
 	if err := sign(path); err != nil {
 		_ = l.Unlock()
 		return nil, unusable(path, fmt.Errorf("lock %s: %w", dir, err))
@@ -152,7 +152,12 @@ func unusable(path string, err error) error {
 	return err
 }
 
+// holder is the process that holds a lock, which somebody does; 0: unknown. The
+// system knows; the file may still name an earlier one.
 func holder(path string) int {
+	if pid := lockedBy(path); pid > 0 {
+		return pid
+	}
 	b, err := regular.Read(path, maxLock)
 	if err != nil {
 		return 0
@@ -166,7 +171,10 @@ func holder(path string) int {
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-func (f *folder) release() error { return f.lock.Unlock() }
+// release lets go of the folder. Its lock names no process then.
+func (f *folder) release() error {
+	return errors.Join(os.Truncate(f.path(lockFile), 0), f.lock.Unlock())
+}
 
 // writePrivate replaces a file as a whole: who reads it finds the old text or
 // the new one, also after a crash of the machine.

@@ -1,10 +1,12 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,6 +55,28 @@ func TestStaleLockIsTakenOver(t *testing.T) {
 		if err := f.release(); err != nil {
 			t.Fatal(err)
 		}
+		if text, err := os.ReadFile(control(state, lockFile)); err != nil || len(text) > 0 {
+			t.Errorf("a lock that was released says %q, %v", text, err)
+		}
+	}
+}
+
+// TestTheHolderIsTheOneThatLocks has a lock whose file names another process.
+func TestTheHolderIsTheOneThatLocks(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells who holds a lock")
+	}
+	state := stateDir(t)
+	f, err := openFolder(t.Context(), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.release() //nolint:errcheck // of a test
+	if err := os.WriteFile(control(state, lockFile), []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := holder(control(state, lockFile)); got != os.Getpid() {
+		t.Errorf("got %d, want %d", got, os.Getpid())
 	}
 }
 
@@ -129,6 +153,7 @@ func TestDamagedStateIsTold(t *testing.T) {
 		"an empty database":                     {cut(database, 0), "the database is an empty file"},
 		"a database of noise":                   {replace(database, noise), "open the database"},
 		"no log":                                {remove(filepath.Join(member, "wal")), "the write-ahead log is missing"},
+		"a page of noise":                       {overwrite(database, 6*4096), "the database is damaged"},
 		"a log of noise":                        {replace(firstLog, noise), "open the database"},
 		"a log cut short":                       {cut(firstLog, 100), "the write-ahead log is missing or empty"},
 		"an empty log":                          {cut(firstLog, 0), "open the database"},
@@ -228,6 +253,18 @@ func replace(name, text string) damage {
 
 func cut(name string, size int64) damage {
 	return func(dir string) error { return os.Truncate(filepath.Join(dir, name), size) }
+}
+
+// overwrite damages a page of a file.
+func overwrite(name string, at int64) damage {
+	return func(state string) error {
+		f, err := os.OpenFile(filepath.Join(state, name), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(bytes.Repeat([]byte("noise..."), 512), at)
+		return errors.Join(err, f.Close())
+	}
 }
 
 func both(one, two damage) damage {

@@ -31,6 +31,7 @@ var (
 //	                          itself for ever, so what there is, which is nothing, is removed
 //	entry n    ends before n  is damaged
 //	shorter than it says      is damaged
+//	pages out of place        is damaged
 func prepare(log *zap.Logger, dir string) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // the file is mapped: beyond its end is a fault
 	defer func() {
@@ -43,6 +44,11 @@ func prepare(log *zap.Logger, dir string) (err error) {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	path := filepath.Join(dir, "member", "snap", "db")
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if err := checkPages(path); err != nil {
+			return err
+		}
+	}
 	applied, used, err := lastApplied(path)
 	if err != nil && (end > 0 || !errors.Is(err, errDatabaseEmpty)) {
 		return err
