@@ -51,9 +51,15 @@ func (w *Writer) Sync() error {
 			continue
 		}
 		upTo, file, files, folders := c.written, w.file, c.files, c.folders
+		head := anchor{Seq: w.seq, Hash: w.head, Open: true}
 		c.files, c.folders, c.running = nil, nil, true
 		w.mu.Unlock()
 		err := w.syncAll(file, files, folders)
+		if err == nil && head.Seq > w.vouched { // only the one that syncs touches it
+			// Without it the head is older than it could be, which is normal.
+			_ = w.writeAnchor(head)
+			w.vouched = head.Seq
+		}
 		w.mu.Lock()
 		c.running = false
 		if err != nil {

@@ -145,6 +145,10 @@ func (f *Follower) turn() error {
 	return nil
 }
 
+// Ended compares the end of the journal with its head, as every reader does. It
+// is asked when Next has returned io.EOF and the caller takes that for the end.
+func (f *Follower) Ended() error { return CheckEnd(f.dir) }
+
 // Close lets go of the file.
 func (f *Follower) Close() error {
 	if f.file == nil {

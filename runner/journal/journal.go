@@ -1,4 +1,33 @@
 // Package journal is the memory of a run: an append-only, hash-chained file of events and a store of blobs.
+//
+// Each line of events-DAY.jsonl holds the hash of the line before. head.json holds the number and the hash of the
+// last event that was durable when it was written, and whether the journal was closed. The order of writes is:
+//
+//  1. Append writes a line. A kill of the process loses nothing of it, a crash of the machine may.
+//  2. Sync makes blobs, folders and lines durable, and then replaces head.json, which is not made durable itself.
+//  3. Close does the same, and makes head.json durable, too.
+//
+// So head.json is never newer than what is durable of the events. Every reader compares the two (T is the number of
+// the last complete event, H that of the head):
+//
+//	end of the events       head.json             what it means              readers           Open
+//	complete or torn at T   not there, or empty   no Sync yet, or the        all events        a Writer
+//	                                              machine crashed after one
+//	complete or torn, T>H   any                   a process writes, or was   all events        a Writer; a torn
+//	                                              killed after a Sync                          line is cut off
+//	complete or torn, T=H   open                  the same, just after one   all events        as above
+//	complete, T=H           closed                closed in order            all events        a Writer
+//	torn, T=H               closed                killed while it was taken  all events        as above
+//	                                              up again
+//	T<H                     any                   cut at its end             the events, then  an error, unless
+//	                                                                         DamagedAtEnd      Options.AcceptEnd
+//	T=H, another hash       any                   the last line was changed  the same          the same
+//	any                     not a head            nothing vouches for it     the same          the same
+//	a line in the middle    any                   damaged                    an error there    an error
+//	breaks the chain, or
+//	event H has not its hash
+//
+// A torn line is one without its end or one that is not an event, at the end of the last file.
 package journal
 
 import (
@@ -10,7 +39,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -38,6 +66,10 @@ type Options struct {
 	// an event whose payload it breaks is refused, never written. Optional.
 	// Blobs are not redacted: a file's content must come back as it was.
 	Redact func(payload []byte) []byte
+
+	// AcceptEnd has Open continue a journal whose end does not fit its head: it was
+	// cut, or its last line was changed. Writer.Damage reports it.
+	AcceptEnd bool
 
 	// Write and Sync are how bytes reach a file and the disk: events, blobs and
 	// the head; Sync also makes folders durable. Tests let a process die, a line
@@ -74,6 +106,10 @@ type Writer struct {
 	blobs   map[string]bool
 	closing sync.Once
 	closed  error
+
+	// vouched is the last event that head.json names by this writer.
+	vouched int64
+	damage  *CorruptError
 }
 
 // Create starts the journal of a new run. The folder may exist, but not hold events.
@@ -94,6 +130,8 @@ func Create(ctx context.Context, opts Options) (*Writer, error) {
 //	complete, closed or not           a Writer
 //	its last line is torn             a Writer; the line is cut off
 //	without a complete event, or none ErrEmpty
+//	cut at its end, or the last       *CorruptError; a Writer with AcceptEnd
+//	line changed (see head.json)
 //	damaged anywhere else             *CorruptError
 //	written by another process        *HeldError
 //
@@ -134,11 +172,23 @@ func acquire(ctx context.Context, opts Options, wait time.Duration) (*Writer, Re
 	if err != nil {
 		return nil, Report{}, err
 	}
-	report, err := inspect(ctx, opts.Dir)
+	report, err := inspect(ctx, opts.Dir, func(event.Event) error { return nil })
+	damage, end := DamagedAtEnd(err)
+	if end && opts.AcceptEnd && damage.Kept > 0 {
+		err = nil
+	}
 	if err != nil {
 		return nil, Report{}, errors.Join(fmt.Errorf("run %q: %w", opts.Run, err), l.release())
 	}
-	w := &Writer{opts: opts, lock: l, blobs: map[string]bool{}}
+	w := &Writer{opts: opts, lock: l, blobs: map[string]bool{}, damage: damage}
+	if damage != nil {
+		// What is appended from here on would make the old head look like damage in
+		// the middle. The new one keeps the damage known until it is recorded.
+		err := w.writeAnchor(anchor{Seq: report.Events, Hash: report.Head, Open: true, Had: max(damage.Kept+damage.Missing, 1)})
+		if err != nil {
+			return nil, Report{}, errors.Join(fmt.Errorf("run %q: %w", opts.Run, err), l.release())
+		}
+	}
 	w.commit.init(&w.mu)
 	w.commit.touchFolder(opts.Dir)
 	w.commit.touchFolder(filepath.Dir(opts.Dir))
@@ -314,6 +364,10 @@ func (w *Writer) Head() (seq int64, hash string) {
 	return w.seq, w.head
 }
 
+// Damage returns how the end of the journal did not fit its head when it was
+// opened (see Options.AcceptEnd), nil if it did.
+func (w *Writer) Damage() *CorruptError { return w.damage }
+
 // Close syncs, anchors the head and gives the lock back. It may be called more
 // than once.
 func (w *Writer) Close() error {
@@ -328,7 +382,7 @@ func (w *Writer) Close() error {
 			err = w.syncAll(w.file, w.commit.files, w.commit.folders)
 		}
 		if err == nil && w.seq > 0 {
-			err = w.writeAnchor(anchor{w.seq, w.head})
+			err = w.writeAnchor(anchor{Seq: w.seq, Hash: w.head})
 		}
 		if w.file != nil {
 			err = errors.Join(err, w.file.Close())
@@ -337,51 +391,6 @@ func (w *Writer) Close() error {
 		w.closed = errors.Join(err, w.lock.release())
 	})
 	return w.closed
-}
-
-// anchor is the head of a journal that was closed in order. Without it nothing
-// would vouch for the last line, which no later line chains.
-type anchor struct {
-	Seq  int64  `json:"seq"`
-	Hash string `json:"hash"`
-}
-
-const anchorFile = "head.json"
-
-func (w *Writer) writeAnchor(a anchor) error {
-	dir := w.opts.Dir
-	b, err := json.Marshal(a)
-	if err != nil {
-		return fmt.Errorf("encode head: %w", err)
-	}
-	f, err := os.CreateTemp(dir, ".head-*")
-	if err != nil {
-		return fmt.Errorf("write head: %w", err)
-	}
-	err = w.write(f, append(b, '\n'))
-	err = errors.Join(err, w.opts.Sync(f), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, anchorFile))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write head: %w", err), os.Remove(f.Name()))
-	}
-	return nil
-}
-
-func readAnchor(dir string) (anchor, error) {
-	b, err := readCapped(filepath.Join(dir, anchorFile), 4096)
-	if errors.Is(err, fs.ErrNotExist) {
-		return anchor{}, nil
-	}
-	if err != nil {
-		return anchor{}, fmt.Errorf("read head: %w", err)
-	}
-	var a anchor
-	if err := json.Unmarshal(b, &a); err != nil || a.Seq < 1 {
-		return anchor{}, &CorruptError{File: anchorFile, Line: 1, Problem: "it does not name a head"}
-	}
-	return a, nil
 }
 
 func hashLine(line []byte) string {

@@ -35,6 +35,11 @@ type CorruptError struct {
 	File    string
 	Line    int
 	Problem string
+	// AtEnd says that all of the journal is whole but its end, which does not fit
+	// head.json: Kept events are left, and Missing ones were cut off. Readers report
+	// it after the last event.
+	AtEnd         bool
+	Kept, Missing int64
 }
 
 func (e *CorruptError) Error() string {
@@ -47,11 +52,11 @@ func (e *CorruptError) Error() string {
 // Read yields the events of the run in dir in order, beginning with number
 // from, and checks the chain on its way. A last line that is not complete, as a
 // crash or a writer at work leaves it, ends the sequence without an error. Any
-// other error is the last thing yielded.
+// other error is the last thing yielded; see DamagedAtEnd.
 func Read(ctx context.Context, dir string, from int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		stopped := errors.New("stopped")
-		_, err := scan(ctx, dir, func(e event.Event) error {
+		_, err := inspect(ctx, dir, func(e event.Event) error {
 			if e.Seq >= from && !yield(e, nil) {
 				return stopped
 			}

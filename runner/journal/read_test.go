@@ -125,7 +125,7 @@ func TestDamageIsNamedByFileAndLine(t *testing.T) {
 		"bad payload":      {"a known type has a known shape", join(bytes.Replace(lines[0], []byte(`"one"`), []byte(`1`), 1), lines[1]), ":1: not an event"},
 		"endless line":     {"a line has a limit", bytes.Repeat([]byte("x"), MaxLine+2), ":1: a line longer than"},
 		"wrong hash at 1":  {"the first line has no predecessor", join(bytes.Replace(lines[1], []byte(`"seq":2`), []byte(`"seq":1`), 1), lines[2]), ":1: event 1 does not continue"},
-		"complete but old": {"an anchored journal cannot become shorter", join(lines[0], lines[1]), "closed after event 5 but ends with event 2"},
+		"complete but old": {"an anchored journal cannot become shorter", join(lines[0], lines[1]), "it had 5 events and now ends with event 2"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

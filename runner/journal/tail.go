@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -93,37 +92,16 @@ func (t *Tail) turn() error {
 	return io.ErrUnexpectedEOF
 }
 
-// lastRoom is how much of the end of a journal Last looks at.
-const lastRoom = 256 << 10
-
 // Last returns the newest event of the run in dir without reading the others; a
-// line that is not complete does not count. An event that is longer than what is
-// looked at is an error.
+// line that is not complete does not count. An end that does not fit head.json is
+// an error.
 func Last(dir string) (event.Event, error) {
 	var e event.Event
-	files, err := dayFiles(dir)
+	line, _, err := last(dir)
 	if err != nil {
 		return e, err
 	}
-	if len(files) == 0 {
-		return e, fmt.Errorf("read journal: no events in %s", dir)
-	}
-	f, err := regular.Open(filepath.Join(dir, files[len(files)-1]), os.O_RDONLY)
-	if err != nil {
-		return e, fmt.Errorf("read journal: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return e, fmt.Errorf("read journal: %w", err)
-	}
-	b := make([]byte, min(end, lastRoom))
-	if _, err := f.ReadAt(b, end-int64(len(b))); err != nil && !errors.Is(err, io.EOF) {
-		return e, fmt.Errorf("read journal: %w", err)
-	}
-	b = b[:bytes.LastIndexByte(b, '\n')+1]
-	line := bytes.TrimSuffix(b, []byte{'\n'})
-	if err := e.UnmarshalJSON(line[bytes.LastIndexByte(line, '\n')+1:]); err != nil {
+	if err := e.UnmarshalJSON(line); err != nil {
 		return e, fmt.Errorf("read journal: the last event: %w", err)
 	}
 	return e, nil

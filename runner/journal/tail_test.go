@@ -98,8 +98,19 @@ func TestLastIsTheNewestWholeEvent(t *testing.T) {
 	if got, err := Last(o.Dir); err != nil || got.Seq != 3 {
 		t.Errorf("a torn line hides event 3: %v, %v", got.Seq, err)
 	}
-	appendText(t, w, strings.Repeat("too long ", lastRoom/9))
-	if _, err := Last(o.Dir); err == nil {
-		t.Error("half a line passes for an event")
+	appendText(t, w, strings.Repeat("too long ", lastRoom/9)) // behind the torn one: together they are not an event
+	if got, err := Last(o.Dir); err != nil || got.Seq != 3 {
+		t.Errorf("a long torn line hides event 3: %v, %v", got.Seq, err)
+	}
+}
+
+func TestLastReadsAsMuchAsItMust(t *testing.T) {
+	o := options(t)
+	w := create(t, o)
+	for _, size := range []int{10, lastRoom, 3 * lastRoom, 10, 5 * lastRoom} {
+		e := appendText(t, w, strings.Repeat("x", size))
+		if got, err := Last(o.Dir); err != nil || got.Seq != e[0].Seq {
+			t.Errorf("%d bytes: event %d, %v", size, got.Seq, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"agentctl.dev/agentctl/api/event"
@@ -35,35 +36,39 @@ type Torn struct {
 // torn last line is only reported. A chain finds accidents and strangers; its
 // owner could write it anew, which only a head kept elsewhere would show.
 func Verify(ctx context.Context, dir string) (Report, error) {
-	return inspect(ctx, dir)
+	return inspect(ctx, dir, func(event.Event) error { return nil })
 }
 
-// inspect is scan held against the anchor.
-func inspect(ctx context.Context, dir string) (Report, error) {
+// inspect walks a journal and compares it with its head.
+func inspect(ctx context.Context, dir string, visit func(event.Event) error) (Report, error) {
+	// The head first: a journal that is written meanwhile only gets longer.
 	a, err := readAnchor(dir)
-	if err != nil {
+	noHead := errors.Is(err, errNoHead)
+	if err != nil && !noHead {
 		return Report{}, err
 	}
 	line := ""
 	r, err := scan(ctx, dir, func(e event.Event) error {
 		// The hash of line n is known when line n+1 is read, or at the end.
 		if e.Seq == a.Seq+1 {
-			line = e.Prev
+			if line = e.Prev; a.Seq > 0 && line != a.Hash {
+				return &CorruptError{File: anchorFile, Problem: fmt.Sprintf("event %d and those after it were changed after they were written", a.Seq)}
+			}
 		}
-		return nil
+		return visit(e)
 	})
-	if err != nil || a.Seq == 0 {
+	if err != nil {
 		return r, err
+	}
+	if noHead {
+		return r, atEnd(r.Events, 0, "%v", errNoHead)
 	}
 	if r.Events == a.Seq {
 		line = r.Head
 	}
-	switch {
-	case r.Events < a.Seq:
-		return r, &CorruptError{File: anchorFile, Problem: fmt.Sprintf("the journal was closed after event %d but ends with event %d", a.Seq, r.Events)}
-	case line != a.Hash:
-		return r, &CorruptError{File: anchorFile, Problem: fmt.Sprintf("event %d was changed after the journal was closed", a.Seq)}
+	if err := a.judge(r.Events, line); err != nil {
+		return r, err
 	}
-	r.Anchored = r.Events == a.Seq && r.Torn == nil
+	r.Anchored = a.Seq > 0 && !a.Open && r.Events == a.Seq && r.Torn == nil
 	return r, nil
 }
