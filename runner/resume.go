@@ -53,6 +53,10 @@ type ResumeOptions struct {
 //	the run                    Resume returns
 //	finished                   its Outcome
 //	interrupted, suspended     the Outcome of the whole run, once it has ended
+//	the same, and the end of   the same, with a warning that begins with
+//	its journal is damaged     JournalDamaged
+//	finished, and its end was  an error: its result cannot be relied on
+//	changed
 //	never began                a *misuse.Error: there is nothing to resume
 //	driven by another process  a *misuse.Error that names it
 func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
@@ -71,7 +75,11 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	}
 	// Without the lock first: a finished run is only looked at.
 	seen := &view.Run{}
-	if err := runs.Fold(ctx, found, seen); err != nil {
+	err = runs.Fold(ctx, found, seen)
+	if _, end := journal.DamagedAtEnd(err); end && seen.ID != "" && !over(seen) {
+		err = nil // takeUp records it
+	}
+	if err != nil {
 		if _, ok := errors.AsType[*misuse.Error](err); ok {
 			err = nothing(err)
 		}
@@ -145,13 +153,19 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 		return nil, errors.Join(err, s.stop())
 	}
 	s.plan.files.Dir = folder(s.dir, s.id, s.plan.files.Source)
-	if s.journal, err = journal.Open(ctx, s.journaling()); err != nil {
+	journaling := s.journaling()
+	journaling.AcceptEnd = true // and a warning reports it
+	if s.journal, err = journal.Open(ctx, journaling); err != nil {
 		return nil, errors.Join(held(err), s.stop())
 	}
 	// From here on nobody else writes; what was written since is read now.
 	s.view = &view.Run{}
 	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
-	if err := runs.Fold(ctx, found, s.view, &s.recorder.view); err != nil {
+	err = runs.Fold(ctx, found, s.view, &s.recorder.view)
+	if _, end := journal.DamagedAtEnd(err); end && s.journal.Damage() != nil {
+		err = nil
+	}
+	if err != nil {
 		s.recorder.end(ctx, o.Kill)
 		return nil, errors.Join(err, s.journal.Close(), s.stop())
 	}
@@ -177,10 +191,25 @@ func (s *session) resumed() error {
 	if err := s.view.Apply(e); err != nil {
 		return err
 	}
+	if d := s.journal.Damage(); d != nil {
+		if err := s.recorder.tell(event.Warning{Message: damagedEnd(d)}); err != nil {
+			return err
+		}
+	}
 	if err := s.hears(); err != nil {
 		return err
 	}
 	return s.recorder.Sync()
+}
+
+// damagedEnd is the warning of a run that goes on although the end of its journal
+// is damaged.
+func damagedEnd(d *journal.CorruptError) string {
+	text := runs.Damaged + ": the end of the journal of this run is damaged (" + d.Error() + ")"
+	if d.Missing > 0 {
+		return fmt.Sprintf("%s; what the %d missing events recorded is lost: a call that they hold may have run, and may run again", text, d.Missing)
+	}
+	return text + "; the run continues from what is left"
 }
 
 // reopen takes up the files as the interrupted run has left them.

@@ -78,7 +78,8 @@ func (e *RunEnd) Ended() bool { return v1alpha1.Phase(e.Phase).Finished() }
 // Events tells of every event of a run once and in order. A connection that is
 // lost is opened anew where it stood; a server that stays away for two minutes
 // ends the stream, and so does one that leaves events out, repeats them, or
-// tells of another run under the same name.
+// tells of another run under the same name. A run whose journal is damaged at its
+// end is an error after the last event.
 //
 //	see returns    Events
 //	nil            goes on
@@ -233,6 +234,7 @@ func (s *stream) query() url.Values {
 // control is a record by which the stream speaks of itself.
 type control struct {
 	Type, Phase, Reason, Message string
+	Damage                       string
 	Next                         int64
 	Attempt                      int
 	ExitCode                     *int
@@ -310,6 +312,9 @@ func (s *stream) turn(r request, attempt int) error {
 func (s *stream) end(r request, w *control) (*RunEnd, error) {
 	if w.Next > s.next {
 		return nil, s.c.strange(r, "its stream leaves out the events from %d to %d", s.next, w.Next-1)
+	}
+	if w.Damage != "" {
+		return nil, fmt.Errorf("the journal of %s is damaged at its end: %s", s.o.Run, bounded(w.Damage))
 	}
 	end := &RunEnd{Next: s.next, Phase: w.Phase, Reason: w.Reason, Message: w.Message, ExitCode: -1}
 	switch {

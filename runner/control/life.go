@@ -95,8 +95,9 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 // that was killed left of a run that had none is cleared away, once nobody holds it.
 func (w *Workers) begun(id string) bool {
 	dir := journal.Dir(w.o.State, id)
-	if _, err := journal.Last(dir); err == nil {
-		return true
+	_, err := journal.Last(dir)
+	if damage, end := journal.DamagedAtEnd(err); err == nil || end && damage.Kept > 0 {
+		return true // a run whose journal was cut goes on from what is left, with a warning
 	}
 	if _, err := os.Stat(dir); err != nil || journal.Held(dir) {
 		return false

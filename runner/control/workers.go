@@ -252,7 +252,11 @@ func (w *Workers) Observe(id string) Observation {
 
 // traces is what the journal says of a run that the workers do not have.
 func (w *Workers) traces(id string) Progress {
-	if _, err := journal.Last(journal.Dir(w.o.State, id)); err != nil {
+	_, err := journal.Last(journal.Dir(w.o.State, id))
+	if damage, end := journal.DamagedAtEnd(err); end && damage.Kept > 0 {
+		return Left
+	}
+	if err != nil {
 		return Unknown
 	}
 	if answered, err := runs.Resumable(context.Background(), w.o.State, id); err == nil && !answered {

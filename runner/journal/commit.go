@@ -57,7 +57,7 @@ func (w *Writer) Sync() error {
 		err := w.syncAll(file, files, folders)
 		if err == nil && head.Seq > w.vouched { // only the one that syncs touches it
 			// Without it the head is older than it could be, which is normal.
-			_ = w.writeAnchor(head)
+			_ = w.follow(head)
 			w.vouched = head.Seq
 		}
 		w.mu.Lock()

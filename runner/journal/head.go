@@ -2,6 +2,8 @@ package journal
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +15,9 @@ import (
 	"agentctl.dev/agentctl/runner/regular"
 )
 
-// anchor is what head.json holds: the number and the hash of an event that was
-// durable when the file was written. It vouches for the last line, which no
-// later line chains.
+// anchor is what a line of head.json holds: the number and the hash of an event
+// that was durable when the line was written. It vouches for the last line of the
+// events, which no later line chains.
 type anchor struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
@@ -26,44 +28,113 @@ type anchor struct {
 	// accepted (Options.AcceptEnd), until the next Sync: by then the caller has
 	// recorded the damage as an event.
 	Had int64 `json:"had,omitempty"`
+	// Sum is a digest of the rest: a line that a crash has half replaced is not
+	// taken for a head.
+	Sum string `json:"sum,omitempty"`
+}
+
+func (a anchor) sum() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %t %d", a.Seq, a.Hash, a.Open, a.Had))
+	return hex.EncodeToString(sum[:8])
+}
+
+// line is the anchor as it is written.
+func (a anchor) line() ([]byte, error) {
+	a.Sum = a.sum()
+	b, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode head: %w", err)
+	}
+	return append(b, '\n'), nil
 }
 
 const (
 	anchorFile = "head.json"
 	// anchorTemp becomes head.json. Only the holder of the lock writes it.
 	anchorTemp = ".head.json"
+	// slot is the length of a line of the head of an open journal, which has two.
+	slot = 192
 )
 
-// writeAnchor replaces head.json. A head of an open journal is not made durable:
-// a crash of the machine may take it back to an older one, or an empty file, and
-// both are normal. It is never newer than what is durable of the journal.
-func (w *Writer) writeAnchor(a anchor) error {
-	b, err := json.Marshal(a)
+// runningHead is head.json while its journal is written. Its two lines are
+// replaced in turn, in place, because that costs next to nothing: whatever
+// happens in the middle of a write, the other line holds. Readers take the line
+// that names the later event.
+type runningHead struct {
+	file *os.File
+	next int64 // where the next line is written
+}
+
+// follow replaces the head of an open journal. It is not made durable: a crash of
+// the machine may take it back to an older one, or an empty file, and both are
+// normal. It is never newer than what is durable of the events.
+func (w *Writer) follow(a anchor) (err error) {
+	line, err := a.line()
 	if err != nil {
-		return fmt.Errorf("encode head: %w", err)
+		return err
 	}
-	temp := filepath.Join(w.opts.Dir, anchorTemp)
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	line = append(line[:len(line)-1], bytes.Repeat([]byte{' '}, slot-len(line))...)
+	line = append(line, '\n')
+	h := &w.running
+	if h.file == nil {
+		blank := append(bytes.Repeat([]byte{' '}, slot-1), '\n')
+		if h.file, err = w.replaceHead(append(line, blank...), false); err == nil {
+			h.next = slot
+		}
+		return err
+	}
+	if _, err = h.file.Seek(h.next, io.SeekStart); err == nil {
+		err = w.write(h.file, line)
+	}
 	if err != nil {
+		_ = h.file.Close()
+		h.file = nil // the next one is a new file
 		return fmt.Errorf("write head: %w", err)
 	}
-	err = w.write(f, append(b, '\n'))
-	if (!a.Open || a.Had > 0) && err == nil {
+	h.next = slot - h.next
+	return nil
+}
+
+// writeAnchor replaces head.json durably: the head of a journal that is closed.
+func (w *Writer) writeAnchor(a anchor) error {
+	line, err := a.line()
+	if err != nil {
+		return err
+	}
+	f, err := w.replaceHead(line, true)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// replaceHead makes a new head.json and returns it open.
+func (w *Writer) replaceHead(b []byte, durable bool) (f *os.File, err error) {
+	if w.running.file != nil {
+		_ = w.running.file.Close() // what it says is replaced
+		w.running.file = nil
+	}
+	temp := filepath.Join(w.opts.Dir, anchorTemp)
+	f, err = os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write head: %w", err)
+	}
+	err = w.write(f, b)
+	if durable && err == nil {
 		err = w.opts.Sync(f)
 	}
-	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = os.Rename(temp, filepath.Join(w.opts.Dir, anchorFile))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write head: %w", err), os.Remove(temp))
+		return nil, errors.Join(fmt.Errorf("write head: %w", err), f.Close(), os.Remove(temp))
 	}
-	return nil
+	return f, nil
 }
 
 // readAnchor returns the head of a journal. One that is not there, or that a
 // crash of the machine has left empty, is the zero anchor.
-func readAnchor(dir string) (anchor, error) {
+func readAnchor(dir string) (newest anchor, err error) {
 	b, err := readCapped(filepath.Join(dir, anchorFile), 4096)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(b) == 0 {
 		return anchor{}, nil
@@ -71,11 +142,24 @@ func readAnchor(dir string) (anchor, error) {
 	if err != nil {
 		return anchor{}, fmt.Errorf("read head: %w", err)
 	}
-	var a anchor
-	if err := json.Unmarshal(b, &a); err != nil || a.Seq < 1 {
+	lines := bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n"))
+	for _, line := range lines {
+		var a anchor
+		if json.Unmarshal(line, &a) == nil && a.Seq > newest.Seq && (a.Sum == a.sum() || len(lines) == 1 && unsummed(line)) {
+			newest = a
+		}
+	}
+	if newest.Seq == 0 {
 		return anchor{}, errNoHead
 	}
-	return a, nil
+	return newest, nil
+}
+
+// unsummed reports whether a line is the head of a closed journal as older
+// versions have written it: without a sum.
+func unsummed(line []byte) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(line, &fields) == nil && len(fields) == 2 && fields["seq"] != nil && fields["hash"] != nil
 }
 
 var errNoHead = errors.New("it does not name a head")

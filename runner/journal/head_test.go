@@ -58,11 +58,11 @@ func TestEndOfAJournalAndItsHead(t *testing.T) {
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	upTo := func(n int) []byte { return bytes.Join(lines[:n], nil) }
 	head := func(n int, open bool) []byte {
-		b, err := json.Marshal(anchor{Seq: int64(n), Hash: hashLine(bytes.TrimSuffix(lines[n-1], []byte("\n"))), Open: open})
+		b, err := anchor{Seq: int64(n), Hash: hashLine(bytes.TrimSuffix(lines[n-1], []byte("\n"))), Open: open}.line()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return append(b, '\n')
+		return b
 	}
 	changedLast := bytes.Replace(whole, []byte(`"five"`), []byte(`"5ive"`), 1)
 	torn := []byte(`{"seq":6,"ti`)
@@ -92,6 +92,10 @@ func TestEndOfAJournalAndItsHead(t *testing.T) {
 		"last line changed":        {"no later line vouches for it, the head does", changedLast, head(5, true), atEnd, 5, 0},
 		"last line changed, later": {"the same after it was closed", changedLast, head(5, false), atEnd, 5, 0},
 		"last line is no event":    {"a change that makes it something else", append(upTo(4), bytes.Replace(lines[4], []byte("{"), []byte("["), 1)...), head(5, true), atEnd, 4, 1},
+		"half a head":              {"killed while one of its two lines was replaced", whole, append(head(3, true), head(5, true)[:60]...), normal, 5, 0},
+		"mixed head":               {"the machine crashed while one of its two lines was replaced", whole, append(append(head(4, true)[:20], head(3, true)[20:]...), head(3, true)...), normal, 5, 0},
+		"two heads":                {"the later one counts", upTo(4), append(head(5, true), head(3, true)...), atEnd, 4, 1},
+		"head of an older version": {"it has no sum", upTo(4), []byte(strings.Split(string(head(5, false)), ",\"sum\"")[0] + "}\n"), atEnd, 4, 1},
 		"head is not a head":       {"nothing vouches for the end", whole, []byte("{}\n"), atEnd, 5, 0},
 		"everything cut":           {"a run that began has events", []byte{}, head(5, true), atEnd, 0, 5},
 		"changed before the head":  {"the chain finds it", bytes.Replace(whole, []byte(`"two"`), []byte(`"2wo"`), 1), head(5, true), corrupt, 2, 0},
@@ -192,7 +196,8 @@ func TestTheHeadIsNeverNewerThanWhatIsDurable(t *testing.T) {
 	heads := 0
 	o.Write = func(f *os.File, b []byte) (int, error) {
 		var a anchor
-		if filepath.Base(f.Name()) == anchorTemp && json.Unmarshal(b, &a) == nil {
+		first, _, _ := bytes.Cut(b, []byte("\n"))
+		if filepath.Base(f.Name()) == anchorTemp && json.Unmarshal(first, &a) == nil {
 			if heads++; a.Seq > durable {
 				t.Errorf("the head names event %d, %d are durable", a.Seq, durable)
 			}

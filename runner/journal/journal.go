@@ -7,6 +7,9 @@
 //  2. Sync makes blobs, folders and lines durable, and then replaces head.json, which is not made durable itself.
 //  3. Close does the same, and makes head.json durable, too.
 //
+// head.json is replaced by another file when a journal is closed, and by one line in place, of two in turn, while it is
+// written; a crash in the middle leaves the other line.
+//
 // So head.json is never newer than what is durable of the events. Every reader compares the two (T is the number of
 // the last complete event, H that of the head):
 //
@@ -109,6 +112,7 @@ type Writer struct {
 
 	// vouched is the last event that head.json names by this writer.
 	vouched int64
+	running runningHead
 	damage  *CorruptError
 }
 
@@ -384,8 +388,10 @@ func (w *Writer) Close() error {
 		if err == nil && w.seq > 0 {
 			err = w.writeAnchor(anchor{Seq: w.seq, Hash: w.head})
 		}
-		if w.file != nil {
-			err = errors.Join(err, w.file.Close())
+		for _, f := range []*os.File{w.file, w.running.file} {
+			if f != nil {
+				err = errors.Join(err, f.Close())
+			}
 		}
 		w.err = ErrClosed
 		w.closed = errors.Join(err, w.lock.release())

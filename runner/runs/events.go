@@ -39,7 +39,8 @@ type Told struct {
 
 // Events tells the events of a run that stand in its journal, of whichever
 // process; see ends it by an error. What a run that is worked on adds is told
-// within a tenth of a second.
+// within a tenth of a second. A journal that was cut at its end is an error after
+// the last event.
 func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (*Told, error) {
 	found, err := journal.FindRun(o.State, o.Ref)
 	if err != nil {
@@ -57,6 +58,11 @@ func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (
 			return nil, err
 		}
 		if t.stand(held); !o.Follow || t.Phase != view.Running {
+			if !held {
+				if err := in.Ended(); err != nil {
+					return nil, unread(t.Run, &view.Run{Finished: t.Finished, Phase: t.Phase}, err)
+				}
+			}
 			return t, nil
 		}
 		select {

@@ -99,6 +99,9 @@ func summary(ctx context.Context, found journal.Found) Summary {
 	v := &view.Run{}
 	if err := Fold(ctx, found, v); err != nil {
 		s.Message = err.Error()
+		if _, end := journal.DamagedAtEnd(err); end {
+			s.Reason = Damaged
+		}
 		return s
 	}
 	if v.Finished != nil && v.Finished.Phase != view.Suspended {

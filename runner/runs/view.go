@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/misuse"
@@ -33,7 +34,7 @@ func read(ctx context.Context, state, ref string) (journal.Found, *view.Run, err
 func Fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 	for e, err := range journal.Read(ctx, found.Dir, 0) {
 		if err != nil {
-			return fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+			return unread(found.ID, views[0], err)
 		}
 		for _, v := range views {
 			// An event that the rules forbid is what the run died of; it changes
@@ -47,4 +48,18 @@ func Fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 		return misuse.Errorf("run %s was interrupted before it began", found.ID)
 	}
 	return nil
+}
+
+// Damaged is the word for a run whose journal was cut at its end or whose last
+// line was changed, as a list shows it.
+const Damaged = "JournalDamaged"
+
+// unread is the error of a journal that could not be read to its end.
+func unread(id string, v *view.Run, err error) error {
+	damage, end := journal.DamagedAtEnd(err)
+	if !end || damage.Kept == 0 || v.Finished != nil && v.Phase != view.Suspended {
+		return fmt.Errorf("read the journal of run %s: %w", id, err)
+	}
+	return reason.New(reason.Internal, "read the journal of run %s: %w", id, err).
+		WithHint("continue with what is left of it, after a look at its files: agentctl resume run/%s", id)
 }

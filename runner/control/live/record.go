@@ -31,6 +31,9 @@ type record struct {
 	Message string         `json:"message,omitempty"`
 	// ExitCode of a run that has ended, also of one that never began.
 	ExitCode *int `json:"exitCode,omitempty"`
+	// Damage says in which way the journal was cut or changed at its end: events
+	// that were recorded are not in this stream.
+	Damage string `json:"damage,omitempty"`
 }
 
 // why says how a stream ends.

@@ -132,6 +132,11 @@ func (st *stream) turn(ctx context.Context) (said, done bool, err error) {
 		}
 	}
 	if end := st.over(); end != nil {
+		if !st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
+			if damage, ok := journal.DamagedAtEnd(st.in.Ended()); ok {
+				end.Damage = damage.Error()
+			}
+		}
 		st.out.end(*end, whyEnd)
 		return said, true, nil
 	}

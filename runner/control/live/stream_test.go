@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -549,5 +551,31 @@ func TestDamagedJournalDropsItsReaders(t *testing.T) {
 	got := all(t, w.open("ws", "r", ""))
 	if end := got.last(); end.Type != recordDropped || end.Next != 3 || len(got.events) != 2 || !strings.Contains(end.Message, "event 3") {
 		t.Errorf("%d events, then %+v", len(got.events), end)
+	}
+}
+
+// TestAStreamOfAJournalThatWasCutSaysSo: the reader of a control plane notices as
+// any other that events are missing.
+func TestAStreamOfAJournalThatWasCutSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := w.begin(w.run("r", standing(v1alpha1.PhaseSucceeded, "Completed", "")), 1)
+	b.add(text("one"), text("two"), finished(v1alpha1.PhaseSucceeded, 0))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := b.lines()
+	files, err := filepath.Glob(filepath.Join(b.dir, "events-*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.WriteFile(files[0], []byte(strings.Join(lines[:2], "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range protocols {
+		got := all(t, w.open(how, "r", "?follow=false"))
+		if end := got.last(); len(got.events) != 2 || end.Type != recordEnd || !strings.Contains(end.Damage, "it had 3 events") {
+			t.Errorf("%s: %d events, %+v", how, len(got.events), end)
+		}
 	}
 }
