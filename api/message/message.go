@@ -111,8 +111,16 @@ const (
 	FinishToolCalls     Finish = "tool-calls"
 	FinishLength        Finish = "length"
 	FinishContentFilter Finish = "content-filter"
-	FinishUnknown       Finish = "unknown"
+	// FinishPause is a turn that the provider has paused: the answer so far is sent
+	// back as it is, and the next one continues it.
+	FinishPause Finish = "pause"
+	// FinishUnknown is none of these: the answer is not whole.
+	FinishUnknown Finish = "unknown"
 )
+
+// Whole reports whether an answer ended by itself. Any other is half of one: its
+// text is not a final answer, and a call in it may lack its arguments.
+func (f Finish) Whole() bool { return f == FinishStop || f == FinishToolCalls }
 
 // Open says whether the message is still being written. There is no open message nil.
 func (m *Message) Open() bool {

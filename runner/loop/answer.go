@@ -29,14 +29,15 @@ func sentence(format string, args ...any) string { return fmt.Sprintf(format, ar
 // answered is the exit test of an answer without calls. A nil End asks the
 // model once more.
 func (l *loop) answered(out *message.Output) (*End, error) {
+	if end := l.brokenOff(out); end != nil {
+		return end, nil
+	}
 	switch {
 	case out.Finish == message.FinishLength:
 		return &End{
 			Reason: reason.OutputTruncated, Message: "the answer was cut at the model's output limit",
 			Hint: "raise spec.parameters.maxOutputTokens of the Model",
 		}, nil
-	case out.Finish == message.FinishContentFilter:
-		return &End{Reason: reason.ContentFiltered, Message: "the provider's content filter stopped the answer"}, nil
 	case strings.TrimSpace(out.Text) == "":
 		return l.noAnswer(), nil
 	}

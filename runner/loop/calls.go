@@ -84,7 +84,7 @@ func (l *loop) take(ctx context.Context, req message.CallRequest) (*call, *End, 
 // judge checks one call, holds it against the guard, and has it decided.
 func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End, error) {
 	c := &call{ToolCall: message.ToolCall{ID: req.ID, Message: l.current.ID, Tool: req.Tool, Step: l.View.Steps}, seen: unseen}
-	checked, err := l.Toolbox.Check(req)
+	checked, err := l.check(req)
 	if err != nil {
 		return c, l.tooManyInvalid(), l.invalid(c, req, err)
 	}

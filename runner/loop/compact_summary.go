@@ -122,6 +122,9 @@ func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *E
 		return nil, nil, err
 	}
 	out.Text = strings.TrimSpace(out.Text)
+	if !out.Finish.Whole() && out.Finish != message.FinishLength {
+		out.Text = "" // half a summary forgets the other half
+	}
 	s.out = out
 	return s, nil, nil
 }

@@ -56,6 +56,7 @@ func (l *loop) hear(messages []message.Incoming) error {
 // lastWord judges an answer without calls, unless somebody has said more: then it
 // is not the last one, whatever it says, and the run goes on.
 func (l *loop) lastWord(ctx context.Context, out *message.Output) (end *End, err error) {
+	out = l.wholeTurn(out)
 	for range closings {
 		if ctx.Err() == nil { // a run that is stopped hears nothing any more, and keeps its answer
 			if more := l.incoming(ctx); len(more) > 0 {

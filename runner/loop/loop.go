@@ -130,8 +130,10 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if ctx.Err() != nil {
 			return End{}, context.Cause(ctx)
 		}
-		if err := l.hear(l.incoming(ctx)); err != nil {
-			return End{}, err
+		if len(l.paused()) == 0 { // nothing comes between the parts of one turn
+			if err := l.hear(l.incoming(ctx)); err != nil {
+				return End{}, err
+			}
 		}
 		if end, err := l.makeRoom(ctx); end != nil || err != nil {
 			return deref(end), err
@@ -168,6 +170,15 @@ func (l *loop) heed(ctx context.Context, out *message.Output, closing bool) (*En
 	case closing:
 		l.finishStep(out)
 		return l.outOfSteps(out), nil
+	case l.brokenOff(out) != nil:
+		if err := l.drop(out.Calls); err != nil {
+			return nil, err
+		}
+		l.finishStep(out)
+		return l.lastWord(ctx, out)
+	case len(out.Calls) == 0 && out.Finish == message.FinishPause:
+		l.finishStep(out)
+		return l.pause(out)
 	case len(out.Calls) == 0:
 		l.finishStep(out)
 		return l.lastWord(ctx, out)

@@ -26,6 +26,10 @@ const (
 	Overflow
 	// Filtered means that the provider refused the content. ContentFiltered.
 	Filtered
+	// Malformed means that the model wrote what its server cannot read. Another
+	// attempt, or another model, may do better. ModelError when the attempts are
+	// spent.
+	Malformed
 )
 
 var reasons = map[Kind]reason.Reason{
@@ -35,6 +39,7 @@ var reasons = map[Kind]reason.Reason{
 	Credential:  reason.CredentialRejected,
 	Overflow:    reason.ContextExhausted,
 	Filtered:    reason.ContentFiltered,
+	Malformed:   reason.ModelError,
 }
 
 // Error is a failed request. Providers return it from an attempt; the Retry
@@ -56,6 +61,9 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// repeatable reports whether the same request may succeed when it is sent again.
+func (e *Error) repeatable() bool { return e.Kind == Retryable || e.Kind == Malformed }
 
 // Reason is how a run ends that cannot get past the error.
 func (e *Error) Reason() reason.Reason { return reasons[e.Kind] }

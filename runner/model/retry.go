@@ -46,7 +46,7 @@ type Attempt func(ctx context.Context) (*message.Output, error)
 //
 //	attempt returns           Do
 //	output, nil               returns it
-//	Error of Kind Retryable   emits, waits and calls attempt again; the last one is returned
+//	Retryable or Malformed    emits, waits and calls attempt again; the last one is returned
 //	any other error           returns it
 //	anything, and ctx ended   returns the end of ctx
 //
@@ -63,7 +63,7 @@ func (r Retry) Do(ctx context.Context, emit func(message.Delta) error, attempt A
 			return nil, Explain(fmt.Errorf("ask the model: %w", context.Cause(ctx)))
 		}
 		failed, ok := errors.AsType[*Error](err)
-		if !ok || failed.Kind != Retryable {
+		if !ok || !failed.repeatable() {
 			return nil, Explain(err)
 		}
 		if n >= r.Attempts {

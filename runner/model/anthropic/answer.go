@@ -193,7 +193,7 @@ func (a *answer) finish(word string) {
 		if b.kind != callBlock || len(a.Calls[b.call].Args) > 0 {
 			continue
 		}
-		cut := i == len(a.blocks)-1 && finishOf(word) == message.FinishLength
+		cut := i == len(a.blocks)-1 && !endings.Finish(word).Whole()
 		a.Args(b.call, b.arguments(cut))
 	}
 }
@@ -213,7 +213,7 @@ func (b *block) arguments(cut bool) []byte {
 
 // Output returns the complete answer.
 func (a *answer) Output() *message.Output {
-	out := a.Gather.Output(finishOf(a.stop))
+	out := endings.Output(a.Gather, a.stop, "")
 	n := a.counts
 	a.tally.Usage = message.Usage{Input: n.input, Output: n.output, Reasoning: min(n.thought, n.output), CacheRead: n.read, CacheWrite: n.written}
 	a.tally.Into(out)
@@ -223,20 +223,17 @@ func (a *answer) Output() *message.Output {
 	return out
 }
 
-// finishOf maps the word for the end. A turn is paused in the middle of the API's
-// own tools only, which no request asks for.
-func finishOf(word string) message.Finish {
-	switch word {
-	case "end_turn", "stop_sequence":
-		return message.FinishStop
-	case "tool_use":
-		return message.FinishToolCalls
-	case "max_tokens", "model_context_window_exceeded":
-		return message.FinishLength
-	case "refusal":
-		return message.FinishContentFilter
-	}
-	return message.FinishUnknown
+// endings are the stop reasons of the messages API.
+var endings = exchange.Endings{
+	"end_turn":      {Finish: message.FinishStop},
+	"stop_sequence": {Finish: message.FinishStop},
+	"tool_use":      {Finish: message.FinishToolCalls},
+
+	"max_tokens":                    {Finish: message.FinishLength},
+	"model_context_window_exceeded": {Finish: message.FinishLength},
+
+	"refusal":    {Finish: message.FinishContentFilter},
+	"pause_turn": {Finish: message.FinishPause},
 }
 
 // Event adds one event.
@@ -264,8 +261,8 @@ func (a *answer) apply(kind string, data []byte) error {
 	case messageDelta:
 		a.finish(string(a.piece.stop))
 	case messageStop:
-		if a.TextSize() > 0 || len(a.Calls) > 0 {
-			a.finish("end_turn") // where nothing else was said
+		if a.stop == "" && (a.TextSize() > 0 || len(a.Calls) > 0) {
+			return exchange.Unfinished("message_stop")
 		}
 		a.over = a.stop != ""
 	case fault:

@@ -77,7 +77,6 @@ func TestStreamsThatAreReadAllTheSame(t *testing.T) {
 		"type in name":    {"or in the name of the event alone", stream(startText) + "event: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n" + stream(endTurn, stop), text},
 		"text at once":    {"a block may begin with its text", stream(begins("0", `{"type":"text","text":"hello"}`), endTurn, stop), text},
 		"no stop":         {"the word for the end is the end", stream(startText, hello, endTurn), text},
-		"stop alone":      {"and so is the end of the message", stream(startText, hello, stop), text},
 		"done":            {"some add the end of another API", stream(startText, hello, endTurn, "[DONE]"), text},
 		"first word":      {"the first word for the end holds", stream(startText, hello, endTurn, `{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}`, stop), text},
 		"null word":       {"null is none", stream(startText, hello, `{"type":"message_delta","delta":{"stop_reason":null}}`, endTurn, stop), text},
@@ -100,7 +99,6 @@ func TestStreamsThatAreReadAllTheSame(t *testing.T) {
 		"too much":        {"what was thought is a part of what was said", stream(startText, hello, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4,"output_tokens_details":{"thinking_tokens":50}}}`, stop), with(message.Usage{Output: 4, Reasoning: 4})},
 		"no usage":        {"null is no count", stream(`{"type":"message_start","message":{"usage":null}}`, startText, hello, `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":null}`, stop), text},
 		"whole":           {"a server may not stream at all", `{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"hello"},{"type":"tool_use","id":"a","name":"ls","input":{"a":1}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4},"error":null}`, thought(message.Output{Text: "hello", Calls: call(`{"a":1}`).Calls, Finish: message.FinishToolCalls, Usage: message.Usage{Input: 3, Output: 4}}, "hm", `{"blocks":[{"thinking":2,"signature":"s"}]}`)},
-		"whole, unended":  {"nor say why it ended", `{"type":"message","content":[{"type":"text","text":"hello"}],"stop_reason":null}`, text},
 	}
 	for name, c := range cases {
 		got, err := readAnswer(t, c.stream)
@@ -159,6 +157,8 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		"long signature":    {stream(begins("0", `{"type":"thinking","thinking":""}`), sign, sign, sign), reason.ModelError, "signatures"},
 		"long data":         {stream(begins("0", `{"type":"redacted_thinking","data":"`+long+`"}`), begins("1", `{"type":"redacted_thinking","data":"`+long+`"}`), begins("2", `{"type":"redacted_thinking","data":"x"}`)), reason.ModelError, "signatures"},
 		"whole error":       {`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, reason.ProviderUnavailable, "Overloaded"},
+		"stop alone":        {stream(startText, hello, stop), reason.ProviderUnavailable, "finish reason"},
+		"whole, unended":    {`{"type":"message","content":[{"type":"text","text":"hello"}],"stop_reason":null}`, reason.ModelError, "finish reason"},
 		"whole, other":      {`{"type":"list","data":[]}`, reason.ModelError, "no answer"},
 		"whole, broken":     {`{"type":"message","content":[{"type":"text","text":5}`, reason.ModelError, ""},
 		"whole, bad blocks": {`{"type":"message","content":[5]}`, reason.ModelError, "want an object"},
@@ -198,7 +198,7 @@ func TestAnswersAreWhatTheSDKReads(t *testing.T) {
 			}
 		}
 		want := &message.Output{
-			Finish: finishOf(string(m.StopReason)), Uncounted: a.Usage == nil, ReasoningMetadata: got.ReasoningMetadata,
+			Finish: endings.Finish(string(m.StopReason)), Uncounted: a.Usage == nil, ReasoningMetadata: got.ReasoningMetadata,
 			Usage: message.Usage{
 				Input: m.Usage.InputTokens, Output: m.Usage.OutputTokens, Reasoning: m.Usage.OutputTokensDetails.ThinkingTokens,
 				CacheRead: m.Usage.CacheReadInputTokens, CacheWrite: m.Usage.CacheCreationInputTokens,

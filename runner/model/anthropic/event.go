@@ -261,9 +261,6 @@ func (a *answer) message(data []byte) error {
 	if err := errors.Join(c.Err(), failed, a.Err()); err != nil {
 		return err
 	}
-	if stop == "" && len(a.blocks) > 0 {
-		stop = "end_turn"
-	}
 	a.finish(stop)
 	return nil
 }

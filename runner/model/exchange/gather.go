@@ -113,8 +113,9 @@ func (g *Gather) Args(at int, s []byte) {
 	g.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
 }
 
-// Output returns what was gathered. A finish that forgets the calls is mended:
-// several servers say stop and call all the same.
+// Output returns what was gathered. A stop that forgets the calls becomes one for
+// them, since several servers send stop behind calls. Any other finish stays: an
+// answer that is not whole has no calls to run.
 func (g *Gather) Output(finish message.Finish) *message.Output {
 	out := &message.Output{Text: valid(g.text.String()), Reasoning: valid(g.reasoning.String()), Finish: finish}
 	for i, c := range g.Calls {
@@ -123,7 +124,7 @@ func (g *Gather) Output(finish message.Finish) *message.Output {
 		}
 		out.Calls = append(out.Calls, message.CallRequest{ID: c.ID, Tool: valid(c.Tool), Args: valid(string(c.Args)), Metadata: c.Metadata})
 	}
-	if len(out.Calls) > 0 && (finish == message.FinishStop || finish == message.FinishUnknown) {
+	if len(out.Calls) > 0 && finish == message.FinishStop {
 		out.Finish = message.FinishToolCalls
 	}
 	return out

@@ -199,7 +199,7 @@ func (s *stream) whole(ctx context.Context, br *bufio.Reader, resp *http.Respons
 	case err != nil:
 		return Garbage("the server answered 200 with something that is no %s: %w: %s", s.speaks, err, model.Quote(body))
 	case !s.answer.Complete():
-		return Garbage("the server answered 200 with JSON that holds no answer: %s", model.Quote(body))
+		return Garbage("the server answered 200 with JSON that holds no answer, or one without a finish reason: %s", model.Quote(body))
 	}
 	return nil
 }

@@ -38,6 +38,6 @@ func (t *Tally) Count(c *jsonpass.Cursor, into *int64) {
 // nothing can be believed, nobody knows what the answer took: no budget would end
 // such a run.
 func (t *Tally) Into(out *message.Output) {
-	out.Usage, out.Warnings = t.Usage, t.wrong
+	out.Usage, out.Warnings = t.Usage, append(out.Warnings, t.wrong...)
 	out.Uncounted = !t.Reported || len(t.wrong) > 0 && t.Usage.Total() == 0
 }

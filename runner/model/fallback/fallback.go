@@ -43,7 +43,7 @@ type Options struct {
 //
 //	a model's Next returns                     the Conversation then
 //	output                                     returns it; Output.Model says who answered
-//	an error of Kind Retryable or Unavailable  emits a DeltaRetry that names the next model, and asks that
+//	Retryable, Unavailable or Malformed        emits a DeltaRetry that names the next model, and asks that
 //	the same, and no model is left             returns ProviderUnavailable with the names of all
 //	any other error                            returns it: another model would not make it right
 //
@@ -197,7 +197,7 @@ func (k *choice) unavailable(err error, fallback bool) bool {
 		return fallback || reason.Of(err) == reason.ProviderUnavailable
 	}
 	e, ok := errors.AsType[*model.Error](err)
-	return ok && (e.Kind == model.Retryable || e.Kind == model.Unavailable)
+	return ok && (e.Kind == model.Retryable || e.Kind == model.Unavailable || e.Kind == model.Malformed)
 }
 
 // pause is how long a model is not asked.

@@ -125,7 +125,7 @@ func (a *answer) chunk() error {
 	case members > 0 && known == 0:
 		return errForeign
 	}
-	return nil
+	return endings.Failure(a.finish, a.why)
 }
 
 // filtered is the error for a conversation that the provider does not answer. Its
@@ -161,6 +161,20 @@ func (a *answer) candidates() {
 			}
 		})
 	})
+	if c.Err() == nil && endings.Finish(a.finish).Whole() {
+		a.withoutArguments()
+	}
+}
+
+// withoutArguments gives the calls of a whole answer that came without arguments
+// an empty object: the API leaves it out. In any other answer they may have been
+// cut off.
+func (a *answer) withoutArguments() {
+	for at, c := range a.Calls {
+		if len(c.Args) == 0 {
+			a.Args(at, []byte("{}"))
+		}
+	}
 }
 
 // finished keeps the first word for the end that is one.
@@ -265,9 +279,6 @@ func (a *answer) add() {
 		}
 		c := a.Calls[at]
 		c.ID, c.Tool, c.Metadata = string(p.id), string(p.name), encodeSignature(p.signature)
-		if len(p.args) == 0 {
-			p.args = append(p.args, "{}"...)
-		}
 		a.Args(at, p.args)
 	case p.thought:
 		from := a.ReasoningSize()
@@ -319,30 +330,30 @@ func (a *answer) readUsage() {
 
 // Output returns the complete answer.
 func (a *answer) Output() *message.Output {
-	finish := finishOf(a.finish)
-	out := a.Gather.Output(finish)
+	out := endings.Output(a.Gather, a.finish, a.why)
 	out.TextMetadata, out.ReasoningMetadata = encodeSignatures(a.texts), encodeSignatures(a.thoughts)
 	a.tally.Into(out)
-	if finish == message.FinishUnknown {
-		why := a.finish
-		if a.why != "" {
-			why += ": " + a.why
-		}
-		out.Warnings = append(out.Warnings, "the model ended its answer with "+model.Quote([]byte(why)))
-	}
 	return out
 }
 
-func finishOf(s string) message.Finish {
-	switch s {
-	case "STOP":
-		return message.FinishStop
-	case "MAX_TOKENS":
-		return message.FinishLength
-	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
-		return message.FinishContentFilter
-	}
-	// MALFORMED_FUNCTION_CALL among them, which the model may do better when it is
-	// asked again.
-	return message.FinishUnknown
+// endings are the finish reasons of the API.
+var endings = exchange.Endings{
+	"STOP":       {Finish: message.FinishStop},
+	"MAX_TOKENS": {Finish: message.FinishLength},
+
+	"SAFETY":                   {Finish: message.FinishContentFilter},
+	"RECITATION":               {Finish: message.FinishContentFilter},
+	"LANGUAGE":                 {Finish: message.FinishContentFilter},
+	"BLOCKLIST":                {Finish: message.FinishContentFilter},
+	"PROHIBITED_CONTENT":       {Finish: message.FinishContentFilter},
+	"SPII":                     {Finish: message.FinishContentFilter},
+	"MODEL_ARMOR":              {Finish: message.FinishContentFilter},
+	"IMAGE_SAFETY":             {Finish: message.FinishContentFilter},
+	"IMAGE_PROHIBITED_CONTENT": {Finish: message.FinishContentFilter},
+	"IMAGE_RECITATION":         {Finish: message.FinishContentFilter},
+
+	// What the model wrote as a call could not be read as one, or no call was
+	// possible: another attempt may do better.
+	"MALFORMED_FUNCTION_CALL": {Failed: model.Malformed},
+	"UNEXPECTED_TOOL_CALL":    {Failed: model.Malformed},
 }

@@ -251,7 +251,7 @@ func TestWordsOfTheSDK(t *testing.T) {
 		genai.FinishReasonOther: message.FinishUnknown, genai.FinishReasonMalformedFunctionCall: message.FinishUnknown,
 		genai.FinishReasonUnexpectedToolCall: message.FinishUnknown, genai.FinishReasonTooManyToolCalls: message.FinishUnknown,
 	} {
-		if got := finishOf(string(word)); got != want {
+		if got := endings.Finish(string(word)); got != want {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}

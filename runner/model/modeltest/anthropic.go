@@ -176,8 +176,7 @@ func (w anthropic) traits() traits {
 		finishes: map[string]message.Finish{
 			"end_turn": message.FinishStop, "stop_sequence": message.FinishStop, "max_tokens": message.FinishLength,
 			"model_context_window_exceeded": message.FinishLength, "refusal": message.FinishContentFilter,
-			// A turn is paused by the API's own tools only: it is no final answer.
-			"pause_turn": message.FinishUnknown, "because": message.FinishUnknown,
+			"pause_turn": message.FinishPause, "because": message.FinishUnknown,
 		},
 		unknown: []string{
 			w.event("surprise", object{"index": 5, "delta": "x"}), w.event("ping", object{}), named("surprise", object{"type": "surprise"}),
@@ -258,6 +257,7 @@ func (w anthropic) faults() map[string]fault {
 		"NUL bytes":                   {Events(begun + "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\x00b\"}}\n\n"), reason.ModelError, 1, "character"},
 		"truncated event":             {Events(begun + "data: {\"type\":\"content_bl\n\n"), reason.ModelError, 1, ""},
 		"deep nesting":                {Events("data: {\"type\":\"message_start\",\"message\":" + strings.Repeat("[", 100000) + "\n\n"), reason.ModelError, 1, ""},
+		"stop without a reason":       {Events(begun + w.event("content_block_stop", object{"index": 0}) + w.event("message_stop", object{})), reason.ProviderUnavailable, 3, "finish reason"},
 		"stop without an answer":      {Events(counted.String() + w.event("message_stop", object{})), reason.ProviderUnavailable, 3, "ended"},
 		"delta without its block":     {Events(counted.String() + w.event("content_block_delta", object{"index": 3, "delta": object{"type": "text_delta", "text": "x"}})), reason.ModelError, 1, ""},
 	}

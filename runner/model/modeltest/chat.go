@@ -128,6 +128,8 @@ func (w chat) traits() traits {
 		failed: []string{"tool: no such file", "bad_json: not JSON"},
 		finishes: map[string]message.Finish{
 			"stop": message.FinishStop, "length": message.FinishLength, "content_filter": message.FinishContentFilter, "because": message.FinishUnknown,
+			"eos_token": message.FinishStop, "STOP": message.FinishStop, "MAX_TOKENS": message.FinishLength, "model_length": message.FinishLength,
+			"sensitive": message.FinishContentFilter, "OTHER": message.FinishUnknown, "repetition": message.FinishUnknown,
 		},
 		unknown: []string{
 			"event: surprise\ndata: {\"object\":\"chat.completion.surprise\",\"surprise\":{\"choices\":5}}\n\n",
@@ -150,6 +152,11 @@ func (w chat) faults() map[string]fault {
 		"error in the stream": {Events(begun + "data: {\"error\":{\"message\":\"it broke\",\"code\":\"odd\"}}\n\n"), reason.ModelError, 1, "it broke"},
 		"busy in the stream":  {Events(begun + "data: {\"error\":{\"message\":\"The server is overloaded\"}}\n\n"), reason.ProviderUnavailable, 3, "overloaded"},
 		"error event":         {Events(begun + "event: error\ndata: {\"message\":\"it broke\"}\n\n"), reason.ModelError, 1, "it broke"},
+		"done without finish": {Events(begun + "data: [DONE]\n\n"), reason.ProviderUnavailable, 3, "finish reason"},
+		"finish error":        {Answer{Text: "half", Finish: "error"}.Step(), reason.ProviderUnavailable, 3, "error"},
+		"finish abort":        {Answer{Text: "half", Finish: "abort"}.Step(), reason.ProviderUnavailable, 3, "abort"},
+		"no resources":        {Answer{Text: "half", Finish: "insufficient_system_resource"}.Step(), reason.ProviderUnavailable, 3, "insufficient"},
+		"malformed call":      {Answer{Text: "half", Finish: "malformed_function_call"}.Step(), reason.ModelError, 3, "malformed"},
 		"done without answer": {Events("data: [DONE]\n\n"), reason.ModelError, 1, "without an answer"},
 	}
 }

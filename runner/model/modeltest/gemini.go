@@ -151,7 +151,7 @@ func (w gemini) traits() traits {
 	filtered := []string{"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
 	finishes := map[string]message.Finish{
 		"STOP": message.FinishStop, "MAX_TOKENS": message.FinishLength, "OTHER": message.FinishUnknown,
-		"MALFORMED_FUNCTION_CALL": message.FinishUnknown, "UNEXPECTED_TOOL_CALL": message.FinishUnknown, "BECAUSE": message.FinishUnknown,
+		"TOO_MANY_TOOL_CALLS": message.FinishUnknown, "BECAUSE": message.FinishUnknown,
 	}
 	for _, word := range filtered {
 		finishes[word] = message.FinishContentFilter
@@ -216,6 +216,8 @@ func (w gemini) faults() map[string]fault {
 		object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"},
 	})
 	return map[string]fault{
+		"malformed call":         {Answer{Text: "half", Finish: "MALFORMED_FUNCTION_CALL"}.Step(), reason.ModelError, 3, "MALFORMED"},
+		"unexpected call":        {Answer{Calls: []Call{{ID: "a", Tool: "bash", Args: "{}"}}, Finish: "UNEXPECTED_TOOL_CALL"}.Step(), reason.ModelError, 3, "UNEXPECTED"},
 		"400 for a bad key":      {Refuse(400, nil, string(encode(badKey))), reason.CredentialRejected, 1, "API key not valid"},
 		"overflow":               {Refuse(400, nil, w.Fault(400, long, "")), reason.ContextExhausted, 1, ""},
 		"content filter":         {Events(blocked("SAFETY")), reason.ContentFiltered, 1, "SAFETY"},

@@ -116,9 +116,8 @@ func (w chat) quirks() map[string]quirk {
 		return message.Output{Calls: two(ids...), Finish: message.FinishToolCalls}
 	}
 	return map[string]quirk{
-		"no finish word": {"some end with [DONE] alone", w.Begun("half") + done, said},
-		"no [DONE]":      {"some hang up behind the finish", w.Begun("half") + end("stop"), said},
-		"two finishes":   {"some finish twice", w.Begun("half") + end("length") + end("stop") + done, message.Output{Text: "half", Finish: message.FinishLength}},
+		"no [DONE]":    {"some hang up behind the finish", w.Begun("half") + end("stop"), said},
+		"two finishes": {"some finish twice", w.Begun("half") + end("length") + end("stop") + done, message.Output{Text: "half", Finish: message.FinishLength}},
 		"usage with the finish": {
 			"some have no chunk of its own for it",
 			w.Begun("half") + event(object{"choices": []any{object{"index": 0, "delta": object{}, "finish_reason": "stop"}}, "usage": object{"prompt_tokens": 3, "completion_tokens": 2}}) + done,

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
@@ -56,7 +57,7 @@ func (a *chatAnswer) Event(name string, data []byte) error {
 			return exchange.Garbage("the server ended the stream without an answer")
 		}
 		if a.finish == "" {
-			a.finish = "stop"
+			return exchange.Unfinished("[DONE]")
 		}
 		a.over = true
 		return nil
@@ -66,11 +67,7 @@ func (a *chatAnswer) Event(name string, data []byte) error {
 
 // Whole adds an answer that was not streamed.
 func (a *chatAnswer) Whole(data []byte) error {
-	err := a.chunk(data)
-	if err == nil && a.finish == "" && (a.TextSize() > 0 || len(a.Calls) > 0) {
-		a.finish = "stop"
-	}
-	return err
+	return a.chunk(data)
 }
 
 // Complete implements exchange.Answer.
@@ -124,7 +121,7 @@ func (a *chatAnswer) chunk(data []byte) error {
 	if other != nil {
 		return mistaken(other, data)
 	}
-	return nil
+	return chatEndings.Failure(a.finish, "")
 }
 
 func (a *chatAnswer) choice() {
@@ -136,7 +133,7 @@ func (a *chatAnswer) choice() {
 			a.delta()
 		case "finish_reason":
 			if s := c.Text(); a.finish == "" && len(s) > 0 {
-				a.finish = string(s)
+				a.finish = strings.ToLower(string(s)) // gateways write the words of other APIs
 			}
 		default:
 			c.Skip()
@@ -313,7 +310,7 @@ func closed(args []byte) bool {
 
 // Output returns the complete answer.
 func (a *chatAnswer) Output() *message.Output {
-	out := a.Gather.Output(finishOf(a.finish))
+	out := chatEndings.Output(a.Gather, a.finish, "")
 	a.tally.Into(out)
 	// A call wants its thought back even where there was none to show.
 	if a.wantsBack && (out.Reasoning != "" || len(out.Calls) > 0) {
@@ -322,16 +319,38 @@ func (a *chatAnswer) Output() *message.Output {
 	return out
 }
 
-func finishOf(s string) message.Finish {
-	switch s {
-	case "stop", "end_turn", "eos", "stop_sequence":
-		return message.FinishStop
-	case "tool_calls", "function_call", "tool_use":
-		return message.FinishToolCalls
-	case "length", "max_tokens", "max_output_tokens":
-		return message.FinishLength
-	case "content_filter", "safety":
-		return message.FinishContentFilter
-	}
-	return message.FinishUnknown
+// chatEndings are the finish reasons of the chat completions API, in lower case:
+// those of the API itself, and those that servers which imitate it, and gateways
+// in front of other APIs, are known to send.
+var chatEndings = exchange.Endings{
+	"stop":          {Finish: message.FinishStop},
+	"complete":      {Finish: message.FinishStop}, // Cohere
+	"end_turn":      {Finish: message.FinishStop}, // Anthropic
+	"eos":           {Finish: message.FinishStop}, // Together
+	"eos_token":     {Finish: message.FinishStop}, // Text Generation Inference
+	"stop_sequence": {Finish: message.FinishStop}, // Text Generation Inference, Anthropic
+
+	"tool_calls":    {Finish: message.FinishToolCalls},
+	"function_call": {Finish: message.FinishToolCalls},
+	"tool_use":      {Finish: message.FinishToolCalls}, // Anthropic
+
+	"length":            {Finish: message.FinishLength},
+	"max_tokens":        {Finish: message.FinishLength}, // Anthropic, Gemini
+	"max_output_tokens": {Finish: message.FinishLength},
+	"model_length":      {Finish: message.FinishLength}, // Mistral: the window is full
+
+	"content_filter":     {Finish: message.FinishContentFilter},
+	"content_filtered":   {Finish: message.FinishContentFilter}, // Bedrock
+	"sensitive":          {Finish: message.FinishContentFilter}, // Z.ai
+	"refusal":            {Finish: message.FinishContentFilter}, // Anthropic
+	"safety":             {Finish: message.FinishContentFilter}, // Gemini
+	"recitation":         {Finish: message.FinishContentFilter}, // Gemini
+	"prohibited_content": {Finish: message.FinishContentFilter}, // Gemini
+	"model_armor":        {Finish: message.FinishContentFilter}, // Vertex AI
+
+	"error":                        {Failed: model.Retryable}, // OpenRouter, Mistral: the server behind failed
+	"abort":                        {Failed: model.Retryable}, // vLLM, SGLang: the request was dropped
+	"network_error":                {Failed: model.Retryable}, // Z.ai
+	"insufficient_system_resource": {Failed: model.Retryable}, // DeepSeek
+	"malformed_function_call":      {Failed: model.Malformed}, // Gemini
 }

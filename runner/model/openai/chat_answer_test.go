@@ -90,7 +90,7 @@ func TestServersThatDiffer(t *testing.T) {
 		}, message.Output{Calls: two[:1], ReasoningMetadata: wanted, Finish: message.FinishToolCalls}},
 		"two finishes": {"the first one counts", []string{finished("length"), finished("stop")}, message.Output{Finish: message.FinishLength}},
 		"filter":       {"the filter's end", []string{finished("content_filter")}, message.Output{Finish: message.FinishContentFilter}},
-		"unknown end":  {"a word nobody knows", []string{finished("because")}, message.Output{Finish: message.FinishUnknown}},
+		"unknown end":  {"a word nobody knows", []string{finished("because")}, message.Output{Finish: message.FinishUnknown, Warnings: []string{"the model ended its answer with because, which is not known to end a whole answer"}}},
 		"length with calls": {"cut calls stay cut", []string{
 			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"bash","arguments":"{\"x\":"}}]}`), finished("length"),
 		}, message.Output{Calls: []message.CallRequest{{ID: "a", Tool: "bash", Args: `{"x":`}}, Finish: message.FinishLength}},

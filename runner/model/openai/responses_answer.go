@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
@@ -22,8 +23,11 @@ const (
 // replyAnswer gathers an answer of the responses API.
 type replyAnswer struct {
 	*exchange.Gather
-	tally  exchange.Tally
-	finish message.Finish
+	tally exchange.Tally
+	// ended is the word for the end; halfCall says that the server marked a call as
+	// incomplete.
+	ended    string
+	halfCall bool
 
 	// messages make up the text. Said is how much of it there was in front of the
 	// message that is being streamed, apart that its first piece has yet to come,
@@ -92,7 +96,7 @@ func (a *replyAnswer) take(e *streamed, data []byte) error {
 		if e.response == nil {
 			return exchange.Garbage("the server ended the stream without a response: %s", model.Quote(data))
 		}
-		return a.end(e.response)
+		return a.end(strings.TrimPrefix(string(e.kind), "response."), e.response)
 	case "error":
 		return exchange.Refused(model.ParseFault(data))
 	case "":
@@ -193,6 +197,7 @@ func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
 	case "message":
 		return a.messageEnds(i)
 	case "function_call":
+		a.halfCall = a.halfCall || i.status == "incomplete"
 		at := a.place(index, i.id)
 		if at < 0 {
 			at = a.call(index, i)
@@ -272,21 +277,21 @@ func (a *replyAnswer) Whole(data []byte) error {
 	case a.event.other != nil:
 		return mistaken(a.event.other, data)
 	case json.Unmarshal(data, &head) == nil && (head.Object == "response" || len(head.Output) > 0):
-		return a.end(data)
+		return a.end("", data)
 	}
 	return faultIn(data)
 }
 
 // Complete implements exchange.Answer.
-func (a *replyAnswer) Complete() bool { return a.finish != "" }
+func (a *replyAnswer) Complete() bool { return a.ended != "" }
 
 // Over implements exchange.Answer: what the API has to say stands in its last
 // event.
-func (a *replyAnswer) Over() bool { return a.finish != "" }
+func (a *replyAnswer) Over() bool { return a.ended != "" }
 
 // Output returns the complete answer.
 func (a *replyAnswer) Output() *message.Output {
-	out := a.Gather.Output(a.finish)
+	out := replyEndings.Output(a.Gather, a.ended, "")
 	a.tally.Into(out)
 	// One message without a history of its own needs no list.
 	if n := len(a.messages); n > 1 || n == 1 && (a.messages[0].Phase != "" || len(a.messages[0].Thoughts) > 0) {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -49,7 +50,7 @@ func (a *replyAnswer) response(raw []byte) (*response, error) {
 }
 
 // end reads the response that the stream ends with.
-func (a *replyAnswer) end(raw []byte) error {
+func (a *replyAnswer) end(event string, raw []byte) error {
 	r, err := a.response(raw)
 	if err != nil {
 		return err
@@ -69,7 +70,10 @@ func (a *replyAnswer) end(raw []byte) error {
 			return err
 		}
 	}
-	a.finish = replyFinish(r.status, r.cause)
+	a.ended = cmp.Or(r.cause, r.status, event)
+	if a.halfCall && replyEndings.Finish(a.ended).Whole() {
+		a.ended = "a call that is incomplete"
+	}
 	return a.Err()
 }
 
@@ -90,14 +94,11 @@ func (a *replyAnswer) late(index int64, raw []byte) error {
 	return a.itemEnds(index, raw)
 }
 
-func replyFinish(status, cause string) message.Finish {
-	switch {
-	case cause == "max_output_tokens" || cause == "max_tokens":
-		return message.FinishLength
-	case cause == "content_filter":
-		return message.FinishContentFilter
-	case cause != "" || status == "incomplete":
-		return message.FinishUnknown
-	}
-	return message.FinishStop
+// replyEndings are the ends of a response: why it is incomplete where it says so,
+// else its status. What failed or was cancelled is an error before this.
+var replyEndings = exchange.Endings{
+	"completed":         {Finish: message.FinishStop},
+	"max_output_tokens": {Finish: message.FinishLength},
+	"max_tokens":        {Finish: message.FinishLength},
+	"content_filter":    {Finish: message.FinishContentFilter},
 }

@@ -10,6 +10,7 @@ import (
 // item is one item of an output: a message, a call, a reasoning.
 type item struct {
 	kind, id, phase string
+	status          string
 	call, name      string
 	args            []byte
 	// summary, content and encrypted as they came; nil where there is nothing.
@@ -42,6 +43,8 @@ func readItem(raw []byte) (*item, error) {
 			text(&i.id)
 		case "phase":
 			text(&i.phase)
+		case "status":
+			text(&i.status)
 		case "call_id":
 			text(&i.call)
 		case "name":
