@@ -7,16 +7,15 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/runs"
-	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type applyChangesOptions struct {
-	app    *app
+	target
 	output choice
 }
 
 func (a *app) applyChangesCmd() *cobra.Command {
-	o := &applyChangesOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	o := &applyChangesOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "apply-changes run/ID",
 		Short: "Apply what a run changed to the folder it worked for",
@@ -33,16 +32,21 @@ what to do.`,
   agentctl apply-changes @latest`,
 		GroupID:           groupRun,
 		Args:              oneArg("the run (run/ID or @latest)"),
-		ValidArgsFunction: a.completeRuns,
+		ValidArgsFunction: a.completeAnyRun,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runApplyChanges(cmd.Context(), args[0]) },
 	}
 	output(cmd, &o.output, "format: a list of the files, or one object")
-	a.stateFlag(cmd)
+	o.flags(cmd)
 	return cmd
 }
 
 func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) error {
-	state, err := statedir.Find(o.app.state)
+	src, err := o.locateWord(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	id, err := src.local("apply-changes")
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) e
 		}
 	})
 	defer signals.stop()
-	applied, err := runs.Apply(ctx, state, ref)
+	applied, err := runs.Apply(ctx, src.state, id)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -34,12 +35,9 @@ func (a *app) approveCmd() *cobra.Command {
 		Long: `Let a call run that waits for an approval. Without a name, list every call that
 waits, in all runs, with everything that is known about it.
 
-A call is named RUN/CALL: the run by its id, the start of it, or @latest, the
-call by its id or the start of it. The run alone is enough when one call waits.
-
-With --context or -n, and where nothing of that name is in the state folder, the
-call is one of a control plane: named by its Approval, as "agentctl get approvals"
-lists them, or by the Run object and the call.
+A call is named RUN/CALL: the run as "agentctl help names" says, the call by its id
+or the start of it. The run alone is enough when one call waits. A call of a control
+plane is also named by its Approval, as "agentctl get approvals" lists them.
 
 A run that waits (approvals.onAsk: Wait, or a prompt on its terminal) goes on at
 once. For one that is suspended or was killed the answer is kept for 24 hours:
@@ -116,29 +114,39 @@ func objectOf(run string) (name string, ok bool) {
 	return "", false
 }
 
-// runApprove gives the answer.
-func (o *approveOptions) runApprove(ctx context.Context, ref string) error {
-	if o.named() {
-		return o.answerObject(ctx, ref)
-	}
-	err := o.answer(ctx, ref)
-	if _, unknown := errors.AsType[*misuse.Error](err); !unknown || strings.HasPrefix(ref, "@") {
+// runApprove gives the answer: in the state folder where the journal of the run is
+// there, else at the control plane that has it.
+func (o *approveOptions) runApprove(ctx context.Context, word string) error {
+	r, err := parseCall(word)
+	if err != nil {
 		return err
 	}
-	// One that is not here may be there; nothing is started to find out.
-	there := o.answerObject(ctx, ref)
-	if _, no := errors.AsType[*elsewhereError](there); !no {
-		return there
+	src, err := o.locate(ctx, r)
+	if err != nil && !r.approval && r.call == "" && r.name == word {
+		// A word alone may be the name of an Approval as well.
+		if asking, missing := o.locate(ctx, runRef{word: word, name: word, approval: true}); missing == nil {
+			src, err, r.approval = asking, nil, true
+		}
 	}
-	run, _, _ := strings.Cut(strings.TrimPrefix(ref, "run/"), "/")
-	if o.known(run) {
-		return err
+	if err != nil {
+		return o.none(ctx, word, err)
 	}
-	return o.none(ctx, ref)
+	defer src.close()
+	switch {
+	case src.client == nil || src.id != "" && !r.approval && !o.named():
+		return o.answer(ctx, src.id+"/"+r.call)
+	case r.approval:
+		return o.answerObject(ctx, src.client, r.name)
+	}
+	return o.answerObject(ctx, src.client, "run/"+src.run.Name+"/"+r.call)
 }
 
-// none is the error for a call that is nowhere: it names those that wait.
-func (o *approveOptions) none(ctx context.Context, ref string) error {
+// none is the error for a call of a run that is nowhere: it names those that wait.
+// What else is wrong is the error itself.
+func (o *approveOptions) none(ctx context.Context, ref string, err error) error {
+	if unknown, is := errors.AsType[*misuse.Error](err); !is && !client.Missing(err) || is && (unknown.Hint != "" || strings.HasPrefix(ref, "@") || o.several(ref)) {
+		return err
+	}
 	hint := "no call waits now; agentctl approve lists those that do"
 	if calls, err := o.waiting(ctx); err == nil && len(calls) > 0 {
 		names := make([]string, len(calls))
@@ -148,6 +156,12 @@ func (o *approveOptions) none(ctx context.Context, ref string) error {
 		hint = "these wait: " + listed(names)
 	}
 	return misuse.Errorf("no call waits that is called %s", ref).WithHint(hint)
+}
+
+// several reports whether a word begins the ids of runs of the state folder.
+func (o *approveOptions) several(word string) bool {
+	r, err := parseCall(word)
+	return err == nil && o.known(r.name)
 }
 
 // named says whether flags name a control plane.

@@ -21,24 +21,10 @@ import (
 // takenTime is how long a run may take to notice a decision before the verb ends.
 const takenTime = 5 * time.Second
 
-// elsewhereError says that a control plane that nobody named has no such call, or
-// is not there.
-type elsewhereError struct{ error }
-
-func (e *elsewhereError) Unwrap() error { return e.error }
-
 // answerObject decides about a call that waits at a control plane.
-func (o *approveOptions) answerObject(ctx context.Context, ref string) error {
-	c, err := o.reach(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (o *approveOptions) answerObject(ctx context.Context, c *client.Client, ref string) error {
 	a, err := o.find(ctx, c, ref)
 	if err != nil {
-		if !o.named() {
-			err = &elsewhereError{err}
-		}
 		return err
 	}
 	w := waitingObject(a)
@@ -68,11 +54,7 @@ func (o *approveOptions) reach(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := config.Connect(ctx, client.ConnectOptions{OnlyRunning: true})
-	if err != nil {
-		return nil, &elsewhereError{err}
-	}
-	return c, nil
+	return config.Connect(ctx, client.ConnectOptions{OnlyRunning: true})
 }
 
 // showDecided says what has become of a decision, once its run has it.

@@ -27,7 +27,7 @@ Output and exit code are those of "agentctl run". Ctrl-C lets go of the run and
 leaves it as it is; "agentctl cancel" ends it. A connection that is lost is opened
 anew where it stood.
 
-A run that a control plane has is meant before one of the state folder. --from is
+--from is
 the number of the first event that is shown, as -o jsonl and "agentctl events"
 tell it.
 
@@ -65,7 +65,7 @@ func (o *attachOptions) runAttach(ctx context.Context, word string) error {
 	}
 	return o.app.follow(ctx, following{
 		format: o.output.value, from: o.from,
-		find: func(ctx context.Context) (*source, error) { return o.seek(ctx, word, true) },
+		find: func(ctx context.Context) (*source, error) { return o.locateWord(ctx, word) },
 	})
 }
 

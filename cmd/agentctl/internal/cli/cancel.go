@@ -35,9 +35,16 @@ Exit code 1: it has ended already, or there is no such run of the control plane.
 }
 
 func (o *cancelOptions) runCancel(ctx context.Context, word string) error {
-	src, err := o.seek(ctx, word, true)
+	src, err := o.locateWord(ctx, word)
 	if err != nil {
 		return o.only(ctx, word, err)
+	}
+	if src.client == nil {
+		// Of two processes that execute a run, the one of a control plane is asked by
+		// the object: it would begin another attempt of a run that was only stopped.
+		if owner := o.owner(ctx, src.id); owner != nil {
+			src = owner
+		}
 	}
 	defer src.close()
 	if src.client == nil {

@@ -65,7 +65,8 @@ call is judged by a policy, runs outside this program and is written to a journa
 		Example: `  agentctl run -f manifests/hello          run the agent in a folder
   agentctl validate -f manifests/hello     report every mistake in the manifests
   agentctl explain agent.spec.limits       what a field means
-  agentctl help exit-codes                 what the exit codes mean`,
+  agentctl help exit-codes                 what the exit codes mean
+  agentctl help names                      how a run is named`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          func(cmd *cobra.Command, args []string) error { return misplaced(cmd, args) },
@@ -89,7 +90,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 		a.applyCmd(), a.describeCmd(), a.editCmd(), a.deleteCmd(), a.waitCmd(), a.labelCmd(), a.annotateCmd(),
 		a.apiResourcesCmd(), a.configCmd(),
 		a.validateCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),
-		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(),
+		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(), a.namesTopic(),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -71,7 +71,7 @@ func TestUsageErrorsAreShortAndExitWith2(t *testing.T) {
 		"folder as prompt": {"a folder is no prompt", []string{"run", "-f", "x", "-p", "@" + folder}, "read the prompt: " + folder + " is not a regular file; pipe it into -p -", "see: agentctl run --help"},
 		"no such prompt":   {"a prompt has to exist", []string{"run", "-f", "x", "-p", "@/no/such"}, "read the prompt: stat /no/such: no such file or directory", "see: agentctl run --help"},
 		"no run":           {"diff needs a run", []string{"diff"}, "the run (run/ID or @latest) is missing", "see: agentctl diff --help"},
-		"two runs":         {"diff takes one run", []string{"diff", "a", "b"}, `unexpected argument "b" after the run (run/ID or @latest)`, "see: agentctl diff --help"},
+		"two runs":         {"resume takes one run", []string{"resume", "a", "b"}, `unexpected argument "b" after the run (run/ID or @latest)`, "see: agentctl resume --help"},
 		"no field":         {"explain needs a field", []string{"explain"}, "the field (for example agent.spec.limits) is missing", "see: agentctl explain --help"},
 		"wrong field":      {"a near field is named", []string{"explain", "agent.spec.limts"}, `agent.spec has no field "limts"; did you mean "limits"?`, "see: agentctl explain --help"},
 		"wrong schema":     {"the other schemas are offered, too", []string{"schema", "reslt"}, `there is no kind "reslt"; did you mean "result"?`, "see: agentctl schema --help"},

@@ -35,6 +35,12 @@ func (a *app) completeRuns(_ *cobra.Command, args []string, _ string) ([]string,
 	return refs, directive
 }
 
+// completeManyRuns offers these for each word that has not been typed yet.
+func (a *app) completeManyRuns(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	refs, directive := a.completeAnyRun(cmd, nil, typed)
+	return slices.DeleteFunc(refs, func(r string) bool { return slices.Contains(args, r) }), directive
+}
+
 // completeResumable offers the runs that a resume can go on with before the others.
 func (a *app) completeResumable(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	refs, directive := a.completeRuns(cmd, args, typed)

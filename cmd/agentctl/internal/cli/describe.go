@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type describeOptions struct {
@@ -22,14 +28,16 @@ func (a *app) describeCmd() *cobra.Command {
 	o := &describeOptions{target: target{app: a}}
 	cmd := &cobra.Command{
 		Use:   "describe KIND [NAME...] | KIND/NAME...",
-		Short: "Tell all about objects of a control plane",
-		Long: `Tell all about objects of a control plane: what was declared, how they are, and
-what happened to them lately.`,
-		Example: `  agentctl describe agent reviewer
+		Short: "Show everything about runs, or objects of a control plane",
+		Long: `Show everything about objects of a control plane: what was declared, how they are,
+and what happened to them lately. Of a run of the state folder: what it was given,
+and how it stands. A run is named as "agentctl help names" says.`,
+		Example: `  agentctl describe run @latest
+  agentctl describe agent reviewer
   agentctl describe tools -l team=web`,
 		GroupID:           groupObject,
 		Args:              someObject,
-		ValidArgsFunction: a.completeObjects,
+		ValidArgsFunction: a.completeGet,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runDescribe(cmd.Context(), args) },
 	}
 	selectorFlag(cmd, &o.selector)
@@ -46,6 +54,108 @@ func someObject(_ *cobra.Command, args []string) error {
 }
 
 func (o *describeOptions) runDescribe(ctx context.Context, args []string) error {
+	named, ok := runWordsOf(args)
+	switch {
+	case ok && o.selector == "" && len(named) > 0:
+		return o.describeRuns(ctx, named)
+	case ok && o.selector == "" && !o.meant() && slices.Contains(runWords, args[0]):
+		return o.describeAllRuns(ctx)
+	}
+	return o.describeObjects(ctx, args)
+}
+
+// describeAllRuns describes the runs of the state folder.
+func (o *describeOptions) describeAllRuns(ctx context.Context) error {
+	state, err := statedir.Find(o.app.state)
+	if err != nil {
+		return err
+	}
+	ids, err := runs.IDs(state)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		display.Notice(o.app.stderr(), "no runs in "+state)
+		return nil
+	}
+	for i, id := range ids {
+		ids[i] = "run/" + id
+	}
+	return o.describeRuns(ctx, ids)
+}
+
+// describeRuns describes the runs that words name, each from where it is.
+func (o *describeOptions) describeRuns(ctx context.Context, words []string) error {
+	var failed []error
+	for i, word := range words {
+		if i > 0 {
+			if err := display.Text(o.app.stdout(), "\n"); err != nil {
+				return err
+			}
+		}
+		src, err := o.locateWord(ctx, word)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		src.close()
+		if src.client != nil {
+			err = o.describeObjects(ctx, []string{runWords[1], src.run.Name})
+		} else {
+			err = o.describeRun(ctx, src)
+		}
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// describeRun describes a run of the state folder.
+func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
+	s, err := runs.Get(ctx, src.state, src.id)
+	if err != nil {
+		return err
+	}
+	d := &display.Description{Kind: v1alpha1.KindRun, Name: s.Name, Place: s.Journal, Created: s.StartTime, Now: time.Now()}
+	if d.Status, err = plain(s, "name", "startTime", "agent", "model", "source", "journal"); err != nil {
+		return err
+	}
+	// What cannot be read the status says.
+	if v, err := runs.View(ctx, src.state, src.id); err == nil {
+		w := v.Started.Workspace
+		spec := map[string]any{
+			"agent": v.Started.Agent, "model": v.Started.Model.Name, "prompt": v.Started.Prompt,
+			"workspace": map[string]any{"source": w.Source, "dir": w.Dir, "strategy": w.Strategy},
+		}
+		if v.Started.Isolation != "" {
+			spec["isolation"] = v.Started.Isolation
+		}
+		d.Spec = spec
+	}
+	return d.Write(o.app.stdout())
+}
+
+// plain is a value as a description shows it, without some of its fields.
+func plain(v any, without ...string) (any, error) {
+	text, err := json.Marshal(v)
+	var m map[string]any
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber() // as they are written
+	if err = errors.Join(err, numbers.Decode(&m)); err != nil {
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	for _, name := range without {
+		delete(m, name)
+	}
+	maps.DeleteFunc(m, func(_ string, v any) bool {
+		list, ok := v.([]any)
+		return v == nil || v == "" || ok && len(list) == 0
+	})
+	return m, nil
+}
+
+func (o *describeOptions) describeObjects(ctx context.Context, args []string) error {
 	get := getOptions{target: o.target, selector: o.selector, output: format{kind: display.FormatText}}
 	w, err := get.wanted(args)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/runs"
-	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type diffOptions struct {
@@ -25,12 +25,13 @@ type diffOptions struct {
 func (a *app) diffCmd() *cobra.Command {
 	o := &diffOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
-		Use:   "diff run/ID | diff -f FILE|FOLDER|-",
+		Use:   "diff run/ID... | diff -f FILE|FOLDER|-",
 		Short: "Show what a run changed, or what an apply would change",
 		Long: `Show what a run changed, or what an apply would change, as a unified diff.
 
-The run is named run/ID, by the start of its id, or @latest. The change is the
-one the run has recorded: what happened to the files since makes no difference.
+A run is named by run/ID and the other forms of "agentctl help names". The change
+is the one the run has recorded: what happened to the files since makes no
+difference. Of several runs each diff is below the name of its run.
 
 On a terminal, or with --color always, characters that a terminal would hide or
 obey are named, as in <U+202E>. Into a pipe or a file the diff goes byte for
@@ -42,15 +43,16 @@ change. 1: something would. 2: an error.`,
 		Example: `  agentctl diff @latest
   agentctl diff run/hello --stat
   agentctl diff @latest | git apply --check
+  agentctl diff $(agentctl get runs -o name) --stat
   agentctl diff -f manifests/hello`,
 		GroupID:           groupRun,
 		Args:              o.someDiff,
-		ValidArgsFunction: a.completeRuns,
+		ValidArgsFunction: a.completeManyRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return o.runDiffObjects(cmd.Context())
 			}
-			return o.runDiff(cmd.Context(), args[0])
+			return o.runDiff(cmd.Context(), args)
 		},
 	}
 	cmd.Flags().BoolVar(&o.stat, "stat", false, "list the files with the number of lines added and removed")
@@ -63,29 +65,81 @@ change. 1: something would. 2: an error.`,
 	return cmd
 }
 
-// someDiff wants a run, or manifests.
+// someDiff expects runs, or manifests.
 func (o *diffOptions) someDiff(cmd *cobra.Command, args []string) error {
-	if len(o.files) == 0 {
-		return oneArg("the run (run/ID or @latest)")(cmd, args)
+	switch {
+	case len(o.files) > 0:
+		return filesOnly(cmd, args)
+	case len(args) == 0:
+		return usagef("the run (run/ID or @latest) is missing")
 	}
-	return filesOnly(cmd, args)
+	return nil
 }
 
-func (o *diffOptions) runDiff(ctx context.Context, ref string) error {
-	state, err := statedir.Find(o.app.state)
+// diffList is what programs read of several runs.
+type diffList struct {
+	Items []any `json:"items"`
+}
+
+// runDiff shows the change of each run. Of several, those without one are errors
+// for the end.
+func (o *diffOptions) runDiff(ctx context.Context, words []string) error {
+	var failed []error
+	list := diffList{Items: []any{}}
+	for _, word := range words {
+		c, err := o.change(ctx, word)
+		switch {
+		case err != nil && (len(words) == 1 || ctx.Err() != nil):
+			return err
+		case err != nil:
+			failed = append(failed, err)
+			continue
+		case o.output.value == display.FormatJSON && len(words) > 1:
+			list.Items = append(list.Items, c.Object())
+			continue
+		case o.output.value == display.FormatJSON:
+			return c.WriteJSON(o.app.stdout())
+		}
+		if len(words) > 1 {
+			// Readers of unified diffs skip what is before the first file.
+			if err := display.Text(o.app.stdout(), "run/"+c.Run+"\n"); err != nil {
+				return err
+			}
+		}
+		write := c.WriteDiff
+		if o.stat {
+			write = c.WriteStat
+		}
+		if err := write(o.app.stdout()); err != nil {
+			return err
+		}
+	}
+	if o.output.value == display.FormatJSON {
+		if err := display.WriteObject(o.app.stdout(), list); err != nil {
+			return err
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	o.app.complain(failed...)
+	return exit(reason.ExitUsage)
+}
+
+// change is that of one run.
+func (o *diffOptions) change(ctx context.Context, word string) (display.Change, error) {
+	src, err := o.locateWord(ctx, word)
 	if err != nil {
-		return err
+		return display.Change{}, err
 	}
-	c, err := runs.Diff(ctx, state, ref)
+	defer src.close()
+	id, err := src.local("diff")
 	if err != nil {
-		return err
+		return display.Change{}, err
 	}
-	change := display.Change{Run: c.Run, Files: c.Files, Diff: c.Diff}
-	switch {
-	case o.output.value == display.FormatJSON:
-		return change.WriteJSON(o.app.stdout())
-	case o.stat:
-		return change.WriteStat(o.app.stdout())
+	c, err := runs.Diff(ctx, src.state, id)
+	if err != nil {
+		return display.Change{}, err
 	}
-	return change.WriteDiff(o.app.stdout())
+	return display.Change{Run: c.Run, Files: c.Files, Diff: c.Diff}, nil
 }

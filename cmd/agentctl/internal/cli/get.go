@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -39,8 +43,7 @@ func (a *app) getCmd() *cobra.Command {
 control plane keeps; a run that is named and not in the state folder is looked
 for there, too.
 
-A run is named by its id, with or without run/, by the start of its id, or
-@latest. A run whose process is gone and that has not ended is Interrupted;
+A run is named as "agentctl help names" says. A run whose process is gone and that has not ended is Interrupted;
 "agentctl resume" goes on with it, and with one that is Suspended.
 
 Kinds are named by their names, short names, a list with commas, or all; agentctl
@@ -70,11 +73,6 @@ are a kind of their own.`,
 	return cmd
 }
 
-// elsewhere says whether runs are asked of a control plane.
-func (o *getOptions) elsewhere() bool {
-	return o.meant() || o.all || o.watch || o.selector != "" || o.fields != "" || o.sortBy != "" || o.showLabels
-}
-
 // runWords are what runs are called on the command line.
 var runWords = []string{"runs", "run"}
 
@@ -86,60 +84,112 @@ func someResource(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// stateRuns says whether words mean runs of the state folder: "runs", "run ID"
-// or "run/ID".
-func (o *getOptions) stateRuns(args []string) bool {
-	word, _, named := strings.Cut(args[0], "/")
-	if !slices.Contains(runWords, word) || o.elsewhere() {
-		return false
+// runWordsOf reads words that name runs and nothing else: "runs", "run NAME...",
+// "run/NAME..." and the same with the group.
+func runWordsOf(args []string) (named []string, ok bool) {
+	for i, arg := range args {
+		kind, name, slash := strings.Cut(arg, "/")
+		if i == 0 || strings.Contains(args[0], "/") {
+			if k, err := parseKind(kind); err != nil || k != v1alpha1.KindRun || slash != strings.Contains(args[0], "/") || slash && name == "" {
+				return nil, false
+			}
+		} else if slash {
+			return nil, false
+		}
+		switch {
+		case slash:
+			named = append(named, arg)
+		case i > 0:
+			named = append(named, "run/"+arg)
+		}
 	}
-	return !named || !slices.ContainsFunc(args[1:], func(a string) bool { return strings.Contains(a, "/") && !strings.HasPrefix(a, "run/") })
+	return named, len(args) > 0
 }
 
 func (o *getOptions) runGet(ctx context.Context, args []string) error {
-	if !o.stateRuns(args) {
+	named, ok := runWordsOf(args)
+	switch selects := o.all || o.watch && len(named) == 0 || o.selector != "" || o.fields != "" || o.sortBy != "" || o.showLabels; {
+	case !ok, selects, len(named) == 0 && (o.meant() || !slices.Contains(runWords, args[0])):
 		return o.runGetObjects(ctx, args)
+	case len(named) == 0:
+		return o.runGetRuns(ctx)
 	}
-	err := o.runGetRuns(ctx, args)
-	if err == nil || len(args) == 1 && !strings.Contains(args[0], "/") {
-		return err
-	}
-	// One that is not here may be there; nothing is started to find out.
-	if there := o.runGetRunning(ctx, args); there == nil {
-		return nil
-	}
-	return err
+	return o.runGetNamed(ctx, named)
 }
 
-func (o *getOptions) runGetRuns(ctx context.Context, args []string) error {
+// runGetRuns lists the runs of the state folder.
+func (o *getOptions) runGetRuns(ctx context.Context) error {
 	state, err := statedir.Find(o.app.state)
 	if err != nil {
 		return err
 	}
-	refs := slices.Clone(args[1:])
-	if _, name, named := strings.Cut(args[0], "/"); named {
-		refs = append([]string{name}, refs...)
+	listed, err := runs.List(ctx, state)
+	if err != nil {
+		return err
 	}
-	var listed []runs.Summary
-	if len(refs) == 0 {
-		if listed, err = runs.List(ctx, state); err != nil {
-			return err
+	return o.write(listed, false, state)
+}
+
+// runGetNamed shows the runs that words name, each from where it is.
+func (o *getOptions) runGetNamed(ctx context.Context, words []string) error {
+	var here []runs.Summary
+	var there []string
+	var failed []error
+	for _, word := range words {
+		src, err := o.locateWord(ctx, word)
+		switch {
+		case absent(err) && o.missingOK:
+			continue
+		case err != nil:
+			failed = append(failed, err)
+			continue
 		}
-	}
-	for _, ref := range refs {
-		s, err := runs.Get(ctx, state, ref)
+		src.close()
+		if src.client != nil {
+			there = append(there, src.run.Name)
+			continue
+		}
+		s, err := runs.Get(ctx, src.state, src.id)
 		if err != nil {
 			return err
 		}
-		listed = append(listed, *s)
+		here = append(here, *s)
 	}
-	if err := o.write(listed, len(refs) == 1, state); err != nil {
+	switch {
+	case len(here) > 0 && len(there) > 0 && o.output.structured():
+		return usagef("run/%s is in the state folder and run.agentctl.dev/%s at a control plane: with -o %s they are shown one by one", here[0].Name, there[0], o.output.kind)
+	case len(here) > 0 && o.watch:
+		return usagef("-w follows objects of a control plane, and run/%s is in the state folder", here[0].Name).try("agentctl attach run/" + here[0].Name)
+	}
+	if len(here) > 0 {
+		if err := o.write(here, len(words) == 1, o.app.state); err != nil {
+			return err
+		}
+	}
+	if len(there) > 0 {
+		if err := o.runGetObjects(ctx, append(runWords[1:2:2], there...)); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// absent reports whether an error says that there is no such run.
+func absent(err error) bool {
+	if u, ok := errors.AsType[*misuse.Error](err); ok {
+		return u.Hint == "" // a name that fits several runs has one
+	}
+	return client.Missing(err)
+}
+
+func (o *getOptions) write(listed []runs.Summary, one bool, state string) error {
+	if err := o.writeRuns(listed, one, state); err != nil {
 		return fmt.Errorf("write the list: %w", err)
 	}
 	return nil
 }
 
-func (o *getOptions) write(listed []runs.Summary, one bool, state string) error {
+func (o *getOptions) writeRuns(listed []runs.Summary, one bool, state string) error {
 	out := o.app.stdout()
 	switch {
 	case o.output.kind == display.FormatJSON && one:

@@ -30,24 +30,6 @@ func (o *getOptions) runGetObjects(ctx context.Context, args []string) error {
 	return o.get(ctx, c, w)
 }
 
-// runGetRunning is runGetObjects where nothing is started.
-func (o *getOptions) runGetRunning(ctx context.Context, args []string) error {
-	w, err := o.wanted(args)
-	if err != nil {
-		return err
-	}
-	config, err := o.config()
-	if err != nil {
-		return err
-	}
-	c, err := config.Connect(ctx, client.ConnectOptions{OnlyRunning: true})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return o.get(ctx, c, w)
-}
-
 func (o *getOptions) wanted(args []string) (*wanted, error) {
 	w := wantedEvents(args, o.namespace)
 	if w == nil {

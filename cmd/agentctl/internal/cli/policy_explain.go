@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,12 +12,12 @@ import (
 )
 
 type policyExplainOptions struct {
-	app    *app
+	target
 	output choice
 }
 
 func (a *app) policyExplainCmd() *cobra.Command {
-	o := &policyExplainOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
+	o := &policyExplainOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "explain RUN/CALL",
 		Short: "Say why a call of a run was allowed, asked about or denied",
@@ -26,23 +27,36 @@ The call is judged once more, from the journal of the run alone, and every rule
 that was asked is shown: where it stands, what its condition came to, and the
 values of the condition's parts.
 
-RUN is run/ID, the beginning of an id, or @latest. CALL is the call's id, the
+RUN is named as by every verb (agentctl help names). CALL is the call's id, the
 beginning of one, or its number in the run; without it, it is the last call that
 was not allowed.`,
 		Example: `  agentctl policy explain @latest
   agentctl policy explain @latest/3
   agentctl policy explain run/hello/call_1 -o json`,
 		Args:              oneArg("the call (RUN/CALL)"),
-		ValidArgsFunction: a.completeRuns,
+		ValidArgsFunction: a.completeAnyRun,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runPolicyExplain(cmd.Context(), args[0]) },
 	}
 	output(cmd, &o.output, "format: a report, or one object")
-	a.stateFlag(cmd)
+	o.flags(cmd)
 	return cmd
 }
 
 func (o *policyExplainOptions) runPolicyExplain(ctx context.Context, ref string) error {
-	x, err := runner.Explain(ctx, runner.ExplainOptions{State: o.app.state, Ref: ref})
+	r, err := parseCall(ref)
+	if err != nil {
+		return err
+	}
+	src, err := o.locate(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	id, err := src.local("policy explain")
+	if err != nil {
+		return err
+	}
+	x, err := runner.Explain(ctx, runner.ExplainOptions{State: o.app.state, Ref: "run/" + id + "/" + cmp.Or(r.call, src.call)})
 	if err != nil {
 		return err
 	}

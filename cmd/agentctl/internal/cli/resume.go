@@ -2,19 +2,23 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
-	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type resumeOptions struct {
-	app     *app
+	target
 	output  choice
 	approve string
 	timeout time.Duration
@@ -25,7 +29,7 @@ type resumeOptions struct {
 }
 
 func (a *app) resumeCmd() *cobra.Command {
-	o := &resumeOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
+	o := &resumeOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
 	cmd := &cobra.Command{
 		Use:   "resume run/ID",
 		Short: "Go on with a run that was killed or waits for an approval",
@@ -38,7 +42,9 @@ happened: a person is asked whether to run it again, else the model reads so.
 An answer that "agentctl approve" or "agentctl deny" has left is taken; other open
 questions are asked again. Credentials are read anew.
 
-The run is named run/ID, by its id, by the start of it, or @latest. With -o json
+The run is named as "agentctl help names" says. One of a control plane that is
+suspended by spec.suspend goes on there and is watched, as by "agentctl attach"; the
+flags about approvals, time and recording are not for it. With -o json
 stdout holds one object about the whole run, with -o jsonl the events from now
 on. A run that has ended already tells its result again and starts nothing.`,
 		Example: `  agentctl resume @latest
@@ -48,12 +54,12 @@ on. A run that has ended already tells its result again and starts nothing.`,
 		Args:              oneArg("the run (run/ID or @latest)"),
 		ValidArgsFunction: a.completeResumable,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.runResume(cmd.Context(), args[0], cmd.Flags().Changed("timeout"))
+			return o.runResume(cmd.Context(), args[0], cmd.Flags())
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	a.stateFlag(cmd)
+	o.target.flags(cmd)
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every new event")
 	approve(cmd, &o.approve)
 	containerd(cmd, &o.containerd)
@@ -63,14 +69,26 @@ on. A run that has ended already tells its result again and starts nothing.`,
 	return cmd
 }
 
-func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bool) error {
-	if hasTimeout && o.timeout <= 0 {
+func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.FlagSet) error {
+	if set.Changed("timeout") && o.timeout <= 0 {
 		return usagef("--timeout must be longer than 0")
 	}
-	state, err := statedir.Find(o.app.state)
+	src, err := o.locateWord(ctx, word)
 	if err != nil {
+		if u, ok := errors.AsType[*misuse.Error](err); ok {
+			return (&misuse.Error{Err: fmt.Errorf("nothing to resume: %w", u.Err)}).WithHint(u.Hint)
+		}
 		return err
 	}
+	if src.client == nil {
+		if owner := o.owner(ctx, src.id); owner != nil {
+			src = owner
+		}
+	}
+	if src.client != nil {
+		return o.resumeObject(ctx, src, set)
+	}
+	state, ref := src.state, src.id
 	ro := runner.ResumeOptions{
 		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd, Record: o.record.value,
 		Version: readVersion().Version, Terminal: o.app.terminal(),
@@ -90,4 +108,28 @@ func (o *resumeOptions) runResume(ctx context.Context, ref string, hasTimeout bo
 		}
 	}
 	return o.app.show(ctx, s)
+}
+
+// resumeObject lets a run of a control plane go on that was suspended there, and
+// watches it.
+func (o *resumeOptions) resumeObject(ctx context.Context, src *source, set *pflag.FlagSet) error {
+	for _, name := range []string{"approve", "timeout", "containerd-address", "record"} {
+		if set.Changed(name) {
+			src.close()
+			return usagef("--%s is not for a run of a control plane, which executes %s", name, src.run)
+		}
+	}
+	return o.app.follow(ctx, following{
+		format: o.output.value, from: 1,
+		find: func(ctx context.Context) (*source, error) {
+			if suspended, _ := src.seen.Field("spec", "suspend").(bool); suspended {
+				patch := map[string]any{"spec": map[string]any{"suspend": false}}
+				if _, err := src.client.Merge(ctx, src.run, patch, client.WriteOptions{}); err != nil {
+					src.close()
+					return nil, err
+				}
+			}
+			return src, nil
+		},
+	})
 }

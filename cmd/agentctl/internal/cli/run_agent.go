@@ -78,7 +78,7 @@ func (o *runOptions) runAgent(ctx context.Context, name string, hasPrompt, hasTi
 			c.Close()
 			return nil, err
 		}
-		return o.target.object(c, run.Name()), nil
+		return o.target.object(c, run.Name(), run), nil
 	}
 	if o.detach {
 		src, err := begin(ctx)

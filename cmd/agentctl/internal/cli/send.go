@@ -29,9 +29,8 @@ that has its final answer by then goes on instead of ending; its limits hold.
 For a run that is suspended or was killed the message is kept: "agentctl resume"
 reads it. It does not answer a question; "agentctl approve" and "agentctl deny" do.
 
-The run is named run/NAME where a control plane lives it, else run/ID, by its id,
-by the start of it, or @latest; a run of a control plane comes first. The text is
-an argument, @FILE, or - for stdin, at most 1 MiB.
+The run is named as "agentctl help names" says. The text is an argument, @FILE, or
+- for stdin, at most 1 MiB.
 
 Exit codes: 0 the message is kept until the run reads it; 2 the run has ended, or
 there is none.`,
@@ -69,7 +68,7 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 	if err != nil {
 		return err
 	}
-	src, err := o.seek(ctx, ref, true)
+	src, err := o.locateWord(ctx, ref)
 	if err != nil {
 		return o.only(ctx, ref, err)
 	}

@@ -66,6 +66,13 @@ func (p *plane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/agents/a/runs"):
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write([]byte(`{"kind":"Run","metadata":{"name":"a-1"}}`)) // the client's end is the test's point
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/runs"):
+		_, _ = w.Write([]byte(`{"kind":"RunList","items":[{"kind":"Run","metadata":{"name":"b-1","creationTimestamp":"2026-01-01T00:00:00Z"}},` +
+			`{"kind":"Run","metadata":{"name":"a-1","creationTimestamp":"2026-01-03T00:00:00Z"}},{"kind":"Run","metadata":{"name":"b-2","creationTimestamp":"2026-01-02T00:00:00Z"}}]}`))
+	case strings.HasSuffix(r.URL.Path, "/approvals/a-1-ask"):
+		_, _ = w.Write([]byte(`{"kind":"Approval","metadata":{"name":"a-1-ask"},"spec":{"runRef":{"name":"a-1"},"call":"call_2_1"}}`))
+	case strings.HasSuffix(r.URL.Path, "/runs/b-2"):
+		_, _ = w.Write([]byte(`{"kind":"Run","metadata":{"name":"b-2"}}`))
 	case strings.HasSuffix(r.URL.Path, "/runs/a-1"):
 		_, _ = w.Write([]byte(`{"kind":"Run","metadata":{"name":"a-1"}}`))
 	case strings.HasSuffix(r.URL.Path, "/cancel"):
@@ -247,7 +254,7 @@ func TestRunOfAControlPlaneIsShownAsOneHere(t *testing.T) {
 			reason: "the control plane that is meant is the one that counts", args: []string{"attach", "run/a-9"}, code: 1, stderr: []string{`error: run "a-9": not found`},
 		},
 		"of no run": {
-			reason: "an agent is no run", args: []string{"attach", "agent/a"}, code: 2, stderr: []string{`"agent/a" is no run`},
+			reason: "an agent is no run", args: []string{"attach", "agent/a"}, code: 2, stderr: []string{`"agent/a" is not a run`},
 		},
 	}
 	for name, c := range cases {
@@ -482,9 +489,9 @@ func TestRunIsLookedForHereAndThere(t *testing.T) {
 		{"the newest is here", []string{"logs", "@latest"}, 0, "said here\n", false},
 		{"a name there comes before the beginning of one here", []string{"logs", "a-1"}, 0, "the answer\n", true},
 		{"there first", []string{"attach", "a-1"}, 0, "the answer\n", true},
-		{"there first, then here", []string{"attach", "@latest"}, 0, "said here\n", true},
+		{"here first, of all that are the newest", []string{"attach", "@latest"}, 0, "said here\n", false},
 		{"a flag means there", []string{"logs", "@latest", "-n", "web"}, 0, "the answer\n", true},
-		{"what is here is cancelled here", []string{"cancel", here}, 1, "", true},
+		{"what is here is cancelled here", []string{"cancel", here}, 1, "", false},
 		{"neither here nor there", []string{"events", "nobody"}, 1, "", true},
 	} {
 		p.asked = nil

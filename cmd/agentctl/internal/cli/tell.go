@@ -13,7 +13,7 @@ import (
 func (a *app) tellRun(ctx context.Context, t *target, word string, w wish, see func(event.Event) error) (*client.RunEnd, *source, error) {
 	ctx, signals := watch(ctx, func(int) {})
 	defer signals.stop()
-	src, err := t.seek(ctx, word, false)
+	src, err := t.locateWord(ctx, word)
 	if err != nil {
 		return nil, nil, letGo(ctx, err)
 	}

@@ -67,8 +67,11 @@ type changeJSON struct {
 }
 
 // WriteJSON writes the change as an object.
-func (c Change) WriteJSON(s *Screen) error {
-	return writeJSON(s, changeJSON{c.Run, append([]event.FileChange{}, c.Files...), string(c.Diff)})
+func (c Change) WriteJSON(s *Screen) error { return writeJSON(s, c.Object()) }
+
+// Object is the change for programs.
+func (c Change) Object() any {
+	return changeJSON{c.Run, append([]event.FileChange{}, c.Files...), string(c.Diff)}
 }
 
 // WriteStat writes each file with the lines added and removed.

@@ -11,8 +11,11 @@ import (
 // Description is an object as describe tells it.
 type Description struct {
 	Kind, APIVersion, Name, Namespace string
-	Labels, Annotations               map[string]string
-	Created                           time.Time
+	// Place is the folder of what is not an object of a control plane; it has no
+	// namespace, labels and annotations.
+	Place               string
+	Labels, Annotations map[string]string
+	Created             time.Time
 	// Deleting says that the object is on its way out.
 	Deleting   bool
 	Finalizers []string
@@ -44,6 +47,12 @@ type DescribedEvent struct {
 
 // Write writes the description for a person.
 func (d *Description) Write(s *Screen) error {
+	if d.Place != "" {
+		s.print(table([][]string{{"Name:", Line(d.Name)}, {"Kind:", Line(d.Kind)}, {"Journal:", Line(d.Place)}, {"Created:", d.created()}}))
+		s.section("Spec", d.Spec)
+		s.section("Status", d.Status)
+		return s.Err()
+	}
 	head := [][]string{
 		{"Name:", Line(d.Name)},
 		{"Namespace:", dash(Line(d.Namespace))},
