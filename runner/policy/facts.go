@@ -185,7 +185,7 @@ func keys(m map[string]any) func(func(string) bool) {
 func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 	text, ok := fields["command"].(string)
 	dir, _ := fields["workdir"].(string)
-	f.script.Facts = shell.Parse(text, dir)
+	f.script.Facts = shell.ParseIn(text, dir, w.isFolder)
 	if !ok {
 		f.script.Dynamic = true
 		f.script.Reasons = append(f.script.Reasons, "there is no command")
@@ -195,6 +195,10 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 	}
 	if dir != "" {
 		f.add(w.resolve(dir, opRead))
+	}
+	// The folder that a command runs in is touched by it, whatever the command does.
+	for _, p := range f.script.Folders {
+		f.add(w.resolve(f.script.Joined(p), opRead))
 	}
 	redirected := func(p string, write bool) bool {
 		return slices.Contains(f.script.Redirects, shell.Redirect{Path: p, Write: write})
@@ -221,6 +225,9 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 		w.expanded(f, p, opExecute)
 	}
 	for _, p := range f.script.Words {
+		if strings.ContainsAny(p, "*?[") {
+			w.expanded(f, p, opExecute)
+		}
 		if r := w.resolve(f.script.Joined(p), opExecute); exists(r.Real) {
 			f.add(r)
 			f.script.Trees = add(f.script.Trees, p)
@@ -247,14 +254,56 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 	}
 	names, unknown := w.matching(full, &f.read)
 	if unknown != "" {
-		f.script.Dynamic = true
-		f.script.Reasons = add(f.script.Reasons, unknown)
+		f.doubt(unknown)
 	}
 	for _, n := range names {
 		p := w.resolve(n, op)
 		p.Raw = raw
 		f.add(p)
 	}
+	f.misleading(raw, full, names)
+}
+
+// misleading finds names that the shell or a program would not take for the name of
+// a file: one that begins with a dash is an option where the pattern does, too, and
+// one that is split into words again may be several paths. The script itself may
+// make a file of such a name.
+func (f *facts) misleading(raw, full string, names []string) {
+	fixed := strings.LastIndexByte(full[:strings.IndexAny(full, "*?[")], '/') + 1
+	resplit, bare := slices.Contains(f.script.Resplit, raw), strings.ContainsAny(path.Base(raw)[:1], "*?[")
+	if !resplit && !bare {
+		return
+	}
+	found := make([]string, 0, len(names)+len(f.script.Writes))
+	for _, n := range names {
+		if len(n) > fixed {
+			found = append(found, n[fixed:])
+		}
+	}
+	for _, n := range append(found, f.script.Writes...) {
+		switch base := path.Base(n); {
+		case bare && strings.HasPrefix(base, "-") && glob(path.Base(raw), base):
+			f.doubt("a pattern stands for the name " + base + ", which is an option")
+		case resplit && strings.ContainsAny(n, " \t\n\\") || resplit && slices.Contains(names, full[:fixed]+n) && strings.ContainsAny(n, "*?["):
+			f.doubt("a pattern stands for a name that is split into words")
+		}
+	}
+}
+
+// doubt makes a script one that only the run can tell.
+func (f *facts) doubt(reason string) {
+	f.script.Dynamic = true
+	f.script.Reasons = add(f.script.Reasons, reason)
+}
+
+// isFolder reports whether a folder of the workspace is there and can be entered.
+func (w Workspace) isFolder(dir string) bool {
+	p := w.resolve(dir, opRead)
+	if !p.InWorkspace || p.Real == shell.Unknown {
+		return false
+	}
+	info, err := os.Lstat(p.Real)
+	return err == nil && info.IsDir() && info.Mode().Perm()&0o100 != 0
 }
 
 func exists(file string) bool {

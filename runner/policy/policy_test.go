@@ -515,7 +515,7 @@ func BenchmarkCompileHello(b *testing.B) {
 	p := parse(b, `
 permissions: [{permission: bash, pattern: "*", action: ask}, {permission: bash, pattern: "go *", action: allow}]
 rules:
-- {name: stay-inside, match: {tools: [edit, write]}, when: "paths.exists(p, !p.inWorkspace)", action: deny, messageExpression: "'outside: ' + paths[0].clean"}
+- {name: stay-inside, match: {tools: [edit, write]}, when: "paths.exists(p, !p.inWorkspace)", action: deny, messageExpression: "'outside: ' + paths.filter(p, !p.inWorkspace)[0].clean"}
 - {name: secrets, when: "paths.exists(p, p.secret)", action: deny}
 - {name: no-rm, match: {tools: [bash]}, when: "cmd.commands.exists(c, c.name == 'rm')", action: deny}
 - {name: small, match: {tools: [write]}, when: "size(call.args.content) > 100000", action: ask}

@@ -11,6 +11,10 @@ import (
 
 func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	var env []string
+	outer := sc
+	if len(c.Args) > 0 && len(c.Assigns) > 0 {
+		sc = sc.copy() // what is set for one command has its old value behind it
+	}
 	for _, as := range c.Assigns {
 		a.assign(as, sc)
 		if as.Name != nil {
@@ -20,14 +24,34 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	if len(c.Args) == 0 {
 		return
 	}
-	var args []word
-	for _, w := range c.Args {
-		args = append(args, a.values(w)...)
-	}
+	args := a.words(c.Args)
+	a.lists(args, sc)
 	a.run(args, env, sc)
 	for _, w := range c.Args {
 		a.visit(w, sc)
 	}
+	if sc != outer {
+		numbers := outer.numbers
+		outer.take(sc)
+		outer.numbers = numbers
+	}
+}
+
+// words are the words of a command.
+func (a *analyser) words(list []*syntax.Word) []word {
+	var args []word
+	for i, w := range list {
+		if i == 0 && a.bound != nil {
+			// The value of a variable is not taken for the name of a program.
+			bound := a.bound
+			a.bound = nil
+			args = a.values(w)
+			a.bound = bound
+			continue
+		}
+		args = append(args, a.values(w)...)
+	}
+	return args
 }
 
 // run judges a command whose words are known as far as they can be.
@@ -49,19 +73,25 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	}
 	name := path.Base(first.text)
 	a.add(Command{Name: name, Argv: argv, Env: env, Wrappers: sc.wrappers})
+	if ownProgram(first.text) {
+		// Where it is not the shell itself, it is the program that starts it.
+		shellProgram(a, "bash", args[1:], sc)
+		a.dynamic(first.text + " is a program that is not known")
+		return
+	}
 	if strings.Contains(first.text, "/") && isKnown(name) && !slices.Contains(systemFolders, path.Dir(first.text)) {
 		a.dynamic(first.text + " has the name of a known program")
 	}
 	a.linking(name, args[1:])
-	if moves, ok := a.funcs[name]; ok {
-		if moves {
-			sc.known = false
-			a.moved()
-		}
+	if f, ok := a.funcs[name]; ok && !strings.Contains(first.text, "/") {
+		a.callFunction(f, args[1:], sc)
 		return
 	}
 	if strings.HasPrefix(first.text, "~") || strings.Contains(first.text, "/../") {
 		a.operand(first.text, sc)
+	}
+	if name == "exit" || name == "return" {
+		a.ends(name, args[1:], sc)
 	}
 	if h, ok := special(name); ok {
 		h(a, name, args[1:], sc)
@@ -69,9 +99,23 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	}
 	if p, ok := programs[name]; ok {
 		a.generic(p, args[1:], sc)
+		a.disturbed = a.disturbed || strings.Contains(p.ops, "w") || p.ops == "mv" || p.ops == "cp" || p.writes != ""
 		return
 	}
+	if strings.HasPrefix(name, "ld-") || name == "ld.so" {
+		a.opaque(sc.wrapped(name), "the loader starts a program")
+		a.maybeStarts(args[1:], sc.wrapped(name))
+		return
+	}
+	a.worksIn(name, args[1:], sc)
 	a.foreign(args[1:], sc)
+}
+
+// ownProgram says that the path of a program is decided by the process that starts
+// it: that of its own program, or one of its open files.
+func ownProgram(file string) bool {
+	clean := path.Clean(file)
+	return strings.HasPrefix(clean, "/proc/") || strings.HasPrefix(clean, "/dev/")
 }
 
 // linking notes that a command makes symbolic links.
@@ -106,6 +150,7 @@ var systemFolders = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/loc
 
 // foreign judges the arguments of a program that we do not know.
 func (a *analyser) foreign(args []word, sc *scope) {
+	a.disturbed = true
 	for _, w := range args {
 		if !w.known {
 			if !w.number {
@@ -113,20 +158,33 @@ func (a *analyser) foreign(args []word, sc *scope) {
 			}
 			continue
 		}
-		text := w.text
-		if _, v, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") {
-			text = v
-		}
+		text := argument(w.text)
 		if n := len(a.facts.Operands); text != "" {
 			a.operand(text, sc)
 			if len(a.facts.Operands) > n {
 				a.tree([]word{{text: text, known: true}}, sc)
-			} else if sc.known && !strings.HasPrefix(text, "-") && !strings.Contains(text, "://") {
+			} else if !sc.here.unknown && !strings.HasPrefix(text, "-") && !strings.Contains(text, "://") {
 				a.word(text, sc)
 			}
 		}
 		a.hostOf(text)
 	}
+}
+
+// argument is what of an argument may be a path: the value of an option, behind an
+// equals sign or attached to its letter, the file behind an @, or all of it.
+func argument(text string) string {
+	option := strings.HasPrefix(text, "-")
+	if name, v, ok := strings.Cut(text, "="); ok && (option || !strings.ContainsAny(name, "/.")) && !strings.Contains(v, "://") {
+		return v
+	}
+	if option && len(text) > 2 && text[1] != '-' && strings.IndexByte("/~.", text[2]) >= 0 {
+		return text[2:]
+	}
+	if len(text) > 1 && text[0] == '@' {
+		return text[1:]
+	}
+	return text
 }
 
 // word notes an argument that may be the name of a file.
@@ -135,7 +193,7 @@ func (a *analyser) word(text string, sc *scope) {
 		a.dynamic("an unknown program has too many arguments")
 		return
 	}
-	a.facts.Words = appendNew(a.facts.Words, a.path(text, sc))
+	a.facts.Words = a.touch(a.facts.Words, text, sc)
 }
 
 // operand notes an argument that looks like a path: it may lead outside, by
@@ -145,7 +203,7 @@ func (a *analyser) operand(text string, sc *scope) {
 		return
 	}
 	if strings.ContainsAny(text, "/.") || strings.HasPrefix(text, "~") {
-		a.facts.Operands = appendNew(a.facts.Operands, a.path(text, sc))
+		a.facts.Operands = a.touch(a.facts.Operands, text, sc)
 	}
 }
 
@@ -206,6 +264,9 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 		mode = "rw"
 		a.deleted(operands, sc)
 	}
+	if mode == "pw" && modeOption(hits) {
+		mode = "w" // the mode is written like an option: chmod -x file
+	}
 	a.operands(mode, operands, sc)
 	if slices.ContainsFunc(p.trees, func(option string) bool { return option == "" || hits[option] }) {
 		a.trees(p, mode, operands, sc)
@@ -219,6 +280,16 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	if hits["O"] && p.saves || hits["remote-name"] || hits["remote-name-all"] {
 		a.saved(operands, hits, sc)
 	}
+}
+
+// modeOption says that an option is the mode of chmod.
+func modeOption(hits map[string]bool) bool {
+	for _, letter := range []string{"r", "w", "x", "X", "s", "t"} {
+		if hits[letter] {
+			return true
+		}
+	}
+	return hits["reference"]
 }
 
 // hasPattern says that a program that looks for a pattern was given it in an
@@ -450,7 +521,7 @@ func (a *analyser) attached(value string, sc *scope) {
 	if isNumber(value) || strings.Contains(value, "://") {
 		return
 	}
-	a.facts.Operands = appendNew(a.facts.Operands, a.path(value, sc))
+	a.facts.Operands = a.touch(a.facts.Operands, value, sc)
 }
 
 // abbreviated resolves a long option cut short, as getopt accepts it.

@@ -140,7 +140,7 @@ func TestRealBashRunsNothingUnreported(t *testing.T) {
 	if s := os.Getenv("SHELL_SCRIPTS"); s != "" {
 		_, _ = fmt.Sscan(s, &n)
 	}
-	scripts := append(generated(n), hostile...)
+	scripts := slices.Concat(generated(n), hostile, soup(5*n))
 	for _, e := range corpus(t) {
 		scripts = append(scripts, e.Command)
 	}

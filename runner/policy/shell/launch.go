@@ -24,6 +24,7 @@ var (
 )
 
 func git(a *analyser, name string, args []word, sc *scope) {
+	defer func(n int) { a.disturbed = a.disturbed || len(a.facts.Writes) > n }(len(a.facts.Writes))
 	inner := sc.copy()
 	i := 0
 	for ; i < len(args) && args[i].known && strings.HasPrefix(args[i].text, "-"); i++ {
@@ -31,7 +32,7 @@ func git(a *analyser, name string, args []word, sc *scope) {
 		case t == "-C":
 			i++
 			if i < len(args) {
-				changeFolder(a, "cd", args[i:i+1], inner)
+				a.enters(args[i], inner)
 			}
 		case t == "--no-pager" || t == "-P" || t == "--bare" || t == "--literal-pathspecs" || t == "--no-optional-locks" || t == "--version" || t == "--help":
 		default:
@@ -215,7 +216,7 @@ func (a *analyser) gitArguments(sub string, args []word, sc *scope) {
 			repository = repository || strings.Trim(w.text, "0123456789") != "" // no number of --depth
 		default:
 			a.operand(w.text, sc)
-			if sub == "diff" && sc.known { // it compares any two files
+			if sub == "diff" && !sc.here.unknown { // it compares any two files
 				a.word(w.text, sc)
 			}
 			if _, file, ok := strings.Cut(w.text, ":"); ok && file != "" && !strings.Contains(w.text, "://") {
@@ -330,20 +331,43 @@ func awk(a *analyser, name string, args []word, sc *scope) {
 	}
 }
 
-// harmlessAwk says that a program neither runs, reads nor writes: > is a
-// comparison unless print stands before it in the same statement.
+// harmlessAwk says that a program neither runs, reads nor writes: > is a comparison
+// unless it belongs to a print statement.
 func harmlessAwk(text string) bool {
 	text = strings.ReplaceAll(text, "||", "  ")
 	if strings.ContainsAny(text, "|@`") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(text, "ARGV") {
 		return false
 	}
-	for _, s := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(";{}\n", r) }) {
-		p := strings.Index(s, "print")
-		if p >= 0 && strings.Contains(s[p:], ">") {
+	for from := 0; ; {
+		p := strings.Index(text[from:], "print")
+		if p < 0 {
+			return true
+		}
+		from += p + len("print")
+		if redirects(text[from:]) {
 			return false
 		}
 	}
-	return true
+}
+
+// redirects says that > may belong to the print statement that a text follows. A
+// string or a pattern may hold what looks like the end of the statement; a new line
+// does not end it behind a comma.
+func redirects(text string) bool {
+	quoted := false
+	for i := range len(text) {
+		switch text[i] {
+		case '"', '/', '\\':
+			quoted = true
+		case ';', '}', '{':
+			if !quoted {
+				return false
+			}
+		case '>':
+			return true
+		}
+	}
+	return false
 }
 
 func tar(a *analyser, name string, args []word, sc *scope) {
@@ -414,6 +438,8 @@ func tar(a *analyser, name string, args []word, sc *scope) {
 						dir = val
 					}
 					j = len(t)
+				case 'P':
+					a.dynamic("tar keeps absolute names")
 				case 'I', 'F':
 					a.opaque(sc.wrapped(name), "an option of tar that names a program")
 					return
@@ -433,6 +459,7 @@ func tar(a *analyser, name string, args []word, sc *scope) {
 }
 
 func (a *analyser) tarPaths(mode byte, file, dir word, members []word, sc *scope) {
+	a.disturbed = true
 	switch mode {
 	case 'x':
 		if file.known {
@@ -455,7 +482,7 @@ func (a *analyser) tarPaths(mode byte, file, dir word, members []word, sc *scope
 		}
 		from := sc.copy()
 		if dir.text != "." || !dir.known {
-			changeFolder(a, "cd", []word{dir}, from)
+			a.enters(dir, from)
 		}
 		a.operands("r", members, from)
 		a.tree(members, from)
@@ -483,6 +510,7 @@ func dd(a *analyser, _ string, args []word, sc *scope) {
 }
 
 func rsync(a *analyser, name string, args []word, sc *scope) {
+	a.disturbed = true
 	ops, hits := a.options("e=x rsh=x rsync-path=x exclude=v include=v files-from=n exclude-from=r log-file=w filter=v out-format=v password-file=r backup-dir=w temp-dir=w T=w daemon=x", args, sc)
 	if hits["daemon"] || hits["config"] {
 		a.opaque(sc.wrapped(name), "rsync as a daemon")
@@ -514,80 +542,20 @@ var plainName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 })
 
-// builtin judges shell builtins that read or set variables by name: a name may
-// be an array element whose index is evaluated.
-func builtin(a *analyser, name string, args []word, sc *scope) {
-	switch name {
-	case "printf":
-		if len(args) > 1 && args[0].known && strings.HasPrefix(args[0].text, "-v") {
-			a.assigned(args[1:2])
-		} else if len(args) > 0 && !args[0].known {
-			a.dynamic("the format of printf is not known")
+// examine judges test and [.
+func examine(a *analyser, _ string, args []word, sc *scope) {
+	for i, w := range args {
+		if w.split && !w.known {
+			a.dynamic("a test with a word that is not known")
 		}
-	case "read", "mapfile", "readarray", "getopts":
-		for i, w := range args {
-			if w.known && strings.HasPrefix(w.text, "-C") {
-				a.opaque(sc.wrapped(name), name+" runs a callback")
-			}
-			if w.known && (strings.HasPrefix(w.text, "-") || i > 0 && len(args[i-1].text) == 2 && strings.Contains("pdntNuiOsca", args[i-1].text[1:]) && args[i-1].text[0] == '-' && args[i-1].text != "-a" && args[i-1].text != "-s") {
-				continue
-			}
-			if name == "getopts" && i == 0 {
-				continue
-			}
-			a.assigned([]word{w})
-		}
-	default:
-		for i, w := range args {
-			if w.split && !w.known {
-				a.dynamic("a test with a word that is not known")
-			}
-			if w.known && (w.text == "-v" || w.text == "-R") && i+1 < len(args) && (!args[i+1].known || !plainName().MatchString(args[i+1].text)) {
+		if w.known && (w.text == "-v" || w.text == "-R") && i+1 < len(args) {
+			name, subscript, indexed := strings.Cut(args[i+1].text, "[")
+			switch {
+			case !args[i+1].known || !plainName().MatchString(name):
 				a.dynamic("a test that evaluates an index")
+			case indexed:
+				a.subscript(strings.TrimSuffix(subscript, "]"), sc)
 			}
-		}
-	}
-}
-
-func (a *analyser) assigned(names []word) {
-	for _, w := range names {
-		if !w.known || !plainName().MatchString(w.text) || selects(w.text) {
-			a.dynamic("a variable that is set by name")
-			continue
-		}
-		a.taint(w.text)
-	}
-}
-
-// meanings are the options of shopt, and of bash -O, that change what a name or
-// a pattern stands for.
-var meanings = map[string]bool{
-	"expand_aliases": true, "dotglob": true, "extglob": true, "globstar": true, "nocaseglob": true, "cdable_vars": true, "cdspell": true, "autocd": true,
-	"globskipdots": true, "globasciiranges": true, "assoc_expand_once": true, "array_expand_once": true,
-}
-
-// changesMeaning says the same of a word behind set: -a exports what is set, -P
-// lets cd follow links, -k takes every assignment for one of the command.
-func changesMeaning(option string) bool {
-	switch option {
-	case "allexport", "physical", "keyword":
-		return true
-	}
-	return len(option) > 1 && (option[0] == '-' || option[0] == '+') && option[1] != '-' && strings.ContainsAny(option, "aPk")
-}
-
-func declare(a *analyser, name string, args []word, _ *scope) {
-	for _, w := range args {
-		n, _, has := strings.Cut(w.text, "=")
-		switch {
-		case !w.known && name != "set":
-			a.dynamic("a declaration that is not known")
-		case name == "shopt" && meanings[w.text], name == "set" && changesMeaning(w.text):
-			a.dynamic("an option that changes what names mean")
-		case name != "set" && name != "shopt" && selects(n):
-			a.dynamic("the variable " + n + " decides what runs")
-		case name != "set" && name != "shopt" && has:
-			a.taint(n)
 		}
 	}
 }
@@ -633,6 +601,8 @@ func (a *analyser) module(name string, args []word, sc *scope) {
 // packages judges package managers and build tools: what they fetch goes over
 // the network, what the project itself defines is the project's.
 func packages(a *analyser, name string, args []word, sc *scope) {
+	a.disturbed = true
+	a.worksIn(name, args, sc)
 	for _, w := range args {
 		if !w.known && !w.number {
 			a.dynamic("an argument of " + name + " is not known")
@@ -644,7 +614,7 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 			}
 		}
 		if w.known {
-			a.operand(w.text, sc)
+			a.operand(argument(w.text), sc)
 			a.hostOf(w.text)
 		}
 	}
@@ -656,7 +626,7 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 		}
 	}
 	switch sub {
-	case "exec", "x", "dlx", "create", "init", "explore":
+	case "exec", "x", "dlx", "create", "init", "explore", "node":
 		if name != "go" && name != "cargo" {
 			a.network(true)
 			a.opaque(sc.wrapped(name), name+" "+sub+" runs a package")
@@ -677,7 +647,7 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 	if name == "go" && (sub == "build" || sub == "test") {
 		a.options("o=w coverprofile=w cpuprofile=w memprofile=w outputdir=w C=v run=v bench=v tags=v count=v timeout=v", args, sc)
 	}
-	if name == "go" && (sub == "env" || sub == "generate" || sub == "run" || sub == "tool") && len(args) > 1 {
+	if name == "go" && (sub == "generate" || (sub == "env" || sub == "run" || sub == "tool") && len(args) > 1) {
 		a.opaque(sc.wrapped(name), "go "+sub+" runs or changes programs")
 	}
 }

@@ -43,7 +43,7 @@ var programs = map[string]program{
 	"exit": {inert: true}, "return": {inert: true}, "break": {inert: true}, "continue": {inert: true}, "shift": {inert: true},
 	"sleep": {inert: true}, "whoami": {inert: true}, "id": {inert: true}, "uname": {inert: true}, "hostname": {flags: "F=r file=r b=v"},
 	"seq": {inert: true}, "expr": {inert: true}, "basename": {inert: true}, "dirname": {inert: true}, "nproc": {inert: true},
-	"yes": {inert: true}, "wait": {inert: true}, "jobs": {inert: true}, "umask": {inert: true}, "type": {inert: true},
+	"yes": {inert: true}, "jobs": {inert: true}, "umask": {inert: true}, "type": {inert: true},
 	"which": {inert: true}, "tty": {inert: true}, "arch": {inert: true}, "groups": {inert: true}, "times": {inert: true},
 	"getconf": {inert: true}, "uptime": {inert: true}, "cal": {inert: true}, "factor": {inert: true}, "ulimit": {inert: true},
 	"date": {flags: "d=v date=v f=r file=r r=r reference=r s=v set=v"}, "ps": {flags: "o=v p=v u=v"}, "kill": {flags: "s=v n=v"},
@@ -81,19 +81,4 @@ var programs = map[string]program{
 	"mkfs": {ops: "w", flags: "t=v"}, "mkswap": {ops: "w"}, "wipefs": {ops: "w", flags: "o=v t=v"},
 	"iconv": {ops: "r", flags: "o=w output=w f=v t=v from-code=v to-code=v"},
 	"gcc":   {ops: "r", told: []string{"E"}, flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},
-}
-
-// selectors are variables that decide which program or library runs, or how the
-// shell reads words.
-var selectors = map[string]bool{
-	"PATH": true, "BASH_ENV": true, "ENV": true, "IFS": true, "PROMPT_COMMAND": true, "PS0": true, "PS1": true, "PS2": true, "PS4": true,
-	"EDITOR": true, "VISUAL": true, "PAGER": true, "BROWSER": true, "SHELL": true, "SHELLOPTS": true, "BASHOPTS": true, "HOME": true,
-	"CDPATH": true, "PWD": true, "OLDPWD": true, "GLOBIGNORE": true, "FIGNORE": true, "EXECIGNORE": true, "TMPDIR": true, "HISTFILE": true,
-	"NODE_OPTIONS": true, "NODE_PATH": true, "PYTHONPATH": true, "PYTHONSTARTUP": true, "PYTHONHOME": true, "PYTHONWARNINGS": true, "PYTHONBREAKPOINT": true,
-	"PERL5OPT": true, "PERL5LIB": true, "PERL5DB": true, "RUBYOPT": true, "RUBYLIB": true, "JAVA_TOOL_OPTIONS": true, "_JAVA_OPTIONS": true, "JDK_JAVA_OPTIONS": true,
-	"CLASSPATH": true, "GOFLAGS": true, "CC": true, "CXX": true, "LD": true, "RUSTC": true, "RUSTC_WRAPPER": true, "RUSTFLAGS": true, "CARGO_HOME": true,
-	"MAKEFLAGS": true, "MAKEFILES": true, "GCONV_PATH": true, "LESSOPEN": true, "LESSCLOSE": true, "LESS": true, "TAR_OPTIONS": true, "TAPE": true, "RSYNC_RSH": true,
-	"CURL_HOME": true, "WGETRC": true, "RIPGREP_CONFIG_PATH": true, "GREP_OPTIONS": true, "ZDOTDIR": true, "INPUTRC": true, "TERMINFO": true, "MANPAGER": true, "MANOPT": true,
-	"DOCKER_HOST": true, "KUBECONFIG": true, "SSH_ASKPASS": true, "SUDO_ASKPASS": true, "LUA_INIT": true, "LUA_PATH": true, "PHPRC": true, "AWKPATH": true, "AWKLIBPATH": true,
-	"http_proxy": true, "https_proxy": true, "HTTP_PROXY": true, "HTTPS_PROXY": true, "ALL_PROXY": true, "all_proxy": true,
 }

@@ -24,17 +24,21 @@ type Repository struct {
 // known matters only to one that shows content.
 func (a *analyser) repository(sub string, args []word, sc *scope) {
 	shows := gitShows(sub, args)
-	if !shows && !sc.known {
+	if !shows && sc.here.unknown {
 		return
 	}
-	a.works(Repository{Dir: a.path(".", sc), Content: shows, Paths: gitPaths(sub, args)})
+	for _, dir := range a.paths(".", sc) {
+		a.works(Repository{Dir: dir, Content: shows, Paths: gitPaths(sub, args)})
+	}
 	// What comes from another one can be shown here.
 	switch sub {
 	case "clone", "fetch", "pull", "remote":
 		for _, w := range args {
 			if w.known && !strings.HasPrefix(w.text, "-") && !strings.Contains(strings.TrimPrefix(w.text, "file://"), ":") {
 				dir := strings.TrimPrefix(w.text, "file://")
-				a.works(Repository{Dir: a.path(dir, sc), Named: true, Content: true})
+				for _, at := range a.paths(dir, sc) {
+					a.works(Repository{Dir: at, Named: true, Content: true})
+				}
 			}
 		}
 	}

@@ -72,6 +72,11 @@ type Facts struct {
 	// copies, packs, moves or removes them. They stand in another list, too, unless
 	// the command starts in the current folder of its own accord.
 	Trees []string `json:"trees,omitempty"`
+	// Folders that the script changes to, has a program run in, or lists by a pattern.
+	Folders []string `json:"folders,omitempty"`
+	// Resplit are patterns whose names are split into words once more: a name with a
+	// blank in it is several arguments.
+	Resplit []string `json:"resplit,omitempty"`
 	// Repositories that commands of git work on.
 	Repositories []Repository `json:"repositories,omitempty"`
 	// Hosts that are named in arguments.
@@ -104,16 +109,28 @@ func (f *Facts) Joined(p string) string {
 
 // Parse analyses a script that starts in the folder cwd; "" leaves relative
 // paths as they are.
-func Parse(script, cwd string) (facts Facts) {
-	a := &analyser{facts: &facts, funcs: map[string]bool{}, tainted: map[string]bool{}, computed: map[string]bool{}}
+func Parse(script, cwd string) Facts { return ParseIn(script, cwd, nil) }
+
+// ParseIn is Parse for a script whose folders can be looked at: cd into one of which
+// isFolder says that it is there works, as long as nothing before it in the script
+// may have changed that. Without isFolder, or for another folder, the script may go
+// on in the folder that it was in.
+func ParseIn(script, cwd string, isFolder func(dir string) bool) (facts Facts) {
+	a := &analyser{
+		facts: &facts, start: cwd, isFolder: isFolder, funcs: map[string]*function{},
+		tainted: map[string]bool{}, computed: map[string]bool{}, changed: map[string]bool{},
+		loops: map[string]int{}, elsewhere: map[string]int{}, iterated: map[string]bool{}, bare: map[string]bool{},
+	}
 	defer func() {
 		// A panic of the parser or of ours must not look like an empty script.
 		if r := recover(); r != nil {
 			a.dynamic(fmt.Sprintf("the analysis broke off: %v", r))
 		}
 	}()
-	a.script(script, &scope{cwd: cwd, known: true})
+	at := folders{at: []string{cwd}}
+	a.script(script, &scope{here: at, yes: at, no: at, previous: folders{unknown: true}})
 	a.evaluated()
+	a.iteratedElsewhere()
 	a.followed()
 	if len(facts.Commands) == 0 && strings.TrimSpace(script) != "" && len(facts.Redirects) == 0 && !a.understood {
 		a.dynamic("no command was found")
@@ -123,10 +140,17 @@ func Parse(script, cwd string) (facts Facts) {
 
 // scope is what a command inherits from what ran before it.
 type scope struct {
-	// cwd that literal cd commands lead to; known is false when one was not literal.
-	cwd      string
-	known    bool
+	// here is where a command runs; yes and no are where the shell is behind it, where
+	// it succeeds and where it fails.
+	here, yes, no folders
+	// previous is where the shell was before the last cd, stack what pushd has kept.
+	previous folders
+	stack    []folders
+	// returned collects where the shell is when a function returns early.
+	returned *folders
 	wrappers []string
+	// numbers are the variables that surely hold a number by now.
+	numbers []string
 }
 
 func (s *scope) copy() *scope {
@@ -140,14 +164,43 @@ func (s *scope) wrapped(name string) *scope {
 	return &c
 }
 
+// take goes on where another scope has ended.
+func (s *scope) take(from *scope) {
+	wrappers := s.wrappers
+	*s = *from
+	s.wrappers = wrappers
+}
+
 type analyser struct {
 	facts *Facts
 	depth int
-	// funcs declared so far, and whether they change the folder.
-	funcs map[string]bool
-	// tainted variables hold text that is no number; computed ones are read in
+	// start is the folder that the script starts in.
+	start string
+	// isFolder reports whether a folder is there, disturbed that a command may have
+	// changed which are.
+	isFolder  func(dir string) bool
+	disturbed bool
+	// funcs are the functions that are declared.
+	funcs map[string]*function
+	// moves counts the commands that change the folder, calls the functions that were
+	// walked again, rounds those of loops.
+	moves, calls, rounds int
+	// conditional counts the constructs around a statement that may not run, inside the
+	// functions around it.
+	conditional, inside int
+	// tainted variables may hold text that is not a number; computed ones are read in
 	// arithmetic, which evaluates their text again and can so run commands.
 	tainted, computed map[string]bool
+	// changed are the variables that the script sets by other means than a loop over
+	// words, bound those that such a loop is at, with their value.
+	changed map[string]bool
+	bound   map[string]word
+	// loops counts the loops over words by the name of their variable, elsewhere those
+	// ways to set a variable that may run inside of any of them.
+	loops, elsewhere map[string]int
+	// iterated are the variables whose values were relied on, bare those that were used
+	// without quotes.
+	iterated, bare map[string]bool
 	// understood is set by statements that are no command: assignments, tests.
 	understood bool
 	// links is set when the script makes symbolic links.
@@ -160,6 +213,7 @@ type analyser struct {
 
 // moved notes that the script changes its folder.
 func (a *analyser) moved() {
+	a.moves++
 	if a.trapped {
 		a.dynamic("a trap runs in a folder that is not known")
 	}
@@ -175,6 +229,7 @@ func (a *analyser) dynamic(reason string) {
 // opaque records a command that cannot be resolved.
 func (a *analyser) opaque(sc *scope, reason string) {
 	a.add(Command{Name: Unknown, Argv: []string{Unknown}, Wrappers: sc.wrappers})
+	a.disturbed = true
 	a.dynamic(reason)
 }
 
@@ -198,7 +253,7 @@ func (a *analyser) script(text string, sc *scope) {
 		a.dynamic("the script is nested too deeply")
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := a.parse(text)
 	if err != nil {
 		a.dynamic("the script does not parse: " + err.Error())
 		// What the parser has understood so far may still run: bash executes

@@ -17,20 +17,14 @@ func special(name string) (handler, bool) {
 		return changeFolder, true
 	case "pushd":
 		return changeFolder, true
-	case "popd", "dirs":
-		return func(a *analyser, n string, _ []word, sc *scope) {
-			if n == "popd" {
-				sc.known = false
-				a.moved()
-			}
-		}, true
+	case "popd":
+		return popFolder, true
+	case "dirs":
+		return func(*analyser, string, []word, *scope) {}, true
 	case "eval":
 		return evalText, true
 	case "source", ".":
 		return sourceFile, true
-	case "exec", "command", "builtin", "nohup", "setsid", "nice", "ionice", "stdbuf", "timeout", "time", "sudo", "doas", "chronic", "catchsegv",
-		"taskset", "chrt", "strace", "ltrace", "unbuffer", "setarch", "linux32", "linux64", "prlimit", "fakeroot", "flock", "caffeinate":
-		return wrapper, true
 	case "env":
 		return envWrapper, true
 	case "xargs", "parallel":
@@ -57,12 +51,20 @@ func special(name string) (handler, bool) {
 		return awk, true
 	case "tar", "bsdtar", "gtar":
 		return tar, true
+	case "gcc", "g++", "cc", "c++", "clang", "clang++":
+		return compiler, true
+	case "jq":
+		return jq, true
 	case "dd":
 		return dd, true
 	case "rsync":
 		return rsync, true
-	case "printf", "read", "mapfile", "readarray", "test", "[", "getopts":
-		return builtin, true
+	case "printf", "read", "mapfile", "readarray", "getopts", "wait":
+		return naming, true
+	case "let":
+		return let, true
+	case "test", "[":
+		return examine, true
 	case "export", "declare", "local", "readonly", "typeset", "unset", "set", "shopt":
 		return declare, true
 	case "python", "python2", "python3", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit", "Rscript", "osascript", "tclsh", "deno", "bun", "pypy", "pypy3", "guile", "julia", "java":
@@ -73,6 +75,9 @@ func special(name string) (handler, bool) {
 		"unshare", "nsenter", "bwrap", "systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano",
 		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "socat", "openssl", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
 		return opaqueProgram, true
+	}
+	if _, ok := launchers[name]; ok {
+		return launch, true
 	}
 	if slices.Contains(including, name) {
 		return func(a *analyser, n string, args []word, sc *scope) {
@@ -117,46 +122,6 @@ func isKnown(name string) bool {
 	return ok
 }
 
-// selects says whether a variable decides what runs.
-func selects(name string) bool {
-	return selectors[name] || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || strings.HasPrefix(name, "GIT_") ||
-		strings.HasPrefix(name, "BASH_FUNC_") || strings.HasSuffix(name, "_PAGER") || strings.HasSuffix(name, "_EDITOR") || strings.HasPrefix(name, "npm_config_")
-}
-
-// loads says whether a variable names a library that is loaded.
-func loads(name string) bool { return name == "LD_PRELOAD" || name == "LD_AUDIT" || name == "BASH_ENV" }
-
-func changeFolder(a *analyser, name string, args []word, sc *scope) {
-	a.moved()
-	var ops []word
-	physical := false
-	for i, w := range args {
-		if w.known && w.text == "--" {
-			ops = append(ops, args[i+1:]...)
-			break
-		}
-		if w.known && len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+') {
-			if name == "pushd" {
-				sc.known = false
-			}
-			physical = physical || strings.ContainsAny(w.text, "P@")
-			continue
-		}
-		ops = append(ops, w)
-	}
-	switch {
-	case len(ops) == 0 && name != "pushd":
-		sc.cwd, sc.known = "~", true
-	case len(ops) != 1 || !ops[0].known || ops[0].glob || ops[0].text == "-", physical && strings.Contains(ops[0].text, ".."):
-		// With -P the dots are those behind a link.
-		sc.known = false
-	case path.IsAbs(ops[0].text) || strings.HasPrefix(ops[0].text, "~"):
-		sc.cwd, sc.known = path.Clean(ops[0].text), true
-	default:
-		sc.cwd = path.Join(sc.cwd, ops[0].text)
-	}
-}
-
 func join(args []word) (string, bool) {
 	texts := make([]string, len(args))
 	for i, w := range args {
@@ -179,7 +144,7 @@ func evalText(a *analyser, name string, args []word, sc *scope) {
 	}
 	inner := sc.wrapped(name)
 	a.script(text, inner)
-	sc.cwd, sc.known = inner.cwd, inner.known
+	sc.take(inner)
 }
 
 func sourceFile(a *analyser, name string, args []word, sc *scope) {
@@ -187,224 +152,8 @@ func sourceFile(a *analyser, name string, args []word, sc *scope) {
 		a.touchWord(args[0], "r", sc)
 	}
 	a.opaque(sc.wrapped(name), name+" runs a file")
-	sc.known = false
+	sc.yes, sc.no = folders{unknown: true}, folders{unknown: true}
 	a.moved()
-}
-
-// valued are the options of wrappers that take a value of their own.
-var valued = map[string]string{
-	"exec": "a=v", "command": "", "builtin": "", "nohup": "", "setsid": "", "chronic": "", "catchsegv": "", "unbuffer": "", "fakeroot": "l=x i=r s=w", "caffeinate": "t=v w=v",
-	"nice": "n=v adjustment=v", "ionice": "n=v c=v p=v", "stdbuf": "i=v o=v e=v input=v output=v error=v", "timeout": "k=v s=v kill-after=v signal=v",
-	"time": "f=v o=w format=v output=w", "sudo": "u=v g=v h=v p=v C=v r=v t=v U=v T=v D=v R=v user=v group=v chdir=v", "doas": "u=v C=v", "taskset": "", "chrt": "T=v P=v D=v",
-	"strace": "o=w e=v p=v s=v u=v E=v a=v P=v I=v O=v S=v b=v X=v", "ltrace": "o=w e=v p=v s=v u=v l=v n=v", "setarch": "", "linux32": "", "linux64": "", "prlimit": "p=v", "flock": "w=v E=v c=s",
-}
-
-// wrapper judges a program that starts the program named by its first operand.
-func wrapper(a *analyser, name string, args []word, sc *scope) {
-	head, rest := a.leading(valued[name], args, sc)
-	inner := sc.wrapped(name)
-	switch name {
-	case "sudo", "doas":
-		if head["i"] || head["s"] || head["login"] || head["shell"] || head["e"] || head["edit"] || head["D"] || head["chdir"] || head["R"] || head["chroot"] {
-			a.opaque(inner, name+" with an option that starts a shell or moves")
-		}
-		for len(rest) > 0 && rest[0].known && strings.Contains(rest[0].text, "=") && !strings.HasPrefix(rest[0].text, "/") {
-			a.variable(rest[0])
-			rest = rest[1:]
-		}
-	case "timeout", "taskset", "chrt":
-		rest = drop(rest)
-	case "flock":
-		if len(rest) > 0 {
-			a.touchWord(rest[0], "w", sc)
-		}
-		rest = drop(rest)
-		if len(rest) == 2 && rest[0].known && (rest[0].text == "-c" || rest[0].text == "--command") {
-			a.option("s", rest[1], inner)
-			return
-		}
-	case "setarch":
-		rest = drop(rest)
-	case "command":
-		if head["v"] || head["V"] {
-			return
-		}
-	case "exec":
-		if len(rest) == 0 {
-			return
-		}
-	}
-	if len(rest) > 0 {
-		a.run(rest, nil, inner)
-		sc.cwd, sc.known = inner.cwd, inner.known
-	}
-}
-
-func drop(args []word) []word {
-	if len(args) > 0 {
-		return args[1:]
-	}
-	return args
-}
-
-// leading reads options up to the first operand.
-func (a *analyser) leading(table string, args []word, sc *scope) (hits map[string]bool, rest []word) {
-	i := 0
-	for i < len(args) && args[i].known && len(args[i].text) > 1 && args[i].text[0] == '-' && args[i].text != "--" {
-		name := strings.TrimLeft(args[i].text, "-")
-		takes := false
-		for f := range strings.FieldsSeq(table) {
-			flag, action, _ := strings.Cut(f, "=")
-			if name == flag || !strings.HasPrefix(args[i].text, "--") && strings.HasSuffix(name, flag) && len(flag) == 1 && len(name) < 4 {
-				takes = true
-				if i+1 < len(args) {
-					a.option(action, args[i+1], sc)
-				}
-			}
-		}
-		if takes {
-			i++
-		}
-		i++
-	}
-	i = min(i, len(args))
-	_, hits = a.options("", args[:i], sc)
-	if i < len(args) && args[i].known && args[i].text == "--" {
-		i++
-	}
-	return hits, args[i:]
-}
-
-// variable judges NAME=value that a wrapper puts into the environment.
-func (a *analyser) variable(w word) {
-	name, value, _ := strings.Cut(w.text, "=")
-	if selects(name) {
-		a.dynamic("the variable " + name + " decides what runs")
-	}
-	if loads(name) {
-		a.facts.Reads = appendNew(a.facts.Reads, value)
-	}
-}
-
-func envWrapper(a *analyser, name string, args []word, sc *scope) {
-	for i := 0; i < len(args); i++ {
-		w := args[i]
-		if !w.known {
-			a.opaque(sc.wrapped(name), "an argument of env is not known")
-			return
-		}
-		switch {
-		case strings.HasPrefix(w.text, "-S"), strings.HasPrefix(w.text, "--split-string"), strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "S") && !strings.HasPrefix(w.text, "--"):
-			envSplit(a, name, args[i:], sc)
-			return
-		case w.text == "-u" || w.text == "--unset" || w.text == "-a" || w.text == "--argv0":
-			i++
-		case strings.HasPrefix(w.text, "-C"), strings.HasPrefix(w.text, "--chdir"):
-			a.dynamic("env changes the folder")
-			if w.text == "-C" || w.text == "--chdir" {
-				i++
-			}
-		case strings.HasPrefix(w.text, "-") && w.text != "--":
-		case w.text == "--":
-		case strings.Contains(w.text, "="):
-			a.variable(w)
-		default:
-			a.run(args[i:], nil, sc.wrapped(name).copy())
-			return
-		}
-	}
-}
-
-// envSplit judges env -S 'command with arguments'.
-func envSplit(a *analyser, name string, args []word, sc *scope) {
-	text := strings.TrimPrefix(strings.TrimPrefix(args[0].text, "--split-string"), "=")
-	if i := strings.IndexByte(text, 'S'); strings.HasPrefix(text, "-") && i > 0 {
-		text = text[i+1:]
-	}
-	rest := args[1:]
-	if text == "" && len(rest) > 0 {
-		if !rest[0].known {
-			a.opaque(sc.wrapped(name), "env splits a text that is not known")
-			return
-		}
-		text, rest = rest[0].text, rest[1:]
-	}
-	// env's own quoting is almost the shell's; where they differ, what the
-	// shell would do more of makes the script dynamic.
-	if strings.ContainsAny(text, "$`;&|<>()#\\") {
-		a.opaque(sc.wrapped(name), "env splits a text that is not simple")
-		return
-	}
-	var words []word
-	for f := range strings.FieldsSeq(strings.NewReplacer(`"`, "", `'`, "").Replace(text)) {
-		words = append(words, word{text: f, known: true})
-	}
-	envWrapper(a, name, append(words, rest...), sc)
-}
-
-func xargs(a *analyser, name string, args []word, sc *scope) {
-	table := "a=r arg-file=r I=v i=v? n=v max-args=v P=v max-procs=v L=v d=v delimiter=v E=v s=v replace=v? J=v R=v S=v j=v"
-	i := 0
-	for i < len(args) && args[i].known && strings.HasPrefix(args[i].text, "-") && args[i].text != "--" {
-		end := i + 1
-		if t := args[i].text; len(t) == 2 && strings.Contains("aInPLdEsJRSj", t[1:]) || slices.Contains([]string{"--arg-file", "--max-args", "--max-procs", "--delimiter"}, t) {
-			end = min(end+1, len(args))
-		}
-		a.options(table, args[i:end], sc)
-		i = end
-	}
-
-	if i < len(args) && args[i].known && args[i].text == "--" {
-		i++
-	}
-	rest := slices.Clone(args[i:])
-	if mark := placeholder(args[:i]); mark != "" {
-		for j, w := range rest {
-			if w.known && strings.Contains(w.text, mark) {
-				rest[j] = word{}
-			}
-		}
-	}
-	a.dynamic(name + " takes arguments from its input")
-	if len(rest) == 0 {
-		if name == "parallel" {
-			a.opaque(sc.wrapped(name), "parallel runs its input")
-			return
-		}
-		rest = []word{{text: "echo", known: true}}
-	}
-	if name == "parallel" {
-		a.opaque(sc.wrapped(name), "parallel runs its arguments through a shell")
-	}
-	a.run(append(rest, word{split: true}), nil, sc.wrapped(name))
-}
-
-// placeholder is what xargs -I replaces by its input, or "".
-func placeholder(options []word) string {
-	for i, w := range options {
-		switch t := w.text; {
-		case t == "-I" && i+1 < len(options):
-			return options[i+1].text
-		case strings.HasPrefix(t, "-I"):
-			return t[2:]
-		case strings.HasPrefix(t, "-i"), strings.HasPrefix(t, "--replace"):
-			if _, mark, ok := strings.Cut(t, "="); ok {
-				return mark
-			}
-			return "{}"
-		}
-	}
-	return ""
-}
-
-func watch(a *analyser, name string, args []word, sc *scope) {
-	_, rest := a.leading("n=v interval=v q=v", args, sc)
-	text, ok := join(rest)
-	if !ok || len(rest) == 0 {
-		a.opaque(sc.wrapped(name), "watch runs a text that is not known")
-		return
-	}
-	a.script(text, sc.wrapped(name))
 }
 
 func shellProgram(a *analyser, name string, args []word, sc *scope) {
@@ -470,6 +219,16 @@ func (a *analyser) commandText(args []word, sc *scope, name string) {
 		a.opaque(sc, name+" -c runs a text that is not known")
 		return
 	}
+	switch path.Base(name) {
+	case "bash", "rbash":
+	case "sh", "dash", "ash":
+		if differsInPOSIX(args[0].text) {
+			a.dynamic(name + " reads the text in another way than bash")
+		}
+	default:
+		// Its language is another one: what is found here may not be all.
+		a.dynamic(name + " reads the text in another way than bash")
+	}
 	a.script(args[0].text, sc.copy())
 }
 
@@ -489,7 +248,9 @@ func trap(a *analyser, name string, args []word, sc *scope) {
 	}
 	// It runs in the folder that the script is in by then.
 	a.trapped = true
-	a.script(args[0].text, sc.wrapped(name).copy())
+	a.inside++
+	a.maybe(func() { a.script(args[0].text, sc.wrapped(name)) })
+	a.inside--
 }
 
 func find(a *analyser, name string, args []word, sc *scope) {
@@ -521,6 +282,7 @@ func find(a *analyser, name string, args []word, sc *scope) {
 		}
 		switch args[i].text {
 		case "-delete":
+			a.disturbed = true
 			a.tree(roots, sc)
 			a.operands("w", roots, sc)
 			a.deleted(roots, sc)
@@ -554,35 +316,42 @@ func (a *analyser) findExec(name string, args []word, at int, roots []word, sc *
 	a.tree(roots, sc)
 	inner := sc.wrapped(name)
 	if strings.HasSuffix(args[at].text, "dir") {
-		inner.known = false
+		inner.here = folders{unknown: true} // below one of the roots
 	}
 	a.run(cmd, nil, inner)
 	return end
 }
 
+const sedOptions = "n e: f: E r i:: l: s u z expression: file: quiet silent in-place:: regexp-extended line-length: separate unbuffered null-data zero-terminated debug sandbox posix " +
+	"follow-symlinks binary help version b"
+
 func sed(a *analyser, _ string, args []word, sc *scope) {
-	files, hits := a.options("e=v expression=v f=r file=r l=v i=W in-place=W", args, sc)
-	hasScript := hits["e"] || hits["expression"] || hits["f"] || hits["file"]
-	if hits["f"] || hits["file"] {
-		a.opaque(sc, "a sed script in a file")
+	p, ok := optionTable(sedOptions).parse(args, !stopAtOperand)
+	if !ok {
+		a.opaque(sc, "an option of sed that is not known")
+		a.operands("rw", args, sc)
+		return
 	}
-	for i, w := range args {
-		if w.known && (w.text == "-e" || w.text == "--expression") && i+1 < len(args) {
-			a.sedScript(args[i+1], sc)
-		} else if w.known && strings.HasPrefix(w.text, "-") && hits["e"] && len(w.text) > 2 && strings.Contains(w.text, "e") {
-			a.sedScript(word{text: w.text[strings.Index(w.text, "e")+1:], known: true}, sc)
-		} else if w.known && strings.HasPrefix(w.text, "--e") && strings.Contains(w.text, "=") {
-			_, script, _ := strings.Cut(w.text, "=")
-			a.sedScript(word{text: script, known: true}, sc)
+	files, scripts, mode := p.operands, 0, "r"
+	for _, o := range p.options {
+		switch o.name {
+		case "e", "expression":
+			scripts++
+			a.sedScript(o.value, sc)
+		case "f", "file":
+			scripts++
+			a.touchWord(o.value, "r", sc)
+			a.opaque(sc, "a sed script in a file")
+		case "i", "in-place":
+			mode = "rw"
+			if o.value.known && strings.Contains(o.value.text, "/") {
+				a.dynamic("sed keeps copies in another folder")
+			}
 		}
 	}
-	if !hasScript && len(files) > 0 {
+	if scripts == 0 && len(files) > 0 {
 		a.sedScript(files[0], sc)
 		files = files[1:]
-	}
-	mode := "r"
-	if hits["W"] {
-		mode = "rw"
 	}
 	a.operands(mode, files, sc)
 }
@@ -600,6 +369,45 @@ func (a *analyser) sedScript(w word, sc *scope) {
 			return
 		}
 	}
+}
+
+const makeTable = "b m B C:C d e E:x f:r h i I:r j:: k l:: L n o: O:: p q r R s S t v w W: always-make directory:C debug:: environment-overrides eval:x file:r makefile:r help ignore-errors " +
+	"include-dir:r jobs:: jobserver-auth: jobserver-style: keep-going load-average:: max-load:: check-symlink-times just-print dry-run recon old-file: assume-old: output-sync:: print-data-base question " +
+	"no-builtin-rules no-builtin-variables shuffle:: silent quiet no-silent no-keep-going stop touch trace version print-directory no-print-directory what-if: new-file: assume-new: warn-undefined-variables"
+
+// makeOptions judges the options of make, which accepts them cut short.
+func (a *analyser) makeOptions(name string, args []word, sc *scope) {
+	p, ok := optionTable(makeTable).parse(args, !stopAtOperand)
+	if !ok {
+		a.dynamic("an option of " + name + " that is not known")
+	}
+	for _, o := range p.options {
+		a.launchOption(name, o, sc.copy())
+	}
+}
+
+// compiler judges gcc and clang: plugins, specs and other tools are named by options,
+// which may also stand in a file.
+func compiler(a *analyser, name string, args []word, sc *scope) {
+	for _, w := range args {
+		for _, option := range []string{"@", "-fplugin", "-fpass-plugin", "-wrapper", "-B", "-specs", "--specs", "-X", "-Wl,", "-Wa,", "-load", "--config", "-fuse-ld", "--ld-path"} {
+			if w.known && strings.HasPrefix(w.text, option) {
+				a.opaque(sc.wrapped(name), "an option of "+name+" that may name a program")
+			}
+		}
+	}
+	a.disturbed = true
+	a.generic(programs["gcc"], args, sc)
+}
+
+// jq judges jq, whose program can read other files.
+func jq(a *analyser, _ string, args []word, sc *scope) {
+	for _, w := range args {
+		if w.known && (strings.Contains(w.text, "import") || strings.Contains(w.text, "include")) {
+			a.dynamic("a program of jq that loads a module")
+		}
+	}
+	a.generic(programs["jq"], args, sc)
 }
 
 // opaqueProgram is a program that starts others in ways of its own.
@@ -629,12 +437,17 @@ func opaqueProgram(a *analyser, name string, args []word, sc *scope) {
 		}
 		return
 	case "make", "gmake", "cmake", "ninja":
+		a.disturbed = true
+		a.worksIn(name, args, sc)
+		if name == "make" || name == "gmake" {
+			a.makeOptions(name, args, sc)
+		}
 		for _, w := range args {
-			if !w.known || strings.Contains(w.text, "=") || strings.HasPrefix(w.text, "--eval") || strings.HasPrefix(w.text, "-E") {
+			if !w.known || strings.Contains(w.text, "=") && !strings.HasPrefix(w.text, "--") || strings.HasPrefix(w.text, "-E") {
 				a.dynamic("an argument of " + name + " decides what runs")
 			}
 			if w.known {
-				a.operand(w.text, sc)
+				a.operand(argument(w.text), sc)
 			}
 		}
 		return

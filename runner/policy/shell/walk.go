@@ -2,31 +2,52 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
 func (a *analyser) stmts(list []*syntax.Stmt, sc *scope) {
+	sc.yes, sc.no = sc.here, sc.here
 	for _, s := range list {
 		a.stmt(s, sc)
+		sc.settle()
 	}
 }
 
-func (a *analyser) stmt(s *syntax.Stmt, sc *scope) {
-	if s.Background || s.Coprocess || s.Disown {
-		sc = sc.copy()
+// settle goes on behind a statement, whether it has succeeded or not. Behind one that
+// ends the script nothing runs; it is judged all the same.
+func (s *scope) settle() {
+	if both := s.yes.union(s.no); !both.empty() {
+		s.here = both
 	}
-	inner := sc
+}
+
+// stmt walks a statement, and leaves in sc where the shell is behind it.
+func (a *analyser) stmt(s *syntax.Stmt, sc *scope) {
+	sc.yes, sc.no = sc.here, sc.here
 	if s.Cmd == nil {
 		a.redirects(s.Redirs, sc)
 		return
 	}
 	// Commands come before the redirections, as a reader expects; the paths of
 	// both are sets.
-	before := *sc
-	a.command(s.Cmd, inner)
-	a.redirects(s.Redirs, &before)
+	before := sc.copy()
+	if s.Background || s.Coprocess || s.Disown {
+		a.command(s.Cmd, sc.copy())
+	} else {
+		a.command(s.Cmd, sc)
+	}
+	a.redirects(s.Redirs, before)
+	if len(s.Redirs) > 0 {
+		// Where a file cannot be opened, the command does not run.
+		sc.no = sc.no.union(before.here)
+		sc.numbers = before.numbers
+	}
+	if s.Negated {
+		sc.yes, sc.no = sc.no, sc.yes
+	}
 }
 
 func (a *analyser) command(c syntax.Command, sc *scope) {
@@ -36,13 +57,13 @@ func (a *analyser) command(c syntax.Command, sc *scope) {
 	case *syntax.Block:
 		a.stmts(c.Stmts, sc)
 	case *syntax.Subshell:
-		a.stmts(c.Stmts, sc.copy())
+		a.maybe(func() { a.stmts(c.Stmts, sc.copy()) })
 	case *syntax.BinaryCmd:
 		a.binary(c, sc)
 	case *syntax.IfClause:
 		a.ifClause(c, sc)
 	case *syntax.WhileClause:
-		a.branches(sc, func(s *scope) { a.stmts(c.Cond, s); a.stmts(c.Do, s) })
+		a.whileClause(c, sc)
 	case *syntax.ForClause:
 		a.forClause(c, sc)
 	case *syntax.CaseClause:
@@ -70,6 +91,9 @@ func (a *analyser) command(c syntax.Command, sc *scope) {
 	case *syntax.CoprocClause:
 		if c.Name != nil {
 			a.visit(c.Name, sc)
+			name := a.value(c.Name)
+			a.assigned(name, true, sc)
+			a.assigned(literal(name.text+"_PID"), true, sc)
 		}
 		a.stmt(c.Stmt, sc.copy())
 	default:
@@ -77,106 +101,143 @@ func (a *analyser) command(c syntax.Command, sc *scope) {
 	}
 }
 
+// maybe walks what may not run, or runs somewhere else: a function that is declared
+// there may not exist.
+func (a *analyser) maybe(walk func()) {
+	a.conditional++
+	walk()
+	a.conditional--
+}
+
 func (a *analyser) binary(c *syntax.BinaryCmd, sc *scope) {
 	switch c.Op {
-	case syntax.AndStmt:
+	case syntax.AndStmt, syntax.OrStmt:
 		a.stmt(c.X, sc)
-		a.stmt(c.Y, sc)
-	case syntax.OrStmt:
-		// The right side runs where the left one failed, a cd included.
-		before := sc.copy()
-		a.stmt(c.X, sc)
-		right := before.copy()
-		if sc.cwd != before.cwd || sc.known != before.known {
-			right.known = false
+		// The right side runs where the left one has succeeded, or failed.
+		yes, no, numbers := sc.yes, sc.no, sc.numbers
+		if c.Op == syntax.AndStmt {
+			sc.here = yes
+		} else {
+			sc.here = no
 		}
-		a.stmt(c.Y, right)
-		if right.cwd != before.cwd || !leaves(c.Y) && (sc.cwd != before.cwd || sc.known != before.known) {
-			sc.known = false
+		if sc.here.empty() {
+			sc.here = yes.union(no)
+		}
+		a.maybe(func() { a.stmt(c.Y, sc) })
+		sc.numbers = numbers
+		if c.Op == syntax.AndStmt {
+			sc.no = sc.no.union(no)
+		} else {
+			sc.yes = sc.yes.union(yes)
 		}
 	default:
-		a.stmt(c.X, sc.copy())
-		a.stmt(c.Y, sc.copy())
+		here := sc.here
+		a.maybe(func() {
+			a.stmt(c.X, sc.copy())
+			a.stmt(c.Y, sc.copy())
+		})
+		sc.yes, sc.no = here, here
 	}
 }
 
-// leaves says that a statement ends the script or the function.
-func leaves(s *syntax.Stmt) bool {
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 {
-		return false
+// ends judges exit and return. Neither goes on behind it, unless an argument is one
+// that makes it fail, or there is no function to return from.
+func (a *analyser) ends(name string, args []word, sc *scope) {
+	if len(args) > 1 || len(args) == 1 && !args[0].number && !(args[0].known && isNumber(args[0].text)) {
+		return
 	}
-	switch call.Args[0].Lit() {
-	case "exit", "return":
-		return true
+	switch {
+	case name == "exit":
+		sc.yes, sc.no = folders{}, folders{}
+	case name == "return" && sc.returned != nil:
+		*sc.returned = sc.returned.union(sc.here)
+		sc.yes, sc.no = folders{}, folders{}
 	}
-	return false
 }
 
-// branches walks code that may run any number of times, or not at all.
-func (a *analyser) branches(sc *scope, walks ...func(*scope)) {
-	cwd, known := sc.cwd, sc.known
-	for _, walk := range walks {
-		branch := sc.copy()
-		branch.cwd, branch.known = cwd, known
-		n := len(a.facts.Writes) + len(a.facts.Reads)
-		walk(branch)
-		if branch.cwd == cwd && branch.known == known {
-			continue
-		}
-		sc.known = false
-		// A loop's second round starts where the first one ended.
-		if len(a.facts.Writes)+len(a.facts.Reads) > n {
-			a.dynamic("a loop or branch changes the folder")
-		}
+// loop walks code that may run any number of times, or not at all.
+func (a *analyser) loop(sc *scope, walk func(*scope)) {
+	start := sc.here
+	body := sc.copy()
+	n := len(a.facts.Writes) + len(a.facts.Reads) + len(a.facts.Operands)
+	a.maybe(func() { walk(body) })
+	end := body.yes.union(body.no)
+	switch {
+	case start.covers(end):
+	case len(a.facts.Writes)+len(a.facts.Reads)+len(a.facts.Operands) > n:
+		// A second round starts where the first one has ended.
+		a.dynamic("a loop changes the folder")
+		fallthrough
+	default:
+		start = start.union(folders{unknown: true})
 	}
+	sc.yes, sc.no = start, start
+}
+
+func (a *analyser) whileClause(c *syntax.WhileClause, sc *scope) {
+	a.loop(sc, func(s *scope) {
+		a.stmts(c.Cond, s)
+		a.stmts(c.Do, s)
+	})
 }
 
 func (a *analyser) ifClause(c *syntax.IfClause, sc *scope) {
 	a.stmts(c.Cond, sc)
-	walks := []func(*scope){func(s *scope) { a.stmts(c.Then, s) }}
-	if c.Else != nil {
-		walks = append(walks, func(s *scope) {
-			if len(c.Else.Cond) == 0 {
-				a.stmts(c.Else.Then, s)
-				return
-			}
-			a.ifClause(c.Else, s)
-		})
+	numbers := sc.numbers
+	then, other := sc.copy(), sc.copy()
+	then.here, other.here = sc.yes, sc.no
+	for _, s := range []*scope{then, other} {
+		if s.here.empty() {
+			s.here = sc.here
+		}
 	}
-	a.branches(sc, walks...)
-}
-
-func (a *analyser) forClause(c *syntax.ForClause, sc *scope) {
-	switch l := c.Loop.(type) {
-	case *syntax.WordIter:
-		a.taint(l.Name.Value)
-		for _, w := range l.Items {
-			a.visit(w, sc)
-		}
-	case *syntax.CStyleLoop:
-		for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
-			a.arithm(x, sc)
-		}
+	a.maybe(func() { a.stmts(c.Then, then) })
+	switch {
+	case c.Else == nil:
+		other.yes, other.no = other.here, folders{}
+	case len(c.Else.Cond) == 0:
+		a.maybe(func() { a.stmts(c.Else.Then, other) })
 	default:
-		a.dynamic(fmt.Sprintf("a loop that is not understood: %T", l))
+		a.maybe(func() { a.ifClause(c.Else, other) })
 	}
-	a.understood = true
-	a.branches(sc, func(s *scope) { a.stmts(c.Do, s) })
+	sc.yes, sc.no, sc.numbers = then.yes.union(other.yes), then.no.union(other.no), numbers
 }
 
 func (a *analyser) caseClause(c *syntax.CaseClause, sc *scope) {
 	a.understood = true
 	a.visit(c.Word, sc)
-	var walks []func(*scope)
+	start := sc.here
+	yes, no, before := start, start, folders{}
 	for _, item := range c.Items {
 		for _, p := range item.Patterns {
 			a.visit(p, sc)
 		}
-		walks = append(walks, func(s *scope) { a.stmts(item.Stmts, s) })
+		s := sc.copy()
+		s.here = start.union(before)
+		a.maybe(func() { a.stmts(item.Stmts, s) })
+		yes, no = yes.union(s.yes), no.union(s.no)
+		before = folders{}
+		if item.Op != syntax.Break { // the next item runs, too
+			before = s.yes.union(s.no)
+		}
 	}
-	a.branches(sc, walks...)
+	sc.yes, sc.no = yes, no
 }
+
+// function is one that the script declares.
+type function struct {
+	body *syntax.Stmt
+	// at is where the shell was when it was declared, and so when it was walked.
+	at folders
+	// moves says that it changes the folder, certain that it surely exists by the time
+	// that it is called.
+	moves, certain bool
+	// walking is set while the body is walked, recursive when it calls itself.
+	walking, recursive bool
+}
+
+// callsLimit bounds how often functions are walked again.
+const callsLimit = 32
 
 // funcDecl walks the body where it is declared: it may be called anywhere.
 func (a *analyser) funcDecl(c *syntax.FuncDecl, sc *scope) {
@@ -187,6 +248,7 @@ func (a *analyser) funcDecl(c *syntax.FuncDecl, sc *scope) {
 	if len(names) == 0 {
 		a.dynamic("a function without a name")
 	}
+	f := &function{body: c.Body, at: sc.here, certain: a.conditional == 0, walking: true}
 	for _, n := range names {
 		if isKnown(n.Value) {
 			a.dynamic("the function " + n.Value + " takes the place of a program")
@@ -194,34 +256,68 @@ func (a *analyser) funcDecl(c *syntax.FuncDecl, sc *scope) {
 		if _, again := a.funcs[n.Value]; again {
 			a.dynamic("the function " + n.Value + " is declared twice")
 		}
+		a.funcs[n.Value] = f
 	}
-	body := sc.copy()
-	paths := len(a.facts.Writes) + len(a.facts.Reads)
-	a.stmt(c.Body, body)
-	moves := body.cwd != sc.cwd || body.known != sc.known
-	if moves && len(a.facts.Writes)+len(a.facts.Reads) > paths {
-		a.dynamic("a function changes the folder")
-	}
-	for _, n := range names {
-		a.funcs[n.Value] = moves
+	body, moves := sc.copy(), a.moves
+	body.returned = &folders{}
+	a.inside++
+	a.maybe(func() { a.stmt(c.Body, body) })
+	a.inside--
+	f.moves, f.walking = a.moves > moves, false
+	if f.moves && f.recursive {
+		a.dynamic("a function that changes the folder calls itself")
 	}
 	a.understood = true
 }
 
+// callFunction judges the call of a function of the script.
+func (a *analyser) callFunction(f *function, args []word, sc *scope) {
+	if !f.certain {
+		a.foreign(args, sc) // without the function it is a program
+	}
+	if f.moves {
+		a.moved()
+	}
+	f.recursive = f.recursive || f.walking
+	if !f.moves && f.at.covers(sc.here) {
+		return // it was walked there, or is just now
+	}
+	if a.calls++; f.walking || a.calls > callsLimit {
+		a.dynamic("a function calls itself, or is called too often")
+		sc.yes, sc.no = folders{unknown: true}, folders{unknown: true}
+		return
+	}
+	inner, returned := sc.copy(), folders{}
+	inner.returned = &returned
+	f.walking = true
+	a.inside++
+	a.maybe(func() { a.stmt(f.body, inner) })
+	a.inside--
+	f.walking = false
+	sc.yes, sc.no = inner.yes.union(returned), inner.no.union(returned)
+	sc.previous, sc.stack = folders{unknown: true}, nil
+}
+
 func (a *analyser) declClause(c *syntax.DeclClause, sc *scope) {
-	cmd := Command{Name: c.Variant.Value, Argv: []string{c.Variant.Value}, Wrappers: sc.wrappers}
+	name := c.Variant.Value
+	cmd := Command{Name: name, Argv: []string{name}, Wrappers: sc.wrappers}
 	for _, as := range c.Args {
 		if as.Naked && as.Name == nil {
 			w := a.value(as.Value)
 			a.visit(as.Value, sc)
-			if !w.known || strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "nif") {
-				a.dynamic("a declaration that changes how variables are read")
+			if w.known && len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+') {
+				a.declareFlags(name, w.text)
+			} else {
+				a.declares(w, sc)
 			}
 			cmd.Argv = append(cmd.Argv, w.shown())
 			continue
 		}
 		if as.Name != nil {
 			cmd.Argv = append(cmd.Argv, as.Name.Value)
+		}
+		if as.Naked && as.Name != nil {
+			a.declares(literal(as.Name.Value), sc)
 		}
 		a.assign(as, sc)
 	}
@@ -230,91 +326,42 @@ func (a *analyser) declClause(c *syntax.DeclClause, sc *scope) {
 
 func (a *analyser) assign(as *syntax.Assign, sc *scope) {
 	a.understood = true
-	if as.Name != nil && !as.Naked {
-		if selects(as.Name.Value) {
-			a.dynamic("the variable " + as.Name.Value + " decides what runs")
-		}
-		if as.Value != nil {
-			w := a.value(as.Value)
-			if !w.known || !isNumber(w.text) {
-				a.taint(as.Name.Value)
-			}
-			if loads(as.Name.Value) && w.known {
-				a.read(w.text, sc)
-			}
-		}
-	}
 	if as.Index != nil {
-		a.arithm(as.Index, sc)
+		a.arithmIndex(as.Index, sc)
 	}
 	if as.Value != nil {
 		a.visit(as.Value, sc)
 	}
 	if as.Array != nil {
-		if as.Name != nil {
-			a.taint(as.Name.Value)
-		}
 		for _, el := range as.Array.Elems {
 			if el.Index != nil {
-				a.arithm(el.Index, sc)
+				a.arithmIndex(el.Index, sc)
 			}
 			if el.Value != nil {
 				a.visit(el.Value, sc)
 			}
 		}
 	}
-}
-
-// taint notes that a variable holds text that is no literal number.
-func (a *analyser) taint(name string) { a.tainted[name] = true }
-
-// evaluated checks the arithmetic of the whole script: a loop may read a
-// variable before the line that fills it.
-func (a *analyser) evaluated() {
-	for name := range a.computed {
-		if a.tainted[name] || name == "" {
-			a.dynamic("arithmetic on a variable that holds foreign text")
+	if as.Name == nil || as.Naked {
+		return
+	}
+	numeric := false
+	if as.Value != nil && as.Index == nil {
+		w := a.value(as.Value)
+		numeric = w.known && isNumber(w.text) && !w.glob || !w.known && w.number && !w.split
+		if numeric && as.Append && !slices.Contains(sc.numbers, as.Name.Value) {
+			numeric = false // what it is appended to may be text
+		}
+		if loads(as.Name.Value) && w.known {
+			a.read(w.text, sc)
 		}
 	}
-}
-
-// arithm finds commands in arithmetic. Arithmetic on a variable evaluates the
-// variable's text again, so a variable that holds foreign text can run commands.
-func (a *analyser) arithm(x syntax.ArithmExpr, sc *scope) {
-	switch x := x.(type) {
-	case nil:
-	case *syntax.Word:
-		if name := x.Lit(); name != "" {
-			a.computed[name] = true
-		}
-		for _, p := range x.Parts {
-			if pe, ok := p.(*syntax.ParamExp); ok {
-				name := ""
-				if pe.Param != nil {
-					name = pe.Param.Value
-				}
-				if isNumber(name) || name == "@" || name == "*" {
-					// A positional parameter is whatever the caller handed over.
-					name = ""
-				}
-				a.computed[name] = true
-			}
-		}
-		// Quotes do not protect: the text inside is evaluated.
-		if v := a.value(x); strings.ContainsAny(v.text, "[$`") {
-			a.dynamic("arithmetic that evaluates an index")
-		}
-		a.visit(x, sc)
-	case *syntax.BinaryArithm:
-		a.arithm(x.X, sc)
-		a.arithm(x.Y, sc)
-	case *syntax.UnaryArithm:
-		a.arithm(x.X, sc)
-	case *syntax.ParenArithm:
-		a.arithm(x.X, sc)
-	default:
-		a.dynamic(fmt.Sprintf("arithmetic that is not understood: %T", x))
+	if as.Index != nil && as.Value != nil {
+		// An element of an array: the array is as good as its worst element.
+		w := a.value(as.Value)
+		numeric = w.known && isNumber(w.text) && slices.Contains(sc.numbers, as.Name.Value)
 	}
+	a.assigned(literal(as.Name.Value), numeric, sc)
 }
 
 func (a *analyser) test(x syntax.TestExpr, sc *scope) {
@@ -325,14 +372,14 @@ func (a *analyser) test(x syntax.TestExpr, sc *scope) {
 	case *syntax.BinaryTest:
 		switch x.Op {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-			a.numeric(x.X)
-			a.numeric(x.Y)
+			a.numeric(x.X, sc)
+			a.numeric(x.Y, sc)
 		}
 		a.test(x.X, sc)
 		a.test(x.Y, sc)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
-			a.numeric(x.X)
+			a.testedName(x.X, sc)
 		}
 		a.test(x.X, sc)
 	case *syntax.ParenTest:
@@ -343,11 +390,26 @@ func (a *analyser) test(x syntax.TestExpr, sc *scope) {
 }
 
 // numeric judges an operand that [[ ]] evaluates as arithmetic.
-func (a *analyser) numeric(x syntax.TestExpr) {
+func (a *analyser) numeric(x syntax.TestExpr, sc *scope) {
 	if w, ok := x.(*syntax.Word); ok {
-		if v := a.value(w); !v.known || !isNumber(v.text) {
-			a.dynamic("[[ ]] evaluates a text as arithmetic")
-		}
+		a.arithmWord(w, sc)
+	}
+}
+
+// testedName judges the name of a variable that [[ -v ]] looks for: its subscript is
+// evaluated.
+func (a *analyser) testedName(x syntax.TestExpr, sc *scope) {
+	w, ok := x.(*syntax.Word)
+	if !ok {
+		return
+	}
+	v := a.value(w)
+	name, subscript, indexed := strings.Cut(v.text, "[")
+	switch {
+	case !v.known || !plainName().MatchString(name) && !isNumber(name):
+		a.dynamic("[[ ]] evaluates a text as arithmetic")
+	case indexed:
+		a.subscript(strings.TrimSuffix(subscript, "]"), sc)
 	}
 }
 
@@ -357,6 +419,9 @@ func isNumber(s string) bool {
 
 func (a *analyser) redirects(list []*syntax.Redirect, sc *scope) {
 	for _, r := range list {
+		if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+			a.assigned(literal(strings.Trim(r.N.Value, "{}")), true, sc)
+		}
 		if r.Word != nil {
 			a.visit(r.Word, sc)
 		}
@@ -397,13 +462,19 @@ func (a *analyser) open(target *syntax.Word, sc *scope, write bool) {
 	if w.known && w.text == "/dev/null" {
 		return
 	}
-	path := Unknown
+	paths := []string{Unknown}
 	if w.known && !w.split {
-		path = a.path(w.text, sc)
+		paths = a.paths(w.text, sc)
 	}
-	if path == Unknown || w.glob {
+	if slices.Contains(paths, Unknown) || w.glob && !w.bound {
 		a.dynamic("a redirection to a path that is not known")
 	}
+	for _, path := range paths {
+		a.opened(path, write)
+	}
+}
+
+func (a *analyser) opened(path string, write bool) {
 	if strings.HasPrefix(path, "/dev/tcp/") || strings.HasPrefix(path, "/dev/udp/") {
 		parts := strings.Split(path, "/")
 		a.network(len(parts) <= 3)

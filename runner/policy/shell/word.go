@@ -21,6 +21,8 @@ type word struct {
 	split bool
 	// proc says that the word is a process substitution.
 	proc bool
+	// bound says that a part of it is the value of a loop's variable.
+	bound bool
 	// number says that what is unknown is only the value of an arithmetic expansion.
 	number bool
 }
@@ -40,7 +42,7 @@ func (a *analyser) value(w *syntax.Word) word {
 	v := word{known: true}
 	var b strings.Builder
 	for i, part := range w.Parts {
-		a.part(&v, &b, part, i == 0)
+		a.part(&v, &b, part, i == 0, false)
 	}
 	v.text = b.String()
 	if v.text == "[" {
@@ -50,7 +52,7 @@ func (a *analyser) value(w *syntax.Word) word {
 	return v
 }
 
-func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first bool) {
+func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first, quoted bool) {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		text, glob := unescape(p.Value)
@@ -86,7 +88,7 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 				continue
 			}
 			split := v.split
-			a.part(v, b, q, first && j == 0)
+			a.part(v, b, q, first && j == 0, true)
 			v.split = split
 		}
 	case *syntax.ParamExp:
@@ -96,6 +98,9 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 		}
 		if isCount(p) {
 			v.known, v.number = false, true
+			return
+		}
+		if a.substituted(v, b, p, first, quoted) {
 			return
 		}
 		v.known, v.split = false, true
@@ -108,8 +113,11 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 	}
 }
 
-func isHome(p *syntax.ParamExp) bool {
-	return p.Param != nil && p.Param.Value == "HOME" && !p.Excl && !p.Length && !p.Width && !p.IsSet &&
+func isHome(p *syntax.ParamExp) bool { return isPlain(p) && p.Param.Value == "HOME" }
+
+// isPlain says that an expansion is the value of a variable as it is.
+func isPlain(p *syntax.ParamExp) bool {
+	return p.Param != nil && !p.Excl && !p.Length && !p.Width && !p.IsSet &&
 		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil && len(p.Modifiers) == 0
 }
 
@@ -183,8 +191,11 @@ func (a *analyser) visitPart(part syntax.WordPart, sc *scope) {
 		a.understood = true
 		inner := sc.copy()
 		a.stmts(p.Stmts, inner)
-		if (p.TempFile || p.ReplyVar) && inner.cwd != sc.cwd {
-			sc.known = false
+		if p.TempFile || p.ReplyVar { // it runs in the shell itself
+			sc.here = sc.here.union(inner.here)
+		}
+		if p.ReplyVar {
+			a.assigned(literal("REPLY"), false, sc)
 		}
 	case *syntax.ProcSubst:
 		a.stmts(p.Stmts, sc.copy())
@@ -209,9 +220,7 @@ func (a *analyser) visitParam(p *syntax.ParamExp, sc *scope) {
 		a.dynamic("an expansion that is not understood")
 	}
 	if p.Index != nil {
-		if w, ok := p.Index.(*syntax.Word); !ok || w.Lit() != "@" && w.Lit() != "*" {
-			a.arithm(p.Index, sc)
-		}
+		a.arithmIndex(p.Index, sc)
 	}
 	if p.Slice != nil {
 		a.arithm(p.Slice.Offset, sc)
@@ -226,11 +235,12 @@ func (a *analyser) visitParam(p *syntax.ParamExp, sc *scope) {
 			a.dynamic("an expansion that evaluates its value")
 		}
 		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
-			if p.Param == nil || selects(p.Param.Value) {
-				a.dynamic("an expansion that assigns a variable that decides what runs")
-			} else {
-				a.taint(p.Param.Value)
+			name := word{}
+			if p.Param != nil && p.Index == nil {
+				name = literal(p.Param.Value)
 			}
+			// Where it has a value already, that stays.
+			a.assigned(name, false, sc.copy())
 		}
 		a.visit(p.Exp.Word, sc)
 	}
@@ -328,24 +338,33 @@ func isDigit(c byte, base int) bool {
 	return err == nil
 }
 
-// path joins a path as written to the folder that cd led to.
-func (a *analyser) path(p string, sc *scope) string {
+// paths joins a path as written to the folders that the shell may be in.
+func (a *analyser) paths(p string, sc *scope) []string {
 	if p == "" || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") {
-		return p
+		return []string{p}
 	}
-	if !sc.known {
+	var out []string
+	for _, dir := range sc.here.at {
+		out = appendNew(out, a.below(dir, p))
+	}
+	if sc.here.unknown {
 		a.dynamic("the current folder is not known")
-		return Unknown
+		out = append(out, Unknown)
 	}
-	if sc.cwd == "" {
+	return out
+}
+
+// below joins a path to a folder.
+func (a *analyser) below(dir, p string) string {
+	if dir == "" {
 		return p
 	}
-	clean := path.Join(sc.cwd, p)
+	clean := path.Join(dir, p)
 	if strings.Contains("/"+p+"/", "/../") {
 		if a.facts.joined == nil {
 			a.facts.joined = map[string]string{}
 		}
-		a.facts.joined[clean] = sc.cwd + "/" + p
+		a.facts.joined[clean] = dir + "/" + p
 	}
 	return clean
 }
@@ -365,7 +384,10 @@ func (a *analyser) touch(list []string, p string, sc *scope) []string {
 	if p == "" || p == "-" || p == "/dev/null" {
 		return list
 	}
-	return appendNew(list, a.path(p, sc))
+	for _, full := range a.paths(p, sc) {
+		list = appendNew(list, full)
+	}
+	return list
 }
 
 // unknownPath records that some path is touched.
