@@ -23,6 +23,7 @@ type schema struct {
 	Ref                  string            `json:"$ref"`
 	Type                 json.RawMessage   `json:"type"`
 	Properties           map[string]schema `json:"properties"`
+	Required             json.RawMessage   `json:"required"`
 	AdditionalProperties json.RawMessage   `json:"additionalProperties"`
 	Items                json.RawMessage   `json:"items"`
 	PrefixItems          []json.RawMessage `json:"prefixItems"`
@@ -206,9 +207,11 @@ func (c *converter) object(name string, s *schema, depth int) Type {
 	}
 	c.fields += len(s.Properties)
 	fields := make([]Field, 0, len(s.Properties))
+	var required []string
+	_ = json.Unmarshal(s.Required, &required) // an older draft writes a boolean here
 	for key, sub := range s.Properties {
 		f := Identifier(key)
-		fields = append(fields, Field{Name: f, Type: c.convert(name+"."+f, &sub, depth+1), key: key})
+		fields = append(fields, Field{Name: f, Type: c.convert(name+"."+f, &sub, depth+1), Optional: !slices.Contains(required, key), key: key})
 	}
 	return NewObject(name, fields...)
 }

@@ -19,6 +19,8 @@ type Type struct {
 	enum []string
 	// span are the only values an integer can have; nil is any.
 	span *span
+	// total reports that every key of a map has a value.
+	total bool
 	// max bounds the length of a string, list or map; 0 is unknown.
 	max uint64
 }
@@ -121,6 +123,8 @@ func (t Type) Plain() (description string, ok bool) {
 type Field struct {
 	Name string
 	Type Type
+	// Optional reports that a value may lack the field.
+	Optional bool
 	// key is the name in JSON, where that is no CEL identifier.
 	key string
 }

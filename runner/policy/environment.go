@@ -17,7 +17,7 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 	field := func(name string, t expr.Type) expr.Field { return expr.Field{Name: name, Type: t} }
 	short, long := expr.String.Max(factText), expr.String.Max(factPath)
 	places := expr.List(long).Max(factItems)
-	texts, counts := expr.List(short).Max(factItems), expr.Map(expr.Int)
+	texts, counts := expr.List(short).Max(factItems), expr.Counts()
 	use := expr.NewObject("Use", field("used", expr.Int), field("limit", expr.Int))
 	return []expr.Var{
 		{Name: "agent", Type: expr.NewObject("Agent", field("name", expr.String), field("namespace", expr.String), field("labels", expr.Map(expr.String)),

@@ -24,7 +24,8 @@ func TestSharedProgramsAreCheckedForEachTool(t *testing.T) {
 		"enum":   {"b has other modes", "[a, b]", "call.args.mode == 'fast'", "(for tool b)"},
 		"object": {"k is a number for b", "[a, b]", "call.args.o.k.startsWith('q')", "(for tool b)"},
 		"lacks":  {"d has no y", "[c, d]", "call.args.y == 'q'", "d has no argument y"},
-		"none":   {"nothing is wrong", "[a, b, d]", "call.args.x == 'q'", ""},
+		"none":   {"nothing is wrong", "[a, b, d]", "has(call.args.x) && call.args.x == 'q'", ""},
+		"absent": {"x is in no list of required arguments", "[a, b, d]", "call.args.x == 'q'", "call.args.x may be absent"},
 		"whole":  {"the arguments as a whole", "[a, b, d]", "has(call.args.x) && call.args == call.args", ""},
 	}
 	for name, tc := range mistakes {

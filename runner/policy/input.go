@@ -250,7 +250,7 @@ func (e *Engine) sessionValue() map[string]any {
 	defer e.mu.Unlock()
 	calls := make(map[string]int, len(e.calls))
 	maps.Copy(calls, e.calls)
-	return map[string]any{"calls": calls, "denials": e.denials}
+	return map[string]any{"calls": expr.CountsOf(calls), "denials": e.denials}
 }
 
 func budgetValue(b Budget) map[string]any {

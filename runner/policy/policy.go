@@ -206,9 +206,31 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 		}
 		c.out.rules[t.Name] = append(c.out.rules[t.Name], out)
 	}
+	c.absences(path+".when", r.Action, when)
 	if p := when.any; p != nil {
 		if v, constant := p.Constant(); constant && !v {
 			c.report(Problem{Path: path + ".when", Message: "the condition is always false, so the rule never counts", Warning: true})
+		}
+	}
+}
+
+// absences warns about parts of a condition that some calls do not have: the
+// condition then fails, and its rule denies the call.
+func (c *compiler) absences(path string, action v1alpha1.Action, when *matrix) {
+	seen := map[string]bool{}
+	for _, p := range when.done {
+		if p == nil {
+			continue
+		}
+		for _, a := range p.Absences() {
+			if seen[a.Text] || strings.HasSuffix(a.Text, ".argv[0]") { // a command has at least its name
+				continue
+			}
+			seen[a.Text] = true
+			c.report(Problem{
+				Path: path, Message: fmt.Sprintf("%s may be absent: the condition then fails, and the call is denied", a.Text),
+				Suggestion: fmt.Sprintf("put %s && before it", a.Guard), Warning: true,
+			})
 		}
 	}
 }

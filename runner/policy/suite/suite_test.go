@@ -62,7 +62,7 @@ mode: Audit
 rules:
 - {name: outside, match: {tools: [write]}, when: "paths.exists(p, !p.inWorkspace)", action: deny, messageExpression: "'not ' + paths[0].clean"}
 - {name: often, match: {tools: [read]}, when: "has(session.calls.read) && session.calls.read > 2 && session.denials == 1", action: ask}
-- {name: mine, match: {agents: [me]}, when: "agent.labels.team == 'a' && now.getFullYear() == 2026 && budget.steps.used == 0", action: deny}
+- {name: mine, match: {agents: [me]}, when: "has(agent.labels.team) && agent.labels.team == 'a' && now.getFullYear() == 2026 && budget.steps.used == 0", action: deny}
 - {name: keys, "on": Result, action: redact, redact: {secrets: true}}
 - {name: failed, "on": Result, match: {tools: [bash]}, when: "result.exitCode == 3 && result.error == 'ToolError'", action: deny}
 default: allow
