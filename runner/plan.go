@@ -1,12 +1,15 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -163,11 +166,20 @@ func (p *plan) data(o *RunOptions) (map[string]json.RawMessage, error) {
 		all[name] = raw
 	}
 	if p.Agent.Spec.Inputs == nil {
+		if len(o.Inputs) > 0 {
+			return nil, fmt.Errorf("agent %q takes no inputs, and %s is given: leave --input out, or declare spec.inputs.schema in the Agent",
+				p.Agent.Name, strings.Join(slices.Sorted(maps.Keys(o.Inputs)), ", "))
+		}
 		return all, nil
 	}
 	schema, err := tool.NewSchema(p.Agent.Spec.Inputs.Schema.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("agent %q: spec.inputs.schema: %w", p.Agent.Name, err)
+	}
+	unknown, declared := schema.Undeclared(slices.Collect(maps.Keys(all)))
+	for _, name := range unknown {
+		p.warnings = append(p.warnings, fmt.Sprintf("input %q is not declared by agent %q: %s", name, p.Agent.Name,
+			cmp.Or(manifest.Suggest(name, declared), "it has "+strings.Join(declared, ", "))))
 	}
 	raw, err := json.Marshal(all)
 	if err != nil {

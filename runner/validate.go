@@ -35,6 +35,6 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Cases: true}))
+	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Cases: true, Programs: true}))
 	return &Report{Findings: found, Documents: len(set.Documents) + len(set.Cases)}, nil
 }

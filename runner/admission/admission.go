@@ -29,6 +29,9 @@ type Options struct {
 	// Cases are read, too, where they stand in files of their own. A run has no
 	// need of them.
 	Cases bool
+	// Programs are looked for on this host, and a warning names those that are
+	// missing. A run finds out by starting them.
+	Programs bool
 	// Ahead is called when everything but the expressions has been judged and no
 	// error was found: what takes time and harms nobody can be begun while they
 	// are compiled. The manifests are not admitted yet. Optional.

@@ -17,6 +17,7 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 		a.reference(d, manifest.Join(manifest.Index("spec.fallbacks", i), "name"), v1alpha1.KindModel, ref.Name, known)
 	}
 	a.unread(d, m)
+	a.listed(d, m)
 	a.parameters(d, m)
 	a.longest(d, m)
 	a.room(d, m)
@@ -42,6 +43,22 @@ func (a *admitter) unread(d *manifest.Document, m *v1alpha1.Model) {
 		f.Severity = manifest.Warning
 		a.add(f)
 	}
+}
+
+// listed warns of a model that is in no list of its provider's: a misspelt name is
+// refused only by the first request. Who declares a price knows the model.
+func (a *admitter) listed(d *manifest.Document, m *v1alpha1.Model) {
+	if _, known := price.Listed(&m.Spec); known || m.Spec.Pricing != nil || m.Spec.Model == "" || !price.Own(&m.Spec) {
+		return
+	}
+	var sold []string
+	for _, e := range price.All() {
+		if e.Provider == m.Spec.Provider {
+			sold = append(sold, e.Model)
+		}
+	}
+	a.add(d.Warnf("spec.model", "%q is not among the models of %s that this version knows: its price and its window are unknown", clip(m.Spec.Model), m.Spec.Provider).
+		With(cmp.Or(manifest.Suggest(m.Spec.Model, sold), "agentctl models lists them; declare spec.pricing and spec.contextWindow of a newer one")))
 }
 
 // longest warns of answers that are longer than a well-known model gives: most

@@ -2,7 +2,9 @@ package admission
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -110,6 +112,12 @@ func (a *admitter) inputs(d *manifest.Document, wanted, given json.RawMessage) {
 	compiled, err := schema.Compile(wanted)
 	if err != nil {
 		return // reported at the agent
+	}
+	var named map[string]json.RawMessage
+	if json.Unmarshal(given, &named) == nil {
+		for _, name := range compiled.Undeclared(slices.Collect(maps.Keys(named))) {
+			a.add(d.Warnf("spec.inputs."+name, "the agent declares no input %q", name).With(manifest.Suggest(name, compiled.Properties())))
+		}
 	}
 	for _, p := range check(compiled, given) {
 		path := "spec.inputs" + p.path

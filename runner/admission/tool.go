@@ -1,8 +1,12 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"strings"
 	"sync"
 
@@ -46,12 +50,14 @@ func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool) {
 		a.reference(d, "spec.source.agent.name", v1alpha1.KindAgent, src.Agent.Name, names(a.catalog.Agents))
 	case src.Exec != nil:
 		a.command(d, "spec.source.exec.command", src.Exec.Command)
+		a.program(d, "spec.source.exec.command", src.Exec.Command)
 		if !typed && !d.Faulty("spec.parameters") {
 			a.add(d.KeyErrorf("spec", `field "parameters" is missing: a program behind exec cannot tell its own`).At("spec.parameters").
 				With("write parameters: {type: object, properties: {...}}"))
 		}
 	case src.Plugin != nil:
 		a.command(d, "spec.source.plugin.command", src.Plugin.Command)
+		a.program(d, "spec.source.plugin.command", src.Plugin.Command)
 		if !typed && !d.Faulty("spec.parameters") {
 			a.add(d.Warnf("spec.source.plugin", "args untyped: without parameters no rule can be checked against this tool's arguments").
 				With("write the program's JSON Schema as spec.parameters"))
@@ -67,6 +73,28 @@ func (a *admitter) command(d *manifest.Document, path string, command []string) 
 		if strings.ContainsRune(arg, 0) {
 			a.add(d.Errorf(manifest.Index(path, i), "an argument must not hold a NUL character"))
 		}
+	}
+}
+
+// program warns of a tool whose program is missing on this host, or cannot be
+// executed: it may not be built yet.
+func (a *admitter) program(d *manifest.Document, path string, command []string) {
+	if !a.opts.Programs || len(command) == 0 || strings.TrimSpace(command[0]) == "" {
+		return
+	}
+	name := command[0]
+	if strings.Contains(name, "/") {
+		name = absolute(d.Dir, name)
+	}
+	if _, err := exec.LookPath(name); err != nil {
+		why := "is not in PATH"
+		if broken, ok := errors.AsType[*fs.PathError](err); ok {
+			err = broken.Err
+		}
+		if strings.Contains(name, "/") {
+			why = fmt.Sprintf("cannot be executed: %v", cmp.Or(errors.Unwrap(err), err))
+		}
+		a.add(d.Warnf(manifest.Index(path, 0), "the program %s %s", clip(name), why).With("build or install it, or correct the path, which is relative to the manifest"))
 	}
 }
 

@@ -26,7 +26,7 @@ func (f Findings) Write(w io.Writer, limit int) error {
 		x.write(&b)
 	}
 	if more := len(f) - len(shown); more > 0 {
-		fmt.Fprintf(&b, "and %d more\n", more)
+		fmt.Fprintf(&b, "and %d more: agentctl validate prints all\n", more)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -18,7 +18,7 @@ func TestAFloodOfWarningsHidesNoError(t *testing.T) {
 	if err := f.Write(&b, 3); err != nil {
 		t.Fatal(err)
 	}
-	want := "warning: f.yaml:1:1: w\nwarning: f.yaml:2:1: w\nerror: f.yaml:99:1: e\nand 38 more\n"
+	want := "warning: f.yaml:1:1: w\nwarning: f.yaml:2:1: w\nerror: f.yaml:99:1: e\nand 38 more: agentctl validate prints all\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -109,6 +109,20 @@ func (s *Schema) Properties() []string {
 	return names
 }
 
+// Undeclared returns those of some names that the schema admits without naming
+// them: a misspelt one looks like that. Nil where the schema describes names in
+// another way than by properties.
+func (s *Schema) Undeclared(names []string) []string {
+	object, _ := s.root.(map[string]any)
+	declared := s.Properties()
+	for _, other := range []string{"patternProperties", "propertyNames", "additionalProperties", "allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef"} {
+		if _, used := object[other]; used || len(declared) == 0 {
+			return nil
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool { return slices.Contains(declared, name) })
+}
+
 // Type returns the one type that the schema allows for a property, or "".
 func (s *Schema) Type(property string) string {
 	object, _ := s.root.(map[string]any)

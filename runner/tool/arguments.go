@@ -54,6 +54,12 @@ func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	return args, nil
 }
 
+// Undeclared returns the inputs that the schema admits without naming them, and
+// the names that it has.
+func (s *Schema) Undeclared(names []string) (unknown, declared []string) {
+	return s.schema.Undeclared(names), s.schema.Properties()
+}
+
 // CheckInputs holds the data of a run against the schema, for a person to read
 // what is wrong. Values from a command line are text; they are read as numbers
 // and truth values where the schema wants those.

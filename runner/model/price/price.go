@@ -86,7 +86,7 @@ func Window(spec *v1alpha1.ModelSpec) int64 {
 // Listed returns what is known of a model: by its exact id, or the id and the
 // date of a snapshot; only at the provider's own endpoint.
 func Listed(spec *v1alpha1.ModelSpec) (Entry, bool) {
-	if spec.Model == "" || !own(spec) {
+	if spec.Model == "" || !Own(spec) {
 		return Entry{}, false
 	}
 	begin := string(spec.Provider) + ","
@@ -123,16 +123,16 @@ func snapshot(id, name string) bool {
 	return false
 }
 
-// own says whether an address is where the provider sells at its list prices. A
-// compatible server, a gateway or a regional endpoint has prices and limits of
-// its own.
-func own(spec *v1alpha1.ModelSpec) bool {
-	if spec.BaseURL == "" {
-		return true
-	}
+// Own reports whether a model is asked for where the provider sells at its list
+// prices. A compatible server, a gateway or a regional endpoint has prices and
+// limits of its own; so has a provider that sells nothing.
+func Own(spec *v1alpha1.ModelSpec) bool {
 	p, ok := ProviderOf(spec.Provider)
 	if !ok {
 		return false
+	}
+	if spec.BaseURL == "" {
+		return true
 	}
 	u, err := url.Parse(spec.BaseURL)
 	return err == nil && u.Scheme == "https" && strings.EqualFold(u.Host, p.Host())

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +63,7 @@ func (o *validateOptions) runValidate(ctx context.Context) error {
 }
 
 func (o *validateOptions) text(report *runner.Report) error {
-	if err := report.Write(display.Mistakes(o.app.stderr()), maxFindings); err != nil {
+	if err := report.Write(display.Mistakes(o.app.stderr()), math.MaxInt); err != nil {
 		return err
 	}
 	if report.HasErrors() {
