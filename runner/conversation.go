@@ -123,6 +123,9 @@ func (s *session) exchange(m *v1alpha1.Model, key secret.Value) exchange.Config 
 		cfg.APIKey = func(context.Context) (string, error) { return key.Reveal(), nil }
 		cfg.KeySource = key.Source()
 	}
+	if t := m.Spec.Retry.StallTimeout; t != nil {
+		cfg.Patience = model.Patience{FirstByte: t.Duration, Idle: t.Duration, Quiet: t.Duration, Busy: t.Duration}
+	}
 	if m.Spec.Parameters != nil {
 		cfg.Parameters = m.Spec.Parameters.Raw
 	}

@@ -160,7 +160,7 @@ func TestConformanceOfFallbacks(t *testing.T) {
 		hurry := func() time.Time { now = now.Add(24 * time.Hour); return now }
 		c, err := fallback.New([]fallback.Choice{{Name: "fast", Open: func() (model.Conversation, error) {
 			return openai.New(exchange.Config{
-				Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle,
+				Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle},
 				APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 			}, s.Prompt)
 		}}}, fallback.Options{Now: hurry})

@@ -95,6 +95,9 @@ func faultyCases(wire modeltest.Wire) map[string]faultyCase {
 		}),
 	}
 	const quick = "{maxDelay: 20ms}" // no header asks for more
+	const impatient = "{maxDelay: 20ms, stallTimeout: 2s}"
+	cases["keep-alives only"] = well(faultyCase{faults: []modeltest.Step{modeltest.Events(wire.Begun("half")).StallWith(len(wire.Begun("half")), ": keep-alive\n\n")}, retry: impatient})
+	cases["a header that drips"] = well(faultyCase{faults: []modeltest.Step{modeltest.DripHeader()}, retry: impatient})
 	size := len(wire.Stream(twice))
 	for _, at := range []int{0, 1, size / 3, size / 2, size * 3 / 4} { // the providers' own tests cut at every byte
 		cases[fmt.Sprintf("connection broken at byte %d", at)] = well(faultyCase{faults: []modeltest.Step{twice.Step().CutAt(at)}, retry: quick})

@@ -141,6 +141,17 @@ type Retry struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +optional
 	MaxDelay metav1.Duration `json:"maxDelay,omitempty"`
+	// StallTimeout is how long an answer may make no progress; the request then
+	// counts as failed and is sent again. Comments, pings and other bytes that only
+	// keep the connection open are no progress. Optional. Default: five minutes up
+	// to the first byte, a minute without any byte, two minutes with keep-alives
+	// only, ten minutes of those while the server has announced a thought, a tool
+	// of its own or a call. One that is set replaces all four: raise it for a model
+	// that thinks longer without showing it. Example: 20m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	StallTimeout *metav1.Duration `json:"stallTimeout,omitempty"`
 }
 
 // Script is the scripted provider's list of answers.

@@ -23,6 +23,9 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	a.room(d, m)
 	a.cassette(d, m)
 	a.positive(d, "spec.retry.maxDelay", m.Spec.Retry.MaxDelay.Duration)
+	if t := m.Spec.Retry.StallTimeout; t != nil {
+		a.positive(d, "spec.retry.stallTimeout", t.Duration)
+	}
 }
 
 // unread tells of what only another provider reads. To speak an API that is not

@@ -131,7 +131,7 @@ func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		s := NewStall(cancel, 5*time.Minute, time.Minute)
+		s := NewStall(cancel, Patience{}.WithDefaults())
 		defer s.Stop()
 		r := s.Reader(&ticks{every: 50 * time.Second, left: 3})
 		time.Sleep(4 * time.Minute) // synctest's clock: the first byte may take long
@@ -140,6 +140,7 @@ func TestStall(t *testing.T) {
 			if _, err := r.Read(buf); err != nil || ctx.Err() != nil {
 				t.Fatalf("a slow stream was ended: %v, %v", err, context.Cause(ctx))
 			}
+			s.Progress(false)
 		}
 		time.Sleep(59 * time.Second)
 		if ctx.Err() != nil {

@@ -54,6 +54,7 @@ type answer struct {
 	kept int
 	stop string
 	over bool
+	open bool // the newest block
 
 	tally  exchange.Tally
 	counts counts
@@ -74,6 +75,13 @@ func (a *answer) Complete() bool { return a.stop != "" }
 
 // Over implements exchange.Answer.
 func (a *answer) Over() bool { return a.over }
+
+// Busy implements exchange.Worker. A thought may be hidden, tools of the API's own
+// run between pings, and the arguments of a call come one member at a time, however
+// long a member is.
+func (a *answer) Busy() bool {
+	return a.open && len(a.blocks) > 0 && a.blocks[len(a.blocks)-1].kind != textBlock
+}
 
 // begin begins the block that was read. The calls of a message that is whole have
 // their arguments with them.
@@ -98,6 +106,8 @@ func (a *answer) begin() error {
 	case textBlock, otherBlock:
 	}
 	a.blocks = append(a.blocks, b)
+	a.open = true
+	a.Piece()
 	return a.say(len(a.blocks) - 1)
 }
 
@@ -144,6 +154,7 @@ func (a *answer) delta() error {
 		want = callBlock
 	}
 	if want == otherBlock || b.kind == otherBlock {
+		a.Piece()
 		return nil
 	}
 	if b.kind != want {
@@ -155,6 +166,9 @@ func (a *answer) delta() error {
 	}
 	b.kept = append(b.kept, p.kept...)
 	a.kept += len(p.kept)
+	if len(p.kept) > 0 {
+		a.Piece()
+	}
 	return a.say(at)
 }
 
@@ -258,6 +272,11 @@ func (a *answer) apply(kind string, data []byte) error {
 		return a.begin()
 	case blockDelta:
 		return a.delta()
+	case blockStop:
+		if a.open {
+			a.open = false
+			a.Piece()
+		}
 	case messageDelta:
 		a.finish(string(a.piece.stop))
 	case messageStop:

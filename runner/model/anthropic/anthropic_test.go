@@ -22,7 +22,7 @@ func quiet(message.Delta) error { return nil }
 func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 	t.Helper()
 	c, err := New(exchange.Config{
-		Name: "careful", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle, Transport: s.Transport,
+		Name: "careful", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 	}, s.Prompt)
 	if err != nil {

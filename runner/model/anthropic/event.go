@@ -13,6 +13,7 @@ const (
 	messageStop  = "message_stop"
 	blockStart   = "content_block_start"
 	blockDelta   = "content_block_delta"
+	blockStop    = "content_block_stop"
 	fault        = "error"
 )
 
@@ -48,6 +49,8 @@ func event(word []byte) string {
 		return blockStart
 	case blockDelta:
 		return blockDelta
+	case blockStop:
+		return blockStop
 	case fault:
 		return fault
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/model"
 )
 
 // trickle is a body that says something, and then the same for ever, a piece each
@@ -82,6 +83,74 @@ func TestServersThatNeverStopEndNoRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAStreamWithoutProgressIsStalled is about servers that keep a connection open
+// and send no piece of an answer: the request counts as failed, and is sent again.
+func TestAStreamWithoutProgressIsStalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		body   trickle
+		after  time.Duration
+	}{
+		"comments":               {"they keep proxies from hanging up", trickle{first: ": hi\n\n", again: ": hi\n\n", pause: time.Second}, 2 * time.Minute},
+		"white space":            {"so do blank lines", trickle{first: "\n", again: "\n", pause: time.Second}, 2 * time.Minute},
+		"events of no content":   {"a ping is no progress", trickle{first: "data: a\n\n", again: "data:\n\n", pause: time.Second}, 2 * time.Minute},
+		"comments behind a text": {"half an answer does not become whole by them", trickle{first: "data: a\n\n", again: ": hi\n\n", pause: time.Second}, 2 * time.Minute},
+		"an event that drips":    {"a piece counts when it is complete", trickle{first: "data: a\n\ndata: ", again: "x", pause: time.Second}, 2 * time.Minute},
+		"JSON and white space":   {"white space is no part of an answer", trickle{first: "[1,", again: " ", pause: time.Second}, 2 * time.Minute},
+		"nothing":                {"a silent connection may be broken", trickle{first: "data: a\n\n", pause: time.Hour}, time.Minute},
+		"pings of a busy server": {"a hidden thought is long", trickle{first: "data: think\n\n", again: "data:\n\n", pause: time.Second}, 10 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			out, err := ask(t, Config{Retry: model.Retry{Attempts: 1}}, &c.body)
+			if reason.Of(err) != reason.ProviderUnavailable {
+				t.Errorf("%s (%s): %+v, %v", name, c.reason, out, err)
+			}
+			if took := time.Since(began); took < c.after || took > c.after+2*time.Second {
+				t.Errorf("%s (%s): it took %s, want %s", name, c.reason, took, c.after)
+			}
+		})
+	}
+}
+
+// TestProgressBeginsANewWait is about models that are slow and no more than that.
+func TestProgressBeginsANewWait(t *testing.T) {
+	for name, piece := range map[string]struct {
+		says  string
+		pause time.Duration
+	}{
+		"a piece now and then":         {"data: a\n\n", 59 * time.Second},
+		"pings while a server is busy": {"data: think\n\ndata:\n\n", 59 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			go func() {
+				defer w.Close()
+				for range 20 {
+					time.Sleep(piece.pause)
+					_, _ = io.WriteString(w, piece.says)
+				}
+				_, _ = io.WriteString(w, "data: last\n\n")
+			}()
+			if _, err := ask(t, Config{Retry: model.Retry{Attempts: 1}}, answered{200, r, nil}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// TestADeclaredBoundReplacesTheOthers is about models that think for longer.
+func TestADeclaredBoundReplacesTheOthers(t *testing.T) {
+	hour := model.Patience{FirstByte: time.Hour, Idle: time.Hour, Quiet: time.Hour, Busy: time.Hour}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := ask(t, Config{Patience: hour, Retry: model.Retry{Attempts: 1}}, &trickle{first: ": hi\n\n", again: ": hi\n\n", pause: time.Second})
+		if took := time.Since(began); err == nil || took < time.Hour || took > time.Hour+2*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
 }
 
 // TestTextBehindTheEndIsNotCut is about servers that say with every piece how the

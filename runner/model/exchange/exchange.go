@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,9 +46,8 @@ type Config struct {
 	Parameters json.RawMessage
 	// Retry is the layer around every request.
 	Retry model.Retry
-	// FirstByte and Idle bound the silence before and inside an answer. Default:
-	// model.DefaultFirstByte and model.DefaultIdle.
-	FirstByte, Idle time.Duration
+	// Patience bounds how long an answer may make no progress.
+	model.Patience
 	// Transport is shared with others when given; by default the conversation
 	// has its own, of NewTransport.
 	Transport http.RoundTripper
@@ -97,12 +97,7 @@ func New(cfg Config, p Provider) (*Exchange, error) {
 		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a query or a fragment, which no request would have", cfg.Name).
 			WithHint("a key is named by spec.apiKey; baseURL ends with the path")
 	}
-	if cfg.FirstByte <= 0 {
-		cfg.FirstByte = model.DefaultFirstByte
-	}
-	if cfg.Idle <= 0 {
-		cfg.Idle = model.DefaultIdle
-	}
+	cfg.Patience = cfg.Patience.WithDefaults()
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -219,10 +214,10 @@ func (x *Exchange) credential(ctx context.Context) error {
 func (x *Exchange) attempt(parent context.Context, b Body, send Send, emit func(message.Delta) error, read func(func(message.Delta)) Answer) (*message.Output, error) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	stall := model.NewStall(cancel, x.cfg.FirstByte, x.cfg.Idle)
+	stall := model.NewStall(cancel, x.cfg.Patience)
 	defer stall.Stop()
 
-	resp, err := send(ctx, b)
+	resp, err := send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: stall.Begin}), b)
 	if err != nil {
 		if stalled, ok := errors.AsType[*model.Error](context.Cause(ctx)); ok {
 			return nil, stalled

@@ -23,7 +23,7 @@ var test = Provider{Name: "test", BaseURL: "https://api.example.com/v1", KeyVari
 // words is an Answer of plain words: "end" completes it, "last" is over.
 type words struct {
 	*Gather
-	complete, over bool
+	complete, over, busy bool
 }
 
 func newWords(tell func(message.Delta)) Answer { return &words{Gather: NewGather(tell)} }
@@ -34,15 +34,23 @@ func (w *words) Event(_ string, data []byte) error {
 		w.complete = true
 	case "last":
 		w.complete, w.over = true, true
+	case "think":
+		w.busy = true
+		w.Piece()
 	case "refused":
 		return Refused(model.Fault{Message: "overloaded"})
 	case "wrong":
 		return errors.New("no word of ours")
 	default:
+		if len(data) > 0 {
+			w.busy = false
+		}
 		w.Text(data)
 	}
 	return nil
 }
+
+func (w *words) Busy() bool { return w.busy }
 
 func (w *words) Whole(data []byte) error {
 	w.Text(data)

@@ -23,6 +23,7 @@ type Gather struct {
 	tell            func(message.Delta)
 	text, reasoning strings.Builder
 	size            int
+	pieces          int
 	err             error
 
 	// Calls in order.
@@ -76,10 +77,18 @@ func (g *Gather) say(kind message.DeltaKind, into *strings.Builder, s []byte) {
 		return
 	}
 	g.grow(s)
+	g.Piece()
 	text := string(s)
 	into.WriteString(text)
 	g.tell(message.Delta{Kind: kind, Text: valid(text)})
 }
+
+// Piece counts a piece of the answer that is neither text nor a call: a block that
+// begins, a signature.
+func (g *Gather) Piece() { g.pieces++ }
+
+// Pieces is how many pieces there are so far.
+func (g *Gather) Pieces() int { return g.pieces }
 
 // TextSize is how much text there is so far, in bytes.
 func (g *Gather) TextSize() int { return g.text.Len() }
@@ -93,6 +102,7 @@ func (g *Gather) Begin() int {
 		g.err = fmt.Errorf("more than %d tool calls", maxCalls)
 		return -1
 	}
+	g.Piece()
 	g.Calls = append(g.Calls, &Call{})
 	return len(g.Calls) - 1
 }
@@ -109,6 +119,9 @@ func (g *Gather) Args(at int, s []byte) {
 		return
 	}
 	g.grow(s)
+	if len(s) > 0 {
+		g.Piece()
+	}
 	c.Args = append(c.Args, s...)
 	g.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
 }

@@ -54,6 +54,9 @@ type Answer interface {
 	Over() bool
 	// Output returns the complete answer.
 	Output() *message.Output
+	// Pieces counts what the model has said so far. What leaves it as it is only
+	// keeps the connection open.
+	Pieces() int
 }
 
 // Knower is an Answer that passes over events it does not know, and can say
@@ -61,6 +64,13 @@ type Answer interface {
 // was cut, and asking again would not help.
 type Knower interface {
 	Known() bool
+}
+
+// Worker is an Answer that can say whether the server has announced something that
+// it does not send in pieces: a hidden thought, a tool of its own, the arguments of
+// a call.
+type Worker interface {
+	Busy() bool
 }
 
 // stream reads the answer to one attempt.
@@ -161,8 +171,12 @@ func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 // event adds one event. A piece that was cut is the stream's fault, a whole one
 // that cannot be read is the server's.
 func (s *stream) event(e sse.Event) error {
-	complete := s.answer.Complete()
+	complete, pieces := s.answer.Complete(), s.answer.Pieces()
 	err := s.answer.Event(e.Name, e.Data)
+	if s.answer.Pieces() != pieces {
+		w, ok := s.answer.(Worker)
+		s.stall.Progress(ok && w.Busy())
+	}
 	failed, known := errors.AsType[*model.Error](err)
 	switch {
 	case s.stopped != nil:
@@ -182,7 +196,7 @@ func (s *stream) event(e sse.Event) error {
 // whole reads a body that is one JSON value: an answer that was not streamed,
 // or an error under status 200.
 func (s *stream) whole(ctx context.Context, br *bufio.Reader, resp *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(br, maxEvent+1))
+	body, err := io.ReadAll(io.LimitReader(&spoken{br, s.stall}, maxEvent+1))
 	if err != nil {
 		return readError(ctx, err, resp, false)
 	}
@@ -202,6 +216,20 @@ func (s *stream) whole(ctx context.Context, br *bufio.Reader, resp *http.Respons
 		return Garbage("the server answered 200 with JSON that holds no answer, or one without a finish reason: %s", model.Quote(body))
 	}
 	return nil
+}
+
+// spoken is a body of JSON: all of it but white space is a piece of the answer.
+type spoken struct {
+	io.Reader
+	stall *model.Stall
+}
+
+func (r *spoken) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if len(bytes.TrimSpace(p[:n])) > 0 {
+		r.stall.Progress(false)
+	}
+	return n, err
 }
 
 // drain reads what is left of the body, if it comes at once.

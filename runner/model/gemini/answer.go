@@ -271,6 +271,9 @@ func (a *answer) add() {
 		a.cur.Fail("the signatures of the answer are longer than %d bytes", maxSignatures)
 		return
 	}
+	if len(p.signature) > 0 || p.other {
+		a.Piece()
+	}
 	switch {
 	case p.call:
 		at := a.Begin()

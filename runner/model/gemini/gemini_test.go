@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the request into testdata")
 func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 	t.Helper()
 	c, err := New(exchange.Config{
-		Name: "third", Model: "gemini-test", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle, Transport: s.Transport,
+		Name: "third", Model: "gemini-test", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 	}, s.Prompt)
 	if err != nil {

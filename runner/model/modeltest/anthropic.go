@@ -184,6 +184,7 @@ func (w anthropic) traits() traits {
 				w.event("content_block_delta", object{"index": 90, "delta": object{"type": "surprise_delta", "text": "x"}}) +
 				w.event("content_block_stop", object{"index": 90}),
 		},
+		ping:     w.event("ping", object{}),
 		thoughts: w.thoughts, quirks: w.quirks, faults: w.faults,
 	}
 }

@@ -136,6 +136,7 @@ func (w chat) traits() traits {
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"surprise\":[{\"text\":\"x\"}]},\"surprise\":1}]}\n\n",
 			"data: {}\n\n", "id: 7\nretry: 100\n: a comment\n\n",
 		},
+		ping:   event(object{"choices": []any{}}),
 		quirks: w.quirks, faults: w.faults,
 	}
 }

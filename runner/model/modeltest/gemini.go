@@ -158,6 +158,7 @@ func (w gemini) traits() traits {
 	}
 	return traits{
 		address: "baseURL", whole: true, signed: true, stop: "STOP", silent: `"mode":"NONE"`, failed: []string{`"error":`}, finishes: finishes,
+		ping: event(object{"usageMetadata": object{"promptTokenCount": 5}}),
 		unknown: []string{
 			event(object{"surprise": object{"x": 1}, "responseId": "0123456789abcdef"}),
 			event(object{"candidates": []any{object{"index": 0, "surprise": []any{1}}}}),

@@ -72,6 +72,7 @@ func Talks(t *testing.T, wire Wire, open Open) {
 	t.Run("ResetReplacesTheHistory", s.reset)
 	t.Run("FaultsEndInTheirReason", s.faults)
 	t.Run("StallIsRetried", s.stall)
+	t.Run("KeepAlivesAreNoProgress", s.keepAlives)
 	t.Run("RetryAfterIsWaited", s.retryAfter)
 	t.Run("WaitInTheBodyIsWaited", s.asksInTheBody)
 	t.Run("CancelEndsTheStream", s.cancel)

@@ -200,6 +200,7 @@ func (w responses) traits() traits {
 			"completed": message.FinishStop, "max_output_tokens": message.FinishLength, "content_filter": message.FinishContentFilter,
 			"because": message.FinishUnknown,
 		},
+		ping: w.event("response.in_progress", object{"response": w.response("in_progress", nil)}),
 		unknown: []string{
 			w.event("response.surprise.delta", object{"item_id": "x", "output_index": 7, "delta": object{"surprise": 1}}),
 			w.event("keepalive", object{}),

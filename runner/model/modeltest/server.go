@@ -177,7 +177,12 @@ type Step struct {
 	end    end
 	at     int
 	pieces int
+	// again is sent over and over while the step is stalled.
+	again string
 }
+
+// keepAlive is the time between two keep-alives of a step that is stalled.
+const keepAlive = 20 * time.Millisecond
 
 type end int
 
@@ -186,6 +191,7 @@ const (
 	aborted
 	ended
 	stalled
+	dripping
 )
 
 // CutAt breaks the connection behind n bytes of the body.
@@ -198,10 +204,25 @@ func (s Step) EndAt(n int) Step { s.end, s.at = ended, n; return s }
 // With 0 not even the header is sent.
 func (s Step) StallAt(n int) Step { s.end, s.at = stalled, n; return s }
 
+// StallWith sends n bytes of the body, and then what keeps the connection open,
+// over and over, until the client leaves.
+func (s Step) StallWith(n int, again string) Step {
+	s.end, s.at, s.again = stalled, n, again
+	return s
+}
+
+// DripHeader is a response whose header never ends: a line of it comes now and
+// then, until the client leaves.
+func DripHeader() Step { return Step{end: dripping} }
+
 // Pieces flushes after every n bytes, so that the client reads them apart.
 func (s Step) Pieces(n int) Step { s.pieces = n; return s }
 
 func (s Step) write(w http.ResponseWriter, r *http.Request, wire Wire) {
+	if s.end == dripping {
+		drip(w)
+		return
+	}
 	body := s.Body
 	if s.answer != nil {
 		body = wire.Stream(*s.answer)
@@ -209,7 +230,7 @@ func (s Step) write(w http.ResponseWriter, r *http.Request, wire Wire) {
 	if s.end != whole {
 		body = body[:min(s.at, len(body))]
 	}
-	if s.end == stalled && s.at == 0 {
+	if s.end == stalled && s.at == 0 && s.again == "" {
 		<-r.Context().Done()
 		return
 	}
@@ -237,8 +258,49 @@ func (s Step) write(w http.ResponseWriter, r *http.Request, wire Wire) {
 		_ = flush() // as above
 		panic(http.ErrAbortHandler)
 	case stalled:
+		_ = flush() // as above
+		s.stay(w, r)
+	case whole, ended, dripping:
+	}
+}
+
+// stay keeps the connection open until the client leaves.
+func (s Step) stay(w http.ResponseWriter, r *http.Request) {
+	if s.again == "" {
 		<-r.Context().Done()
-	case whole, ended:
+		return
+	}
+	every := time.NewTicker(keepAlive)
+	defer every.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-every.C:
+			if _, err := io.WriteString(w, s.again); err != nil || http.NewResponseController(w).Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// drip writes a header without an end to the bare connection, which net/http
+// would not do.
+func drip(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return // the client has left
+	}
+	defer conn.Close()
+	every := time.NewTicker(keepAlive)
+	defer every.Stop()
+	line := "HTTP/1.1 200 OK\r\n"
+	for {
+		if _, err := io.WriteString(conn, line); err != nil {
+			return // the client has left
+		}
+		line = "X-Wait: a\r\n"
+		<-every.C
 	}
 }
 

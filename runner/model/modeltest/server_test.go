@@ -32,7 +32,7 @@ func opened(t testing.TB, c conversation, err error) model.Conversation {
 
 func config(s modeltest.Setup) exchange.Config {
 	return exchange.Config{
-		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle, Transport: s.Transport,
+		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 		Blob:   func(string) ([]byte, error) { return []byte("content"), nil },
 	}

@@ -33,6 +33,24 @@ func (s suite) stall(t *testing.T) {
 	}
 }
 
+// keepAlives is about servers that keep the connection open and send no piece of
+// an answer, before the first piece and behind it.
+func (s suite) keepAlives(t *testing.T) {
+	begun := len(s.wire.Begun("half"))
+	steps := map[string]Step{"header": DripHeader()}
+	for name, again := range map[string]string{"comments": ": keep-alive\n\n", "white space": "\n", "pings": s.wire.traits().ping} {
+		steps[name] = Events(s.wire.Begun("half")).StallWith(0, again)
+		steps[name+" behind a piece"] = Events(s.wire.Begun("half")).StallWith(begun, again)
+	}
+	for name, step := range steps {
+		k := s.patient(t, idle, step, full.Step())
+		k.wants(t, wantFull())
+		if len(k.waits) != 1 || len(k.Requests()) != 2 {
+			t.Errorf("%s: %d waits, %d requests", name, len(k.waits), len(k.Requests()))
+		}
+	}
+}
+
 func (s suite) retryAfter(t *testing.T) {
 	date := func() string { return time.Now().Add(3 * time.Second).UTC().Format(http.TimeFormat) }
 	cases := map[string]struct {

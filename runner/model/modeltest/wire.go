@@ -72,6 +72,8 @@ type traits struct {
 	// unknown are events that a later version of the API might send: nobody knows
 	// them, and everybody passes over them.
 	unknown []string
+	// ping is an event that only keeps the connection open.
+	ping string
 	// quirks are answers of servers that imitate the API, and of its own odd days.
 	quirks func() map[string]quirk
 	// asks is the body of a refusal that asks to wait for two seconds, "" when only

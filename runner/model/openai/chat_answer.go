@@ -76,6 +76,10 @@ func (a *chatAnswer) Complete() bool { return a.finish != "" }
 // Over implements exchange.Answer.
 func (a *chatAnswer) Over() bool { return a.over }
 
+// Busy implements exchange.Worker: some servers send the arguments of a call when
+// they are complete.
+func (a *chatAnswer) Busy() bool { return len(a.Calls) > 0 && a.finish == "" }
+
 // Known implements exchange.Knower.
 func (a *chatAnswer) Known() bool { return a.known }
 

@@ -24,7 +24,7 @@ func opener(open opens, parameters string) modeltest.Open {
 	return func(t testing.TB, s modeltest.Setup) model.Conversation {
 		t.Helper()
 		c, err := open(exchange.Config{
-			Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, FirstByte: s.FirstByte, Idle: s.Idle, Transport: s.Transport,
+			Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 			APIKey: func(context.Context) (string, error) { return s.APIKey, nil }, Parameters: []byte(parameters),
 		}, s.Prompt)
 		if err != nil {

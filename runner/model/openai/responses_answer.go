@@ -28,6 +28,8 @@ type replyAnswer struct {
 	// incomplete.
 	ended    string
 	halfCall bool
+	// working says that an item has begun which is not a message.
+	working bool
 
 	// messages make up the text. Said is how much of it there was in front of the
 	// message that is being streamed, apart that its first piece has yet to come,
@@ -154,6 +156,8 @@ func (a *replyAnswer) itemBegins(index int64, raw []byte) error {
 	if err != nil {
 		return err
 	}
+	a.Piece()
+	a.working = i.kind != "message"
 	switch i.kind {
 	case "message":
 		a.apart, a.phase, a.said = true, i.phase, a.TextSize()
@@ -190,6 +194,8 @@ func (a *replyAnswer) itemEnds(index int64, raw []byte) error {
 	if err != nil {
 		return err
 	}
+	a.Piece()
+	a.working = false
 	if index >= 0 {
 		a.done = append(a.done, index)
 	}
@@ -284,6 +290,10 @@ func (a *replyAnswer) Whole(data []byte) error {
 
 // Complete implements exchange.Answer.
 func (a *replyAnswer) Complete() bool { return a.ended != "" }
+
+// Busy implements exchange.Worker: a reasoning whose summary is not asked for is
+// not streamed, nor are the tools of the API's own.
+func (a *replyAnswer) Busy() bool { return a.working }
 
 // Over implements exchange.Answer: what the API has to say stands in its last
 // event.
