@@ -13,7 +13,7 @@ import (
 )
 
 // gate is the judge of the run's calls.
-func (s *session) gate() (*policy.Engine, error) {
+func (s *session) gate() (*presentGate, error) {
 	inputs := map[string]any{}
 	for name, raw := range s.inputs {
 		var v any
@@ -42,7 +42,7 @@ func (s *session) gate() (*policy.Engine, error) {
 			}
 		}
 	}
-	return policy.NewEngine(s.compiled, c), nil
+	return s.presently(policy.NewEngine(s.compiled, c)), nil
 }
 
 // judgedBefore counts the calls of earlier processes of the run, so that a rule

@@ -36,6 +36,9 @@ type ResumeOptions struct {
 	Kill       <-chan struct{}
 	Leave      <-chan struct{}
 
+	// Present is that of RunOptions.
+	Present PresentPolicies
+
 	// Record is that of RunOptions: the cassette holds the whole run.
 	Record string
 
@@ -145,13 +148,14 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 		return nil, err
 	}
 	s := newSession(RunOptions{
-		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave,
+		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave, Present: o.Present,
 		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
 	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)
 	if s.plan, err = r.plan(seen, o); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
+	s.policyNames = policyNames(s.plan.Policies)
 	s.plan.files.Dir = folder(s.dir, s.id, s.plan.files.Source)
 	journaling := s.journaling()
 	journaling.AcceptEnd = true // and a warning reports it

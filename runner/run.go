@@ -80,6 +80,10 @@ type RunOptions struct {
 	// with it. Its Outcome has no Finished.
 	Leave <-chan struct{}
 
+	// Present judges calls that have waited for a person also by the policies as they
+	// are when they go on, at a control plane. nil: the plan's policies hold.
+	Present PresentPolicies
+
 	disk disk
 	// renew replaces a cassette only by a run that is worth it; inputs, attached and
 	// retold are those of a recorded run.

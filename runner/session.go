@@ -40,6 +40,8 @@ type session struct {
 	dir  string // the run's folder
 	// housed says that this process has made the run's folder.
 	housed bool
+	// policyNames are those of the plan.
+	policyNames []string
 	// taken says that the folder was there before: another run's, if it has a journal.
 	taken bool
 	// view is the loop's own fold of the run; the recorder has another, which
@@ -210,6 +212,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	// A run may wait for hours. Its policies are written down, and judge compiled.
+	s.policyNames = policyNames(s.Policies)
 	s.Policies, s.Sources = nil, nil
 	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
 		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Files: files, Inputs: inputs, Plan: id,
@@ -225,6 +228,14 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+func policyNames(policies []*v1alpha1.Policy) []string {
+	names := make([]string, len(policies))
+	for i, p := range policies {
+		names[i] = p.Name
+	}
+	return names
 }
 
 // settle makes durable what has been written so far, beside other work. The
@@ -272,7 +283,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err != nil {
 		return loop.End{}, err
 	}
-	files, release := s.fence(ctx, gate)
+	files, release := s.fence(ctx, gate.Engine)
 	defer release()
 	s.pool.Start(ctx, foreign(s.tools)) // they are shown files, and so wait for the judge
 	if s.pool.Boxes != nil {

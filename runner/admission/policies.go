@@ -123,6 +123,12 @@ func (p *Plan) Compiled() []*policy.Compiled {
 	if p.compiled != nil {
 		return p.compiled
 	}
+	return p.Compile(p.Policies)
+}
+
+// Compile returns other policies, ready to judge the plan's tools. One that does
+// not compile denies.
+func (p *Plan) Compile(policies []*v1alpha1.Policy) []*policy.Compiled {
 	tools := make([]policy.Tool, 0, len(p.Tools))
 	for _, t := range p.Tools {
 		tools = append(tools, policyTool(t.Tool))
@@ -133,8 +139,8 @@ func (p *Plan) Compiled() []*policy.Compiled {
 		materialise(read)
 		tools = append(tools, policyTool(read))
 	}
-	all := make([]*policy.Compiled, 0, len(p.Policies))
-	for _, pol := range p.Policies {
+	all := make([]*policy.Compiled, 0, len(policies))
+	for _, pol := range policies {
 		// What does not compile denies; admission has told the author.
 		c, _ := policy.Compile(pol, tools)
 		all = append(all, c)

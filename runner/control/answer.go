@@ -37,7 +37,7 @@ func outcome(a *v1alpha1.Approval, got *answer, why string, now time.Time) {
 	s := &a.Status
 	switch {
 	case got != nil && s.Decision != "" && got.Request == requestID(a):
-		s.TakenAt = &metav1.Time{Time: got.Time}
+		s.TakenAt, s.Message = &metav1.Time{Time: got.Time}, cut(why, 1024)
 	case got != nil && s.Decision != "":
 		s.Message = cut(fmt.Sprintf("the run had another answer: %s by %s", got.State, got.By), 1024)
 	case s.Decision != "":
@@ -45,6 +45,7 @@ func outcome(a *v1alpha1.Approval, got *answer, why string, now time.Time) {
 	case got != nil:
 		at := metav1.NewTime(got.Time)
 		s.Decision, s.Reason, s.DecidedAt, s.TakenAt = v1alpha1.ApprovalDecision(got.State), cut(got.Reason, 4096), &at, &at
+		s.Message = cut(why, 1024)
 		if got.State == message.Approved || got.State == message.Rejected { // else nobody has decided
 			s.By, s.EndRun = cut(got.By, 256), got.EndRun
 		}

@@ -149,7 +149,7 @@ func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine m
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	again := time.Duration(0)
+	seen, again := r.executor.Observe(RunID(run)).Progress, time.Duration(0)
 	var errs []error
 	for i := range asked {
 		q := &asked[i]
@@ -166,6 +166,9 @@ func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine m
 			}
 			errs = append(errs, err)
 		default:
+			if q.Answer != nil && q.Answer.State == message.Approved && !q.Used && seen == Living {
+				continue // what becomes of the call is told in a moment
+			}
 			errs = append(errs, r.settle(ctx, a, q.Answer, q.Why))
 		}
 	}

@@ -218,6 +218,7 @@ func TestTheJournalSaysWhatBecameOfAQuestion(t *testing.T) {
 	}{
 		"approved elsewhere":   {"a person at the machine was quicker", "", answered(message.Approved, "joe@pts/1", "ans_1", ""), "", "approved", "joe@pts/1", "Once", true, ""},
 		"approved for always":  {"the scope is told", "", answered(message.Approved, "joe@pts/1", "ans_1", message.Always), "", "approved", "joe@pts/1", "Always", true, ""},
+		"denied after all":     {"a policy was changed while the call waited", "", answered(message.Approved, "joe@pts/1", "ans_1", ""), "the call was not run", "approved", "joe@pts/1", "Once", true, "the call was not run"},
 		"rejected elsewhere":   {"the same", "", answered(message.Rejected, "joe@pts/1", "ans_1", ""), "", "rejected", "joe@pts/1", "", true, ""},
 		"expired":              {"nobody has decided that", "", answered(message.Expired, "--approve never, onAsk: Wait", "", ""), "", "expired", "", "", true, ""},
 		"ended":                {"there was no answer", "", nil, "the run ended", "unanswered", "", "", false, ""},
@@ -230,7 +231,7 @@ func TestTheJournalSaysWhatBecameOfAQuestion(t *testing.T) {
 			b.decide(c.decision)
 		}
 		q := &b.asker.asked[0]
-		q.Open, q.Answer, q.Why = false, c.answer, c.why
+		q.Open, q.Answer, q.Why, q.Used = false, c.answer, c.why, true
 		b.look()
 		s := b.only().Status
 		if s.Decision != c.want || s.By != c.by || s.Scope != c.scope || (s.TakenAt != nil) != c.taken || s.Message != c.message || s.DecidedAt == nil {
@@ -501,6 +502,49 @@ func TestAnApprovalThatNobodyDecidesExpires(t *testing.T) {
 	s.awaitPhase("brief", v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed)
 }
 
+// A rule that is made while a call waits is not too late for it, and the person
+// who approved the call reads why it did not run.
+func TestANewDenyWinsOverAnApproval(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for name, onAsk := range map[string]string{"waits": "onAsk: Wait, timeout: 5m", "suspended": "onAsk: Suspend"} {
+		s := space{s.WithWatch, t, s.name + "-" + name}
+		s.apply(askingYAML(onAsk) + sep + runYAML(name, ""))
+		a := s.awaitApproval(name, undecided)
+		s.apply(head + "kind: Policy\nmetadata: {name: ask}\nspec: {default: deny}\n")
+		s.decideAs(a, v1alpha1.DecisionApproved, "")
+		a = s.awaitApproval(name, settled)
+		if !strings.Contains(a.Status.Message, "the call was not run: rule ask/default, by the policies as they are now") {
+			t.Errorf("%s: the approval says %+v", name, a.Status)
+		}
+		run := s.awaitPhase(name, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled)
+		for e, err := range journal.Read(context.Background(), run.Status.Journal.Path, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, began := e.Data.(event.ToolCall); began {
+				t.Errorf("%s: the call has begun", name)
+			}
+		}
+	}
+}
+
+// Policies of the plan still hold for a call that waited.
+func TestAMilderPolicyDoesNotApprove(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply(askingYAML("onAsk: Wait, timeout: 5m") + sep + runYAML("one", ""))
+	a := s.awaitApproval("one", undecided)
+	s.apply(head + "kind: Policy\nmetadata: {name: ask}\nspec: {default: allow}\n")
+	s.decideAs(a, v1alpha1.DecisionRejected, "")
+	if a = s.awaitApproval("one", func(a *v1alpha1.Approval) bool { return a.Status.TakenAt != nil }); a.Status.Message != "" {
+		t.Errorf("got %+v", a.Status)
+	}
+	if run := s.awaitPhase("one", v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled); len(s.answers(run)) != 1 {
+		t.Errorf("got %+v", s.answers(run))
+	}
+}
+
 // Runs that wait for people do not keep others from being lived.
 func TestARunThatWaitsTakesNoPlace(t *testing.T) {
 	t.Parallel()
@@ -512,15 +556,19 @@ func TestARunThatWaitsTakesNoPlace(t *testing.T) {
 	for i := range many {
 		s.awaitApproval(fmt.Sprintf("run-%d", i), undecided)
 	}
-	w := &Workers{o: WorkerOptions{Limit: 2}, living: 12, resting: 12}
+	w := &Workers{o: WorkerOptions{Limit: 2}, living: mostResting + 2, resting: mostResting + 2}
 	if w.free() {
 		t.Error("more wait than the memory of the machine was reckoned for")
 	}
-	if w.resting, w.living = 8, 9; !w.free() {
-		t.Error("those that wait keep others from being lived")
+	if w.resting, w.living = mostResting, mostResting+1; !w.free() {
+		t.Error("those that wait keep others from being executed")
 	}
-	if w.living = 10; w.free() {
+	if w.living = mostResting + 2; w.free() {
 		t.Error("more go on than the limit says")
+	}
+	w.o.Limit = mostResting
+	if w.resting, w.living = restingFactor*mostResting, restingFactor*mostResting+1; !w.free() {
+		t.Error("those that wait keep others from being executed where there are many workers")
 	}
 	if err := s.DeleteAllOf(t.Context(), &v1alpha1.Run{}, client.InNamespace(s.name)); err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	workers := NewWorkers(WorkerOptions{
-		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now,
+		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now, Policies: presentPolicies(m.GetAPIReader()),
 	})
 	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared}
 	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {

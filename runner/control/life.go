@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/journal"
@@ -75,7 +76,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 		return runner.Run(i.ctx, runner.RunOptions{
 			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
-			Events: w.watch(i, fold), Leave: i.leave,
+			Events: w.watch(i, fold), Leave: i.leave, Present: w.present(i),
 		})
 	}
 	ctx, begun, done := i.takenUpFirst()
@@ -87,8 +88,19 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	watch := w.watch(i, fold)
 	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
-		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave,
+		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave, Present: w.present(i),
 	})
+}
+
+// present is how a run finds the policies that hold when a call of it goes on that
+// has waited.
+func (w *Workers) present(i *item) runner.PresentPolicies {
+	if w.o.Policies == nil {
+		return nil
+	}
+	return func(ctx context.Context, planned []string) ([]*v1alpha1.Policy, error) {
+		return w.o.Policies(ctx, i.work.Namespace, i.work.Agent, planned)
+	}
 }
 
 // begun says whether a run has a journal with an event in it. What a process
@@ -119,12 +131,17 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
 		}
 		waits := waitsForPerson(v)
+		asked := e.Call != "" && v.Question(e.Call) != nil
 		i.mu.Unlock()
 		w.rest(i, waits)
 		w.heard(i.work.Namespace, i.work.Name)
 		switch e.Data.(type) {
 		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
 			w.tell(i.work)
+		case event.ToolCall, event.ToolError:
+			if asked { // what became of an approval is known
+				w.tell(i.work)
+			}
 		}
 	}
 }

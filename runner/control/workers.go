@@ -25,6 +25,9 @@ type WorkerOptions struct {
 	AllowUnsandboxed    bool
 	Containerd, Version string
 	Log                 *slog.Logger
+	// Policies returns those that hold for an agent now, among them those of the names
+	// that are still there. nil: a run is judged by the policies of its plan alone.
+	Policies func(ctx context.Context, namespace, agent string, names []string) ([]*v1alpha1.Policy, error)
 	// Room returns why no run is begun at present, or nil. Optional.
 	Room func() error
 	// Now stands for the clock. Default: time.Now.
@@ -114,8 +117,12 @@ func (w *Workers) Start(work Work) {
 }
 
 // restingFactor bounds how many runs may wait for a person beside those that go
-// on, as a multiple of the limit: each still holds memory and descriptors.
-const restingFactor = 4
+// on, as a multiple of the limit, and mostResting is how many may wait in any case:
+// each still holds memory and descriptors.
+const (
+	restingFactor = 4
+	mostResting   = 256
+)
 
 // rest says whether a run waits for a person. It does nothing then, and another
 // one gets its place: with the limit of runs that wait for hours, nothing would go
@@ -137,7 +144,7 @@ func (w *Workers) rest(i *item, rests bool) {
 
 // free says whether one more run can be lived.
 func (w *Workers) free() bool {
-	return w.living-min(w.resting, restingFactor*w.o.Limit) < w.o.Limit
+	return w.living-min(w.resting, max(restingFactor*w.o.Limit, mostResting)) < w.o.Limit
 }
 
 // dispatch gives waiting runs to free workers. The mutex is held.

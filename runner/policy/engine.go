@@ -134,6 +134,15 @@ func NewEngine(policies []*Compiled, c Context) *Engine {
 	return e
 }
 
+// With returns an engine of other policies, for the same run as it is now.
+func (e *Engine) With(policies []*Compiled) *Engine {
+	e.mu.Lock()
+	c := e.context
+	c.Calls, c.Denials = maps.Clone(e.calls), e.denials
+	e.mu.Unlock()
+	return NewEngine(policies, c)
+}
+
 func (e *Engine) judgedTool(t *Tool, policies []*Compiled) *judged {
 	j := &judged{tool: t, args: argsType(t), value: toolValue(t), enforced: newGroup(v1alpha1.PolicyEnforce)}
 	for _, p := range policies {

@@ -31,6 +31,9 @@ type Asked struct {
 	// says how.
 	Answer *view.Answer
 	Why    string
+	// Used says that it is known what became of the call after its answer: it has
+	// begun, or was refused all the same, for which Why has the reason.
+	Used bool
 }
 
 // Questions reads the questions of a run from its journal, in order. A run that
@@ -77,10 +80,18 @@ func (b *book) add(e event.Event) {
 		if q := b.open(e.Call); q != nil {
 			q.Open, q.Answer = false, b.view.Answer(e.Call)
 		}
+	case event.PolicyDecision:
+		if d.Decision.Action == message.Deny {
+			why := "the call was not run: rule " + d.Decision.Rule + refusal(d.Decision.Message)
+			b.use(e.Call, why)
+			b.close(e.Call, why)
+		}
 	case event.ToolCall, event.ToolResult, event.ToolError:
+		b.use(e.Call, "")
 		b.close(e.Call, "the call needs no approval any more")
 	case event.RunFinished:
 		if d.Phase != view.Suspended {
+			b.use("", "")
 			b.close("", "the run ended before anybody decided")
 		}
 	}
@@ -115,6 +126,22 @@ func (b *book) open(call string) *Asked {
 		return nil
 	}
 	return &b.asked[i]
+}
+
+// use notes what became of an answered call, or of all.
+func (b *book) use(call, why string) {
+	for i := range b.asked {
+		if q := &b.asked[i]; q.Answer != nil && !q.Used && (call == "" || q.Call == call) {
+			q.Used, q.Why = true, why
+		}
+	}
+}
+
+func refusal(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ", " + message
 }
 
 // close ends the open questions about a call, or all, without an answer.
