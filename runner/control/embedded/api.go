@@ -117,12 +117,13 @@ func secure(c *genericapiserver.RecommendedConfig, p parts) error {
 	c.Authentication.Authenticator = authenticators.New(bearertoken.New(p.tokens), websocket.NewProtocolAuthenticator(p.tokens))
 	c.Authorization.Authorizer = newAuthorizer()
 	c.AuditBackend, c.AuditPolicyRuleEvaluator = p.audit, p.audit
+	c.AdmissionControl = admitter{}
 	c.EnableMetrics, c.EnableIndex = false, false
 	c.RequestInfoResolver = resolver{genericapiserver.NewRequestInfoResolver(&c.Config)}
 	c.LongRunningFunc = longRunning
 	c.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		p.mount.api = api
-		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.disk.hold(p.mount))), c)
+		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.disk.hold(newSettling(p.now).hold(p.mount)))), c)
 		return newGuard(chain, p.port, c.Authentication.Authenticator, newBodies(p.bodyTimeout), p.now)
 	}
 	cert, err := dynamiccertificates.NewStaticCertKeyContent("serving", p.certificates.serving.certPEM, p.certificates.serving.keyPEM)
