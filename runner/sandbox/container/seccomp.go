@@ -2,6 +2,7 @@ package container
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -22,6 +23,7 @@ type callArg struct {
 
 const (
 	setIDs  = 0o6000              // setuid and setgid
+	devices = 0o020000            // a bit that the types of devices have, whiteouts included, and those of files, pipes and sockets lack
 	creates = 0o100 | 0o020000000 // O_CREAT and the bit of O_TMPFILE that is its own
 	enosys  = 38
 )
@@ -36,7 +38,8 @@ var never = []string{"ptrace", "process_vm_readv", "process_vm_writev", "process
 
 // profile is containerd's default list of system calls, for the capabilities
 // the spec has by now, and stricter in four ways: no foreign system calls, no
-// strange sockets, no looking into other programs, and no making of setuid files.
+// strange sockets, no looking into other programs, and no making of setuid files and
+// whiteouts.
 // A workspace that is root's on the host would else end up with a way to root.
 func profile(s *specs.Spec) *specs.LinuxSeccomp {
 	p := seccomp.DefaultProfile(s)
@@ -50,7 +53,11 @@ func profile(s *specs.Spec) *specs.LinuxSeccomp {
 	}
 	p.Syscalls = slices.DeleteFunc(p.Syscalls, func(s specs.LinuxSyscall) bool { return len(s.Names) == 0 })
 	for _, c := range modeArgs {
-		p.Syscalls = append(p.Syscalls, c.without(setIDs))
+		bits := uint64(setIDs)
+		if strings.HasPrefix(c.name, "mknod") {
+			bits |= devices
+		}
+		p.Syscalls = append(p.Syscalls, c.without(bits))
 	}
 	for _, c := range flagArgs {
 		p.Syscalls = append(p.Syscalls, c.without(creates))
