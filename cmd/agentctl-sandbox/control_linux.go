@@ -62,9 +62,9 @@ func rights(oob []byte) (files []int) {
 // maxError bounds the text of an error, and with it an answer.
 const maxError = 4 << 10
 
-// send sends a message, with a descriptor unless that is negative. When it cannot
-// be sent the runner is gone, which the next receive will notice.
-func (c *control) send(m *spec.Reply, fd int) {
+// send sends a message with descriptors. When it cannot be sent the runner is gone,
+// which the next receive will notice.
+func (c *control) send(m *spec.Reply, fds ...int) {
 	if len(m.Error) > maxError {
 		m.Error = m.Error[:maxError]
 	}
@@ -73,8 +73,8 @@ func (c *control) send(m *spec.Reply, fd int) {
 		return
 	}
 	var oob []byte
-	if fd >= 0 {
-		oob = unix.UnixRights(fd)
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
 	}
 	for {
 		err := unix.Sendmsg(c.fd, b, oob, nil, unix.MSG_NOSIGNAL)

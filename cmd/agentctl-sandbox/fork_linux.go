@@ -15,7 +15,7 @@ func fork(text string) int {
 	line := &control{fd: spec.ControlFD}
 	m, err := spec.DecodeFork([]byte(text))
 	if err != nil {
-		line.send(&spec.Reply{Error: err.Error()}, -1)
+		line.send(&spec.Reply{Error: err.Error()})
 		return 1
 	}
 	self, err := os.Executable() // by its name, which the kernel shows for process 1
@@ -26,10 +26,10 @@ func fork(text string) int {
 		})
 	}
 	if err != nil {
-		line.send(&spec.Reply{Error: err.Error(), Errno: errnoOf(err)}, -1)
+		line.send(&spec.Reply{Error: err.Error(), Errno: errnoOf(err)})
 		return 1
 	}
-	line.send(&spec.Reply{PID: pid}, -1)
+	line.send(&spec.Reply{PID: pid})
 	return 0
 }
 

@@ -35,20 +35,22 @@ func run() int {
 	}
 	boot, err := spec.DecodeBoot(first)
 	if err != nil {
-		line.send(&spec.Reply{Error: err.Error()}, -1)
+		line.send(&spec.Reply{Error: err.Error()})
 		return 1
 	}
 	w, err := build(boot)
 	if err != nil {
-		line.send(&spec.Reply{Error: err.Error(), Errno: errnoOf(err)}, -1)
+		line.send(&spec.Reply{Error: err.Error(), Errno: errnoOf(err)})
 		return 1
 	}
 	w.line = line
 	go w.reap()
-	line.send(&spec.Reply{Landlock: w.landlock, Unenforced: unenforced(boot)}, w.listener)
+	fds := []int{w.sockets}
 	if w.listener >= 0 {
-		_ = unix.Close(w.listener)
+		fds = append(fds, w.listener)
 	}
+	line.send(&spec.Reply{Landlock: w.landlock, Unenforced: unenforced(boot)}, fds...)
+	closeAll(fds)
 	return w.serve()
 }
 
@@ -79,7 +81,7 @@ func (w *warden) serve() int {
 		m, err := spec.DecodeRequest(b)
 		if err != nil {
 			if m != nil {
-				w.line.send(&spec.Reply{ID: m.ID, Error: err.Error()}, -1)
+				w.line.send(&spec.Reply{ID: m.ID, Error: err.Error()})
 			}
 			closeAll(files)
 			continue
@@ -102,7 +104,7 @@ func (w *warden) answer(m *spec.Request, files []int) {
 	case spec.OpSweep:
 		go func() {
 			w.sweep(m.Program)
-			w.line.send(r, -1)
+			w.line.send(r)
 		}()
 		return
 	case spec.OpProtect:
@@ -111,7 +113,7 @@ func (w *warden) answer(m *spec.Request, files []int) {
 	if err != nil {
 		r.Error, r.Errno = err.Error(), errnoOf(err)
 	}
-	w.line.send(r, -1)
+	w.line.send(r)
 }
 
 func closeAll(files []int) {

@@ -38,6 +38,8 @@ type view struct {
 	boot *spec.Boot
 	// writable are the paths that programs may change, for Landlock.
 	writable []string
+	// sockets is the file system of the plugins' sockets.
+	sockets int
 }
 
 // show assembles the view and makes it the root of this namespace.
@@ -203,7 +205,7 @@ func (v *view) devices() error {
 		}
 	}
 	v.writable = append(v.writable, "/dev")
-	return v.root.fresh("tmpfs", "/dev/shm", data, map[string]string{"size": "64m", "mode": "1777"})
+	return v.root.fresh("tmpfs", "/dev/shm", data, map[string]string{"size": "64m", "mode": "1777", "nr_inodes": inodes(64 << 20)})
 }
 
 // processes shows the processes of this namespace only.
@@ -224,22 +226,67 @@ func (v *view) processes() error {
 
 // private gives programs places of their own.
 func (v *view) private() error {
-	size := strconv.FormatInt(cmp.Or(v.boot.Profile.Limits.Scratch, spec.DefaultScratch), 10)
-	if err := v.root.fresh("tmpfs", "/tmp", readable, map[string]string{"size": size, "mode": "1777"}); err != nil {
+	scratch := cmp.Or(v.boot.Profile.Limits.Scratch, spec.DefaultScratch)
+	size, files := strconv.FormatInt(scratch, 10), inodes(scratch)
+	if err := v.root.fresh("tmpfs", "/tmp", readable, map[string]string{"size": size, "mode": "1777", "nr_inodes": files}); err != nil {
 		return err
 	}
 	if err := v.again("/tmp", "/var/tmp"); err != nil {
 		return fmt.Errorf("show /tmp at /var/tmp: %w", err)
 	}
 	v.writable = append(v.writable, "/tmp", "/var/tmp", spec.SocketDir)
-	if err := v.root.bind(v.boot.Sockets, spec.SocketDir, data); err != nil {
-		return err
+	if err := v.socketFolder(); err != nil {
+		return fmt.Errorf("make %s: %w", spec.SocketDir, err)
 	}
 	if home := v.boot.Profile.Home; home != "" && home != "/tmp" {
 		v.writable = append(v.writable, home)
-		return v.root.fresh("tmpfs", home, readable, map[string]string{"size": size, "mode": "700", "uid": strconv.Itoa(v.boot.UID), "gid": strconv.Itoa(v.boot.GID)})
+		return v.root.fresh("tmpfs", home, readable, map[string]string{"size": size, "nr_inodes": files, "mode": "700", "uid": strconv.Itoa(v.boot.UID), "gid": strconv.Itoa(v.boot.GID)})
 	}
 	return nil
+}
+
+// inodes is how many files a file system in memory may hold: each takes memory of
+// the kernel that counts for nobody without a cgroup.
+func inodes(size int64) string { return strconv.FormatInt(max(size/2048, 16<<10), 10) }
+
+// hiddenSockets is where the file system of the sockets is while it is made.
+const hiddenSockets = "/.sockets"
+
+// socketFolder makes the file system of the sockets and shows one folder of it. The
+// runner gets all of it as a descriptor: it moves a socket out of that folder before
+// it looks at it, to where no program can replace it.
+func (v *view) socketFolder() error {
+	owner := map[string]string{
+		"size": strconv.Itoa(spec.SocketSpace), "nr_inodes": strconv.Itoa(spec.SocketFiles), "mode": "700",
+		"uid": strconv.Itoa(v.boot.UID), "gid": strconv.Itoa(v.boot.GID),
+	}
+	if err := v.root.fresh("tmpfs", hiddenSockets, data, owner); err != nil {
+		return err
+	}
+	shown := v.boot.Root + hiddenSockets + "/" + spec.SocketFolder
+	if err := os.Mkdir(shown, 0o700); err != nil {
+		return err
+	}
+	if v.boot.UID != os.Getuid() {
+		if err := os.Chown(shown, v.boot.UID, v.boot.GID); err != nil {
+			return err
+		}
+	}
+	if err := v.root.bind(shown, spec.SocketDir, data); err != nil {
+		return err
+	}
+	all, err := v.root.open(hiddenSockets)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(all) }()
+	if v.sockets, err = clone(all, 0); err != nil {
+		return err
+	}
+	if err := unix.Unmount(v.boot.Root+hiddenSockets, unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return os.Remove(v.boot.Root + hiddenSockets)
 }
 
 // again shows a folder of the view at a second place.

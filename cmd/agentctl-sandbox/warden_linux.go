@@ -20,6 +20,8 @@ type warden struct {
 	landlock  int
 	// listener of the proxy, or -1.
 	listener int
+	// sockets is the file system of the plugins' sockets.
+	sockets int
 
 	// mu is held over a fork, so that nobody is collected before it is known.
 	mu       sync.Mutex
@@ -53,6 +55,7 @@ func build(b *spec.Boot) (*warden, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.sockets = v.sockets
 	if err := limit(&b.Profile.Limits); err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (w *warden) start(m *spec.Request, files []int) {
 		r.Error, r.Errno = err.Error(), errnoOf(err)
 	}
 	if pid == 0 { // otherwise it has been sent
-		w.line.send(r, -1)
+		w.line.send(r)
 	}
 }
 
@@ -163,7 +166,7 @@ func (w *warden) launch(m *spec.Request, files []int, r *spec.Reply) (int, error
 	default:
 	}
 	r.PID = p.pid
-	w.line.send(r, -1) // before its end can be told
+	w.line.send(r) // before its end can be told
 	return p.pid, nil
 }
 
@@ -259,7 +262,7 @@ func (w *warden) collect() {
 		if st.Signaled() {
 			r.Code, r.Signal = -1, int(st.Signal())
 		}
-		w.line.send(r, -1)
+		w.line.send(r)
 	}
 }
 

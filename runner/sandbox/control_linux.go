@@ -15,8 +15,8 @@ import (
 )
 
 // listen reads what the helper says until it ends, and clears up after it.
-func (r *resident) listen(listener chan<- *os.File) {
-	buf, oob := make([]byte, maxReply), make([]byte, unix.CmsgSpace(4))
+func (r *resident) listen(files chan<- *os.File) {
+	buf, oob := make([]byte, maxReply), make([]byte, unix.CmsgSpace(4*cap(files)))
 	for {
 		n, oobn, flags, _, err := r.conn.ReadMsgUnix(buf, oob)
 		if err != nil || n == 0 || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
@@ -24,9 +24,9 @@ func (r *resident) listen(listener chan<- *os.File) {
 		}
 		for _, f := range received(oob[:oobn]) {
 			select {
-			case listener <- f:
+			case files <- f:
 			default:
-				_ = f.Close() // only one was announced
+				_ = f.Close() // more than were announced
 			}
 		}
 		m, err := spec.DecodeReply(buf[:n])
@@ -35,7 +35,7 @@ func (r *resident) listen(listener chan<- *os.File) {
 		}
 		r.hear(m)
 	}
-	close(listener)
+	close(files)
 	r.end()
 }
 

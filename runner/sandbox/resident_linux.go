@@ -149,10 +149,8 @@ func (r *resident) boot(ctx context.Context) (err error) {
 		return err
 	}
 	uid, gid := user(&r.profile)
-	if err := r.dir.give(uid, gid); err != nil {
-		return err
-	}
-	boot := spec.Boot{Version: spec.Version, Profile: r.profile, Root: r.dir.root(), Sockets: r.dir.sockets(), UID: uid, GID: gid}
+	r.dir.uid, r.dir.gid = uid, gid
+	boot := spec.Boot{Version: spec.Version, Profile: r.profile, Root: r.dir.root(), UID: uid, GID: gid}
 	if list := knobs(r.profile.Limits); len(list) > 0 {
 		r.group = newGroup(groupPlaces(), list, &boot.Profile.Limits)
 	}
@@ -166,9 +164,9 @@ func (r *resident) boot(ctx context.Context) (err error) {
 		return err
 	}
 	stands := make(chan *spec.Reply, 1)
-	listener := make(chan *os.File, 1)
+	files := make(chan *os.File, 2)
 	r.waiting[0] = stands
-	go r.listen(listener)
+	go r.listen(files)
 	if err := r.write(first, nil); err != nil {
 		return r.explain(err)
 	}
@@ -180,7 +178,7 @@ func (r *resident) boot(ctx context.Context) (err error) {
 	if lacks := r.launcher.opts.Lacks; lacks != nil && len(r.unenforced) > 0 {
 		lacks(&r.profile, r.unenforced)
 	}
-	return r.open(listener)
+	return r.open(files)
 }
 
 // begun takes the helper that was started ahead, where it fits, or starts one. A
@@ -199,19 +197,27 @@ func (r *resident) begun(ctx context.Context, helper string) (err error) {
 	return nil
 }
 
-// open takes the listener of the proxy and lets it be served.
-func (r *resident) open(listener <-chan *os.File) error {
+// open takes the file system of the sockets, and the listener of the proxy, which
+// it has served.
+func (r *resident) open(files <-chan *os.File) error {
+	// They came with the answer that has been heard.
+	next := func() (f *os.File) {
+		select {
+		case f = <-files:
+		default:
+		}
+		return f
+	}
+	if err := r.dir.take(next()); err != nil {
+		return err
+	}
 	if r.profile.Network != spec.NetworkProxy {
 		return nil
 	}
 	if r.launcher.opts.Serve == nil {
 		return errors.New("nobody serves its proxy")
 	}
-	var f *os.File
-	select {
-	case f = <-listener: // it came with the answer that has been heard
-	default:
-	}
+	f := next()
 	if f == nil {
 		return errors.New("the helper opened no listener for the proxy")
 	}

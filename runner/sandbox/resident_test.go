@@ -719,13 +719,14 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 	}
 	t.Cleanup(p.folder.close)
 	p.socketDir = p.folder.inside
-	socket, err := net.Listen("unix", p.folder.open.Name()+"/real")
+	folder := fmt.Sprintf("/proc/self/fd/%d", p.folder.open.Fd())
+	socket, err := net.Listen("unix", folder+"/real")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = socket.Close() }()
 	_, path, err := p.PluginToHost("unix", p.socketDir+"/real")
-	if err != nil || filepath.Dir(path) != r.dir.dir {
+	if err != nil || filepath.Dir(path) != fmt.Sprintf("/proc/self/fd/%d", r.dir.sockets.Fd()) {
 		t.Fatalf("path %q, %v", path, err)
 	}
 	c, err := net.Dial("unix", path)
@@ -733,16 +734,69 @@ func TestASocketIsTakenAwayBeforeItIsLookedAt(t *testing.T) {
 		t.Fatalf("connect to the socket where it is now: %v", err)
 	}
 	_ = c.Close()
-	if _, err := os.Lstat(p.folder.open.Name() + "/real"); err == nil {
+	if _, err := os.Lstat(folder + "/real"); err == nil {
 		t.Error("programs inside still see the socket")
 	}
-	if err := os.Symlink("/run/docker.sock", p.folder.open.Name()+"/link"); err != nil {
+	if err := os.Symlink("/run/docker.sock", folder+"/link"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link", "none"} {
 		if _, got, err := p.PluginToHost("unix", p.socketDir+"/"+name); err == nil {
 			t.Errorf("%s was taken as %q", name, got)
 		}
+	}
+}
+
+// What a tool can write besides the files of the run is in memory and bounded, in
+// bytes and in files.
+func TestEveryPlaceOfASandboxHasABound(t *testing.T) {
+	l := sandboxed(t)
+	p := &spec.Profile{Home: "/home/agent", Limits: spec.Limits{Scratch: 4 << 20}}
+	for place, most := range map[string]int64{spec.SocketDir: spec.SocketSpace, "/tmp": 4 << 20, "/var/tmp": 4 << 20, "/home/agent": 4 << 20, "/dev/shm": 64 << 20} {
+		s := shell(p, "cd "+place+" && head -c 80000000 /dev/zero > full; stat -c %s full; stat -f -c %c .; rm full")
+		out, errs, _ := run(t, l, s)
+		var size, files int64
+		if _, err := fmt.Sscan(out, &size, &files); err != nil {
+			t.Fatalf("%s: %q %q", place, out, errs)
+		}
+		if size > most || files <= 0 || files > 1<<17 || !strings.Contains(errs, "No space left") {
+			t.Errorf("%s holds %d bytes, want at most %d, and %d files (%s)", place, size, most, files, errs)
+		}
+	}
+	places, _, _ := run(t, l, shell(p, `for d in / /run /etc /usr /dev /proc /sys /home /mnt; do touch $d/new 2>/dev/null && echo $d; done; cat /proc/mounts`))
+	for line := range strings.Lines(places) {
+		f := strings.Fields(line)
+		if len(f) == 1 {
+			t.Errorf("%s can be written to", f[0])
+		} else if f[2] != "tmpfs" && strings.HasPrefix(f[3], "rw") {
+			t.Errorf("%s is on the host and can be written to: %s", f[1], line)
+		}
+	}
+}
+
+// The folders of killed runners could not be removed because a program had made a
+// folder below a folder, 20,000 times. Now nothing of a program is in them.
+func TestNothingOfAProgramIsLeftOnTheHost(t *testing.T) {
+	l := sandboxed(t)
+	s := shell(&spec.Profile{}, "cd "+spec.SocketDir+"; while mkdir d 2>/dev/null && cd d; do :; done; echo done")
+	s.Fresh = true
+	r, err := l.house(t.Context(), &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out buffer
+	s.Stdout = &out
+	p, err := l.startIn(t.Context(), r, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	if out.String() != "done\n" {
+		t.Errorf("output %q", out.String())
+	}
+	if _, err := os.Lstat(r.dir.dir); err == nil {
+		list, _ := os.ReadDir(r.dir.dir)
+		t.Errorf("%s is left with %v", r.dir.dir, list)
 	}
 }
 

@@ -9,17 +9,20 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// scratch is the folder of one sandbox on the host: an empty folder on which the
-// helper builds the view, and the folder for sockets. A lock on it tells the
-// folder of a sandbox that stands from one that a killed runner left.
+// scratch is what one sandbox has on the host: an empty folder on which the helper
+// builds the view. A lock on it tells the folder of a sandbox that is in use from one
+// that a killed runner left. And a file system in memory for sockets, which ends with
+// the sandbox: nothing that programs write is in the folder.
 type scratch struct {
 	dir  string
 	lock *os.File
-	// inside is the folder for sockets, which programs can write to: what lies
-	// there is reached from here and never by its path.
-	inside *os.File
+	// sockets is that file system, inside its folder that programs can write to: what
+	// is there is reached from here and never by its path.
+	sockets, inside *os.File
 	// owner of what programs of the sandbox write to.
 	uid, gid int
 }
@@ -63,13 +66,8 @@ func newScratch(temp string) (*scratch, error) {
 	if s.dir, err = filepath.EvalSymlinks(dir); err == nil { // macOS and some hosts link /tmp
 		s.lock, err = lockDir(s.dir, unix.LOCK_EX|unix.LOCK_NB)
 	}
-	for _, d := range []string{s.root(), s.sockets()} {
-		if err == nil {
-			err = os.Mkdir(d, 0o700)
-		}
-	}
 	if err == nil {
-		s.inside, err = os.Open(s.sockets())
+		err = os.Mkdir(s.root(), 0o700)
 	}
 	if err != nil {
 		s.remove()
@@ -96,15 +94,20 @@ func lockDir(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-func (s *scratch) root() string    { return filepath.Join(s.dir, "root") }
-func (s *scratch) sockets() string { return filepath.Join(s.dir, "s") }
+func (s *scratch) root() string { return filepath.Join(s.dir, "root") }
 
-// give makes the folder for sockets another user's, whom root has programs be.
-func (s *scratch) give(uid, gid int) error {
-	if s.uid, s.gid = uid, gid; uid == os.Getuid() {
-		return nil
+// take takes the file system of the sockets.
+func (s *scratch) take(sockets *os.File) error {
+	if sockets == nil {
+		return errors.New("the helper made no folder for sockets")
 	}
-	return os.Chown(s.sockets(), uid, gid)
+	s.sockets = sockets
+	fd, err := unix.Openat(int(sockets.Fd()), spec.SocketFolder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the folder for sockets: %w", err)
+	}
+	s.inside = os.NewFile(uintptr(fd), spec.SocketDir)
+	return nil
 }
 
 // socket makes a folder for one plugin's socket and opens it. Programs inside may
@@ -124,13 +127,13 @@ func (s *scratch) socket(name string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(s.sockets(), name)), nil
+	return os.NewFile(uintptr(fd), filepath.Join(spec.SocketDir, name)), nil
 }
 
 // away moves a socket out of its folder, to where nobody inside sees it.
 func (s *scratch) away(folder *os.File, base string) (string, error) {
-	to := filepath.Join(s.dir, "p"+filepath.Base(folder.Name()))
-	return to, unix.Renameat(int(folder.Fd()), base, unix.AT_FDCWD, to)
+	all, name := int(s.sockets.Fd()), "p"+filepath.Base(folder.Name())
+	return fmt.Sprintf("/proc/self/fd/%d/%s", all, name), unix.Renameat(int(folder.Fd()), base, all, name)
 }
 
 func (s *scratch) remove() {
@@ -138,7 +141,7 @@ func (s *scratch) remove() {
 		return
 	}
 	_ = os.RemoveAll(s.dir)
-	for _, f := range []*os.File{s.inside, s.lock} {
+	for _, f := range []*os.File{s.inside, s.sockets, s.lock} {
 		if f != nil {
 			_ = f.Close()
 		}

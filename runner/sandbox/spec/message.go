@@ -25,8 +25,6 @@ type Boot struct {
 	Profile Profile `json:"profile"`
 	// Root is an empty folder of ours on which the helper builds the view.
 	Root string `json:"root"`
-	// Sockets is the folder of the host behind SocketDir.
-	Sockets string `json:"sockets"`
 	// UID and GID are those of the user as whom programs run: inside and outside
 	// the same.
 	UID int `json:"uid"`
@@ -91,8 +89,9 @@ type Reply struct {
 	// Missing paths of OpProtect, which do not exist.
 	Missing []string `json:"missing,omitempty"`
 	// Landlock is the ABI in force, 0 for none; Unenforced names the limits and
-	// layers this sandbox lacks. Both belong to the answer to the Boot, with
-	// which, for NetworkProxy, comes the listener's descriptor.
+	// layers this sandbox lacks. Both belong to the answer to the Boot. Two
+	// descriptors come with it: the file system behind SocketDir, whose folder
+	// SocketFolder is what programs see, and, for NetworkProxy, the listener.
 	Landlock   int      `json:"landlock,omitempty"`
 	Unenforced []string `json:"unenforced,omitempty"`
 }
@@ -148,7 +147,7 @@ func (m *Boot) Check() error {
 	if m.Version != Version {
 		return fmt.Errorf("the runner speaks version %d, this helper %d: both must come from one build", m.Version, Version)
 	}
-	err := errors.Join(m.Profile.Check(), CheckPath("root", m.Root), CheckPath("socket folder", m.Sockets))
+	err := errors.Join(m.Profile.Check(), CheckPath("root", m.Root))
 	if err == nil && (m.UID < 0 || m.GID < 0) {
 		err = errors.New("the user is negative")
 	}

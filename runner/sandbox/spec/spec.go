@@ -46,6 +46,16 @@ const ProxyAddress = "127.0.0.1:3128"
 // SocketDir is where programs see the folder for their sockets.
 const SocketDir = "/run/plugin"
 
+// SocketFolder is the folder of the file system of the sockets that programs see.
+const SocketFolder = "in"
+
+// The file system of the sockets is in memory and holds nothing but them: what
+// programs can write there would else be on the host, without a bound.
+const (
+	SocketSpace = 1 << 20
+	SocketFiles = 1024
+)
+
 // Profile is what a sandbox is. Programs whose profiles are equal by value share
 // a sandbox, and with it a file system view, a network and one another's signals.
 type Profile struct {

@@ -11,7 +11,7 @@ import (
 
 func boot() *Boot {
 	return &Boot{
-		Version: Version, Root: "/tmp/x/root", Sockets: "/tmp/x/s", UID: 1000, GID: 1000,
+		Version: Version, Root: "/tmp/x/root", UID: 1000, GID: 1000,
 		Profile: Profile{
 			Workspace: "/srv/repo", Access: AccessReadWrite, Network: NetworkProxy, Allow: []string{"example.com:443"},
 			Mounts: []Mount{{Source: "/opt/tool", Target: "/usr/local/tool", NoExec: true}, {Source: "/opt/data", Writable: true, Optional: true}},
@@ -39,7 +39,6 @@ func TestAWrongBootIsRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*Boot){
 		"speaks version 2":          func(b *Boot) { b.Version = 2 },
 		"root is the root":          func(b *Boot) { b.Root = "/" },
-		`socket folder "" is not`:   func(b *Boot) { b.Sockets = "" },
 		"the user is negative":      func(b *Boot) { b.UID = -1 },
 		`access "Full"`:             func(b *Boot) { b.Profile.Access = "Full" },
 		`network "Bridge"`:          func(b *Boot) { b.Profile.Network = "Bridge" },
@@ -162,7 +161,7 @@ func FuzzSpec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if m, err := DecodeBoot(b); err == nil {
 			again(t, m, DecodeBoot)
-			for _, p := range append(append([]string{m.Root, m.Sockets}, m.Profile.ReadOnly...), m.Profile.Masked...) {
+			for _, p := range append(append([]string{m.Root}, m.Profile.ReadOnly...), m.Profile.Masked...) {
 				if !strings.HasPrefix(p, "/") || p == "/" || strings.Contains(p+"/", "/../") {
 					t.Errorf("path %q was taken", p)
 				}
