@@ -111,6 +111,7 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 		return nil, &Error{Kind: KindClosed, Plugin: p.name, Err: errClosed}
 	}
 	r := newReception(req, on)
+	defer r.limit.close()
 	asking, enough := context.WithCancel(ctx)
 	defer enough() // who is asked for a call that is over is let go
 	w := &wisher{plugin: p, req: &req, ticket: ticket, tell: r.tell}
@@ -237,6 +238,8 @@ type reception struct {
 	// progress is the newest: what a call that is cut off may have to show of
 	// its output.
 	progress string
+	// limit bounds how much progress is shown.
+	limit *throttle
 
 	res *CallResult
 	err error
@@ -246,7 +249,9 @@ func newReception(req CallRequest, on func(Event)) *reception {
 	if on == nil {
 		on = func(Event) {}
 	}
-	return &reception{text: keeper{limit: int(req.limit())}, on: on, wish: func(*toolpb.Ask) {}}
+	r := &reception{text: keeper{limit: int(req.limit())}, on: on, wish: func(*toolpb.Ask) {}}
+	r.limit = newThrottle(r.tell)
+	return r
 }
 
 // receive reads to the end of the stream: any number of events, one result,
@@ -301,14 +306,13 @@ func (r *reception) add(chunk []byte) {
 
 func (r *reception) show(progress string) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.progress = progress
-	if r.on != nil {
-		r.on(Event{Progress: progress})
-	}
+	r.mu.Unlock()
+	r.limit.show(progress)
 }
 
-// tell shows watchers what is no output of the tool.
+// tell shows watchers a text at once: what a person was asked, and progress for
+// which there is room.
 func (r *reception) tell(progress string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

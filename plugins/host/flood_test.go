@@ -3,6 +3,7 @@ package host_test
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"agentctl.dev/agentctl/plugins/host"
@@ -35,5 +36,23 @@ func TestAFloodOfOutputDoesNotFillTheHost(t *testing.T) {
 	t.Logf("200 MB of output took %.1f MB of memory", float64(most-before)/(1<<20))
 	if most-before > limit && !raced {
 		t.Errorf("the host grew by %d bytes, want at most %d", most-before, limit)
+	}
+}
+
+// All progress is written to the journal.
+func TestAFloodOfProgressDoesNotFillTheJournal(t *testing.T) {
+	p := start(t, exe(t), "serve-rogue", "progress")
+	size, last := 0, ""
+	res, err := p.Call(t.Context(), host.CallRequest{Tool: "t", Args: []byte(`{}`)}, func(e host.Event) {
+		size, last = size+len(e.Progress), e.Progress
+	})
+	if err != nil || res.IsError {
+		t.Fatal(res, err)
+	}
+	if size > 1<<20 {
+		t.Errorf("80 MB of progress became %d bytes", size)
+	}
+	if !strings.HasSuffix(last, " progress updates were not shown)") {
+		t.Errorf("the last is %.80q", last)
 	}
 }

@@ -111,6 +111,11 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 		for range 200 << 20 / len(chunk) {
 			_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Output{Output: &toolpb.Output{Chunk: chunk}}})
 		}
+	case "progress":
+		text := strings.Repeat("p", toolpb.MaxProgress)
+		for range 20_000 {
+			_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: text}}})
+		}
 	case "strange wishes":
 		wish := func(a *toolpb.Ask) { _ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Ask{Ask: a}}) }
 		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Ask{}})
