@@ -151,6 +151,40 @@ func (s *Spec) check() error {
 // program returns the absolute path of the program and says what is wrong with
 // it in better words than execve has.
 func (s *Spec) program() (string, error) {
+	path, err := s.find()
+	if err == nil {
+		err = unchangeable(path)
+	}
+	return path, err
+}
+
+// unchangeable refuses a program that every user of this machine can change, or
+// replace by another one.
+func unchangeable(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	for at, file := real, true; ; at, file = filepath.Dir(at), false {
+		info, err := os.Stat(at)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", path, err)
+		}
+		switch mode := info.Mode(); {
+		case mode&0o002 == 0:
+		case file:
+			return fmt.Errorf("start %s: every user of this machine can change it (mode %v); try chmod o-w %s", path, mode.Perm(), real)
+		case mode&os.ModeSticky == 0:
+			return fmt.Errorf("start %s: every user of this machine can replace it, because %s is writable for all (mode %v); try chmod o-w %s", path, at, mode.Perm(), at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
+
+// find returns the absolute path of the program.
+func (s *Spec) find() (string, error) {
 	name := s.Argv[0]
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {

@@ -110,21 +110,31 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	loose := func(mode, folder os.FileMode) string {
+		at := filepath.Join(t.TempDir(), "below")
+		err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(at+"/program", []byte("#!/bin/sh\n"), 0o700), os.Chmod(at+"/program", mode), os.Chmod(at, folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at + "/program"
+	}
 	l := launcher(t)
 	for want, spec := range map[string]Spec{
-		"the command is empty":             {},
-		"no such file":                     {Argv: []string{"/no/such/program"}, Dir: "/"},
-		"no such program in /usr/bin":      {Argv: []string{"no-such-program"}, Dir: "/", Env: []string{"PATH=/usr/bin"}},
-		"no such program in .:relative":    {Argv: []string{"plain"}, Dir: dir, Env: []string{"PATH=.:relative"}},
-		"not executable (mode -rw-------)": {Argv: []string{write("plain", "x", 0o600)}, Dir: "/"},
-		"is a folder":                      {Argv: []string{dir}, Dir: "/"},
-		"not a regular file":               {Argv: []string{filepath.Join(dir, "fifo")}, Dir: "/"},
-		"exec format error":                {Argv: []string{write("garbage", "\x00\x01garbage", 0o700)}, Dir: "/"},
-		"the interpreter it names":         {Argv: []string{write("orphan", "#!/no/such/interpreter\n", 0o700)}, Dir: "/"},
-		"is not absolute":                  {Argv: []string{"true"}, Dir: "."},
-		"working folder":                   {Argv: []string{"true"}, Dir: "/no/such/folder"},
-		"is not a folder":                  {Argv: []string{"true"}, Dir: "/etc/passwd"},
-		"NUL byte":                         {Argv: []string{"true", "a\x00b"}, Dir: "/"},
+		"every user of this machine can change it":  {Argv: []string{loose(0o777, 0o700)}, Dir: "/"},
+		"every user of this machine can replace it": {Argv: []string{loose(0o755, 0o777)}, Dir: "/"},
+		"the command is empty":                      {},
+		"no such file":                              {Argv: []string{"/no/such/program"}, Dir: "/"},
+		"no such program in /usr/bin":               {Argv: []string{"no-such-program"}, Dir: "/", Env: []string{"PATH=/usr/bin"}},
+		"no such program in .:relative":             {Argv: []string{"plain"}, Dir: dir, Env: []string{"PATH=.:relative"}},
+		"not executable (mode -rw-------)":          {Argv: []string{write("plain", "x", 0o600)}, Dir: "/"},
+		"is a folder":                               {Argv: []string{dir}, Dir: "/"},
+		"not a regular file":                        {Argv: []string{filepath.Join(dir, "fifo")}, Dir: "/"},
+		"exec format error":                         {Argv: []string{write("garbage", "\x00\x01garbage", 0o700)}, Dir: "/"},
+		"the interpreter it names":                  {Argv: []string{write("orphan", "#!/no/such/interpreter\n", 0o700)}, Dir: "/"},
+		"is not absolute":                           {Argv: []string{"true"}, Dir: "."},
+		"working folder":                            {Argv: []string{"true"}, Dir: "/no/such/folder"},
+		"is not a folder":                           {Argv: []string{"true"}, Dir: "/etc/passwd"},
+		"NUL byte":                                  {Argv: []string{"true", "a\x00b"}, Dir: "/"},
 	} {
 		p, err := l.Start(t.Context(), spec)
 		if err == nil {

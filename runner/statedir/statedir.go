@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // Find returns the absolute path of the state folder: the flag, else
 // AGENTCTL_STATE, else agentctl below the user's state folder (XDG_STATE_HOME,
-// ~/.local/state).
+// ~/.local/state). One that exists must belong to this user and be writable by
+// nobody else.
 func Find(flag string) (string, error) {
 	dir := flag
 	if dir == "" {
@@ -32,7 +35,46 @@ func Find(flag string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("state folder %s: %w", dir, err)
 	}
-	return Resolve(abs), nil
+	dir = Resolve(abs)
+	for _, kept := range []string{dir, filepath.Join(dir, "runs")} {
+		if err := private(kept); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// private refuses a folder that another user owns or can write to. They could put
+// a run there whose changes somebody else applies, or move one away.
+func private(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return nil // it is made, or the error is that of its use
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	user, mode := os.Geteuid(), info.Mode().Perm()
+	if int(st.Uid) != user {
+		return misuse.Errorf("state folder %s belongs to user %d, and this is user %d", dir, st.Uid, user).
+			WithHint(fmt.Sprintf("name a folder of your own with --state or AGENTCTL_STATE; if all in it is yours: chown -R %d %s", user, quote(dir)))
+	}
+	// A group with one member, as most systems make for each user, is nobody else.
+	own := int(st.Gid) == user && os.Getegid() == user
+	if mode&0o002 != 0 || mode&0o020 != 0 && !own {
+		return misuse.Errorf("state folder %s can be written to by other users (mode %04o)", dir, mode).
+			WithHint(fmt.Sprintf("chmod go-w %s, after a look at who owns what is in it (ls -l); or name another folder with --state", quote(dir)))
+	}
+	return nil
+}
+
+// quote writes a path for a shell.
+func quote(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@:") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // Resolve follows the links on a path as far as it exists: the state folder is
