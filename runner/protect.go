@@ -48,10 +48,12 @@ func (s *session) unseen() []string {
 }
 
 // guard is what no contained program may do with files of the run: what git
-// would run, the manifests that the run itself is made of, and every file that a
-// policy lets nobody read.
+// would run, the manifests that the run itself is made of, the programs of its
+// tools, and every file that a policy lets nobody read. All are absolute paths.
 type guard struct {
-	readOnly, masked []string // absolute paths
+	readOnly, masked []string
+	// mounted are programs in folders that a tool mounts and may change.
+	mounted []string
 }
 
 // fence returns the files of the run for calls, which wait until contained
@@ -67,7 +69,7 @@ func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(co
 	go func() {
 		err := s.guarded(ctx, gate, &g)
 		if err == nil {
-			err = s.launcher.Protect(ctx, g.readOnly, g.masked)
+			err = s.launcher.Protect(ctx, slices.Concat(g.readOnly, g.mounted), g.masked)
 		}
 		done <- err
 	}()
@@ -111,8 +113,54 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 		s.undivided = gitguard.Undivided(s.root(), git)
 	}
 	g.readOnly, g.masked = s.inside(slices.Concat(git, s.manifests)), s.inside(masked)
+	own, mounted := programs(s.tools, s.root())
+	g.readOnly, g.mounted = append(g.readOnly, own...), mounted
 	return nil
 }
+
+// programs are the files that the commands of tools name, where another tool could
+// change them: in the files of the run, and in folders that a tool may write to. It
+// would else decide what runs with the variables and the network of that tool.
+func programs(tools []tool.Definition, root string) (own, mounted []string) {
+	var writable []string
+	for i := range tools {
+		for _, m := range tools[i].Spec.Isolation.Mounts {
+			if m.Access == v1alpha1.MountReadWrite {
+				writable = append(writable, m.Path)
+			}
+		}
+	}
+	add := func(path string) {
+		switch {
+		case within(path, root):
+			own = append(own, path)
+		case slices.ContainsFunc(writable, func(dir string) bool { return within(path, dir) }):
+			mounted = append(mounted, path)
+		}
+	}
+	for i := range tools {
+		for _, file := range tools[i].Command() {
+			real, err := filepath.EvalSymlinks(file)
+			if err != nil || !filepath.IsAbs(file) {
+				continue
+			}
+			if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			add(real)
+			if real == filepath.Clean(file) {
+				continue
+			}
+			if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil { // a link cannot be protected, but the folder that it is in
+				add(dir)
+			}
+		}
+	}
+	return own, mounted
+}
+
+// within reports whether a path is below a folder.
+func within(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 
 // linked returns those of some names, in the folder that the files come from, under
 // which a masked file is found as well: hard links are names like any other.

@@ -20,12 +20,12 @@ type guarded struct {
 }
 
 // protect makes paths read-only or unreadable that exist by now. What does not
-// exist is returned. A folder between the workspace and a protected path is bound
+// exist is returned. A folder between a writable one and a protected path is bound
 // onto itself: a mount can be neither renamed nor removed, and who could move the
 // folder away could put another one in its place. Before that the path is covered
 // where it stands, for a program that has the folder open from before does not
 // see what is bound onto it.
-func protect(fixed, masked []string, workspace string) (absent []string, err error) {
+func protect(fixed, masked, writable []string) (absent []string, err error) {
 	root, err := openFolder("/")
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func protect(fixed, masked []string, workspace string) (absent []string, err err
 	}
 	for _, step := range []func(*guarded) error{
 		func(g *guarded) error { return g.lay(root, true) },
-		func(g *guarded) error { return pin(root, g.name, workspace) },
+		func(g *guarded) error { return pin(root, g.name, writable) },
 		func(g *guarded) error { // it may have been renamed meanwhile
 			err := g.lay(root, false)
 			if notThere(err) {
@@ -107,13 +107,19 @@ func reach(root folder, name string, links bool) (int, error) {
 	return openat2(root.fd, strings.TrimPrefix(name, "/"), unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
 }
 
-// pin binds each folder between the workspace and the path onto itself.
-func pin(root folder, name, workspace string) error {
-	if workspace == "" || !strings.HasPrefix(name, workspace+"/") {
+// pin binds each folder between a writable one and the path onto itself.
+func pin(root folder, name string, writable []string) error {
+	top := ""
+	for _, dir := range writable { // the highest: what is below it may be writable through it
+		if dir != "" && strings.HasPrefix(name, dir+"/") && (top == "" || len(dir) < len(top)) {
+			top = dir
+		}
+	}
+	if top == "" {
 		return nil
 	}
 	var between []string
-	for dir := path.Dir(name); dir != workspace && len(dir) > len(workspace); dir = path.Dir(dir) {
+	for dir := path.Dir(name); dir != top && len(dir) > len(top); dir = path.Dir(dir) {
 		between = append(between, dir)
 	}
 	for _, dir := range slices.Backward(between) {

@@ -108,7 +108,7 @@ func (w *warden) answer(m *spec.Request, files []int) {
 		}()
 		return
 	case spec.OpProtect:
-		r.Missing, err = protect(m.ReadOnly, m.Masked, w.workspace)
+		r.Missing, err = protect(m.ReadOnly, m.Masked, w.writable)
 	}
 	if err != nil {
 		r.Error, r.Errno = err.Error(), errnoOf(err)

@@ -14,10 +14,11 @@ import (
 
 // warden is process 1 of a sandbox: it starts, signals and collects programs.
 type warden struct {
-	line      *control
-	cage      *cage
-	workspace string
-	landlock  int
+	line *control
+	cage *cage
+	// writable are the workspace and the mounts that programs may change.
+	writable []string
+	landlock int
 	// listener of the proxy, or -1.
 	listener int
 	// sockets is the file system of the plugins' sockets.
@@ -42,7 +43,7 @@ type inmate struct {
 
 // build makes the sandbox in the order in which each step is still possible.
 func build(b *spec.Boot) (*warden, error) {
-	w := &warden{programs: map[uint64]*inmate{}, workspace: b.Profile.Workspace, listener: -1, born: make(chan struct{}, 1)}
+	w := &warden{programs: map[uint64]*inmate{}, writable: writable(&b.Profile), listener: -1, born: make(chan struct{}, 1)}
 	if err := deaf(); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,17 @@ func build(b *spec.Boot) (*warden, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// writable are the workspace, whatever the access, and the writable mounts.
+func writable(p *spec.Profile) []string {
+	dirs := []string{p.Workspace}
+	for _, m := range p.Mounts {
+		if m.Writable {
+			dirs = append(dirs, m.At())
+		}
+	}
+	return dirs
 }
 
 // deaf gives signals their default action. The kernel spares a process 1 those

@@ -269,6 +269,24 @@ func TestProtectedPathsCannotBeChangedOrRead(t *testing.T) {
 	}
 }
 
+// A program in a folder that another tool may write to is protected as well, and so
+// are the folders on the way to it.
+func TestAProtectedFileInAWritableMountCannotBeReplaced(t *testing.T) {
+	l := sandboxed(t)
+	dir := workspace(t)
+	write(t, dir+"/lib/bin/tool", "own\n")
+	p := &spec.Profile{Mounts: []spec.Mount{{Source: dir, Writable: true}}}
+	if err := l.Protect(t.Context(), []string{dir + "/lib/bin/tool"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ := run(t, l, shell(p, "exec 2>&1; cd "+dir+`
+		echo evil > lib/bin/tool; mv lib/bin/tool x; rm -rf lib; mv lib away; mv lib/bin lib/b; ln -sf /bin/true lib/bin/tool
+		echo new > lib/bin/other && echo done`))
+	if got := read(t, dir+"/lib/bin/tool"); got != "own\n" || !strings.HasSuffix(out, "done\n") {
+		t.Errorf("the file is %q; %s", got, out)
+	}
+}
+
 func TestProtectDoesNotFollowLinksOutOfTheWorkspace(t *testing.T) {
 	l := sandboxed(t)
 	dir := workspace(t)

@@ -112,7 +112,7 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		p.Mounts = append(p.Mounts, spec.Mount{Source: target, Target: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
 		p.Masked = append(p.Masked, masked...)
 	}
-	sandbox.Name(p, d.command())
+	sandbox.Name(p, d.Command())
 	if len(d.Spec.Env) > 0 {
 		p.Group = d.Name // its secrets are in its processes' environment
 	}
@@ -144,8 +144,8 @@ func (at Place) masked(path, target string) (paths []string, err error) {
 	return paths, nil
 }
 
-// command is what starts the tool's program.
-func (d *Definition) command() []string {
+// Command is what starts the tool's program on this host.
+func (d *Definition) Command() []string {
 	switch s := d.Spec.Source; {
 	case s.Exec != nil:
 		return s.Exec.Command
