@@ -21,19 +21,22 @@ const finishTime = 30 * time.Second
 // goes before and after it, the program exits within five seconds.
 const stopTime = 3 * time.Second
 
+// changesTime bounds the listing of what a run changed: one may leave hundreds of
+// thousands of files.
+const changesTime = 10 * time.Minute
+
 // close ends what runs, records what changed and how the run ended, and closes
 // the journal. It works on also when ctx has ended.
 func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
-	limit := finishTime
+	limit := changesTime
 	if ctx.Err() != nil {
 		limit = stopTime
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	// What could not be ended or listed is no part of how the run ended; what
-	// could not be written down is.
 	cleared := s.endPrograms()
-	_ = errors.Join(s.unite(), s.changes(work))
+	_ = s.unite()
+	end = s.withChanges(work, end)
 	if !end.Suspended {
 		_ = s.unheard()
 	}
@@ -105,21 +108,37 @@ func (s *session) closeFiles(ended bool) error {
 	return s.files.Leave()
 }
 
-// changes records what the run did to the files. A run that started no program
-// changed nothing.
-func (s *session) changes(ctx context.Context) error {
+// withChanges records what the run did to the files. A run that started no program
+// changed nothing. A change that is not completely known is never taken for none:
+// the run has not succeeded then.
+func (s *session) withChanges(ctx context.Context, end loop.End) loop.End {
 	if !s.touched.Load() {
-		return nil
+		return end
 	}
+	patch := s.changes(ctx)
+	_ = s.recorder.tell(patch) // the end of the run fails for the same reason
+	if patch.Error == "" || end.Suspended {
+		return end
+	}
+	text := "what the run changed is not completely known: " + patch.Error
+	if end.Reason != reason.Completed {
+		_ = s.recorder.tell(event.Warning{Message: text})
+		return end
+	}
+	end.Reason, end.Message, end.Hint = reason.WorkspaceUnavailable, text, "its files are in "+s.files.Dir()
+	return end
+}
+
+func (s *session) changes(ctx context.Context) event.WorkspacePatch {
 	change, err := s.files.Changes(ctx)
 	if err != nil {
-		return s.recorder.tell(event.Warning{Message: "the changes of the run could not be listed: " + err.Error() + "; its files are in " + s.files.Dir()})
+		return event.WorkspacePatch{Files: []event.FileChange{}, Error: "the files could not be listed: " + err.Error()}
 	}
 	patch, err := change.Record(s.journal)
 	if err != nil {
-		return s.recorder.tell(event.Warning{Message: "the changes of the run could not be recorded: " + err.Error()})
+		patch.Change, patch.Diff, patch.Error = "", "", "the change could not be recorded: "+err.Error()
 	}
-	return s.recorder.tell(patch)
+	return patch
 }
 
 func (s *session) finished(ctx context.Context, end loop.End) error {

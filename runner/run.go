@@ -85,6 +85,8 @@ type RunOptions struct {
 	Present PresentPolicies
 
 	disk disk
+	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
+	maxListed int
 	// renew replaces a cassette only by a run that is worth it; inputs, attached and
 	// retold are those of a recorded run.
 	renew    bool

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -327,6 +329,9 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := begun(); err != nil { // a model is asked only in a run that can be found again
 		return loop.End{}, err
 	}
+	if err := s.files.Ready(ctx); err != nil { // and only for files that are there
+		return loop.End{}, unprepared(err)
+	}
 	return loop.Run(ctx, cfg)
 }
 
@@ -413,7 +418,7 @@ func (s *session) workspace(ctx context.Context) (string, error) {
 
 // prepare gives the run its files, or takes up those of an interrupted run.
 func (s *session) prepare(ctx context.Context) (err error) {
-	s.plan.files.Blobs = s.journal
+	s.plan.files.Blobs, s.plan.files.MaxListed = s.journal, s.opts.maxListed
 	if s.view.Attempt > 1 {
 		return s.reopen(ctx)
 	}
@@ -425,7 +430,7 @@ func (s *session) recordFiles() error {
 	base := s.files.Base()
 	id, err := base.Record(s.journal)
 	if err != nil {
-		return reason.New(reason.Internal, "record the state of the workspace: %w", err)
+		return reason.New(reason.WorkspaceUnavailable, "record the state of the workspace: %w", err)
 	}
 	for _, note := range s.files.Notes() {
 		if err := s.recorder.tell(event.Warning{Message: "workspace: " + note}); err != nil {
@@ -448,7 +453,16 @@ func unprepared(err error) error {
 	if _, ok := errors.AsType[*reason.Error](err); ok || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return reason.New(reason.Internal, "%w", err)
+	out := reason.New(reason.WorkspaceUnavailable, "%w", err)
+	switch {
+	case errors.Is(err, workspace.ErrTooLarge):
+		return out.WithHint("raise spec.workspace.sizeLimit, or leave folders out with spec.workspace.exclude")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return out.WithHint("make room on the disk of the state folder, or choose another with --state")
+	case errors.Is(err, fs.ErrPermission):
+		return out.WithHint("make the folder readable, or leave it out with spec.workspace.exclude")
+	}
+	return out
 }
 
 // systemPrompt stays the same for the whole run, resumes included.

@@ -180,7 +180,7 @@ func attachments(c *cassette.Cassette) (all []attachment) {
 // that have nothing to do with the agent.
 func worthKeeping(f *event.RunFinished) error {
 	switch r := reason.Reason(f.Reason); r {
-	case reason.CredentialMissing, reason.CredentialRejected, reason.ProviderUnavailable, reason.IsolationUnavailable, reason.Cancelled, reason.Internal:
+	case reason.CredentialMissing, reason.CredentialRejected, reason.ProviderUnavailable, reason.IsolationUnavailable, reason.WorkspaceUnavailable, reason.Cancelled, reason.Internal:
 		return fmt.Errorf("the run ended %s: the cassette stays as it was", r)
 	default:
 		return nil

@@ -313,6 +313,12 @@ type WorkspacePatch struct {
 	Diff string `json:"diff,omitempty"`
 	// Change is the blob from which exactly this change can be applied.
 	Change string `json:"change,omitempty"`
+	// Omitted is how many changed files are not in Files, because there are too
+	// many; Change holds all of them.
+	Omitted int `json:"omitted,omitempty"`
+	// Error says why what the run changed is not completely known; "" when it is.
+	// Such a change is not applied.
+	Error string `json:"error,omitempty"`
 }
 
 // FileChange is one changed file.

@@ -33,7 +33,11 @@ type Result struct {
 	Cost         *message.Cost      `json:"cost"`
 	DurationMs   int64              `json:"durationMs"`
 	ChangedFiles []event.FileChange `json:"changedFiles"`
-	Warnings     []string           `json:"warnings"`
+	// ChangedFilesOmitted is how many more files have changed than are listed here.
+	ChangedFilesOmitted int `json:"changedFilesOmitted,omitempty"`
+	// ChangesError says why what the run changed is not completely known.
+	ChangesError string   `json:"changesError,omitempty"`
+	Warnings     []string `json:"warnings"`
 	// Journal is the folder in which everything is written down.
 	Journal string `json:"journal"`
 }
@@ -89,6 +93,7 @@ func (r *Run) Result(journal string) Result {
 		res.Output, res.Cost, res.DurationMs = f.Output, f.Cost, f.DurationMs
 	}
 	res.ChangedFiles = append(res.ChangedFiles, r.Changes.Files...)
+	res.ChangedFilesOmitted, res.ChangesError = r.Changes.Omitted, r.Changes.Error
 	res.Warnings = append(res.Warnings, r.Warnings...)
 	for _, m := range r.Messages {
 		for _, c := range m.Calls() {

@@ -23,6 +23,27 @@ type Change struct {
 	Diff []byte `json:"-"`
 }
 
+// UnknownError reports that what a run changed is not completely known.
+type UnknownError struct {
+	// Run is its id, Dir the folder with its files.
+	Run, Dir string
+	// Problem is what could not be listed or recorded.
+	Problem string
+}
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("run %s: what it changed is not completely known: %s", e.Run, e.Problem)
+}
+
+// unknown is the error of a change that is not completely known, or nil.
+func unknown(v *view.Run) error {
+	if v.Changes.Error == "" {
+		return nil
+	}
+	dir := v.Started.Workspace.Dir
+	return (&reason.Error{Reason: reason.WorkspaceUnavailable, Err: &UnknownError{v.ID, dir, v.Changes.Error}}).WithHint("its files are in %s", dir)
+}
+
 // Applied is a change that stands in the source folder now.
 type Applied struct {
 	Run    string             `json:"run"`
@@ -32,7 +53,8 @@ type Applied struct {
 	Already bool `json:"already"`
 }
 
-// Diff returns the recorded change of a run.
+// Diff returns the recorded change of a run. What is known of one that is not
+// completely known is returned with an error.
 func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	found, v, err := read(ctx, state, ref)
 	if err != nil {
@@ -42,12 +64,19 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 		return nil, unfinished(v)
 	}
 	c := &Change{Run: v.ID, Files: append([]event.FileChange{}, v.Changes.Files...)}
+	if v.Changes.Omitted > 0 {
+		change, err := workspace.ReadChange(stored(found.Dir), v.Changes.Change)
+		if err != nil {
+			return nil, fmt.Errorf("change of run %s: %w", c.Run, err)
+		}
+		c.Files = change.Named()
+	}
 	if id := v.Changes.Diff; id != "" {
 		if c.Diff, err = journal.ReadBlob(found.Dir, id); err != nil {
 			return nil, fmt.Errorf("diff of run %s: %w", c.Run, err)
 		}
 	}
-	return c, nil
+	return c, unknown(v)
 }
 
 // unfinished is the error for a run that goes on or was killed: what it changed
@@ -70,14 +99,12 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 		return nil, unfinished(v)
 	case v.Started.Workspace.Source == "":
 		return nil, misuse.Errorf("run %s began with an empty workspace; there is no folder to change", v.ID)
+	case v.Changes.Error != "":
+		return nil, unknown(v)
 	case v.Changes.Change == "":
 		return nil, misuse.Errorf("run %s changed no files", v.ID)
 	}
-	b, err := journal.ReadBlob(found.Dir, v.Changes.Change)
-	if err != nil {
-		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
-	}
-	change, err := workspace.ParseChange(b)
+	change, err := workspace.ReadChange(stored(found.Dir), v.Changes.Change)
 	if err != nil {
 		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
 	}
@@ -92,7 +119,7 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	case err != nil && !already:
 		return nil, notApplied(v.ID, err)
 	}
-	return &Applied{Run: v.ID, Source: source, Files: v.Changes.Files, Already: already}, nil
+	return &Applied{Run: v.ID, Source: source, Files: change.Named(), Already: already}, nil
 }
 
 // notApplied is the error of an apply, with the next step where there is one.

@@ -66,8 +66,12 @@ type Application struct {
 	step func(name string) error
 }
 
-// ParseChange reads a recorded change.
-func ParseChange(b []byte) (*Change, error) {
+// ReadChange reads a recorded change.
+func ReadChange(blobs Blobs, id string) (*Change, error) {
+	b, err := getLarge(blobs, id)
+	if err != nil {
+		return nil, fmt.Errorf("read change: %w", err)
+	}
 	var c Change
 	if err := json.Unmarshal(b, &c); err != nil {
 		return nil, fmt.Errorf("read change: %w", err)
@@ -125,6 +129,9 @@ func Apply(ctx context.Context, a Application) error {
 
 // check refuses a change that no workspace of ours can have made.
 func (c *Change) check() error {
+	if why := c.incomplete(); why != "" {
+		return errors.New(why)
+	}
 	seen := map[Path]bool{}
 	for _, f := range c.Files {
 		if err := checkPath(f.Path); err != nil {

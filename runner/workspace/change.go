@@ -14,8 +14,17 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// maxApply bounds a file whose content is recorded.
-const maxApply = 64 << 20
+// Limits of what is recorded of a change. Files beyond them are listed by name,
+// size and mode, and keep the change from being applied.
+const (
+	// maxApply bounds a file whose content is recorded.
+	maxApply = 64 << 20
+	// maxContents and maxContentBytes bound all of them together.
+	maxContents     = 100_000
+	maxContentBytes = 4 << 30
+	// maxEvent bounds the names in the event of a change, in bytes.
+	maxEvent = 4 << 20
+)
 
 // Kinds of changes, as events and results spell them.
 const (
@@ -35,6 +44,9 @@ type Change struct {
 	AddedDirs   []Entry `json:"addedDirs,omitempty"`
 	RemovedDirs []Entry `json:"removedDirs,omitempty"`
 	Summary     Summary `json:"summary"`
+	// Unlisted are folders that could be read before the run and cannot be now:
+	// what they hold is not part of the change.
+	Unlisted []Path `json:"unlisted,omitempty"`
 	// Diff is the change as text; it is recorded as a blob of its own.
 	Diff []byte `json:"-"`
 }
@@ -80,14 +92,59 @@ type Summary struct {
 
 // Empty reports whether nothing was changed.
 func (c *Change) Empty() bool {
-	return len(c.Files)+len(c.AddedDirs)+len(c.RemovedDirs) == 0
+	return len(c.Files)+len(c.AddedDirs)+len(c.RemovedDirs)+len(c.Unlisted) == 0
+}
+
+// contents is how much more content of changed files is recorded.
+type contents struct {
+	files int
+	bytes int64
+}
+
+// take reserves room for a file, or says why there is none.
+func (c *contents) take(size int64) (why string) {
+	switch {
+	case c.files == 0:
+		return fmt.Sprintf("the contents of at most %d changed files are recorded", maxContents)
+	case c.bytes < size:
+		return fmt.Sprintf("at most %d bytes of changed files are recorded", int64(maxContentBytes))
+	}
+	c.files--
+	c.bytes -= size
+	return ""
+}
+
+// incomplete says why the change is not all that the run did; "" when it is.
+func (c *Change) incomplete() string {
+	if len(c.Unlisted) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("the folder %q cannot be read: what it holds now is not known", string(c.Unlisted[0]))
+	if more := len(c.Unlisted) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more folders", more)
+	}
+	return text
+}
+
+// Named are the changed files as events and results name them.
+func (c *Change) Named() []event.FileChange {
+	files := make([]event.FileChange, len(c.Files))
+	for i, f := range c.Files {
+		files[i] = event.FileChange{Path: strings.ToValidUTF8(string(f.Path), "\uFFFD"), Change: f.Change}
+	}
+	return files
 }
 
 // Record stores the change and its diff and returns the event that tells of them.
 func (c *Change) Record(blobs Blobs) (event.WorkspacePatch, error) {
-	p := event.WorkspacePatch{Files: []event.FileChange{}}
-	for _, f := range c.Files {
-		p.Files = append(p.Files, event.FileChange{Path: strings.ToValidUTF8(string(f.Path), "\uFFFD"), Change: f.Change})
+	p := event.WorkspacePatch{Files: []event.FileChange{}, Error: c.incomplete()}
+	size := 0
+	for i, f := range c.Named() {
+		if size += len(f.Path) + len(f.Change) + 30; size > maxEvent {
+			p.Omitted = len(c.Files) - i
+			break
+		}
+		p.Files = append(p.Files, f)
 	}
 	if c.Empty() {
 		return p, nil
@@ -97,7 +154,7 @@ func (c *Change) Record(blobs Blobs) (event.WorkspacePatch, error) {
 		return p, fmt.Errorf("record change: %w", err)
 	}
 	var errs [2]error
-	p.Change, errs[0] = blobs.PutBlob(b)
+	p.Change, errs[0] = putLarge(blobs, b)
 	p.Diff, errs[1] = blobs.PutBlob(c.Diff)
 	if err := errors.Join(errs[:]...); err != nil {
 		return p, fmt.Errorf("record change: %w", err)
@@ -112,7 +169,7 @@ func (w *Workspace) Changes(ctx context.Context) (*Change, error) {
 		return nil, err
 	}
 	// What the run itself has written is not held against the limit of the copy.
-	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, root: w.dir}
+	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base.index()}
 	now, err := t.walk(w.last)
 	if err != nil {
 		return nil, fmt.Errorf("compare workspace %s: %w", w.dir, err)
@@ -150,11 +207,18 @@ func (w *Workspace) compare(ctx context.Context, now *Snapshot) (*Change, error)
 	old, release := w.oldTexts()
 	defer release()
 	d := differ{old: old}
+	for _, dir := range now.Hidden {
+		if !w.base.hides(dir) {
+			c.Unlisted = append(c.Unlisted, dir)
+		}
+	}
+	d.unlisted(c.Unlisted)
+	room := contents{files: maxContents, bytes: maxContentBytes}
 	for i := range c.Files {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		text, err := w.record(root, &c.Files[i])
+		text, err := w.record(root, &c.Files[i], &room)
 		if err != nil {
 			return nil, err
 		}
@@ -243,12 +307,15 @@ func (c *Change) count(d differ) Summary {
 
 // record stores the new content of a file and returns it. A file that changes
 // at this very moment is recorded as it is now.
-func (w *Workspace) record(root *root, f *FileChange) ([]byte, error) {
+func (w *Workspace) record(root *root, f *FileChange, room *contents) ([]byte, error) {
 	if f.New == nil || f.New.Type != TypeFile {
 		return nil, nil
 	}
 	if f.New.Size > maxApply {
 		f.NotApplicable = fmt.Sprintf("larger than %d bytes", maxApply)
+		return nil, nil
+	}
+	if f.NotApplicable = room.take(f.New.Size); f.NotApplicable != "" {
 		return nil, nil
 	}
 	b, err := root.read(f.Path, maxApply)

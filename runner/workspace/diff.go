@@ -26,11 +26,21 @@ func (d *differ) text() []byte {
 	return d.buf.Bytes()
 }
 
+// unlisted names the folders of which nothing is known.
+func (d *differ) unlisted(folders []Path) {
+	for _, dir := range folders {
+		fmt.Fprintf(&d.buf, "# the folder %s cannot be read: what it holds now is not known\n", quote(string(dir)))
+	}
+}
+
 // file writes one change; text is the new content of a file.
 func (d *differ) file(f *FileChange, text []byte) {
 	if d.buf.Len() > maxDiff {
 		d.omitted++
 		return
+	}
+	if f.NotApplicable != "" {
+		fmt.Fprintf(&d.buf, "# the content of %s is not recorded: %s\n", quote(string(f.Path)), strings.ToValidUTF8(strings.ReplaceAll(f.NotApplicable, "\n", " "), "?"))
 	}
 	if f.Old != nil && f.New != nil && f.Old.Type != f.New.Type {
 		// A file that became a link is, as in git, one gone and one new.

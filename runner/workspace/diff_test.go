@@ -209,7 +209,10 @@ func FuzzChangeIsRefusedOrMade(f *testing.F) {
 	f.Add([]byte(`{"files":[{"path":"../a","new":{"type":"link","target":"x"}},{"path":{"base64":"/w=="},"old":{"type":"file"}}]}`))
 	f.Add([]byte(`{"addedDirs":[{"path":"d/e","type":"dir","mode":493}],"removedDirs":[{"path":"keep","mode":511}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := ParseChange(b)
+		blobs := &memory{}
+		id, err := blobs.PutBlob(b)
+		must(t, err)
+		c, err := ReadChange(blobs, id)
 		if err != nil {
 			return
 		}

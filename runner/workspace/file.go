@@ -64,6 +64,9 @@ func (t *tree) doFile(dir *folder, f *found, buf *[]byte) (*Entry, error) {
 		e.Mode = uint32(f.stat.Mode) & 0o777
 		return &e, nil
 	}
+	if !t.reads(Path(p), f.stat.Size) {
+		return &Entry{Path: Path(p), Type: TypeFile, Mode: uint32(f.stat.Mode) & 0o777, Size: f.stat.Size, sig: sig}, nil
+	}
 	src, st, err := openFile(int(dir.src.Fd()), f.name)
 	if err != nil {
 		return t.unreadable(p, &f.stat, err), nil
@@ -85,6 +88,16 @@ func (t *tree) doFile(dir *folder, f *found, buf *[]byte) (*Entry, error) {
 		e.sig.racy = true // it was being written while it was read
 	}
 	return e, nil
+}
+
+// reads reports whether a file has to be read to know whether it has changed: one
+// that is too large to be recorded is not, unless it may still be what it was.
+func (t *tree) reads(p Path, size int64) bool {
+	if t.base == nil || size <= maxApply {
+		return true
+	}
+	old := t.base[p]
+	return old != nil && old.Type == TypeFile && old.Size == size && old.Hash != ""
 }
 
 // unreadable is the entry of a file that is there but whose content is not to

@@ -93,14 +93,14 @@ type Snapshot struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`
 
-	// hidden are folders that could not be listed.
-	hidden []string
+	// Hidden are folders that could not be listed.
+	Hidden []Path `json:"hidden,omitempty"`
 }
 
 // hides reports whether nobody can know what stands at p.
 func (s *Snapshot) hides(p Path) bool {
-	for _, dir := range s.hidden {
-		if dir == "" || string(p) == dir || strings.HasPrefix(string(p), dir+"/") {
+	for _, dir := range s.Hidden {
+		if dir == "" || p == dir || strings.HasPrefix(string(p), string(dir)+"/") {
 			return true
 		}
 	}
@@ -142,7 +142,7 @@ func (s *Snapshot) Record(blobs Blobs) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("record snapshot: %w", err)
 	}
-	if id, err = blobs.PutBlob(b); err != nil {
+	if id, err = putLarge(blobs, b); err != nil {
 		return "", fmt.Errorf("record snapshot: %w", err)
 	}
 	return id, nil
@@ -151,7 +151,7 @@ func (s *Snapshot) Record(blobs Blobs) (id string, err error) {
 // ReadSnapshot reads a recorded snapshot. It proves nothing about the files by
 // itself: each has to be read once to be known.
 func ReadSnapshot(blobs Blobs, id string) (*Snapshot, error) {
-	b, err := blobs.GetBlob(id)
+	b, err := getLarge(blobs, id)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot: %w", err)
 	}

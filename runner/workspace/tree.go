@@ -24,7 +24,7 @@ const fileBatch = 32
 
 // maxNames bounds the paths of a tree, which are all kept: those of folders in
 // folders grow with the square of their depth.
-const maxNames = 64 << 20
+const maxNames = 256 << 20
 
 // tree walks a folder with a few workers and, when it has a target, copies it
 // on the way. Folders are opened one below the other without following links,
@@ -34,7 +34,11 @@ type tree struct {
 	filter    *filter
 	notes     interface{ note(string, ...any) }
 	sizeLimit int64
+	maxFiles  int
 	root      string
+	// base are the files that this tree is to be compared with. A large file that
+	// cannot be equal to the one in it is not read; nil reads all.
+	base map[Path]*Entry
 	// target of a copy, or "".
 	target string
 	// pack takes the texts found; nil when nobody will ask for them.
@@ -52,7 +56,7 @@ type tree struct {
 	err     error
 	entries []Entry
 	folders []madeFolder
-	hidden  []string
+	hidden  []Path
 }
 
 // job is a folder to list, or some files of one.
@@ -123,7 +127,8 @@ func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
 		return nil, err
 	}
 	s := newSnapshot(t.entries, currentTick())
-	s.hidden = t.hidden
+	slices.Sort(t.hidden)
+	s.Hidden = slices.Compact(t.hidden)
 	return s, nil
 }
 
@@ -257,7 +262,10 @@ func (t *tree) stopped() bool {
 func (t *tree) sort(dir *folder, f *found) bool {
 	p := dir.child(f.name)
 	if err := unix.Fstatat(int(dir.src.Fd()), f.name, &f.stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return false // gone meanwhile
+		if !vanished(err) {
+			t.hide(dir, err) // a folder that may be listed but not searched
+		}
+		return false
 	}
 	if t.filter.excludes(p, &f.stat) {
 		return false
@@ -266,8 +274,8 @@ func (t *tree) sort(dir *folder, f *found) bool {
 	if git && t.target == "" {
 		return false
 	}
-	if t.files.Add(1) > MaxFiles {
-		t.fail(fmt.Errorf("more than %d files; leave folders out with workspace.exclude: %w", MaxFiles, ErrTooLarge))
+	if t.files.Add(1) > int64(t.maxFiles) {
+		t.fail(fmt.Errorf("more than %d files; leave folders out with workspace.exclude: %w", t.maxFiles, ErrTooLarge))
 		return false
 	}
 	if t.names.Add(int64(len(p))) > maxNames {
@@ -335,7 +343,7 @@ func (t *tree) hide(d *folder, err error) {
 		return
 	}
 	t.mu.Lock()
-	t.hidden = append(t.hidden, d.path)
+	t.hidden = append(t.hidden, Path(d.path))
 	t.mu.Unlock()
 }
 

@@ -2,6 +2,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 
 // Limits of every workspace, whatever its spec says.
 const (
-	// MaxFiles bounds the files of a workspace.
-	MaxFiles = 500_000
+	// MaxFiles bounds the files that a workspace begins with.
+	MaxFiles = 1_000_000
+	// MaxListed bounds the files of which changes are listed.
+	MaxListed = 4_000_000
 	// DefaultSizeLimit bounds the bytes of a workspace that declares no limit.
 	DefaultSizeLimit = 2 << 30
 )
@@ -54,6 +57,9 @@ type Spec struct {
 	Skip []string
 	// Home is the folder that is refused as a source. Default the user's.
 	Home string
+	// MaxFiles and MaxListed bound the files, as the constants, which are their
+	// defaults.
+	MaxFiles, MaxListed int
 	// Blobs receives the contents of changed files. Required for Changes.
 	Blobs Blobs
 }
@@ -108,6 +114,7 @@ func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error)
 	if spec.SizeLimit <= 0 {
 		spec.SizeLimit = DefaultSizeLimit
 	}
+	spec.MaxFiles, spec.MaxListed = cmp.Or(spec.MaxFiles, MaxFiles), cmp.Or(spec.MaxListed, MaxListed)
 	w := &Workspace{spec: spec, dir: spec.Dir, done: make(chan struct{})}
 	var err error
 	switch spec.Strategy {
@@ -234,7 +241,7 @@ func MakeDir(spec Spec) error {
 
 // fill makes the copy, or looks at the tree in place, and keeps its texts.
 func (w *Workspace) fill(ctx context.Context) error {
-	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: w.spec.SizeLimit, pack: w.pack, root: w.dir}
+	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: w.spec.SizeLimit, maxFiles: w.spec.MaxFiles, pack: w.pack, root: w.dir}
 	if w.spec.Strategy == v1alpha1.StrategyCopy {
 		t.root, t.target = w.spec.Source, w.dir
 	}

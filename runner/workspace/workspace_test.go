@@ -230,9 +230,7 @@ func TestEveryKindOfChangeIsFound(t *testing.T) {
 	}
 	patch, err := c.Record(spec.Blobs)
 	must(t, err)
-	b, err := spec.Blobs.GetBlob(patch.Change)
-	must(t, err)
-	again, err := ParseChange(b)
+	again, err := ReadChange(spec.Blobs, patch.Change)
 	must(t, err)
 	again.Diff = c.Diff
 	if diff := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Entry{})); diff != "" || len(patch.Files) != len(want) {
@@ -344,7 +342,7 @@ func TestWhatCannotBeReadIsNotDeleted(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a": Modified}, kinds(c)); diff != "" || len(c.RemovedDirs) != 0 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := Apply(context.Background(), application(spec, c)); err == nil || !strings.Contains(err.Error(), "could not be read") {
+	if err := Apply(context.Background(), application(spec, c)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("apply: %v", err)
 	}
 	if notes := strings.Join(w.Notes(), "\n"); !strings.Contains(notes, `"dir" was left out`) {
@@ -492,9 +490,7 @@ func TestNamesThatAreNotTextSurvive(t *testing.T) {
 	c := changes(t, w)
 	patch, err := c.Record(spec.Blobs)
 	must(t, err)
-	b, err := spec.Blobs.GetBlob(patch.Change)
-	must(t, err)
-	c, err = ParseChange(b)
+	c, err = ReadChange(spec.Blobs, patch.Change)
 	must(t, err)
 	must(t, Apply(context.Background(), application(spec, c)))
 	names["keep"] = "k"

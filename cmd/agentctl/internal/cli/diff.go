@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -88,17 +89,19 @@ func (o *diffOptions) runDiff(ctx context.Context, words []string) error {
 	list := diffList{Items: []any{}}
 	for _, word := range words {
 		c, err := o.change(ctx, word)
-		switch {
-		case err != nil && (len(words) == 1 || ctx.Err() != nil):
-			return err
-		case err != nil:
+		if err != nil && len(words) > 1 {
 			failed = append(failed, err)
+		}
+		switch {
+		case err != nil && (c.Run == "" && len(words) == 1 || ctx.Err() != nil):
+			return err
+		case c.Run == "":
 			continue
 		case o.output.value == display.FormatJSON && len(words) > 1:
 			list.Items = append(list.Items, c.Object())
 			continue
 		case o.output.value == display.FormatJSON:
-			return c.WriteJSON(o.app.stdout())
+			return errors.Join(err, c.WriteJSON(o.app.stdout()))
 		}
 		if len(words) > 1 {
 			// Readers of unified diffs skip what is before the first file.
@@ -110,7 +113,10 @@ func (o *diffOptions) runDiff(ctx context.Context, words []string) error {
 		if o.stat {
 			write = c.WriteStat
 		}
-		if err := write(o.app.stdout()); err != nil {
+		if wrote := write(o.app.stdout()); wrote != nil {
+			return wrote
+		}
+		if err != nil && len(words) == 1 {
 			return err
 		}
 	}
@@ -126,7 +132,8 @@ func (o *diffOptions) runDiff(ctx context.Context, words []string) error {
 	return exit(reason.ExitUsage)
 }
 
-// change is that of one run.
+// change is that of one run. What is known of one that is not completely known comes
+// with an error.
 func (o *diffOptions) change(ctx context.Context, word string) (display.Change, error) {
 	src, err := o.locateWord(ctx, word)
 	if err != nil {
@@ -138,8 +145,8 @@ func (o *diffOptions) change(ctx context.Context, word string) (display.Change, 
 		return display.Change{}, err
 	}
 	c, err := runs.Diff(ctx, src.state, id)
-	if err != nil {
+	if c == nil {
 		return display.Change{}, err
 	}
-	return display.Change{Run: c.Run, Files: c.Files, Diff: c.Diff}, nil
+	return display.Change{Run: c.Run, Files: c.Files, Diff: c.Diff}, err
 }

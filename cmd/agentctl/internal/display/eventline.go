@@ -78,7 +78,7 @@ func about(e event.Event) string {
 	case event.WorkspaceSnapshot:
 		return plural(int64(d.Files), "file") + ", " + plural(d.Bytes, "byte")
 	case event.WorkspacePatch:
-		return plural(int64(len(d.Files)), "changed file")
+		return join(plural(int64(len(d.Files)+d.Omitted), "changed file"), Line(d.Error))
 	case event.EgressConnection:
 		return join(string(d.Decision), Line(d.Host)+":"+strconv.Itoa(d.Port), Line(d.Rule), Line(d.Error))
 	case event.Unknown:

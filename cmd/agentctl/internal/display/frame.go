@@ -134,9 +134,9 @@ const mostFiles = 30
 func footer(s *Screen, run *view.Run, journal string, p Place) string {
 	var b strings.Builder
 	if files := run.Changes.Files; len(files) > 0 {
-		b.WriteString(s.paint(dim, plural(int64(len(files)), "changed file")) + "\n")
+		b.WriteString(s.paint(dim, plural(int64(len(files)+run.Changes.Omitted), "changed file")) + "\n")
 		b.WriteString(fileList(s, files[:min(len(files), mostFiles)]))
-		if more := len(files) - mostFiles; more > 0 {
+		if more := len(files) + run.Changes.Omitted - mostFiles; more > 0 {
 			b.WriteString(s.paint(dim, "  and "+count(int64(more))+" more"+allFiles(run, p)) + "\n")
 		}
 	}
