@@ -163,7 +163,7 @@ func (s *session) untold(cause error) error {
 	v := &s.recorder.view
 	f := event.RunFinished{
 		Phase: view.Failed, Reason: string(reason.Internal), ExitCode: reason.Internal.ExitCode(), Message: cause.Error(),
-		Hint:  "see that the state folder can be written and has room",
+		Hint:  "see that the state folder can be written and has room, then go on with: agentctl resume run/" + s.id,
 		Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(time.Now()).Milliseconds(),
 	}
 	return v.Apply(event.Event{Time: time.Now(), Run: s.id, Data: f})

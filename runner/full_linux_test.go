@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // TestARunOnAFullDiskStillHasAnOutcome lets the disk become full at different
@@ -72,5 +73,52 @@ func fill(t *testing.T, state string) {
 	}
 	if filled == 0 {
 		t.Error("no journal is open")
+	}
+}
+
+// TestADiskThatFillsWhileAnOutputIsStoredLeavesTheRunResumable: the output of a
+// call goes into a blob, for which there is no room; later there is.
+func TestADiskThatFillsWhileAnOutputIsStoredLeavesTheRunResumable(t *testing.T) {
+	const big = "head -c 300000 /dev/zero | tr '\\\\0' x"
+	p := newPlace(t, agent("tools: [{name: bash}]", "- calls: [{tool: bash, args: {command: \"echo a > b\"}}]\n- calls: [{tool: bash, args: {command: \""+big+"\"}}]\n- say: done\n"), nil)
+	full := true
+	out, err := Run(t.Context(), p.options(func(o *RunOptions) {
+		o.Approve = "all"
+		o.disk.write = func(f *os.File, b []byte) (int, error) {
+			if full && len(b) > 100_000 && strings.HasPrefix(filepath.Base(f.Name()), ".blob-") {
+				n, _ := f.Write(b[:4096])
+				return n, unix.ENOSPC
+			}
+			return f.Write(b)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := out.Run.Finished; f == nil || f.Phase == view.Succeeded || !strings.Contains(f.Message, "no space left") || !strings.Contains(f.Hint, "agentctl resume run/"+out.Run.ID) {
+		t.Errorf("ended %+v", f)
+	}
+	if list, err := runs.List(t.Context(), p.state); err != nil || len(list) != 1 || list[0].Phase != runs.Interrupted {
+		t.Fatalf("the run stands as %+v, %v", list, err)
+	}
+	full = false
+	again, err := Resume(t.Context(), ResumeOptions{Ref: out.Run.ID, State: p.state, Approve: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := again.Run.Finished; f == nil || f.Phase != view.Succeeded {
+		t.Errorf("resumed: %+v", f)
+	}
+	first := 0
+	for e, err := range journal.Read(t.Context(), again.Journal, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := e.Data.(event.ToolCall); ok && strings.Contains(string(c.Args), "echo a") {
+			first++
+		}
+	}
+	if first != 1 {
+		t.Errorf("the call that had a result ran %d times", first)
 	}
 }

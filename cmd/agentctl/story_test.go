@@ -132,9 +132,9 @@ func finish(ts *testscript.TestScript, cmd *exec.Cmd, want int) {
 // The events stand in the file "events" afterwards.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
-		ts.Fatalf("usage: interrupt INT|TERM|HUP CODE COMMAND [ARGUMENT...]")
+		ts.Fatalf("usage: interrupt INT|TERM|HUP|QUIT CODE COMMAND [ARGUMENT...]")
 	}
-	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT}
 	cmd := command(ts, args[2:])
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

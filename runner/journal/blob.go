@@ -24,7 +24,9 @@ const (
 )
 
 // PutBlob stores b under its hash, sha256:<hex>, and returns it. The same
-// content is stored once. The blob is durable when the next Sync returns.
+// content is stored once. The blob is durable when the next Sync returns. One that
+// cannot be stored, on a full disk for example, poisons the writer as an event
+// does: a run must not end, or go on, without a part of its memory.
 func (w *Writer) PutBlob(b []byte) (id string, err error) {
 	if len(b) > MaxBlob {
 		return "", fmt.Errorf("run %q: store blob: %d bytes, at most %d", w.opts.Run, len(b), MaxBlob)
@@ -41,11 +43,12 @@ func (w *Writer) PutBlob(b []byte) (id string, err error) {
 		return "", err
 	}
 	folder := filepath.Dir(path)
-	if err := w.storeBlob(path, b); err != nil {
-		return "", fmt.Errorf("run %q: store blob: %w", w.opts.Run, err)
-	}
+	err = w.storeBlob(path, b)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err != nil {
+		return "", w.poison(fmt.Errorf("run %q: store blob: %w", w.opts.Run, err))
+	}
 	w.blobs[id] = true
 	w.commit.touchFile(path)
 	w.commit.touchFolder(folder)

@@ -2,11 +2,15 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"agentctl.dev/agentctl/api/event"
 )
 
 func TestBlobsComeBackAndAreStoredOnce(t *testing.T) {
@@ -105,4 +109,47 @@ func TestDamagedBlobIsRefusedAndReplaced(t *testing.T) {
 	if got, err := again.GetBlob(id); err != nil || !bytes.Equal(got, []byte("content")) {
 		t.Errorf("not replaced: %q, %v", got, err)
 	}
+}
+
+// TestABlobThatCannotBeStoredEndsTheWriting: a run must not be told as ended, or
+// go on, while a part of its memory is missing.
+func TestABlobThatCannotBeStoredEndsTheWriting(t *testing.T) {
+	o := options(t)
+	full := true
+	o.Sync = volatile
+	o.Write = func(f *os.File, b []byte) (int, error) {
+		if full && strings.HasPrefix(filepath.Base(f.Name()), blobTemp) {
+			n, _ := f.Write(b[:len(b)/2])
+			return n, syscall.ENOSPC
+		}
+		return f.Write(b)
+	}
+	w := create(t, o)
+	appendText(t, w, "before")
+	if _, err := w.PutBlob(make([]byte, MaxBlob+1)); err == nil {
+		t.Error("a blob above the limit is stored")
+	}
+	appendText(t, w, "a blob that is refused is an error of this blob alone")
+	if _, err := w.PutBlob([]byte("output")); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	full = false
+	if _, err := w.Append(event.Event{Data: event.TextEnd{Text: "after"}}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("an event is written: %v", err)
+	}
+	if err := w.Sync(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("synced: %v", err)
+	}
+	_ = w.Close()
+	again, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seq, _ := again.Head(); seq != 2 {
+		t.Errorf("%d events", seq)
+	}
+	if _, err := again.PutBlob([]byte("output")); err != nil {
+		t.Error(err)
+	}
+	closeWriter(t, again)
 }

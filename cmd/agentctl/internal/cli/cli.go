@@ -73,8 +73,8 @@ call is judged by a policy, runs outside this program and is written to a journa
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.In)
-	root.SetOut(a.Out)
-	root.SetErr(a.Err)
+	root.SetOut(display.Output(a.Out))
+	root.SetErr(display.Output(a.Err))
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(a.help)
 	root.CompletionOptions.HiddenDefaultCmd = false
@@ -107,7 +107,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	if cmd.Runnable() || cmd.HasSubCommands() {
 		usage = cmd.UsageString()
 	}
-	_ = display.Help(display.NewScreen(cmd.OutOrStdout(), a.color.value, a.getenv), cmp.Or(cmd.Long, cmd.Short), usage) // there is nobody else to tell
+	_ = display.Help(a.stdout(), cmp.Or(cmd.Long, cmd.Short), usage) // there is nobody else to tell
 }
 
 const (

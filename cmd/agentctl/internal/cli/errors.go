@@ -18,6 +18,10 @@ import (
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
+// exitPipe is the exit code of a program whose reader has gone away: 128 and the
+// number of SIGPIPE, as a shell reports it.
+const exitPipe = 141
+
 // maxFindings bounds a report: more mistakes than that have one cause.
 const maxFindings = 20
 
@@ -65,6 +69,7 @@ func (e *codeError) Unwrap() error { return e.err }
 //
 //	error               shown as                           exit code
 //	nil                 -                                  0
+//	the reader left     -                                  141
 //	exitError           -                                  its code
 //	InvalidError        every finding                      2
 //	usage               one line, what was meant, --help   2
@@ -75,6 +80,9 @@ func (e *codeError) Unwrap() error { return e.err }
 func (a *app) report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return reason.ExitOK
+	}
+	if display.BrokenPipe(err) {
+		return exitPipe
 	}
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)

@@ -121,7 +121,11 @@ func (o *replayOptions) runReplay(ctx context.Context, file string) error {
 		shown.Notice("note: " + note)
 	}
 	code := r.ExitCode()
-	if err := shown.Finish(r.Run, r.Divergence); err != nil {
+	if err := shown.Finish(r.Run, r.Divergence); display.BrokenPipe(err) {
+		if code == reason.ExitOK {
+			code = exitPipe
+		}
+	} else if err != nil {
 		display.Error(a.stderr(), fmt.Errorf("write the output: %w", err), display.Advice{})
 		if code == reason.ExitOK {
 			code = reason.ExitFailed
@@ -154,6 +158,7 @@ func (o *replayOptions) runUpdate(ctx context.Context, file string) error {
 		format: display.FormatText, asks: run.Terminal != nil, mute: true,
 		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 			run.Events, run.Kill = events, kill
+			run.Stdin = interruptible{ctx, a.In}
 			var err error
 			if updated, err = runner.Update(ctx, runner.UpdateOptions{File: file, Run: run}); err != nil {
 				return nil, err

@@ -93,10 +93,11 @@ func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.F
 		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd, Record: o.record.value,
 		Version: readVersion().Version, Terminal: o.app.terminal(),
 	}
+	leave := make(chan struct{})
 	s := showing{
-		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value,
+		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
 		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
-			ro.Events, ro.Kill = events, kill
+			ro.Events, ro.Kill, ro.Leave = events, kill, leave
 			return runner.Resume(ctx, ro)
 		},
 	}

@@ -134,10 +134,12 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	if err != nil {
 		return err
 	}
+	leave := make(chan struct{})
 	return o.app.show(ctx, showing{
-		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value,
+		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
 		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
-			ro.Events, ro.Kill = events, kill
+			ro.Events, ro.Kill, ro.Leave = events, kill, leave
+			ro.Stdin = interruptible{ctx, ro.Stdin}
 			return runner.Run(ctx, ro)
 		},
 	})

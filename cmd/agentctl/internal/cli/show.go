@@ -24,6 +24,9 @@ type showing struct {
 	mute bool
 	// record is the cassette that the run is to leave behind, or "".
 	record string
+	// leave is closed when stdout takes no more events: the run is left as it
+	// stands, and can be resumed. nil cancels it instead.
+	leave chan struct{}
 	// live lives it. It tells events, and ends it when kill is closed.
 	live func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
 }
@@ -36,7 +39,13 @@ func (a *app) show(ctx context.Context, s showing) error {
 	shown := display.NewRun(s.format, a.stdout(), a.stderr(), display.RunOptions{
 		Asks: s.asks, Place: display.Place{State: a.state}, Past: s.past, Mute: s.mute,
 		// Nobody reads the events any more: going on would cost money for nothing.
-		Broken: func(err error) { cancel(fmt.Errorf("write events: %w", err)) },
+		Broken: func(err error) {
+			if s.leave != nil {
+				close(s.leave)
+				return
+			}
+			cancel(fmt.Errorf("write events: %w", err))
+		},
 	})
 	var run atomic.Pointer[string]
 	ctx, signals := watch(ctx, func(n int) {
@@ -57,13 +66,11 @@ func (a *app) show(ctx context.Context, s showing) error {
 	// end the program as any other.
 	signals.stop()
 	if err != nil {
-		return err
+		return letGo(ctx, err)
 	}
 	code := outcome.ExitCode()
-	switch err := a.tell(shown, outcome); {
-	case err == nil:
-	case code == reason.ExitOK:
-		code = reason.ExitFailed
+	if err := a.tell(shown, outcome); err != nil {
+		code = unwritten(code, outcome, err)
 	}
 	if outcome.Unrecorded != nil {
 		display.Error(a.stderr(), fmt.Errorf("not recorded: %w", outcome.Unrecorded), display.Advice{})
@@ -76,13 +83,34 @@ func (a *app) show(ctx context.Context, s showing) error {
 	return exit(code)
 }
 
+// unwritten is the exit code of a run whose output could not be written: a
+// failure of the run itself counts more.
+func unwritten(code int, o *runner.Outcome, err error) int {
+	left := o.Run.Finished == nil
+	switch {
+	case display.BrokenPipe(err) && (left || code == reason.ExitOK):
+		return exitPipe
+	case code == reason.ExitOK:
+		return reason.ExitFailed
+	}
+	return code
+}
+
 // tell says how a run ended. An output that takes nothing any more is told once
 // what it misses, and not waited for.
 func (a *app) tell(shown display.Renderer, o *runner.Outcome) error {
 	if o.Unseen == 0 {
 		err := shown.Finish(o.Run, o.Journal)
-		if err != nil {
-			display.Error(a.stderr(), fmt.Errorf("write the output: %w", err), display.Advice{})
+		advice := display.Advice{}
+		if o.Run.Finished == nil {
+			advice.Hint = "the run was left as it stands; go on with: " + display.Resume(o.Run.ID, a.state)
+		}
+		switch {
+		case err == nil:
+		case !display.BrokenPipe(err):
+			display.Error(a.stderr(), fmt.Errorf("write the output: %w", err), advice)
+		case advice.Hint != "":
+			shown.Notice(advice.Hint)
 		}
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
@@ -101,5 +102,35 @@ func TestSecondSignalSaysHowToGoOn(t *testing.T) {
 	want := "stopping (again to kill)\nkilling (again to leave; then go on with: agentctl resume run/r-1 --state /s)\n"
 	if !strings.HasPrefix(string(said), want) {
 		t.Errorf("stderr is %q", said)
+	}
+}
+
+// TestASignalWhileManifestsAreReadIsItsExitCode: no run has begun, and whatever
+// the reading made of it, a person has stopped it.
+func TestASignalWhileManifestsAreReadIsItsExitCode(t *testing.T) {
+	for _, failed := range []error{context.Canceled, errors.New("read stdin: stopped by interrupt"), &runner.InvalidError{}} {
+		for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 143, syscall.SIGQUIT: 130} {
+			var stderr strings.Builder
+			a := testApp(io.Discard, &stderr)
+			err := a.show(t.Context(), showing{format: display.FormatJSON, live: func(ctx context.Context, _ func(event.Event), _ <-chan struct{}) (*runner.Outcome, error) {
+				raise(t, sig)
+				// A manifest on stdin that does not come does not hold it up.
+				never, held := io.Pipe()
+				defer held.Close()
+				if _, err := io.ReadAll(interruptible{ctx, never}); err == nil {
+					t.Error("the read has ended as if there were nothing more")
+				}
+				return nil, failed
+			}})
+			if code, ok := errors.AsType[exitError](err); !ok || int(code) != want {
+				t.Errorf("%v, %v: got %v, want %d", sig, failed, err, want)
+			}
+		}
+	}
+}
+
+func TestAnInterruptibleReaderReads(t *testing.T) {
+	if err := iotest.TestReader(interruptible{t.Context(), strings.NewReader("some manifest")}, []byte("some manifest")); err != nil {
+		t.Error(err)
 	}
 }

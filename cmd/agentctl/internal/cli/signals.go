@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +26,7 @@ type interrupts struct {
 	quit    chan struct{}
 	done    chan struct{}
 	once    sync.Once
+	unwatch func()
 
 	// notices are told by a goroutine of their own: a terminal that is stopped
 	// must not keep the second signal from counting.
@@ -38,6 +41,13 @@ const echoTime = 250 * time.Millisecond
 // noticeTime is how long the end waits for a notice that is being written.
 const noticeTime = time.Second
 
+// watching counts those who listen to signals.
+var watching atomic.Int32
+
+// Watching reports whether a signal is handled: it ends what is going on, and the
+// program then ends by itself.
+func Watching() bool { return watching.Load() > 0 }
+
 // watch starts to listen; notice is told of the first signal and of the second.
 // The caller stops it.
 func watch(parent context.Context, notice func(n int)) (context.Context, *interrupts) {
@@ -47,7 +57,9 @@ func watch(parent context.Context, notice func(n int)) (context.Context, *interr
 		quit: make(chan struct{}), done: make(chan struct{}),
 		notices: make(chan int, 2), told: make(chan struct{}),
 	}
-	signal.Notify(i.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	watching.Add(1)
+	i.unwatch = sync.OnceFunc(func() { watching.Add(-1) })
+	signal.Notify(i.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() {
 		defer close(i.told)
 		for n := range i.notices {
@@ -70,8 +82,11 @@ func (i *interrupts) listen(cancel context.CancelCauseFunc) {
 		if s == syscall.SIGTERM {
 			first = time.Now()
 		}
-		if s == syscall.SIGHUP {
+		switch s {
+		case syscall.SIGHUP:
 			s = syscall.SIGTERM // a terminal that is closed ends a run as TERM does
+		case syscall.SIGQUIT:
+			s = os.Interrupt // the other key of a terminal
 		}
 		cancel(runner.SignalError{Signal: s})
 		i.notices <- 1 // there is room for both
@@ -88,6 +103,9 @@ func (i *interrupts) listen(cancel context.CancelCauseFunc) {
 	}
 	close(i.kill)
 	signal.Stop(i.signals)
+	if i.unwatch != nil {
+		i.unwatch()
+	}
 	i.notices <- 2
 	<-i.quit
 }
@@ -97,6 +115,7 @@ func (i *interrupts) listen(cancel context.CancelCauseFunc) {
 func (i *interrupts) stop() {
 	i.once.Do(func() {
 		signal.Stop(i.signals)
+		i.unwatch()
 		close(i.quit)
 		<-i.done
 		late := time.NewTimer(noticeTime)
@@ -106,6 +125,34 @@ func (i *interrupts) stop() {
 		case <-late.C: // nobody will read it
 		}
 	})
+}
+
+// interruptible is a reader whose reads end with a context. What reads it may wait
+// for a person or a pipe.
+type interruptible struct {
+	ctx context.Context //nolint:containedctx // it bounds the reads of one run
+	r   io.Reader
+}
+
+// Read implements io.Reader. A read that is given up ends with the program, and
+// its bytes are lost.
+func (i interruptible) Read(b []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	own := make([]byte, len(b)) // b belongs to the caller again when this returns
+	read := make(chan result, 1)
+	go func() {
+		n, err := i.r.Read(own)
+		read <- result{n, err}
+	}()
+	select {
+	case r := <-read:
+		return copy(b, own[:r.n]), r.err
+	case <-i.ctx.Done():
+		return 0, context.Cause(i.ctx)
+	}
 }
 
 // stopping is the notice of a first signal.

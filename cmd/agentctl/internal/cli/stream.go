@@ -48,6 +48,8 @@ func (a *app) follow(parent context.Context, f following) error {
 	// outlives the second.
 	asking, leave := context.WithCancelCause(parent)
 	defer leave(nil)
+	// An output that takes no more is no reason to cancel a run: it goes on.
+	s.stop = func(err error) { stop(err); leave(err) }
 	if !f.owns {
 		asking = ctx
 	}
@@ -326,6 +328,9 @@ func (s *streamed) cancelOn(ctx, asking context.Context) (settle func()) {
 		case <-over:
 			return
 		}
+		if _, unread := errors.AsType[*display.WriteError](context.Cause(ctx)); unread {
+			return
+		}
 		asking, cancel := context.WithTimeout(asking, cancelTime)
 		defer cancel()
 		if _, err := s.source.client.Cancel(asking, s.source.run); err != nil && context.Cause(asking) == nil && !client.Conflict(err) {
@@ -349,6 +354,9 @@ func (s *streamed) left(cause, err error) error {
 	case signalled:
 		s.say(s.called() + " goes on" + again)
 		return exit(sig.ExitCode())
+	case display.BrokenPipe(cause) && s.owns:
+		s.say(s.called() + " goes on" + again)
+		return cause
 	case cause != nil:
 		return cause
 	case s.began && again != "":
@@ -376,7 +384,11 @@ func (s *streamed) finish(cause error, end *client.RunEnd) error {
 	case code < 0: // nobody works on it any more
 		code = reason.ExitFailed
 	}
-	if err := s.shown.Finish(s.view, s.source.journal(s.view.ID)); err != nil {
+	if err := s.shown.Finish(s.view, s.source.journal(s.view.ID)); display.BrokenPipe(err) {
+		if code == reason.ExitOK {
+			code = exitPipe
+		}
+	} else if err != nil {
 		display.Error(s.app.stderr(), fmt.Errorf("write the output: %w", err), display.Advice{})
 		if code == reason.ExitOK {
 			code = reason.ExitFailed

@@ -390,18 +390,23 @@ func TestSignalsOfARunOfAControlPlane(t *testing.T) {
 	}
 }
 
-// TestRunThatNobodyReadsIsCancelled: going on would cost money for nothing.
-func TestRunThatNobodyReadsIsCancelled(t *testing.T) {
+// TestRunThatNobodyReadsGoesOn: an output that takes no more is not a wish to
+// cancel, and the run can be looked at again.
+func TestRunThatNobodyReadsGoesOn(t *testing.T) {
 	cancelled := event.RunFinished{Phase: view.Cancelled, Reason: "Cancelled", ExitCode: 1, Message: "cancelled"}
 	p := newPlane(t, strings.Join(strings.SplitAfter(told(cancelled, "hm"), "\n\n")[:4], "")+hold+over("Cancelled", "Cancelled", 1))
 	var stderr bytes.Buffer
 	out := writer(func([]byte) (int, error) { return 0, syscall.EPIPE })
-	if code := Main([]string{"run", "agent/a", "-o", "jsonl"}, Streams{In: strings.NewReader(""), Out: out, Err: &stderr}); code != 1 {
+	if code := Main([]string{"run", "agent/a", "-o", "jsonl"}, Streams{In: strings.NewReader(""), Out: out, Err: &stderr}); code != 141 {
 		t.Errorf("exit code %d", code)
 	}
-	await(t, p.cancelled, "the request to cancel")
-	if !strings.Contains(stderr.String(), "write the output: ") {
-		t.Errorf("stderr is %q", stderr.String())
+	select {
+	case <-p.cancelled:
+		t.Error("it was cancelled")
+	default:
+	}
+	if got, want := stderr.String(), "run/a-1 goes on; look at it again with: agentctl attach run/a-1\n"; got != want {
+		t.Errorf("stderr is %q, want %q", got, want)
 	}
 }
 

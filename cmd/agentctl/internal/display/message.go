@@ -63,6 +63,7 @@ func ExitCodes(s *Screen, all []reason.Info) error {
 	rows = append(rows,
 		[]string{"124", "-", "The time to wait for something has passed."},
 		[]string{"130", string(reason.Cancelled), "Ctrl-C ended the run."},
+		[]string{"141", "-", "The reader of the output has gone away, as in | head."},
 		[]string{"143", string(reason.Cancelled), "A TERM signal or a closed terminal ended the run."})
 	b.WriteString(table(rows))
 	b.WriteString("\nOther commands exit with 0, with 1 when they fail, and with 2 when the command\n" +

@@ -1,9 +1,11 @@
 package display
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
@@ -76,8 +78,27 @@ func (s *Screen) Write(b []byte) (int, error) {
 		return 0, s.err
 	}
 	n, err := s.w.Write(b)
-	s.err = err
-	return n, err
+	if err != nil {
+		s.err = &WriteError{err}
+	}
+	return n, s.err
+}
+
+// Output is a writer for others that marks its errors as a Screen does.
+func Output(w io.Writer) io.Writer { return &Screen{w: w} }
+
+// WriteError is the error of a write to an output of the program, as opposed to
+// one of a file or a connection.
+type WriteError struct{ err error }
+
+func (e *WriteError) Error() string { return e.err.Error() }
+func (e *WriteError) Unwrap() error { return e.err }
+
+// BrokenPipe reports whether err says that the reader of an output has gone away,
+// as in "agentctl events @latest | head".
+func BrokenPipe(err error) bool {
+	w, ok := errors.AsType[*WriteError](err)
+	return ok && errors.Is(w, syscall.EPIPE)
 }
 
 func (s *Screen) print(text string) { _, _ = io.WriteString(s, text) } // the error is kept for Err
