@@ -173,10 +173,12 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 	}
 	s.listener = limitConnections(s.listener, connectionLimit(), o.headerTimeout, userOfPeer)
 	s.run(prepared.RunWithContext)
-	if err := waitReady(ctx, s.loopback, s.done); err != nil {
+	// A server that is stopped while its start hooks run ends the whole process: what
+	// has begun is completed, also when a signal came meanwhile.
+	if err := waitReady(context.WithoutCancel(ctx), s.loopback, s.done); err != nil {
 		return errors.Join(s.Err(), err)
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // run starts what runs until Stop.

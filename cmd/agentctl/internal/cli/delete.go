@@ -24,6 +24,7 @@ type deleteOptions struct {
 	timeout   time.Duration
 	missingOK bool
 	dryRun    choice
+	limits    pruneLimits
 }
 
 // The values of --cascade.
@@ -40,14 +41,22 @@ func (a *app) deleteCmd() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME... | KIND/NAME... | KIND -l LABELS | -f FILE",
-		Short: "Delete objects of a control plane",
+		Short: "Delete objects of a control plane, and runs",
 		Long: `Delete objects of a control plane, and wait until they are gone.
+
+A run of the state folder is deleted with its journal and files, by its whole id or
+@latest. "delete runs" with --older-than, --keep or --max-size deletes the runs that
+one of them rules out, the oldest first, and Run objects of the local control plane
+with them; with --context or -n, the Run objects there. A run that is in progress,
+is suspended or waits for an approval is never deleted.
 
 Exit code 0: they are gone. 1: one was not there, or not deleted. 124: one was
 still there when --timeout had passed.`,
 		Example: `  agentctl delete agent reviewer
   agentctl delete -f manifests/hello
-  agentctl delete runs -l team=web --wait=false`,
+  agentctl delete runs -l team=web --wait=false
+  agentctl delete runs --older-than 30d --dry-run
+  agentctl delete runs --keep 100 --max-size 10Gi`,
 		GroupID:           groupObject,
 		ValidArgsFunction: a.completeObjects,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runDelete(cmd.Context(), args) },
@@ -62,6 +71,7 @@ still there when --timeout had passed.`,
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait at most; 0: as long as it takes")
 	cmd.Flags().BoolVar(&o.missingOK, "ignore-not-found", false, "an object that is not there is no error")
 	dryRunFlag(cmd, &o.dryRun)
+	o.limits.flags(cmd)
 	o.flags(cmd)
 	return cmd
 }
@@ -126,6 +136,21 @@ func (o *deleteOptions) declared(ctx context.Context) (*wanted, error) {
 }
 
 func (o *deleteOptions) runDelete(ctx context.Context, args []string) error {
+	named, ok := runWordsOf(args)
+	switch {
+	case o.limits.set() && (!ok || len(named) > 0 || len(o.files) > 0 || o.selector != "" || o.all):
+		return usagef("--older-than, --keep and --max-size are for all runs").try("agentctl delete runs --older-than 30d")
+	case o.limits.set():
+		return o.prune(ctx)
+	case ok && len(named) > 0 && len(o.files) == 0 && o.selector == "" && !o.all && !o.meant():
+		return o.deleteNamed(ctx, named)
+	}
+	return o.deleteObjects(ctx, args)
+}
+
+// deleteObjects deletes objects of a control plane, and starts it where that is the
+// local one.
+func (o *deleteOptions) deleteObjects(ctx context.Context, args []string) error {
 	w, err := o.wanted(ctx, args)
 	if err != nil {
 		return err

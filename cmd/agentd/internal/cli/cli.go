@@ -45,6 +45,7 @@ API server runs in this process and listens on this machine only; kubectl works
 on it with the kubeconfig that it writes to its state folder.`,
 		Example: `  agentd serve                             serve until a signal
   agentd serve --idle 30m                  serve until nobody uses it
+  agentd stop                              stop the one that agentctl has started
   agentd token create --role viewer jane   make a token for jane`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -56,7 +57,7 @@ on it with the kubeconfig that it writes to its state folder.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{flags.Explain(cmd, err)} })
 	root.PersistentFlags().StringVar(&a.state, "state", "", "`folder` that holds everything (default $AGENTCTL_STATE, else the XDG state folder)")
 	_ = root.MarkPersistentFlagDirname("state") // fails only for a flag that is not there
-	root.AddCommand(a.serveCmd(), a.tokenCmd(), a.versionCmd())
+	root.AddCommand(a.serveCmd(), a.stopCmd(), a.tokenCmd(), a.versionCmd())
 	return root
 }
 
@@ -105,7 +106,7 @@ func hintOf(err error) string {
 		return e.Hint
 	}
 	if e, ok := errors.AsType[*embedded.HeldError](err); ok && e.PID > 0 {
-		return fmt.Sprintf("agentctl and kubectl work on that one; kill %d ends it", e.PID)
+		return fmt.Sprintf("agentctl and kubectl work on that one (process %d); agentd stop ends it", e.PID)
 	}
 	switch {
 	case errors.Is(err, embedded.ErrTokenExists):

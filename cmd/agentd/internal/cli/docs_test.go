@@ -9,7 +9,7 @@ import (
 )
 
 // Command lines of agentd stand in blocks and between backquotes.
-var commandLine = regexp.MustCompile("(?m)(?:^|`|\\$\\()agentd ((?:serve|token|version|completion)[^#`)\n]*)")
+var commandLine = regexp.MustCompile("(?m)(?:^|`|\\$\\()agentd ((?:serve|stop|token|version|completion)[^#`)\n]*)")
 
 func TestCommandsInDocsExist(t *testing.T) {
 	names, err := filepath.Glob("../../../../docs/*.md")

@@ -1,0 +1,93 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// deleted begins the name of a folder that is being removed. No run has such a name.
+const deleted = ".deleted-"
+
+// Delete removes the folder of a run with everything in it. It holds the lock of the
+// journal meanwhile, so no process resumes the run; where one writes it, the error is
+// a *HeldError. A removal that was interrupted is completed by the next one.
+func Delete(ctx context.Context, stateDir, run string) error {
+	if !validRun(run) {
+		return &NotFoundError{Ref: run, Problem: "no run can have this name"}
+	}
+	dir := Dir(stateDir, run)
+	l, err := acquireLock(ctx, dir, run, 0)
+	if err != nil {
+		return err
+	}
+	defer l.flock.Unlock() //nolint:errcheck // the file is gone
+	// The name goes at once: a folder that is half removed is not a run.
+	away := filepath.Join(filepath.Dir(dir), deleted+run)
+	if err := remove(away); err != nil {
+		return fmt.Errorf("delete run %s: %w", run, err)
+	}
+	if err := os.Rename(dir, away); err != nil {
+		return fmt.Errorf("delete run %s: %w", run, err)
+	}
+	if err := remove(away); err != nil {
+		return fmt.Errorf("delete run %s: %w", run, err)
+	}
+	return nil
+}
+
+// SweepDeleted removes what interrupted removals have left in a state folder.
+func SweepDeleted(stateDir string) error {
+	entries, err := os.ReadDir(filepath.Join(stateDir, "runs"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list runs: %w", err)
+	}
+	var failed []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), deleted) {
+			failed = append(failed, remove(filepath.Join(stateDir, "runs", e.Name())))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// remove removes a tree, and lets its owner into folders that nobody may change: a
+// program of a run may have left such. Links are not followed.
+func remove(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) //nolint:gosec // a folder that is about to go
+			if err != nil {
+				return fs.SkipDir
+			}
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// Size is how many bytes the folder of a run takes on the disk, as far as it can be
+// read.
+func Size(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not counted
+		}
+		if info, err := d.Info(); err == nil {
+			total += onDisk(info)
+		}
+		return nil
+	})
+	return total
+}

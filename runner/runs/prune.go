@@ -1,0 +1,118 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/misuse"
+)
+
+// PruneOptions say which runs of a state folder are deleted: those that any of the
+// limits rules out. A run that is in progress or waits for an approval never is.
+type PruneOptions struct {
+	State string
+	// OlderThan rules out runs that ended longer ago; 0 is no limit.
+	OlderThan time.Duration
+	// Keep rules out all but the newest so many runs; negative is no limit.
+	Keep int
+	// MaxSize rules out the oldest runs, until the others take at most so many bytes;
+	// negative is no limit.
+	MaxSize int64
+	// Spare keeps a run that something else refers to. Optional.
+	Spare func(id string) bool
+	// DryRun deletes nothing.
+	DryRun bool
+	Now    time.Time
+}
+
+// Pruned is a run that was deleted.
+type Pruned struct {
+	ID string
+	// Size of its folder in bytes.
+	Size int64
+}
+
+// Prune deletes runs, the oldest first, and hands each to told. Runs that cannot be
+// deleted are errors at the end, and stop nothing.
+func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
+	if !o.DryRun {
+		if err := journal.SweepDeleted(o.State); err != nil {
+			return err
+		}
+	}
+	found, err := journal.List(o.State)
+	if err != nil {
+		return err
+	}
+	var total int64
+	sizes := make([]int64, len(found))
+	for i, f := range found {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		sizes[i] = journal.Size(f.Dir)
+		total += sizes[i]
+	}
+	var failed []error
+	for i := len(found) - 1; i >= 0; i-- {
+		s := summary(ctx, found[i])
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(failed, context.Cause(ctx))...)
+		}
+		out := o.OlderThan > 0 && o.Now.Sub(s.lastSeen()) > o.OlderThan ||
+			o.Keep >= 0 && i >= o.Keep ||
+			o.MaxSize >= 0 && total > o.MaxSize
+		if !out || s.needed(found[i].Dir) != "" || o.Spare != nil && o.Spare(s.Name) {
+			continue
+		}
+		if !o.DryRun {
+			if err := journal.Delete(ctx, o.State, s.Name); err != nil {
+				failed = append(failed, err)
+				continue
+			}
+		}
+		total -= sizes[i]
+		told(Pruned{ID: s.Name, Size: sizes[i]})
+	}
+	return errors.Join(failed...)
+}
+
+// Delete deletes one run; the reference is as Get takes it. One that is in progress or
+// waits for an approval is refused.
+func Delete(ctx context.Context, state, ref string, dryRun bool) error {
+	found, err := journal.FindRun(state, ref)
+	if err != nil {
+		return &misuse.Error{Err: err}
+	}
+	s := summary(ctx, found)
+	if why := s.needed(found.Dir); why != "" {
+		return misuse.Errorf("run %s is not deleted: %s", found.ID, why).
+			WithHint("agentctl cancel ends a run in progress; one that waits is answered (agentctl approve, agentctl deny) and resumed first")
+	}
+	if dryRun {
+		return nil
+	}
+	return journal.Delete(ctx, state, found.ID)
+}
+
+// needed is why a run must not be deleted; "" is nothing.
+func (s *Summary) needed(dir string) string {
+	switch {
+	case s.Phase == view.Running || journal.Held(dir):
+		return "it is in progress"
+	case s.Phase == view.Suspended, len(s.Waiting) > 0:
+		return "it waits to be resumed"
+	}
+	return ""
+}
+
+// lastSeen is when a run ended, or began where that is not known.
+func (s *Summary) lastSeen() time.Time {
+	if s.EndTime != nil {
+		return *s.EndTime
+	}
+	return s.StartTime
+}
