@@ -36,7 +36,8 @@ type block struct {
 	index int64
 	// size of its text.
 	size int
-	// kept is a signature, or a thought that only the API can read.
+	// kept is a signature, a thought that only the API can read, or a block of its
+	// own tools.
 	kept []byte
 	// call is its place among the calls, input what a server says of the arguments
 	// at once.
@@ -103,7 +104,10 @@ func (a *answer) begin() error {
 	case redactedBlock, thinkingBlock:
 		b.kept = slices.Clone(p.kept)
 		a.kept += len(b.kept)
-	case textBlock, otherBlock:
+	case otherBlock:
+		b.kept = slices.Clone(p.raw)
+		a.kept += len(b.kept)
+	case textBlock:
 	}
 	a.blocks = append(a.blocks, b)
 	a.open = true
@@ -153,9 +157,13 @@ func (a *answer) delta() error {
 	case "input_json_delta":
 		want = callBlock
 	}
+	if b.kind == otherBlock {
+		b.input = append(b.input, p.args...)
+		a.kept += len(p.args)
+	}
 	if want == otherBlock || b.kind == otherBlock {
 		a.Piece()
-		return nil
+		return a.bounded()
 	}
 	if b.kind != want {
 		return fmt.Errorf("a %s in block %d, which is of another type", p.kind, p.index)
@@ -191,7 +199,7 @@ func (a *answer) say(at int) error {
 
 func (a *answer) bounded() error {
 	if a.kept > maxKept {
-		return fmt.Errorf("more than %d bytes of signatures", maxKept)
+		return fmt.Errorf("more than %d bytes of signatures and of the API's own tools", maxKept)
 	}
 	return nil
 }

@@ -74,11 +74,13 @@ func appendMedia(b []byte, media turns.Media, name string) []byte {
 func appendAssistant(h history, said turns.Said) history {
 	// The API refuses an answer that ends in white space.
 	said.Text = strings.TrimRightFunc(said.Text, unicode.IsSpace)
-	if said.Text == "" && len(said.Calls) == 0 {
+	continues := h.paused && said.Own
+	thoughts := layout(said, continues)
+	if said.Text == "" && len(said.Calls) == 0 && (len(thoughts) == 0 || !said.Paused && !continues) {
 		return h
 	}
-	h = h.assistant()
-	thoughts := layout(said)
+	h = h.assistant(continues)
+	h.paused = said.Paused
 	h.unthought = len(said.Calls) > 0 && (len(thoughts) == 0 || thoughts[0].text > 0 || thoughts[0].calls > 0)
 	h.b = append(appendBlocks(h.b, thoughts, said), `]}`...)
 	for _, c := range said.Calls {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
 // The events that say something; any other is passed over.
@@ -24,6 +26,8 @@ type piece struct {
 	kind, text []byte
 	// kept is a signature, or a thought that only the API can read.
 	kept []byte
+	// raw is the whole beginning of a block.
+	raw []byte
 	// id, name and input of a call, args a piece of its arguments.
 	id, name, input, args []byte
 	stop                  []byte
@@ -31,7 +35,7 @@ type piece struct {
 
 func (p *piece) reset() {
 	*p = piece{
-		kind: p.kind[:0], text: p.text[:0], kept: p.kept[:0], id: p.id[:0], name: p.name[:0],
+		kind: p.kind[:0], raw: p.raw[:0], text: p.text[:0], kept: p.kept[:0], id: p.id[:0], name: p.name[:0],
 		input: p.input[:0], args: p.args[:0], stop: p.stop[:0],
 	}
 }
@@ -139,7 +143,9 @@ func (a *answer) member(kind string, p part) {
 	switch {
 	case p == indexPart && (kind == blockStart || kind == blockDelta):
 		a.piece.index = c.Integer()
-	case p == blockPart && kind == blockStart, p == deltaPart && kind == blockDelta:
+	case p == blockPart && kind == blockStart:
+		a.beginning()
+	case p == deltaPart && kind == blockDelta:
 		a.block()
 	case p == deltaPart && kind == messageDelta:
 		c.Object(func(key []byte) {
@@ -162,6 +168,25 @@ func (a *answer) member(kind string, p part) {
 	default:
 		c.Skip()
 	}
+}
+
+// beginning reads the beginning of a block, and keeps it: of a block that is not
+// known it is all there is to send back.
+func (a *answer) beginning() {
+	raw := a.cur.Raw()
+	if a.cur.Err() != nil {
+		return
+	}
+	outer := a.cur
+	a.cur = jsonpass.Cursor{}
+	a.cur.Reset(raw)
+	a.block()
+	err := a.cur.Err()
+	a.cur = outer
+	if err != nil {
+		a.cur.Fail("%v", err)
+	}
+	a.piece.raw = append(a.piece.raw, raw...)
 }
 
 // block reads the beginning of a block, or a piece of one.
@@ -249,7 +274,7 @@ func (a *answer) message(data []byte) error {
 			c.Array(func() {
 				a.piece.reset()
 				a.piece.index = int64(len(a.blocks))
-				if a.block(); c.Err() == nil && failed == nil {
+				if a.beginning(); c.Err() == nil && failed == nil {
 					failed = a.begin()
 				}
 			})

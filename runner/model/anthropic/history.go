@@ -26,6 +26,9 @@ type history struct {
 	// calls says that there are some, unthought that the last message of the model
 	// has some and does not begin with a thought.
 	calls, unthought bool
+	// paused says that the last message is a turn that the API goes on with: what it
+	// adds follows without a message of the user in between.
+	paused bool
 }
 
 // user begins a block of a user's message: of the one that is open, or of another.
@@ -34,7 +37,7 @@ func (h history) user() history {
 		h.b = append(h.b, `},`...)
 		return h
 	}
-	h.b, h.open = append(jsonpass.Open(h.b), `{"role":"user","content":[`...), true
+	h.b, h.open, h.paused = append(jsonpass.Open(h.b), `{"role":"user","content":[`...), true, false
 	return h
 }
 
@@ -49,8 +52,13 @@ func (h history) text(s string) history {
 	return h
 }
 
-// assistant begins a message of the model.
-func (h history) assistant() history {
+// assistant begins a message of the model. One that continues a paused turn stands
+// right behind it; the API reads the two as one.
+func (h history) assistant(continues bool) history {
+	if continues {
+		h.b = append(h.b, `,{"role":"assistant","content":[`...)
+		return h
+	}
 	if !h.open {
 		h = h.text(carryOn)
 	}
@@ -63,6 +71,9 @@ func (h history) assistant() history {
 func (h history) closing(mark string) []byte {
 	if h.open {
 		return []byte(mark + `}]}`)
+	}
+	if h.paused {
+		return nil // the API goes on with what it has said
 	}
 	var b []byte
 	if h.b[len(h.b)-1] != '[' {

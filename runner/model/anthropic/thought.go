@@ -22,6 +22,8 @@ type notedBlock struct {
 	Signature string `json:"signature,omitempty"`
 	// Redacted is a thought that only the API can read.
 	Redacted string `json:"redacted,omitempty"`
+	// Other is a block of the API's own tools.
+	Other json.RawMessage `json:"other,omitempty"`
 	// Text in bytes and Calls that stood in front of the next thought.
 	Text  int `json:"text,omitempty"`
 	Calls int `json:"calls,omitempty"`
@@ -31,10 +33,15 @@ type notedBlock struct {
 // of it, behind the one before.
 type thought struct {
 	thinking, signature, redacted string
-	text, calls                   int
+	// other is a block of the API's own tools instead of a thought.
+	other       json.RawMessage
+	text, calls int
 }
 
 func (t thought) append(b []byte) []byte {
+	if t.other != nil {
+		return append(b, t.other...)
+	}
 	if t.redacted != "" {
 		return append(jsonpass.AppendString(append(b, `{"type":"redacted_thinking","data":`...), t.redacted), '}')
 	}
@@ -44,8 +51,10 @@ func (t thought) append(b []byte) []byte {
 
 // layout returns the thoughts of a message that can be sent back. None of a
 // reasoning can whose text is not what the API has signed, and none that nothing
-// came of: the API refuses a message that ends in a thought.
-func layout(said turns.Said) []thought {
+// came of: the API refuses a message that ends in a thought. A turn that is
+// paused goes back as it is, with the blocks of the API's own tools, and so does what
+// continues one: it holds the results of those blocks.
+func layout(said turns.Said, continues bool) []thought {
 	var all []thought
 	text, calls := len(said.Text), len(said.Calls)
 	for _, p := range said.Reasoning {
@@ -61,11 +70,32 @@ func layout(said turns.Said) []thought {
 		}
 		all = append(all, some...)
 	}
+	if said.Paused || continues {
+		return all
+	}
+	all = withoutOthers(all)
 	for len(all) > 0 && calls == 0 && blank(said.Text[len(said.Text)-text:]) {
 		last := all[len(all)-1]
 		text, calls, all = text+last.text, last.calls, all[:len(all)-1]
 	}
 	return all
+}
+
+// withoutOthers leaves out the blocks of the API's own tools. What stood in front
+// of them stands in front of the next thought.
+func withoutOthers(all []thought) []thought {
+	var kept []thought
+	text, calls := 0, 0
+	for _, t := range all {
+		if t.other != nil {
+			text, calls = text+t.text, calls+t.calls
+			continue
+		}
+		t.text, t.calls = t.text+text, t.calls+calls
+		text, calls = 0, 0
+		kept = append(kept, t)
+	}
+	return kept
 }
 
 func thoughts(p message.Part) ([]thought, bool) {
@@ -84,6 +114,8 @@ func thoughts(p message.Part) ([]thought, bool) {
 		switch {
 		case b.Redacted != "":
 			next.redacted = b.Redacted
+		case len(b.Other) > 0:
+			next.other = b.Other
 		case b.Thinking == nil:
 			continue
 		case *b.Thinking < 0 || *b.Thinking > len(rest):
@@ -100,7 +132,9 @@ func thoughts(p message.Part) ([]thought, bool) {
 // note returns the metadata of an answer's reasoning; nil without a thought.
 func note(blocks []block) json.RawMessage {
 	var n noted
-	isThought := func(b block) bool { return b.kind == thinkingBlock || b.kind == redactedBlock }
+	isThought := func(b block) bool {
+		return b.kind == thinkingBlock || b.kind == redactedBlock || b.kind == otherBlock
+	}
 	for len(blocks) > 0 && !isThought(blocks[len(blocks)-1]) {
 		blocks = blocks[:len(blocks)-1]
 	}
@@ -117,14 +151,35 @@ func note(blocks []block) json.RawMessage {
 		case callBlock:
 			n.Blocks = append(n.Blocks, notedBlock{Calls: 1})
 		case otherBlock:
+			if raw := b.whole(); raw != nil {
+				n.Blocks = append(n.Blocks, notedBlock{Other: raw})
+			}
 		}
 	}
-	if !slices.ContainsFunc(n.Blocks, func(b notedBlock) bool { return b.Thinking != nil || b.Redacted != "" }) {
+	if !slices.ContainsFunc(n.Blocks, func(b notedBlock) bool { return b.Thinking != nil || b.Redacted != "" || b.Other != nil }) {
 		return nil
 	}
 	raw, err := json.Marshal(n)
 	if err != nil {
 		return nil // cannot happen: these are plain values
+	}
+	return raw
+}
+
+// whole returns a block of the API's own tools as it is sent back: as it began, with
+// the input that came in pieces. Nil is a block that cannot be sent.
+func (b *block) whole() json.RawMessage {
+	if len(b.input) == 0 {
+		return b.kept
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(b.kept, &members) != nil || !json.Valid(b.input) {
+		return nil
+	}
+	members["input"] = b.input
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return nil // cannot happen: its members were JSON
 	}
 	return raw
 }

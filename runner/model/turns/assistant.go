@@ -10,6 +10,8 @@ import (
 type Said struct {
 	// Own says that the reader wrote it itself.
 	Own bool
+	// Paused says that the reader has paused its turn here, and goes on with it.
+	Paused bool
 	// Reasoning is there only where the reader wrote it itself, with its metadata.
 	Reasoning []message.Part
 	Text      string
@@ -36,6 +38,7 @@ func Assistant(m *message.Message, reader message.ModelRef) Said {
 		return s
 	}
 	s.Own = m.Model != nil && m.Model.Name == reader.Name && m.Model.Provider == reader.Provider && m.Model.Model == reader.Model
+	s.Paused = s.Own && m.Finish == message.FinishPause
 	aborted := m.Error == message.Aborted
 	for i := range m.Parts {
 		p := &m.Parts[i]
