@@ -113,8 +113,9 @@ func (p *plan) standing() policy.Context {
 		Now:       time.Now,
 		Budget:    func() policy.Budget { return policy.Budget{} },
 	}
+	c.Run.User = localUser()
 	if p.Run != nil {
-		c.Run = policy.Run{Name: p.Run.Name, Labels: p.Run.Labels}
+		c.Run.Name, c.Run.Labels = p.Run.Name, p.Run.Labels
 	}
 	host := sandbox.New(sandbox.Options{Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir()}).Level()
 	for i := range p.tools {

@@ -220,7 +220,7 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 func (d *decision) context(p *plan) policy.Context {
 	c := policy.Context{
 		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode)},
-		Run:       policy.Run{Name: d.view.ID, Inputs: map[string]any{}},
+		Run:       policy.Run{Name: d.view.ID, User: d.view.Started.User, Inputs: map[string]any{}},
 		Workspace: policy.Workspace{Root: d.view.Started.Workspace.Dir, Source: d.view.Started.Workspace.Source},
 		Now:       func() time.Time { return d.at.Time },
 		Calls:     d.calls, Denials: d.denials,
@@ -240,8 +240,10 @@ func (d *decision) context(p *plan) policy.Context {
 			Tokens:  policy.Use{Used: spent.Tokens.Total(), Limit: p.Limits.MaxTokens},
 			Steps:   policy.Use{Used: int64(spent.Steps), Limit: int64(p.Limits.MaxSteps)},
 			Seconds: policy.Use{Used: int64(d.at.Time.Sub(spent.StartTime).Seconds()), Limit: int64(p.deadline().Seconds())},
+			Cost:    policy.Money{Used: spent.Cost.Dollars(), Limit: p.maxCost().Dollars()},
 		}
 	}
+	c.Approvals = func() policy.Approvals { return policy.Approvals{Granted: spent.Granted, Refused: spent.Refused} }
 	for i := range p.tools {
 		c.Tools = append(c.Tools, judged(&p.tools[i], v1alpha1.IsolationLevel(d.view.Started.Isolation), p.files.Strategy))
 	}

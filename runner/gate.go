@@ -24,11 +24,12 @@ func (s *session) gate() (*presentGate, error) {
 	}
 	c := policy.Context{
 		Agent:     policy.Agent{Name: s.Agent.Name, Namespace: s.Agent.Namespace, Labels: s.Agent.Labels, Mode: string(s.Agent.Spec.Mode)},
-		Run:       policy.Run{Name: s.id, Interactive: s.opts.Terminal != nil, Inputs: inputs},
+		Run:       policy.Run{Name: s.id, Interactive: s.opts.Terminal != nil, User: s.view.Started.User, Inputs: inputs},
 		Workspace: policy.Workspace{Root: s.root(), Source: s.plan.files.Source},
 		Ready:     s.files.Ready,
 		Now:       time.Now,
 		Budget:    s.budget,
+		Approvals: s.approvals,
 	}
 	c.Calls, c.Denials = judgedBefore(s.view)
 	if s.plan.Run != nil {
@@ -67,7 +68,7 @@ func judgedBefore(v *view.Run) (calls map[string]int, denials int) {
 func judged(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
 	t := policy.Tool{
 		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
-		Schema: d.Parameters, Digest: d.Digest(),
+		Schema: d.Parameters, Digest: d.Digest(), Annotations: d.Annotations,
 		Contained: level(d, host) != v1alpha1.IsolationNone && reaches(d) == "" && files == v1alpha1.StrategyCopy,
 	}
 	if b := d.Spec.Source.Builtin; b != nil {
@@ -82,5 +83,11 @@ func (s *session) budget() policy.Budget {
 		Tokens:  policy.Use{Used: used.Tokens.Total(), Limit: s.Limits.MaxTokens},
 		Steps:   policy.Use{Used: int64(used.Steps), Limit: int64(s.Limits.MaxSteps)},
 		Seconds: policy.Use{Used: int64(time.Since(used.Started).Seconds()), Limit: int64(s.deadline().Seconds())},
+		Cost:    policy.Money{Used: used.Cost.Dollars(), Limit: s.maxCost().Dollars()},
 	}
+}
+
+func (s *session) approvals() policy.Approvals {
+	used := s.recorder.used()
+	return policy.Approvals{Granted: used.Granted, Refused: used.Refused}
 }

@@ -13,12 +13,17 @@ import (
 // limits are those of the plan, in the units of the loop.
 func (s *session) limits() loop.Limits {
 	l := s.Limits
-	micros, _ := l.MaxCost.Micros() // admission has checked it
 	limits := loop.Limits{
-		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: message.Cost(micros) * 1_000_000,
+		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: s.maxCost(),
 		MaxParallel: int(l.MaxParallelTools), ReserveOutput: s.reserve(), Price: s.price(),
 	}
 	return limits
+}
+
+// maxCost is the limit of what the run may cost; 0 is none.
+func (p *plan) maxCost() message.Cost {
+	micros, _ := p.Limits.MaxCost.Micros() // admission has checked it
+	return message.Cost(micros) * 1_000_000
 }
 
 // context says when the conversation is shortened.

@@ -119,10 +119,13 @@ type used struct {
 	Tokens  message.Usage
 	Steps   int
 	Started time.Time
+	Cost    message.Cost
+	// Granted and Refused count the answers to questions.
+	Granted, Refused int
 }
 
 func (r *recorder) used() used {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return used{r.view.Tokens, r.view.Steps, r.view.StartTime}
+	return used{r.view.Tokens, r.view.Steps, r.view.StartTime, r.view.Cost, r.view.Granted, r.view.Refused}
 }

@@ -37,6 +37,10 @@ type RunOptions struct {
 	Workspace string
 	InPlace   bool
 
+	// User is who began the run, for rules that read run.user; "" is the local
+	// account, and unknown where Documents are given.
+	User string
+
 	// State is the folder that holds runs; see statedir.Find.
 	State string
 	// Approve answers questions: never, prompt, all, "all,R3", or a file of call

@@ -70,6 +70,9 @@ type RunStarted struct {
 	OuterIsolation string `json:"outerIsolation,omitempty"`
 	// Version of agentctl.
 	Version string `json:"version"`
+	// User is who began the run: an account of the machine, or an identity of the
+	// control plane. "" is not known.
+	User string `json:"user,omitempty"`
 }
 
 // RunResumed says that another process goes on with a run that was interrupted

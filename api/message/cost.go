@@ -17,6 +17,9 @@ const dollar Cost = 1_000_000_000_000
 // decimals a Cost can have.
 const decimals = 12
 
+// Dollars is the amount in US dollars, rounded to what a float64 holds.
+func (c Cost) Dollars() float64 { return float64(c) / float64(dollar) }
+
 // String is the exact decimal amount in US dollars with at least two decimals:
 // "0.000104", "2.00".
 func (c Cost) String() string {

@@ -51,4 +51,7 @@ func TestQuestionsAndAnswersAreKept(t *testing.T) {
 	if len(r.Remembered) != 1 {
 		t.Errorf("an approval for once is not remembered, got %v", r.Remembered)
 	}
+	if r.Granted != 2 || r.Refused != 1 {
+		t.Errorf("%d granted, %d refused, want 2 and 1", r.Granted, r.Refused)
+	}
 }

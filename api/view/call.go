@@ -122,6 +122,12 @@ func (r *Run) applyCall(e event.Event) error {
 		if d.Request != "" {
 			c.requests = append(c.requests, d.Request)
 		}
+		switch d.State {
+		case message.Approved:
+			r.Granted++
+		case message.Rejected:
+			r.Refused++
+		}
 		if d.State == message.Approved && d.Scope == message.Always {
 			r.Remembered = append(r.Remembered, d.Remember...)
 		}

@@ -53,6 +53,9 @@ type Run struct {
 	Warnings []string
 	// PendingApprovals are the calls that wait for an answer.
 	PendingApprovals []string
+	// Granted and Refused count the answers to questions: what a person or the
+	// command line has approved, and what was rejected.
+	Granted, Refused int
 	// Remembered is what approvals for always have allowed so far.
 	Remembered []message.Grant
 

@@ -46,8 +46,18 @@ type Workspace struct {
 // Use is a limited quantity; a Limit of 0 is none.
 type Use struct{ Used, Limit int64 }
 
-// Budget is what the run has used so far.
-type Budget struct{ Tokens, Steps, Seconds Use }
+// Money is a limited amount of US dollars; a Limit of 0 is none.
+type Money struct{ Used, Limit float64 }
+
+// Budget is what the run has used so far. The cost counts the answers whose price is
+// known.
+type Budget struct {
+	Tokens, Steps, Seconds Use
+	Cost                   Money
+}
+
+// Approvals counts the answers to questions of the run so far.
+type Approvals struct{ Granted, Refused int }
 
 // Context is everything besides policies and call that a decision depends on.
 type Context struct {
@@ -63,6 +73,8 @@ type Context struct {
 	Now func() time.Time
 	// Budget is asked once per decision. Nil: rules that read budget deny.
 	Budget func() Budget
+	// Approvals is asked where a rule reads them. Nil: none yet.
+	Approvals func() Approvals
 	// Calls judged before, by tool, when a run is resumed.
 	Calls map[string]int
 	// Denials before, when a run is resumed.

@@ -19,6 +19,8 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 	places := expr.List(long).Max(factItems)
 	texts, counts := expr.List(short).Max(factItems), expr.Counts()
 	use := expr.NewObject("Use", field("used", expr.Int), field("limit", expr.Int))
+	money := expr.NewObject("Money", field("used", expr.Double), field("limit", expr.Double))
+	answers := expr.NewObject("Approvals", field("granted", expr.Int), field("refused", expr.Int))
 	return []expr.Var{
 		{Name: "agent", Type: expr.NewObject("Agent", field("name", expr.String), field("namespace", expr.String), field("labels", expr.Map(expr.String)),
 			field("mode", expr.Enum("Primary", "Subagent", "All")), field("depth", expr.Int), field("parents", texts))},
@@ -28,15 +30,15 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 			field("source", expr.Enum("builtin", "plugin", "container", "mcp", "agent", "exec")), field("risk", expr.Range(0, 3)),
 			field("effects", expr.List(expr.Enum("Read", "Write", "Execute", "Network", "Message", "Money"))),
 			field("category", expr.Enum("Read", "Edit", "Delete", "Move", "Search", "Execute", "Think", "Fetch", "Other")),
-			field("digest", expr.String), field("contained", expr.Bool))},
+			field("digest", expr.String), field("contained", expr.Bool), field("annotations", expr.Map(expr.String)))},
 		{Name: "cmd", Type: expr.NewObject("Cmd", field("commands", expr.List(expr.NewObject("Command", field("name", short),
 			field("argv", texts), field("env", texts), field("wrappers", texts))).Max(factItems)), field("writes", places), field("reads", places),
 			field("hosts", texts), field("variables", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("reasons", texts))},
 		{Name: "paths", Type: expr.List(expr.NewObject("Path", field("raw", long), field("clean", long), field("real", long),
 			field("inWorkspace", expr.Bool), field("op", expr.Enum(opRead, opWrite, opExecute, opDelete)), field("secret", expr.Bool), field("links", expr.Int))).Max(factItems)},
 		{Name: "net", Type: expr.NewObject("Net", field("hosts", texts), field("named", texts), field("ports", expr.List(expr.Int)), field("schemes", texts))},
-		{Name: "session", Type: expr.NewObject("Session", field("calls", counts), field("denials", expr.Int))},
-		{Name: "budget", Type: expr.NewObject("Budget", field("tokens", use), field("steps", use), field("seconds", use))},
+		{Name: "session", Type: expr.NewObject("Session", field("calls", counts), field("denials", expr.Int), field("approvals", answers))},
+		{Name: "budget", Type: expr.NewObject("Budget", field("tokens", use), field("steps", use), field("seconds", use), field("cost", money))},
 		{Name: "now", Type: expr.Timestamp},
 		{Name: "result", Type: expr.NewObject("Result", field("size", expr.Int), field("text", expr.String), field("error", expr.String), field("exitCode", expr.Int))},
 	}

@@ -202,7 +202,7 @@ func toolValue(t *Tool) map[string]any {
 	}
 	return map[string]any{
 		"name": t.Name, "builtin": t.Builtin, "source": t.Source, "risk": levels[t.risk()], "effects": effects,
-		"category": string(category), "digest": t.Digest, "contained": t.Contained,
+		"category": string(category), "digest": t.Digest, "contained": t.Contained, "annotations": texts(t.Annotations),
 	}
 }
 
@@ -246,16 +246,20 @@ func (f *facts) netValue() map[string]any {
 }
 
 func (e *Engine) sessionValue() map[string]any {
+	var a Approvals
+	if e.context.Approvals != nil {
+		a = e.context.Approvals()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	calls := make(map[string]int, len(e.calls))
 	maps.Copy(calls, e.calls)
-	return map[string]any{"calls": expr.CountsOf(calls), "denials": e.denials}
+	return map[string]any{"calls": expr.CountsOf(calls), "denials": e.denials, "approvals": map[string]any{"granted": a.Granted, "refused": a.Refused}}
 }
 
 func budgetValue(b Budget) map[string]any {
 	use := func(u Use) map[string]any { return map[string]any{"used": u.Used, "limit": u.Limit} }
-	return map[string]any{"tokens": use(b.Tokens), "steps": use(b.Steps), "seconds": use(b.Seconds)}
+	return map[string]any{"tokens": use(b.Tokens), "steps": use(b.Steps), "seconds": use(b.Seconds), "cost": map[string]any{"used": b.Cost.Used, "limit": b.Cost.Limit}}
 }
 
 // describe writes the facts for a person who is asked.

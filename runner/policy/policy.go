@@ -40,6 +40,8 @@ type Tool struct {
 	Schema json.RawMessage
 	// Digest of the program and its contract; approvals are bound to it.
 	Digest string
+	// Annotations of its manifest.
+	Annotations map[string]string
 	// Contained says that a call cannot reach anything that lasts: level at
 	// least Sandbox, network None, workspace a copy.
 	Contained bool

@@ -25,6 +25,8 @@ type Definition struct {
 	// itself can tell.
 	Parameters json.RawMessage
 	Spec       v1alpha1.ToolSpec
+	// Annotations of the manifest.
+	Annotations map[string]string
 
 	keepHead bool
 	freeText []string
@@ -33,7 +35,7 @@ type Definition struct {
 // Define makes a definition of a Tool whose defaults and whose source's contract
 // are written out, as a plan holds it.
 func Define(t *v1alpha1.Tool) (Definition, error) {
-	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy()}
+	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy(), Annotations: t.Annotations}
 	if t.Spec.Parameters != nil {
 		d.Parameters = t.Spec.Parameters.Raw
 	}
