@@ -144,9 +144,10 @@ func (t *tree) survivors(exited bool) []int {
 	return t.group()
 }
 
-// owns says whether a process bears the tree's mark. A child of ours with a
-// limit that nobody gave it has thrown its mark away; it is ours if no other
-// command runs.
+// owns reports whether a process bears the tree's mark, or that of no command that
+// runs: this program starts nothing but commands, so what descends from it without
+// such a mark has thrown its own away, by lowering a limit or by setting it back, or
+// its command is over. It ends with the next call that ends.
 func (t *tree) owns(pid int) bool {
 	var has unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &has) != nil {
@@ -156,18 +157,29 @@ func (t *tree) owns(pid int) bool {
 	if has.Cur == t.mark || has.Max == t.mark {
 		return true
 	}
-	if has == f.own {
-		return false
-	}
-	f.mu.Lock()
-	alone := len(f.live) == 1
+	f.mu.Lock() // a command that is being started is known when the lock is free
+	bySoft, byHard := f.live[has.Cur], f.live[has.Max]
 	f.mu.Unlock()
-	if !alone {
-		return false
-	}
-	parent, _ := parentage(pid)
-	return parent == os.Getpid()
+	return bySoft == nil && byHard == nil && has.Max <= f.own.Max && descends(pid)
 }
+
+// descends reports whether a process came of this one. Orphans are its children.
+func descends(pid int) bool {
+	for range maxDepth {
+		parent, _ := parentage(pid)
+		if parent == os.Getpid() {
+			return true
+		}
+		if parent <= 1 {
+			return false
+		}
+		pid = parent
+	}
+	return false
+}
+
+// maxDepth bounds the chain of parents that is followed.
+const maxDepth = 1 << 10
 
 // processes lists the names in /proc.
 func processes() ([]string, error) {

@@ -283,15 +283,16 @@ func survivors(t *testing.T, name string) []string {
 
 func TestNoProcessOutlivesTheCall(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, command string }{
-		"background":  {"a plain background job", "sleep 600 & echo $! >> pids"},
-		"nohup":       {"deaf to HUP", "nohup sleep 600 >/dev/null 2>&1 & echo $! >> pids"},
-		"setsid":      {"in a session of its own", "setsid sh -c 'echo $$ >> pids; exec sleep 600' & while [ ! -s pids ]; do sleep 0.01; done"},
-		"double fork": {"an orphan", "(setsid sh -c '(sh -c \"echo \\$\\$ >> pids; exec sleep 600\" &) ' &) ; while [ ! -s pids ]; do sleep 0.01; done"},
-		"env -i":      {"without an environment", "(setsid env -i /bin/sh -c 'echo $$ >> pids; exec /bin/sleep 600' &); while [ ! -s pids ]; do sleep 0.01; done"},
-		"closed fds":  {"holding none of our pipes", "(setsid sh -c 'echo $$ >> pids; exec sleep 600 </dev/null >/dev/null 2>&1' &); while [ ! -s pids ]; do sleep 0.01; done"},
-		"stopped":     {"one that sleeps does not hear TERM", "sh -c 'echo $$ >> pids; kill -STOP $$' & while [ ! -s pids ]; do sleep 0.01; done"},
-		"no mark":     {"one that threw its mark away", "(setsid bash -c 'ulimit -SHR 77; echo $$ >> pids; exec sleep 600' &); while [ ! -s pids ]; do sleep 0.01; done"},
-		"own reaper":  {"a tree beneath a daemon", "touch pids; setsid bash -c 'for i in 1 2 3; do (setsid sleep 600 & echo $! >> pids); done; echo $$ >> pids; wait; sleep 600' & while [ $(wc -l < pids) -lt 4 ]; do sleep 0.01; done"},
+		"background":    {"a plain background job", "sleep 600 & echo $! >> pids"},
+		"nohup":         {"deaf to HUP", "nohup sleep 600 >/dev/null 2>&1 & echo $! >> pids"},
+		"setsid":        {"in a session of its own", "setsid sh -c 'echo $$ >> pids; exec sleep 600' & while [ ! -s pids ]; do sleep 0.01; done"},
+		"double fork":   {"an orphan", "(setsid sh -c '(sh -c \"echo \\$\\$ >> pids; exec sleep 600\" &) ' &) ; while [ ! -s pids ]; do sleep 0.01; done"},
+		"env -i":        {"without an environment", "(setsid env -i /bin/sh -c 'echo $$ >> pids; exec /bin/sleep 600' &); while [ ! -s pids ]; do sleep 0.01; done"},
+		"closed fds":    {"holding none of our pipes", "(setsid sh -c 'echo $$ >> pids; exec sleep 600 </dev/null >/dev/null 2>&1' &); while [ ! -s pids ]; do sleep 0.01; done"},
+		"stopped":       {"one that sleeps does not hear TERM", "sh -c 'echo $$ >> pids; kill -STOP $$' & while [ ! -s pids ]; do sleep 0.01; done"},
+		"no mark":       {"one that threw its mark away", "(setsid bash -c 'ulimit -SHR 77; echo $$ >> pids; exec sleep 600' &); while [ ! -s pids ]; do sleep 0.01; done"},
+		"mark set back": {"one that set its limit back", "(setsid bash -c 'ulimit -SR $(ulimit -HR) 2>/dev/null; echo $$ >> pids; exec sleep 600' &); while [ ! -s pids ]; do sleep 0.01; done"},
+		"own reaper":    {"a tree beneath a daemon", "touch pids; setsid bash -c 'for i in 1 2 3; do (setsid sleep 600 & echo $! >> pids); done; echo $$ >> pids; wait; sleep 600' & while [ $(wc -l < pids) -lt 4 ]; do sleep 0.01; done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ws := t.TempDir()
@@ -341,6 +342,28 @@ func TestCallsDoNotEndEachOthersProcesses(t *testing.T) {
 	for i := range 8 {
 		if alive := survivors(t, filepath.Join(ws, fmt.Sprintf("p%d", i))); len(alive) > 0 {
 			t.Errorf("%v survived", alive)
+		}
+	}
+}
+
+// A process that throws its mark away ends with its call, also while others run.
+func TestNoMarkHelpsAgainstTheEndOfACallBesideAnother(t *testing.T) {
+	tool, ws := newBash(t, grace).tool(), t.TempDir()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	wg.Go(func() {
+		runTool(ctx, t, tool, &sdk.Call{Workspace: ws}, map[string]any{"command": "touch runs; sleep 600"})
+	})
+	for _, throw := range []string{"ulimit -SHR 77", "ulimit -SR $(ulimit -HR)"} {
+		res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: ws}, map[string]any{"timeout": 60000, "command": "while [ ! -e runs ]; do sleep 0.01; done; rm -f pids\n" +
+			"(setsid bash -c '" + throw + "; (setsid sleep 600 & echo $! >> pids); echo $$ >> pids; exec sleep 600' &); while [ ! -e pids ] || [ $(wc -l < pids) -lt 2 ]; do sleep 0.01; done"})
+		if alive := survivors(t, filepath.Join(ws, "pids")); len(alive) > 0 {
+			t.Errorf("%s: %v survived: %q", throw, alive, res.Text)
+		}
+		if ctx.Err() != nil {
+			t.Error("the other call was ended")
 		}
 	}
 }
