@@ -55,7 +55,7 @@ func limit(l *spec.Limits) error {
 func unenforced(b *spec.Boot) (names []string) {
 	l := &b.Profile.Limits
 	if l.Memory > 0 {
-		names = append(names, "memory: no cgroup, each process is bounded by itself and not their sum")
+		names = append(names, "memory: no cgroup, each process is bounded by itself and not their sum, and shared memory by its file systems")
 	}
 	if l.CPU > 0 {
 		names = append(names, "cpu: no cgroup")

@@ -79,6 +79,7 @@ const (
 	missing     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
 	kill        = unix.SECCOMP_RET_KILL_PROCESS
+	exhausted   = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOMEM)
 
 	// newNamespaces are the flags of clone that make namespaces.
 	newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
@@ -130,8 +131,36 @@ func (p *program) modes(c modeCall) {
 	p.ret(allow)
 }
 
-// filter is what every program is judged by, call by call.
-func filter() program {
+// largestSegment is the size of a SysV segment that programs may make where memory
+// is bounded without a cgroup. Databases use one of this size as a lock.
+const largestSegment = 4096
+
+// unshared refuses memory that no limit of a process counts: SysV segments and
+// queues, memfds, and anonymous memory that is shared. Files in /dev/shm and /tmp
+// have the bound of their file system.
+func (p *program) unshared() {
+	p.jump(unix.BPF_JEQ, unix.SYS_MMAP, 5)
+	p.load(argument(3))
+	p.jump(unix.BPF_JSET, unix.MAP_ANONYMOUS, 2)
+	p.jump(unix.BPF_JSET, unix.MAP_SHARED, 1) // MAP_SHARED_VALIDATE has its bit as well, MAP_PRIVATE has not
+	p.ret(exhausted)
+	p.ret(allow)
+	p.jump(unix.BPF_JEQ, unix.SYS_SHMGET, 7)
+	p.load(argument(1) + 4)
+	p.skip(unix.BPF_JEQ, 0, 1)
+	p.ret(exhausted)
+	p.load(argument(1))
+	p.jump(unix.BPF_JGT, largestSegment, 1)
+	p.ret(exhausted)
+	p.ret(allow)
+	for _, number := range []uintptr{unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_MSGGET} {
+		p.when(number, missing)
+	}
+}
+
+// filter is what every program is judged by, call by call. With bounded no memory
+// may be had that the limits of a process do not count.
+func filter(bounded bool) program {
 	var p program
 	// A foreign architecture has other numbers, and would pass unjudged.
 	p.load(offsetArch)
@@ -144,6 +173,9 @@ func filter() program {
 	}
 	for _, c := range modeCalls { // first: files are opened more often than anything else here is called
 		p.modes(c)
+	}
+	if bounded {
+		p.unshared()
 	}
 	// The flags of these are in memory, which a filter cannot read; programs fall
 	// back to clone and openat.
@@ -182,8 +214,8 @@ func filter() program {
 const tioclinux = 0x541c
 
 // seal lays the filter on this thread.
-func seal() error {
-	p := filter()
+func seal(bounded bool) error {
+	p := filter(bounded)
 	if len(p) > math.MaxUint16 {
 		return fmt.Errorf("a seccomp filter of %d instructions", len(p))
 	}

@@ -32,6 +32,8 @@ func judge(t *testing.T, p program, arch, number uint32, args ...uint32) uint32 
 			jump(acc == in.K)
 		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
 			jump(acc >= in.K)
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			jump(acc > in.K)
 		case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
 			jump(acc&in.K != 0)
 		default:
@@ -43,7 +45,7 @@ func judge(t *testing.T, p program, arch, number uint32, args ...uint32) uint32 
 }
 
 func TestTheFilterJudgesEachCall(t *testing.T) {
-	p := filter()
+	p := filter(false)
 	for name, c := range map[string]struct {
 		number uint32
 		args   []uint32
@@ -117,6 +119,34 @@ func TestTheFilterJudgesEachCall(t *testing.T) {
 	for _, number := range forbidden {
 		if got := judge(t, p, auditArch, uint32(number)); got != deny {
 			t.Errorf("call %d: %#x, want it denied", number, got)
+		}
+	}
+}
+
+func TestMemoryThatNoLimitCountsIsRefusedWhereThereIsALimit(t *testing.T) {
+	free, bounded := filter(false), filter(true)
+	for name, c := range map[string]struct {
+		number uint32
+		args   []uint32
+		want   uint32
+	}{
+		"private memory":      {unix.SYS_MMAP, []uint32{0, 1 << 30, 3, unix.MAP_ANONYMOUS | unix.MAP_PRIVATE}, allow},
+		"a file":              {unix.SYS_MMAP, []uint32{0, 1 << 30, 3, unix.MAP_SHARED, 5}, allow},
+		"shared memory":       {unix.SYS_MMAP, []uint32{0, 4096, 3, unix.MAP_ANONYMOUS | unix.MAP_SHARED}, exhausted},
+		"validated":           {unix.SYS_MMAP, []uint32{0, 4096, 3, unix.MAP_ANONYMOUS | unix.MAP_SHARED_VALIDATE}, exhausted},
+		"a small segment":     {unix.SYS_SHMGET, []uint32{0, largestSegment, 0}, allow},
+		"a segment":           {unix.SYS_SHMGET, []uint32{0, largestSegment + 1, 0}, exhausted},
+		"a memfd":             {unix.SYS_MEMFD_CREATE, nil, missing},
+		"a message queue":     {unix.SYS_MSGGET, nil, missing},
+		"a setuid file":       {unix.SYS_FCHMOD, []uint32{3, 0o4755}, deny},
+		"an ordinary call":    {unix.SYS_READ, nil, allow},
+		"the end of the list": {unix.SYS_SETDOMAINNAME, nil, deny},
+	} {
+		if got := judge(t, bounded, auditArch, c.number, c.args...); got != c.want {
+			t.Errorf("%s: %#x, want %#x", name, got, c.want)
+		}
+		if got := judge(t, free, auditArch, c.number, c.args...); c.want != deny && got != allow {
+			t.Errorf("%s without a limit: %#x, want it allowed", name, got)
 		}
 	}
 }

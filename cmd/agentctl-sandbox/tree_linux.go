@@ -12,7 +12,8 @@ import (
 
 // A program's tree is found by its mark, a number in the realtime CPU limit that
 // fork and exec hand down and that can only be lowered, and by the chain of
-// parents. Whoever escapes both ends with the last program of the sandbox.
+// parents. A process that escapes both is an orphan without a mark, which no program
+// has a reason to be: it ends with the next program that ends.
 const (
 	leastMark = uint64(1) << 41 // microseconds: 25 days of realtime CPU, and room below for the shell tool's own marks
 	mostMark  = uint64(1) << 62
@@ -69,7 +70,7 @@ func (w *warden) round(program uint64) (left, over bool) {
 		// Nobody else is to be spared: also those end who took off their mark.
 		left = unix.Kill(-1, unix.SIGKILL) == nil
 	} else {
-		for _, pid := range p.members() {
+		for _, pid := range w.members(p) {
 			left = true
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -90,16 +91,29 @@ func (w *warden) alone(p *inmate) bool {
 	return true
 }
 
-// members lists the living processes of the tree.
-func (p *inmate) members() []int {
+// members lists the living processes of a program's tree, and those of none: whose
+// parents have ended and who bear the mark of no program that runs. They have thrown
+// theirs away, and end with the next program that ends. What a command of the shell
+// tool leaves is not among them: its orphans are the children of that tool.
+func (w *warden) members(p *inmate) []int {
 	procs := processes()
+	roots, marks := map[int]bool{}, map[uint64]bool{}
+	for _, q := range w.programs {
+		if !q.gone {
+			roots[q.pid], marks[q.mark] = true, true
+		}
+	}
 	in := map[int]bool{}
 	if !p.gone {
 		in[p.pid] = true
 	}
 	for _, q := range procs {
 		var lim unix.Rlimit
-		if p.mark != 0 && unix.Prlimit(q.pid, unix.RLIMIT_RTTIME, nil, &lim) == nil && lim.Max == p.mark {
+		if p.mark == 0 || unix.Prlimit(q.pid, unix.RLIMIT_RTTIME, nil, &lim) != nil {
+			continue
+		}
+		stray := q.parent == 1 && !roots[q.pid] && !marks[lim.Max]
+		if lim.Max == p.mark || stray {
 			in[q.pid] = true
 		}
 	}

@@ -205,7 +205,8 @@ func (v *view) devices() error {
 		}
 	}
 	v.writable = append(v.writable, "/dev")
-	return v.root.fresh("tmpfs", "/dev/shm", data, map[string]string{"size": "64m", "mode": "1777", "nr_inodes": inodes(64 << 20)})
+	size := v.bounded(64 << 20)
+	return v.root.fresh("tmpfs", "/dev/shm", data, map[string]string{"size": strconv.FormatInt(size, 10), "mode": "1777", "nr_inodes": inodes(size)})
 }
 
 // processes shows the processes of this namespace only.
@@ -226,7 +227,7 @@ func (v *view) processes() error {
 
 // private gives programs places of their own.
 func (v *view) private() error {
-	scratch := cmp.Or(v.boot.Profile.Limits.Scratch, spec.DefaultScratch)
+	scratch := v.bounded(cmp.Or(v.boot.Profile.Limits.Scratch, spec.DefaultScratch))
 	size, files := strconv.FormatInt(scratch, 10), inodes(scratch)
 	if err := v.root.fresh("tmpfs", "/tmp", readable, map[string]string{"size": size, "mode": "1777", "nr_inodes": files}); err != nil {
 		return err
@@ -243,6 +244,15 @@ func (v *view) private() error {
 		return v.root.fresh("tmpfs", home, readable, map[string]string{"size": size, "nr_inodes": files, "mode": "700", "uid": strconv.Itoa(v.boot.UID), "gid": strconv.Itoa(v.boot.GID)})
 	}
 	return nil
+}
+
+// bounded is the size of a file system in memory: without a cgroup, which counts it
+// as memory of the tool, it is not larger than that may have.
+func (v *view) bounded(size int64) int64 {
+	if most := v.boot.Profile.Limits.Memory; most > 0 {
+		return min(size, max(most, spec.LeastMemory))
+	}
+	return size
 }
 
 // inodes is how many files a file system in memory may hold: each takes memory of

@@ -81,7 +81,7 @@ func build(b *spec.Boot) (*warden, error) {
 				return err
 			}
 		}
-		return seal()
+		return seal(b.Profile.Limits.Memory > 0)
 	})
 	if err != nil {
 		return nil, err

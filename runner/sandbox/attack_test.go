@@ -148,6 +148,57 @@ func TestNoRaceLeadsOutOfTheWorkspace(t *testing.T) {
 	t.Logf("%d swaps, %d rounds, %d sandboxes refused", swaps, tries, refused)
 }
 
+// share takes memory that no limit of a process counts, in every way, and says
+// which worked.
+func share() {
+	const size = 256 << 20
+	if fd, err := unix.MemfdCreate("x", 0); err == nil {
+		fmt.Println("memfd", unix.Ftruncate(fd, size) == nil)
+	}
+	if _, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED); err == nil {
+		fmt.Println("shared mapping")
+	}
+	if _, err := unix.SysvShmGet(unix.IPC_PRIVATE, size, unix.IPC_CREAT|0o600); err == nil {
+		fmt.Println("segment")
+	}
+	for _, dir := range []string{"/dev/shm", "/tmp", "/home/agent"} {
+		f, err := os.Create(dir + "/x")
+		if err == nil && unix.Fallocate(int(f.Fd()), 0, 0, size) == nil {
+			fmt.Println("file in", dir)
+		}
+	}
+	fmt.Println("done")
+}
+
+// Where there is no cgroup, the kernel counts shared memory for nobody.
+func TestSharedMemoryHasABoundWhereMemoryHasOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		limit  int64
+		want   string
+	}{
+		"no limit": {"it works where nothing is said", 0, "memfd true\nshared mapping\nsegment\nfile in /tmp\nfile in /home/agent\ndone\n"},
+		"128 MiB":  {"none of it would be counted", 128 << 20, "done\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := sandboxed(t)
+			p := &spec.Profile{Home: "/home/agent", Limits: spec.Limits{Memory: c.limit}}
+			var out, errs buffer
+			proc, err := l.Start(t.Context(), Spec{Argv: []string{self(t), "share"}, Dir: "/", Profile: p, Stdout: &out, Stderr: &errs})
+			if err != nil {
+				t.Fatal(err)
+			}
+			proc.Wait()
+			if c.limit > 0 && !strings.Contains(strings.Join(proc.Unenforced(), " "), "memory") {
+				t.Skip("a cgroup bounds all memory here")
+			}
+			if out.String() != c.want {
+				t.Errorf("%q (%s), want %q: %s", out.String(), errs.String(), c.want, c.reason)
+			}
+		})
+	}
+}
+
 // An open device is the host's own, whatever the view shows: its owner could
 // change its mode.
 func TestNoDeviceOfTheHostIsInheritedOpen(t *testing.T) {

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		beARunner(nil)
 	case "be-a-sandboxed-runner":
 		beARunner(&spec.Profile{})
+	case "share":
+		share()
 	case "exchange":
 		exchange(os.Args[2], os.Args[3])
 	case "be-without-namespaces":

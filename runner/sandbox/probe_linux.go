@@ -251,7 +251,7 @@ func limits() []Control {
 		pids = Control{Why: "no delegated cgroup: not enforced on files of root, whose processes the kernel does not count", Hint: hint + ", or run agentctl as another user"}
 	}
 	return []Control{
-		control("limits.memory", left.Memory == 0, Control{Why: "no delegated cgroup: bounds each process by itself (RLIMIT_DATA), not their sum", Hint: hint}),
+		control("limits.memory", left.Memory == 0, Control{Why: "no delegated cgroup: bounds each process by itself (RLIMIT_DATA), not their sum; memory they share only in files of /tmp, /dev/shm and the home folder", Hint: hint}),
 		control("limits.cpu", left.CPU == 0, Control{Why: "no delegated cgroup: not enforced", Hint: hint}),
 		control("limits.pids", left.Pids == 0, pids),
 	}

@@ -379,6 +379,33 @@ func TestStraysDieWithTheLastProgram(t *testing.T) {
 	}
 }
 
+// A process that leaves its parents and throws its mark away ends with its program,
+// also while others run in the sandbox.
+func TestStraysDieBesideOtherPrograms(t *testing.T) {
+	l := sandboxed(t)
+	p := &spec.Profile{}
+	other, err := l.Start(t.Context(), shell(p, "(setsid sleep 1234 &); exec sleep 300"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Kill(0)
+	for _, script := range []string{
+		"(setsid bash -c 'ulimit -SHR 77; (setsid sleep 4321 & echo $! > /tmp/pid)' &); while [ ! -s /tmp/pid ]; do sleep 0.01; done",
+		"ulimit -SHR 78; (setsid sleep 4321 >/dev/null 2>&1 &); echo done",
+	} {
+		s := shell(p, "")
+		s.Argv = []string{"/bin/bash", "-c", "rm -f /tmp/pid; " + script}
+		if _, errs, _ := run(t, l, s); errs != "" {
+			t.Fatalf("%s: %s", script, errs)
+		}
+		if out, _, _ := run(t, l, shell(p, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")); strings.Contains(out, "sleep 4321") {
+			t.Errorf("%s: something outlived its program: %s", script, out)
+		} else if !strings.Contains(out, "sleep 1234") {
+			t.Errorf("%s: what belongs to another program was ended: %s", script, out)
+		}
+	}
+}
+
 func TestKillInASandboxAsksFirst(t *testing.T) {
 	l := sandboxed(t)
 	var out buffer
