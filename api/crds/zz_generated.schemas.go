@@ -401,9 +401,10 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"maxParallelTools":{"description":"MaxParallelTools bounds the tool calls that run at the same time.","format":"int32","maximum":64,"minimum":1,"type":"integer"},` +
 	`"maxSteps":{"description":"MaxSteps bounds the model calls of the run.","format":"int32","maximum":100000,"minimum":1,"type":"integer"},` +
 	`"maxTokens":{"description":"MaxTokens bounds input plus output tokens of the run.","format":"int64","minimum":1,"type":"integer"},` +
-	`"timeout":{"description":"Timeout bounds the wall time of the run.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
+	`"timeout":{"description":"Timeout bounds the wall time of the run. On a control plane it counts from\nthe creation of the Run: a run that cannot begin ends as well.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"}},` +
 	`"type":"object"},` +
 	`"prompt":{"description":"Prompt is the first user message. Optional for an agent whose\ninstructions say it all.","maxLength":1048576,"type":"string"},` +
+	`"startDeadline":{"default":"10m","description":"StartDeadline is how long the run may wait, on a control plane, for the\nobjects that it names to be ready. It then fails with the reason for which\nthey are not. A limits.timeout of the run counts from its creation, and bounds\nthe wait as well.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
 	`"suspend":{"description":"Suspend leaves a run as it stands, and does not begin one that has not;\nfalse goes on with it.","type":"boolean"},` +
 	`"ttlAfterFinished":{"description":"TTLAfterFinished deletes the object this long after its end. Default: kept.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
 	`"workspace":{"description":"Workspace written in place, instead of workspaceRef. Default: a copy of\nthe current folder; on a control plane, an empty folder.","properties":{"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +

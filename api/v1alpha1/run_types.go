@@ -60,6 +60,15 @@ type RunSpec struct {
 	// false goes on with it.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+	// StartDeadline is how long the run may wait, on a control plane, for the
+	// objects that it names to be ready. It then fails with the reason for which
+	// they are not. A limits.timeout of the run counts from its creation, and bounds
+	// the wait as well.
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +optional
+	StartDeadline *metav1.Duration `json:"startDeadline,omitempty"`
 	// BackoffLimit is how often a run is tried again, from its beginning, that
 	// failed for something that may be gone the next time: its model, its provider
 	// or agentd itself. Every attempt has a journal of its own.
@@ -89,7 +98,8 @@ type RunLimits struct {
 	// MaxCost bounds the money of the run, in US dollars.
 	// +optional
 	MaxCost Money `json:"maxCost,omitempty"`
-	// Timeout bounds the wall time of the run.
+	// Timeout bounds the wall time of the run. On a control plane it counts from
+	// the creation of the Run: a run that cannot begin ends as well.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +optional

@@ -1323,6 +1323,11 @@ func (in *RunSpec) DeepCopyInto(out *RunSpec) {
 		*out = new(RunLimits)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.StartDeadline != nil {
+		in, out := &in.StartDeadline, &out.StartDeadline
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.TTLAfterFinished != nil {
 		in, out := &in.TTLAfterFinished, &out.TTLAfterFinished
 		*out = new(v1.Duration)

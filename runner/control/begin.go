@@ -34,9 +34,12 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		case v.own:
 			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
 		default: // it begins when that has been mended
-			return ctrl.Result{RequeueAfter: again}, r.write(ctx, run, v1alpha1.RunStatus{Phase: v1alpha1.PhasePending}, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message})
+			return r.await(ctx, run, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message}, again)
 		}
 		w.Documents, w.Pins = made.documents, made.pins
+		if left, bounded := r.untilOverdue(run, false); bounded {
+			w.Deadline = r.now().Add(left)
+		}
 	}
 	if err := r.claim(ctx, run, Finalizer); err != nil { // the object stays while its run is lived
 		return ctrl.Result{}, err
@@ -44,7 +47,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 	r.mu.Lock()
 	name := client.ObjectKeyFromObject(run)
 	before := r.written[name]
-	r.written[name] = written{id: w.ID, uid: run.UID, attempt: run.Status.Attempt, last: before.last, phase: before.phase}
+	r.written[name] = written{id: w.ID, uid: run.UID, attempt: run.Status.Attempt, last: before.last, phase: before.phase, resumed: before.resumed}
 	r.mu.Unlock()
 	r.executor.Start(w)
 	if run.Spec.Cancel {

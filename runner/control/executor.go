@@ -1,6 +1,8 @@
 package control
 
 import (
+	"time"
+
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
 )
@@ -16,6 +18,9 @@ type Work struct {
 	Name string
 	// Documents are what the run is made of; none for one that has begun before.
 	Documents []runner.Document
+	// Deadline of a run with a timeout of its own, which counts from the request;
+	// zero without one.
+	Deadline time.Time
 	// Pins are what the programs of its tools have to say, as in runner.RunOptions.
 	Pins map[string]string
 }

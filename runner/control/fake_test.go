@@ -105,6 +105,7 @@ type fakeExecutor struct {
 	started             []Work
 	cancelled, released []string
 	suspended           []string
+	keeps               bool // what is suspended goes on, as one that a worker has taken
 }
 
 func (e *fakeExecutor) Start(w Work) {
@@ -114,7 +115,15 @@ func (e *fakeExecutor) Start(w Work) {
 	e.seen[w.ID] = Observation{Progress: Queued}
 }
 
-func (e *fakeExecutor) Suspend(id string) { e.suspended = append(e.suspended, id) }
+// Suspend forgets a run that waits for a worker, as the workers do.
+func (e *fakeExecutor) Suspend(id string) {
+	e.suspended = append(e.suspended, id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen[id].Progress == Queued && !e.keeps {
+		delete(e.seen, id)
+	}
+}
 
 func (e *fakeExecutor) Cancel(id string) { e.cancelled = append(e.cancelled, id) }
 

@@ -73,8 +73,13 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 		if i.ctx.Err() != nil {
 			return nil, reason.New(reason.Cancelled, "cancelled before it began")
 		}
+		var left time.Duration
+		if !i.work.Deadline.IsZero() {
+			left = max(time.Until(i.work.Deadline), time.Nanosecond)
+		}
 		return runner.Run(i.ctx, runner.RunOptions{
-			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
+			Timeout: left,
+			ID:      i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
 			Events: w.watch(i, fold), Leave: i.leave, Present: w.present(i),
 		})

@@ -56,6 +56,8 @@ type written struct {
 	// last is when its status was written, and phase what it said.
 	last  time.Time
 	phase v1alpha1.Phase
+	// resumed is when one that had been suspended before it began was to begin.
+	resumed time.Time
 }
 
 func newRunReconciler(b base, e Executor) *runReconciler {
@@ -160,7 +162,17 @@ func (r *runReconciler) advance(ctx context.Context, run *v1alpha1.Run) (ctrl.Re
 		return r.begin(ctx, run, seen.Progress)
 	case Ended:
 		return r.over(ctx, run, seen)
-	case Queued, Living:
+	case Queued:
+		done, left, err := r.overdue(ctx, run)
+		if done || err != nil {
+			return ctrl.Result{}, err
+		}
+		result, err := r.show(ctx, run, seen)
+		if left > 0 && (result.RequeueAfter == 0 || left < result.RequeueAfter) {
+			result.RequeueAfter = left
+		}
+		return result, err
+	case Living:
 	}
 	return r.show(ctx, run, seen)
 }

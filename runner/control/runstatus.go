@@ -152,6 +152,9 @@ func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, 
 	name := client.ObjectKeyFromObject(run)
 	w := r.written[name]
 	told := w.uid == run.UID && w.attempt == s.Attempt && w.phase == s.Phase // the cache did not know yet
+	if run.Status.Phase == v1alpha1.PhaseSuspended && s.Phase == v1alpha1.PhasePending {
+		w.resumed = r.now()
+	}
 	w.last, w.uid, w.attempt, w.phase = r.now(), run.UID, s.Attempt, s.Phase
 	r.written[name] = w
 	r.mu.Unlock()
