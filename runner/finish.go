@@ -10,7 +10,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/workspace/gitguard"
 )
 
 // finishTime bounds what is done after the loop has ended: programs are
@@ -35,7 +34,7 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	cleared := s.endPrograms()
-	_ = s.unite()
+	s.restoreGit(!end.Suspended)
 	end = s.withChanges(work, end)
 	if !end.Suspended {
 		_ = s.unheard()
@@ -63,14 +62,6 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 		out.Unrecorded = s.recording.save(ctx, out.Run, s.dir, s.tools, s.redactor.Load(), s.opts.Version)
 	}
 	return out, nil
-}
-
-// unite takes away what would have git run a program's own words after the run.
-func (s *session) unite() (err error) {
-	for _, file := range gitguard.Unite(s.root(), s.undivided) {
-		err = errors.Join(err, s.recorder.tell(event.Warning{Message: "a program made " + file + ", by which git takes its config and hooks from elsewhere: it has been removed"}))
-	}
-	return err
 }
 
 // endPrograms returns when no program of the run is left. What then remains of

@@ -110,7 +110,18 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 	inPlace := s.plan.files.Strategy == v1alpha1.StrategyInPlace
 	git := gitguard.Files(s.root(), s.files.Base(), inPlace)
 	if inPlace {
-		s.undivided = gitguard.Undivided(s.root(), git)
+		if err := s.guardGit(); err != nil {
+			return err
+		}
+		git = slices.DeleteFunc(git, func(name string) bool { // a link cannot be read-only; it is guarded
+			info, err := os.Lstat(filepath.Join(s.root(), name))
+			return err == nil && info.Mode()&os.ModeSymlink != 0
+		})
+		for _, name := range s.guarding.Protected(s.root()) {
+			if !slices.Contains(git, name) {
+				git = append(git, name)
+			}
+		}
 	}
 	g.readOnly, g.masked = s.inside(slices.Concat(git, s.manifests)), s.inside(masked)
 	own, mounted := programs(s.tools, s.root())

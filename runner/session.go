@@ -32,6 +32,7 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
+	"agentctl.dev/agentctl/runner/workspace/gitguard"
 )
 
 // session is one run from its first event to its last.
@@ -61,9 +62,10 @@ type session struct {
 	// endpoint, whoever asks.
 	transport *http.Transport
 
-	// undivided are the repositories in files worked on in place whose config is
-	// their own.
-	undivided []string
+	// guarding is what git would run of files worked on in place, as it was before
+	// the first program ran; nil for a copy. guardGit establishes it, once.
+	guarding *gitguard.Guard
+	guardGit func() error
 	// recording is the cassette the run is to leave behind; nil is none.
 	recording *recording
 	// inbox is where messages to the run are left.
@@ -136,6 +138,7 @@ func (s *session) moveOut() error {
 // newSession returns a session that has not begun.
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
+	s.guardGit = sync.OnceValue(s.takeGit)
 	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking})
 	s.transport = exchange.NewTransport()
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
@@ -427,6 +430,11 @@ func (s *session) prepare(ctx context.Context) (err error) {
 }
 
 func (s *session) recordFiles() error {
+	if s.plan.files.Strategy == v1alpha1.StrategyInPlace {
+		if err := s.guardGit(); err != nil {
+			return err
+		}
+	}
 	base := s.files.Base()
 	id, err := base.Record(s.journal)
 	if err != nil {

@@ -2,11 +2,9 @@
 package gitguard
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -89,29 +87,3 @@ func isRepository(dir string) bool {
 
 // commonDir tells git to take a repository's config and hooks from another folder.
 const commonDir = "commondir"
-
-// Undivided returns those repositories among guarded files that have no such file.
-func Undivided(root string, guarded []string) (gits []string) {
-	for _, name := range guarded {
-		git, ok := strings.CutSuffix(name, "/config")
-		if !ok {
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(root, git, commonDir)); errors.Is(err, fs.ErrNotExist) {
-			gits = append(gits, git)
-		}
-	}
-	return gits
-}
-
-// Unite removes that file from repositories that had none before the run, when no
-// program runs any more. Nothing can be mounted on a file that is not there, so a
-// program can make it.
-func Unite(root string, gits []string) (removed []string) {
-	for _, git := range gits {
-		if os.Remove(filepath.Join(root, git, commonDir)) == nil {
-			removed = append(removed, filepath.Join(git, commonDir))
-		}
-	}
-	return removed
-}

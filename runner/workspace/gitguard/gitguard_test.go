@@ -74,16 +74,3 @@ func TestWhatIsGuardedOfRepositories(t *testing.T) {
 		})
 	}
 }
-
-func TestAnotherConfigIsTakenAway(t *testing.T) {
-	root := t.TempDir()
-	base := lay(t, root, ".git/config", "sub/", "sub/.git/config", "sub/.git/commondir")
-	gits := Undivided(root, Files(root, base, true))
-	lay(t, root, ".git/commondir")
-	if diff := cmp.Diff([]string{".git/commondir"}, Unite(root, gits)); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := os.Lstat(root + "/sub/.git/commondir"); err != nil {
-		t.Error("one that was there before the run is gone")
-	}
-}
