@@ -299,7 +299,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redactor: s.redactor.Load(), Run: s.id, Agent: s.Agent.Name,
-		Unreadable: gate.Unreadable,
+		Unreadable: gate.Unreadable, Space: tool.FreeSpace(s.root()),
 	})
 	if err != nil {
 		return loop.End{}, err

@@ -84,6 +84,9 @@ type Options struct {
 	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
 	// Redactor removes secrets from all that programs answer; nil removes nothing.
 	Redactor *secret.Redactor
+	// Space returns how many bytes are left on the disk of the run's files; nil is
+	// not known. A call that fills it is ended.
+	Space func() (int64, bool)
 	// Run and Agent are ids handed to the programs.
 	Run, Agent string
 	Now        func() time.Time
@@ -196,6 +199,11 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	timeout := d.Spec.Limits.Timeout.Duration
 	limited, cancel := context.WithTimeout(ctx, timeout+timeoutSlack)
 	defer cancel()
+	limited, full := context.WithCancelCause(limited)
+	defer full(nil)
+	if d.Spec.WorkspaceAccess == v1alpha1.AccessReadWrite {
+		defer watchSpace(full, r.Space)()
+	}
 	start, shown := r.Now(), r.Redactor.NewProgress()
 	reply, err := r.call(limited, d, call, server, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
@@ -209,6 +217,9 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		switch {
 		case ctx.Err() != nil:
 			return r.stopped(ctx, d, reply, took)
+		case errors.Is(context.Cause(limited), errSpace):
+			reply.Failed, reply.Code = true, message.CodeOutputLimit
+			reply.Output += "\n" + errSpace.Error()
 		case limited.Err() != nil:
 			reply.Failed, reply.Code = true, message.CodeTimeout
 			reply.Output += fmt.Sprintf("\nno answer within %s (spec.limits.timeout of the tool)", timeout)

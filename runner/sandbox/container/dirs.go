@@ -52,6 +52,7 @@ func (r *Runtime) folders() (*dirs, error) {
 			return nil, fmt.Errorf("make the folders of containers: %w", err)
 		}
 	}
+	boundSockets(d.sockets)
 	r.dirs = d
 	return d, nil
 }
@@ -74,6 +75,7 @@ func owned(dir string) error {
 
 // remove deletes the folders and what is still mounted in them.
 func (d *dirs) remove() error {
+	_ = detach(d.sockets) // what programs left there goes with it, however deep
 	entries, _ := os.ReadDir(d.mounts())
 	for _, e := range entries {
 		_ = detach(filepath.Join(d.mounts(), e.Name()))

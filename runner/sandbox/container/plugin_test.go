@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/sdk/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox/container"
@@ -246,4 +248,29 @@ func resident(t testing.TB) int {
 		}
 	}
 	return kib
+}
+
+// The folder is shown to programs, who may write to it.
+func TestTheFolderOfSocketsHasABound(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a file system over the folder")
+	}
+	r := newRuntime(t)
+	dir, err := r.SocketDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	if size := int64(st.Blocks) * st.Bsize; size > 4<<20 || st.Files > 4096 {
+		t.Errorf("%s holds %d bytes and %d files", dir, size, st.Files)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Errorf("%s is left", dir)
+	}
 }
