@@ -75,7 +75,8 @@ func readConfig(path string) (*kubeconfig, error) {
 func parseConfig(path string, text []byte) (*kubeconfig, error) {
 	k := &kubeconfig{path: path}
 	if err := yaml.Unmarshal(text, k); err != nil {
-		return nil, fail(nil, "kubeconfig %s: %s", path, plain(err))
+		return nil, fail(nil, "kubeconfig %s: %s", path, plain(err)).
+			hint("repair it, or name another by AGENTCTL_KUBECONFIG; runs of the state folder need none")
 	}
 	return k, nil
 }

@@ -34,6 +34,10 @@ func open(ctx context.Context, path string, stdin io.Reader) ([]source, Findings
 		return openStdin(ctx, stdin)
 	}
 	info, err := os.Stat(path)
+	if scheme, _, ok := strings.Cut(path, "://"); err != nil && ok && (scheme == "https" || scheme == "http") {
+		return nil, Findings{fileError(path, "manifests are read from files, folders and stdin, not from the network").
+			With("fetch it and look at it first, for example: curl -fsSLO " + path)}
+	}
 	if err != nil {
 		return nil, Findings{fileError(path, "%s", plain(err)).With(nearby(path))}
 	}

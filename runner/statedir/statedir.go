@@ -2,6 +2,7 @@
 package statedir
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,8 +49,12 @@ func Find(flag string) (string, error) {
 // a run there whose changes somebody else applies, or move one away.
 func private(dir string) error {
 	info, err := os.Stat(dir)
-	if err != nil || !info.IsDir() {
-		return nil // it is made, or the error is that of its use
+	if errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
+		return misuse.Errorf("state folder %s: it, or what it is in, is not a folder", dir).
+			WithHint("name another by --state or AGENTCTL_STATE, or move that file away")
+	}
+	if err != nil {
+		return nil //nolint:nilerr // it is made, or the error is that of its use
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

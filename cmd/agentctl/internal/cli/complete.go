@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/crds"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -63,8 +66,40 @@ func order(state, ref string) int {
 
 func (a *app) completeRunFlags(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("workspace") // these fail only for a flag that is not there
-	for _, name := range []string{"agent", "model", "input", "prompt", "timeout", "name"} {
+	for _, name := range []string{"input", "prompt", "timeout", "name"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("agent", a.completeDeclared(v1alpha1.KindAgent))
+	_ = cmd.RegisterFlagCompletionFunc("model", a.completeDeclared(v1alpha1.KindModel))
+}
+
+// completeDeclared offers the names of a kind: those that the files of -f declare, or
+// without -f those of a control plane that runs.
+func (a *app) completeDeclared(kind string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp
+		var paths []string
+		if f, ok := cmd.Flag("file").Value.(*fileList); ok {
+			paths = slices.Compact(slices.Sorted(slices.Values(*f.paths))) // a completion parses the flags twice
+		}
+		paths = slices.DeleteFunc(paths, func(p string) bool { return p == "-" }) // stdin is the shell's
+		if len(paths) == 0 {
+			names := a.names(cmd, kind)
+			return names[:min(len(names), maxCompletions)], directive
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+		defer cancel()
+		declared, err := runner.Declare(ctx, runner.DeclareOptions{Paths: paths, Stdin: strings.NewReader("")})
+		if err != nil {
+			return nil, directive
+		}
+		var names []string
+		for _, x := range declared.Objects {
+			if x.Kind == kind && len(names) < maxCompletions {
+				names = append(names, x.Name)
+			}
+		}
+		return names, directive
 	}
 }
 

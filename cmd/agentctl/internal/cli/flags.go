@@ -93,9 +93,33 @@ func approve(cmd *cobra.Command, value *string) {
 
 // files adds -f.
 func files(cmd *cobra.Command, paths *[]string) {
-	cmd.Flags().StringArrayVarP(paths, "file", "f", nil, "manifests: a `file`, a folder, or - for stdin; may be repeated")
+	cmd.Flags().VarP(&fileList{paths}, "file", "f", "manifests: a `file`, a folder, or - for stdin; several with commas, or repeated")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails only for a flag that is not there
 }
+
+// fileList are the paths of -f.
+type fileList struct{ paths *[]string }
+
+// Set adds a path, or several with commas between them. A file whose name has a
+// comma is taken as it is.
+func (l *fileList) Set(text string) error {
+	if _, err := os.Lstat(text); err == nil || !strings.Contains(text, ",") {
+		*l.paths = append(*l.paths, text)
+		return nil
+	}
+	for path := range strings.SplitSeq(text, ",") {
+		if path == "" {
+			return errors.New("a path between commas is empty")
+		}
+		*l.paths = append(*l.paths, path)
+	}
+	return nil
+}
+
+func (l *fileList) String() string { return strings.Join(*l.paths, ",") }
+
+// Type is what help calls the value.
+func (*fileList) Type() string { return "file" }
 
 // filesOnly refuses words that are no flags, and says where they belong.
 func filesOnly(_ *cobra.Command, args []string) error {

@@ -42,6 +42,8 @@ func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 	about, why := title(c), cut(Line(why(c, answer)), maxWhy)
 	width, taken := s.width(), ansi.StringWidth(line)
 	switch {
+	case about == "" && why != "" && width > 0 && taken+ansi.StringWidth(why) > width:
+		return fit(strings.TrimRight(line, " "), width) + "\n" + below(why, width)
 	case about == "" || why == "":
 		return fit(strings.TrimRight(line+about+why, " "), width) + "\n"
 	case width == 0:
