@@ -127,6 +127,7 @@ func (r *Run) applyCall(e event.Event) error {
 			r.Granted++
 		case message.Rejected:
 			r.Refused++
+		case message.Expired, message.Unanswered: // nobody has answered
 		}
 		if d.State == message.Approved && d.Scope == message.Always {
 			r.Remembered = append(r.Remembered, d.Remember...)
