@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 )
 
@@ -11,7 +13,7 @@ import (
 // stands. What the loop makes of that is not written down any more: a call that
 // was cut off has no result, and a resume treats it as after a crash.
 func (s *session) leaveOnDemand(ctx context.Context) (_ context.Context, stop func()) {
-	if s.opts.Leave == nil {
+	if s.opts.Leave == nil && s.opts.Drain == nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -21,11 +23,54 @@ func (s *session) leaveOnDemand(ctx context.Context) (_ context.Context, stop fu
 		select {
 		case <-s.opts.Leave:
 			s.recorder.leave()
-			cancel(reason.New(reason.Cancelled, "%w", errLeft))
+		case <-s.opts.Drain:
+			select {
+			case <-s.recorder.drain():
+			case <-s.opts.Leave: // it took too long
+				s.recorder.leave()
+			case <-done:
+				return
+			}
 		case <-done:
+			return
 		}
+		cancel(reason.New(reason.Cancelled, "%w", errLeft))
 	})
 	return ctx, func() { close(done); wg.Wait(); cancel(nil) }
+}
+
+// drain has the run left before it begins anything further, and now if it only
+// waits for a person. The channel is closed when it is left.
+func (r *recorder) drain() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drained = make(chan struct{})
+	if len(r.view.PendingApprovals) > 0 && !r.busy() {
+		r.left = true
+		close(r.drained)
+	}
+	return r.drained
+}
+
+// begins reports whether an event begins something that would be cut off.
+func begins(p event.Payload) bool {
+	switch p.(type) {
+	case event.StepStart, event.ModelRequest, event.ToolCall, event.ApprovalRequested:
+		return true
+	}
+	return false
+}
+
+// busy reports whether a call is in progress. The mutex is held.
+func (r *recorder) busy() bool {
+	for _, m := range r.view.Messages {
+		for _, c := range m.Calls() {
+			if c.State == message.StateRunning {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // leave sees to it that nothing more is written.

@@ -28,6 +28,9 @@ type recorder struct {
 	view view.Run
 	// left says that nothing more is written.
 	left bool
+	// drained is closed when the run is left because it is to begin nothing further;
+	// nil: it goes on.
+	drained chan struct{}
 }
 
 // errLeft is the error of whatever is to be written into a run that was left.
@@ -49,6 +52,10 @@ func newRecorder(j *journal.Writer, dir string, watch func(event.Event)) *record
 func (r *recorder) Append(e event.Event) (event.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.drained != nil && !r.left && begins(e.Data) && !r.busy() {
+		r.left = true
+		close(r.drained)
+	}
 	if r.left {
 		return e, errLeft
 	}

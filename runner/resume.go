@@ -25,7 +25,7 @@ type ResumeOptions struct {
 	// or @latest.
 	Ref string
 
-	// State, Approve, Terminal, Containerd, Version, Events, Kill and Leave are
+	// State, Approve, Terminal, Containerd, Version, Events, Kill, Leave and Drain are
 	// those of RunOptions. Events is told only what happens from now on.
 	State      string
 	Approve    string
@@ -35,6 +35,7 @@ type ResumeOptions struct {
 	Events     func(event.Event)
 	Kill       <-chan struct{}
 	Leave      <-chan struct{}
+	Drain      <-chan struct{}
 
 	// Present is that of RunOptions.
 	Present PresentPolicies
@@ -148,7 +149,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 		return nil, err
 	}
 	s := newSession(RunOptions{
-		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave, Present: o.Present,
+		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Present: o.Present,
 		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
 	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)

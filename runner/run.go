@@ -83,6 +83,9 @@ type RunOptions struct {
 	// nothing more is written, as if the process had been killed. Resume goes on
 	// with it. Its Outcome has no Finished.
 	Leave <-chan struct{}
+	// Drain, when closed, leaves the run at the next moment when no call is in
+	// progress: what has begun has its result, and nothing further begins.
+	Drain <-chan struct{}
 
 	// Present judges calls that have waited for a person also by the policies as they
 	// are when they go on, at a control plane. nil: the plan's policies hold.

@@ -50,6 +50,9 @@ type Options struct {
 	// Collect says that nothing else collects garbage on this API server: what is
 	// deleted with its dependents, or without them, is seen to here.
 	Collect bool
+	// Drain is how long a stop waits for calls in progress to end. 0: they are cut
+	// off, as if the process had been killed.
+	Drain time.Duration
 	// Room returns why no run is begun at present, for example because the disk is
 	// full, or nil. Optional.
 	Room func() error
@@ -71,6 +74,7 @@ const stopPatience = 20 * time.Second
 type Plane struct {
 	manager ctrl.Manager
 	workers *Workers
+	drain   time.Duration
 	// stopping says that what libraries do not bring to an end is no error.
 	stopping *atomic.Bool
 }
@@ -126,7 +130,7 @@ func New(o Options) (*Plane, error) {
 			return nil, fmt.Errorf("prepare the controllers: %w", err)
 		}
 	}
-	return &Plane{manager: m, workers: workers, stopping: stopping}, nil
+	return &Plane{manager: m, workers: workers, drain: o.Drain, stopping: stopping}, nil
 }
 
 // mapper knows the resources of our kinds. They need not be discovered, which
@@ -166,6 +170,9 @@ func (p *Plane) Run(ctx context.Context) error {
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
+		if p.drain > 0 {
+			p.workers.Drain(p.drain)
+		}
 		p.stopping.Store(true)
 		cancel()
 	})

@@ -81,7 +81,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			Timeout: left,
 			ID:      i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
-			Events: w.watch(i, fold), Leave: i.leave, Present: w.present(i),
+			Events: w.watch(i, fold), Leave: i.leave, Drain: w.draining, Present: w.present(i),
 		})
 	}
 	ctx, begun, done := i.takenUpFirst()
@@ -93,7 +93,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	watch := w.watch(i, fold)
 	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
-		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave, Present: w.present(i),
+		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave, Drain: w.draining, Present: w.present(i),
 	})
 }
 

@@ -53,7 +53,9 @@ type Workers struct {
 	living  int
 	resting int // of those that are lived
 	stopped bool
-	again   *time.Timer // looks for room again, or nil
+	// draining is closed when runs are to begin nothing further.
+	draining chan struct{}
+	again    *time.Timer // looks for room again, or nil
 }
 
 // NewWorkers returns workers without work. Stop them.
@@ -67,7 +69,7 @@ func NewWorkers(o WorkerOptions) *Workers {
 	if o.Room == nil {
 		o.Room = func() error { return nil }
 	}
-	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}}
+	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}, draining: make(chan struct{})}
 }
 
 // Follow implements Executor.
@@ -294,27 +296,50 @@ func (w *Workers) Busy() bool {
 	return w.living > 0 || w.line.n > 0
 }
 
-// Stop leaves every run as it stands and waits until nobody lives one.
-func (w *Workers) Stop(patience time.Duration) error {
+// Drain begins no further run, and has those that go on left at a moment when no
+// call of theirs is in progress. It waits until they are, or for so long.
+func (w *Workers) Drain(patience time.Duration) {
 	w.mu.Lock()
-	if !w.stopped {
-		w.stopped = true
-		if w.again != nil {
-			w.again.Stop()
-		}
-		for _, i := range w.items {
-			i.letGo()
-		}
+	if w.stopped {
+		w.mu.Unlock()
+		return
+	}
+	w.stopped = true
+	close(w.draining)
+	if w.again != nil {
+		w.again.Stop()
 	}
 	w.mu.Unlock()
+	w.await(patience)
+}
+
+// await waits until no run is executed, and reports whether that came in time.
+func (w *Workers) await(patience time.Duration) bool {
 	done := make(chan struct{})
 	go func() { w.wg.Wait(); close(done) }()
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
 	case <-done:
-		return nil
+		return true
 	case <-t.C:
+		return false
+	}
+}
+
+// Stop leaves every run as it stands and waits until nobody lives one.
+func (w *Workers) Stop(patience time.Duration) error {
+	w.mu.Lock()
+	w.stopped = true
+	if w.again != nil {
+		w.again.Stop()
+	}
+	for _, i := range w.items {
+		i.letGo()
+	}
+	w.mu.Unlock()
+	if !w.await(patience) {
 		return errors.New("runs do not end: they are given up")
 	}
+	return nil
 }

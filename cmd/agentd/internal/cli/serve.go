@@ -20,6 +20,7 @@ type serveOptions struct {
 	verbose     bool
 	workers     int
 	unsandboxed bool
+	drain       time.Duration
 }
 
 func (a *app) serveCmd() *cobra.Command {
@@ -28,9 +29,10 @@ func (a *app) serveCmd() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the API and live the runs until a signal",
 		Long: `Serve the API on a port of this machine until a signal comes, or until nobody has
-used it and no run goes on for the time of --idle. Runs that go on then are left
-as they stand, and the next agentd of the same state folder goes on with them;
-so it is when this one is killed. Everything is kept in the folder control below the
+used it and no run goes on for the time of --idle. Runs that go on then begin nothing
+further; calls in progress have the time of --drain to end, and a second signal
+ends it at once. The next agentd of the same state folder goes on with them; so it
+is when this one is killed. Everything is kept in the folder control below the
 state folder; who can read the file kubeconfig in it is an admin.`,
 		Example: `  agentd serve
   agentd serve --state /var/lib/agentctl --idle 30m
@@ -40,6 +42,7 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), o) },
 	}
 	cmd.Flags().DurationVar(&o.idle, "idle", 0, "stop when nobody has used it for this `time`; 0: never")
+	cmd.Flags().DurationVar(&o.drain, "drain", defaultDrain, "how long a stop waits for calls in progress to end, a `time`; 0: they are cut off")
 	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "`number` of runs that go on at once; the others wait")
 	cmd.Flags().BoolVar(&o.unsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one where this machine gives none")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log what the libraries say")
@@ -49,6 +52,9 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	if o.idle < 0 {
 		return usagef("--idle %s: a time cannot be negative", o.idle)
+	}
+	if o.drain < 0 {
+		return usagef("--drain %s: a time cannot be negative", o.drain)
 	}
 	if o.workers < 1 || o.workers > maxWorkers {
 		return usagef("--workers %d: between 1 and %d runs can go on at once", o.workers, maxWorkers)
@@ -74,7 +80,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	p, err := control.New(control.Options{
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
-		Collect: true, Room: server.Room,
+		Collect: true, Room: server.Room, Drain: o.drain,
 		Events:  control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
 		Started: giveBackNow, // half of the memory is garbage of the start
 	})
@@ -94,6 +100,9 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	return err
 }
+
+// defaultDrain is less than what service managers wait for a process to end.
+const defaultDrain = 10 * time.Second
 
 // maxWorkers bounds --workers: each run has programs of its own.
 const maxWorkers = 4096
