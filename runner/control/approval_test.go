@@ -188,7 +188,7 @@ func TestADecisionIsHandedOverUntilItIsTaken(t *testing.T) {
 		t.Errorf("looked at again after %s", again.RequeueAfter)
 	}
 	q := &b.asker.asked[0]
-	q.Open, q.Answer = false, &view.Answer{Answer: message.Answer{State: message.Approved, By: "jane", Request: "apv-" + string(a.UID)}, Time: b.clock.Add(time.Second)}
+	q.Open, q.Used, q.Answer = false, true, &view.Answer{Answer: message.Answer{State: message.Approved, By: "jane", Request: "apv-" + string(a.UID)}, Time: b.clock.Add(time.Second)}
 	b.look()
 	if s := b.only().Status; s.TakenAt == nil || s.Message != "" || len(b.asker.left) != 2 {
 		t.Errorf("got %+v", s)

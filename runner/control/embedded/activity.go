@@ -65,6 +65,13 @@ func (a *activity) rest() {
 	}
 }
 
+// unused reports whether no client has a request that goes on.
+func (a *activity) unused() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.active == 0
+}
+
 func (a *activity) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -49,6 +49,7 @@ type parts struct {
 	leases       *leases
 	mount        *mount
 	events       *events.Store
+	histories    *histories
 	bodyTimeout  time.Duration
 	now          func() time.Time
 }
@@ -94,7 +95,7 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	objects := *r.Etcd
 	objects.EnableGarbageCollection = true
 	complete := (&apiserver.Config{GenericConfig: c, ExtraConfig: apiserver.ExtraConfig{
-		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(objects, c.ResourceTransformers, c.StorageObjectCountTracker),
+		CRDRESTOptionsGetter: getter{options.NewCRDRESTOptionsGetter(objects, c.ResourceTransformers, c.StorageObjectCountTracker), p.histories},
 		AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, c.LoopbackClientConfig, noop.NewTracerProvider()),
 	}}).Complete()
 	// On a cluster the aggregator in front of this server lists the groups; here

@@ -63,18 +63,19 @@ const (
 // Server is a control plane's API, from Start to Stop. There can be one in a
 // process: its libraries have feature gates and metrics for the whole of it.
 type Server struct {
-	folder   *folder
-	database *database
-	tokens   *Tokens
-	audit    *auditLog
-	disk     *disk
-	activity *activity
-	leases   *leases
-	mount    *mount
-	events   *events.Store
-	loopback *rest.Config
-	http     *http.Server
-	listener net.Listener
+	folder    *folder
+	database  *database
+	tokens    *Tokens
+	audit     *auditLog
+	disk      *disk
+	activity  *activity
+	leases    *leases
+	mount     *mount
+	events    *events.Store
+	histories *histories
+	loopback  *rest.Config
+	http      *http.Server
+	listener  net.Listener
 
 	cancel context.CancelFunc // ends the API server
 	api    chan struct{}      // closed when the API server has ended
@@ -104,7 +105,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.bodyTimeout == 0 {
 		o.bodyTimeout = bodyTimeout
 	}
-	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy), mount: &mount{}}
+	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy), mount: &mount{}, histories: newHistories()}
 	if s.folder, err = openFolder(ctx, o.State); err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 	server, err := newAPI(parts{
 		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
 		tokens: s.tokens, audit: s.audit, disk: s.disk, activity: s.activity, leases: s.leases, mount: s.mount, events: s.events,
-		bodyTimeout: o.bodyTimeout, now: o.Now,
+		histories: s.histories, bodyTimeout: o.bodyTimeout, now: o.Now,
 	})
 	if err != nil {
 		return err
@@ -193,6 +194,7 @@ func (s *Server) run(api func(context.Context) error) {
 		}
 	})
 	s.wg.Go(func() { s.leases.run(ctx) })
+	s.wg.Go(func() { s.histories.run(ctx, s.activity.unused) })
 	s.wg.Go(func() {
 		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.failed(fmt.Errorf("the API server stopped listening: %w", err))

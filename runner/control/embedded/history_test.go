@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// TestHistoryIsForgottenAfterABusyTime runs alone: it ends the watches of others.
+func TestHistoryIsForgottenAfterABusyTime(t *testing.T) {
+	s := sharedServer(t)
+	d, err := dynamic.NewForConfig(s.Loopback())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := d.Resource(v1alpha1.GroupVersion.WithResource("runs")).Namespace("history")
+	if _, err := runs.Apply(t.Context(), "one", runNamed("one"), metav1.ApplyOptions{FieldManager: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := runs.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := runs.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Stop()
+	s.histories.forget(t.Context()) // notes what has been written so far
+	for one := range s.histories.all {
+		one.writes.Add(forgetFrom)
+	}
+	if s.histories.forget(t.Context()) {
+		t.Error("forgotten while there were writes")
+	}
+	if !s.histories.forget(t.Context()) {
+		t.Fatal("not forgotten after a while without writes")
+	}
+	if s.histories.forget(t.Context()) {
+		t.Error("forgotten without writes since")
+	}
+	late := time.After(patient)
+	for open := true; open; {
+		select {
+		case _, open = <-before.ResultChan():
+		case <-late:
+			t.Fatal("a watch of the cache of before does not end")
+		}
+	}
+	if list, err = runs.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}); err != nil || len(list.Items) != 1 {
+		t.Fatalf("got %d objects, %v", len(list.Items), err)
+	}
+	after, err := runs.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Stop()
+	if err := runs.Delete(t.Context(), "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case e := <-after.ResultChan():
+		if e.Type != watch.Deleted {
+			t.Errorf("got %+v", e)
+		}
+	case <-late:
+		t.Error("a watch of the new cache is told nothing")
+	}
+}
