@@ -24,6 +24,9 @@ func (h quietHandler) Enabled(ctx context.Context, l slog.Level) bool {
 
 func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = h.lowered(r.Level)
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil // an error is handled without being asked for
+	}
 	return h.Handler.Handle(ctx, r)
 }
 

@@ -51,6 +51,7 @@ type parts struct {
 	events       *events.Store
 	histories    *histories
 	bodyTimeout  time.Duration
+	version      string
 	now          func() time.Time
 }
 
@@ -80,7 +81,7 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 		o.APIEnablement.ApplyTo(&c.Config, apiserver.DefaultAPIResourceConfigSource(), apiserver.Scheme)); err != nil {
 		return nil, fmt.Errorf("apply the options of the API server: %w", err)
 	}
-	c.EffectiveVersion = stamped{c.EffectiveVersion}
+	c.EffectiveVersion = stamped{c.EffectiveVersion, p.version}
 	if err := secure(c, p); err != nil {
 		return nil, err
 	}
@@ -119,12 +120,12 @@ func secure(c *genericapiserver.RecommendedConfig, p parts) error {
 	c.Authorization.Authorizer = newAuthorizer()
 	c.AuditBackend, c.AuditPolicyRuleEvaluator = p.audit, p.audit
 	c.AdmissionControl = admitter{}
-	c.EnableMetrics, c.EnableIndex = false, false
+	c.EnableMetrics, c.EnableIndex = true, false
 	c.RequestInfoResolver = resolver{genericapiserver.NewRequestInfoResolver(&c.Config)}
 	c.LongRunningFunc = longRunning
 	c.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		p.mount.api = api
-		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(p.disk.hold(newSettling(p.now).hold(p.mount)))), c)
+		chain := genericapiserver.DefaultBuildHandlerChain(p.activity.watch(p.leases.hold(&reviews{p.disk.hold(newSettling(p.now).hold(p.mount)), c.Authorization.Authorizer})), c)
 		return newGuard(chain, p.port, c.Authentication.Authenticator, newBodies(p.bodyTimeout), p.now)
 	}
 	cert, err := dynamiccertificates.NewStaticCertKeyContent("serving", p.certificates.serving.certPEM, p.certificates.serving.keyPEM)

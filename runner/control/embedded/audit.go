@@ -110,6 +110,9 @@ func (*auditLog) EvaluatePolicyRule(at authorizer.Attributes) audit.RequestAudit
 	if at.IsReadOnly() || slices.Contains(readVerbs, at.GetVerb()) || at.GetUser() == nil {
 		return none
 	}
+	if isReview(at.GetAPIGroup(), at.GetResource()) {
+		return none // nothing is written
+	}
 	if at.GetUser().GetName() == user.APIServerUser && at.GetSubresource() == "status" && at.GetAPIGroup() == crdGroup {
 		return none // the server tells itself which kinds it serves
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -19,10 +20,16 @@ func listGroups(s *genericapiserver.GenericAPIServer) {
 	s.DiscoveryGroupManager.AddGroup(metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
 }
 
+// buildMetadata is what the version of a build may not have in it.
+var buildMetadata = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+
 // stamped says of which Kubernetes release the server is. Clients judge by it
 // what they may use; a program that links the server's packages has only their
 // module version.
-type stamped struct{ compatibility.EffectiveVersion }
+type stamped struct {
+	compatibility.EffectiveVersion
+	own string // of this program, "" if it is not known
+}
 
 // Info returns the version that /version shows.
 func (s stamped) Info() *apimachineryversion.Info {
@@ -30,6 +37,9 @@ func (s stamped) Info() *apimachineryversion.Info {
 	info.GitVersion, info.GitCommit = "v"+s.BinaryVersion().String()+".0", ""
 	if release := kubernetesRelease(); release != "" {
 		info.GitVersion = release
+	}
+	if own := strings.Trim(buildMetadata.ReplaceAllString(s.own, "-"), "-."); own != "" {
+		info.GitVersion += "+agentd." + own
 	}
 	return &info
 }

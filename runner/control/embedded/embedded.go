@@ -40,6 +40,9 @@ type Options struct {
 	// Busy tells of work that goes on without requests: the server is not idle
 	// then. Optional.
 	Busy func() bool
+	// Version of this program, which /version shows behind that of Kubernetes.
+	// Optional.
+	Version string
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 
@@ -159,7 +162,7 @@ func (s *Server) serve(ctx context.Context, certs *certificates, o Options) erro
 	server, err := newAPI(parts{
 		endpoint: s.database.endpoint(), port: s.port(), certificates: certs,
 		tokens: s.tokens, audit: s.audit, disk: s.disk, activity: s.activity, leases: s.leases, mount: s.mount, events: s.events,
-		histories: s.histories, bodyTimeout: o.bodyTimeout, now: o.Now,
+		version: o.Version, histories: s.histories, bodyTimeout: o.bodyTimeout, now: o.Now,
 	})
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 		"impersonation of a group":       {"GET", runsPath, admin, nil, header("Impersonate-Group", "system:masters"), 403},
 		"impersonation, lower case":      {"GET", runsPath, admin, nil, header("impersonate-extra-scopes", "all"), 403},
 		"profiles":                       {"GET", "/debug/pprof/", admin, nil, nil, 403},
-		"metrics":                        {"GET", "/metrics", admin, nil, nil, 403},
+		"metrics, no token":              {"GET", "/metrics", "", nil, nil, 401},
 		"log level":                      {"PUT", "/debug/flags/v", admin, object("9"), nil, 403},
 		"logs":                           {"GET", "/logs/", admin, nil, nil, 403},
 		"the index":                      {"GET", "/", admin, nil, nil, 403},

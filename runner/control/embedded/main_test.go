@@ -56,7 +56,7 @@ func sharedServer(t testing.TB) *Server {
 		}
 		shared.server, shared.err = Start(context.Background(), Options{
 			State: shared.dir, Log: slog.New(slog.NewTextHandler(&shared.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			headerTimeout: shortHeaders, bodyTimeout: shortHeaders,
+			headerTimeout: shortHeaders, bodyTimeout: shortHeaders, Version: "test 1.0",
 		})
 		if shared.err == nil {
 			shared.server.Handle(http.HandlerFunc(echo))
