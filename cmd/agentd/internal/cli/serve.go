@@ -13,6 +13,7 @@ import (
 
 	"agentctl.dev/agentctl/runner/control"
 	"agentctl.dev/agentctl/runner/control/embedded"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 type serveOptions struct {
@@ -21,6 +22,8 @@ type serveOptions struct {
 	workers     int
 	unsandboxed bool
 	drain       time.Duration
+	retention   retention
+	prune       *runs.PruneOptions
 }
 
 func (a *app) serveCmd() *cobra.Command {
@@ -43,6 +46,7 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 	}
 	cmd.Flags().DurationVar(&o.idle, "idle", 0, "stop when nobody has used it for this `time`; 0: never")
 	cmd.Flags().DurationVar(&o.drain, "drain", defaultDrain, "how long a stop waits for calls in progress to end, a `time`; 0: they are cut off")
+	o.retention.flags(cmd)
 	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "`number` of runs that go on at once; the others wait")
 	cmd.Flags().BoolVar(&o.unsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one where this machine gives none")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log what the libraries say")
@@ -61,6 +65,9 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	state, err := a.stateDir()
 	if err != nil {
+		return err
+	}
+	if o.prune, err = o.retention.options(state); err != nil {
 		return err
 	}
 	level := slog.LevelInfo
@@ -117,6 +124,7 @@ func serve(ctx context.Context, server *embedded.Server, p *control.Plane, log *
 	defer tidy.Wait() // it ends with follow
 	defer cancel()
 	tidy.Go(func() { giveBack(follow) })
+	tidy.Go(func() { retain(follow, o.prune, log) })
 	var failed error
 	select {
 	case <-ctx.Done():
