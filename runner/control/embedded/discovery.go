@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -20,8 +19,17 @@ func listGroups(s *genericapiserver.GenericAPIServer) {
 	s.DiscoveryGroupManager.AddGroup(metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
 }
 
-// buildMetadata is what the version of a build may not have in it.
-var buildMetadata = regexp.MustCompile(`[^0-9A-Za-z.-]+`)
+// buildMetadata is a version as the metadata of another one, which takes letters,
+// digits, points and hyphens.
+func buildMetadata(version string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= '0' && r <= '9', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '.', r == '-':
+			return r
+		}
+		return '-'
+	}, version), "-.")
+}
 
 // stamped says of which Kubernetes release the server is. Clients judge by it
 // what they may use; a program that links the server's packages has only their
@@ -38,7 +46,7 @@ func (s stamped) Info() *apimachineryversion.Info {
 	if release := kubernetesRelease(); release != "" {
 		info.GitVersion = release
 	}
-	if own := strings.Trim(buildMetadata.ReplaceAllString(s.own, "-"), "-."); own != "" {
+	if own := buildMetadata(s.own); own != "" {
 		info.GitVersion += "+agentd." + own
 	}
 	return &info

@@ -200,9 +200,15 @@ func TestAuthorizerRefusesWhatNobodySpells(t *testing.T) {
 			}
 		}
 	}
+	for _, role := range Roles() {
+		got, _, _ := a.Authorize(t.Context(), authorizer.AttributesRecord{User: Identity{Name: "x", Role: role}.user(), Verb: "get", Path: "/metrics"})
+		if (got == authorizer.DecisionAllow) != (role != RoleWorker) {
+			t.Errorf("%s: metrics: %v", role, got)
+		}
+	}
 	for path, want := range map[string]bool{
 		"/readyz": true, "/readyz/etcd": true, "/livez": true, "/healthz": true, "/healthz/ping": true, "/api": true, "/apis": true, "/apis/agentctl.dev": true, "/version": true, "/openapi/v2": true, "/openapi/v3/apis": true,
-		"/": false, "/metrics": false, "/openapi": false, "/readyzx": false, "/healthzx": false, "/debug/pprof/profile": false, "/logs": false, "/.well-known/openid-configuration": false,
+		"/": false, "/metrics/slis": false, "/openapi": false, "/readyzx": false, "/healthzx": false, "/debug/pprof/profile": false, "/logs": false, "/.well-known/openid-configuration": false,
 	} {
 		for _, role := range Roles() {
 			for _, verb := range []string{"get", "post", "put", "delete", "head", "options"} {
