@@ -138,7 +138,7 @@ func (s *session) finished(ctx context.Context, end loop.End) error {
 		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
 		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(time.Now()).Milliseconds(),
 	}
-	if cost := v.Cost; !v.Unpriced && s.priced() {
+	if cost := v.Cost; !v.Unpriced && !v.Uncounted && s.priced() {
 		f.Cost = &cost
 	}
 	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && end.Reason == reason.Cancelled {

@@ -46,8 +46,19 @@ func (s *session) context(p message.Prompt) loop.Context {
 }
 
 func (s *session) guard() loop.Guard {
-	g := s.Agent.Spec.LoopGuard
-	return loop.Guard{Identical: int(g.IdenticalCalls), Cycles: int(g.Cycles), Act: string(g.OnDetect)}
+	declared, g := s.Agent.Spec.LoopGuard, loop.DefaultGuard()
+	for field, value := range map[*int]*int32{
+		&g.Identical: declared.IdenticalCalls, &g.Cycles: declared.Cycles, &g.Stalled: declared.StalledSteps,
+		&g.Invalid: declared.InvalidAnswers, &g.RepeatedText: declared.RepeatedTextBytes,
+	} {
+		if value != nil { // absent in the plan of a run that an earlier version began
+			*field = int(*value)
+		}
+	}
+	if declared.OnDetect != "" {
+		g.Act = string(declared.OnDetect)
+	}
+	return g
 }
 
 // outputSchema is what the final answer must satisfy; nil asks for nothing.

@@ -117,7 +117,7 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 		return nil, reason.New(reason.Cancelled, "the replay was stopped: %w", context.Cause(ctx))
 	}
 	f := endOf(end, p.Run())
-	if cost := p.Run().Cost; !p.Run().Unpriced && recordedPrices(c.Facts)[now.Model.Name].Input != "" {
+	if cost := p.Run().Cost; !p.Run().Unpriced && !p.Run().Uncounted && recordedPrices(c.Facts)[now.Model.Name].Input != "" {
 		f.Cost = &cost
 	}
 	v, d := p.End(f)
@@ -211,7 +211,7 @@ func (v *relived) relive(ctx context.Context, p *replay.Player, facts cassette.F
 	}
 	cfg := loop.Config{
 		Model: p.Model(), Gate: p.Gate(), Approver: p.Approver(), Toolbox: p.Toolbox(), Journal: p.Journal(),
-		Inbox: p.Inbox(), View: begun, Now: p.Now, NewID: p.NewID, Limits: v.limits(), Guard: v.guard(), Context: v.context(v.offered()),
+		Inbox: p.Inbox(), Files: p.Files(), View: begun, Now: p.Now, NewID: p.NewID, Limits: v.limits(), Guard: v.guard(), Context: v.context(v.offered()),
 	}
 	cfg.Limits.Price, cfg.Limits.ReserveOutput = v.priceAt(recordedPrices(facts)), facts.ReserveOutput
 	// Whether calls overlap is told by the recording: no call waits for a place.

@@ -315,7 +315,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	defer dismiss()
 	cfg := loop.Config{
 		Model: discreetly(conversation, s.redactor.Load()), Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
-		Inbox: s.hearing(), View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+		Inbox: s.hearing(), Files: workspaceState{s}, View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}
 	hangUp, err := s.summarizer(keys, &cfg.Context)

@@ -62,7 +62,7 @@ func TestApplyDefaultsCompletesAnAgent(t *testing.T) {
 	want := parse(t, `{"kind":"Agent","metadata":{"name":"a"},"spec":{
 		"modelRef":{"name":"m"}, "mode":"All",
 		"limits":{"maxSteps":7,"timeout":"15m","maxParallelTools":8,"maxDepth":2},
-		"loopGuard":{"identicalCalls":3,"cycles":3,"onDetect":"Stop"},
+		"loopGuard":{"identicalCalls":3,"cycles":3,"stalledSteps":8,"invalidAnswers":5,"repeatedTextBytes":65536,"onDetect":"Stop"},
 		"context":{"compactAtPercent":80,"keepRecentTokens":15000,"pruneToolOutput":true},
 		"approvals":{"onAsk":"Deny","timeout":"10m"},
 		"output":{"schema":{"type":"object"},"retries":2}}}`)

@@ -113,7 +113,8 @@ type RunFinished struct {
 	Steps  int    `json:"steps"`
 	// Tokens of the whole run.
 	Tokens message.Usage `json:"tokens"`
-	// Cost in US dollars as a decimal; nil when a price is unknown.
+	// Cost in US dollars as a decimal; nil when a price is unknown, or the tokens
+	// of an answer are.
 	Cost *message.Cost `json:"cost"`
 	// DurationMs is the time processes worked on the run.
 	DurationMs int64 `json:"durationMs"`
@@ -162,7 +163,11 @@ type ModelResponse struct {
 	Model  message.ModelRef `json:"model"`
 	Finish message.Finish   `json:"finish"`
 	Tokens message.Usage    `json:"tokens"`
-	// Cost of the answer; absent when its price is unknown.
+	// Estimate is what the request and the answer may have taken, where the
+	// provider did not count them or the answer was stopped; Tokens are 0 then. The
+	// limits of the run count it.
+	Estimate *message.Usage `json:"estimate,omitempty"`
+	// Cost of the answer; absent when its price or its tokens are unknown.
 	Cost       *message.Cost `json:"cost,omitempty"`
 	DurationMs int64         `json:"durationMs"`
 	// FirstByteMs is the time to the first piece of the answer.
@@ -225,6 +230,10 @@ type ToolInputEnd struct {
 	Raw string `json:"raw"`
 	// Input is Raw as checked arguments; absent when it is none.
 	Input json.RawMessage `json:"input,omitempty"`
+	// Workspace identifies the contents of the files before the call: equal
+	// contents have equal values. It is there when the call resembles an earlier one,
+	// for the loop guard; "?" is a state that could not be determined.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // PolicyDecision is the policy's answer to a call.
@@ -295,10 +304,12 @@ type ContextCompaction struct {
 	Before int64 `json:"before"`
 	After  int64 `json:"after"`
 	// Model that wrote the summary, and what it took.
-	Model      message.ModelRef `json:"model"`
-	Tokens     message.Usage    `json:"tokens"`
-	Cost       *message.Cost    `json:"cost,omitempty"`
-	DurationMs int64            `json:"durationMs"`
+	Model  message.ModelRef `json:"model"`
+	Tokens message.Usage    `json:"tokens"`
+	// Estimate as in model.response.
+	Estimate   *message.Usage `json:"estimate,omitempty"`
+	Cost       *message.Cost  `json:"cost,omitempty"`
+	DurationMs int64          `json:"durationMs"`
 }
 
 // WorkspaceSnapshot records the state of the files before a run.

@@ -40,6 +40,8 @@ type Message struct {
 	Usage  Usage  `json:"tokens,omitzero"`
 	// Cost of an assistant message; nil when a price is unknown.
 	Cost *Cost `json:"cost,omitempty"`
+	// Estimate is what the answer may have taken where the provider did not count it.
+	Estimate *Usage `json:"estimate,omitempty"`
 	// Error that ended an assistant message, "" when none did.
 	Error Error `json:"error,omitempty"`
 	Time  Time  `json:"time"`

@@ -72,6 +72,9 @@ type ToolPart struct {
 	// Compacted is when the output was taken out of the conversation, in
 	// milliseconds since 1970; the journal keeps it.
 	Compacted int64 `json:"compacted,omitempty"`
+	// Workspace identifies the contents of the files before the call, where it
+	// was looked at.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // Move changes the state, or says that the table forbids it.

@@ -169,25 +169,60 @@ const (
 	LoopNudge LoopAction = "Nudge"
 )
 
-// LoopGuard stops a model that asks for the same call again and again.
+// LoopGuard ends a run that repeats itself and gets nowhere. A step that changed
+// the contents of the workspace, or brought a result that was not seen before,
+// counts as progress.
+// +kubebuilder:validation:XValidation:rule="!has(self.identicalCalls) || self.identicalCalls != 1",message="1 would allow no call: 0 switches the detector off, 2 is the least"
+// +kubebuilder:validation:XValidation:rule="!has(self.cycles) || self.cycles != 1",message="1 would allow no call: 0 switches the detector off, 2 is the least"
+// +kubebuilder:validation:XValidation:rule="!has(self.repeatedTextBytes) || self.repeatedTextBytes == 0 || self.repeatedTextBytes >= 4096",message="0 switches the detector off, 4096 is the least"
 type LoopGuard struct {
 	// IdenticalCalls is the number of equal consecutive calls that is one too
-	// many: the third does not run when it is 3. Calls whose results differ wait
-	// for something; they have four times as many. A call that brought one
-	// result five times in ten steps, or one time less than this number if that
-	// is more, does not run again either, whatever stands between.
+	// many: the third does not run when it is 3. Calls whose results differ, that
+	// wait ("sleep", a call of two seconds and more), or between which the
+	// workspace changed, have ten times as many; results that say something new
+	// do not count at all. 0 switches the detector off.
 	// +kubebuilder:default=3
-	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
-	IdenticalCalls int32 `json:"identicalCalls,omitempty"`
+	IdenticalCalls *int32 `json:"identicalCalls,omitempty"`
 	// Cycles is the number of rounds of a repeating sequence of two to four
-	// calls that is one too many; four times as many when their results differ.
+	// calls that is one too many; ten times as many, or without a bound, as for
+	// identicalCalls. 0 switches the detector off.
 	// +kubebuilder:default=3
-	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
-	Cycles int32 `json:"cycles,omitempty"`
+	Cycles *int32 `json:"cycles,omitempty"`
+	// StalledSteps is the number of steps in a row that bring nothing new, after
+	// which a step that repeats an earlier call is not run: every result is one
+	// that an equal call had brought, whatever stands between, and no file changed.
+	// Calls that differ in spacing, options or a description count as equal. Steps
+	// that fail in new ways count a quarter, or three when the model says the same
+	// before each; so do steps that wait. 0 switches the detector off.
+	// +kubebuilder:default=8
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	StalledSteps *int32 `json:"stalledSteps,omitempty"`
+	// InvalidAnswers is the number of answers in a row that hold nothing but
+	// invalid calls (an unknown tool, arguments that are no JSON or that the schema
+	// does not allow) and that is one too many. 0 switches the detector off.
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	InvalidAnswers *int32 `json:"invalidAnswers,omitempty"`
+	// RepeatedTextBytes is how many bytes at the end of one answer, its reasoning or
+	// the arguments of a call may repeat what stands before them; four times as many
+	// when numbers in them differ. The answer is stopped then, and kept. Less, but
+	// never below 32768, is allowed to a model whose output limit is smaller. 0
+	// switches the detector off.
+	// +kubebuilder:default=65536
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=16777216
+	// +optional
+	RepeatedTextBytes *int32 `json:"repeatedTextBytes,omitempty"`
 	// OnDetect says what happens: Stop ends the run with reason LoopDetected
 	// (exit code 5), Nudge tells the model once and then stops, Ask asks a person, and stops
 	// the second time that nobody allows it.

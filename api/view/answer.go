@@ -149,7 +149,7 @@ func (r *Run) respond(e event.Event, d event.ModelResponse) error {
 	if m.Summary {
 		return errors.New("the answer to a request for a summary is a compaction")
 	}
-	r.answer(m, d.Model, d.Tokens, d.Cost, e.Time)
+	r.answer(m, d.Model, d.Tokens, d.Estimate, d.Cost, e.Time)
 	m.Finish = d.Finish
 	for _, p := range m.Calls() {
 		if c := r.calls[p.CallID]; c.writing != nil {
@@ -159,14 +159,17 @@ func (r *Run) respond(e event.Event, d event.ModelResponse) error {
 	return nil
 }
 
-func (r *Run) answer(m *message.Message, by message.ModelRef, tokens message.Usage, cost *message.Cost, now time.Time) {
-	m.Model, m.Usage, m.Cost, m.Time.Completed = &by, tokens, cost, now.UnixMilli()
+func (r *Run) answer(m *message.Message, by message.ModelRef, tokens message.Usage, estimate *message.Usage, cost *message.Cost, now time.Time) {
+	m.Model, m.Usage, m.Estimate, m.Cost, m.Time.Completed = &by, tokens, estimate, cost, now.UnixMilli()
 	closeParts(m, now.UnixMilli())
 	r.open = nil
 	r.Tokens = r.Tokens.Add(tokens)
-	if cost == nil {
+	switch {
+	case estimate != nil: // what it cost is not known, whatever the price
+		r.Uncounted, r.Estimated = true, r.Estimated.Add(*estimate)
+	case cost == nil:
 		r.Unpriced = true
-	} else {
+	default:
 		r.Cost = r.Cost.Add(*cost)
 	}
 }

@@ -95,7 +95,7 @@ func (r *Run) compact(e event.Event, d event.ContextCompaction) error {
 	if d.TailStart != "" && r.messages[d.TailStart] == nil {
 		return fmt.Errorf("the summary leaves no message %q", d.TailStart)
 	}
-	r.answer(m, d.Model, d.Tokens, d.Cost, e.Time)
+	r.answer(m, d.Model, d.Tokens, d.Estimate, d.Cost, e.Time)
 	m.Finish = message.FinishStop
 	start, now := m.Time.Created, e.Time.UnixMilli()
 	m.Parts = append(

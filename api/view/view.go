@@ -46,6 +46,10 @@ type Run struct {
 	Tokens   message.Usage
 	Cost     message.Cost
 	Unpriced bool
+	// Uncounted says that the provider did not count some answers: Tokens and Cost
+	// are too low by what Estimated guesses.
+	Uncounted bool
+	Estimated message.Usage
 
 	// Changes the run made to the files, and the blobs that hold them.
 	Changes event.WorkspacePatch

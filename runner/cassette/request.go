@@ -42,13 +42,13 @@ func Requests(life []Entry) []Request {
 			out := answer(open.Told, raw)
 			out.Finish, out.Usage, out.Model = d.Finish, d.Tokens, d.Model
 			counted = counted && !guessed(life[i+1:])
-			out.Uncounted = !counted && d.Tokens.Total() == 0
+			out.Uncounted = (!counted || d.Estimate != nil) && d.Tokens.Total() == 0
 			open.Output, open = out, nil
 		case event.ContextCompaction:
 			if open == nil || open.Message != e.Message {
 				continue
 			}
-			open.Output = &message.Output{Text: d.Summary, Finish: message.FinishStop, Usage: d.Tokens, Model: d.Model}
+			open.Output = &message.Output{Text: d.Summary, Finish: message.FinishStop, Usage: d.Tokens, Model: d.Model, Uncounted: d.Estimate != nil}
 			open = nil
 		}
 		if open != nil && open.Message == e.Message && e.Message != "" {

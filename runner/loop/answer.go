@@ -33,6 +33,11 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 		return end, nil
 	}
 	switch {
+	case out.Finish == message.FinishLength && l.guard.cutShort(out.Text):
+		return &End{
+			Reason: reason.LoopDetected, Message: "the model repeated itself until its answer was cut at the model's output limit",
+			Hint: repeatedHint,
+		}, nil
 	case out.Finish == message.FinishLength:
 		return &End{
 			Reason: reason.OutputTruncated, Message: "the answer was cut at the model's output limit",

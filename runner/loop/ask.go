@@ -31,7 +31,7 @@ func (l *loop) confirm(ctx context.Context, c *call) (ready bool, err error) {
 		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
 	case d.Action == message.Allow && (same || len(d.Args) == 0), d.Action == message.Redact && same:
 		return l.fresh(c), nil
-	case d.Action == message.Ask && c.asked < mostAsked:
+	case d.Action == message.Ask && c.questions < mostAsked:
 		if c.decision.Action == message.Ask && d.Essence() == c.decision.Essence() {
 			return l.fresh(c), nil
 		}
@@ -112,7 +112,7 @@ func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	l.mu.Lock()
 	l.unanswered = true
 	// Nobody said yes to the repetition once; asked again, nobody would.
-	stuck := c.looping != "" && !l.guard.nudge(c.signature)
+	stuck := c.looping != "" && !l.guard.nudge(c.asked.signature)
 	l.mu.Unlock()
 	if stuck {
 		return repeated(c.Tool, c.looping, c.hint), l.fail(c, message.CodeLoop, "not run: "+c.looping)
@@ -127,7 +127,7 @@ func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 // question writes down the question, asks it, and writes down the answer; that of a
 // run which is to wait is none yet.
 func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknown bool) (message.Answer, error) {
-	c.asked++
+	c.questions++
 	q := message.Question{Call: c.ToolCall, Decision: d, Unknown: unknown}
 	if l.AskTime > 0 {
 		q.ExpiresAt = l.Now().Add(l.AskTime).UnixMilli()

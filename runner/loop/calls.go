@@ -17,17 +17,18 @@ type call struct {
 	decision  message.Decision
 	given     json.RawMessage // the arguments before a rule has taken something away
 	exclusive bool
-	note      string // what the model should know about how its call was read
-	looping   string // what the guard says, when it wants a person asked
-	signature string // of a looping call, and how to allow it
-	hint      string
+	note      string          // what the model should know about how its call was read
+	looping   string          // what the guard says, when it wants a person asked
+	hint      string          // how to allow a looping call
+	asked     asked           // the call as the guard compares it
 	seen      int             // its place in the guard's memory, or unseen
 	done      bool            // it has its result already
+	invalid   bool            // it was no call of a tool
 	waited    bool            // something happened between its judgement and its turn
 	attempt   int             // 2 or more: the call was interrupted and runs again
 	approved  bool            // somebody has said yes
 	rejected  *message.Answer // somebody has said no, to an earlier process
-	asked     int             // how often
+	questions int             // how often a person was asked
 	expires   int64           // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
 
@@ -54,6 +55,9 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 	}
 	if stop != nil && stop.Reason == reason.Denied {
 		return stop, l.abandon(calls, message.CodeCancelled, "not run: a person ended the run")
+	}
+	if stop == nil {
+		stop = l.onlyInvalid(requests, calls)
 	}
 	if stop != nil {
 		return stop, l.abandon(calls, message.CodeLoop, "not run: the run ends because the model repeats itself")
@@ -86,13 +90,15 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End,
 	c := &call{ToolCall: message.ToolCall{ID: req.ID, Message: l.current.ID, Tool: req.Tool, Step: l.View.Steps}, seen: unseen}
 	checked, err := l.check(req)
 	if err != nil {
-		return c, l.tooManyInvalid(), l.invalid(c, req, err)
+		return c, nil, l.invalid(c, req, err)
 	}
 	c.Tool, c.Args, c.given, c.exclusive = checked.Tool, checked.Args, checked.Args, checked.Exclusive
 	if checked.Coerced {
 		c.note = "the arguments were read as " + string(c.Args)
 	}
-	if err := l.tell(c, event.ToolInputEnd{Tool: c.Tool, Raw: req.Args, Input: c.Args}); err != nil {
+	c.asked = newAsked(checked)
+	state := l.stateBefore(ctx, c)
+	if err := l.tell(c, event.ToolInputEnd{Tool: c.Tool, Raw: req.Args, Input: c.Args, Workspace: state}); err != nil {
 		return c, nil, err
 	}
 	if checked.Repaired {
@@ -100,14 +106,29 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End,
 			return c, nil, err
 		}
 	}
-	repeats, wrong, hint := l.guard.before(checked.Signature, l.View.Steps)
+	repeats, wrong, hint := l.guard.before(c.asked, l.View.Steps, state)
 	c.Repeats = repeats
 	if wrong == "" {
-		c.seen = l.guard.made(checked.Signature, l.View.Steps)
-	} else if end, err := l.looping(c, checked.Signature, wrong, hint); c.done || end != nil || err != nil {
+		c.seen = l.guard.made(c.asked, l.View.Steps, state)
+	} else if end, err := l.looping(c, wrong, hint); c.done || end != nil || err != nil {
 		return c, end, err
 	}
 	return c, nil, l.decide(ctx, c)
+}
+
+// stateBefore returns the state of the workspace where the guard needs it: a
+// run that repeats no call does not pay for it.
+func (l *loop) stateBefore(ctx context.Context, c *call) string {
+	if l.Files == nil || !l.guard.familiar(c.asked) {
+		return ""
+	}
+	if l.stateStep != l.View.Steps || l.state == "" { // nothing runs while the calls of a step are judged
+		l.stateStep, l.state = l.View.Steps, l.Files.State(ctx, c.ID)
+	}
+	if l.state == "" {
+		return unknownState
+	}
+	return l.state
 }
 
 // invalid gives the model words that help it mend a call that is none.
@@ -119,27 +140,40 @@ func (l *loop) invalid(c *call, req message.CallRequest, err error) error {
 	if err := l.tell(c, event.ToolInputEnd{Tool: req.Tool, Raw: req.Args}); err != nil {
 		return err
 	}
-	l.guard.invalid++
+	c.invalid = true
 	return l.fail(c, wrong.Code, wrong.Text)
 }
 
-func (l *loop) tooManyInvalid() *End {
-	if l.guard.invalid+1 < invalidLimit {
+// onlyInvalid ends the run after too many answers in a row without a valid call.
+// Answers count and not calls: the model reads what is wrong only with the next
+// request. Calls are those of requests that had no end yet.
+func (l *loop) onlyInvalid(requests []message.CallRequest, calls []*call) *End {
+	if len(calls) < len(requests) {
+		return nil // counted by an earlier process, or none of its business
+	}
+	valid := 0
+	for _, c := range calls {
+		if !c.invalid {
+			valid++
+		}
+	}
+	wrong := l.guard.answered(valid, len(calls))
+	if wrong == "" {
 		return nil
 	}
 	return &End{
-		Reason: reason.LoopDetected, Message: sentence("%d calls in a row were invalid", invalidLimit),
-		Hint: "the limit is fixed; the model may not be able to call tools: choose another in spec.modelRef of the agent",
+		Reason: reason.LoopDetected, Message: wrong,
+		Hint: sentence("the model may not be able to call tools: choose another in spec.modelRef of the agent, or raise spec.loopGuard.invalidAnswers (%d; 0 switches the detector off)", l.guard.Invalid),
 	}
 }
 
 // looping does what the agent declares about a call that repeats.
-func (l *loop) looping(c *call, signature, wrong, hint string) (*End, error) {
+func (l *loop) looping(c *call, wrong, hint string) (*End, error) {
 	switch {
 	case l.guard.Act == GuardAsk:
-		c.looping, c.signature, c.hint = wrong, signature, hint
+		c.looping, c.hint = wrong, hint
 		return nil, nil
-	case l.guard.Act == GuardNudge && l.guard.nudge(signature):
+	case l.guard.Act == GuardNudge && l.guard.nudge(c.asked.signature):
 		return nil, l.fail(c, message.CodeLoop, "not run: "+wrong+". The result would be the same; do something else, or give the final answer.")
 	}
 	return repeated(c.Tool, wrong, hint), l.fail(c, message.CodeLoop, "not run: "+wrong)
@@ -339,7 +373,7 @@ func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) err
 		}
 	}
 	l.mu.Lock()
-	l.guard.result(c.seen, shown)
+	l.guard.result(c.seen, c.asked, shown)
 	l.mu.Unlock()
 	if c.note != "" {
 		noted := *shown
@@ -355,7 +389,19 @@ func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) err
 // fail ends a call that did not run, or could not.
 func (l *loop) fail(c *call, code message.ErrorCode, text string) error {
 	c.done = true
-	return l.tell(c, event.ToolError{ToolResult: message.ToolResult{Code: code, Text: text}})
+	result := message.ToolResult{Code: code, Text: text}
+	if refused(code) {
+		l.mu.Lock()
+		l.guard.result(c.seen, c.asked, &result)
+		l.mu.Unlock()
+	}
+	return l.tell(c, event.ToolError{ToolResult: result})
+}
+
+// refused reports whether a call with that code was judged and did not run: the
+// model reads why, as it reads a result.
+func refused(code message.ErrorCode) bool {
+	return code == message.CodeDenied || code == message.CodeRejected
 }
 
 // abandon ends the calls that have no result yet.

@@ -46,6 +46,7 @@ type summary struct {
 	id      string
 	started time.Time
 	out     *message.Output
+	asked   int64 // the estimate of the request
 }
 
 // summary asks for a summary of what is cut away. A request that is refused as
@@ -125,7 +126,7 @@ func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *E
 	if !out.Finish.Whole() && out.Finish != message.FinishLength {
 		out.Text = "" // half a summary forgets the other half
 	}
-	s.out = out
+	s.out, s.asked = out, worst.Input
 	return s, nil, nil
 }
 
@@ -135,8 +136,19 @@ func (l *loop) compacted(s *summary, c *cut, overflow bool, after int64) error {
 	d := event.ContextCompaction{
 		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart()},
 		Summary:    s.out.Text, Before: l.estimate.next(), After: after,
-		Model: s.out.Model, Tokens: s.out.Usage, Cost: l.Limits.cost(s.out.Model, s.out.Usage),
+		Model: s.out.Model, Tokens: s.out.Usage, Estimate: l.guess(s.asked, s.out),
 		DurationMs: l.Now().Sub(s.started).Milliseconds(),
 	}
-	return l.record(event.Event{Message: s.id, Part: l.NewID("part"), Data: d})
+	if d.Estimate == nil {
+		d.Cost = l.Limits.cost(s.out.Model, s.out.Usage)
+	}
+	warn := d.Estimate != nil && !l.View.Uncounted
+	if err := l.record(event.Event{Message: s.id, Part: l.NewID("part"), Data: d}); err != nil {
+		return err
+	}
+	l.guard.stall.forget()
+	if !warn {
+		return nil
+	}
+	return l.record(event.Event{Data: event.Warning{Message: uncounted}})
 }

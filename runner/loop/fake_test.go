@@ -99,7 +99,7 @@ func (w *world) config() Config {
 	cfg := Config{
 		Model: model{w}, Gate: w, Approver: approver{w}, Toolbox: toolbox{w}, Journal: journal{w}, View: v,
 		Limits: Limits{MaxSteps: 50, MaxParallel: 4},
-		Guard:  Guard{Identical: 3, Cycles: 3, Act: GuardStop},
+		Guard:  DefaultGuard(),
 		Now: func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()

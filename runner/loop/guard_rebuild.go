@@ -11,66 +11,85 @@ import (
 // to itself.
 func (g *guard) rebuild(v *view.Run, check func(message.CallRequest) (message.Checked, error)) {
 	g.renew()
-	progress := false
 	for _, m := range v.Messages {
-		if posted(v, m) {
+		switch {
+		case posted(v, m):
 			g.renew()
+		case m.Summary && m.Error == "" && !m.Open():
+			g.stall.forget()
 		}
 		if m.Role != message.RoleAssistant || m.Summary || m.Error == message.Void {
 			continue
 		}
 		if calls := m.Calls(); len(calls) > 0 {
-			g.text(m.Text(), progress)
+			g.stall.says(m.Text(), v.Step(calls[0].CallID))
 			g.remember(v, calls, check)
 		}
-		progress = progressed(m)
 	}
+}
+
+// recalled is a call of an earlier process: its place, or unseen.
+type recalled struct {
+	asked
+	place int
 }
 
 // remember adds the calls of one answer: first all of them, then their results,
 // as it was when they were judged.
 func (g *guard) remember(v *view.Run, calls []*message.ToolPart, check func(message.CallRequest) (message.Checked, error)) {
-	places := make([]int, len(calls))
+	made, ended, valid := make([]recalled, len(calls)), 0, 0
 	for i, c := range calls {
-		places[i] = unseen
+		made[i].place = unseen
 		if c.Result == nil {
+			valid++ // it was judged, and waits
 			continue
 		}
-		switch c.Result.Code { //nolint:exhaustive // the other calls were made
-		case message.CodeUnknownTool, message.CodeBadJSON, message.CodeSchema:
-			if c.Start == 0 { // a tool may answer with these codes, too
-				g.invalid++
-				continue
-			}
-		default:
+		ended++
+		if isInvalid(c) {
+			continue
 		}
-		places[i] = g.recall(c, v.Step(c.CallID), check)
+		valid++
+		made[i] = g.recall(c, v.Step(c.CallID), check)
+	}
+	if ended == len(calls) {
+		_ = g.answered(valid, len(calls))
 	}
 	for i, c := range calls {
-		if places[i] != unseen && c.Start != 0 { // a call that did not run changed nothing
-			g.result(places[i], c.Result)
+		if made[i].place != unseen && (c.Start != 0 || refused(c.Result.Code)) { // another call that did not run changed nothing
+			g.result(made[i].place, made[i].asked, c.Result)
 		}
 	}
 }
 
-// recall adds one call that was valid, unless the guard had held it up.
-func (g *guard) recall(c *message.ToolPart, step int, check func(message.CallRequest) (message.Checked, error)) int {
-	signature := c.Tool + "\n" + c.Raw
-	if checked, err := check(message.CallRequest{ID: c.CallID, Tool: c.Tool, Args: c.Raw}); err == nil {
-		signature = checked.Signature
+// isInvalid reports whether a call was not valid: a tool may answer with these
+// codes, too.
+func isInvalid(c *message.ToolPart) bool {
+	switch c.Result.Code { //nolint:exhaustive // the other calls were valid
+	case message.CodeUnknownTool, message.CodeBadJSON, message.CodeSchema:
+		return c.Start == 0
 	}
-	_, wrong, _ := g.before(signature, step)
+	return false
+}
+
+// recall adds one call that was valid, unless the guard had held it up.
+func (g *guard) recall(c *message.ToolPart, step int, check func(message.CallRequest) (message.Checked, error)) recalled {
+	checked, err := check(message.CallRequest{ID: c.CallID, Tool: c.Tool, Args: c.Raw})
+	if err != nil {
+		checked = message.Checked{Tool: c.Tool, Args: []byte(c.Raw), Signature: c.Tool + "\n" + c.Raw}
+	}
+	a := newAsked(checked)
+	_, wrong, _ := g.before(a, step, c.Workspace)
 	switch {
 	case c.Result.Code == message.CodeLoop:
-		g.nudge(signature)
-		return unseen
+		g.nudge(a.signature)
+		return recalled{a, unseen}
 	case wrong != "" && g.Act == GuardAsk:
 		if c.Approval == message.Unanswered || c.Approval == message.Expired {
-			g.nudge(signature)
+			g.nudge(a.signature)
 		}
-		return unseen
+		return recalled{a, unseen}
 	}
-	return g.made(signature, step)
+	return recalled{a, g.made(a, step, c.Workspace)}
 }
 
 // nudge remembers that the model was told about a call, and says whether that

@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,19 +22,32 @@ func replay(g *guard, s script) (stopped []string) {
 		for i, c := range calls {
 			name, _, _ := strings.Cut(c, "=")
 			places[i] = unseen
-			if _, wrong, _ := g.before(name, step+1); wrong != "" {
+			if _, wrong, _ := g.before(named(name), step+1, ""); wrong != "" {
 				stopped = append(stopped, fmt.Sprintf("%d/%s", step+1, name))
 				continue
 			}
-			places[i] = g.made(name, step+1)
+			places[i] = g.made(named(name), step+1, "")
 		}
 		for i, c := range calls {
-			if _, result, ok := strings.Cut(c, "="); ok && places[i] != unseen {
-				g.result(places[i], &message.ToolResult{Output: result})
+			if name, result, ok := strings.Cut(c, "="); ok {
+				g.result(places[i], named(name), &message.ToolResult{Output: result})
 			}
 		}
 	}
 	return stopped
+}
+
+// numbered are n calls of one name, each with another figure as its result.
+func numbered(n int, call string) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprintf("%s=%d", call, i))
+	}
+	return list
+}
+
+// named is a call of that name without arguments.
+func named(name string) asked {
+	return newAsked(message.Checked{Tool: name, Signature: name})
 }
 
 // steps makes one step of each call.
@@ -51,41 +65,6 @@ func TestGuardDetectors(t *testing.T) {
 		script  script
 		stopped string
 	}{
-		"window": {
-			"the sixth call with one result in ten steps, whatever stands between",
-			Guard{Identical: 3, Cycles: 3},
-			script{{"a=1"}, {"b=1", "a=1"}, {"c=1", "a=1"}, {"d=1", "a=1"}, {"e=1", "a=1"}, {"f=1", "a=1"}},
-			"6/a",
-		},
-		"window, other results": {
-			"a call that brings something new each time",
-			Guard{Identical: 3, Cycles: 3},
-			script{{"a=1"}, {"b=1", "a=2"}, {"c=1", "a=3"}, {"d=1", "a=4"}, {"e=1", "a=5"}, {"f=1", "a=6"}},
-			"",
-		},
-		"window, too far apart": {
-			"every second step is five times in ten",
-			Guard{Identical: 3, Cycles: 0},
-			steps("a=1", "b=1", "a=1", "c=1", "a=1", "d=1", "a=1", "e=1", "a=1", "f=1", "a=1", "g=1", "a=1", "h=1"), "",
-		},
-		"window, same step": {
-			"results that are not there yet count as the same",
-			Guard{Identical: 3, Cycles: 3},
-			script{{"a=1", "b=1", "a=1", "c=1", "a=1", "d=1", "a=1", "e=1", "a=1", "f=1", "a=1"}},
-			"1/a",
-		},
-		"window, allowed": {
-			"a manifest that allows more gets more",
-			Guard{Identical: 20, Cycles: 3},
-			script{{"a=1"}, {"b=1", "a=1"}, {"c=1", "a=1"}, {"d=1", "a=1"}, {"e=1", "a=1"}, {"f=1", "a=1"}, {"g=1", "a=1"}},
-			"",
-		},
-		"window, off": {
-			"identicalCalls 0 turns it off",
-			Guard{Identical: 0, Cycles: 3},
-			script{{"a=1"}, {"b=1", "a=1"}, {"c=1", "a=1"}, {"d=1", "a=1"}, {"e=1", "a=1"}, {"f=1", "a=1"}, {"g=1", "a=1"}},
-			"",
-		},
 		"twenty allowed": {
 			"the twentieth is the one too many, not the third and not the sixth",
 			Guard{Identical: 20, Cycles: 3},
@@ -112,14 +91,29 @@ func TestGuardDetectors(t *testing.T) {
 		},
 		"polling": {"the results differ", Guard{Identical: 3, Cycles: 3}, steps("a=1", "a=2", "a=3", "a=4", "a=4", "a=4", "a=5"), ""},
 		"polling for ever": {
-			"four times the limit",
+			"ten times the limit",
 			Guard{Identical: 3, Cycles: 3},
-			steps("a=1", "a=2", "a=3", "a=4", "a=5", "a=6", "a=7", "a=8", "a=9", "a=10", "a=11", "a=12"), "12/a",
+			steps(numbered(30, "a")...), "30/a",
 		},
 		"polling, stuck at last": {
 			"what has changed once is a poll: its own limit ends it",
 			Guard{Identical: 3, Cycles: 3},
-			steps(append([]string{"a=0"}, rounds(11, "a=1")...)...), "12/a",
+			steps(append([]string{"a=0"}, rounds(29, "a=1")...)...), "30/a",
+		},
+		"news": {
+			"a result that says something new does not count",
+			Guard{Identical: 3, Cycles: 3},
+			steps("a=one", "a=two", "a=three", "a=four", "a=five"), "",
+		},
+		"stalled": {
+			"two steps that brought nothing new, after a round that did",
+			Guard{Stalled: 2},
+			steps(rounds(2, "a=1", "b=1", "c=1", "d=1", "e=1", "f=1")...), "9/c 10/d 11/e 12/f",
+		},
+		"not stalled": {
+			"something new between starts the count again",
+			Guard{Stalled: 2},
+			steps("a=1", "b=1", "a=1", "c=1", "a=1", "d=1", "a=1", "e=1", "a=1", "f=1"), "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,17 +129,17 @@ func TestGuardNamesTheFieldToChange(t *testing.T) {
 		script script
 		hint   string
 	}{
-		"row":    {steps("a=1", "a=1"), "spec.loopGuard.identicalCalls of the agent (3 are one too many)"},
-		"poll":   {steps("a=1", "a=2", "a=3", "a=4", "a=5", "a=6", "a=7", "a=8", "a=9", "a=10", "a=11"), "(12 are one too many: 4 times as many"},
-		"cycle":  {steps("a=1", "b=1", "a=1", "b=1"), "spec.loopGuard.cycles of the agent (3 are one too many)"},
-		"window": {script{{"b=1", "a=1"}, {"c=1", "a=1"}, {"d=1", "a=1"}, {"e=1", "a=1"}, {"f=1", "a=1", "g=1"}}, "spec.loopGuard.identicalCalls of the agent above 6"},
+		"row":   {steps("a=1", "a=1"), "spec.loopGuard.identicalCalls of the agent (3 are one too many)"},
+		"poll":  {steps(numbered(29, "a")...), "(30 are one too many: 10 times as many"},
+		"cycle": {steps("a=1", "b=1", "a=1", "b=1"), "spec.loopGuard.cycles of the agent (3 are one too many)"},
+		"stall": {steps(rounds(3, "a=1", "b=1", "c=1", "d=1", "e=1")[:13]...), "spec.loopGuard.stalledSteps of the agent (8)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &guard{Guard: Guard{Identical: 3, Cycles: 3}}
+			g := &guard{Guard: Guard{Identical: 3, Cycles: 3, Stalled: 8}}
 			if stopped := replay(g, c.script); len(stopped) > 0 {
 				t.Fatalf("stopped %v too early", stopped)
 			}
-			_, wrong, hint := g.before("a", len(c.script)+1)
+			_, wrong, hint := g.before(named("a"), len(c.script)+1, "")
 			if wrong == "" || !strings.Contains(hint, c.hint) || !strings.Contains(hint, "spec.loopGuard.onDetect") {
 				t.Errorf("%q: %q, want %q and what else can be done", wrong, hint, c.hint)
 			}
@@ -159,40 +153,25 @@ type slowGuard struct {
 	calls []seen
 }
 
-func (g *slowGuard) wrong(call string, step int) bool {
-	next := append(append([]seen(nil), g.calls...), seen{call: call, step: step})
-	polling := false
+func (g *slowGuard) wrong(call string) bool {
+	next := append(slices.Clone(g.calls), seen{call: call})
 	for period := 1; period <= longestCycle; period++ {
 		rounds := g.rounds(next, period)
-		polls := differ(next, period, rounds)
-		polling = polling || polls
 		limit := g.Cycles
 		if period == 1 {
 			limit = g.Identical
 		}
-		if polls {
-			limit *= pollingFactor
+		if limit == 0 || rounds+1 < limit {
+			continue
 		}
-		if limit > 0 && rounds+1 >= limit {
+		if differ(next, period, rounds) {
+			limit *= changingFactor
+		}
+		if rounds+1-max(0, news(next, period, rounds)-1) >= limit {
 			return true
 		}
 	}
-	most, counts, open := max(windowCalls, g.Identical-1, g.Cycles-1), map[string]int{}, 0
-	for _, c := range g.calls {
-		if c.call == call && c.step > step-windowSteps {
-			if c.result == "" {
-				open++
-			} else {
-				counts[c.result]++
-			}
-		}
-	}
-	for _, n := range counts {
-		if g.Identical > 0 && !polling && n+open >= most {
-			return true
-		}
-	}
-	return g.Identical > 0 && !polling && open >= most
+	return false
 }
 
 // rounds counts the whole rounds before the last call of next, which that call
@@ -227,20 +206,39 @@ func (g *slowGuard) unless(next []seen, period, count int) int {
 	return 0
 }
 
-func differ(next []seen, period, rounds int) bool {
+// first returns where the rounds begin, with what is there of the one before.
+func first(next []seen, period, rounds int) int {
 	n := len(next) - 1
 	start := n - rounds*period
 	for rounds > 0 && start > 0 && next[start-1].call == next[start-1+period].call {
 		start--
 	}
-	for i := start; i < n; i++ {
-		for j := i + period; j < n; j += period {
-			if a, b := next[i].result, next[j].result; a != "" && b != "" && a != b {
+	return start
+}
+
+func differ(next []seen, period, rounds int) bool {
+	for i := first(next, period, rounds); i < len(next)-1; i++ {
+		for j := i + period; j < len(next)-1; j += period {
+			if a, b := next[i].outcome, next[j].outcome; a.known && b.known && a.exact != b.exact {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// news counts the results of one place of the rounds that differ in words.
+func news(next []seen, period, rounds int) (most int) {
+	for i := first(next, period, rounds); i < len(next)-1; i++ {
+		said := map[uint64]bool{}
+		for j := i; j < len(next)-1; j += period {
+			if o := next[j].outcome; o.known {
+				said[o.rough] = true
+			}
+		}
+		most = max(most, len(said))
+	}
+	return most
 }
 
 func TestGuardKeepsToItsDefinition(t *testing.T) {
@@ -257,22 +255,22 @@ func TestGuardKeepsToItsDefinition(t *testing.T) {
 			var places []int
 			for range 1 + rnd.IntN(3) {
 				call := string(rune('a' + rnd.IntN(kinds)))
-				_, wrong, _ := fast.before(call, step)
-				if want := slow.wrong(call, step); (wrong != "") != want {
+				_, wrong, _ := fast.before(named(call), step, "")
+				if want := slow.wrong(call); (wrong != "") != want {
 					t.Fatalf("limits %+v, calls %+v, then %s: %q, want an alarm = %v", limits, slow.calls, call, wrong, want)
 				}
 				if wrong != "" {
 					alarms++
 					continue
 				}
-				places = append(places, fast.made(call, step))
+				places = append(places, fast.made(named(call), step, ""))
 				slow.calls = append(slow.calls, seen{call: call, step: step})
 			}
 			for _, p := range places {
 				if rnd.IntN(5) > 0 {
-					r := &message.ToolResult{Output: fmt.Sprint(rnd.IntN(results))}
-					fast.result(p, r)
-					slow.calls[p].result = resultSignature(r)
+					r := &message.ToolResult{Output: []string{"x 1", "x 2", "y"}[rnd.IntN(results)]}
+					fast.result(p, named(slow.calls[p].call), r)
+					slow.calls[p].outcome = newOutcome(r)
 				}
 			}
 		}
@@ -282,29 +280,78 @@ func TestGuardKeepsToItsDefinition(t *testing.T) {
 	}
 }
 
-func TestResultsAreToldApartByOutputAndExitCode(t *testing.T) {
+func TestResultsAreComparedByOutputAndExitCode(t *testing.T) {
 	zero, one := 0, 1
-	same := resultSignature(&message.ToolResult{Output: "x", ExitCode: &zero})
+	first := message.ToolResult{Output: "ok  x  0.12s at 0xc0001234, 3 files", ExitCode: &zero}
 	for name, c := range map[string]struct {
-		reason string
-		result message.ToolResult
-		same   bool
+		reason       string
+		result       message.ToolResult
+		exact, rough bool
 	}{
 		"noise": {
 			"duration, title, metadata, text and blob differ each time",
-			message.ToolResult{Output: "x", ExitCode: &zero, DurationMicros: 9, Title: "t", Metadata: []byte(`{"pid":1}`), Text: "x\n[3 ms]", Blob: "b", Writes: true},
-			true,
+			message.ToolResult{Output: first.Output, ExitCode: &zero, DurationMicros: 9, Title: "t", Metadata: []byte(`{"pid":1}`), Text: "x\n[3 ms]", Blob: "b"},
+			true, true,
 		},
-		"output":  {"what the tool wrote", message.ToolResult{Output: "y", ExitCode: &zero}, false},
-		"exit":    {"how it ended", message.ToolResult{Output: "x", ExitCode: &one}, false},
-		"no exit": {"whether it ended with a code", message.ToolResult{Output: "x"}, false},
-		"code":    {"whether it failed", message.ToolResult{Output: "x", ExitCode: &zero, Code: message.CodeTimeout}, false},
+		"timing":  {"so do durations and addresses in the output", message.ToolResult{Output: "ok  x  3.7s at 0xc0005678, 3 files", ExitCode: &zero}, true, true},
+		"figure":  {"another figure may be a step forward", message.ToolResult{Output: "ok  x  0.12s at 0xc0001234, 4 files", ExitCode: &zero}, false, true},
+		"output":  {"what the tool wrote", message.ToolResult{Output: "ok  y  0.12s at 0xc0001234, 3 files", ExitCode: &zero}, false, false},
+		"exit":    {"how it ended", message.ToolResult{Output: first.Output, ExitCode: &one}, false, false},
+		"code":    {"whether it failed", message.ToolResult{Output: first.Output, ExitCode: &zero, Code: message.CodeTimeout}, false, false},
+		"no exit": {"a program that succeeds is like a tool that does", message.ToolResult{Output: first.Output}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := resultSignature(&c.result) == same; got != c.same {
-				t.Errorf("%s: equal = %v", c.reason, got)
+			a, b := newOutcome(&first), newOutcome(&c.result)
+			if a.exact == b.exact != c.exact || a.rough == b.rough != c.rough {
+				t.Errorf("%s: equal %v, equal in words %v", c.reason, a.exact == b.exact, a.rough == b.rough)
 			}
 		})
+	}
+}
+
+func TestNoiseOfResults(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"at 12:03:04", "at 13:59:00", true},
+		{"2026-01-02T03:04:05.123Z up", "2026-11-22T13:14:15.9Z up", true},
+		{"took 12ms", "took 1.5s", true},
+		{"took 3 seconds", "took 41 seconds", true},
+		{"commit 1a2b3c4d", "commit ffee0011", true},
+		{"a.go:12:3", "a.go:14:3", false}, // a line, not a time
+		{"12 passed", "13 passed", false},
+		{"40%", "45%", false},
+		{"1.2.3", "1.2.4", false},
+		{"id 12345678", "id 12345679", false}, // only digits: a number
+	} {
+		a, _ := digest(c.a)
+		b, _ := digest(c.b)
+		if a == b != c.same {
+			t.Errorf("%q and %q: equal %v", c.a, c.b, a == b)
+		}
+	}
+}
+
+func TestCosmeticChangesOfCalls(t *testing.T) {
+	for _, c := range []struct {
+		a, b         string
+		exact, rough bool
+	}{
+		{`{"command":"make all"}`, `{"command":"  make   all "}`, true, true},
+		{`{"command":"make all"}`, `{"command":"make all","timeout":9,"description":"again"}`, true, true},
+		{`{"command":"cat a.txt"}`, `{"command":"cat './a.txt'"}`, true, true},
+		{`{"command":"make all"}`, `{"command":"make -s all 2>&1 | tail -20"}`, false, true},
+		{`{"command":"npm test"}`, `{"command":"npm test # try 3"}`, false, true},
+		{`{"page":1}`, `{"page":2}`, false, true},
+		{`{"command":"grep -rn foo src"}`, `{"command":"grep -rn bar src"}`, false, false},
+		{`{"path":"a.go"}`, `{"path":"b.go"}`, false, false},
+	} {
+		ae, ar, _ := callWords("t", []byte(c.a))
+		be, br, _ := callWords("t", []byte(c.b))
+		if ae == be != c.exact || ar == br != c.rough {
+			t.Errorf("%s and %s: equal %v, nearly %v", c.a, c.b, ae == be, ar == br)
+		}
 	}
 }
 
@@ -312,11 +359,11 @@ func TestGuardRemembersPlacesOfForgottenCalls(t *testing.T) {
 	g := &guard{Guard: Guard{Identical: 3, Cycles: 3}}
 	var place int
 	for i := range 2*keep + 10 {
-		place = g.made(fmt.Sprint(i), i)
+		place = g.made(named(fmt.Sprint(i)), i, "")
 	}
-	g.result(place, &message.ToolResult{Output: "x"})
-	g.result(0, &message.ToolResult{Output: "long gone"})
-	if last := g.calls[len(g.calls)-1]; last.result == "" || last.call != fmt.Sprint(2*keep+9) {
+	g.result(place, named("x"), &message.ToolResult{Output: "x"})
+	g.result(0, named("y"), &message.ToolResult{Output: "long gone"})
+	if last := g.calls[len(g.calls)-1]; !last.outcome.known || last.call != fmt.Sprint(2*keep+9) {
 		t.Errorf("the newest call is %+v", last)
 	}
 }

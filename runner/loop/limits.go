@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 )
@@ -46,7 +45,7 @@ func (l *loop) overLimit() *End {
 // overBudget says whether a request that may use so much may not be sent to a
 // model; the zero ModelRef is the agent's.
 func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
-	used := l.View.Tokens.Total() + l.uncounted.Total()
+	used := l.View.Tokens.Total() + l.View.Estimated.Total()
 	if limit := l.Limits.MaxTokens; limit > 0 && beyond(limit, used, next) {
 		return &End{
 			Reason:  reason.BudgetExceeded,
@@ -76,7 +75,7 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 			Hint:    "declare spec.pricing of the Model, or remove spec.limits.maxCost of the agent",
 		}
 	}
-	if guess := l.Limits.cost(message.ModelRef{}, l.uncounted); guess != nil {
+	if guess := l.Limits.cost(message.ModelRef{}, l.View.Estimated); guess != nil {
 		spent = spent.Add(*guess)
 	}
 	if spent.Add(*ahead) > limit {
@@ -89,22 +88,20 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 	return nil
 }
 
-// guess counts an answer that the provider has not counted: taken for nothing,
-// no budget would ever end the run. Asked is the estimate of its request.
-func (l *loop) guess(asked int64, out *message.Output) error {
-	if !out.Uncounted || out.Usage.Total() > 0 || l.Limits.MaxTokens == 0 && l.Limits.MaxCost == 0 {
+// uncounted is told once of a run. Recordings are searched for its beginning.
+const uncounted = "the model's provider does not say how many tokens an answer took: " +
+	"the tokens and the cost of the run are not known, and its limits count an estimate"
+
+// guess estimates an answer that the provider has not counted, nil when it has:
+// taken for nothing, no budget would ever end the run. Asked is the estimate of
+// its request.
+func (l *loop) guess(asked int64, out *message.Output) *message.Usage {
+	if !out.Uncounted || out.Usage.Total() > 0 {
 		return nil
 	}
 	answered := len(out.Text) + len(out.Reasoning)
 	for _, c := range out.Calls {
 		answered += len(c.Tool) + len(c.Args)
 	}
-	first := l.uncounted == message.Usage{}
-	l.uncounted = l.uncounted.Add(message.Usage{Input: asked, Output: l.estimate.tokens(int64(answered))})
-	if !first {
-		return nil
-	}
-	return l.record(event.Event{Data: event.Warning{
-		Message: "the model's provider does not say how many tokens an answer took: the limits on tokens and cost count an estimate",
-	}})
+	return &message.Usage{Input: asked, Output: l.estimate.tokens(int64(answered))}
 }

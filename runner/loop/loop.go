@@ -29,13 +29,16 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// Config is everything a run lives on. All interfaces but Inbox, View, Now and NewID are required.
+// Config is everything a run lives on. All interfaces but Inbox and Files are required.
 type Config struct {
 	Model    Model
 	Gate     Gate
 	Approver Approver
 	Toolbox  Toolbox
 	Journal  Journal
+	// Files reports whether the workspace changed; nil: it is not known, and does
+	// not count as progress.
+	Files Files
 	// Inbox is asked for messages before each request; nil: nobody can send any.
 	Inbox Inbox
 
@@ -101,10 +104,11 @@ type loop struct {
 	// synced is the fsync that overlaps the model request; nil when none runs.
 	synced chan error
 
-	guard guard
-	// uncounted is what answers may have taken that nobody counted.
-	uncounted message.Usage
-	estimate  estimate
+	guard    guard
+	estimate estimate
+	// state is that of the workspace before the calls of stateStep.
+	state     string
+	stateStep int
 
 	// current is the answer whose step goes on.
 	current     *message.Message
@@ -155,8 +159,8 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if err != nil {
 			return End{}, err
 		}
-		if end, err := l.echoes(out); end != nil || err != nil {
-			return deref(end), err
+		if len(out.Calls) > 0 {
+			l.guard.stall.says(out.Text, l.View.Steps)
 		}
 		if end, err := l.heed(ctx, out, closing); end != nil || err != nil {
 			return deref(end), err
@@ -264,10 +268,12 @@ func (l *loop) finishStep(out *message.Output) {
 	if slices.ContainsFunc(l.current.Parts, func(p message.Part) bool { return p.Type == message.PartStepFinish }) {
 		return
 	}
+	finish := event.StepFinish{Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage}
+	if l.current.Estimate == nil {
+		finish.Cost = l.Limits.cost(out.Model, out.Usage)
+	}
 	// A failed write is kept in l.broken and ends the run there.
-	_ = l.record(event.Event{Message: l.current.ID, Part: l.NewID("part"), Data: event.StepFinish{
-		Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage, Cost: l.Limits.cost(out.Model, out.Usage),
-	}})
+	_ = l.record(event.Event{Message: l.current.ID, Part: l.NewID("part"), Data: finish})
 }
 
 // said keeps the newest text, the partial output of a run that has no answer.

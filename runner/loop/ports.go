@@ -90,3 +90,12 @@ type Journal interface {
 	// PutBlob keeps a text that an event names; it is durable with the event.
 	PutBlob(b []byte) (id string, err error)
 }
+
+// Files is the workspace of the run.
+type Files interface {
+	// State returns an identity of the contents of the files: equal contents have
+	// equal states. It is asked before a call that resembles an earlier one, while
+	// no call runs; "" means that the state could not be determined in a
+	// reasonable time.
+	State(ctx context.Context, call string) string
+}

@@ -1,129 +1,128 @@
 package loop
 
 import (
-	"bytes"
-	"slices"
-	"unicode/utf8"
-
 	"agentctl.dev/agentctl/api/reason"
 )
 
 const (
-	// A text is stuck when a block of blockMin characters or more stands at its
-	// end blockTimes times in a row. Blocks longer than blockMax bytes are not
-	// looked for.
-	blockMin   = 200
-	blockMax   = 4096
-	blockTimes = 5
-	// blockVariety is how many different bytes a block has at least: a rule of
-	// dashes or a run of blanks is no loop.
-	blockVariety = 5
-	// checkMin and checkMax are how many bytes are written between two looks at
-	// the tail; the longer a text is, the less a little more of it matters.
-	checkMin, checkMax = 1024, 4096
-	// anchorBytes of the tail are searched for in the text before it; repeats
-	// bounds how many places are looked at, for a tail that is found everywhere.
-	anchorBytes = 48
-	anchorTries = 32
-	// tailBytes is what the longest block needs.
-	tailBytes = blockTimes * blockMax
+	// DefaultRepeatedText is how many bytes at the end of an answer may repeat:
+	// about 16,000 tokens, which is more than answers hold that quote a log, a table
+	// or an array of zeros and then go on.
+	DefaultRepeatedText = 64 << 10
+	// A model that may write fewer tokens than the default needs is stopped
+	// earlier, but not before leastRepeated. A token of repeated text is at most
+	// about bytesPerRepeat bytes.
+	leastRepeated, bytesPerRepeat = 32 << 10, 8
+	// cutRepeated is enough when the provider cut the answer at the model's
+	// output limit: the run ends in any case, and the reason is named.
+	cutRepeated = 16 << 10
+	// countedFactor is how much longer a text may be that repeats in all but its
+	// figures: a list that counts is a likely answer.
+	countedFactor = 4
+	// shingle is the length in bytes of the pieces that are compared. A text
+	// repeats when fewer than one in freshShare of its pieces is new: a block of any
+	// length, a growing sentence, a few sentences in any order.
+	shingle, freshShare = 24, 25
+	// looksPerLimit is how often a tail of the limit's length is examined while
+	// as much is written again.
+	looksPerLimit = 8
 )
 
-// repeat watches a text while it is streamed for a block that comes again and
-// again. It looks at the tail only, once in a while, so that a long text costs
-// no more a byte than a short one.
+// repeat watches a text while it is written for a tail that only repeats. It
+// examines the tail when an eighth of its length is new, and nothing in a text
+// shorter than the limit.
 type repeat struct {
-	tail    []byte
-	written int
-	next    int // look when so much is written
+	limit int
+	next  int // examine when so much is written
 }
 
-func newRepeat() *repeat { return &repeat{next: checkMin} }
+// newRepeat returns the watch of one part of an answer, and nil where the
+// detector is off. Tokens is the most an answer may hold, 0 when it is not known.
+func newRepeat(limit int, tokens int64) *repeat {
+	if limit == 0 {
+		return nil
+	}
+	if tokens > 0 && tokens < int64(limit) { // no overflow below
+		limit = min(limit, max(leastRepeated, int(tokens)*bytesPerRepeat))
+	}
+	return &repeat{limit: limit, next: limit}
+}
 
-// write adds a piece and says whether the text is stuck.
-func (r *repeat) write(piece string) (wrong bool) {
-	for len(piece) > 0 {
-		n := min(len(piece), r.next-r.written)
-		r.add(piece[:n])
-		piece = piece[n:]
-		if r.written += n; r.written < r.next {
-			continue
+// grown takes the whole text so far, of which the last added bytes are new, and
+// reports whether it repeats. It examines the same places of a text however the
+// text comes in pieces, so that a replay stops at the same byte.
+func (r *repeat) grown(text string) bool {
+	if r == nil {
+		return false
+	}
+	for len(text) >= r.next {
+		at := r.next
+		r.next += max(1, r.limit/looksPerLimit)
+		if repetitive(text[at-r.limit : at]) {
+			return true
 		}
-		r.next += min(max(checkMin, r.written/16), checkMax)
-		if r.stuck() {
+		if long := countedFactor * r.limit; at >= long && repetitive(withoutFigures(text[at-long:at])) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *repeat) add(piece string) {
-	if len(r.tail)+len(piece) > tailBytes+checkMax {
-		r.tail = append(r.tail[:0], r.tail[len(r.tail)-tailBytes:]...)
-	}
-	if len(r.tail) > checkMax { // a long text needs all of it, once
-		r.tail = slices.Grow(r.tail, tailBytes+checkMax-len(r.tail))
-	}
-	r.tail = append(r.tail, piece...)
-}
-
-// stuck looks for the newest bytes among those before them: if the end of the
-// text is a block that repeats, they stand one block earlier, too. The nearest
-// place comes first, for it needs the least text.
-func (r *repeat) stuck() bool {
-	n := len(r.tail)
-	if n < blockTimes*blockMin {
+// repetitive reports whether a text consists of few different pieces.
+func repetitive(text string) bool {
+	pieces := len(text) - shingle + 1
+	if pieces <= 0 {
 		return false
 	}
-	anchor := r.tail[n-anchorBytes:]
-	first := max(0, n-anchorBytes-blockMax)
-	before := r.tail[first : n-blockMin]
-	if !bytes.Contains(before, anchor) { // much faster than a search from the end
-		return false
+	most := pieces / freshShare
+	seen := make(map[uint64]struct{}, most+1)
+	// A rolling hash: one step a byte, whatever the length of the pieces.
+	const base = 1099511628211
+	var sum, top uint64 = 0, 1
+	for range shingle - 1 {
+		top *= base
 	}
-	for range anchorTries {
-		i := bytes.LastIndex(before, anchor)
-		if i < 0 {
+	for i := range len(text) {
+		if i >= shingle {
+			sum -= top * uint64(text[i-shingle])
+		}
+		sum = sum*base + uint64(text[i])
+		if i < shingle-1 {
+			continue
+		}
+		if seen[sum] = struct{}{}; len(seen) > most {
 			return false
 		}
-		if r.repeats(n - anchorBytes - first - i) {
-			return true
-		}
-		before = before[:i+anchorBytes-1]
 	}
-	return false
+	return true
 }
 
-// repeats says whether the text ends in enough blocks of that many bytes.
-func (r *repeat) repeats(period int) bool {
-	n := len(r.tail)
-	if period < blockMin || n < blockTimes*period {
-		return false
-	}
-	if !bytes.Equal(r.tail[n-blockTimes*period:n-period], r.tail[n-(blockTimes-1)*period:]) {
-		return false
-	}
-	block := r.tail[n-period:]
-	return utf8.RuneCount(block) >= blockMin && varied(block)
-}
-
-func varied(block []byte) bool {
-	var has [256]bool
-	different := 0
-	for _, b := range block {
-		if has[b] {
-			continue
-		}
-		has[b] = true
-		if different++; different == blockVariety {
-			return true
+// withoutFigures returns the text with each number as one sign.
+func withoutFigures(text string) string {
+	out := make([]byte, 0, len(text))
+	for i := range len(text) {
+		switch {
+		case !isDigit(text[i]):
+			out = append(out, text[i])
+		case len(out) == 0 || out[len(out)-1] != '#':
+			out = append(out, '#')
 		}
 	}
-	return false
+	return string(out)
 }
 
-// stuck is the end of a run whose model writes one block again and again.
-func stuck() error {
-	return reason.New(reason.LoopDetected, "the model wrote a block of %d characters or more %d times in a row in one message", blockMin, blockTimes).
-		WithHint("the limit is fixed; change spec.parameters of the Model, or choose another in spec.modelRef of the agent")
+// cutShort reports whether an answer that was cut at the model's output limit
+// did nothing but repeat itself in the end.
+func (g *guard) cutShort(text string) bool {
+	limit := min(g.RepeatedText, cutRepeated)
+	return limit > 0 && len(text) >= limit && repetitive(text[len(text)-limit:])
+}
+
+// repeatedHint is how to go on with a model that writes the same again and again.
+const repeatedHint = "change spec.parameters of the Model or choose another in spec.modelRef of the agent; " +
+	"where the text is meant to repeat, raise spec.loopGuard.repeatedTextBytes of the agent, or set it to 0 to switch the detector off"
+
+// stuck is the end of a run whose model writes the same again and again.
+func (r *repeat) stuck() error {
+	return reason.New(reason.LoopDetected, "the model repeated itself in one answer: its last %d bytes say nothing new", r.limit).WithHint("%s", repeatedHint)
 }

@@ -86,7 +86,7 @@ func (l *loop) relive(m *message.Message) {
 
 // answerOf returns a recorded answer as the model gave it.
 func answerOf(m *message.Message) *message.Output {
-	out := &message.Output{Text: m.Text(), Finish: m.Finish, Usage: m.Usage}
+	out := &message.Output{Text: m.Text(), Finish: m.Finish, Usage: m.Usage, Uncounted: m.Estimate != nil}
 	if m.Model != nil {
 		out.Model = *m.Model
 	}
@@ -103,7 +103,7 @@ func (l *loop) ended(p *message.ToolPart) *End {
 	switch {
 	case p.Result.Code == message.CodeLoop && l.guard.Act != GuardNudge && l.guard.Act != GuardAsk:
 		return repeated(p.Tool, "it was stopped before the run was interrupted",
-			"raise spec.loopGuard.identicalCalls or spec.loopGuard.cycles of the agent, or set spec.loopGuard.onDetect")
+			"raise the limit in spec.loopGuard of the agent that its message names, or set spec.loopGuard.onDetect")
 	case p.Approval == message.Rejected && answer != nil && answer.EndRun:
 		return rejectedEnd(p.Tool)
 	}
@@ -129,7 +129,8 @@ func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, *End, er
 	if first, err := l.Toolbox.Check(message.CallRequest{ID: p.CallID, Tool: p.Tool, Args: p.Raw}); err == nil {
 		c.given = first.Args
 	}
-	c.seen = l.guard.made(checked.Signature, c.Step)
+	c.asked = newAsked(checked)
+	c.seen = l.guard.made(c.asked, c.Step, p.Workspace)
 	if checked.Repeatable {
 		c.approved = p.Approval == message.Approved
 		return c, nil, nil

@@ -32,15 +32,18 @@ type stream struct {
 
 	text, reasoning *openPart
 	calls           []*openPart
+	// stuck says that the answer was stopped because it repeats itself. It is
+	// kept: the text was written, and its tokens were paid.
+	stuck error
 }
 
 // openPart is a part that is still being written.
 type openPart struct {
 	part, call string
 	pending    strings.Builder
-	whole      strings.Builder // of a text or reasoning part, for a run that is stopped
+	whole      strings.Builder // what was written so far, for an answer that is stopped
 	told       time.Time
-	repeat     *repeat // of a text or reasoning part
+	repeat     *repeat
 	// delta makes an event of what is pending.
 	delta func(text string) event.Payload
 }
@@ -65,7 +68,7 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 	out, err := l.Model.Next(ctx, message.Request{ID: s.message, NoTools: closing}, s.emit)
 	l.settle()
 	if err != nil {
-		return nil, errors.Join(err, s.abort(ctx))
+		return nil, s.failed(ctx, err)
 	}
 	if closing {
 		out.Calls = nil
@@ -73,17 +76,15 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 	if err := s.finish(out); err != nil {
 		return nil, err
 	}
-	if err := l.guess(l.estimate.next(), out); err != nil {
-		return nil, err
-	}
 	l.estimate.saw(out.Usage)
 	l.said(out.Text)
 	return out, l.broken
 }
 
-// abort closes what was being written when the request failed. A run that was
-// stopped keeps the text so far; after an error of the provider it is void.
-func (s *stream) abort(ctx context.Context) error {
+// failed closes what was being written when the request failed, and returns why
+// the run goes on no more. A run that was stopped keeps the text so far, and so does
+// one whose answer repeats itself; after an error of the provider it is void.
+func (s *stream) failed(ctx context.Context, err error) error {
 	for _, c := range s.calls {
 		if err := s.tell(c.part, c.call, event.ToolError{ToolResult: message.ToolResult{
 			Code: message.CodeCancelled, Text: "cancelled while the model was writing it",
@@ -91,27 +92,33 @@ func (s *stream) abort(ctx context.Context) error {
 			return err
 		}
 	}
-	if ctx.Err() == nil {
-		return nil
+	if ctx.Err() == nil && s.stuck == nil {
+		return err
 	}
+	out := &message.Output{Finish: message.FinishUnknown, Uncounted: true, Model: s.loop.View.Started.Model}
 	for _, p := range []struct {
 		open *openPart
 		kind partKind
-	}{{s.reasoning, reasoningPart}, {s.text, textPart}} {
+		text *string
+	}{{s.reasoning, reasoningPart, &out.Reasoning}, {s.text, textPart, &out.Text}} {
 		if p.open == nil {
 			continue
 		}
-		if err := s.flush(p.open); err != nil {
-			return err
-		}
-		if err := s.tell(p.open.part, "", p.kind.end(p.open.whole.String(), nil)); err != nil {
-			return err
+		*p.text = p.open.whole.String()
+		if failed := s.whole(&p.open, p.kind, *p.text, nil); failed != nil {
+			return errors.Join(err, failed)
 		}
 	}
 	if s.text != nil {
-		s.loop.said(s.text.whole.String())
+		s.loop.said(out.Text)
 	}
-	return nil
+	if s.stuck == nil {
+		return err
+	}
+	for _, c := range s.calls {
+		out.Calls = append(out.Calls, message.CallRequest{ID: c.call, Args: c.whole.String()})
+	}
+	return errors.Join(s.stuck, s.respond(out))
 }
 
 func (s *stream) emit(d message.Delta) error {
@@ -168,10 +175,6 @@ func (s *stream) piece(p **openPart, kind partKind, text string) error {
 	if err := s.openText(p, kind); err != nil {
 		return err
 	}
-	(*p).whole.WriteString(text)
-	if (*p).repeat.write(text) {
-		return stuck()
-	}
 	return s.gather(*p, text)
 }
 
@@ -179,7 +182,7 @@ func (s *stream) openText(p **openPart, kind partKind) error {
 	if *p != nil {
 		return nil
 	}
-	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta, repeat: newRepeat()}
+	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta, repeat: s.watch()}
 	return s.tell((*p).part, "", kind.start)
 }
 
@@ -212,7 +215,7 @@ func (s *stream) openCall(id, tool string) error {
 	}
 	p := &openPart{
 		part: s.loop.NewID("part"), call: id,
-		delta: func(text string) event.Payload { return event.ToolInputDelta{Text: text} },
+		delta: func(text string) event.Payload { return event.ToolInputDelta{Text: text} }, repeat: s.watch(),
 	}
 	s.calls = append(s.calls, p)
 	return s.tell(p.part, id, event.ToolInputStart{Tool: tool})
@@ -235,8 +238,19 @@ func (s *stream) rename(id string) (fresh, why string) {
 	return "", ""
 }
 
+// watch returns what stops a part that repeats itself.
+func (s *stream) watch() *repeat {
+	return newRepeat(s.loop.Guard.RepeatedText, s.loop.Limits.ReserveOutput)
+}
+
 // gather tells a piece, or keeps it until there is more.
 func (s *stream) gather(p *openPart, text string) error {
+	p.whole.WriteString(text)
+	if p.repeat.grown(p.whole.String()) {
+		s.stuck = p.repeat.stuck()
+		p.pending.WriteString(text)
+		return errors.Join(s.flush(p), s.stuck)
+	}
 	p.pending.WriteString(text)
 	now := s.loop.Now()
 	if !p.told.IsZero() && now.Sub(p.told) < gatherTime && p.pending.Len() < gatherBytes {
@@ -293,14 +307,27 @@ func (s *stream) finish(out *message.Output) error {
 			return err
 		}
 	}
+	return s.respond(out)
+}
+
+// respond completes the answer.
+func (s *stream) respond(out *message.Output) error {
+	l := s.loop
 	answer := event.ModelResponse{
-		Model: out.Model, Finish: out.Finish, Tokens: out.Usage, Cost: s.loop.Limits.cost(out.Model, out.Usage),
-		DurationMs: s.loop.Now().Sub(s.started).Milliseconds(),
+		Model: out.Model, Finish: out.Finish, Tokens: out.Usage,
+		Estimate: l.guess(l.estimate.next(), out), DurationMs: l.Now().Sub(s.started).Milliseconds(),
+	}
+	if answer.Estimate == nil {
+		answer.Cost = l.Limits.cost(out.Model, out.Usage)
 	}
 	if !s.first.IsZero() {
 		answer.FirstByteMs = s.first.Sub(s.started).Milliseconds()
 	}
-	return s.tell("", "", answer)
+	warn := answer.Estimate != nil && !l.View.Uncounted
+	if err := s.tell("", "", answer); err != nil || !warn {
+		return err
+	}
+	return l.record(event.Event{Data: event.Warning{Message: uncounted}})
 }
 
 func (s *stream) whole(p **openPart, kind partKind, text string, metadata json.RawMessage) error {

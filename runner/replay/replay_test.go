@@ -101,7 +101,7 @@ func TestEveryKindOfRunIsLivedAgainAsItWas(t *testing.T) {
 			return []turn{w.say("", `read {}`), w.say("", `read {}`), w.say("", `read {}`), w.say("", `deny {}`), w.say("done")}
 		}, reason.Completed, 0, nil, func(c *loop.Config) { c.Guard.Act = loop.GuardAsk }},
 		"stuck text": {"a text that repeats itself is stopped in the middle", func(w *world) []turn {
-			a := w.say(strings.Repeat(strings.Repeat("all work and no play ", 12)+"\n", 60))
+			a := w.say(strings.Repeat(strings.Repeat("all work and no play ", 12)+"\n", 400))
 			for a.emit == nil {
 				a.emit = w.pieces(&a.out)
 			}

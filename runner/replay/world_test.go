@@ -299,7 +299,7 @@ func (w *world) live(change ...func(*loop.Config)) *cassette.Cassette {
 	v := &view.Run{}
 	cfg := loop.Config{
 		Model: model{w}, Gate: w, Approver: person{w}, Toolbox: toolbox{w}, Journal: w, View: v, Now: w.clock, NewID: w.id,
-		Limits: loop.Limits{MaxSteps: 50, MaxParallel: w.parallel()}, Guard: loop.Guard{Identical: 3, Cycles: 3, Act: loop.GuardStop},
+		Limits: loop.Limits{MaxSteps: 50, MaxParallel: w.parallel()}, Guard: loop.DefaultGuard(),
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -370,7 +370,7 @@ func again(t testing.TB, c *cassette.Cassette, o Options, change ...func(*loop.C
 	}
 	cfg := loop.Config{
 		Model: p.Model(), Gate: p.Gate(), Approver: p.Approver(), Toolbox: p.Toolbox(), Journal: p.Journal(), View: v, Now: p.Now, NewID: p.NewID,
-		Limits: loop.Limits{MaxSteps: 50, MaxParallel: max(1, p.Calls())}, Guard: loop.Guard{Identical: 3, Cycles: 3, Act: loop.GuardStop},
+		Limits: loop.Limits{MaxSteps: 50, MaxParallel: max(1, p.Calls())}, Guard: loop.DefaultGuard(),
 	}
 	for _, f := range change {
 		f(&cfg)

@@ -1,0 +1,21 @@
+package replay
+
+import (
+	"context"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+// Files returns the states of the workspace as they were recorded. It implements
+// loop.Files.
+type Files struct{ p *Player }
+
+// Files returns the workspace of the replay, which has no files.
+func (p *Player) Files() *Files { return &Files{p} }
+
+// State returns what the recording has for the call, "" where it has nothing.
+func (f *Files) State(_ context.Context, call string) string {
+	_, next := f.p.upcoming(call)
+	d, _ := next.Data.(event.ToolInputEnd)
+	return d.Workspace
+}

@@ -1,0 +1,28 @@
+package runner
+
+import (
+	"context"
+	"time"
+)
+
+// stateTime bounds how long the loop guard waits for the state of the workspace.
+// Without one a call that may write counts as one that did.
+const stateTime = 2 * time.Second
+
+// unknownState is the state of files that could not be looked at in time.
+const unknownState = "?"
+
+// workspaceState reports to the loop guard whether files changed. It implements
+// loop.Files.
+type workspaceState struct{ s *session }
+
+// State returns an identity of the contents of the workspace.
+func (w workspaceState) State(ctx context.Context, _ string) string {
+	ctx, cancel := context.WithTimeout(ctx, stateTime)
+	defer cancel()
+	state, err := w.s.files.State(ctx)
+	if err != nil {
+		return unknownState
+	}
+	return state
+}
