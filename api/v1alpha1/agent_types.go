@@ -213,9 +213,10 @@ type LoopGuard struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	InvalidAnswers *int32 `json:"invalidAnswers,omitempty"`
-	// RepeatedTextBytes is how many bytes at the end of one answer, its reasoning or
-	// the arguments of a call may repeat what stands before them; four times as many
-	// when numbers in them differ. The answer is stopped then, and kept. Less, but
+	// RepeatedTextBytes is how many bytes at the end of one answer or its reasoning
+	// may repeat what stands before them; four times as many when numbers in them
+	// differ or they consist of a few characters, 16 times as many in the arguments
+	// of a call. The answer is stopped then, and kept. Less, but
 	// never below 32768, is allowed to a model whose output limit is smaller. 0
 	// switches the detector off.
 	// +kubebuilder:default=65536

@@ -24,7 +24,7 @@ import (
 // fewer than the default of limits.maxSteps: a run that the guard does not end
 // before that is ended by another limit, and counts as not found.
 const (
-	corpusBytes = 400_000
+	corpusBytes = 1_200_000
 	corpusSteps = 50
 )
 

@@ -16,9 +16,13 @@ const (
 	// cutRepeated is enough when the provider cut the answer at the model's
 	// output limit: the run ends in any case, and the reason is named.
 	cutRepeated = 16 << 10
-	// countedFactor is how much longer a text may be that repeats in all but its
-	// figures: a list that counts is a likely answer.
-	countedFactor = 4
+	// likelyFactor is how much longer a text may be that repeats in all but its
+	// figures, or consists of less than leastVariety different bytes: a list that
+	// counts, or a field of zeros, is a likely answer.
+	likelyFactor, leastVariety = 4, 5
+	// argumentsFactor is the same for the arguments of a call: files are written
+	// with them, whatever is in these.
+	argumentsFactor = 16
 	// shingle is the length in bytes of the pieces that are compared. A text
 	// repeats when fewer than one in freshShare of its pieces is new: a block of any
 	// length, a growing sentence, a few sentences in any order.
@@ -58,11 +62,26 @@ func (r *repeat) grown(text string) bool {
 	for len(text) >= r.next {
 		at := r.next
 		r.next += max(1, r.limit/looksPerLimit)
-		if repetitive(text[at-r.limit : at]) {
+		if tail := text[at-r.limit : at]; varied(tail) && repetitive(tail) {
 			return true
 		}
-		if long := countedFactor * r.limit; at >= long && repetitive(withoutFigures(text[at-long:at])) {
+		if long := likelyFactor * r.limit; at >= long && repetitive(withoutFigures(text[at-long:at])) {
 			return true
+		}
+	}
+	return false
+}
+
+// varied reports whether a text has more than a few different bytes.
+func varied(text string) bool {
+	var has [256]bool
+	different := 0
+	for i := range len(text) {
+		if b := text[i]; !has[b] {
+			has[b] = true
+			if different++; different == leastVariety {
+				return true
+			}
 		}
 	}
 	return false
@@ -71,8 +90,8 @@ func (r *repeat) grown(text string) bool {
 // repetitive reports whether a text consists of few different pieces.
 func repetitive(text string) bool {
 	pieces := len(text) - shingle + 1
-	if pieces <= 0 {
-		return false
+	if pieces <= 0 { // nothing is left of a text of figures
+		return true
 	}
 	most := pieces / freshShare
 	seen := make(map[uint64]struct{}, most+1)

@@ -59,7 +59,9 @@ func TestRepeatedTextIsStopped(t *testing.T) {
 		"after prose":    {"what is before it does not matter", prose(200_000, 2) + strings.Repeat(prose(300, 1), 300), 0, true},
 		"below":          {"less than the limit", strings.Repeat("I will try again. ", limit/18), 0, false},
 		"long block":     {"a block of some thousand bytes", strings.Repeat(prose(2500, 4), 30), 0, true},
-		"one byte":       {"one sign", strings.Repeat("!", limit+1), 0, true},
+		"one byte":       {"one sign", strings.Repeat("!", 4*limit+1), 0, true},
+		"zeros":          {"a field of zeros", strings.Repeat("0, ", limit), 0, false},
+		"digits":         {"figures alone", strings.Repeat("0123456789", limit/2), 0, true},
 		"wide":           {"characters of more bytes", strings.Repeat("我再试一次,也许这次会成功。", 2500), 0, true},
 		"prose":          {"ordinary text of few words", prose(600_000, 9), 0, false},
 		"table":          {"rows that differ in a number", rows(200_000, "| row %d | the same words in every row of it | %d |\n"), 0, false},
@@ -84,7 +86,7 @@ func TestRepeatedTextIsStopped(t *testing.T) {
 }
 
 func TestRepeatedTextCanBeSwitchedOff(t *testing.T) {
-	text := strings.Repeat("!", 10*DefaultRepeatedText)
+	text := strings.Repeat("I will try again. ", DefaultRepeatedText)
 	if newRepeat(0, 0).grown(text) {
 		t.Error("stopped with a limit of 0")
 	}
@@ -98,9 +100,13 @@ func TestRepeatedTextCanBeSwitchedOff(t *testing.T) {
 func TestStuckAnswerIsKept(t *testing.T) {
 	block := prose(400, 1)
 	for name, kind := range map[string]message.DeltaKind{"text": message.DeltaText, "reasoning": message.DeltaReasoning, "arguments": message.DeltaTool} {
+		limit := DefaultRepeatedText
+		if kind == message.DeltaTool {
+			limit *= argumentsFactor
+		}
 		t.Run(name, func(t *testing.T) {
 			a := say("never complete")
-			for range 1000 {
+			for range 5000 {
 				d := message.Delta{Kind: kind, Text: block}
 				if kind == message.DeltaTool {
 					d.Tool, d.Call = "a", "c1"
@@ -127,7 +133,7 @@ func TestStuckAnswerIsKept(t *testing.T) {
 					kept += len(d.Text)
 				}
 			}
-			if kept < DefaultRepeatedText || kept > 2*DefaultRepeatedText {
+			if kept < limit || kept > 2*limit {
 				t.Errorf("%d bytes of the answer are in the journal", kept)
 			}
 			if kind == message.DeltaText && len(end.Output) != kept {

@@ -182,7 +182,7 @@ func (s *stream) openText(p **openPart, kind partKind) error {
 	if *p != nil {
 		return nil
 	}
-	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta, repeat: s.watch()}
+	*p = &openPart{part: s.loop.NewID("part"), delta: kind.delta, repeat: s.watch(1)}
 	return s.tell((*p).part, "", kind.start)
 }
 
@@ -215,7 +215,7 @@ func (s *stream) openCall(id, tool string) error {
 	}
 	p := &openPart{
 		part: s.loop.NewID("part"), call: id,
-		delta: func(text string) event.Payload { return event.ToolInputDelta{Text: text} }, repeat: s.watch(),
+		delta: func(text string) event.Payload { return event.ToolInputDelta{Text: text} }, repeat: s.watch(argumentsFactor),
 	}
 	s.calls = append(s.calls, p)
 	return s.tell(p.part, id, event.ToolInputStart{Tool: tool})
@@ -238,9 +238,9 @@ func (s *stream) rename(id string) (fresh, why string) {
 	return "", ""
 }
 
-// watch returns what stops a part that repeats itself.
-func (s *stream) watch() *repeat {
-	return newRepeat(s.loop.Guard.RepeatedText, s.loop.Limits.ReserveOutput)
+// watch returns what stops a part that repeats itself; factor raises the limit.
+func (s *stream) watch(factor int) *repeat {
+	return newRepeat(factor*s.loop.Guard.RepeatedText, s.loop.Limits.ReserveOutput)
 }
 
 // gather tells a piece, or keeps it until there is more.
