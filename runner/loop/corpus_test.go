@@ -24,7 +24,7 @@ import (
 // fewer than the default of limits.maxSteps: a run that the guard does not end
 // before that is ended by another limit, and counts as not found.
 const (
-	corpusBytes = 1_200_000
+	corpusBytes = 400_000
 	corpusSteps = 50
 )
 
@@ -203,10 +203,13 @@ func pieces(kind message.DeltaKind, text string) (all []message.Delta) {
 var errLongEnough = errors.New("long enough")
 
 // cutter takes what a template writes until there is enough of it.
-type cutter struct{ bytes.Buffer }
+type cutter struct {
+	bytes.Buffer
+	most int
+}
 
 func (c *cutter) Write(b []byte) (int, error) {
-	if c.Len() > corpusBytes || bytes.Count(c.Bytes()[max(0, c.Len()-len(b)):], []byte("@step")) > corpusSteps {
+	if c.Len() > c.most || bytes.Count(c.Bytes()[max(0, c.Len()-len(b)):], []byte("@step")) > corpusSteps {
 		return 0, errLongEnough
 	}
 	return c.Buffer.Write(b)
@@ -261,7 +264,10 @@ func expandCase(t *testing.T, name, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out cutter
+	out := cutter{most: corpusBytes}
+	if first, _, _ := strings.Cut(source, "\n"); strings.HasPrefix(first, "@bytes ") {
+		out.most = int(atoi(t, strings.TrimPrefix(first, "@bytes ")))
+	}
 	if err := tmpl.Execute(&out, nil); err != nil && !errors.Is(err, errLongEnough) {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -288,6 +294,7 @@ func parseCase(t *testing.T, name, text string) (steps []*corpusStep, limit int6
 			continue
 		}
 		switch directive {
+		case "@bytes":
 		case "@limit":
 			limit = atoi(t, rest)
 		case "@step":

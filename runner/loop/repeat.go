@@ -38,6 +38,7 @@ const (
 type repeat struct {
 	limit int
 	next  int // examine when so much is written
+	long  int // examine the longer tail then
 }
 
 // newRepeat returns the watch of one part of an answer, and nil where the
@@ -49,7 +50,7 @@ func newRepeat(limit int, tokens int64) *repeat {
 	if tokens > 0 && tokens < int64(limit) { // no overflow below
 		limit = min(limit, max(leastRepeated, int(tokens)*bytesPerRepeat))
 	}
-	return &repeat{limit: limit, next: limit}
+	return &repeat{limit: limit, next: limit, long: likelyFactor * limit}
 }
 
 // grown takes the whole text so far, of which the last added bytes are new, and
@@ -59,13 +60,17 @@ func (r *repeat) grown(text string) bool {
 	if r == nil {
 		return false
 	}
-	for len(text) >= r.next {
-		at := r.next
-		r.next += max(1, r.limit/looksPerLimit)
-		if tail := text[at-r.limit : at]; varied(tail) && repetitive(tail) {
-			return true
+	for len(text) >= r.next || len(text) >= r.long {
+		if at := r.next; at <= r.long {
+			r.next += max(1, r.limit/looksPerLimit)
+			if tail := text[at-r.limit : at]; varied(tail) && repetitive(tail) {
+				return true
+			}
+			continue
 		}
-		if long := likelyFactor * r.limit; at >= long && repetitive(withoutFigures(text[at-long:at])) {
+		at, size := r.long, likelyFactor*r.limit
+		r.long += max(1, size/looksPerLimit)
+		if repetitive(withoutFigures(text[at-size : at])) {
 			return true
 		}
 	}

@@ -39,7 +39,7 @@ func stopsAt(text string, size int, tokens int64) int {
 	for i := size; ; i += size {
 		end := min(i, len(text))
 		if r.grown(text[:end]) {
-			return r.next - max(1, r.limit/looksPerLimit)
+			return min(r.next, r.long)
 		}
 		if end == len(text) {
 			return 0
