@@ -48,7 +48,7 @@ func TestARuleThatCannotBeJudgedDeniesByItsName(t *testing.T) {
 			rules := fmt.Sprintf("rules:\n- {name: sound, action: allow, match: {risks: [R0]}}\n- {name: bad-one, match: {tools: [count]}, action: allow, when: %q}\n", tc.when)
 			p := newPlace(t, agent("tools: [{name: count}]\npolicyRefs: [{name: p}]", "- calls: [{tool: count, args: "+tc.args+"}]\n- say: done\n", counter, policyOf(rules)), nil)
 			out := p.run(t, func(o *RunOptions) { o.Approve = "all,R3" })
-			want(t, out, reason.Completed)
+			want(t, out, reason.Denied)
 			c := out.Run.Call(call(t, out, 0).ID)
 			if c.Decision.Action != message.Deny || c.Decision.Rule != "p/bad-one" || c.State != message.StateError || c.Result.Code != message.CodeDenied {
 				t.Fatalf("%s: got %+v, %+v", tc.reason, c.Decision, c.Result)

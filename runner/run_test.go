@@ -209,7 +209,10 @@ spec:
     messageExpression: "'not ' + call.args.path"
 `), map[string]string{"secret.env": "KEY=hunter2"})
 	out := p.run(t)
-	want(t, out, reason.Completed)
+	want(t, out, reason.Denied) // no other call ran
+	if !strings.HasPrefix(out.Run.Finished.Output, "told: ") {
+		t.Errorf("the run did not go on: %q", out.Run.Finished.Output)
+	}
 	c := call(t, out, 0)
 	if *c.Decision != "deny" || *c.Rule != "house/no-env" || *c.Error != "denied" || c.State != "error" {
 		t.Errorf("got %+v", c)
@@ -229,16 +232,16 @@ func TestQuestionsAreAnsweredAsDeclared(t *testing.T) {
 		end                   reason.Reason
 		phase, approval       string
 	}{
-		"never":         {"nobody answers and the run goes on", "", "never", "", reason.Completed, view.Succeeded, "unanswered"},
+		"never":         {"nobody answers and the run goes on", "", "never", "", reason.Denied, view.Failed, "unanswered"},
 		"all":           {"every question is answered with yes", "", "all", "", reason.Completed, view.Succeeded, "approved"},
 		"suspend":       {"the run stops and waits", "approvals: {onAsk: Suspend}", "never", "", reason.ApprovalRequired, view.Suspended, ""},
-		"wait":          {"a wait has an end", "approvals: {onAsk: Wait, timeout: 20ms}", "never", "", reason.Completed, view.Succeeded, "expired"},
+		"wait":          {"a wait has an end", "approvals: {onAsk: Wait, timeout: 20ms}", "never", "", reason.Denied, view.Failed, "expired"},
 		"yes":           {"a person says yes", "", "prompt", "y\n", reason.Completed, view.Succeeded, "approved"},
-		"no":            {"a person says no, and the run continues", "", "prompt", "n\n", reason.Completed, view.Succeeded, "rejected"},
+		"no":            {"a person says no, and the run continues", "", "prompt", "n\n", reason.Denied, view.Failed, "rejected"},
 		"no, and end":   {"a person ends the run", "", "prompt", "q\n", reason.Denied, view.Failed, "rejected"},
-		"no, because":   {"a person says why not", "", "prompt", "r\nuse make\n", reason.Completed, view.Succeeded, "rejected"},
-		"no terminal":   {"a prompt needs a terminal", "", "prompt", "", reason.Completed, view.Succeeded, "unanswered"},
-		"nobody, empty": {"auto without a terminal is nobody", "", "", "", reason.Completed, view.Succeeded, "unanswered"},
+		"no, because":   {"a person says why not", "", "prompt", "r\nuse make\n", reason.Denied, view.Failed, "rejected"},
+		"no terminal":   {"a prompt needs a terminal", "", "prompt", "", reason.Denied, view.Failed, "unanswered"},
+		"nobody, empty": {"auto without a terminal is nobody", "", "", "", reason.Denied, view.Failed, "unanswered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, agent("tools: [{name: bash}]\n"+c.spec, push), nil)

@@ -22,6 +22,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
@@ -218,7 +219,8 @@ func (s *session) begin(ctx context.Context) error {
 	}
 	// A run may wait for hours. Its policies are written down, and judge compiled.
 	s.policyNames = policyNames(s.Policies)
-	s.Policies, s.Sources = nil, nil
+	s.Policies = nil
+	maps.DeleteFunc(s.Sources, func(key, _ string) bool { return !admission.IsRuleKey(key) }) // refusals name their rules' lines
 	started, err := s.recorder.Append(event.Event{Message: s.ids("msg"), Part: s.ids("part"), Data: event.RunStarted{
 		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Files: files, Inputs: inputs, Plan: id,
 		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),
@@ -314,7 +316,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	approver, wait, dismiss := s.approver()
 	defer dismiss()
 	cfg := loop.Config{
-		Model: discreetly(conversation, s.redactor.Load()), Gate: gate, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
+		Model: discreetly(conversation, s.redactor.Load()), Gate: placedGate{gate, s.plan}, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
 		Inbox: s.hearing(), Files: workspaceState{s}, View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}

@@ -144,6 +144,8 @@ type StepFinish struct {
 	Finish message.Finish `json:"finish"`
 	Tokens message.Usage  `json:"tokens"`
 	Cost   *message.Cost  `json:"cost,omitempty"`
+	// Calls of the step by what became of them; absent in a step without calls.
+	Calls *message.CallCounts `json:"calls,omitempty"`
 }
 
 // ModelRequest is a request that is about to be sent.

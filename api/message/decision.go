@@ -19,6 +19,9 @@ type Decision struct {
 	Action Action `json:"action"`
 	// Rule that decided, as policy/rule; "default/byRisk" when none did.
 	Rule string `json:"rule"`
+	// Source of the rule of a refusal or a question, as file:line; "" where it is
+	// not known: a default, or a policy of a control plane.
+	Source string `json:"source,omitempty"`
 	// Message for the model and for people, in one or two sentences.
 	Message string `json:"message,omitempty"`
 	// Risk of the tool: R0 to R3.

@@ -75,6 +75,53 @@ type ToolPart struct {
 	// Workspace identifies the contents of the files before the call, where it
 	// was looked at.
 	Workspace string `json:"workspace,omitempty"`
+	// Repaired says that the model wrote the name of the tool in another way.
+	Repaired bool `json:"repaired,omitempty"`
+}
+
+// CallCounts counts tool calls by what became of them. A call may be counted more
+// than once: one that was asked about and then ran is asked and done.
+type CallCounts struct {
+	// Done calls ran to a result, whether it was a failure or not. A call that an
+	// interrupted run left open, and that may have happened, is not one of them.
+	Done int `json:"done"`
+	// Refused calls did not run because a rule or a person refused them, or
+	// because no one answered the question about them.
+	Refused int `json:"refused"`
+	// Asked calls were those that the policy put to a person, or to what answers for
+	// one.
+	Asked int `json:"asked"`
+	// Repaired calls had the name of the tool written in another way.
+	Repaired int `json:"repaired"`
+}
+
+// Add returns the sum.
+func (c CallCounts) Add(o CallCounts) CallCounts {
+	return CallCounts{c.Done + o.Done, c.Refused + o.Refused, c.Asked + o.Asked, c.Repaired + o.Repaired}
+}
+
+// Refused reports whether the call was judged and did not run because of that. A
+// call that ran and failed was not refused, whatever its code.
+func (t *ToolPart) Refused() bool {
+	return t.State == StateError && t.Start == 0 && t.Decision != nil && t.Result != nil &&
+		(t.Result.Code == CodeDenied || t.Result.Code == CodeRejected)
+}
+
+// Counts counts the call.
+func (t *ToolPart) Counts() (c CallCounts) {
+	if t.Start != 0 && t.Result != nil && t.Result.Code != CodeUnknown {
+		c.Done = 1
+	}
+	if t.Refused() {
+		c.Refused = 1
+	}
+	if t.Decision != nil && t.Decision.Action == Ask {
+		c.Asked = 1
+	}
+	if t.Repaired {
+		c.Repaired = 1
+	}
+	return c
 }
 
 // Move changes the state, or says that the table forbids it.

@@ -110,6 +110,7 @@ func (r *Run) applyCall(e event.Event) error {
 	case event.ToolInputDelta:
 		return r.writeCall(c, d)
 	case event.ToolInputEnd:
+		c.Repaired = len(d.Input) > 0 && d.Tool != c.Tool
 		c.Tool, c.Raw, c.Input, c.Workspace, c.writing = d.Tool, d.Raw, d.Input, d.Workspace, nil
 	case event.PolicyDecision:
 		c.Decision = &d.Decision

@@ -28,8 +28,11 @@ type Result struct {
 	// Steps are the model calls made.
 	Steps     int          `json:"steps"`
 	ToolCalls []CallResult `json:"toolCalls"`
-	Tokens    Tokens       `json:"tokens"`
-	// Cost in US dollars as a decimal; null when a price is unknown.
+	// Calls counts ToolCalls by what became of them.
+	Calls  message.CallCounts `json:"calls"`
+	Tokens Tokens             `json:"tokens"`
+	// Cost in US dollars as a decimal; null when a price is unknown, or the tokens
+	// of an answer are.
 	Cost         *message.Cost      `json:"cost"`
 	DurationMs   int64              `json:"durationMs"`
 	ChangedFiles []event.FileChange `json:"changedFiles"`
@@ -69,6 +72,8 @@ type CallResult struct {
 	Decision *string `json:"decision"`
 	// Rule that decided, as policy/rule.
 	Rule *string `json:"rule"`
+	// Source of the rule, as file:line; null where it is not known.
+	Source *string `json:"source"`
 	// Approval is approved, rejected, expired or unanswered; null when nobody was asked.
 	Approval *string `json:"approval"`
 	// State is pending, running, completed or error.
@@ -98,6 +103,7 @@ func (r *Run) Result(journal string) Result {
 	for _, m := range r.Messages {
 		for _, c := range m.Calls() {
 			res.ToolCalls = append(res.ToolCalls, callResult(c))
+			res.Calls = res.Calls.Add(c.Counts())
 		}
 	}
 	return res
@@ -110,7 +116,7 @@ func callResult(c *message.ToolPart) CallResult {
 		out.Args = raw
 	}
 	if d := c.Decision; d != nil {
-		out.Decision, out.Rule = optional(string(d.Action)), optional(d.Rule)
+		out.Decision, out.Rule, out.Source = optional(string(d.Action)), optional(d.Rule), optional(d.Source)
 	}
 	out.Approval = optional(string(c.Approval))
 	if c.Result != nil {

@@ -137,7 +137,12 @@ func (c *Catalog) PlaceRules(p *Plan) {
 }
 
 // RuleKey is the key in Sources of a part of a policy.
-func RuleKey(policy, path string) string { return "policy/" + policy + "/" + path }
+func RuleKey(policy, path string) string { return ruleKeys + policy + "/" + path }
+
+const ruleKeys = "policy/"
+
+// IsRuleKey reports whether a key of Sources is that of a part of a policy.
+func IsRuleKey(key string) bool { return strings.HasPrefix(key, ruleKeys) }
 
 // choose finds what is to be run.
 func (c *Catalog) choose(opts ResolveOptions) (Entry[v1alpha1.Agent], *Entry[v1alpha1.Run], error) {

@@ -61,7 +61,33 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 		end.Output = output
 		return end, nil
 	}
+	if l.nothingAllowed() {
+		return &End{
+			Reason: reason.Denied, Message: "every call that was judged was refused or not answered, and none ran",
+			Hint: "see the rules that refused the calls; add an allow rule for what the agent needs, or answer with --approve", Output: output,
+		}, nil
+	}
 	return &End{Reason: reason.Completed, Output: output}, nil
+}
+
+// nothingAllowed reports whether calls were judged and not one of them ran:
+// whatever the model says then, it could not do its work. A call that ran and failed
+// was not refused.
+func (l *loop) nothingAllowed() bool {
+	judged := false
+	for _, m := range l.View.Messages {
+		for _, c := range m.Calls() {
+			switch {
+			case c.Start != 0:
+				return false
+			case c.Refused():
+				judged = true
+			case c.Decision != nil:
+				return false
+			}
+		}
+	}
+	return judged
 }
 
 // noAnswer ends the run after the second empty answer in a row; the first may

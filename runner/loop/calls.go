@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 
 	"agentctl.dev/agentctl/api/event"
@@ -125,9 +126,6 @@ func (l *loop) stateBefore(ctx context.Context, c *call) string {
 	if l.stateStep != l.View.Steps || l.state == "" { // nothing runs while the calls of a step are judged
 		l.stateStep, l.state = l.View.Steps, l.Files.State(ctx, c.ID)
 	}
-	if l.state == "" {
-		return unknownState
-	}
 	return l.state
 }
 
@@ -141,7 +139,22 @@ func (l *loop) invalid(c *call, req message.CallRequest, err error) error {
 		return err
 	}
 	c.invalid = true
+	if wrong.Code == message.CodeUnknownTool {
+		if err := l.record(event.Event{Call: c.ID, Data: event.Warning{Message: sentence("the model called a tool %q, which the agent does not have", brief(req.Tool))}}); err != nil {
+			return err
+		}
+	}
 	return l.fail(c, wrong.Code, wrong.Text)
+}
+
+// mostName is how much of a name that a model made up is reported.
+const mostName = 64
+
+func brief(name string) string {
+	if len(name) <= mostName {
+		return name
+	}
+	return strings.ToValidUTF8(name[:mostName], "") + "…"
 }
 
 // onlyInvalid ends the run after too many answers in a row without a valid call.

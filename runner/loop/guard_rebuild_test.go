@@ -142,7 +142,7 @@ func TestInvalidCallsCountOverTheRun(t *testing.T) {
 		"one answer":    {"the model has not read what is wrong with the first", [][]string{{"none {}", "a {", "none {}", "b {", "none {}", "a {", "b {"}}, reason.Completed},
 		"valid between": {"a valid call starts the count again", [][]string{{"none {}"}, {"a {"}, {"none {}"}, {"b {"}, {"a {}"}, {"none {}"}, {"a {"}, {"b {"}, {"none {}"}}, reason.Completed},
 		"beside":        {"so does one in the same answer", [][]string{{"none {}"}, {"a {"}, {"none {}"}, {"b {"}, {"a {", "c {}"}, {"none {}"}}, reason.Completed},
-		"held up":       {"also when it may not run", [][]string{{"none {}"}, {"a {"}, {"none {}"}, {"b {"}, {"deny {}"}, {"none {}"}}, reason.Completed},
+		"held up":       {"also when it may not run", [][]string{{"none {}"}, {"a {"}, {"none {}"}, {"b {"}, {"deny {}"}, {"none {}"}}, reason.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers []answer

@@ -272,6 +272,12 @@ func (l *loop) finishStep(out *message.Output) {
 	if l.current.Estimate == nil {
 		finish.Cost = l.Limits.cost(out.Model, out.Usage)
 	}
+	if calls := l.current.Calls(); len(calls) > 0 {
+		finish.Calls = &message.CallCounts{}
+		for _, c := range calls {
+			*finish.Calls = finish.Calls.Add(c.Counts())
+		}
+	}
 	// A failed write is kept in l.broken and ends the run there.
 	_ = l.record(event.Event{Message: l.current.ID, Part: l.NewID("part"), Data: finish})
 }

@@ -19,6 +19,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -238,6 +239,73 @@ func TestParallelCallsAreBounded(t *testing.T) {
 	})
 }
 
+// A run of which no call was allowed has not succeeded, whatever its answer says.
+func TestARunWithoutAnAllowedCallIsDenied(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		steps  []answer
+		end    reason.Reason
+		counts message.CallCounts
+	}{
+		"denied":           {"every judged call was refused", []answer{calls("deny {}", `deny {"n":1}`)}, reason.Denied, message.CallCounts{Refused: 2}},
+		"unanswered":       {"or asked about, and no one answered", []answer{calls("ask {}"), calls("deny {}")}, reason.Denied, message.CallCounts{Refused: 2, Asked: 1}},
+		"one ran":          {"one call that ran is work", []answer{calls("deny {}", "a {}")}, reason.Completed, message.CallCounts{Refused: 1, Done: 1}},
+		"one failed":       {"a call that started and failed was not refused", []answer{calls("deny {}", "fail {}")}, reason.Completed, message.CallCounts{Refused: 1, Done: 1}},
+		"fails as refused": {"whatever code its tool gave", []answer{calls("deny {}", "faildenied {}")}, reason.Completed, message.CallCounts{Refused: 1, Done: 1}},
+		"no calls":         {"an answer without calls is an answer", nil, reason.Completed, message.CallCounts{}},
+		"invalid":          {"a call that was never judged was not refused", []answer{calls("none {}")}, reason.Completed, message.CallCounts{}},
+		"repaired":         {"a repaired name is counted", []answer{calls("READ {}")}, reason.Completed, message.CallCounts{Done: 1, Repaired: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(c.steps, say("done"))...)
+			w.decide = func(c message.ToolCall) (message.Decision, error) {
+				switch c.Tool {
+				case "deny":
+					return message.Decision{Action: message.Deny, Rule: "p/r"}, nil
+				case "ask":
+					return message.Decision{Action: message.Ask, Rule: "p/r"}, nil
+				}
+				return message.Decision{Action: message.Allow}, nil
+			}
+			w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
+				switch c.Tool {
+				case "fail":
+					return &message.ToolResult{Code: message.CodeTool, Text: "broken"}, nil
+				case "faildenied":
+					return &message.ToolResult{Code: message.CodeDenied, Text: "permission denied"}, nil
+				}
+				return &message.ToolResult{Text: "ok"}, nil
+			}
+			var v *view.Run
+			end := w.start(t.Context(), func(c *Config) { v = c.View })
+			if end.Reason != c.end || end.Output != "done" {
+				t.Errorf("%s: ended %s (%s) with %q, want %s", c.reason, end.Reason, end.Message, end.Output, c.end)
+			}
+			if got := v.Result("").Calls; got != c.counts {
+				t.Errorf("%s: counted %+v, want %+v", c.reason, got, c.counts)
+			}
+			var steps message.CallCounts
+			for _, e := range w.events {
+				if d, ok := e.Data.(event.StepFinish); ok && d.Calls != nil {
+					steps = steps.Add(*d.Calls)
+				}
+			}
+			if steps != c.counts {
+				t.Errorf("%s: the steps count %+v, want %+v", c.reason, steps, c.counts)
+			}
+		})
+	}
+}
+
+func TestUnknownToolIsAWarning(t *testing.T) {
+	w := newWorld(t, calls("none {}"), say("done"))
+	var v *view.Run
+	w.start(t.Context(), func(c *Config) { v = c.View })
+	if len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], `"none"`) {
+		t.Errorf("warnings %q, want one that names the tool", v.Warnings)
+	}
+}
+
 func TestDecisions(t *testing.T) {
 	unanswered := message.Answer{State: message.Unanswered}
 	for name, c := range map[string]struct {
@@ -252,21 +320,21 @@ func TestDecisions(t *testing.T) {
 		end      reason.Reason
 	}{
 		"allow":           {reason: "an allowed call runs", decision: message.Decision{Action: message.Allow}, then: say("done"), ran: true, end: reason.Completed},
-		"deny":            {reason: "a denied call is a result the model reads", decision: message.Decision{Action: message.Deny, Rule: "p/r"}, then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"deny":            {reason: "a denied call is a result the model reads", decision: message.Decision{Action: message.Deny, Rule: "p/r"}, then: say("done"), code: message.CodeDenied, end: reason.Denied},
 		"deny, no answer": {reason: "without a final answer the refusal is the reason", decision: message.Decision{Action: message.Deny}, then: say(""), code: message.CodeDenied, end: reason.Denied},
-		"zero":            {reason: "an unknown decision is a refusal", then: say("done"), code: message.CodeDenied, end: reason.Completed},
-		"error":           {reason: "an error is a refusal, whatever the action", decision: message.Decision{Action: message.Allow}, err: errors.New("x"), then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"zero":            {reason: "an unknown decision is a refusal", then: say("done"), code: message.CodeDenied, end: reason.Denied},
+		"error":           {reason: "an error is a refusal, whatever the action", decision: message.Decision{Action: message.Allow}, err: errors.New("x"), then: say("done"), code: message.CodeDenied, end: reason.Denied},
 		"approved":        {reason: "an approved call runs", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Approved}, then: say("done"), ran: true, end: reason.Completed},
-		"unanswered":      {reason: "the model reads that nobody answered", decision: message.Decision{Action: message.Ask}, answer: unanswered, then: say("done"), code: message.CodeDenied, end: reason.Completed},
+		"unanswered":      {reason: "the model reads that nobody answered", decision: message.Decision{Action: message.Ask}, answer: unanswered, then: say("done"), code: message.CodeDenied, end: reason.Denied},
 		"unanswered, none": {
 			reason: "without a final answer the open question is the reason", decision: message.Decision{Action: message.Ask},
 			answer: unanswered, then: say(""), code: message.CodeDenied, end: reason.ApprovalRequired,
 		},
-		"ask fails":      {reason: "a broken approver answers nothing", decision: message.Decision{Action: message.Ask}, askErr: errors.New("no tty"), then: say("done"), code: message.CodeDenied, end: reason.Completed},
-		"rejected":       {reason: "a rejection is a result the model reads, and the run continues", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected}, then: say("done"), code: message.CodeRejected, end: reason.Completed},
+		"ask fails":      {reason: "a broken approver answers nothing", decision: message.Decision{Action: message.Ask}, askErr: errors.New("no tty"), then: say("done"), code: message.CodeDenied, end: reason.Denied},
+		"rejected":       {reason: "a rejection is a result the model reads, and the run continues", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected}, then: say("done"), code: message.CodeRejected, end: reason.Denied},
 		"rejected, end":  {reason: "a person may end the run with the call", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected, EndRun: true}, then: say("done"), code: message.CodeRejected, end: reason.Denied},
 		"rejected, none": {reason: "without a final answer the rejection is the reason", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected}, then: say(""), code: message.CodeRejected, end: reason.Denied},
-		"rejected, why":  {reason: "a rejection with a reason is for the model", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected, Reason: "use the API"}, then: say("done"), code: message.CodeRejected, end: reason.Completed},
+		"rejected, why":  {reason: "a rejection with a reason is for the model", decision: message.Decision{Action: message.Ask}, answer: message.Answer{State: message.Rejected, Reason: "use the API"}, then: say("done"), code: message.CodeRejected, end: reason.Denied},
 		"redact":         {reason: "a redacted call runs with other arguments", decision: message.Decision{Action: message.Redact, Args: []byte(`{"x":"***"}`)}, then: say("done"), ran: true, end: reason.Completed},
 		"suspend":        {reason: "a suspended run waits with its call open", decision: message.Decision{Action: message.Ask}, answer: message.Answer{Suspend: true}, end: reason.ApprovalRequired},
 		"fail on denied": {reason: "a stricter run is not completed after a refusal", decision: message.Decision{Action: message.Deny, Rule: "strict"}, then: say("done"), code: message.CodeDenied, end: reason.Denied},

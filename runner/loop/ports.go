@@ -95,7 +95,7 @@ type Journal interface {
 type Files interface {
 	// State returns an identity of the contents of the files: equal contents have
 	// equal states. It is asked before a call that resembles an earlier one, while
-	// no call runs; "" means that the state could not be determined in a
-	// reasonable time.
+	// no call runs; "?" means that the state could not be determined in a
+	// reasonable time, "" that it is not known at all.
 	State(ctx context.Context, call string) string
 }

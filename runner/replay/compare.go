@@ -19,7 +19,7 @@ func (p *Player) compare(at *entry, now, recorded event.Event) *Divergence {
 		return p.diverge(p.at(at, "another course", describe(recorded), describe(now)))
 	}
 	a, errA := encode(p.timeless(recorded.Data))
-	b, errB := encode(p.timeless(p.unestimated(now.Data, recorded.Data)))
+	b, errB := encode(p.timeless(unadded(now.Data, recorded.Data)))
 	if errA == nil && errB == nil && bytes.Equal(a, b) {
 		return nil
 	}
@@ -59,20 +59,26 @@ func (p *Player) timeless(of event.Payload) event.Payload {
 	return of
 }
 
-// unestimated leaves an estimate out of an event where the recording has none: it
-// was made by a version that did not write it down, or counted other schemas.
-func (p *Player) unestimated(now, recorded event.Payload) event.Payload {
+// unadded leaves out of an event what the recording does not have: it was made by a
+// version that did not write it down. An estimate is taken as it was recorded: the
+// bytes it counted may have held secrets, or schemas with their white space.
+func unadded(now, recorded event.Payload) event.Payload {
 	switch d := now.(type) {
 	case event.ModelResponse:
-		if was, ok := recorded.(event.ModelResponse); ok && (was.Estimate == nil || p.Roughly) {
+		if was, ok := recorded.(event.ModelResponse); ok && (was.Estimate == nil || d.Estimate != nil) {
 			d.Estimate = was.Estimate
 			if d.Cost == nil {
 				d.Cost = was.Cost
 			}
 		}
 		return d
+	case event.StepFinish:
+		if was, ok := recorded.(event.StepFinish); ok && was.Calls == nil {
+			d.Calls = nil
+		}
+		return d
 	case event.ContextCompaction:
-		if was, ok := recorded.(event.ContextCompaction); ok && (was.Estimate == nil || p.Roughly) {
+		if was, ok := recorded.(event.ContextCompaction); ok && (was.Estimate == nil || d.Estimate != nil) {
 			d.Estimate = was.Estimate
 			if d.Cost == nil {
 				d.Cost = was.Cost

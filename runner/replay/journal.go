@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 )
 
 // Journal is the memory of a replay. It implements loop.Journal: an event that
@@ -27,6 +28,9 @@ func (j *Journal) Append(e event.Event) (event.Event, error) {
 		return e, p.diverge(p.surplus(e))
 	}
 	recorded := &p.tape.entries[place]
+	if untoldThen(e, recorded.Event) {
+		return e, nil
+	}
 	if d := p.compare(recorded, e, recorded.Event); d != nil {
 		return e, d
 	}
@@ -44,6 +48,16 @@ func (j *Journal) Append(e event.Event) (event.Event, error) {
 	lived := recorded.Event
 	lived.Message, lived.Part, lived.Prev = e.Message, e.Part, ""
 	return lived, nil
+}
+
+// untoldThen reports whether an event is the warning about a tool that the agent
+// does not have, and the recording was made by a version that did not write one.
+func untoldThen(now, recorded event.Event) bool {
+	if now.Type() != event.TypeWarning || now.Call == "" {
+		return false
+	}
+	failed, ok := recorded.Data.(event.ToolError)
+	return ok && failed.Code == message.CodeUnknownTool
 }
 
 // Sync has nothing to do: a replay is not kept.
