@@ -427,6 +427,11 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"required":["name"],"type":"object"}},` +
 	`"required":["agentRef"],"type":"object","x-kubernetes-validations":[{"fieldPath":".workspace","message":"give workspaceRef or workspace, not both","reason":"FieldValueForbidden","rule":"!(has(self.workspaceRef) \u0026\u0026 has(self.workspace))"}]},` +
 	`"status":{"description":"RunStatus is how a run goes or went.","properties":{"attempt":{"description":"Attempt counts how often the run was begun; absent before the first.","format":"int32","type":"integer"},` +
+	`"calls":{"description":"Calls counts the tool calls by what became of them.","properties":{"asked":{"description":"Asked calls were put to a person, or to what answers for one.","format":"int32","type":"integer"},` +
+	`"done":{"description":"Done calls ran to a result, whether it was a failure or not.","format":"int32","type":"integer"},` +
+	`"refused":{"description":"Refused calls did not run because a rule or a person refused them, or\nbecause no one answered the question about them.","format":"int32","type":"integer"},` +
+	`"repaired":{"description":"Repaired calls had the name of the tool written in another way.","format":"int32","type":"integer"}},` +
+	`"required":["asked","done","refused","repaired"],"type":"object"},` +
 	`"changedFiles":{"description":"ChangedFiles in the workspace.","format":"int32","type":"integer"},` +
 	`"conditions":{"description":"Conditions hold Succeeded, and Retrying for a run that is tried again.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
 	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
@@ -436,7 +441,7 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"type":{"description":"type of condition in CamelCase or in foo.example.com/CamelCase.","maxLength":316,"pattern":"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$","type":"string"}},` +
 	`"required":["lastTransitionTime","message","reason","status","type"],"type":"object"},` +
 	`"type":"array","x-kubernetes-list-map-keys":["type"],"x-kubernetes-list-type":"map"},` +
-	`"cost":{"description":"Cost in US dollars; absent when a price is unknown.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
+	`"cost":{"description":"Cost in US dollars; absent when a price is unknown, or the tokens of an\nanswer are.","pattern":"^[0-9]{1,9}(\\.[0-9]{1,6})?$","type":"string"},` +
 	`"journal":{"description":"Journal is where everything is written down.","properties":{"headHash":{"description":"HeadHash is the hash of the last event: sha256:...","type":"string"},` +
 	`"lastSeq":{"description":"LastSeq is the number of the last event.","format":"int64","type":"integer"},` +
 	`"path":{"description":"Path of the journal's folder.","type":"string"}},` +

@@ -191,7 +191,11 @@ type RunStatus struct {
 	// Tokens used so far.
 	// +optional
 	Tokens *TokenCount `json:"tokens,omitempty"`
-	// Cost in US dollars; absent when a price is unknown.
+	// Calls counts the tool calls by what became of them.
+	// +optional
+	Calls *CallCount `json:"calls,omitempty"`
+	// Cost in US dollars; absent when a price is unknown, or the tokens of an
+	// answer are.
 	// +optional
 	Cost Money `json:"cost,omitempty"`
 	// Output is the final answer, cut at 1 KiB; the whole stands in the journal.
@@ -207,6 +211,20 @@ type RunStatus struct {
 	// Journal is where everything is written down.
 	// +optional
 	Journal *JournalStatus `json:"journal,omitempty"`
+}
+
+// CallCount counts tool calls by what became of them. A call may be counted more
+// than once.
+type CallCount struct {
+	// Done calls ran to a result, whether it was a failure or not.
+	Done int32 `json:"done"`
+	// Refused calls did not run because a rule or a person refused them, or
+	// because no one answered the question about them.
+	Refused int32 `json:"refused"`
+	// Asked calls were put to a person, or to what answers for one.
+	Asked int32 `json:"asked"`
+	// Repaired calls had the name of the tool written in another way.
+	Repaired int32 `json:"repaired"`
 }
 
 // TokenCount counts tokens by kind.

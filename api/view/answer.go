@@ -230,6 +230,9 @@ func (r *Run) closePart(e event.Event, t message.PartType, text string, metadata
 }
 
 func (r *Run) finishStep(e event.Event, d event.StepFinish) error {
+	if d.Calls != nil {
+		r.Counted = r.Counted.Add(*d.Calls)
+	}
 	if e.Message == "" {
 		return nil // journals of version 0.1 do not say which message
 	}

@@ -100,13 +100,23 @@ func (r *Run) Result(journal string) Result {
 	res.ChangedFiles = append(res.ChangedFiles, r.Changes.Files...)
 	res.ChangedFilesOmitted, res.ChangesError = r.Changes.Omitted, r.Changes.Error
 	res.Warnings = append(res.Warnings, r.Warnings...)
+	res.Calls = r.Calls()
 	for _, m := range r.Messages {
 		for _, c := range m.Calls() {
 			res.ToolCalls = append(res.ToolCalls, callResult(c))
-			res.Calls = res.Calls.Add(c.Counts())
 		}
 	}
 	return res
+}
+
+// Calls counts the tool calls of the run.
+func (r *Run) Calls() (n message.CallCounts) {
+	for _, m := range r.Messages {
+		for _, c := range m.Calls() {
+			n = n.Add(c.Counts())
+		}
+	}
+	return n
 }
 
 func callResult(c *message.ToolPart) CallResult {

@@ -51,6 +51,9 @@ type Run struct {
 	Uncounted bool
 	Estimated message.Usage
 
+	// Counted are the calls of all steps that are finished, by what became of them.
+	Counted message.CallCounts
+
 	// Changes the run made to the files, and the blobs that hold them.
 	Changes event.WorkspacePatch
 	// Warnings in order.

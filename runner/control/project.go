@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 )
@@ -21,7 +22,10 @@ func project(v *view.Run, dir, head string) v1alpha1.RunStatus {
 		ChangedFiles: int32(len(v.Changes.Files)), PendingApprovals: int32(len(v.PendingApprovals)),
 		Journal: &v1alpha1.JournalStatus{Path: dir, LastSeq: v.LastSeq, HeadHash: head},
 	}
-	if !v.Unpriced {
+	if n := v.Counted; n != (message.CallCounts{}) {
+		s.Calls = &v1alpha1.CallCount{Done: int32(n.Done), Refused: int32(n.Refused), Asked: int32(n.Asked), Repaired: int32(n.Repaired)} //nolint:gosec // a run has fewer
+	}
+	if !v.Unpriced && !v.Uncounted {
 		s.Cost = money(int64(v.Cost))
 	}
 	if f := v.Finished; f != nil {

@@ -148,7 +148,8 @@ func footer(s *Screen, run *view.Run, journal string, p Place) string {
 	if f.ExitCode != 0 {
 		b.WriteString(failure(s, f))
 	}
-	b.WriteString(summary(s, f) + "\n")
+	b.WriteString(refusals(s, run))
+	b.WriteString(summary(s, run) + "\n")
 	if !p.Away {
 		b.WriteString(footKey(s, "journal") + Line(journal) + "\n")
 	}
@@ -177,7 +178,8 @@ func next(s *Screen, command string) string {
 // reads it.
 func Recorded(s *Screen, file string) { s.print(next(s, "agentctl replay "+shellWord(file))) }
 
-func summary(s *Screen, f *event.RunFinished) string {
+func summary(s *Screen, run *view.Run) string {
+	f := run.Finished
 	phase := Line(f.Phase)
 	head := s.paint(green, phase)
 	if f.ExitCode != 0 {
@@ -185,10 +187,59 @@ func summary(s *Screen, f *event.RunFinished) string {
 	}
 	t := f.Tokens
 	tokens := fmt.Sprintf("%s (%s in, %s out)", plural(t.Total(), "token"), count(t.Total()-t.Output), count(t.Output))
+	if run.Uncounted {
+		t = t.Add(run.Estimated)
+		tokens = fmt.Sprintf("about %s (estimated: the provider does not count them all)", plural(t.Total(), "token"))
+	}
 	return strings.Join([]string{
 		head, plural(int64(f.Steps), "step"), tokens, cost(f.Cost),
 		duration(time.Duration(f.DurationMs) * time.Millisecond),
 	}, " · ")
+}
+
+// mostRefusals is how many refused calls are listed at the end of a run.
+const mostRefusals = 10
+
+// refusals names each call that did not run because it was refused, and the rule
+// that refused it, by its file and line where these are known.
+func refusals(s *Screen, run *view.Run) string {
+	var b strings.Builder
+	n := 0
+	for _, m := range run.Messages {
+		for _, c := range m.Calls() {
+			if !c.Refused() {
+				continue
+			}
+			if n++; n > mostRefusals {
+				continue
+			}
+			b.WriteString(cut(footKey(s, "refused")+refusal(c), 0) + "\n")
+		}
+	}
+	if more := n - mostRefusals; more > 0 {
+		b.WriteString(footKey(s, "refused") + "and " + count(int64(more)) + " more\n")
+	}
+	return b.String()
+}
+
+func refusal(c *message.ToolPart) string {
+	text := Line(c.Tool)
+	if about := title(c); about != "" {
+		text += " " + about
+	}
+	d := c.Decision
+	switch {
+	case c.Result.Code == message.CodeRejected:
+		text += " · rejected by a person, asked by "
+	case d.Action == message.Ask:
+		text += " · not answered, asked by "
+	default:
+		text += " · denied by "
+	}
+	if text += Line(d.Rule); d.Source != "" {
+		text += " (" + Line(d.Source) + ")"
+	}
+	return text
 }
 
 // failure says why a run did not complete, and how to go on.

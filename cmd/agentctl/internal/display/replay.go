@@ -47,7 +47,7 @@ func replayFooter(s *Screen, run *view.Run, file string) string {
 	if f.ExitCode != 0 {
 		b.WriteString(failure(s, f))
 	}
-	b.WriteString(summary(s, f) + "\n" + s.paint(dim, pad("replay", 7)) + "  " + Line(file) + "\n")
+	b.WriteString(summary(s, run) + "\n" + s.paint(dim, pad("replay", 7)) + "  " + Line(file) + "\n")
 	return b.String()
 }
 
