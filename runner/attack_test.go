@@ -132,7 +132,11 @@ func TestWhatCannotBeUndoneIsApprovedByNameAlone(t *testing.T) {
 		t.Run(approve, func(t *testing.T) {
 			p := newPlace(t, agent("tools: [{name: pay}]\npolicyRefs: [{name: p}]", steps, final, rules), nil)
 			out := p.run(t, func(o *RunOptions) { o.Approve = approve })
-			want(t, out, reason.Completed)
+			if paid == "" {
+				want(t, out, reason.Denied) // not one call ran
+			} else {
+				want(t, out, reason.Completed)
+			}
 			got, _ := os.ReadFile(filepath.Join(out.Run.Started.Workspace.Dir, "paid"))
 			if strings.ReplaceAll(string(got), "\n", "") != paid {
 				t.Errorf("paid %q, want %q", got, paid)

@@ -64,7 +64,7 @@ func TestConformanceHowPermissionStringsFail(t *testing.T) {
 					o.Approve = "all,R3" // read first, it would skip the deny
 				}
 			})
-			want(t, out, reason.Completed)
+			want(t, out, reason.Denied)
 			c := call(t, out, 0)
 			if c.Decision == nil || *c.Decision != string(tc.want) || c.Rule == nil || *c.Rule != tc.rule || c.State != string(message.StateError) {
 				t.Errorf("%s: got %s", tc.reason, encoded(t, c))
