@@ -370,11 +370,11 @@ func TestARunGoesOnWhenItsApprovalIsDecided(t *testing.T) {
 		output   string
 	}{
 		"wait-approved":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionApproved, "", v1alpha1.PhaseSucceeded, "a"},
-		"wait-rejected":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "", v1alpha1.PhaseSucceeded, "done: "},
+		"wait-rejected":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "", v1alpha1.PhaseFailed, "done: "},
 		"wait-ended":       {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "no more of this", v1alpha1.PhaseFailed, ""},
-		"wait-reasoned":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "not today", v1alpha1.PhaseSucceeded, "done: "},
+		"wait-reasoned":    {"onAsk: Wait, timeout: 5m", v1alpha1.DecisionRejected, "not today", v1alpha1.PhaseFailed, "done: "},
 		"suspend-approved": {"onAsk: Suspend", v1alpha1.DecisionApproved, "", v1alpha1.PhaseSucceeded, "a"},
-		"suspend-rejected": {"onAsk: Suspend", v1alpha1.DecisionRejected, "not today", v1alpha1.PhaseSucceeded, "done: "},
+		"suspend-rejected": {"onAsk: Suspend", v1alpha1.DecisionRejected, "not today", v1alpha1.PhaseFailed, "done: "},
 	} {
 		s := space{s.WithWatch, t, s.name + "-" + name[:4] + name[len(name)-4:]}
 		s.apply(askingYAML(c.onAsk) + sep + runYAML(name, ""))

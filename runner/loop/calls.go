@@ -42,8 +42,8 @@ const unseen = -1
 func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, error) {
 	calls := make([]*call, 0, len(requests))
 	var stop *End
-	for _, req := range requests {
-		c, end, err := l.take(ctx, req)
+	for i, req := range requests {
+		c, end, err := l.take(ctx, req, i)
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +73,13 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 	return end, nil
 }
 
-// take brings a call to where it may run. The call is nil when an earlier
+// mostCalls is how many calls of one answer may run. Those beyond get an error
+// result: the model can ask for them again.
+const mostCalls = 128
+
+// take brings a call to where it may run; place is its place in the answer. The call is nil when an earlier
 // process has brought it to its end.
-func (l *loop) take(ctx context.Context, req message.CallRequest) (*call, *End, error) {
+func (l *loop) take(ctx context.Context, req message.CallRequest, place int) (*call, *End, error) {
 	switch p := l.View.Call(req.ID); p.State {
 	case message.StateCompleted, message.StateError:
 		return nil, l.ended(p), nil
@@ -83,13 +87,19 @@ func (l *loop) take(ctx context.Context, req message.CallRequest) (*call, *End, 
 		return l.retake(ctx, p)
 	case message.StatePending:
 	}
-	return l.judge(ctx, req)
+	return l.judge(ctx, req, place)
 }
 
 // judge checks one call, holds it against the guard, and has it decided.
-func (l *loop) judge(ctx context.Context, req message.CallRequest) (*call, *End, error) {
+func (l *loop) judge(ctx context.Context, req message.CallRequest, place int) (*call, *End, error) {
 	c := &call{ToolCall: message.ToolCall{ID: req.ID, Message: l.current.ID, Tool: req.Tool, Step: l.View.Steps}, seen: unseen}
 	checked, err := l.check(req)
+	if err == nil && place >= mostCalls {
+		err = &message.CallError{
+			Code: message.CodeOutputLimit,
+			Text: sentence("not run: one answer may ask for %d calls, and this is call %d. Ask for it again after the results of the others.", mostCalls, place+1),
+		}
+	}
 	if err != nil {
 		return c, nil, l.invalid(c, req, err)
 	}

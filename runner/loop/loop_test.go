@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -294,6 +295,34 @@ func TestARunWithoutAnAllowedCallIsDenied(t *testing.T) {
 				t.Errorf("%s: the steps count %+v, want %+v", c.reason, steps, c.counts)
 			}
 		})
+	}
+}
+
+// Calls beyond the limit of one answer are results the model reads, not the end.
+func TestTooManyCallsInOneAnswerGetAnErrorResult(t *testing.T) {
+	var list []string
+	for i := range mostCalls + 12 {
+		list = append(list, fmt.Sprintf(`a {"n":%d}`, i))
+	}
+	w := newWorld(t, calls(list...), say("done"))
+	var v *view.Run
+	end := w.start(t.Context(), func(c *Config) { v = c.View })
+	if end.Reason != reason.Completed || len(w.ran()) != mostCalls {
+		t.Fatalf("ended %s (%s) after %d calls, want %d and Completed", end.Reason, end.Message, len(w.ran()), mostCalls)
+	}
+	refused := 0
+	for _, m := range v.Messages {
+		for _, c := range m.Calls() {
+			if c.Result == nil {
+				t.Fatalf("call %s has no result", c.CallID)
+			}
+			if c.Result.Code == message.CodeOutputLimit {
+				refused++
+			}
+		}
+	}
+	if refused != 12 {
+		t.Errorf("%d calls got the error result, want 12", refused)
 	}
 }
 

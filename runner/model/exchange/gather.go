@@ -13,8 +13,10 @@ import (
 // its arguments twice, and a journal takes 16 MiB: no model says a tenth of it.
 const (
 	maxAnswer = 7 << 20
-	maxCalls  = 128
-	maxName   = 1 << 10
+	// maxCalls is more than the loop runs of one answer: the calls beyond its limit
+	// get an error result, which needs their ids.
+	maxCalls = 4096
+	maxName  = 1 << 10
 )
 
 // Gather collects what an answer says, and tells each piece. Pieces may be cut
