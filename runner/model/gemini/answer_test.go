@@ -210,8 +210,8 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
-	calls := strings.TrimSuffix(strings.Repeat(`{"functionCall":{"name":"a"}},`, 129), ",")
-	if _, err := gather(t, chunk(calls)); err == nil || !strings.Contains(err.Error(), "more than 128") {
+	calls := strings.TrimSuffix(strings.Repeat(`{"functionCall":{"name":"a"}},`, 4097), ",")
+	if _, err := gather(t, chunk(calls)); err == nil || !strings.Contains(err.Error(), "more than 4096") {
 		t.Errorf("too many calls: %v", err)
 	}
 	for name, c := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -172,13 +173,13 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
 	var b strings.Builder
-	for i := range 129 {
+	for i := range 4097 {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(`{"index":` + string(rune('0'+i%10)) + `,"id":"` + strings.Repeat("i", i+1) + `","function":{"name":"x","arguments":"{}"}}`)
+		b.WriteString(`{"index":` + string(rune('0'+i%10)) + `,"id":"` + "i" + strconv.Itoa(i) + `","function":{"name":"x","arguments":"{}"}}`)
 	}
-	if err := a.chunk([]byte(delta(`{"tool_calls":[` + b.String() + `]}`))); err == nil || !strings.Contains(err.Error(), "more than 128") {
+	if err := a.chunk([]byte(delta(`{"tool_calls":[` + b.String() + `]}`))); err == nil || !strings.Contains(err.Error(), "more than 4096") {
 		t.Errorf("too many calls: %v", err)
 	}
 	for says, big := range map[string]string{

@@ -211,10 +211,10 @@ func chatEvent(data []byte) error {
 func TestRepliesAreBounded(t *testing.T) {
 	a := newReply()
 	var err error
-	for i := 0; i < 200 && err == nil; i++ {
+	for i := 0; i < 5000 && err == nil; i++ {
 		err = a.Event("", []byte(itemDone(i, fmt.Sprintf(`{"type":"function_call","call_id":"c%d","name":"x","arguments":"{}"}`, i))))
 	}
-	if err == nil || !strings.Contains(err.Error(), "more than 128") {
+	if err == nil || !strings.Contains(err.Error(), "more than 4096") {
 		t.Errorf("too many calls: %v", err)
 	}
 	a, err = newReply(), nil
