@@ -87,7 +87,7 @@ var table = []Info{
 	{ContentFiltered, ExitFailed, "The provider's content filter stopped the answer."},
 	{Cancelled, ExitFailed, "The run was cancelled; 130 or 143 when a signal did it."},
 	{Internal, ExitFailed, "agentctl itself failed; the message says where."},
-	{Denied, ExitRefused, "A person refused a call and ended the run, or no answer followed a denied call."},
+	{Denied, ExitRefused, "A person refused a call and ended the run, no answer followed a denied call, or no call that was judged was allowed to run."},
 	{ApprovalRequired, ExitRefused, "A call waits for an approval, or no answer followed an unanswered question."},
 	{CredentialMissing, ExitCredential, "A reference to a key or token leads nowhere."},
 	{CredentialRejected, ExitCredential, "The provider refused the key (401 or 403)."},
