@@ -5,19 +5,18 @@ import (
 	"strconv"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/policy"
 )
 
 // placedGate adds to a refusal and to a question where its rule is written. It
 // implements loop.Gate.
 type placedGate struct {
-	*policy.Engine
+	*presentGate
 	plan *plan
 }
 
-// Decide judges a call as the engine does.
+// Decide judges a call as the gate of the run does.
 func (g placedGate) Decide(ctx context.Context, call message.ToolCall) (message.Decision, error) {
-	d, err := g.Engine.Decide(ctx, call)
+	d, err := g.presentGate.Decide(ctx, call)
 	if err != nil || d.Action != message.Deny && d.Action != message.Ask {
 		return d, err
 	}
