@@ -25,6 +25,8 @@ type textRun struct {
 	// asking counts open questions; what comes up meanwhile is held back.
 	asking int
 	held   strings.Builder
+	// wait is the model request that is under way.
+	wait modelWait
 	// drawn says that the last line of the terminal is the status line.
 	drawn bool
 }
@@ -47,6 +49,7 @@ func (t *textRun) Event(e event.Event) {
 		t.warn(err.Error())
 		return
 	}
+	t.waits(e)
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		t.by = d.Model.Name
@@ -137,6 +140,7 @@ func (t *textRun) Finish(run *view.Run, journal string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stream.stop()
+	t.wait.stop()
 	t.asking, t.running = 0, nil
 	t.release()
 	t.say("")
@@ -206,13 +210,10 @@ func (t *textRun) whole(e event.Event, text string, st style) {
 	if !t.stderr.TTY {
 		return
 	}
-	if t.stream.left(e.Part) {
-		return
-	}
 	if !t.stream.has(e.Part) {
 		t.stream.add(e, text, st)
 	}
-	t.endLine()
+	t.stream.end(e.Part)
 }
 
 // flow is called by the stream when a piece is due.
@@ -229,15 +230,22 @@ func (t *textRun) endLine() { t.stream.endLine() }
 
 // draw shows what is running, on a line that the next output takes back.
 func (t *textRun) draw() {
-	if !t.stderr.Live || t.asking > 0 || len(t.running) == 0 {
+	if !t.stderr.Live || t.asking > 0 || t.stream.midLine {
+		return
+	}
+	text := ""
+	switch {
+	case len(t.running) == 1:
+		c := t.run.Call(t.running[0])
+		text = "  " + Line(c.Tool) + " running  " + title(c)
+	case len(t.running) > 1:
+		text = fmt.Sprintf("  %d calls running", len(t.running))
+	case t.wait.long():
+		text = "  " + t.waitText()
+	default:
 		return
 	}
 	t.clear()
-	text := fmt.Sprintf("  %d calls running", len(t.running))
-	if len(t.running) == 1 {
-		c := t.run.Call(t.running[0])
-		text = "  " + Line(c.Tool) + " running  " + title(c)
-	}
 	t.stderr.print(t.stderr.paint(dim, fit(text, t.stderr.width()-1)))
 	t.drawn = true
 }

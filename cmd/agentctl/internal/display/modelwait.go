@@ -1,0 +1,101 @@
+package display
+
+import (
+	"fmt"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+)
+
+const (
+	// statusEvery is how often the status line of a terminal is drawn while a
+	// model is waited for.
+	statusEvery = time.Second
+	// heartbeatEvery is how often a line says so where there is no terminal.
+	heartbeatEvery = 30 * time.Second
+)
+
+// modelWait is a model request whose answer has not come. It belongs to the mutex
+// of its renderer, which its timer takes too.
+type modelWait struct {
+	since time.Time // zero: no request is under way
+	retry string    // how the last attempt failed
+	timer *time.Timer
+}
+
+func (w *modelWait) asked() bool { return !w.since.IsZero() }
+
+// long reports whether the wait is worth a status line: most answers begin sooner.
+func (w *modelWait) long() bool { return w.asked() && time.Since(w.since) >= statusEvery }
+
+func (w *modelWait) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	*w = modelWait{}
+}
+
+// waits begins and ends the wait for a model with the events of the run. On a
+// terminal it ends with the first piece of the answer, which is then seen to
+// come; elsewhere with the whole answer.
+func (t *textRun) waits(e event.Event) {
+	switch d := e.Data.(type) {
+	case event.ModelRequest:
+		t.wait.stop()
+		t.wait.since = time.Now()
+		t.wait.timer = time.AfterFunc(t.beat(), t.waited)
+	case event.ModelRetry:
+		if t.wait.asked() {
+			t.wait.retry = fmt.Sprintf("attempt %d of %d failed", d.Retry.Attempt, d.Retry.Attempts)
+		}
+	case event.TextDelta, event.ReasoningDelta, event.ToolInputDelta:
+		if t.stderr.TTY {
+			t.waitOver()
+		}
+	case event.ModelResponse, event.RunFinished, event.RunResumed, event.ToolCall:
+		t.waitOver()
+	}
+}
+
+func (t *textRun) waitOver() {
+	if t.wait.asked() {
+		t.wait.stop()
+		t.clear()
+	}
+}
+
+// beat is the time between two signs of life.
+func (t *textRun) beat() time.Duration {
+	if t.stderr.Live {
+		return statusEvery
+	}
+	return heartbeatEvery
+}
+
+// waited is the call of the timer.
+func (t *textRun) waited() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.wait.asked() {
+		return
+	}
+	if t.stderr.Live {
+		t.draw()
+	} else {
+		t.say(t.waitText() + "\n")
+	}
+	t.wait.timer = time.AfterFunc(t.beat(), t.waited)
+}
+
+// waitText says for how long a model has been waited for. The time comes first:
+// it is what a narrow terminal keeps.
+func (t *textRun) waitText() string {
+	text := "waiting " + time.Since(t.wait.since).Truncate(time.Second).String() + " for model " + Line(t.by)
+	if n := t.run.Tokens.Total(); n > 0 {
+		text += " · " + plural(n, "token")
+	}
+	if t.wait.retry != "" {
+		text += " · " + t.wait.retry
+	}
+	return text
+}
