@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -100,19 +102,22 @@ func writable(p *spec.Profile) []string {
 	return dirs
 }
 
-// deaf gives signals their default action. The kernel spares a process 1 those
-// from inside for which it has no handler, and the Go runtime has one for each.
-// To ignore them would be inherited by programs.
+// deaf handles every signal by doing nothing. The kernel spares a process 1 those
+// from inside that have their default action, but not at a moment when the first
+// thread blocks them, as the Go runtime does while it starts another thread. To
+// ignore them would be inherited by programs; a handler is not.
 func deaf() error {
-	var byDefault [4]uint64 // the kernel's struct sigaction
-	for _, s := range []syscall.Signal{
-		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
-		unix.SIGSEGV, unix.SIGTERM, unix.SIGSTKFLT, unix.SIGSYS,
-	} {
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0) //nolint:gosec // the kernel's structure
-		if errno != 0 {
-			return fmt.Errorf("reset signal %d: %w", s, errno)
+	signal.Notify(make(chan os.Signal, 1))                                                                                          // every signal that the package knows; what does not fit is dropped
+	const size = 8                                                                                                                  // of a set of signals
+	var handler [4]uint64                                                                                                           // the kernel's struct sigaction
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGUSR1), 0, uintptr(unsafe.Pointer(&handler)), size, 0, 0) //nolint:gosec // the kernel's structure
+	for _, s := range []syscall.Signal{32, 33, 34} {                                                                                // of libc's threads: the runtime leaves them alone
+		if errno == 0 {
+			_, _, errno = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&handler)), 0, size, 0, 0) //nolint:gosec // the kernel's structure
 		}
+	}
+	if errno != 0 {
+		return fmt.Errorf("handle signals: %w", errno)
 	}
 	return nil
 }
