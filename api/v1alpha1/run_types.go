@@ -27,8 +27,11 @@ type Run struct {
 	Status RunStatus `json:"status,omitempty"`
 }
 
-// RunSpec is what is to be done.
+// RunSpec is what is to be done. It does not change, except suspend, cancel and
+// ttlAfterFinished: what was asked for is what a person sees who approves a call,
+// and what the journal has.
 //
+// +kubebuilder:validation:XValidation:rule=`self.agentRef == oldSelf.agentRef && (has(self.prompt) ? self.prompt : "") == (has(oldSelf.prompt) ? oldSelf.prompt : "") && has(self.workspaceRef) == has(oldSelf.workspaceRef) && (!has(self.workspaceRef) || self.workspaceRef == oldSelf.workspaceRef) && has(self.workspace) == has(oldSelf.workspace) && (!has(self.workspace) || self.workspace == oldSelf.workspace) && has(self.limits) == has(oldSelf.limits) && (has(self.backoffLimit) ? self.backoffLimit : 0) == (has(oldSelf.backoffLimit) ? oldSelf.backoffLimit : 0) && has(self.startDeadline) == has(oldSelf.startDeadline) && (!has(self.startDeadline) || duration(self.startDeadline) == duration(oldSelf.startDeadline))`,message="the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!(has(self.workspaceRef) && has(self.workspace))",message="give workspaceRef or workspace, not both",fieldPath=".workspace",reason="FieldValueForbidden"
 type RunSpec struct {
 	// AgentRef names the agent. Required.
@@ -85,6 +88,8 @@ type RunSpec struct {
 
 // RunLimits narrow the limits of an agent; a field that is not given leaves
 // the agent's.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.maxSteps) == has(oldSelf.maxSteps) && (!has(self.maxSteps) || self.maxSteps == oldSelf.maxSteps) && has(self.maxTokens) == has(oldSelf.maxTokens) && (!has(self.maxTokens) || self.maxTokens == oldSelf.maxTokens) && has(self.maxCost) == has(oldSelf.maxCost) && (!has(self.maxCost) || self.maxCost == oldSelf.maxCost) && has(self.maxParallelTools) == has(oldSelf.maxParallelTools) && (!has(self.maxParallelTools) || self.maxParallelTools == oldSelf.maxParallelTools) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || duration(self.timeout) == duration(oldSelf.timeout))",message="the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name",reason="FieldValueForbidden"
 type RunLimits struct {
 	// MaxSteps bounds the model calls of the run.
 	// +kubebuilder:validation:Minimum=1

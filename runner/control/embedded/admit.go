@@ -11,7 +11,8 @@ import (
 )
 
 // admitter refuses objects that cannot work on this server, whatever else exists:
-// it has no Secrets, so nothing can refer to one.
+// it has no Secrets, so nothing can refer to one. It also refuses changes that the
+// rules of a definition cannot find.
 type admitter struct{}
 
 // Handles implements admission.Interface.
@@ -27,6 +28,9 @@ func (admitter) Validate(_ context.Context, a admission.Attributes, _ admission.
 	}
 	var found field.ErrorList
 	secrets(field.NewPath("spec"), obj.Object["spec"], &found)
+	if old, ok := a.GetOldObject().(*unstructured.Unstructured); ok && old != nil && a.GetOperation() == admission.Update && a.GetResource().Resource == runResource {
+		found = append(found, inputsChanged(obj, old)...)
+	}
 	if len(found) == 0 {
 		return nil
 	}
