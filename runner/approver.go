@@ -32,24 +32,8 @@ func (s *session) approver() (a approval.Approver, wait time.Duration, release f
 	if o.Terminal != nil {
 		a = inTurn{a, s.recorder}
 	}
-	if o.Terminal != nil && wait > 0 {
-		s.pool.Ask = s.asker(&approval.Questioner{Terminal: o.Terminal, Timeout: wait})
-	}
+	s.pool.Ask = s.asker(s.answers.Questioner(o))
 	return a, wait, release
-}
-
-// asker puts the questions of tools to the person who answers for the run.
-func (s *session) asker(person *approval.Questioner) func(context.Context, string, host.Question) (string, error) {
-	return func(ctx context.Context, call string, q host.Question) (string, error) {
-		who := "a tool"
-		s.recorder.see(func(v *view.Run) {
-			if c := v.Call(call); c != nil {
-				who = "tool " + c.Tool
-			}
-		})
-		s.recorder.shown(ctx)
-		return person.Ask(ctx, who, q.Text, q.Options)
-	}
 }
 
 // history is what has been said in the run, for a tool that asks: the newest

@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 		sdk.Serve(slices.Concat(files.Tools(), shell.Tools())...)
 		return
 	}
+	if filepath.Base(os.Args[0]) == askingProgram {
+		sdk.Serve(askingTools()...)
+		return
+	}
 	if errand := os.Getenv(errandVar); errand != "" {
 		doErrand(errand)
 		return
@@ -35,6 +39,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	if err := os.Symlink(exe, filepath.Join(dir, builtin.Program)); err != nil {
+		panic(err)
+	}
+	if err := os.Symlink(exe, filepath.Join(dir, askingProgram)); err != nil {
 		panic(err)
 	}
 	os.Setenv("AGENTCTL_LIBEXEC", dir)

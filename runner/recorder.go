@@ -52,6 +52,22 @@ func newRecorder(j *journal.Writer, dir string, watch func(event.Event)) *record
 func (r *recorder) Append(e event.Event) (event.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.append(e)
+}
+
+// appendIf appends an event if the run, as it is in the journal at that moment,
+// still allows it; else the error is errNotAsked.
+func (r *recorder) appendIf(e event.Event, allows func(*view.Run) bool) (event.Event, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !allows(&r.view) {
+		return e, errNotAsked
+	}
+	return r.append(e)
+}
+
+// append is Append with the mutex held.
+func (r *recorder) append(e event.Event) (event.Event, error) {
 	if r.drained != nil && !r.left && begins(e.Data) && !r.busy() {
 		r.left = true
 		close(r.drained)

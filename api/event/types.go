@@ -36,6 +36,8 @@ const (
 	TypeApprovalDecided   Type = "approval.decided"
 	TypeToolCall          Type = "tool.call"
 	TypeToolProgress      Type = "tool.progress"
+	TypeQuestionAsked     Type = "question.asked"
+	TypeQuestionAnswered  Type = "question.answered"
 	TypeToolResult        Type = "tool.result"
 	TypeToolError         Type = "tool.error"
 	TypeContextPrune      Type = "context.prune"
@@ -275,6 +277,14 @@ type ToolProgress struct {
 	Text string `json:"text"`
 }
 
+// QuestionAsked is a question that a running call asks a person. It is not an
+// approval: the answer goes to the tool. A call asks one question at a time.
+type QuestionAsked struct{ message.Inquiry }
+
+// QuestionAnswered closes a question of a running call. A question that is open
+// when its call ends, or when its process is killed, is closed without an answer.
+type QuestionAnswered struct{ message.Reply }
+
 // ToolResult is the result of a call that completed. It is durable before the
 // next intent.
 type ToolResult struct{ message.ToolResult }
@@ -405,6 +415,8 @@ func (ApprovalRequested) Type() Type { return TypeApprovalRequested }
 func (ApprovalDecided) Type() Type   { return TypeApprovalDecided }
 func (ToolCall) Type() Type          { return TypeToolCall }
 func (ToolProgress) Type() Type      { return TypeToolProgress }
+func (QuestionAsked) Type() Type     { return TypeQuestionAsked }
+func (QuestionAnswered) Type() Type  { return TypeQuestionAnswered }
 func (ToolResult) Type() Type        { return TypeToolResult }
 func (ToolError) Type() Type         { return TypeToolError }
 func (ContextPrune) Type() Type      { return TypeContextPrune }
@@ -443,6 +455,8 @@ func Payloads() []Payload {
 		ApprovalDecided{},
 		ToolCall{},
 		ToolProgress{},
+		QuestionAsked{},
+		QuestionAnswered{},
 		ToolResult{},
 		ToolError{},
 		ContextPrune{},

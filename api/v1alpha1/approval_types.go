@@ -20,7 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.status.by`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.spec.summary`,priority=1
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && has(self.status.scope) == has(oldSelf.status.scope) && (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) && has(self.status.by) == has(oldSelf.status.by) && (!has(self.status.by) || self.status.by == oldSelf.status.by) && (has(self.status.endRun) && self.status.endRun) == (has(oldSelf.status.endRun) && oldSelf.status.endRun))",message="a decision does not change",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) && has(self.status.decision) && self.status.decision == oldSelf.status.decision && has(self.status.scope) == has(oldSelf.status.scope) && (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) && has(self.status.by) == has(oldSelf.status.by) && (!has(self.status.by) || self.status.by == oldSelf.status.by) && has(self.status.answer) == has(oldSelf.status.answer) && (!has(self.status.answer) || self.status.answer == oldSelf.status.answer) && (has(self.status.endRun) && self.status.endRun) == (has(oldSelf.status.endRun) && oldSelf.status.endRun))",message="a decision does not change",reason="FieldValueForbidden"
 type Approval struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -63,6 +63,18 @@ type ApprovalSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Facts *JSON `json:"facts,omitempty"`
+	// Question that the call asks while it runs. Absent for a call that waits for an
+	// approval. The answer goes to the tool and allows nothing.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Question string `json:"question,omitempty"`
+	// Options are the possible answers to the question; without options any text is an
+	// answer.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=200
+	// +listType=atomic
+	// +optional
+	Options []string `json:"options,omitempty"`
 	// Risk of the call.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
@@ -148,6 +160,10 @@ type ApprovalStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Reason string `json:"reason,omitempty"`
+	// Answer to the question of the call: a text, or one of the options.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Answer string `json:"answer,omitempty"`
 	// EndRun reports that the run ends with the rejection. Default: false, the run
 	// continues without the call.
 	// +optional

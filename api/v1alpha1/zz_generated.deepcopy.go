@@ -282,6 +282,11 @@ func (in *ApprovalSpec) DeepCopyInto(out *ApprovalSpec) {
 		*out = new(JSON)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Options != nil {
+		in, out := &in.Options, &out.Options
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Always != nil {
 		in, out := &in.Always, &out.Always
 		*out = new(JSON)

@@ -20,6 +20,11 @@ type call struct {
 	// question is the newest one about the call, and answer the newest answer.
 	question *Question
 	answer   *Answer
+	// inquiry is the open question of the running call, nil when there is none;
+	// inquiries counts all of them, and reply is the newest end of one.
+	inquiry   *Inquiry
+	inquiries int
+	reply     *Reply
 	// requests are the ids of all requests that have been answers.
 	requests []string
 }
@@ -53,6 +58,50 @@ func (r *Run) Answer(id string) *Answer {
 		return c.answer
 	}
 	return nil
+}
+
+// Inquiry is a question that a running call asks a person, and when it asked.
+type Inquiry struct {
+	message.Inquiry
+	Time time.Time
+}
+
+// Reply is the end of an Inquiry, and when it came.
+type Reply struct {
+	message.Reply
+	Time time.Time
+}
+
+// Inquiry returns the open question of a running call, nil when there is none.
+func (r *Run) Inquiry(id string) *Inquiry {
+	if c := r.calls[id]; c != nil {
+		return c.inquiry
+	}
+	return nil
+}
+
+// Inquiries counts the questions that a call has asked.
+func (r *Run) Inquiries(id string) int {
+	if c := r.calls[id]; c != nil {
+		return c.inquiries
+	}
+	return 0
+}
+
+// Reply returns the newest answer to a question of a call, nil when there is none.
+func (r *Run) Reply(id string) *Reply {
+	if c := r.calls[id]; c != nil {
+		return c.reply
+	}
+	return nil
+}
+
+// MessageOf returns the id of the message that holds a call, or "".
+func (r *Run) MessageOf(id string) string {
+	if c := r.calls[id]; c != nil {
+		return c.in.ID
+	}
+	return ""
 }
 
 // Used says whether a request has been an answer about a call: each counts once.
@@ -136,6 +185,10 @@ func (r *Run) applyCall(e event.Event) error {
 		r.decided(e.Call)
 	case event.ToolCall:
 		return r.runCall(c, d, e)
+	case event.QuestionAsked:
+		return r.inquire(c, d, e)
+	case event.QuestionAnswered:
+		return r.settle(c, d, e)
 	case event.ToolProgress:
 		c.Progress = d.Text
 	case event.ToolResult:
@@ -179,7 +232,37 @@ func (r *Run) runCall(c *call, d event.ToolCall, e event.Event) error {
 			return err
 		}
 	}
+	c.inquiry = nil // that of the attempt before was never answered
 	c.Input, c.Start, c.Attempt, c.Progress = d.Args, e.Time.UnixMilli(), attempt, ""
+	return nil
+}
+
+// inquire opens a question of a running call.
+func (r *Run) inquire(c *call, d event.QuestionAsked, e event.Event) error {
+	switch {
+	case c.State != message.StateRunning:
+		return fmt.Errorf("call %q does not run", c.CallID)
+	case d.ID == "":
+		return fmt.Errorf("the question of call %q has no id", c.CallID)
+	case c.inquiry != nil:
+		return fmt.Errorf("call %q waits for the answer to another question", c.CallID)
+	}
+	c.inquiry = &Inquiry{d.Inquiry, e.Time}
+	c.inquiries++
+	r.PendingApprovals = append(r.PendingApprovals, c.CallID)
+	return nil
+}
+
+// settle closes a question of a running call.
+func (r *Run) settle(c *call, d event.QuestionAnswered, e event.Event) error {
+	if c.inquiry == nil || c.inquiry.ID != d.ID {
+		return fmt.Errorf("call %q does not wait for the answer to question %q", c.CallID, d.ID)
+	}
+	c.inquiry, c.reply = nil, &Reply{d.Reply, e.Time}
+	if d.Request != "" {
+		c.requests = append(c.requests, d.Request)
+	}
+	r.decided(c.CallID)
 	return nil
 }
 
@@ -195,7 +278,7 @@ func (r *Run) endCall(c *call, to message.ToolState, result *message.ToolResult,
 // end is a move that the table allows.
 func (c *call) end(to message.ToolState, result *message.ToolResult, at time.Time) {
 	now := at.UnixMilli()
-	c.State, c.Progress, c.Result, c.End = to, "", result, now
+	c.State, c.Progress, c.Result, c.End, c.inquiry = to, "", result, now, nil
 	c.in.Parts[c.at].End = now
 }
 

@@ -58,7 +58,8 @@ type Run struct {
 	Changes event.WorkspacePatch
 	// Warnings in order.
 	Warnings []string
-	// PendingApprovals are the calls that wait for an answer.
+	// PendingApprovals are the calls that wait for an answer: to whether they may
+	// run, or, while they run, to a question of their own (see Inquiry).
 	PendingApprovals []string
 	// Granted and Refused count the answers to questions: what a person or the
 	// command line has approved, and what was rejected.
@@ -188,6 +189,7 @@ func (r *Run) resume(e event.Event, d event.RunResumed) error {
 	}
 	r.worked = r.Worked(r.LastTime)
 	r.since, r.Attempt, r.Phase, r.Finished, r.EndTime = e.Time, d.Attempt, Running, nil, time.Time{}
+	r.closeInquiries()
 	r.PendingApprovals = nil
 	r.void(e.Time)
 	// A step that was begun and not answered begins again.
@@ -210,6 +212,7 @@ func (r *Run) finish(e event.Event, d event.RunFinished) {
 		closeParts(m, now)
 		r.open = nil
 	}
+	r.closeInquiries()
 	if d.Phase == Suspended {
 		return
 	}
@@ -217,6 +220,17 @@ func (r *Run) finish(e event.Event, d event.RunFinished) {
 	for _, c := range r.calls {
 		if c.open() {
 			c.end(message.StateError, &message.ToolResult{Code: message.CodeCancelled, Text: "the run ended before this call had a result"}, e.Time)
+		}
+	}
+}
+
+// closeInquiries closes the open questions of running calls: the process that
+// asked them has ended, and nothing takes an answer any more.
+func (r *Run) closeInquiries() {
+	for id, c := range r.calls {
+		if c.inquiry != nil {
+			c.inquiry = nil
+			r.decided(id)
 		}
 	}
 }

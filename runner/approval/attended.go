@@ -90,18 +90,12 @@ func recalled(q message.Question) message.Answer {
 
 // left returns the answer that somebody left for the question.
 func (a *attended) left(q message.Question) (message.Answer, bool) {
-	binding := a.Binding(q.Call.ID)
-	r, ok := a.Inbox.take(q.Call.ID, func(r *Request) error {
-		switch {
-		case r.Run != a.Run || r.Call != q.Call.ID:
-			return errors.New("it is for another call")
-		case a.Used(r.Call, r.ID):
-			return errors.New("it was used before")
-		case binding == "" || r.Binding != binding:
-			return errors.New("the call, or what it would do, is not what was approved or denied")
+	r, ok := a.take(q.Call.ID, func(r *Request) error {
+		if r.Answer != nil {
+			return errors.New("it answers a question, and the call waits for an approval")
 		}
 		return nil
-	}, a.Refused)
+	})
 	if !ok {
 		return message.Answer{}, false
 	}
@@ -110,6 +104,23 @@ func (a *attended) left(q message.Question) (message.Answer, bool) {
 		answer.ExpiresAt = time.UnixMilli(r.Time).Add(Life).UnixMilli()
 	}
 	return answer, true
+}
+
+// take returns the request that was left for the open question about a call, or
+// of a call.
+func (a *Attendance) take(call string, check func(*Request) error) (*Request, bool) {
+	binding := a.Binding(call)
+	return a.Inbox.take(call, func(r *Request) error {
+		switch {
+		case r.Run != a.Run || r.Call != call:
+			return errors.New("it is for another call")
+		case a.Used(r.Call, r.ID):
+			return errors.New("it was used before")
+		case binding == "" || r.Binding != binding:
+			return errors.New("the call, or what it would do, is not what was approved or denied")
+		}
+		return check(r)
+	}, a.Refused)
 }
 
 // settle completes an answer: what holds for always is remembered, and no

@@ -2,76 +2,274 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/safetext"
 )
 
-// Questioner puts the questions of tools to the person on a terminal. They are
-// no approvals: what a tool is told is an answer like any other input of it.
-type Questioner struct {
-	Terminal *Terminal
-	// Timeout of an answer.
-	Timeout time.Duration
+// Bounds of a question and of its answer.
+const (
+	maxQuestion = 4 << 10
+	maxOptions  = 32
+	maxOption   = 200
+	maxAnswer   = 4 << 10
+)
+
+// CheckInquiry returns what is wrong with a question, or nil.
+func CheckInquiry(q message.Inquiry) error {
+	switch {
+	case strings.TrimSpace(q.Text) == "":
+		return errors.New("the question is empty")
+	case len(q.Text) > maxQuestion || !utf8.ValidString(q.Text):
+		return fmt.Errorf("the question is longer than %d bytes or not UTF-8 text", maxQuestion)
+	case len(q.Options) > maxOptions:
+		return fmt.Errorf("the question has more than %d options", maxOptions)
+	}
+	for i, o := range q.Options {
+		if strings.TrimSpace(o) == "" || len(o) > maxOption || !utf8.ValidString(o) || slices.Contains(q.Options[:i], o) {
+			return fmt.Errorf("option %d is empty, longer than %d bytes, not UTF-8 text or a duplicate", i+1, maxOption)
+		}
+	}
+	return nil
 }
 
-// errNobody is what a tool is told that is not answered.
-var errNobody = errors.New("nobody answered in time")
+// Choose returns the answer that a text means: without options the text itself,
+// else the option with this text or this number, counted from 1.
+func Choose(q message.Inquiry, text string) (answer string, err error) {
+	if len(text) > maxAnswer || !utf8.ValidString(text) {
+		return "", fmt.Errorf("an answer is UTF-8 text of at most %d bytes", maxAnswer)
+	}
+	if len(q.Options) == 0 {
+		return text, nil
+	}
+	if chosen, ok := choose(text, q.Options); ok {
+		return chosen, nil
+	}
+	return "", fmt.Errorf("the answer is one of the options, by its text or its number from 1 to %d", len(q.Options))
+}
 
-// Ask shows a question and returns the line that is typed, or the option that
-// is chosen by its number or its text. Who asks is shown first, so that a program
-// cannot speak as agentctl.
-func (q *Questioner) Ask(ctx context.Context, who, text string, options []string) (string, error) {
-	t := q.Terminal
+// DescribeInquiry shows a question in full; nothing in it can be mistaken for
+// output of agentctl.
+func DescribeInquiry(who string, q message.Inquiry) []byte {
+	var b bytes.Buffer
+	describeInquiry(&b, who, q)
+	return b.Bytes()
+}
+
+// Questioner puts the questions of running calls to a person: on the terminal,
+// and through the inbox of the run, whichever answers first. A question is not an
+// approval: the answer goes to the tool and allows nothing.
+type Questioner struct {
+	// Terminal to ask on; nil when there is none.
+	Terminal *Terminal
+	// Attendance lets people answer from outside; nil when they cannot.
+	Attendance *Attendance
+	// Timeout of an answer; 0: no person can be asked.
+	Timeout time.Duration
+	// Nobody is why no person can be asked.
+	Nobody string
+}
+
+// Questioner returns what asks people for the running calls of a run.
+func (c Choice) Questioner(o Options) *Questioner {
+	q := &Questioner{Attendance: o.Attendance, Timeout: c.Waits(o)}
+	if c.Mode == ModeAuto || c.Mode == ModePrompt {
+		q.Terminal = o.Terminal
+	}
+	switch {
+	case c.Mode == ModeAll || c.Mode == ModeFile:
+		q.Nobody = "--approve " + cmp.Or(c.File, string(c.Mode))
+	case c.Mode == ModeNever:
+		q.Nobody = "--approve never"
+	default:
+		q.Nobody = "no terminal"
+	}
+	if q.Timeout == 0 && o.OnAsk != "" {
+		q.Nobody += ", onAsk: " + string(o.OnAsk)
+	}
+	return q
+}
+
+// Ask waits for the answer to a question. An error is returned only when ctx
+// ends, with its cause; who is the program that asks.
+func (q *Questioner) Ask(ctx context.Context, call, who string, in message.Inquiry) (message.Reply, error) {
+	none := message.Reply{ID: in.ID, State: message.ReplyUnanswered, By: q.Nobody, Reason: "nobody can answer: " + q.Nobody}
+	if err := ctx.Err(); err != nil {
+		return message.Reply{}, context.Cause(ctx)
+	}
+	if q.Timeout <= 0 || q.Terminal == nil && q.Attendance == nil {
+		return none, nil
+	}
+	inner, cancel := context.WithTimeoutCause(ctx, q.Timeout, errLate)
+	defer cancel()
+	type result struct {
+		reply message.Reply
+		err   error
+	}
+	prompt, dismiss := context.WithCancelCause(inner)
+	defer dismiss(nil)
+	done := make(chan result, 1)
+	if q.Terminal != nil {
+		go func() {
+			reply, err := q.Terminal.inquire(prompt, who, in)
+			done <- result{reply, err}
+		}()
+	}
+	prompted := func() *message.Reply { // it is never left behind
+		if q.Terminal == nil {
+			return nil
+		}
+		if r := <-done; r.err == nil && r.reply.State != message.ReplyUnanswered {
+			return &r.reply
+		}
+		return nil
+	}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		if q.Attendance != nil {
+			if reply, ok := q.Attendance.reply(call, in); ok {
+				dismiss(elsewhereError{message.Answer{State: message.ApprovalState(reply.State), By: reply.By}})
+				if own := prompted(); own != nil {
+					return *own, nil // it was quicker; the request is not used
+				}
+				return reply, nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case r := <-done:
+			switch {
+			case r.err == nil:
+				return r.reply, nil
+			case ctx.Err() != nil:
+				return message.Reply{}, context.Cause(ctx)
+			case inner.Err() == nil:
+				none.By, none.Reason = "terminal", r.err.Error()
+				return none, nil
+			}
+			return expired(in), nil
+		case <-inner.Done():
+			if own := prompted(); own != nil {
+				return *own, nil
+			}
+			if ctx.Err() != nil {
+				return message.Reply{}, context.Cause(ctx)
+			}
+			return expired(in), nil
+		}
+	}
+}
+
+func expired(in message.Inquiry) message.Reply {
+	return message.Reply{ID: in.ID, State: message.ReplyExpired, By: "timeout", Reason: errLate.Error()}
+}
+
+// Answered removes the request that brought an answer, once that is in the
+// journal.
+func (q *Questioner) Answered(call string, r message.Reply) {
+	if r.Request != "" && q.Attendance != nil {
+		_ = q.Attendance.Inbox.Remove(call, r.Request) // used; should it stay, it is refused
+	}
+}
+
+// reply returns the answer that was left in the inbox for a question.
+func (a *Attendance) reply(call string, in message.Inquiry) (message.Reply, bool) {
+	out := message.Reply{ID: in.ID, Via: "inbox"}
+	r, ok := a.take(call, func(r *Request) (err error) {
+		switch {
+		case r.EndRun || r.Scope == message.Always:
+			return errors.New("it answers a call that waits for an approval, and this is a question")
+		case r.State == message.Approved && r.Answer == nil:
+			return errors.New("it has no answer to the question")
+		case r.State == message.Approved:
+			out.Answer, err = Choose(in, *r.Answer)
+		}
+		return err
+	})
+	if !ok {
+		return out, false
+	}
+	out.State, out.By, out.Reason, out.Request = message.ReplyAnswered, r.By, r.Reason, r.ID
+	if r.State == message.Rejected {
+		out.State = message.ReplyRefused
+	}
+	return out, true
+}
+
+// inquire shows a question and returns the line that is typed, or the option that
+// is chosen by its number or its text. The program that asks is named first, so
+// that its text cannot be mistaken for one of agentctl.
+func (t *Terminal) inquire(ctx context.Context, who string, in message.Inquiry) (message.Reply, error) {
 	select {
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return message.Reply{}, context.Cause(ctx)
 	case <-t.ask:
 	}
 	defer func() { t.ask <- struct{}{} }()
-	ctx, cancel := context.WithTimeoutCause(ctx, q.Timeout, errNobody)
-	defer cancel()
 	t.drop()
-	if _, err := t.out.Write(posed(who, text, options)); err != nil {
-		return "", fmt.Errorf("ask for %s: %w", who, err)
+	if _, err := t.out.Write(posed(who, in)); err != nil {
+		return message.Reply{}, fmt.Errorf("ask for %s: %w", who, err)
 	}
 	for {
 		line, err := t.next(ctx)
+		elsewhere, other := errors.AsType[elsewhereError](err)
 		switch {
 		case errors.Is(err, io.EOF):
-			return "", errors.New("nobody is there to answer")
+			return message.Reply{ID: in.ID, State: message.ReplyUnanswered, By: "terminal", Reason: "nobody can answer: the input of the terminal has ended"}, nil
+		case other:
+			fmt.Fprintf(t.out, "\n%s by %s\n", elsewhere.answer.State, safetext.Visible(elsewhere.answer.By, 0))
+			return message.Reply{}, err
 		case err != nil:
 			fmt.Fprintln(t.out)
-			return "", err
-		case len(options) == 0:
-			return line, nil
+			return message.Reply{}, err
 		}
-		if chosen, ok := choose(line, options); ok {
-			return chosen, nil
+		answer, err := Choose(in, line)
+		if err == nil {
+			return message.Reply{ID: in.ID, State: message.ReplyAnswered, Answer: answer, By: "terminal", Via: "terminal"}, nil
 		}
-		fmt.Fprintf(t.out, "answer 1 to %d: ", len(options))
+		if len(in.Options) > 0 {
+			fmt.Fprintf(t.out, "answer 1 to %d: ", len(in.Options))
+		} else {
+			fmt.Fprintf(t.out, "%v: ", err)
+		}
 	}
 }
 
-func posed(who, text string, options []string) []byte {
+func posed(who string, in message.Inquiry) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "\n%s asks; the answer goes to it and allows nothing:\n", safetext.Visible(who, 0))
-	writeIndented(&b, "  ", "question", safetext.Visible(text, safetext.Lines))
-	for i, o := range options {
-		fmt.Fprintf(&b, "  %d  %s\n", i+1, safetext.Visible(o, 0))
-	}
+	b.WriteByte('\n')
+	describeInquiry(&b, who, in)
 	b.WriteString("answer: ")
 	return b.Bytes()
 }
 
+func describeInquiry(b *bytes.Buffer, who string, in message.Inquiry) {
+	fmt.Fprintf(b, "%s asks; the answer goes to it and allows nothing:\n", safetext.Visible(who, 0))
+	writeIndented(b, "  ", "question", safetext.Visible(in.Text, safetext.Lines))
+	for i, o := range in.Options {
+		fmt.Fprintf(b, "  %d  %s\n", i+1, safetext.Visible(o, 0))
+	}
+}
+
 func choose(line string, options []string) (string, bool) {
+	for _, o := range options { // a text first: an option may be a number
+		if line == o {
+			return o, true
+		}
+	}
 	for i, o := range options {
-		if line == o || line == strconv.Itoa(i+1) {
+		if line == strconv.Itoa(i+1) {
 			return o, true
 		}
 	}

@@ -28,6 +28,8 @@ type Request struct {
 	By    string                `json:"by"`
 	// Reason the model is told of a rejection.
 	Reason string `json:"reason,omitempty"`
+	// Answer to a question that a running call asks; nil for an approval.
+	Answer *string `json:"answer,omitempty"`
 	// EndRun ends the run with a rejection.
 	EndRun bool `json:"endRun,omitempty"`
 	// Time in milliseconds since 1970.
@@ -47,6 +49,8 @@ func (r *Request) Check() error {
 		return fmt.Errorf("it ends the run and is not a rejection")
 	case r.By == "" || len(r.By) > byLimit || !utf8.ValidString(r.By):
 		return fmt.Errorf("it does not say who answered")
+	case r.Answer != nil && (r.State != message.Approved || len(*r.Answer) > maxAnswer || !utf8.ValidString(*r.Answer)):
+		return fmt.Errorf("its answer is longer than %d bytes, not UTF-8 text, or refused at the same time", maxAnswer)
 	case len(r.Reason) > reasonLimit:
 		return fmt.Errorf("its reason is longer than %d bytes", reasonLimit)
 	case !utf8.ValidString(r.Reason):

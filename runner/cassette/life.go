@@ -93,7 +93,13 @@ func (l *life) add(e Entry) {
 		}
 	case event.ToolCall:
 		if d.Attempt > 1 {
-			l.drop(e.Call, func(o Entry) bool { return o.Type() == event.TypeToolCall || o.Type() == event.TypeToolProgress })
+			l.drop(e.Call, func(o Entry) bool {
+				switch o.Data.(type) {
+				case event.ToolCall, event.ToolProgress, event.QuestionAsked, event.QuestionAnswered:
+					return true
+				}
+				return false
+			})
 			d.Attempt = 0
 			e.Data = d
 		}

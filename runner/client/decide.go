@@ -14,6 +14,8 @@ type Decision struct {
 	Scope v1alpha1.ApprovalScope `json:"scope,omitempty"`
 	// Reason of a rejection, which the model reads.
 	Reason string `json:"reason,omitempty"`
+	// Answer to the question of a running call: a text, or one of the options.
+	Answer *string `json:"answer,omitempty"`
 	// EndRun ends the run with a rejection.
 	EndRun bool `json:"endRun,omitempty"`
 }

@@ -169,11 +169,11 @@ func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine m
 			if q.Answer != nil && q.Answer.State == message.Approved && !q.Used && seen == Living {
 				continue // what becomes of the call is told in a moment
 			}
-			errs = append(errs, r.settle(ctx, a, q.Answer, q.Why))
+			errs = append(errs, r.settle(ctx, a, q.Answer, q.Why, reply(q)))
 		}
 	}
 	for _, a := range mine {
-		errs = append(errs, r.settle(ctx, a, nil, "the attempt that asked has ended"))
+		errs = append(errs, r.settle(ctx, a, nil, "the attempt that asked has ended", ""))
 	}
 	return ctrl.Result{RequeueAfter: again}, errors.Join(errs...)
 }
@@ -220,7 +220,12 @@ func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *
 		return 0, r.remove(ctx, a)
 	}
 	w := Work{ID: q.Run, Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
+	var text *string
+	if q.Question != nil && s.Decision == v1alpha1.DecisionApproved {
+		text = &s.Answer
+	}
 	err = r.asker.Answer(w, q, runs.Left{
+		Answer:  text,
 		Request: requestID(a), State: message.ApprovalState(s.Decision), Scope: message.Scope(s.Scope), By: s.By, Reason: s.Reason, EndRun: s.EndRun, Time: s.DecidedAt.Time,
 	})
 	if err != nil {
@@ -229,13 +234,25 @@ func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *
 	return left, nil
 }
 
+// reply is the answer to a question as an object holds it.
+func reply(q *runs.Asked) string {
+	if q.Reply == nil {
+		return ""
+	}
+	return cut(q.Reply.Answer, 4096)
+}
+
 // settle writes what became of a question that is closed.
-func (r *approvalReconciler) settle(ctx context.Context, a *v1alpha1.Approval, answer *answer, why string) error {
+func (r *approvalReconciler) settle(ctx context.Context, a *v1alpha1.Approval, answer *answer, why, reply string) error {
 	if settled(a) {
 		return nil
 	}
 	a = a.DeepCopy()
+	before := a.Status.Decision
 	outcome(a, answer, why, r.now())
+	if before == "" && a.Status.Decision == v1alpha1.DecisionApproved {
+		a.Status.Answer = reply
+	}
 	// Conditional: should somebody decide this very moment, it is looked at again.
 	if err := r.Status().Update(ctx, a, owner(v1alpha1.KindApproval)); stale(err) != nil {
 		return fmt.Errorf("write what became of approval %s: %w", client.ObjectKeyFromObject(a), err)

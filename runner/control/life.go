@@ -136,14 +136,14 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
 		}
 		waits := waitsForPerson(v)
-		asked := e.Call != "" && v.Question(e.Call) != nil
+		asked := e.Call != "" && (v.Question(e.Call) != nil || v.Inquiries(e.Call) > 0)
 		i.mu.Unlock()
 		w.rest(i, waits)
 		w.heard(i.work.Namespace, i.work.Name)
 		switch e.Data.(type) {
-		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided:
+		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided, event.QuestionAsked, event.QuestionAnswered:
 			w.tell(i.work)
-		case event.ToolCall, event.ToolError:
+		case event.ToolCall, event.ToolResult, event.ToolError:
 			if asked { // what became of an approval is known
 				w.tell(i.work)
 			}
@@ -155,6 +155,9 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 // answer, or its time is over. Other questions are answered by what is declared.
 func waitsForPerson(v *view.Run) bool {
 	return slices.ContainsFunc(v.PendingApprovals, func(call string) bool {
+		if in := v.Inquiry(call); in != nil {
+			return in.ExpiresAt > 0
+		}
 		q := v.Question(call)
 		return q != nil && q.ExpiresAt > 0
 	})

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,6 +51,10 @@ func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1a
 			CallHash: q.Hash, Binding: bound(q), ExpiresAt: deadline(q),
 		},
 	}
+	if in := q.Question; in != nil {
+		a.Spec.Question, a.Spec.Options, a.Spec.Once = in.Text, in.Options, ""
+		a.Spec.CallHash = cmp.Or(a.Spec.CallHash, bound(q))
+	}
 	if len(run.Name) <= maxLabel {
 		a.Labels = map[string]string{RunLabel: run.Name}
 	}
@@ -66,6 +71,9 @@ func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1a
 		return a, nil
 	}
 	s.Summary = cut(summary(q.Tool, q.Args), 1024)
+	if q.Question != nil {
+		s.Summary = cut(q.Tool+" asks: "+q.Question.Text, 1024)
+	}
 	s.Args = &v1alpha1.JSON{Raw: q.Args}
 	if len(q.Args) == 0 {
 		s.Args.Raw = json.RawMessage("{}")

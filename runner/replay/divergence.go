@@ -170,6 +170,10 @@ func describe(e event.Event) string {
 			return "the approval is " + string(d.State) + " and the run is ended"
 		}
 		return "the approval is " + string(d.State)
+	case event.QuestionAsked:
+		return "the call asks: " + quoted(d.Text)
+	case event.QuestionAnswered:
+		return "the question is " + string(d.State)
 	case event.ToolCall:
 		return d.Tool + " runs"
 	case event.ToolResult:

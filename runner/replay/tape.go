@@ -55,7 +55,7 @@ func made(e cassette.Entry, after []cassette.Entry) bool {
 	}
 	switch d := e.Data.(type) {
 	case event.RunStarted, event.RunResumed, event.RunFinished, event.WorkspaceSnapshot, event.WorkspacePatch,
-		event.EgressConnection, event.Unknown, event.ToolProgress:
+		event.EgressConnection, event.Unknown, event.ToolProgress, event.QuestionAsked, event.QuestionAnswered:
 		return false
 	case event.Warning:
 		if e.Call == "" && e.Message == "" {

@@ -25,6 +25,8 @@ type AnswerOptions struct {
 	State string
 	// Approve the call, or else deny it.
 	Approve bool
+	// Answer to the question that the call asks while it runs; nil for an approval.
+	Answer *string
 	// Always approves calls of this kind for the rest of the run.
 	Always bool
 	// Reason of a denial, which the model reads.
@@ -50,6 +52,8 @@ type Answered struct {
 	Reason string `json:"reason"`
 	// EndRun reports that the run ends with the denial.
 	EndRun bool `json:"endRun"`
+	// Answer that the tool is given; nil for an approval.
+	Answer *string `json:"answer,omitempty"`
 	// Taken says that the answer stands in the journal; else it lies in the
 	// run's inbox until a resume takes it.
 	Taken bool `json:"taken"`
@@ -82,12 +86,15 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.Suits(w); err != nil {
+		return nil, err
+	}
 	if o.Always && len(w.Always) == 0 {
 		return nil, misuse.Errorf("%s cannot be approved for always: %s", w.Ref, w.Once).WithHint("approve it without --always")
 	}
 	r := approval.Request{
 		ID: newID("ans", time.Now()), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
-		By: o.By, Reason: o.Reason, EndRun: o.EndRun, Time: time.Now().UnixMilli(),
+		By: o.By, Reason: o.Reason, EndRun: o.EndRun, Answer: o.Answer, Time: time.Now().UnixMilli(),
 	}
 	if o.Approve {
 		r.State, r.Scope = message.Approved, message.Once
@@ -108,7 +115,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	}
 	a := &Answered{
 		Ref: w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: r.State, Scope: r.Scope, By: r.By, Reason: r.Reason, EndRun: r.EndRun,
-		Remember: []message.Grant{},
+		Answer: r.Answer, Remember: []message.Grant{},
 	}
 	if o.Always {
 		a.Remember, a.Policy = w.Always, approval.Policy(w.Always)
@@ -124,6 +131,30 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// Suits checks that an answer is of the kind that the call waits for. The number
+// of an option becomes its text.
+func (o *AnswerOptions) Suits(w *WaitingCall) error {
+	switch {
+	case w.Question == nil && o.Answer != nil:
+		return misuse.Errorf("%s waits for an approval and does not ask a question", w.Ref).WithHint("approve it without --answer")
+	case w.Question == nil:
+		return nil
+	case o.EndRun:
+		return misuse.Errorf("%s is a question: refusing it cannot end the run", w.Ref).WithHint("deny it without --end-run, or cancel the run")
+	case o.Always:
+		return misuse.Errorf("%s is a question: it cannot be approved for always", w.Ref).WithHint("answer it with --answer TEXT")
+	case o.Approve && o.Answer == nil:
+		return misuse.Errorf("%s is a question and needs an answer", w.Ref).WithHint("give it with --answer TEXT; agentctl approve shows the question")
+	case o.Approve:
+		answer, err := approval.Choose(*w.Question, *o.Answer)
+		if err != nil {
+			return misuse.Errorf("answer %s: %w", w.Ref, err).WithHint("agentctl approve shows the question and its options")
+		}
+		o.Answer = &answer
+	}
+	return nil
 }
 
 // findWaiting finds the one call that a reference names.
@@ -200,7 +231,7 @@ func taken(ctx context.Context, found journal.Found, inbox *approval.Inbox, r ap
 // became says what a run has made of a request: taken, refused with a reason, or
 // nothing so far.
 func became(v *view.Run, r approval.Request, there bool) (taken bool, err error) {
-	if a := v.Answer(r.Call); a != nil && a.Request == r.ID {
+	if v.Used(r.Call, r.ID) {
 		return true, nil
 	}
 	for _, w := range v.Warnings {
@@ -213,3 +244,6 @@ func became(v *view.Run, r approval.Request, there bool) (taken bool, err error)
 	}
 	return false, nil
 }
+
+// Choose returns the answer to a question that a text means; see approval.Choose.
+func Choose(q message.Inquiry, text string) (string, error) { return approval.Choose(q, text) }

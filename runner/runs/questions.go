@@ -31,6 +31,9 @@ type Asked struct {
 	// says how.
 	Answer *view.Answer
 	Why    string
+	// Reply is the answer to the question of a running call; nil for an approval, and
+	// for a question that is open or was closed without one.
+	Reply *view.Reply
 	// Used says that it is known what became of the call after its answer: it has
 	// begun, or was refused all the same, for which Why has the reason.
 	Used bool
@@ -74,8 +77,12 @@ func (b *book) add(e event.Event) {
 		return // what the rules forbid has changed nothing
 	}
 	switch d := e.Data.(type) {
-	case event.ApprovalRequested:
+	case event.ApprovalRequested, event.QuestionAsked:
 		b.ask(e.Call)
+	case event.QuestionAnswered:
+		b.reply(e.Call)
+	case event.RunResumed:
+		b.lose("the process that asked has ended")
 	case event.ApprovalDecided:
 		if q := b.open(e.Call); q != nil {
 			q.Open, q.Answer = false, b.view.Answer(e.Call)
@@ -88,8 +95,13 @@ func (b *book) add(e event.Event) {
 		}
 	case event.ToolCall, event.ToolResult, event.ToolError:
 		b.use(e.Call, "")
-		b.close(e.Call, "the call needs no approval any more")
+		why := "the call needs no approval any more"
+		if b.view.Inquiries(e.Call) > 0 {
+			why = "the call ended before its question was answered"
+		}
+		b.close(e.Call, why)
 	case event.RunFinished:
+		b.lose("the process that asked has ended")
 		if d.Phase != view.Suspended {
 			b.use("", "")
 			b.close("", "the run ended before anybody decided")
@@ -117,6 +129,35 @@ func (b *book) ask(call string) {
 	}
 	b.close(call, "the call, or what it would do, has changed: it is another question now")
 	b.asked = append(b.asked, q)
+}
+
+// reply closes the question of a running call.
+func (b *book) reply(call string) {
+	q, r := b.open(call), b.view.Reply(call)
+	if q == nil || r == nil {
+		return
+	}
+	state := message.Unanswered
+	switch r.State {
+	case message.ReplyAnswered:
+		state = message.Approved
+	case message.ReplyRefused:
+		state = message.Rejected
+	case message.ReplyExpired:
+		state = message.Expired
+	case message.ReplyUnanswered:
+	}
+	q.Open, q.Used, q.Reply = false, true, r
+	q.Answer = &view.Answer{Answer: message.Answer{State: state, By: r.By, Reason: r.Reason, Request: r.Request}, Time: r.Time}
+}
+
+// lose closes the open questions of running calls.
+func (b *book) lose(why string) {
+	for i := range b.asked {
+		if q := &b.asked[i]; q.Open && q.Question != nil {
+			q.Open, q.Why = false, why
+		}
+	}
 }
 
 // open is the question about a call that waits for an answer; nil is none.
@@ -162,6 +203,8 @@ type Left struct {
 	Scope   message.Scope
 	By      string
 	Reason  string
+	// Answer to the question of a running call; nil for an approval.
+	Answer *string
 	// EndRun ends the run with a rejection.
 	EndRun bool
 	// Time it was given: it may be used for AnswerLife from then on.
@@ -180,7 +223,7 @@ func Leave(state string, q *Asked, a Left, now func() time.Time) (left bool, err
 		return false, nil
 	}
 	err = inbox.Put(approval.Request{
-		ID: a.Request, Run: q.Run, Call: q.Call, Binding: q.Binding, State: a.State, Scope: a.Scope, By: a.By, Reason: a.Reason, EndRun: a.EndRun, Time: a.Time.UnixMilli(),
+		ID: a.Request, Run: q.Run, Call: q.Call, Binding: q.Binding, State: a.State, Scope: a.Scope, By: a.By, Reason: a.Reason, Answer: a.Answer, EndRun: a.EndRun, Time: a.Time.UnixMilli(),
 	})
 	return err == nil, err
 }

@@ -54,6 +54,10 @@ type WaitingCall struct {
 	AskedAt   time.Time  `json:"askedAt"`
 	ExpiresAt *time.Time `json:"expiresAt"`
 
+	// Question that the running call asks, instead of waiting for an approval; nil
+	// for an approval.
+	Question *message.Inquiry `json:"question,omitempty"`
+
 	// Left is the answer that lies in the run's inbox until a resume takes it:
 	// approved or rejected; "" is none.
 	Left message.ApprovalState `json:"left,omitempty"`
@@ -71,6 +75,10 @@ func (w *WaitingCall) Policy() string {
 
 // Write shows a call in full: nothing is cut, and what is invisible is named.
 func (w *WaitingCall) Write(out io.Writer) error {
+	if w.Question != nil {
+		_, err := out.Write(approval.DescribeInquiry("tool "+w.Tool, *w.Question))
+		return err
+	}
 	_, err := out.Write(approval.Describe(message.Question{
 		Call: message.ToolCall{ID: w.Call, Tool: w.Tool, Args: w.Args}, Unknown: w.Unknown,
 		Decision: message.Decision{Rule: w.Rule, Risk: w.Risk, Message: w.Message, Facts: w.Facts, Hash: w.Hash, Always: w.Always, Once: w.Once},
@@ -127,6 +135,9 @@ func waitingIn(found journal.Found, v *view.Run) []WaitingCall {
 		if w == nil {
 			continue
 		}
+		if w.Question != nil && state != Waits {
+			continue // only the process that runs the call can take an answer
+		}
 		if w.State = state; state != Waits {
 			w.ExpiresAt = nil // its process does not count down
 			if r := inbox.Left(id, w.binding); r != nil {
@@ -142,6 +153,9 @@ func waitingIn(found journal.Found, v *view.Run) []WaitingCall {
 // about it; nil is none.
 func questionOf(v *view.Run, call string) *WaitingCall {
 	p, q := v.Call(call), v.Question(call)
+	if p != nil && v.Inquiry(call) != nil {
+		return inquiryOf(v, call)
+	}
 	if p == nil || q == nil {
 		return nil
 	}
@@ -164,19 +178,46 @@ func questionOf(v *view.Run, call string) *WaitingCall {
 	return w
 }
 
+// inquiryOf is the question that a running call asks.
+func inquiryOf(v *view.Run, call string) *WaitingCall {
+	p, in := v.Call(call), v.Inquiry(call)
+	w := &WaitingCall{
+		Ref: v.ID + "/" + call, Run: v.ID, Agent: v.Started.Agent, Call: call, Tool: p.Tool, Args: p.Input, Question: &in.Inquiry,
+		Always: []message.Grant{}, Once: "it is a question", AskedAt: in.Time, binding: Binding(v, call),
+	}
+	if d := p.Decision; d != nil {
+		w.Risk, w.Rule, w.Hash = d.Risk, d.Rule, d.Hash
+	}
+	if in.ExpiresAt > 0 {
+		at := time.UnixMilli(in.ExpiresAt)
+		w.ExpiresAt = &at
+	}
+	return w
+}
+
 // Binding is the open question about a call as one word: whoever answers has
 // seen exactly this, in this run, with its agent, its tools and its policies. ""
 // is no question.
 func Binding(v *view.Run, call string) string {
 	p, q := v.Call(call), v.Question(call)
+	if in := v.Inquiry(call); in != nil {
+		return hashed(struct {
+			Run, Plan, Call, Inquiry, Text string
+			Options                        []string
+		}{v.ID, v.Started.Plan, call, in.ID, in.Text, in.Options})
+	}
 	if p == nil || q == nil || p.Decision == nil {
 		return ""
 	}
-	b, err := json.Marshal(struct {
+	return hashed(struct {
 		Run, Plan, Call, Tool, Essence string
 		Args                           json.RawMessage
 		Unknown                        bool
 	}{v.ID, v.Started.Plan, call, q.Tool, p.Decision.Essence(), q.Args, q.Unknown})
+}
+
+func hashed(question any) string {
+	b, err := json.Marshal(question)
 	if err != nil {
 		return ""
 	}
@@ -190,6 +231,9 @@ func closed(v *view.Run, call string) error {
 	switch {
 	case p == nil:
 		return misuse.Errorf("run %s has no call %s", v.ID, call)
+	case v.Reply(call) != nil:
+		r := v.Reply(call)
+		return fmt.Errorf("the question of call %s of run %s is %s already, by %s", call, v.ID, r.State, r.By)
 	case a != nil:
 		return fmt.Errorf("call %s of run %s was answered already: %s by %s", call, v.ID, a.State, a.By)
 	case p.State == message.StateCompleted || p.State == message.StateError:

@@ -467,7 +467,7 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 	return Reply{Output: fmt.Sprintf("the tool's program died during the call: %v; what the call did until then may or may not have happened", err), Failed: true, Code: message.CodeTool, Writes: true}, nil
 }
 
-// asker asks for a call, or is nil where nobody is there.
+// asker asks for a call, or is nil where no person can be asked.
 func (s *pluginServer) asker(call string) func(context.Context, host.Question) (string, error) {
 	ask := s.program.pool.Ask
 	if ask == nil {

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 const (
@@ -30,6 +32,9 @@ type decisionRequest struct {
 	Scope v1alpha1.ApprovalScope `json:"scope,omitempty"`
 	// Reason of a rejection, which the model reads.
 	Reason string `json:"reason,omitempty"`
+	// Answer to the question of a running call, required to approve it: a text, or one
+	// of the options by its text or its number.
+	Answer *string `json:"answer,omitempty"`
 	// EndRun ends the run with a rejection. Default: the run continues without the call.
 	EndRun bool `json:"endRun,omitempty"`
 }
@@ -64,7 +69,9 @@ func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d
 		now := metav1.NewTime(s.o.Now())
 		a.Status.Decision, a.Status.By, a.Status.Reason, a.Status.DecidedAt = d.Decision, who.Name, d.Reason, &now
 		a.Status.EndRun = d.EndRun
-		if d.Decision == v1alpha1.DecisionApproved {
+		if d.Decision == v1alpha1.DecisionApproved && a.Spec.Question != "" {
+			a.Status.Answer = d.answer(a)
+		} else if d.Decision == v1alpha1.DecisionApproved {
 			a.Status.Scope = v1alpha1.ScopeOnce
 			if d.Scope == v1alpha1.ScopeAlways {
 				a.Status.Scope = v1alpha1.ScopeAlways
@@ -119,7 +126,9 @@ func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 	switch d.Scope {
 	case "", v1alpha1.ScopeOnce:
 	case v1alpha1.ScopeAlways:
-		if !approves {
+		if a.Spec.Question != "" {
+			all = append(all, field.Invalid(scope, d.Scope, "a question cannot be approved for always"))
+		} else if !approves {
 			all = append(all, field.Invalid(scope, d.Scope, "only an approval can hold for always"))
 		} else if a.Spec.Always == nil {
 			all = append(all, field.Invalid(scope, d.Scope, "the call can only be approved once: "+a.Spec.Once))
@@ -127,7 +136,8 @@ func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 	default:
 		all = append(all, field.NotSupported(scope, d.Scope, []v1alpha1.ApprovalScope{v1alpha1.ScopeOnce, v1alpha1.ScopeAlways}))
 	}
-	if approves && a.Spec.Args == nil {
+	all = append(all, d.answerProblems(a)...)
+	if approves && a.Spec.Args == nil && a.Spec.Question == "" {
 		all = append(all, field.Forbidden(field.NewPath("decision"), "the call is larger than an object can show, and nobody approves what they cannot see: answer where the run is lived, with agentctl approve"))
 	}
 	if approves && d.EndRun {
@@ -137,6 +147,36 @@ func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 		all = append(all, field.Invalid(field.NewPath("reason"), "", "it has to be a text of at most 4096 bytes"))
 	}
 	return all
+}
+
+// answerProblems are what is wrong with the answer of a decision.
+func (d *decisionRequest) answerProblems(a *v1alpha1.Approval) (all field.ErrorList) {
+	path, question := field.NewPath("answer"), a.Spec.Question != ""
+	switch {
+	case !question && d.Answer != nil:
+		all = append(all, field.Forbidden(path, "the call waits for an approval and does not ask a question"))
+	case question && d.EndRun:
+		all = append(all, field.Invalid(field.NewPath("endRun"), d.EndRun, "refusing to answer a question cannot end the run"))
+	case question && d.Decision == v1alpha1.DecisionApproved && d.Answer == nil:
+		all = append(all, field.Required(path, "the call asks a question"))
+	case question && d.Answer != nil && d.Decision != v1alpha1.DecisionApproved:
+		all = append(all, field.Forbidden(path, "only an approved question has an answer"))
+	case question && d.Answer != nil:
+		if _, err := runs.Choose(inquiry(a), *d.Answer); err != nil {
+			all = append(all, field.Invalid(path, "", err.Error()))
+		}
+	}
+	return all
+}
+
+// answer is the answer that a decision means.
+func (d *decisionRequest) answer(a *v1alpha1.Approval) string {
+	text, _ := runs.Choose(inquiry(a), *d.Answer) // answerProblems has looked at it
+	return text
+}
+
+func inquiry(a *v1alpha1.Approval) message.Inquiry {
+	return message.Inquiry{Text: a.Spec.Question, Options: a.Spec.Options}
 }
 
 // runOwner is the identity of the run that asks: another run of the same name has

@@ -24,14 +24,17 @@ type approveOptions struct {
 	always  bool
 	reason  string
 	endRun  bool
-	output  choice
+	// text answers the question of a running call; nil is not given.
+	text   *string
+	output choice
 }
 
 func (a *app) approveCmd() *cobra.Command {
 	o := &approveOptions{target: target{app: a}, approve: true, output: newChoice(display.FormatText, display.FormatJSON)}
+	var answer string
 	cmd := &cobra.Command{
 		Use:   "approve [RUN/CALL | APPROVAL]",
-		Short: "Let a call run that waits for an approval, or list what waits",
+		Short: "Let a waiting call run or answer its question, or list what waits",
 		Long: `Let a call run that waits for an approval. Without a name, list every call that
 waits, in all runs, with everything that is known about it.
 
@@ -45,6 +48,10 @@ once. For one that is suspended or was killed the answer is kept for 24 hours:
 was shown: if its arguments, its tool, the rule that asks or what it would touch
 have changed, it is asked about anew.
 
+A call that runs may ask a question of its own. --answer gives the answer: a text,
+or one of the options by its text or its number. "agentctl deny" refuses to answer.
+Only a run that goes on takes an answer.
+
 With --always calls of this kind are approved for the rest of the run, as far as
 the listing says; stdout then holds the same as a policy that you may keep.
 
@@ -53,6 +60,7 @@ or has ended already, or its run did not take the answer; 2 there is no such cal
 		Example: `  agentctl approve
   agentctl approve @latest
   agentctl approve hello-01k/call_1 --always > remembered.yaml
+  agentctl approve @latest --answer "the staging database"
   agentctl approve --context prod
   agentctl approve --context prod nightly-76fd0864b97f --reason "checked by hand"
   agentctl approve -o json`,
@@ -60,8 +68,11 @@ or has ended already, or its run did not take the answer; 2 there is no such cal
 		Args:              atMostOneCall,
 		ValidArgsFunction: a.completeWaiting,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("answer") {
+				o.text = &answer
+			}
 			if len(args) == 0 {
-				if o.always || cmd.Flags().Changed("reason") {
+				if o.always || o.text != nil || cmd.Flags().Changed("reason") {
 					return usagef("the call (RUN/CALL) is missing")
 				}
 				return o.list(cmd.Context())
@@ -71,6 +82,8 @@ or has ended already, or its run did not take the answer; 2 there is no such cal
 	}
 	cmd.Flags().BoolVar(&o.always, "always", false, "approve calls of this kind for the rest of the run")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "a `text` for the journal")
+	cmd.Flags().StringVar(&answer, "answer", "", "a `text` or an option that answers the question of a running call")
+	_ = cmd.RegisterFlagCompletionFunc("answer", cobra.NoFileCompletions) // fails only for a flag that is not there
 	o.flags(cmd)
 	return cmd
 }
@@ -170,7 +183,7 @@ func (o *approveOptions) named() bool { return o.context != "" || o.namespace !=
 // answer answers a call of a run in the state folder.
 func (o *approveOptions) answer(ctx context.Context, ref string) error {
 	answered, err := runs.Answer(ctx, runs.AnswerOptions{
-		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, EndRun: o.endRun, By: who(o.app.In),
+		Ref: ref, State: o.app.state, Approve: o.approve, Always: o.always, Reason: o.reason, EndRun: o.endRun, Answer: o.text, By: who(o.app.In),
 	})
 	if err != nil {
 		return err
@@ -186,7 +199,7 @@ func (o *approveOptions) answer(ctx context.Context, ref string) error {
 // taken it.
 func (o *approveOptions) show(answered *runs.Answered, next string) error {
 	shown := display.Answered{
-		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Policy: answered.Policy, Next: next, Object: answered,
+		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Answer: answered.Answer, Policy: answered.Policy, Next: next, Object: answered,
 	}
 	if o.output.value == display.FormatJSON {
 		return shown.WriteJSON(o.app.stdout())
@@ -235,11 +248,17 @@ func (o *approveOptions) write(calls []runs.WaitingCall) error {
 			Ref: w.Ref, Agent: w.Agent, State: w.State, Left: string(w.Left), AskedAt: w.AskedAt, ExpiresAt: w.ExpiresAt,
 			Call: w, Resume: display.Resume(w.Run, o.app.state), Answer: display.Approve(w.Ref, o.app.state),
 		}
+		if w.Question != nil {
+			shown[i].Answer = display.AnswerQuestion(shown[i].Answer)
+		}
 		if ofObject(w.Run) {
 			shown[i].Resume = ""
 		}
 		if !strings.Contains(w.Ref, "/") { // an object: its run goes on by itself
 			shown[i].Resume, shown[i].Answer = "", display.ApproveObject(w.Ref, o.context, o.namespace)
+			if w.Question != nil {
+				shown[i].Answer = display.AnswerQuestion(shown[i].Answer)
+			}
 		}
 	}
 	return display.WaitingList(o.app.stdout(), shown)
@@ -261,7 +280,11 @@ func (a *app) completeWaiting(cmd *cobra.Command, args []string, _ string) ([]st
 	}
 	var refs []string
 	for i := range calls[:min(len(calls), maxCompletions)] {
-		refs = append(refs, calls[i].Ref+"\t"+calls[i].Tool+", "+calls[i].Rule)
+		about := calls[i].Rule
+		if q := calls[i].Question; q != nil {
+			about = "question: " + display.Line(q.Text)
+		}
+		refs = append(refs, calls[i].Ref+"\t"+calls[i].Tool+", "+about)
 	}
 	return append(refs, a.waitingNames(cmd)...), directive
 }

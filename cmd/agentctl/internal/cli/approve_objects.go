@@ -28,7 +28,12 @@ func (o *approveOptions) answerObject(ctx context.Context, c *client.Client, ref
 		return err
 	}
 	w := waitingObject(a)
-	d := client.Decision{Decision: v1alpha1.DecisionRejected, Reason: o.reason, EndRun: o.endRun}
+	d := client.Decision{Decision: v1alpha1.DecisionRejected, Reason: o.reason, EndRun: o.endRun, Answer: o.text}
+	asked := runs.AnswerOptions{Approve: o.approve, Always: o.always, EndRun: o.endRun, Answer: o.text}
+	if err := asked.Suits(w); err != nil {
+		return err
+	}
+	d.Answer = asked.Answer
 	if o.approve {
 		d.Decision = v1alpha1.DecisionApproved
 	}
@@ -64,6 +69,9 @@ func (o *approveOptions) showDecided(ctx context.Context, c *client.Client, w *r
 		EndRun: o.endRun,
 		Ref:    w.Ref, Run: w.Run, Call: w.Call, Tool: w.Tool, State: message.ApprovalState(status(decided, "decision")),
 		Scope: message.Scope(status(decided, "scope")), By: status(decided, "by"), Reason: status(decided, "reason"), Remember: []message.Grant{},
+	}
+	if text := status(decided, "answer"); w.Question != nil && answered.State == message.Approved {
+		answered.Answer = &text
 	}
 	if answered.Scope == message.Always {
 		answered.Remember, answered.Policy = w.Always, w.Policy()
@@ -193,6 +201,9 @@ func waitingObject(a *v1alpha1.Approval) *runs.WaitingCall {
 		Ref: a.Name, Run: s.RunRef.Name, Agent: s.Agent, State: runs.Waits, Call: s.Call, Tool: s.Tool, Risk: string(s.Risk), Rule: s.Rule,
 		Message: s.Message, Hash: s.CallHash, Unknown: s.Unknown, Always: []message.Grant{}, Once: s.Once, AskedAt: a.CreationTimestamp.Time,
 	}
+	if s.Question != "" {
+		w.Question = &message.Inquiry{Text: s.Question, Options: s.Options}
+	}
 	if s.ExpiresAt != nil {
 		w.ExpiresAt = &s.ExpiresAt.Time
 	}
@@ -233,7 +244,11 @@ func (a *app) waitingNames(cmd *cobra.Command) []string {
 	var names []string
 	for _, x := range all {
 		if x.Status.Decision == "" && len(names) < maxCompletions {
-			names = append(names, x.Name+"\t"+x.Spec.Tool+", "+x.Spec.Rule)
+			about := x.Spec.Rule
+			if x.Spec.Question != "" {
+				about = "question: " + display.Line(x.Spec.Question)
+			}
+			names = append(names, x.Name+"\t"+x.Spec.Tool+", "+about)
 		}
 	}
 	return names

@@ -15,7 +15,7 @@ func (a *app) denyCmd() *cobra.Command {
 "agentctl approve" names it; that lists what waits.
 
 The model reads that the call was refused, with --reason why, and the run
-continues. With --end-run the run ends instead, with exit code 3.
+continues. A running call that asks a question is told that nobody answers it. With --end-run the run ends instead, with exit code 3.
 
 Exit codes: 0 the answer was taken, or kept for a resume; 1 the call was answered
 or has ended already, or its run did not take the answer; 2 there is no such call.`,

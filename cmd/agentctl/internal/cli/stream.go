@@ -303,6 +303,10 @@ func (s *streamed) questions(e event.Event) {
 		if s.format != display.FormatText && d.ExpiresAt > 0 {
 			s.say("waits for an approval: " + place.Approve(e.Run, e.Call))
 		}
+	case event.QuestionAsked:
+		if s.format != display.FormatText && d.ExpiresAt > 0 {
+			s.say("waits for an answer: " + display.AnswerQuestion(place.Approve(e.Run, e.Call)))
+		}
 	case event.RunFinished:
 		if d.Phase != view.Suspended {
 			return

@@ -68,6 +68,8 @@ type Answered struct {
 	// where nobody needs to.
 	Taken bool
 	Next  string
+	// Answer to the question of a running call; nil for an approval.
+	Answer *string
 	// Policy is what is approved for always, as a manifest.
 	Policy string
 	// Object is the same for programs.
@@ -76,7 +78,11 @@ type Answered struct {
 
 // WriteText says what became of the answer; a policy is all of stdout.
 func (a Answered) WriteText(stdout, stderr *Screen) error {
-	text := Line(a.State) + " " + Line(a.Tool) + " of " + Line(a.Ref) + "\n"
+	state := Line(a.State)
+	if a.Answer != nil {
+		state = "answered"
+	}
+	text := state + " " + Line(a.Tool) + " of " + Line(a.Ref) + "\n"
 	if !a.Taken && a.Next == "" {
 		text += "its control plane goes on with it\n"
 	} else if !a.Taken {
@@ -94,6 +100,9 @@ func (a Answered) WriteJSON(s *Screen) error { return writeJSON(s, a.Object) }
 
 // Object writes a value as indented JSON.
 func Object(s *Screen, v any) error { return writeJSON(s, v) }
+
+// AnswerQuestion is the command that answers the question of a running call.
+func AnswerQuestion(approve string) string { return approve + " --answer TEXT" }
 
 // Approve is the command that answers a call.
 func Approve(ref, state string) string {
@@ -122,6 +131,15 @@ func at(context, namespace string) (flags string) {
 		flags += " -n " + shellWord(namespace)
 	}
 	return flags
+}
+
+// inquired shows that a running call asks a person, and how to answer.
+func inquired(s *Screen, e event.Event, p Place, tool string, d event.QuestionAsked) string {
+	line := "  " + s.paint(yellow, "question") + "  " + Line(tool) + "  " + Line(d.Text)
+	if d.ExpiresAt > 0 {
+		line += s.paint(dim, " · until "+time.UnixMilli(d.ExpiresAt).Local().Format(time.TimeOnly))
+	}
+	return fit(line, s.width()) + "\n            " + s.paint(cyan, AnswerQuestion(p.Approve(e.Run, e.Call))) + "\n"
 }
 
 // asked says that a run waits for an answer, and how to give it.

@@ -46,7 +46,7 @@ func eventStyle(e event.Event) style {
 		return phaseStyle(d.Phase)
 	case event.ToolError, event.ModelRetry:
 		return red
-	case event.ApprovalRequested, event.Warning:
+	case event.ApprovalRequested, event.QuestionAsked, event.Warning:
 		return yellow
 	}
 	return ""
@@ -117,6 +117,10 @@ func aboutCall(e event.Event) string {
 			ends = "ends the run"
 		}
 		return join(string(d.State), Line(d.By), ends, Line(d.Reason))
+	case event.QuestionAsked:
+		return join(Line(d.Text), Line(strings.Join(d.Options, " | ")))
+	case event.QuestionAnswered:
+		return join(string(d.State), Line(d.Answer), Line(d.By), Line(d.Reason))
 	case event.ToolCall:
 		return join(Line(d.Tool), title(&message.ToolPart{Input: d.Args}))
 	case event.ToolResult:

@@ -107,6 +107,22 @@ func (t *textRun) callEvent(e event.Event) {
 		} else if d.ExpiresAt > 0 {
 			t.say(asked(t.stderr, e, t.o.Place, title(t.run.Call(e.Call)), d))
 		}
+	case event.QuestionAsked:
+		switch {
+		case d.ExpiresAt == 0: // nobody is waited for
+		case t.o.Asks:
+			t.endLine()
+			t.clear()
+			t.asking++
+		default:
+			c := t.run.Call(e.Call)
+			t.say(inquired(t.stderr, e, t.o.Place, c.Tool, d))
+		}
+	case event.QuestionAnswered:
+		if t.asking > 0 && t.o.Asks && d.State != message.ReplyUnanswered {
+			t.asking--
+			t.release()
+		}
 	case event.ApprovalDecided:
 		t.answers[e.Call] = d.Answer
 		if t.asking > 0 {
