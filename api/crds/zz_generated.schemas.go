@@ -474,6 +474,9 @@ const approvalSchema = `{"description":"Approval is a call of a run that waits f
 	`"facts":{"description":"Facts are what the call would do, as far as it is known: commands, paths, hosts.","x-kubernetes-preserve-unknown-fields":true},` +
 	`"message":{"description":"Message says why the rule asks.","maxLength":4096,"type":"string"},` +
 	`"once":{"description":"Once is why the call can only be approved once.","maxLength":1024,"type":"string"},` +
+	`"options":{"description":"Options are the possible answers to the question; without options any text is an\nanswer.","items":{"maxLength":200,"type":"string"},` +
+	`"maxItems":32,"type":"array","x-kubernetes-list-type":"atomic"},` +
+	`"question":{"description":"Question that the call asks while it runs. Absent for a call that waits for an\napproval. The answer goes to the tool and allows nothing.","maxLength":4096,"type":"string"},` +
 	`"risk":{"description":"Risk of the call.","enum":["R0","R1","R2","R3"],"type":"string"},` +
 	`"rule":{"description":"Rule that asks: POLICY/RULE.","maxLength":512,"type":"string"},` +
 	`"runRef":{"description":"RunRef names the run that asks. Required.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
@@ -482,7 +485,8 @@ const approvalSchema = `{"description":"Approval is a call of a run that waits f
 	`"tool":{"description":"Tool is the name by which the model called it. Required.","maxLength":64,"minLength":1,"type":"string"},` +
 	`"unknown":{"description":"Unknown says that the call was interrupted and may have happened already.","type":"boolean"}},` +
 	`"required":["call","callHash","runRef","tool"],"type":"object","x-kubernetes-validations":[{"message":"a question does not change","reason":"FieldValueForbidden","rule":"self == oldSelf"}]},` +
-	`"status":{"description":"ApprovalStatus is the answer. Only the control plane writes it, and only once.","properties":{"by":{"description":"By is who decided, as the control plane knows them.","maxLength":256,"type":"string"},` +
+	`"status":{"description":"ApprovalStatus is the answer. Only the control plane writes it, and only once.","properties":{"answer":{"description":"Answer to the question of the call: a text, or one of the options.","maxLength":4096,"type":"string"},` +
+	`"by":{"description":"By is who decided, as the control plane knows them.","maxLength":256,"type":"string"},` +
 	`"decidedAt":{"description":"DecidedAt is when.","format":"date-time","type":"string"},` +
 	`"decision":{"description":"Decision; absent while the call waits.","enum":["approved","rejected","expired","unanswered"],"type":"string"},` +
 	`"endRun":{"description":"EndRun reports that the run ends with the rejection. Default: false, the run\ncontinues without the call.","type":"boolean"},` +
@@ -491,4 +495,4 @@ const approvalSchema = `{"description":"Approval is a call of a run that waits f
 	`"scope":{"description":"Scope of an approval.","enum":["Once","Always"],"type":"string"},` +
 	`"takenAt":{"description":"TakenAt is when the run took the decision; its journal tells of it.","format":"date-time","type":"string"}},` +
 	`"type":"object"}},` +
-	`"required":["spec"],"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) \u0026\u0026 has(self.status.decision) \u0026\u0026 self.status.decision == oldSelf.status.decision \u0026\u0026 has(self.status.scope) == has(oldSelf.status.scope) \u0026\u0026 (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) \u0026\u0026 has(self.status.by) == has(oldSelf.status.by) \u0026\u0026 (!has(self.status.by) || self.status.by == oldSelf.status.by) \u0026\u0026 (has(self.status.endRun) \u0026\u0026 self.status.endRun) == (has(oldSelf.status.endRun) \u0026\u0026 oldSelf.status.endRun))"}]}`
+	`"required":["spec"],"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) \u0026\u0026 has(self.status.decision) \u0026\u0026 self.status.decision == oldSelf.status.decision \u0026\u0026 has(self.status.scope) == has(oldSelf.status.scope) \u0026\u0026 (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) \u0026\u0026 has(self.status.by) == has(oldSelf.status.by) \u0026\u0026 (!has(self.status.by) || self.status.by == oldSelf.status.by) \u0026\u0026 has(self.status.answer) == has(oldSelf.status.answer) \u0026\u0026 (!has(self.status.answer) || self.status.answer == oldSelf.status.answer) \u0026\u0026 (has(self.status.endRun) \u0026\u0026 self.status.endRun) == (has(oldSelf.status.endRun) \u0026\u0026 oldSelf.status.endRun))"}]}`
