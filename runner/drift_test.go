@@ -219,7 +219,7 @@ func TestAnUpdateKeepsWhatAttachedFilesHeld(t *testing.T) {
 
 func TestAPlayedModelGoesOnAfterAResume(t *testing.T) {
 	steps := "- calls: [{tool: list, args: {path: .}}]\n- calls: [{tool: list, args: {path: b}}]\n- say: three\n"
-	_, file := taped(t, "tools: [{name: list}]", steps)
+	_, file := taped(t, "tools: [{name: list}]\ninputs: {schema: {type: object, properties: {who: {type: string}}}}", steps)
 	tape := "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec: {modelRef: {name: tape}, tools: [{name: list}], policyRefs: [{name: p}], approvals: {onAsk: Suspend}}\n---\n" +
 		"apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: tape}\nspec: {provider: cassette, cassette: {path: " + file + "}}\n---\n" +
 		policyOf("rules: [{name: ask, match: {tools: [list]}, when: \"call.args.path == 'b'\", action: ask}]")
