@@ -23,8 +23,10 @@ var attacks = map[string]struct{ before, during, git string }{
 	"an included config":         {"git config include.path ../inc; echo > inc", `printf '[core]\n\tfsmonitor = "MARK; false"\n' > inc`, "git status"},
 	"an included config to come": {"git config include.path ../inc", `printf '[core]\n\tfsmonitor = "MARK; false"\n' > inc`, "git status"},
 	"an include of an include":   {"git config include.path ../inc; printf '[include]\n\tpath = inc2\n' > inc", `printf '[core]\n\tfsmonitor = "MARK; false"\n' > inc2`, "git status"},
-	"a program that config names": {`git config core.fsmonitor ./tools/watch; mkdir tools; printf '#!/bin/sh\nexit 1\n' > tools/watch; chmod +x tools/watch`,
-		`printf '#!/bin/sh\nMARK\n' > tools/watch`, "git status"},
+	"a program that config names": {
+		`git config core.fsmonitor ./tools/watch; mkdir tools; printf '#!/bin/sh\nexit 1\n' > tools/watch; chmod +x tools/watch`,
+		`printf '#!/bin/sh\nMARK\n' > tools/watch`, "git status",
+	},
 	"a filter":                {`git config filter.f.clean 'sh tools/clean.sh'; mkdir tools; echo cat > tools/clean.sh; echo '* filter=f' > .gitattributes`, `echo 'MARK; cat' > tools/clean.sh; echo new > a.txt`, "git diff"},
 	"a file called .git":      {"mv .git real; echo 'gitdir: real' > .git", `printf '[core]\n\tfsmonitor = "MARK; false"\n' >> real/config`, "git status"},
 	"a link called .git":      {"mv .git real; ln -s real .git", `printf '[core]\n\tfsmonitor = "MARK; false"\n' >> real/config`, "git status"},

@@ -142,8 +142,10 @@ func TestAFirstLineNeverStandsForACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &message.ToolPart{Tool: "bash", Input: input, State: message.StateCompleted, Decision: &message.Decision{Action: message.Deny, Rule: "p/a-rule-with-a-long-name", Risk: "R2"},
-		Result: &message.ToolResult{Title: "git log # x \\"}} // as older versions have written it
+	c := &message.ToolPart{
+		Tool: "bash", Input: input, State: message.StateCompleted, Decision: &message.Decision{Action: message.Deny, Rule: "p/a-rule-with-a-long-name", Risk: "R2"},
+		Result: &message.ToolResult{Title: "git log # x \\"},
+	} // as older versions have written it
 	question := event.Event{Run: "r", Call: "c", Data: event.ApprovalRequested{Tool: "bash"}}
 	for _, width := range []int{0, 40, 80, 200} {
 		s := &Screen{w: &strings.Builder{}, columns: func() int { return width }}

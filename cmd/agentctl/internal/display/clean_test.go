@@ -41,19 +41,28 @@ func harmful(text string) (bad []string) {
 // reads: nothing steers the terminal, and nothing is left out.
 func TestUntrustedTextIsSeenEverywhere(t *testing.T) {
 	args := []byte(`{"command":"true \u001b]0;EVIL-OSC\u0007 \u202e x"}`)
-	call := &message.ToolPart{CallID: "c1", Tool: "bash" + hostile, Input: args, State: message.StateError,
+	call := &message.ToolPart{
+		CallID: "c1", Tool: "bash" + hostile, Input: args, State: message.StateError,
 		Decision: &message.Decision{Action: message.Deny, Rule: hostile, Message: hostile, Risk: "R2"},
-		Result:   &message.ToolResult{Code: message.CodeDenied, Text: hostile}}
+		Result:   &message.ToolResult{Code: message.CodeDenied, Text: hostile},
+	}
 	everyEvent := func(s *Screen) {
 		for _, d := range []event.Payload{
 			event.RunStarted{Agent: hostile, Prompt: hostile, Model: message.ModelRef{Name: hostile, Provider: hostile, Model: hostile}},
-			event.RunFinished{Phase: hostile, Reason: hostile, Message: hostile}, event.UserMessage{Text: hostile},
-			event.MessageReceived{Incoming: message.Incoming{By: hostile, Text: hostile}}, event.TextEnd{Text: hostile}, event.ReasoningEnd{Text: hostile},
-			event.Warning{Message: hostile}, event.EgressConnection{Host: hostile, Rule: hostile, Error: hostile},
+			event.RunFinished{Phase: hostile, Reason: hostile, Message: hostile},
+			event.UserMessage{Text: hostile},
+			event.MessageReceived{Incoming: message.Incoming{By: hostile, Text: hostile}},
+			event.TextEnd{Text: hostile},
+			event.ReasoningEnd{Text: hostile},
+			event.Warning{Message: hostile},
+			event.EgressConnection{Host: hostile, Rule: hostile, Error: hostile},
 			event.ModelRetry{Retry: message.Retry{Error: hostile, Class: hostile, Fallback: hostile}},
-			event.ToolInputEnd{Tool: hostile, Input: args}, event.PolicyDecision{Decision: message.Decision{Rule: hostile, Message: hostile}},
-			event.ApprovalRequested{Tool: hostile, Rule: hostile, Message: hostile}, event.ToolCall{Tool: hostile, Args: args},
-			event.ToolResult{ToolResult: message.ToolResult{Title: hostile, Output: hostile}}, event.ToolError{ToolResult: message.ToolResult{Text: hostile}},
+			event.ToolInputEnd{Tool: hostile, Input: args},
+			event.PolicyDecision{Decision: message.Decision{Rule: hostile, Message: hostile}},
+			event.ApprovalRequested{Tool: hostile, Rule: hostile, Message: hostile},
+			event.ToolCall{Tool: hostile, Args: args},
+			event.ToolResult{ToolResult: message.ToolResult{Title: hostile, Output: hostile}},
+			event.ToolError{ToolResult: message.ToolResult{Text: hostile}},
 		} {
 			_ = EventLine(s, event.Event{Seq: 1, Call: hostile, Data: d})
 		}
@@ -62,12 +71,16 @@ func TestUntrustedTextIsSeenEverywhere(t *testing.T) {
 		r := NewRun(FormatText, s, s, RunOptions{})
 		for i, d := range []event.Payload{
 			event.RunStarted{Agent: hostile, Model: message.ModelRef{Name: hostile}, Workspace: event.Workspace{Source: hostile}},
-			event.Warning{Message: hostile}, event.TextDelta{Text: hostile}, event.TextEnd{Text: hostile},
+			event.Warning{Message: hostile},
+			event.TextDelta{Text: hostile},
+			event.TextEnd{Text: hostile},
 		} {
 			r.Event(event.Event{Seq: int64(i + 1), Run: "r", Message: "m", Part: "p", Data: d})
 		}
-		_ = r.Finish(&view.Run{ID: "r", Finished: &event.RunFinished{Phase: view.Failed, Reason: hostile, Message: hostile, Hint: hostile, Output: hostile, ExitCode: 1},
-			Changes: event.WorkspacePatch{Files: []event.FileChange{{Path: hostile}}}}, "journal")
+		_ = r.Finish(&view.Run{
+			ID: "r", Finished: &event.RunFinished{Phase: view.Failed, Reason: hostile, Message: hostile, Hint: hostile, Output: hostile, ExitCode: 1},
+			Changes: event.WorkspacePatch{Files: []event.FileChange{{Path: hostile}}},
+		}, "journal")
 	}
 	for name, show := range map[string]func(*Screen){
 		"diff": func(s *Screen) { _ = Change{Diff: []byte("+" + hostile + "\n")}.WriteDiff(s) },
@@ -81,13 +94,17 @@ func TestUntrustedTextIsSeenEverywhere(t *testing.T) {
 		"logs":      func(s *Screen) { _ = Foreign(s, hostile) },
 		"call":      func(s *Screen) { s.print(callLine(s, call, message.Answer{By: hostile, Reason: hostile})) },
 		"describe": func(s *Screen) {
-			_ = (&Description{Kind: "Run", Name: hostile, Labels: map[string]string{hostile: hostile}, Spec: map[string]any{hostile: hostile, "list": []any{hostile}},
+			_ = (&Description{
+				Kind: "Run", Name: hostile, Labels: map[string]string{hostile: hostile}, Spec: map[string]any{hostile: hostile, "list": []any{hostile}},
 				Status: map[string]any{"a": hostile + "\n" + hostile}, Conditions: []DescribedCondition{{Type: hostile, Message: hostile}},
-				Events: []DescribedEvent{{Reason: hostile, Message: hostile}}}).Write(s)
+				Events: []DescribedEvent{{Reason: hostile, Message: hostile}},
+			}).Write(s)
 		},
 		"explain": func(s *Screen) {
-			_ = Explanation{Call: hostile, Ref: hostile, Rule: hostile, Place: hostile, Reason: hostile, Decision: "deny", Again: message.Action(hostile),
-				Candidates: []Candidate{{Rule: hostile, Action: hostile, Truth: hostile, Mode: hostile, When: hostile, Error: hostile, Values: [][2]string{{hostile, hostile}}}}}.Write(s)
+			_ = Explanation{
+				Call: hostile, Ref: hostile, Rule: hostile, Place: hostile, Reason: hostile, Decision: "deny", Again: message.Action(hostile),
+				Candidates: []Candidate{{Rule: hostile, Action: hostile, Truth: hostile, Mode: hostile, When: hostile, Error: hostile, Values: [][2]string{{hostile, hostile}}}},
+			}.Write(s)
 		},
 		"error":    func(s *Screen) { Error(s, errors.New(hostile), Advice{Hint: hostile, Meant: hostile, See: hostile}) },
 		"mistakes": func(s *Screen) { _, _ = Mistakes(s).Write([]byte("error: " + hostile + "\n")) },
