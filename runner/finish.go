@@ -12,22 +12,18 @@ import (
 	"agentctl.dev/agentctl/runner/loop"
 )
 
-// finishTime bounds what is done after the loop has ended: programs are
-// stopped and changes are looked at.
-const finishTime = 30 * time.Second
+// finishTime bounds what is done after the loop has ended: programs are stopped,
+// and changes are listed, of which a run may leave hundreds of thousands.
+const finishTime = 10 * time.Minute
 
 // stopTime is the same for a run that a person or the system stops: with what
 // goes before and after it, the program exits within five seconds.
 const stopTime = 3 * time.Second
 
-// changesTime bounds the listing of what a run changed: one may leave hundreds of
-// thousands of files.
-const changesTime = 10 * time.Minute
-
 // close ends what runs, records what changed and how the run ended, and closes
 // the journal. It works on also when ctx has ended.
 func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
-	limit := changesTime
+	limit := finishTime
 	if ctx.Err() != nil {
 		limit = stopTime
 	}

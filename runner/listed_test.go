@@ -29,7 +29,7 @@ func TestChangesThatCannotBeListedAreAnErrorEverywhere(t *testing.T) {
 		if f := out.Run.Finished; f.Phase != view.Failed || !strings.Contains(f.Message, "more than 5 files") || !strings.Contains(f.Hint, out.Run.Started.Workspace.Dir) {
 			t.Errorf("finished %+v", f)
 		}
-		if r := out.Result(); !strings.Contains(r.ChangesError, "more than 5 files") || string(r.Output) == "" {
+		if r := out.Result(); !strings.Contains(r.ChangesError, "more than 5 files") || r.Output == "" {
 			t.Errorf("result %+v", r)
 		}
 		c, err := runs.Diff(t.Context(), p.state, journal.Latest)

@@ -151,15 +151,15 @@ func programs(tools []tool.Definition, root string) (own, mounted []string) {
 	}
 	for i := range tools {
 		for _, file := range tools[i].Command() {
-			real, err := filepath.EvalSymlinks(file)
+			resolved, err := filepath.EvalSymlinks(file)
 			if err != nil || !filepath.IsAbs(file) {
 				continue
 			}
-			if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
+			if info, err := os.Stat(resolved); err != nil || !info.Mode().IsRegular() {
 				continue
 			}
-			add(real)
-			if real == filepath.Clean(file) {
+			add(resolved)
+			if resolved == filepath.Clean(file) {
 				continue
 			}
 			if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil { // a link cannot be protected, but the folder that it is in

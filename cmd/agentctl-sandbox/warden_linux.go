@@ -107,9 +107,10 @@ func writable(p *spec.Profile) []string {
 // thread blocks them, as the Go runtime does while it starts another thread. To
 // ignore them would be inherited by programs; a handler is not.
 func deaf() error {
-	signal.Notify(make(chan os.Signal, 1))                                                                                          // every signal that the package knows; what does not fit is dropped
-	const size = 8                                                                                                                  // of a set of signals
-	var handler [4]uint64                                                                                                           // the kernel's struct sigaction
+	signal.Notify(make(chan os.Signal, 1)) // every signal that the package knows; what does not fit is dropped
+	const size = 8                         // of a set of signals
+	var handler [4]uint64                  // the kernel's struct sigaction
+
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGUSR1), 0, uintptr(unsafe.Pointer(&handler)), size, 0, 0) //nolint:gosec // the kernel's structure
 	for _, s := range []syscall.Signal{32, 33, 34} {                                                                                // of libc's threads: the runtime leaves them alone
 		if errno == 0 {

@@ -308,7 +308,7 @@ func TestOneOfTwoApproversDecides(t *testing.T) {
 	}
 	d.until("the runs to end", func() bool {
 		for i := range many {
-			if d.run("ns", fmt.Sprintf("run-%d", i)).Status.Phase != v1alpha1.PhaseSucceeded {
+			if !d.run("ns", fmt.Sprintf("run-%d", i)).Status.Phase.Finished() {
 				return false
 			}
 		}
@@ -362,7 +362,7 @@ func TestDecisionsSurviveKills(t *testing.T) {
 				}
 			}
 			for run := range acknowledged {
-				if d.run("ns", run).Status.Phase != v1alpha1.PhaseSucceeded {
+				if !d.run("ns", run).Status.Phase.Finished() {
 					return false
 				}
 			}

@@ -197,7 +197,7 @@ func DamagedAtEnd(err error) (*CorruptError, bool) {
 // than the end. It is for readers that do not check the chain; a journal may be
 // written meanwhile. A journal without events and without a head is not an error.
 func CheckEnd(dir string) error {
-	_, _, err := last(dir)
+	_, err := last(dir)
 	if errors.Is(err, errNoEvents) {
 		return nil
 	}
@@ -209,18 +209,18 @@ const lastRoom = 256 << 10
 
 var errNoEvents = errors.New("no events")
 
-// last returns the last complete line of the journal in dir and its number, after
-// comparing it with the head.
-func last(dir string) (line []byte, seq int64, err error) {
+// last returns the last complete line of the journal in dir, after comparing it
+// with the head.
+func last(dir string) (line []byte, err error) {
 	// The head first: a journal that is written meanwhile only gets longer.
 	head, err := readAnchor(dir)
 	noHead := errors.Is(err, errNoHead)
 	if err != nil && !noHead {
-		return nil, 0, err
+		return nil, err
 	}
 	files, err := dayFiles(dir)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	var e struct {
 		Seq int64 `json:"seq"`
@@ -228,7 +228,7 @@ func last(dir string) (line []byte, seq int64, err error) {
 	for i := len(files) - 1; i >= 0 && line == nil; i-- { // a new file may have no line yet
 		lines, err := lastLines(filepath.Join(dir, files[i]))
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		// The very last one may be torn: then the one before it counts.
 		for _, l := range lines {
@@ -238,23 +238,23 @@ func last(dir string) (line []byte, seq int64, err error) {
 			}
 		}
 		if line == nil && len(lines) > 1 {
-			return nil, 0, fmt.Errorf("read journal: the last event: %w", err)
+			return nil, fmt.Errorf("read journal: the last event: %w", err)
 		}
 	}
 	if line == nil {
 		if err := head.judge(0, ""); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		return nil, 0, fmt.Errorf("read journal: %w in %s", errNoEvents, dir)
+		return nil, fmt.Errorf("read journal: %w in %s", errNoEvents, dir)
 	}
 	if noHead {
-		return nil, 0, atEnd(e.Seq, 0, "%v", errNoHead)
+		return nil, atEnd(e.Seq, 0, "%v", errNoHead)
 	}
 	hash := ""
 	if e.Seq == head.Seq {
 		hash = hashLine(line)
 	}
-	return line, e.Seq, head.judge(e.Seq, hash)
+	return line, head.judge(e.Seq, hash)
 }
 
 // lastLines returns the last two complete lines of a file, the last one first;

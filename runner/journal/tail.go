@@ -97,7 +97,7 @@ func (t *Tail) turn() error {
 // an error.
 func Last(dir string) (event.Event, error) {
 	var e event.Event
-	line, _, err := last(dir)
+	line, err := last(dir)
 	if err != nil {
 		return e, err
 	}

@@ -43,18 +43,18 @@ type entries struct {
 // list returns what is in a folder, at most limit entries. What is not a folder,
 // and what cannot be read, has no entries, as for a shell.
 func (w Workspace) list(dir string, limit int) entries {
-	real := realPath(dir)
+	resolved := realPath(dir)
 	tops := append([]string{realPath(filepath.Clean(w.Root))}, hostFolders()...)
-	at := slices.IndexFunc(tops, func(top string) bool { return inside(real, top) })
+	at := slices.IndexFunc(tops, func(top string) bool { return inside(resolved, top) })
 	if at < 0 {
 		// Whether there is such a folder is known without opening it.
-		info, err := os.Lstat(real)
+		info, err := os.Lstat(resolved)
 		if err != nil || !info.IsDir() {
 			return entries{whole: true}
 		}
 		return entries{outside: true}
 	}
-	rel := strings.TrimPrefix(strings.TrimPrefix(real, tops[at]), "/")
+	rel := strings.TrimPrefix(strings.TrimPrefix(resolved, tops[at]), "/")
 	if rel == "" {
 		rel = "."
 	}

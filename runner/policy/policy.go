@@ -208,7 +208,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 		}
 		c.out.rules[t.Name] = append(c.out.rules[t.Name], out)
 	}
-	c.absences(path+".when", r.Action, when)
+	c.absences(path+".when", when)
 	if p := when.any; p != nil {
 		if v, constant := p.Constant(); constant && !v {
 			c.report(Problem{Path: path + ".when", Message: "the condition is always false, so the rule never counts", Warning: true})
@@ -218,7 +218,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 
 // absences warns about parts of a condition that some calls do not have: the
 // condition then fails, and its rule denies the call.
-func (c *compiler) absences(path string, action v1alpha1.Action, when *matrix) {
+func (c *compiler) absences(path string, when *matrix) {
 	seen := map[string]bool{}
 	for _, p := range when.done {
 		if p == nil {

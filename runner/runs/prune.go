@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/view"
@@ -57,15 +58,15 @@ func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
 		total += sizes[i]
 	}
 	var failed []error
-	for i := len(found) - 1; i >= 0; i-- {
-		s := summary(ctx, found[i])
+	for i, f := range slices.Backward(found) {
+		s := summary(ctx, f)
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)
 		}
 		out := o.OlderThan > 0 && o.Now.Sub(s.lastSeen()) > o.OlderThan ||
 			o.Keep >= 0 && i >= o.Keep ||
 			o.MaxSize >= 0 && total > o.MaxSize
-		if !out || s.needed(found[i].Dir) != "" || o.Spare != nil && o.Spare(s.Name) {
+		if !out || s.needed(f.Dir) != "" || o.Spare != nil && o.Spare(s.Name) {
 			continue
 		}
 		if !o.DryRun {

@@ -161,11 +161,11 @@ func (s *Spec) program() (string, error) {
 // unchangeable refuses a program that every user of this machine can change, or
 // replace by another one.
 func unchangeable(path string) error {
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
-	for at, file := real, true; ; at, file = filepath.Dir(at), false {
+	for at, file := resolved, true; ; at, file = filepath.Dir(at), false {
 		info, err := os.Stat(at)
 		if err != nil {
 			return fmt.Errorf("start %s: %w", path, err)
@@ -173,7 +173,7 @@ func unchangeable(path string) error {
 		switch mode := info.Mode(); {
 		case mode&0o002 == 0:
 		case file:
-			return fmt.Errorf("start %s: every user of this machine can change it (mode %v); try chmod o-w %s", path, mode.Perm(), real)
+			return fmt.Errorf("start %s: every user of this machine can change it (mode %v); try chmod o-w %s", path, mode.Perm(), resolved)
 		case mode&os.ModeSticky == 0:
 			return fmt.Errorf("start %s: every user of this machine can replace it, because %s is writable for all (mode %v); try chmod o-w %s", path, at, mode.Perm(), at)
 		}

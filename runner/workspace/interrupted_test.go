@@ -32,26 +32,31 @@ func stages(t *testing.T, dir string) []string {
 // What people do with a folder in which an apply was killed.
 var afterACrash = map[string]func(t *testing.T, dir string){
 	"the stage is removed": func(t *testing.T, dir string) {
+		t.Helper()
 		for _, s := range stages(t, dir) {
 			must(t, os.RemoveAll(s))
 		}
 	},
 	"everything is restored": func(t *testing.T, dir string) {
+		t.Helper()
 		empty(t, dir)
 		base.write(t, dir)
 	},
 	"known files are restored, the stage is left": func(t *testing.T, dir string) {
+		t.Helper()
 		for _, name := range []string{"file2dir", "dir2file", "link", "link2file", "file2link", "mod", "mode", "del"} {
 			must(t, os.RemoveAll(filepath.Join(dir, name)))
 		}
 		base.write(t, dir)
 	},
 	"unknown files are removed": func(t *testing.T, dir string) {
+		t.Helper()
 		for _, name := range append(stages(t, dir), filepath.Join(dir, "top"), filepath.Join(dir, "added")) {
 			must(t, os.RemoveAll(name))
 		}
 	},
 	"a file is put into the stage": func(t *testing.T, dir string) {
+		t.Helper()
 		for _, s := range stages(t, dir) {
 			must(t, os.WriteFile(filepath.Join(s, "mine"), nil, 0o600))
 		}

@@ -40,6 +40,7 @@ type dialer struct {
 }
 
 func newDialer(t *testing.T, limit int, deadline time.Duration) *dialer {
+	t.Helper()
 	d := &dialer{t: t, next: make(chan net.Conn, 1), user: map[net.Conn]int{}}
 	d.l = limitConnections(&pipes{d.next}, limit, deadline, func(c net.Conn) int {
 		d.mu.Lock()

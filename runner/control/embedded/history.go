@@ -97,7 +97,7 @@ func (h *histories) run(ctx context.Context, idle func() bool) {
 
 // forget replaces the caches that nothing was written to since it was called last,
 // and reports whether there was one with many writes.
-func (h *histories) forget(ctx context.Context) (any bool) {
+func (h *histories) forget(ctx context.Context) (some bool) {
 	h.mu.Lock()
 	all := make([]*history, 0, len(h.all))
 	for one := range h.all {
@@ -111,10 +111,10 @@ func (h *histories) forget(ctx context.Context) (any bool) {
 			continue
 		}
 		if one.reopen(ctx) == nil { // else it is tried again
-			one.forgotten, any = writes, true
+			one.forgotten, some = writes, true
 		}
 	}
-	return any
+	return some
 }
 
 // history is the storage of a kind, with a cache that can be replaced.
@@ -142,9 +142,11 @@ func (h *history) reopen(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetPatience)
 	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
 	for inner.ReadinessCheck() != nil {
 		select {
-		case <-time.After(10 * time.Millisecond):
+		case <-again.C:
 		case <-ctx.Done():
 			destroy()
 			return ctx.Err()

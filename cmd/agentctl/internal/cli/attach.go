@@ -83,7 +83,6 @@ func (a *app) runObjects(cmd *cobra.Command, args []string) []string {
 }
 
 // completeAnyRun offers these, and the runs of the state folder.
-func (a *app) completeAnyRun(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	here, directive := a.completeRuns(cmd, args, typed)
-	return append(a.runObjects(cmd, args), here...), directive
+func (a *app) completeAnyRun(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return append(a.runObjects(cmd, args), a.localRuns(args)...), inOrder
 }

@@ -17,25 +17,27 @@ import (
 // maxCompletions bounds a list a shell shows.
 const maxCompletions = 50
 
-// completeRuns offers the runs of the state folder, newest first.
-func (a *app) completeRuns(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+// inOrder keeps completions as they are listed.
+const inOrder = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+
+// localRuns are the runs of the state folder, newest first, as completions.
+func (a *app) localRuns(args []string) []string {
 	if len(args) > 0 {
-		return nil, directive
+		return nil
 	}
 	refs := []string{"@latest"}
 	state, err := statedir.Find(a.state)
 	if err != nil {
-		return refs, directive
+		return refs
 	}
 	ids, err := runs.IDs(state)
 	if err != nil {
-		return refs, directive
+		return refs
 	}
 	for _, id := range ids[:min(len(ids), maxCompletions)] {
 		refs = append(refs, "run/"+id)
 	}
-	return refs, directive
+	return refs
 }
 
 // completeManyRuns offers these for each word that has not been typed yet.
@@ -45,15 +47,15 @@ func (a *app) completeManyRuns(cmd *cobra.Command, args []string, typed string) 
 }
 
 // completeResumable offers the runs that a resume can go on with before the others.
-func (a *app) completeResumable(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	refs, directive := a.completeRuns(cmd, args, typed)
+func (a *app) completeResumable(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	refs := a.localRuns(args)
 	state, err := statedir.Find(a.state)
 	if err != nil || len(refs) < 2 {
-		return refs, directive
+		return refs, inOrder
 	}
 	latest, others := refs[:1], refs[1:]
 	slices.SortStableFunc(others, func(a, b string) int { return order(state, a) - order(state, b) })
-	return append(latest, others...), directive
+	return append(latest, others...), inOrder
 }
 
 // order is 0 for a run that has not ended and 1 for any other.

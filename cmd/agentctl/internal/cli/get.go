@@ -235,7 +235,7 @@ func (a *app) completeGet(cmd *cobra.Command, args []string, typed string) ([]st
 		}
 		return words, directive
 	}
-	refs, directive := a.completeRuns(cmd, nil, typed)
+	refs, directive := a.localRuns(nil), inOrder
 	if len(args) == 0 {
 		return slices.DeleteFunc(refs, func(r string) bool { return !strings.HasPrefix(r, "run/") }), directive
 	}
