@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the expected output in the scripts anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"agentctl": main})
+	testscript.Main(m, map[string]func(){"agentctl": main, "asking-tool": askingTool})
 }
 
 // TestScripts plays the stories in testdata/script with the real main as
