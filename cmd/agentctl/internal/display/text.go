@@ -2,6 +2,7 @@ package display
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,8 +24,10 @@ type textRun struct {
 
 	stream stream
 	// asking counts open questions; what comes up meanwhile is held back.
-	asking int
-	held   strings.Builder
+	// inquiring are the running calls whose question is on the terminal.
+	inquiring []string
+	asking    int
+	held      strings.Builder
 	// wait is the model request that is under way.
 	wait modelWait
 	// drawn says that the last line of the terminal is the status line.
@@ -114,15 +117,13 @@ func (t *textRun) callEvent(e event.Event) {
 			t.endLine()
 			t.clear()
 			t.asking++
+			t.inquiring = append(t.inquiring, e.Call)
 		default:
 			c := t.run.Call(e.Call)
 			t.say(inquired(t.stderr, e, t.o.Place, c.Tool, d))
 		}
 	case event.QuestionAnswered:
-		if t.asking > 0 && t.o.Asks && d.State != message.ReplyUnanswered {
-			t.asking--
-			t.release()
-		}
+		t.replied(e.Call)
 	case event.ApprovalDecided:
 		t.answers[e.Call] = d.Answer
 		if t.asking > 0 {
@@ -134,11 +135,22 @@ func (t *textRun) callEvent(e event.Event) {
 		t.endLine()
 		t.draw()
 	case event.ToolResult, event.ToolError:
+		t.replied(e.Call) // its question ends with it
 		t.running = remove(t.running, e.Call)
 		c := t.run.Call(e.Call)
 		t.say(callLine(t.stderr, c, t.answers[e.Call]))
 		delete(t.answers, e.Call)
 	}
+}
+
+// replied reports that a running call does not wait for an answer any more.
+func (t *textRun) replied(call string) {
+	if !slices.Contains(t.inquiring, call) {
+		return
+	}
+	t.inquiring = remove(t.inquiring, call)
+	t.asking--
+	t.release()
 }
 
 // Notice shows a line that is no event, even while a person is asked.
