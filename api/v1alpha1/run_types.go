@@ -27,6 +27,11 @@ type Run struct {
 	Status RunStatus `json:"status,omitempty"`
 }
 
+// AnnotationStartedBy is the annotation of a Run that has the identity which
+// created it. The API server of agentd writes it; no client can set or change it.
+// On another API server it is an ordinary annotation, and proves nothing.
+const AnnotationStartedBy = "agentctl.dev/started-by"
+
 // RunSpec is what is to be done. It does not change, except suspend, cancel and
 // ttlAfterFinished: what was asked for is what a person sees who approves a call,
 // and what the journal has.

@@ -19,6 +19,9 @@ import (
 // has begun before needs nothing but its journal.
 func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress) (ctrl.Result, error) {
 	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
+	if r.startedBy != nil {
+		w.User = r.startedBy(run)
+	}
 	if p == Unknown {
 		v, made, again, err := r.prepared(ctx, run)
 		if err != nil {

@@ -56,6 +56,9 @@ type Options struct {
 	// Room returns why no run is begun at present, for example because the disk is
 	// full, or nil. Optional.
 	Room func() error
+	// StartedBy is the identity that began a Run, for rules that read run.user.
+	// Default: it is not known, because only the API server of agentd vouches for it.
+	StartedBy func(*v1alpha1.Run) string
 	// Events is told what happens to objects; nil is the log alone.
 	Events EventSink
 	// Started is called once everything is followed. Optional.
@@ -114,7 +117,7 @@ func New(o Options) (*Plane, error) {
 	workers := NewWorkers(WorkerOptions{
 		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now, Policies: presentPolicies(m.GetAPIReader()),
 	})
-	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared}
+	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared, startedBy: o.StartedBy}
 	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}

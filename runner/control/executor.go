@@ -16,6 +16,8 @@ type Work struct {
 	Namespace, Agent string
 	// Name of the Run object.
 	Name string
+	// User is the identity that began the run, where that is known.
+	User string
 	// Documents are what the run is made of; none for one that has begun before.
 	Documents []runner.Document
 	// Deadline of a run with a timeout of its own, which counts from the request;

@@ -78,8 +78,8 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			left = max(time.Until(i.work.Deadline), time.Nanosecond)
 		}
 		return runner.Run(i.ctx, runner.RunOptions{
-			Timeout: left,
-			ID:      i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
+			Timeout: left, User: i.work.User,
+			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
 			Events: w.watch(i, fold), Leave: i.leave, Drain: w.draining, Present: w.present(i),
 		})

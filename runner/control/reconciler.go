@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
 )
 
@@ -22,6 +23,9 @@ type base struct {
 	events EventSink
 	now    func() time.Time
 	shared *runner.Shared
+	// startedBy is the identity that began a run, "" where that is not known; nil:
+	// nothing vouches for it.
+	startedBy func(*v1alpha1.Run) string
 }
 
 // changedAgain is when an object is looked at again that somebody has changed

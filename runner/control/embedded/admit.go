@@ -21,10 +21,13 @@ func (admitter) Handles(o admission.Operation) bool {
 }
 
 // Validate implements admission.ValidationInterface.
-func (admitter) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (admitter) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	obj, ok := a.GetObject().(*unstructured.Unstructured)
 	if !ok || a.GetKind().Group != group || a.GetSubresource() != "" {
 		return nil
+	}
+	if a.GetOperation() == admission.Create && a.GetResource().Resource == runResource {
+		Note(ctx, AuditRun, obj.GetName()) // only now it has a name that the server chose
 	}
 	var found field.ErrorList
 	secrets(field.NewPath("spec"), obj.Object["spec"], &found)

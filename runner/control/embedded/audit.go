@@ -45,6 +45,10 @@ type AuditRecord struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
+	// Run is the Run that was created, or whose call was decided about, and Decision
+	// what was decided: approved or rejected, and Always behind it.
+	Run      string `json:"run,omitempty"`
+	Decision string `json:"decision,omitempty"`
 	// Path is that of a request for no object.
 	Path string `json:"path,omitempty"`
 	// Code is the HTTP status of the answer.
@@ -154,6 +158,7 @@ func (a *auditLog) worth(r AuditRecord) []AuditRecord {
 
 func newAuditRecord(e *auditinternal.Event) AuditRecord {
 	r := AuditRecord{Time: e.StageTimestamp.UTC(), User: e.User.Username, Verb: e.Verb, Agent: e.UserAgent, Reason: e.Annotations["authorization.k8s.io/reason"]}
+	r.Run, r.Decision = e.Annotations[AuditRun], e.Annotations[AuditDecision]
 	if o := e.ObjectRef; o != nil {
 		r.Group, r.Resource, r.Subresource, r.Namespace, r.Name = o.APIGroup, o.Resource, o.Subresource, o.Namespace, o.Name
 	} else {

@@ -45,8 +45,8 @@ func TestWritesAreAudited(t *testing.T) {
 	do("DELETE", base+"/r", user, "")
 	do("DELETE", base, user, "")
 	want := []AuditRecord{
-		{User: "audit-user", Verb: "create", Group: group, Resource: "runs", Namespace: "audit", Name: "r", Code: 201},
-		{User: "audit-user", Verb: "create", Group: group, Resource: "runs", Namespace: "audit", Name: "r", Code: 409},
+		{User: "audit-user", Verb: "create", Group: group, Resource: "runs", Namespace: "audit", Name: "r", Run: "r", Code: 201},
+		{User: "audit-user", Verb: "create", Group: group, Resource: "runs", Namespace: "audit", Name: "r", Run: "r", Code: 409},
 		{User: "audit-viewer", Verb: "patch", Group: group, Resource: "runs", Namespace: "audit", Name: "r", Code: 403, Reason: "role viewer may not do this"},
 		{User: "audit-user", Verb: "patch", Group: group, Resource: "runs", Subresource: "status", Namespace: "audit", Name: "r", Code: 403, Reason: "role user may not do this"},
 		{User: "audit-user", Verb: "post", Path: "/readyz", Code: 403, Reason: "role user may not do this"},

@@ -2,9 +2,9 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +50,12 @@ func (s *Server) decision(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	decided := string(a.Status.Decision)
+	if a.Status.Scope == v1alpha1.ScopeAlways {
+		decided += " " + string(a.Status.Scope)
+	}
+	s.o.Audit(r.Context(), AuditedRun, a.Spec.RunRef.Name)
+	s.o.Audit(r.Context(), AuditedDecision, decided)
 	a.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindApproval))
 	answer(w, http.StatusOK, a)
 	return nil
@@ -88,8 +94,9 @@ func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d
 // that comes too late.
 func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval, d *decisionRequest) error {
 	owner := runOwner(a)
-	if who.Name == "" || slices.Contains(who.Runs, a.Namespace+"/"+a.Spec.RunRef.Name) || who.Name == a.Spec.RunRef.Name ||
-		owner != "" && strings.HasSuffix(who.Name, owner) {
+	// A run is known by the runs of its token, and never by the name of the identity:
+	// a Run may be named like a person.
+	if who.Name == "" || slices.Contains(who.Runs, a.Namespace+"/"+a.Spec.RunRef.Name) {
 		return apierrors.NewForbidden(resource("approvals"), a.Name, errorf("a run does not approve its own calls"))
 	}
 	if problems := d.problems(a); len(problems) > 0 {
@@ -113,7 +120,22 @@ func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval
 	case run.Status.Phase.Finished():
 		return late(a, "the run that asks has ended: its phase is %s", run.Status.Phase)
 	}
-	return nil
+	return s.mayApprove(who, run, a, d)
+}
+
+// mayApprove refuses an approval by the identity that began the run. Whoever began
+// it may still reject the call.
+func (s *Server) mayApprove(who Caller, run *v1alpha1.Run, a *v1alpha1.Approval, d *decisionRequest) error {
+	starter := run.Annotations[v1alpha1.AnnotationStartedBy]
+	if d.Decision != v1alpha1.DecisionApproved || starter != "" && starter != who.Name || s.o.SelfApproval() {
+		return nil
+	}
+	why := fmt.Sprintf("%q began run %q", who.Name, run.Name)
+	if starter == "" {
+		why = fmt.Sprintf("it is not known who began run %q", run.Name)
+	}
+	return apierrors.NewForbidden(resource("approvals"), a.Name, errorf("an identity may not approve calls of a run that it began, and %s: "+
+		"ask another approver, or start agentd with --self-approval", why))
 }
 
 // problems are what is wrong with a decision on an object, whoever makes it.

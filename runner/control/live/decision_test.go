@@ -24,7 +24,7 @@ var decidedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // question is a run that waits, and the Approval it waits for.
 func question() (*v1alpha1.Run, *v1alpha1.Approval) {
-	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "nightly", UID: "uid-1"}}
+	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "nightly", UID: "uid-1", Annotations: map[string]string{v1alpha1.AnnotationStartedBy: "joe"}}}
 	run.Status.Phase = v1alpha1.PhaseRunning
 	expires := metav1.NewTime(decidedAt.Add(time.Minute))
 	return run, &v1alpha1.Approval{
@@ -101,6 +101,36 @@ func TestADecisionIsWrittenWithWhoAsked(t *testing.T) {
 	}
 }
 
+// Whoever began the run may reject its calls, and approve them where that is
+// permitted.
+func TestWhoBeganARunRejects(t *testing.T) {
+	for body, permitted := range map[string]bool{`{"decision": "rejected"}`: false, `{"decision": "approved"}`: true} {
+		d := newDecider(t, first(question()), second(question()))
+		d.caller.Name, d.o.SelfApproval = "joe", func() bool { return permitted }
+		if w := d.post(body, "application/json"); w.Code != http.StatusOK || d.status(t).By != "joe" {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+// A Run that is named like an identity, or the name of an identity that ends like the
+// uid of a Run, kept that identity from deciding.
+func TestANameOfARunLocksNobodyOut(t *testing.T) {
+	for _, name := range []string{"nightly", "nightly-uid-1", "uid-1"} {
+		d := newDecider(t, first(question()), second(question()))
+		var audited []string
+		d.caller.Name, d.o.Audit = name, func(_ context.Context, about Audited, value string) {
+			audited = append(audited, string(about)+"="+value)
+		}
+		if w := d.post(`{"decision": "approved", "scope": "Always"}`, "application/json"); w.Code != http.StatusOK || d.status(t).By != name {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		if got := strings.Join(audited, " "); got != "run=nightly decision=approved Always" {
+			t.Errorf("audited: %s", got)
+		}
+	}
+}
+
 func first[A, B any](a A, _ B) A  { return a }
 func second[A, B any](_ A, b B) B { return b }
 
@@ -140,8 +170,8 @@ func TestADecisionIsRefused(t *testing.T) {
 		"two megabytes":         {body: `{"decision": "approved", "reason": "` + strings.Repeat("x", 2<<20) + `"}`, code: 413, says: "bytes"},
 		"nobody":                {body: approve, change: func(o *objects) { o.caller.Name = "" }, code: 403, says: ""},
 		"the run's own token":   {body: approve, change: func(o *objects) { o.caller.Runs = []string{"ns/other", "ns/nightly"} }, code: 403, says: "its own calls"},
-		"the run's own name":    {body: approve, change: func(o *objects) { o.caller.Name = "nightly" }, code: 403, says: "its own calls"},
-		"the run's own id":      {body: approve, change: func(o *objects) { o.caller.Name = "nightly-uid-1" }, code: 403, says: "its own calls"},
+		"by who began the run":  {body: approve, change: func(o *objects) { o.caller.Name = "joe" }, code: 403, says: "may not approve calls of a run that it began, and \\\"joe\\\" began run \\\"nightly\\\": ask another approver, or start agentd with --self-approval"},
+		"of unknown beginning":  {body: approve, change: func(o *objects) { o.run.Annotations = nil }, code: 403, says: "not known who began"},
 		"approved before":       {body: approve, change: func(o *objects) { o.approval.Status.Decision, o.approval.Status.By = "approved", "joe" }, code: 409, says: "approved already by joe"},
 		"expired before":        {body: approve, change: func(o *objects) { o.approval.Status.Decision = "expired" }, code: 409, says: "expired already"},
 		"too late":              {body: approve, change: func(o *objects) { o.approval.Spec.ExpiresAt.Time = decidedAt }, code: 409, says: "has expired"},

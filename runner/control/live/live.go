@@ -36,6 +36,11 @@ type Options struct {
 	Log *slog.Logger
 	// Caller says who makes a request. Required.
 	Caller func(context.Context) Caller
+	// SelfApproval reports whether an identity may approve calls of a run that it
+	// began. Default: it may not.
+	SelfApproval func() bool
+	// Audit adds a value to the audit record of a request. Optional.
+	Audit func(ctx context.Context, about Audited, value string)
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 
@@ -43,6 +48,17 @@ type Options struct {
 	bodyPatience, writePatience, statusPatience, pingEvery, lookEvery time.Duration
 	maxLag                                                            int64
 }
+
+// Audited is what an audit record has beside the request.
+type Audited string
+
+// What an audit record has.
+const (
+	// AuditedRun is the name of the Run that was created, or whose call was decided about.
+	AuditedRun Audited = "run"
+	// AuditedDecision is what was decided, with Always behind it.
+	AuditedDecision Audited = "decision"
+)
 
 // Caller is who makes a request.
 type Caller struct {
@@ -71,6 +87,12 @@ func New(o Options) *Server {
 	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock
+	}
+	if o.SelfApproval == nil {
+		o.SelfApproval = func() bool { return false }
+	}
+	if o.Audit == nil {
+		o.Audit = func(context.Context, Audited, string) {}
 	}
 	if o.Lives == nil {
 		o.Lives = func(string) bool { return false }

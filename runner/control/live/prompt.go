@@ -35,12 +35,17 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	}
 	run := &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: p.Name, Labels: p.Labels}, Spec: p.RunSpec}
 	run.Spec.AgentRef.Name = agent.Name
+	// This process creates the object, for the identity that asks.
+	if who := s.o.Caller(r.Context()).Name; who != "" {
+		run.Annotations = map[string]string{v1alpha1.AnnotationStartedBy: who}
+	}
 	if run.Name == "" {
 		run.GenerateName = agent.Name + "-"
 	}
 	if err := s.o.Client.Create(r.Context(), run); err != nil {
 		return err
 	}
+	s.o.Audit(r.Context(), AuditedRun, run.Name)
 	answerRun(w, http.StatusCreated, run)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/control"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/control/live"
@@ -15,16 +16,41 @@ import (
 const farewell = 2 * time.Second
 
 // mountLive has the server serve what happens in the runs.
-func mountLive(server *embedded.Server, p *control.Plane, state string, log *slog.Logger) (*live.Server, error) {
+func mountLive(server *embedded.Server, p *control.Plane, state string, log *slog.Logger, selfApproval func() bool) (*live.Server, error) {
 	l := live.New(live.Options{
 		Client: p.Client(), Reader: p.Reader(), State: state, Log: log,
-		RunID: control.AttemptID, Lives: p.Lives, Caller: caller,
+		RunID: control.AttemptID, Lives: p.Lives, Caller: caller, SelfApproval: selfApproval, Audit: note,
 	})
 	if err := p.Tell(l.Wake); err != nil {
 		return nil, err
 	}
 	server.Handle(l)
 	return l, nil
+}
+
+// note adds to the audit record of a request.
+func note(ctx context.Context, about live.Audited, value string) {
+	embedded.Note(ctx, map[live.Audited]string{live.AuditedRun: embedded.AuditRun, live.AuditedDecision: embedded.AuditDecision}[about], value)
+}
+
+// startedBy is the identity that began a run, as the API server of this process
+// has written it.
+func startedBy(run *v1alpha1.Run) string { return run.Annotations[v1alpha1.AnnotationStartedBy] }
+
+// soleIdentity reports whether there is at most one identity that may begin runs or
+// decide: nobody else could approve its calls.
+func soleIdentity(tokens *embedded.Tokens) bool {
+	ids, err := tokens.List()
+	if err != nil {
+		return false
+	}
+	n := 0
+	for _, id := range ids {
+		if id.Role != embedded.RoleViewer && id.Role != embedded.RoleWorker {
+			n++
+		}
+	}
+	return n <= 1
 }
 
 // caller is who makes a request that the server has let through.

@@ -17,13 +17,16 @@ import (
 )
 
 type serveOptions struct {
-	idle        time.Duration
-	verbose     bool
-	workers     int
-	unsandboxed bool
-	drain       time.Duration
-	retention   retention
-	prune       *runs.PruneOptions
+	// selfApproval permits an identity to approve calls of runs that it began; nil:
+	// while there is only one identity.
+	selfApproval *bool
+	idle         time.Duration
+	verbose      bool
+	workers      int
+	unsandboxed  bool
+	drain        time.Duration
+	retention    retention
+	prune        *runs.PruneOptions
 }
 
 func (a *app) serveCmd() *cobra.Command {
@@ -50,6 +53,12 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "`number` of runs that go on at once; the others wait")
 	cmd.Flags().BoolVar(&o.unsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one where this machine gives none")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log what the libraries say")
+	selfApproval := cmd.Flags().Bool("self-approval", false, "let an identity approve calls of the runs that it began (default: while there is only one identity)")
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
+		if cmd.Flags().Changed("self-approval") {
+			o.selfApproval = selfApproval
+		}
+	}
 	return cmd
 }
 
@@ -87,7 +96,8 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	}
 	p, err := control.New(control.Options{
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
-		Collect: true, Room: server.Room, Drain: o.drain,
+		StartedBy: startedBy,
+		Collect:   true, Room: server.Room, Drain: o.drain,
 		Events:  control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
 		Started: giveBackNow, // half of the memory is garbage of the start
 	})
@@ -95,7 +105,12 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 		return errors.Join(err, server.Stop())
 	}
 	plane.Store(p)
-	l, err := mountLive(server, p, state, log)
+	l, err := mountLive(server, p, state, log, func() bool {
+		if o.selfApproval != nil {
+			return *o.selfApproval
+		}
+		return soleIdentity(server.Tokens())
+	})
 	if err != nil {
 		return errors.Join(err, server.Stop())
 	}
