@@ -23,11 +23,11 @@ type textRun struct {
 	by      string                    // the Model that gave the newest answer
 
 	stream stream
-	// asking counts open questions; what comes up meanwhile is held back.
 	// inquiring are the running calls whose question is on the terminal.
 	inquiring []string
-	asking    int
-	held      strings.Builder
+	// asking counts open questions; what comes up meanwhile is held back.
+	asking int
+	held   strings.Builder
 	// wait is the model request that is under way.
 	wait modelWait
 	// drawn says that the last line of the terminal is the status line.
