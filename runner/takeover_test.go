@@ -132,8 +132,8 @@ func TestFilesThatAreGoneEndARunAndNothingElse(t *testing.T) {
 		want    reason.Reason
 	}{
 		"source of a copy": {false, func(p place, _ *Outcome) string { return p.workspace }, reason.Completed},
-		"the copy":         {false, func(_ place, out *Outcome) string { return filepath.Join(out.Journal, "workspace") }, reason.Internal},
-		"in place":         {true, func(p place, _ *Outcome) string { return p.workspace }, reason.Internal},
+		"the copy":         {false, func(_ place, out *Outcome) string { return filepath.Join(out.Journal, "workspace") }, reason.WorkspaceUnavailable},
+		"in place":         {true, func(p place, _ *Outcome) string { return p.workspace }, reason.WorkspaceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, agent("approvals: {onAsk: Suspend}\ntools: [{name: read}, {name: bash}]", steps), map[string]string{"a.txt": "one\n"})

@@ -64,7 +64,7 @@ func TestMistakesInConditionsAreRefused(t *testing.T) {
 		"cmd.comands.size() > 0":                 "did you mean commands?",
 		"cmd.commands.exists(c, c.nmae == 'rm')": "did you mean name?",
 		"net.host == 'x'":                        "did you mean hosts?",
-		"budget.cost.used > 5":                   "it has seconds, steps, tokens",
+		"budget.money.used > 5":                  "it has cost, seconds, steps, tokens",
 		"session.call['bash'] > 3":               "did you mean calls?",
 		"agent.lables.team == 'x'":               "did you mean labels?",
 		"run.isInteractive":                      "did you mean interactive?",

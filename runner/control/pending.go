@@ -21,7 +21,7 @@ const startDeadline = 10 * time.Minute
 // has no fraction of a second, so the count begins with the next full one: a Run
 // never gets less time than it was given.
 func (r *runReconciler) waited(run *v1alpha1.Run) time.Duration {
-	if run.Status.Phase == v1alpha1.PhaseSuspended {
+	if run.Status.Phase == v1alpha1.PhaseSuspended || run.CreationTimestamp.IsZero() {
 		return 0 // it is to begin from now on
 	}
 	since := run.CreationTimestamp.Add(time.Second)

@@ -133,7 +133,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	for i := range many {
 		many[i] = startText
 	}
-	calls := make([]string, 200)
+	calls := make([]string, 4097)
 	for i := range calls {
 		calls[i] = begins("0", `{"type":"tool_use","id":"a","name":"ls","input":{}}`)
 	}
