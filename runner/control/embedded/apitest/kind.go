@@ -263,6 +263,7 @@ type transition struct {
 const (
 	question = "a question does not change"
 	decision = "a decision does not change"
+	request  = "the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name"
 )
 
 var transitions = []transition{
@@ -279,6 +280,12 @@ var transitions = []transition{
 	{"Approval", "another who decided", []string{"status"}, `{"status": {"decision": "rejected", "by": "jane"}}`, `{"status": {"by": "joe"}}`, decision},
 	{"Approval", "a wider decision", []string{"status"}, `{"status": {"decision": "approved", "scope": "Once"}}`, `{"status": {"scope": "Always"}}`, decision},
 	{"Approval", "a decision that is taken", []string{"status"}, `{"status": {"decision": "approved", "by": "jane"}}`, `{"status": {"takenAt": "2026-01-01T00:00:00Z"}}`, fine},
+	{"Run", "what may change", nil, `{}`, `{"spec": {"suspend": true, "cancel": true, "ttlAfterFinished": "1h"}}`, fine},
+	{"Run", "labels", nil, `{}`, `{"metadata": {"labels": {"a": "b"}}}`, fine},
+	{"Run", "another prompt", nil, `{}`, `{"spec": {"prompt": "do something else"}}`, request},
+	{"Run", "another agent", nil, `{}`, `{"spec": {"agentRef": {"name": "b"}}}`, request},
+	{"Run", "other files", nil, `{}`, `{"spec": {"workspace": {"source": {"path": "/etc"}}}}`, request},
+	{"Run", "wider limits", nil, `{}`, `{"spec": {"limits": {"maxSteps": 100}}}`, request},
 	{"Sample", "the same owner", nil, `{"spec": {"owner": "jane"}}`, `{"spec": {"owner": "jane", "size": 2}}`, fine},
 	{"Sample", "another owner", nil, `{"spec": {"owner": "jane"}}`, `{"spec": {"owner": "joe"}}`, "owner cannot change"},
 }
