@@ -20,6 +20,8 @@ type Role string
 const (
 	// RoleViewer reads the objects.
 	RoleViewer Role = "viewer"
+	// RoleRunner begins runs of the agents that are there, and follows runs.
+	RoleRunner Role = "runner"
 	// RoleUser also writes them, but neither approvals nor any status.
 	RoleUser Role = "user"
 	// RoleApprover is a user who also decides on approvals.
@@ -34,7 +36,7 @@ const (
 
 // Roles lists the roles, as help texts do.
 func Roles() []Role {
-	return []Role{RoleViewer, RoleUser, RoleApprover, RoleAdmin, RoleController, RoleWorker}
+	return []Role{RoleViewer, RoleRunner, RoleUser, RoleApprover, RoleAdmin, RoleController, RoleWorker}
 }
 
 const (
@@ -83,6 +85,13 @@ var grants = map[Role][]grant{
 	RoleViewer: {
 		readEvents,
 		{group: group, resources: everything, verbs: readVerbs},
+	},
+	// A Run is not written as an object: what it names is checked by the request for
+	// a run of an agent.
+	RoleRunner: {
+		readEvents,
+		{group: group, resources: []string{"agents", "runs", "runs/status", "runs/events"}, verbs: readVerbs},
+		{group: group, resources: []string{"agents/runs"}, verbs: []string{"create"}},
 	},
 	RoleUser: {
 		readEvents,

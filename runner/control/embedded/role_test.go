@@ -27,6 +27,7 @@ var may = map[Role]map[string]string{
 		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r",
 		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
+	RoleRunner: {"agents": "r", "runs": "r", "runs/status": "r", "runs/events": "r", "agents/runs": "create", "events": "r"},
 	RoleApprover: {
 		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
 		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r create",

@@ -67,6 +67,9 @@ type Caller struct {
 	// Runs are those that a worker works on, as NAMESPACE/NAME: it may ask for
 	// nothing that is a person's to give.
 	Runs []string
+	// NoPaths refuses a workspace written in place: its source is a folder of this
+	// machine. A Workspace object may still be named.
+	NoPaths bool
 }
 
 // Server serves what happens in the runs.

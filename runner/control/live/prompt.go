@@ -29,6 +29,9 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	if p.AgentRef.Name != "" {
 		return refusal(http.StatusBadRequest, "agentRef: the agent is the one in the address")
 	}
+	if p.Workspace != nil && s.o.Caller(r.Context()).NoPaths {
+		return refusal(http.StatusForbidden, "workspace: this role may not name files of the server: name a Workspace in workspaceRef, or leave it out for an empty folder")
+	}
 	agent := target(r)
 	if err := s.o.Reader.Get(r.Context(), agent, &v1alpha1.Agent{}); err != nil {
 		return err

@@ -56,7 +56,7 @@ func soleIdentity(tokens *embedded.Tokens) bool {
 // caller is who makes a request that the server has let through.
 func caller(ctx context.Context) live.Caller {
 	id, _ := embedded.IdentityOf(ctx)
-	return live.Caller{Name: id.Name, Runs: id.Runs}
+	return live.Caller{Name: id.Name, Runs: id.Runs, NoPaths: id.Role == embedded.RoleRunner}
 }
 
 // unmountLive ends the streams. One whose reader does not take its end is cut off

@@ -23,6 +23,7 @@ func (a *app) tokenCmd() *cobra.Command {
 		Long: `Tokens let people and programs use the API in a role:
 
   viewer      reads the objects
+  runner      begins runs of the agents that are there, and follows runs
   user        also writes them, but neither approvals nor any status
   approver    a user who also decides on approvals
   admin       may do everything that is served
