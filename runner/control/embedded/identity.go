@@ -20,6 +20,8 @@ type Identity struct {
 	Role Role `json:"role"`
 	// Runs are those a worker works on, as NAMESPACE/NAME. Only for that role.
 	Runs []string `json:"runs,omitempty"`
+	// Namespace is the only one in which the holder may do anything; "" is every one.
+	Namespace string `json:"namespace,omitempty"`
 	// Created is when the token was made.
 	Created time.Time `json:"created"`
 }
@@ -45,12 +47,18 @@ func (id Identity) user() *user.DefaultInfo {
 	if len(id.Runs) > 0 {
 		u.Extra = map[string][]string{runsExtra: id.Runs}
 	}
+	if id.Namespace != "" {
+		u.Groups = append(u.Groups, namespacePrefix+id.Namespace)
+	}
 	return u
 }
 
 func (id Identity) check() error {
 	if problems := validation.IsDNS1123Subdomain(id.Name); len(problems) > 0 {
 		return fmt.Errorf("token %q: the name has to be lower case letters, digits, '-' and '.', and begin and end with a letter or digit", id.Name)
+	}
+	if id.Namespace != "" && (len(validation.IsDNS1123Label(id.Namespace)) > 0 || id.Role == RoleWorker) {
+		return fmt.Errorf("token %q: the namespace %q has to be a DNS label, and a worker has none: its runs name theirs", id.Name, id.Namespace)
 	}
 	if !slices.Contains(Roles(), id.Role) {
 		return fmt.Errorf("token %q: there is no role %q", id.Name, id.Role)

@@ -94,6 +94,9 @@ func (v *reviews) answer(r *http.Request, who user.Info, asked runtime.Object) (
 		return a, ""
 	case *authorizationv1.SelfSubjectRulesReview:
 		a.Status = rules(who)
+		if bound := boundTo(who); bound != "" && a.Spec.Namespace != bound {
+			a.Status.ResourceRules = []authorizationv1.ResourceRule{}
+		}
 		return a, ""
 	}
 	return nil, "the body is not a review of the caller"

@@ -45,6 +45,8 @@ const (
 	approvals = "approvals"
 	// rolePrefix begins the group of a user that stands for a role.
 	rolePrefix = "agentctl.dev:role:"
+	// namespacePrefix begins the group of a user that is bound to a namespace.
+	namespacePrefix = "agentctl.dev:namespace:"
 	// runsExtra is where a worker's user has the names of its runs.
 	runsExtra = "agentctl.dev/runs"
 )
@@ -148,11 +150,15 @@ func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 	if a.IsResourceRequest() && a.GetVerb() == "create" && a.GetSubresource() == "" && isReview(a.GetAPIGroup(), a.GetResource()) {
 		return authorizer.DecisionAllow, "", nil
 	}
+	bound := boundTo(a.GetUser())
 	if !a.IsResourceRequest() {
-		if a.GetVerb() == "get" && (openPath(a.GetPath()) || a.GetPath() == metricsPath && role != RoleWorker) {
+		if a.GetVerb() == "get" && (openPath(a.GetPath()) || a.GetPath() == metricsPath && role != RoleWorker && bound == "") {
 			return authorizer.DecisionAllow, "", nil
 		}
 		return authorizer.DecisionDeny, fmt.Sprintf("role %s may not do this", role), nil
+	}
+	if bound != "" && a.GetNamespace() != bound {
+		return authorizer.DecisionDeny, fmt.Sprintf("its role %s is bound to the namespace %s", role, bound), nil
 	}
 	for i := range grants[role] {
 		if grants[role][i].covers(a) {
@@ -185,6 +191,16 @@ func openPath(path string) bool {
 	return slices.ContainsFunc(openPaths, func(p string) bool {
 		return path == p || strings.HasPrefix(path, p+"/")
 	})
+}
+
+// boundTo is the namespace to which a user is bound; "" is none.
+func boundTo(u user.Info) string {
+	for _, g := range u.GetGroups() {
+		if ns, ok := strings.CutPrefix(g, namespacePrefix); ok {
+			return ns
+		}
+	}
+	return ""
 }
 
 func roleOf(u user.Info) (Role, bool) {

@@ -76,6 +76,7 @@ func (a *app) tokens() (*embedded.Tokens, error) {
 func (a *app) tokenCreateCmd() *cobra.Command {
 	var role string
 	var runs []string
+	var namespace string
 	cmd := &cobra.Command{
 		Use:   "create NAME --role ROLE",
 		Short: "Make a token and print it",
@@ -95,7 +96,7 @@ func (a *app) tokenCreateCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			token, err := tokens.Create(cmd.Context(), embedded.Identity{Name: args[0], Role: r, Runs: runs})
+			token, err := tokens.Create(cmd.Context(), embedded.Identity{Name: args[0], Role: r, Runs: runs, Namespace: namespace})
 			if err != nil {
 				return err
 			}
@@ -104,6 +105,7 @@ func (a *app) tokenCreateCmd() *cobra.Command {
 		},
 	}
 	roleFlag(cmd, &role, "what the holder may do")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "the only `namespace` in which the holder may do anything; default: every one")
 	cmd.Flags().StringArrayVar(&runs, "run", nil, "a run that a worker works on, as `NAMESPACE/NAME`; repeatable")
 	return cmd
 }
@@ -213,9 +215,9 @@ func (a *app) printIdentities(ids []embedded.Identity, format string) error {
 		return enc.Encode(ids)
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "NAME\tROLE\tRUNS\tCREATED")
+	fmt.Fprintln(w, "NAME\tROLE\tNAMESPACE\tRUNS\tCREATED")
 	for _, id := range ids {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", id.Name, id.Role, cmp.Or(strings.Join(id.Runs, ","), "-"), id.Created.Format(time.RFC3339))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", id.Name, id.Role, cmp.Or(id.Namespace, "-"), cmp.Or(strings.Join(id.Runs, ","), "-"), id.Created.Format(time.RFC3339))
 	}
 	return w.Flush()
 }
