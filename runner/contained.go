@@ -24,6 +24,24 @@ func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationL
 	return host
 }
 
+// otherLevels are the levels of the tools that do not run at the host's, by call
+// name; nil when all do.
+func otherLevels(tools []tool.Definition, host v1alpha1.IsolationLevel) map[string]string {
+	var others map[string]string
+	for i := range tools {
+		d := &tools[i]
+		own := level(d, host)
+		if own == host {
+			continue
+		}
+		if others == nil {
+			others = map[string]string{}
+		}
+		others[d.Name] = string(own)
+	}
+	return others
+}
+
 // surroundings tell a model what the programs see that it starts by a contained
 // tool, so that it does not try what cannot work; "" where there is no such tool.
 func (s *session) surroundings() string {

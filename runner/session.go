@@ -225,7 +225,8 @@ func (s *session) begin(ctx context.Context) error {
 		Agent: s.Agent.Name, Model: refOf(s.Model), Prompt: s.prompt, Files: files, Inputs: inputs, Plan: id,
 		Mode: string(s.Agent.Spec.Mode), Tools: s.callNames(),
 		Workspace: event.Workspace{Source: s.plan.files.Source, Dir: s.root(), Strategy: string(s.plan.files.Strategy)},
-		Isolation: string(s.launcher.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: s.opts.Version, User: s.opts.user(),
+		Isolation: string(s.launcher.Level()), ToolIsolation: otherLevels(s.tools, s.launcher.Level()), OuterIsolation: sandbox.OuterIsolation(),
+		Version: s.opts.Version, User: s.opts.user(),
 	}})
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package display
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +24,7 @@ func header(s *Screen, name string, d event.RunStarted) string {
 	if len(d.Files) > 0 {
 		lines = append(lines, headKey(s, "attached")+attached(d.Files))
 	}
-	return headLines(s, lines) + unheld(s, d.Isolation, d.OuterIsolation, d.Tools)
+	return headLines(s, lines) + unheld(s, d.Isolation, d.OuterIsolation, d.Tools, d.ToolIsolation)
 }
 
 func headKey(s *Screen, text string) string { return s.paint(dim, pad(text, 9)) + "  " }
@@ -50,11 +52,23 @@ func attached(files []message.File) string {
 }
 
 // unheld warns of tools that nothing contains.
-func unheld(s *Screen, level, outer string, tools []string) string {
-	if level != "None" || outer != "" || len(tools) == 0 {
+func unheld(s *Screen, level, outer string, tools []string, others map[string]string) string {
+	if outer != "" || len(tools) == 0 {
 		return ""
 	}
-	return s.paint(yellow, "warning:") + " no sandbox: what runs here runs as you and may do what you may do\n"
+	if level == "None" {
+		return s.paint(yellow, "warning:") + " no sandbox: what runs here runs as you and may do what you may do\n"
+	}
+	var open []string
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if others[name] == "None" {
+			open = append(open, Line(name))
+		}
+	}
+	if len(open) == 0 {
+		return ""
+	}
+	return s.paint(yellow, "warning:") + " no sandbox for " + strings.Join(open, ", ") + ": what runs there runs as you and may do what you may do\n"
 }
 
 func workspace(w event.Workspace) string {
@@ -69,11 +83,22 @@ func workspace(w event.Workspace) string {
 	return "a copy of " + Line(w.Source)
 }
 
+// isolation is the level at which tools run, and the names of those that run at
+// another one.
 func isolation(d event.RunStarted) string {
-	if d.OuterIsolation == "container" { // any other word refuses the run
-		return Line(d.Isolation) + ", inside a container as AGENTCTL_OUTER_ISOLATION declares"
+	text := Line(d.Isolation)
+	levels := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(d.ToolIsolation)) {
+		level := Line(d.ToolIsolation[name])
+		levels[level] = append(levels[level], Line(name))
 	}
-	return Line(d.Isolation)
+	for _, level := range slices.Sorted(maps.Keys(levels)) {
+		text += "; " + level + ": " + strings.Join(levels[level], ", ")
+	}
+	if d.OuterIsolation == "container" { // any other word refuses the run
+		text += ", inside a container as AGENTCTL_OUTER_ISOLATION declares"
+	}
+	return text
 }
 
 // resumed says that a run goes on, and from where.
@@ -82,7 +107,7 @@ func resumed(s *Screen, run *view.Run, d event.RunResumed) string {
 	if run.Steps > 0 {
 		from = "after step " + count(int64(run.Steps))
 	}
-	return cut("resuming "+s.paint(bold, "run/"+Line(run.ID))+" "+from, s.width()) + "\n" + unheld(s, d.Isolation, d.OuterIsolation, run.Started.Tools)
+	return cut("resuming "+s.paint(bold, "run/"+Line(run.ID))+" "+from, s.width()) + "\n" + unheld(s, d.Isolation, d.OuterIsolation, run.Started.Tools, run.Started.ToolIsolation)
 }
 
 // retry says that a model request is sent again.
