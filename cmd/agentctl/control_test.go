@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,6 +34,7 @@ func TestControlPlane(t *testing.T) {
 	if out, err := first.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "starting the control plane in "+state+" (first start)\n") {
 		t.Fatalf("the first command: %v\n%s", err, out)
 	}
+	selfApproving(t, filepath.Join(libexec, "agentd"), state)
 	t.Run("stories", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:                 "testdata/control",
@@ -60,6 +62,39 @@ func TestControlPlane(t *testing.T) {
 			},
 		})
 	})
+}
+
+// selfApproving replaces the control plane of a folder by one on which an identity
+// may approve its own runs. The stories share it, and some of them make further
+// identities, after which that is refused by default.
+func selfApproving(t *testing.T, agentd, state string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), agentd, "stop", "--state", state).CombinedOutput(); err != nil {
+		t.Fatalf("stop the first one: %v\n%s", err, out)
+	}
+	log, err := os.CreateTemp(t.TempDir(), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := exec.CommandContext(context.WithoutCancel(t.Context()), agentd, "serve", "--state", state, "--self-approval")
+	serve.Stderr = log
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = serve.Wait() }() // stateFolder ends it
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); ; {
+		text, err := os.ReadFile(log.Name())
+		if err == nil && strings.Contains(string(text), "msg=ready") {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("agentd is not ready:\n%s", text)
+		case <-tick.C:
+		}
+	}
 }
 
 // stateFolder makes a folder with a short path, for the sake of a socket, whose

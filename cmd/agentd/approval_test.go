@@ -229,7 +229,6 @@ func TestADecisionIsAPersonsToMake(t *testing.T) {
 		"a controller":             {d.token("controller", embedded.RoleController), "here", one.Name, "approved", 403},
 		"a worker of the run":      {d.token("worker", embedded.RoleWorker, "here/one"), "here", one.Name, "approved", 403},
 		"a worker by role name":    {d.token("approver", embedded.RoleWorker, "here/one"), "here", one.Name, "approved", 403},
-		"who has the run's name":   {approver, "here", jane.Name, "approved", 403},
 		"nobody":                   {"agentd_none", "here", one.Name, "approved", 401},
 		"for another namespace":    {approver, "there", one.Name, "approved", 404},
 		"for no approval":          {approver, "here", "none", "approved", 404},

@@ -39,6 +39,7 @@ func (admitter) Admit(_ context.Context, a admission.Attributes, _ admission.Obj
 		if old, ok := a.GetOldObject().(*unstructured.Unstructured); ok && old != nil {
 			setStartedBy(run, old.GetAnnotations()[v1alpha1.AnnotationStartedBy])
 		}
+	case admission.Delete, admission.Connect: // they write no annotations
 	}
 	return nil
 }
