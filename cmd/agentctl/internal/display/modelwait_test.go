@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,37 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 )
+
+// drawn is what a screen shows; a timer writes to it while the test reads.
+type drawn struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (d *drawn) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.b.Write(p)
+}
+
+func (d *drawn) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.b.String()
+}
+
+func (d *drawn) Reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.b.Reset()
+}
+
+// ended stops the timer of a renderer that has shown enough.
+func ended(r *textRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wait.stop()
+}
 
 // asking is the beginning of a run that has asked its model.
 func asking(r Renderer, model string) (tell func(event.Event)) {
@@ -34,9 +66,9 @@ func TestATerminalShowsThatAModelIsWaitedFor(t *testing.T) {
 		for _, color := range []bool{false, true} {
 			t.Run(fmt.Sprint(columns, color), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var b bytes.Buffer
+					var b drawn
 					s := &Screen{w: &b, TTY: true, Live: true, Color: color, columns: func() int { return columns }}
-					r := newTextRun(&Screen{w: &bytes.Buffer{}, TTY: true}, s, RunOptions{})
+					r := newTextRun(&Screen{w: &drawn{}, TTY: true}, s, RunOptions{})
 					tell := asking(r, "a-model-with-a-long-name-that-does-not-fit-on-a-narrow-terminal")
 					time.Sleep(999 * time.Millisecond)
 					synctest.Wait()
@@ -46,11 +78,11 @@ func TestATerminalShowsThatAModelIsWaitedFor(t *testing.T) {
 					b.Reset()
 					time.Sleep(65 * time.Second)
 					synctest.Wait()
-					drawn := strings.Split(strings.TrimPrefix(b.String(), "\r\x1b[K"), "\r\x1b[K")
-					if len(drawn) != 65 {
-						t.Errorf("drawn %d times in 65 s", len(drawn))
+					lines := strings.Split(strings.TrimPrefix(b.String(), "\r\x1b[K"), "\r\x1b[K")
+					if len(lines) != 65 {
+						t.Errorf("drawn %d times in 65 s", len(lines))
 					}
-					for i, line := range drawn {
+					for i, line := range lines {
 						if w := ansi.StringWidth(line); w >= columns || strings.Contains(line, "\n") {
 							t.Errorf("%d cells: %q", w, line)
 						}
@@ -75,7 +107,7 @@ func TestATerminalShowsThatAModelIsWaitedFor(t *testing.T) {
 					if got := b.String(); got != "\r\x1b[KHello" {
 						t.Errorf("the line is not taken back: %q", got)
 					}
-					r.wait.stop()
+					ended(r)
 				})
 			})
 		}
@@ -84,14 +116,14 @@ func TestATerminalShowsThatAModelIsWaitedFor(t *testing.T) {
 
 func TestWithoutATerminalALineComesEvery30Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b bytes.Buffer
-		r := newTextRun(&Screen{w: &bytes.Buffer{}}, &Screen{w: &b}, RunOptions{})
+		var b drawn
+		r := newTextRun(&Screen{w: &drawn{}}, &Screen{w: &b}, RunOptions{})
 		tell := asking(r, "fast")
 		b.Reset()
 		time.Sleep(29 * time.Second)
 		tell(event.Event{Message: "m", Part: "p", Data: event.TextDelta{Text: "it is not shown here"}})
 		synctest.Wait()
-		if b.Len() > 0 {
+		if b.String() != "" {
 			t.Errorf("too early: %q", b.String())
 		}
 		time.Sleep(62 * time.Second)
@@ -103,7 +135,7 @@ func TestWithoutATerminalALineComesEvery30Seconds(t *testing.T) {
 		b.Reset()
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if b.Len() > 0 {
+		if b.String() != "" {
 			t.Errorf("after the answer: %q", b.String())
 		}
 	})
@@ -155,8 +187,8 @@ func TestPartsAreKeptApart(t *testing.T) {
 			queues[i] = append(queues[i], event.Event{Message: "m", Part: part, Data: end})
 		}
 		synctest.Test(t, func(t *testing.T) {
-			var b bytes.Buffer
-			r := newTextRun(&Screen{w: &bytes.Buffer{}, TTY: true}, &Screen{w: &b, TTY: true, Live: true}, RunOptions{})
+			var b drawn
+			r := newTextRun(&Screen{w: &drawn{}, TTY: true}, &Screen{w: &b, TTY: true, Live: true}, RunOptions{})
 			tell := asking(r, "fast")
 			b.Reset()
 			for len(queues[0])+len(queues[1])+len(queues[2]) > 0 {
@@ -171,7 +203,7 @@ func TestPartsAreKeptApart(t *testing.T) {
 			r.mu.Lock()
 			r.stream.stop()
 			r.mu.Unlock()
-			r.wait.stop()
+			ended(r)
 			got := strings.ReplaceAll(b.String(), "\r\x1b[K", "")
 			if strings.Count(got, answer+"\n") != 1 {
 				t.Fatalf("seed %d: the answer is split: %q", seed, got)
