@@ -211,6 +211,9 @@ func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
 		limit = maxObject
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	if err == nil && len(body) == 0 {
+		err = ctx.Err() // a server that sees the caller leave may end its answer before it has begun
+	}
 	switch {
 	case err != nil:
 		return nil, c.unreachable(ctx, r, err)
