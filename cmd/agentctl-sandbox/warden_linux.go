@@ -7,10 +7,10 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"agentctl.dev/agentctl/runner/sandbox/initsignal"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
@@ -108,19 +108,7 @@ func writable(p *spec.Profile) []string {
 // ignore them would be inherited by programs; a handler is not.
 func deaf() error {
 	signal.Notify(make(chan os.Signal, 1)) // every signal that the package knows; what does not fit is dropped
-	const size = 8                         // of a set of signals
-	var handler [4]uint64                  // the kernel's struct sigaction
-
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGUSR1), 0, uintptr(unsafe.Pointer(&handler)), size, 0, 0) //nolint:gosec // the kernel's structure
-	for _, s := range []syscall.Signal{32, 33, 34} {                                                                                // of libc's threads: the runtime leaves them alone
-		if errno == 0 {
-			_, _, errno = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&handler)), 0, size, 0, 0) //nolint:gosec // the kernel's structure
-		}
-	}
-	if errno != 0 {
-		return fmt.Errorf("handle signals: %w", errno)
-	}
-	return nil
+	return initsignal.Handle()
 }
 
 // lastSignal is the highest number of a signal.

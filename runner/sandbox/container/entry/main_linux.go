@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"agentctl.dev/agentctl/runner/sandbox/initsignal"
 )
 
 // Main does what args, those of the process without its name, say. It returns
@@ -36,9 +38,11 @@ func shield() error {
 }
 
 // listen takes every signal, for one that is not taken may end this process,
-// although it is process 1. Ends of children have a channel of their own, which
-// a flood of other signals cannot fill.
-func listen() (signals, ends chan os.Signal) {
+// although it is process 1: the kernel drops a signal with the default action
+// only while the first thread does not block it, and the Go runtime blocks all
+// signals while it starts another thread. Ends of children have a channel of
+// their own, which a flood of other signals cannot fill.
+func listen() (signals, ends chan os.Signal, err error) {
 	signals, ends = make(chan os.Signal, 16), make(chan os.Signal, 1)
 	signal.Notify(ends, syscall.SIGCHLD)
 	for s := syscall.Signal(1); s <= lastSignal; s++ {
@@ -48,7 +52,7 @@ func listen() (signals, ends chan os.Signal) {
 			signal.Notify(signals, s)
 		}
 	}
-	return signals, ends
+	return signals, ends, initsignal.Handle()
 }
 
 const lastSignal = 64
@@ -58,7 +62,10 @@ func hold() int {
 	if err := shield(); err != nil {
 		return exitUsage
 	}
-	signals, ends := listen()
+	signals, ends, err := listen()
+	if err != nil {
+		return exitUsage
+	}
 	for {
 		select {
 		case <-signals:
@@ -99,7 +106,10 @@ func run(argv []string, stderr io.Writer) int {
 	if err := shield(); err != nil {
 		return fail(exitUsage, err)
 	}
-	signals, ends := listen()
+	signals, ends, err := listen()
+	if err != nil {
+		return fail(exitUsage, err)
+	}
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err != nil {
 		return fail(exitCannotRun, err)
