@@ -139,7 +139,7 @@ func TestDamagedStateIsTold(t *testing.T) {
 	p.kill(t)
 	member := filepath.Join(controlDir, etcdDir, "member")
 	database := filepath.Join(member, "snap", "db")
-	half := used(t, filepath.Join(state, database)) / 2
+	half, page := used(t, filepath.Join(state, database))
 	firstLog := filepath.Join(member, "wal", filepath.Base(theLog(t, filepath.Join(state, member))))
 	const nothing = "starts, with nothing in it"
 	noise := strings.Repeat("noise", 10000)
@@ -153,7 +153,7 @@ func TestDamagedStateIsTold(t *testing.T) {
 		"an empty database":                     {cut(database, 0), "the database is an empty file"},
 		"a database of noise":                   {replace(database, noise), "open the database"},
 		"no log":                                {remove(filepath.Join(member, "wal")), "the write-ahead log is missing"},
-		"a page of noise":                       {overwrite(database, 6*4096), "the database is damaged"},
+		"a page of noise":                       {overwrite(database, page), "the database is damaged"},
 		"a log of noise":                        {replace(firstLog, noise), "open the database"},
 		"a log cut short":                       {cut(firstLog, 100), "the write-ahead log is missing or empty"},
 		"an empty log":                          {cut(firstLog, 0), "open the database"},
@@ -197,6 +197,9 @@ func TestDamagedStateIsTold(t *testing.T) {
 				}
 				p.stop(t)
 			default:
+				if ready {
+					p.kill(t) // it would go on for ever
+				}
 				err := p.cmd.Wait()
 				text := p.stderr.String()
 				if ready || err == nil || !strings.Contains(text, "refused: ") || !strings.Contains(text, c.want) || strings.Contains(text, "goroutine ") {
@@ -207,19 +210,33 @@ func TestDamagedStateIsTold(t *testing.T) {
 	}
 }
 
-// used is how many bytes of a database are in use.
-func used(t *testing.T, path string) int64 {
+// used returns where half of what a database uses ends, and where a page begins
+// that holds data: what stands in a free page does not matter.
+func used(t *testing.T, path string) (half, page int64) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	n := int64(0)
-	if err := db.View(func(tx *bbolt.Tx) error { n = tx.Size(); return nil }); err != nil {
+	size := int64(db.Info().PageSize)
+	err = db.View(func(tx *bbolt.Tx) error {
+		half = tx.Size() / 2
+		for id := 2; ; id++ { // 0 and 1 are the meta pages
+			info, err := tx.Page(id)
+			if err != nil || info == nil {
+				return errors.Join(errors.New("no page holds data"), err)
+			}
+			if info.Type == "leaf" && info.Count > 0 {
+				page = int64(id) * size
+				return nil
+			}
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return half, page
 }
 
 func theLog(t *testing.T, member string) string {
