@@ -23,6 +23,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
@@ -133,7 +134,7 @@ func (s *session) moveOut() error {
 	if !s.housed || s.journal != nil {
 		return nil
 	}
-	return os.RemoveAll(s.dir)
+	return fstree.Remove(s.dir)
 }
 
 // newSession returns a session that has not begun.

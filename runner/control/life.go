@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/runs"
 )
@@ -122,7 +123,7 @@ func (w *Workers) begun(id string) bool {
 	if report, err := journal.Verify(context.Background(), dir); err != nil || report.Events > 0 {
 		return err == nil
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := fstree.Remove(dir); err != nil {
 		w.o.Log.Warn("what is left of a run cannot be removed", "run", id, "error", err)
 	}
 	return false

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"agentctl.dev/agentctl/runner/fstree"
 )
 
 // deleted begins the name of a folder that is being removed. No run has such a name.
@@ -28,13 +30,13 @@ func Delete(ctx context.Context, stateDir, run string) error {
 	defer l.flock.Unlock() //nolint:errcheck // the file is gone
 	// The name goes at once: a folder that is half removed is not a run.
 	away := filepath.Join(filepath.Dir(dir), deleted+run)
-	if err := remove(away); err != nil {
+	if err := fstree.Remove(away); err != nil {
 		return fmt.Errorf("delete run %s: %w", run, err)
 	}
 	if err := os.Rename(dir, away); err != nil {
 		return fmt.Errorf("delete run %s: %w", run, err)
 	}
-	if err := remove(away); err != nil {
+	if err := fstree.Remove(away); err != nil {
 		return fmt.Errorf("delete run %s: %w", run, err)
 	}
 	return nil
@@ -52,42 +54,18 @@ func SweepDeleted(stateDir string) error {
 	var failed []error
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), deleted) {
-			failed = append(failed, remove(filepath.Join(stateDir, "runs", e.Name())))
+			failed = append(failed, fstree.Remove(filepath.Join(stateDir, "runs", e.Name())))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// remove removes a tree, and lets its owner into folders that nobody may change: a
-// program of a run may have left such. Links are not followed.
-func remove(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // a folder that is about to go
-			if err != nil {
-				return fs.SkipDir
-			}
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
-
 // Size is how many bytes the folder of a run takes on the disk, as far as it can be
 // read.
-func Size(dir string) (total int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be read is not counted
-		}
-		if info, err := d.Info(); err == nil {
-			total += onDisk(info)
-		}
-		return nil
-	})
-	return total
+func Size(ctx context.Context, dir string) int64 {
+	u, err := fstree.Measure(ctx, dir, 0)
+	if err != nil {
+		return u.Bytes // what cannot be read is not counted
+	}
+	return u.Bytes
 }

@@ -24,7 +24,7 @@ func TestDeleteRemovesARunAndWhatAnInterruptedRemovalLeft(t *testing.T) {
 	if err := os.Symlink(filepath.Dir(outside), filepath.Join(Dir(dir, "fixer-01a"), "link")); err != nil {
 		t.Fatal(err)
 	}
-	if Size(Dir(dir, "fixer-01a")) <= 0 {
+	if Size(t.Context(), Dir(dir, "fixer-01a")) <= 0 {
 		t.Error("the folder takes nothing")
 	}
 	if err := Delete(t.Context(), dir, "fixer-01a"); err != nil {

@@ -54,7 +54,7 @@ func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		sizes[i] = journal.Size(f.Dir)
+		sizes[i] = journal.Size(ctx, f.Dir)
 		total += sizes[i]
 	}
 	var failed []error

@@ -119,7 +119,7 @@ func (c *Change) incomplete() string {
 	if len(c.Unlisted) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("the folder %q cannot be read: what it holds now is not known", string(c.Unlisted[0]))
+	text := fmt.Sprintf("the folder %q cannot be read: what it holds now is not known", brief(string(c.Unlisted[0])))
 	if more := len(c.Unlisted) - 1; more > 0 {
 		text += fmt.Sprintf("; and %d more folders", more)
 	}

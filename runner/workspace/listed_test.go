@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/runner/fstree"
 )
 
 // A sparse file of 100 GB costs a program nothing. To read it would take minutes.
@@ -146,5 +149,49 @@ func TestAFolderThatCannotBeReadIsAnError(t *testing.T) {
 			}
 			_ = w.Close()
 		}
+	}
+}
+
+// A program can make folders in folders until no system call takes their path. The
+// rest of the change is listed, and the first folder that is too deep is named.
+func TestAFolderThatIsTooDeepIsAnError(t *testing.T) {
+	for name, step := range map[string]string{"short names": "d", "long names": strings.Repeat("n", 255)} {
+		t.Run(name, func(t *testing.T) {
+			w, spec := setup(t, files{"a": "1\n"})
+			ready(t, w)
+			must(t, os.WriteFile(filepath.Join(w.Dir(), "a"), []byte("changed\n"), 0o644))
+			fd, err := unix.Open(w.Dir(), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+			must(t, err)
+			for range unix.PathMax/(len(step)+1) + 5 {
+				must(t, unix.Mkdirat(fd, step, 0o700))
+				next, err := unix.Openat(fd, step, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+				must(t, errors.Join(err, unix.Close(fd)))
+				fd = next
+			}
+			must(t, unix.Close(fd))
+			check := func(w *Workspace) {
+				t.Helper()
+				c := changes(t, w)
+				patch, err := c.Record(spec.Blobs)
+				must(t, err)
+				if got := kinds(c); len(got) != 1 || got["a"] != Modified {
+					t.Errorf("%v", got)
+				}
+				if len(c.Unlisted) != 1 || !strings.HasPrefix(patch.Error, `the folder "`+step[:1]) || len(patch.Error) > 500 || !strings.Contains(patch.Error, "cannot be read") {
+					t.Errorf("%d folders are not listed: %q", len(c.Unlisted), patch.Error)
+				}
+				if err := Apply(t.Context(), application(spec, c)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+					t.Errorf("applied: %v", err)
+				}
+			}
+			check(w)
+			base := w.Base()
+			must(t, w.Leave())
+			again, err := Open(t.Context(), spec, base)
+			must(t, err)
+			t.Cleanup(func() { _ = again.Close(); must(t, fstree.Remove(spec.Dir)) })
+			ready(t, again)
+			check(again)
+		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/runner/fstree"
 )
 
 // ErrGone is a workspace that cannot be taken up again because its folder is
@@ -30,7 +32,7 @@ var ErrGone = errors.New("the folder of the interrupted run is gone")
 func Open(ctx context.Context, spec Spec, base *Snapshot) (*Workspace, error) {
 	need, from := mustBeThere, anySource
 	if base == nil {
-		need, from = func(dir string) error { return errors.Join(os.RemoveAll(dir), makeDir(dir)) }, Usable
+		need, from = func(dir string) error { return errors.Join(fstree.Remove(dir), makeDir(dir)) }, Usable
 	}
 	w, err := newWorkspace(spec, from, need)
 	if err != nil {

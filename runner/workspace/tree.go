@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ const gitName = ".git"
 // fileBatch is how many files of one folder a worker takes at a time.
 const fileBatch = 32
 
+// errTooDeep is why a folder is left out whose path no system call takes.
+var errTooDeep = fmt.Errorf("its path is longer than %d bytes", unix.PathMax)
+
 // maxNames bounds the paths of a tree, which are all kept: those of folders in
 // folders grow with the square of their depth.
 const maxNames = 256 << 20
@@ -35,7 +39,9 @@ type tree struct {
 	notes     interface{ note(string, ...any) }
 	sizeLimit int64
 	maxFiles  int
-	root      string
+	// maxNames replaces the constant of that name; 0 is the constant.
+	maxNames int64
+	root     string
 	// base are the files that this tree is to be compared with. A large file that
 	// cannot be equal to the one in it is not read; nil reads all.
 	base map[Path]*Entry
@@ -278,8 +284,8 @@ func (t *tree) sort(dir *folder, f *found) bool {
 		t.fail(fmt.Errorf("more than %d files; leave folders out with workspace.exclude: %w", t.maxFiles, ErrTooLarge))
 		return false
 	}
-	if t.names.Add(int64(len(p))) > maxNames {
-		t.fail(fmt.Errorf("paths of more than %d bytes together; leave folders out with workspace.exclude: %w", maxNames, ErrTooLarge))
+	if most := cmp.Or(t.maxNames, maxNames); t.names.Add(int64(len(p))) > most {
+		t.fail(fmt.Errorf("paths of more than %d bytes together; leave folders out with workspace.exclude: %w", most, ErrTooLarge))
 		return false
 	}
 	switch f.stat.Mode & unix.S_IFMT {
@@ -311,6 +317,10 @@ func (t *tree) count(n int64) error {
 // enter opens the folder called name; nil when it is not to be walked.
 func (t *tree) enter(parent *folder, name string) (*folder, error) {
 	d := &folder{path: parent.child(name), git: parent.git || name == gitName}
+	if len(d.path) >= unix.PathMax { // nothing can be done with it by its path, and git's own takes part
+		t.hide(d, errTooDeep)
+		return nil, nil
+	}
 	fd, err := unix.Openat(int(parent.src.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.hide(d, err)
@@ -380,10 +390,21 @@ func (t *tree) dressFolders() error {
 
 func (t *tree) noteLeftOut(p string, err error) {
 	if !vanished(err) {
-		t.notes.note("%q was left out: %v", p, err)
+		t.notes.note("%q was left out: %v", brief(p), err)
 	}
 }
 
 // vanished is what a path answers that changed under our hands: it is no
 // longer what was listed.
 func vanished(err error) bool { return absent(err) || errors.Is(err, errNotRegular) }
+
+// maxShown is how much of a long path is shown.
+const maxShown = 300
+
+// brief is a path, or the beginning of a long one.
+func brief(p string) string {
+	if len(p) <= maxShown {
+		return p
+	}
+	return p[:maxShown] + "…"
+}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/fstree"
 )
 
 // Limits of every workspace, whatever its spec says.
@@ -255,7 +256,7 @@ func (w *Workspace) fill(ctx context.Context) error {
 	}
 	if w.spec.Strategy == v1alpha1.StrategyCopy {
 		// Half a copy serves nobody.
-		err = errors.Join(err, os.RemoveAll(w.dir))
+		err = errors.Join(err, fstree.Remove(w.dir))
 	}
 	return fmt.Errorf("prepare workspace from %s: %w", w.spec.Source, err)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"agentctl.dev/agentctl/runner/fstree"
 )
 
 // dirs are the folders of one runtime: pipes, sockets, mounts and generated
@@ -87,7 +89,7 @@ func (d *dirs) remove() error {
 			}
 		}
 	}
-	return errors.Join(os.RemoveAll(d.sockets), os.RemoveAll(d.root))
+	return errors.Join(fstree.Remove(d.sockets), fstree.Remove(d.root))
 }
 
 // SocketDir is a folder whose path is short enough for unix sockets: the
