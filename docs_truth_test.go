@@ -170,6 +170,8 @@ func TestDefaultsInDocsAreThose(t *testing.T) {
 		{"docs/manifests.md", "loopGuard.cycles: %s`", "agent.spec.loopGuard.cycles"},
 		{"docs/manifests.md", "`onDetect: %s`, the default", "agent.spec.loopGuard.onDetect"},
 		{"docs/manifests.md", "`sizeLimit` (%s)", "run.spec.workspace.sizeLimit"},
+		{"docs/manifests.md", "`growthLimit` (%s)", "run.spec.workspace.growthLimit"},
+		{"docs/isolation.md", "`spec.workspace.growthLimit` of the Run (%s)", "run.spec.workspace.growthLimit"},
 		{"docs/troubleshooting.md", "`spec.workspace.sizeLimit` of the Run (%s)", "run.spec.workspace.sizeLimit"},
 		{"docs/models.md", "`retry.attempts` (%s)", "model.spec.retry.attempts"},
 		{"docs/models.md", "`retry.maxDelay` (%s)", "model.spec.retry.maxDelay"},

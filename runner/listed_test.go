@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
@@ -70,5 +71,22 @@ spec:
 				t.Errorf("left of the copy: %v", left)
 			}
 		})
+	}
+}
+
+// The files of a run have a limit of their own: a call that passes it is ended, one
+// that removes files is not, and one that was too quick for the watch is an error, too.
+func TestACallThatOutgrowsTheWorkspaceIsEnded(t *testing.T) {
+	steps := "- calls: [{tool: bash, args: {command: 'while :; do head -c 4M /dev/zero >> big; done'}}]\n" +
+		"- calls: [{tool: bash, args: {command: 'rm big'}}]\n- calls: [{tool: bash, args: {command: 'head -c 40M /dev/zero > big'}}]\n- say: done\n"
+	run := "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: grow}\nspec:\n  agentRef: {name: worker}\n  prompt: go\n  workspace: {growthLimit: 20Mi}\n"
+	p := newPlace(t, agent("tools: [{name: bash}]\npolicyRefs: [{name: p}]", steps, run, policyOf("rules: [{name: all, action: allow}]")), map[string]string{"a.txt": "x"})
+	out := p.run(t)
+	want(t, out, reason.Completed)
+	for i, ended := range []bool{true, false, true} {
+		c := out.Run.Call(call(t, out, i).ID)
+		if (c.Result.Code == message.CodeOutputLimit) != ended || strings.Contains(c.Result.Text, "growthLimit is 20 MiB") != ended {
+			t.Errorf("call %d: %s, %q", i, c.Result.Code, c.Result.Text)
+		}
 	}
 }

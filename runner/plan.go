@@ -205,6 +205,9 @@ func (p *plan) place(o *RunOptions) error {
 	if spec.SizeLimit != nil {
 		p.files.SizeLimit = spec.SizeLimit.Value()
 	}
+	if spec.GrowthLimit != nil {
+		p.files.GrowthLimit = spec.GrowthLimit.Value()
+	}
 	source := "."
 	if spec.Source != nil && spec.Source.Path != "" {
 		source = spec.Source.Path

@@ -19,10 +19,11 @@ type record struct {
 	*admission.Plan
 	// System is the system prompt as the model was sent it.
 	System string `json:"system"`
-	// Exclude and SizeLimit of the workspace.
-	Exclude   []string                   `json:"exclude,omitempty"`
-	SizeLimit int64                      `json:"sizeLimit,omitempty"`
-	Strategy  v1alpha1.WorkspaceStrategy `json:"strategy"`
+	// Exclude, SizeLimit and GrowthLimit of the workspace.
+	Exclude     []string                   `json:"exclude,omitempty"`
+	SizeLimit   int64                      `json:"sizeLimit,omitempty"`
+	GrowthLimit int64                      `json:"growthLimit,omitempty"`
+	Strategy    v1alpha1.WorkspaceStrategy `json:"strategy"`
 	// Manifests that lie in the workspace, as paths in it.
 	Manifests []string `json:"manifests,omitempty"`
 	// The wishes of the command line that hold for the whole run.
@@ -32,7 +33,7 @@ type record struct {
 
 func (s *session) record() ([]byte, error) {
 	b, err := json.Marshal(record{
-		Plan: s.Plan, System: s.system, Exclude: s.plan.files.Exclude, SizeLimit: s.plan.files.SizeLimit, Strategy: s.plan.files.Strategy, Manifests: s.manifests,
+		Plan: s.Plan, System: s.system, Exclude: s.plan.files.Exclude, SizeLimit: s.plan.files.SizeLimit, GrowthLimit: s.plan.files.GrowthLimit, Strategy: s.plan.files.Strategy, Manifests: s.manifests,
 		AllowUnsandboxed: s.opts.AllowUnsandboxed, FailOnDenied: s.opts.FailOnDenied,
 	})
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *record) plan(v *view.Run, o *ResumeOptions) (*plan, error) {
 	}
 	p.files = workspace.Spec{
 		Strategy: r.Strategy, Source: v.Started.Workspace.Source,
-		Exclude: r.Exclude, SizeLimit: r.SizeLimit, Skip: []string{o.State},
+		Exclude: r.Exclude, SizeLimit: r.SizeLimit, GrowthLimit: r.GrowthLimit, Skip: []string{o.State},
 	}
 	return p, nil
 }

@@ -300,10 +300,11 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 		defer cancel()
 		s.pool.Boxes.Begin(begun, s.pool, s.tools)
 	}
+	free := tool.FreeSpace(s.root())
 	toolbox, err := tool.NewRegistry(tool.Options{
 		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redactor: s.redactor.Load(), Run: s.id, Agent: s.Agent.Name,
-		Unreadable: gate.Unreadable, Space: tool.FreeSpace(s.root()),
+		Unreadable: gate.Unreadable, Space: free, Growth: &tool.Growth{Limit: s.files.GrowthLimit(), Measure: s.files.Growth, Free: free},
 	})
 	if err != nil {
 		return loop.End{}, err

@@ -141,7 +141,7 @@ func (v *relived) fresh(c *cassette.Cassette, o *RunOptions) (*plan, error) {
 	r := v.record
 	p := &plan{
 		Plan: r.Plan, compiled: r.Compiled(), prompt: v.prompt, inputs: v.inputs, manifests: r.Manifests, attached: attachments(c),
-		files: workspace.Spec{Strategy: r.Strategy, Exclude: r.Exclude, SizeLimit: r.SizeLimit, Skip: []string{o.State}},
+		files: workspace.Spec{Strategy: r.Strategy, Exclude: r.Exclude, SizeLimit: r.SizeLimit, GrowthLimit: r.GrowthLimit, Skip: []string{o.State}},
 	}
 	var err error
 	if p.tools, err = define(r.Plan); err != nil {

@@ -372,6 +372,8 @@ const workspaceSchema = `{"description":"Workspace is a folder that runs work on
 	`"spec":{"description":"NamedWorkspaceSpec says which files runs work on, and what becomes of what\nthey change.","properties":{"apply":{"default":"Manual","description":"Apply says what becomes of a run's changes to a copy: Manual leaves them for\na person, Auto writes them back when the run has succeeded, Never drops them.\nNot yet: this version refuses Auto and Never.","enum":["Manual","Auto","Never"],"type":"string"},` +
 	`"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
 	`"maxItems":256,"type":"array"},` +
+	`"growthLimit":{"anyOf":[{"type":"integer"},` +
+	`{"type":"string"}],"default":"10Gi","description":"GrowthLimit is how much more disk the files of the run may take than when it\nbegan, as Kubernetes writes it. The call that passes the limit is ended with an\nerror (output_limit), some time after it did so: see docs/isolation.md.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
 	`"retain":{"default":"OnFailure","description":"Retain says when the copy is kept after the run. Not yet: this version keeps\nevery copy until the run is deleted, and refuses Never.","enum":["Always","OnFailure","Never"],"type":"string"},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
@@ -414,6 +416,8 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"ttlAfterFinished":{"description":"TTLAfterFinished deletes the object this long after its end. Default: kept.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
 	`"workspace":{"description":"Workspace written in place, instead of workspaceRef. Default: a copy of\nthe current folder; on a control plane, an empty folder.","properties":{"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
 	`"maxItems":256,"type":"array"},` +
+	`"growthLimit":{"anyOf":[{"type":"integer"},` +
+	`{"type":"string"}],"default":"10Gi","description":"GrowthLimit is how much more disk the files of the run may take than when it\nbegan, as Kubernetes writes it. The call that passes the limit is ended with an\nerror (output_limit), some time after it did so: see docs/isolation.md.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
 	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository. Not yet: this version refuses it.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +

@@ -155,6 +155,12 @@ type WorkspaceSpec struct {
 	// +kubebuilder:default="2Gi"
 	// +optional
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
+	// GrowthLimit is how much more disk the files of the run may take than when it
+	// began, as Kubernetes writes it. The call that passes the limit is ended with an
+	// error (output_limit), some time after it did so: see docs/isolation.md.
+	// +kubebuilder:default="10Gi"
+	// +optional
+	GrowthLimit *resource.Quantity `json:"growthLimit,omitempty"`
 }
 
 // WorkspaceSource is exactly one place files come from.

@@ -43,6 +43,7 @@ func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.Worksp
 		a.add(d.Errorf(at+".source", "has no effect: strategy Empty starts with nothing").With("remove it, or write strategy: Copy"))
 	}
 	a.quantity(d, at+".sizeLimit", w.SizeLimit)
+	a.quantity(d, at+".growthLimit", w.GrowthLimit)
 }
 
 // runOf holds a run against its agent.

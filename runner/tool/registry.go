@@ -87,6 +87,8 @@ type Options struct {
 	// Space returns how many bytes are left on the disk of the run's files; nil is
 	// not known. A call that fills it is ended.
 	Space func() (int64, bool)
+	// Growth bounds what calls add to the run's files; nil is no bound.
+	Growth *Growth
 	// Run and Agent are ids handed to the programs.
 	Run, Agent string
 	Now        func() time.Time
@@ -201,15 +203,15 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	defer cancel()
 	limited, full := context.WithCancelCause(limited)
 	defer full(nil)
-	if d.Spec.WorkspaceAccess == v1alpha1.AccessReadWrite {
-		defer watchSpace(full, r.Space)()
-	}
+	disks, growth := r.writes(d)
+	stop := watchSpace(limited, full, disks, growth)
 	start, shown := r.Now(), r.Redactor.NewProgress()
 	reply, err := r.call(limited, d, call, server, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
 	}, func(text string) { progress(shown.Show(text)) })
 	took := r.Now().Sub(start)
+	outgrown := stop()
 	if result, ok := refused(err); ok {
 		return result, nil
 	}
@@ -217,9 +219,8 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		switch {
 		case ctx.Err() != nil:
 			return r.stopped(ctx, d, reply, took)
-		case errors.Is(context.Cause(limited), errSpace):
-			reply.Failed, reply.Code = true, message.CodeOutputLimit
-			reply.Output += "\n" + errSpace.Error()
+		case ended(context.Cause(limited)):
+			outgrown = context.Cause(limited)
 		case limited.Err() != nil:
 			reply.Failed, reply.Code = true, message.CodeTimeout
 			reply.Output += fmt.Sprintf("\nno answer within %s (spec.limits.timeout of the tool)", timeout)
@@ -227,7 +228,17 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 			return nil, fmt.Errorf("tool %q: %w", d.Name, err)
 		}
 	}
+	if outgrown != nil {
+		reply.Failed, reply.Code = true, message.CodeOutputLimit
+		reply.Output += "\n" + outgrown.Error()
+	}
 	return r.result(d, reply, took)
+}
+
+// ended reports whether the watch of the disk has ended a call.
+func ended(cause error) bool {
+	var over *growthError
+	return errors.Is(cause, errSpace) || errors.As(cause, &over)
 }
 
 // notBegun tells a call under which the run was cancelled before its program was

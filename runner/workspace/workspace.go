@@ -22,6 +22,8 @@ const (
 	MaxListed = 4_000_000
 	// DefaultSizeLimit bounds the bytes of a workspace that declares no limit.
 	DefaultSizeLimit = 2 << 30
+	// DefaultGrowthLimit bounds what a run adds to a workspace that declares no limit.
+	DefaultGrowthLimit = 10 << 30
 )
 
 // Errors with which a workspace cannot be prepared.
@@ -53,6 +55,9 @@ type Spec struct {
 	Exclude []string
 	// SizeLimit in bytes. Default DefaultSizeLimit.
 	SizeLimit int64
+	// GrowthLimit of the disk that the files take, in bytes. Default DefaultGrowthLimit.
+	// The caller enforces it, by Growth.
+	GrowthLimit int64
 	// Skip lists absolute paths that are never part of a workspace, such as the
 	// state folder.
 	Skip []string
@@ -77,6 +82,8 @@ type Workspace struct {
 	// What the goroutine of Prepare leaves behind when done is closed.
 	base *Snapshot
 	err  error
+	// began is what the files took on the disk then.
+	began fstree.Usage
 
 	mu    sync.Mutex
 	notes notes
@@ -114,6 +121,9 @@ func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error)
 	}
 	if spec.SizeLimit <= 0 {
 		spec.SizeLimit = DefaultSizeLimit
+	}
+	if spec.GrowthLimit <= 0 {
+		spec.GrowthLimit = DefaultGrowthLimit
 	}
 	spec.MaxFiles, spec.MaxListed = cmp.Or(spec.MaxFiles, MaxFiles), cmp.Or(spec.MaxListed, MaxListed)
 	w := &Workspace{spec: spec, dir: spec.Dir, done: make(chan struct{})}
@@ -154,7 +164,9 @@ func (w *Workspace) start(ctx context.Context, work func(context.Context) error)
 	ctx, w.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(w.done)
-		w.err = work(ctx)
+		if w.err = work(ctx); w.err == nil {
+			w.began, w.err = fstree.Measure(ctx, w.dir, MaxListed)
+		}
 	}()
 	return nil
 }
@@ -272,6 +284,19 @@ func (w *Workspace) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the workspace: %w", context.Cause(ctx))
 	}
+}
+
+// GrowthLimit is the bound of Growth.
+func (w *Workspace) GrowthLimit() int64 { return w.spec.GrowthLimit }
+
+// Growth returns by how many bytes the files take more of the disk than when the
+// workspace was prepared or taken up. Any goroutine may call it.
+func (w *Workspace) Growth(ctx context.Context) (int64, error) {
+	if err := w.Ready(ctx); err != nil {
+		return 0, err
+	}
+	now, err := fstree.Measure(ctx, w.dir, MaxListed)
+	return now.Bytes - w.began.Bytes, err
 }
 
 // Base returns the snapshot before the run; nil until Ready has returned nil.
