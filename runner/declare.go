@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"io"
-	"path/filepath"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
@@ -18,7 +17,7 @@ const maxDeclared = 20000
 // DeclareOptions say which manifests are to be kept by a control plane.
 type DeclareOptions struct {
 	// Paths are files, folders or "-" (Stdin). A folder with a kustomization is
-	// built by the program kustomize, or kubectl, of the search path. Required.
+	// built. Required.
 	Paths []string
 	Stdin io.Reader
 	// Recursive also takes the folders below a folder.
@@ -30,6 +29,10 @@ type DeclareOptions struct {
 	// otherwise what is referred to may be in the control plane, or come later.
 	Closed bool
 }
+
+// Kustomized reports whether a folder holds a kustomization, which is built where the
+// folder is named as a path of manifests.
+func Kustomized(dir string) bool { return source.Kustomized(dir) }
 
 // Declared is an object as its author wrote it, without defaults: who declares
 // a field owns it.
@@ -119,17 +122,7 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 			return nil, nil, err
 		}
 		for _, s := range sources {
-			var set *manifest.Set
-			var found manifest.Findings
-			if s.Kustomize {
-				text, err := s.Build(ctx)
-				if err != nil {
-					return nil, nil, err
-				}
-				set, found = manifest.ParseIn(ctx, s.Path+" (kustomize)", absolutePath(s.Path), text)
-			} else {
-				set, found = manifest.Load(ctx, []string{s.Path}, o.Stdin)
-			}
+			set, found := source.Load(ctx, []string{s}, o.Stdin)
 			whole.Documents, all = append(whole.Documents, set.Documents...), append(all, found...)
 			if len(whole.Documents) > maxDeclared {
 				return nil, nil, misuse.Errorf("more than %d objects", maxDeclared).WithHint("apply them in parts")
@@ -137,12 +130,4 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 		}
 	}
 	return whole, all, nil
-}
-
-func absolutePath(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	return abs
 }

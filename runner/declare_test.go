@@ -5,10 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/runner/source"
 )
 
 const declaredModel = "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: %}\nspec: {provider: scripted, scripted: {steps: [{say: done}]}}\n"
@@ -70,49 +73,54 @@ func TestFoldersAreSearchedWhenAsked(t *testing.T) {
 	}
 }
 
-// TestKustomizationsAreBuilt uses a program that stands for kustomize: which one
-// a user has makes no difference.
 func TestKustomizationsAreBuilt(t *testing.T) {
-	bin, dir := t.TempDir(), filepath.Join(t.TempDir(), "overlay")
-	putDeclared(t, filepath.Join(dir, "kustomization.yaml"), "resources: [../base]\n")
-	putDeclared(t, filepath.Join(dir, "patch.yaml"), "no manifest")
-	t.Setenv("PATH", bin+":/usr/bin:/bin")
-	program := func(name, script string) {
-		putDeclared(t, filepath.Join(bin, name), "#!/bin/sh\n"+script)
-		if err := os.Chmod(filepath.Join(bin, name), 0o700); err != nil { //nolint:gosec // a program
-			t.Fatal(err)
-		}
-	}
-	program("kustomize", `[ "$1" = build ] || exit 3; cat <<END
-apiVersion: agentctl.dev/v1alpha1
+	dir := filepath.Join(t.TempDir(), "overlay")
+	putDeclared(t, filepath.Join(dir, "kustomization.yaml"), "resources: [../base]\nnamespace: web\n")
+	putDeclared(t, filepath.Join(dir, "patch.yaml"), "not a manifest")
+	putDeclared(t, filepath.Join(dir, "../base/kustomization.yaml"), "resources: [run.yaml]\n")
+	putDeclared(t, filepath.Join(dir, "../base/run.yaml"), `apiVersion: agentctl.dev/v1alpha1
 kind: Run
 metadata: {name: r}
 spec: {agentRef: {name: a}, prompt: go, workspace: {source: {path: .}}}
-END
 `)
 	for _, recursive := range []bool{false, true} {
 		d, err := Declare(t.Context(), DeclareOptions{Paths: []string{dir}, Recursive: recursive, Absolute: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := mapping(mapping(mapping(d.Objects[0].Object["spec"])["workspace"])["source"]); len(d.Objects) != 1 || got["path"] != dir {
+		got := mapping(mapping(mapping(d.Objects[0].Object["spec"])["workspace"])["source"])
+		if len(d.Objects) != 1 || got["path"] != dir || d.Objects[0].Namespace != "web" {
 			t.Errorf("got %v", d.Objects)
 		}
 	}
-	program("kustomize", "echo it is broken >&2; exit 1")
-	if _, err := Declare(t.Context(), DeclareOptions{Paths: []string{dir}}); err == nil || !strings.Contains(err.Error(), "it is broken") {
+	putDeclared(t, filepath.Join(dir, "kustomization.yaml"), "resources: [../none]\n")
+	_, err := Declare(t.Context(), DeclareOptions{Paths: []string{dir}})
+	if invalid, ok := errors.AsType[*InvalidError](err); !ok || len(invalid.Findings) != 1 || invalid.Findings[0].Position.File != dir {
 		t.Errorf("got %v", err)
 	}
-	program("kustomize", "exec yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
-	if _, err := Declare(t.Context(), DeclareOptions{Paths: []string{dir}}); err == nil || !strings.Contains(err.Error(), "larger than 16 MiB") {
-		t.Errorf("got %v", err)
-	}
-	if err := os.Remove(filepath.Join(bin, "kustomize")); err != nil {
+}
+
+// TestARunKeepsItsKustomization has a run in the folder of its own manifests: no tool
+// may change any file that they were built from.
+func TestARunKeepsItsKustomization(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin)
-	if _, err := Declare(t.Context(), DeclareOptions{Paths: []string{dir}}); err == nil || !strings.Contains(err.Error(), "neither kustomize nor kubectl is installed") {
-		t.Errorf("got %v", err)
+	putDeclared(t, filepath.Join(dir, "o/kustomization.yaml"), "resources: [../b]\npatches: [{path: p.yaml}]\n")
+	putDeclared(t, filepath.Join(dir, "o/p.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {scripted: {steps: [{say: patched}]}}\n")
+	putDeclared(t, filepath.Join(dir, "b/kustomization.yaml"), "resources: [m.yaml]\n")
+	putDeclared(t, filepath.Join(dir, "b/m.yaml"), strings.Replace(declaredModel, "%", "m", 1))
+	set, found := source.Load(t.Context(), []string{filepath.Join(dir, "o")}, nil)
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	p := &plan{}
+	p.files.Source = dir
+	got := p.own(set.Documents)
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"b/kustomization.yaml", "b/m.yaml", "o/kustomization.yaml", "o/p.yaml"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

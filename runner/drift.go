@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
+	"agentctl.dev/agentctl/runner/source"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -21,7 +22,7 @@ import (
 // have today. The models stay the recorded ones: their answers are known; and so
 // do the decisions, for the files they were judged by are not there.
 func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []string, error) {
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Build: source.Build})
 	if found.HasErrors() {
 		return nil, nil, &InvalidError{found}
 	}

@@ -11,11 +11,12 @@ import (
 	"agentctl.dev/agentctl/runner/model/anthropic"
 	"agentctl.dev/agentctl/runner/model/gemini"
 	"agentctl.dev/agentctl/runner/model/openai"
+	"agentctl.dev/agentctl/runner/source"
 )
 
 // admitted are the options of every admission: the providers are known here.
 func admitted(o admission.Options) admission.Options {
-	o.Parameters, o.OutputLimit = parameterProblems, outputLimit
+	o.Parameters, o.OutputLimit, o.Build = parameterProblems, outputLimit, source.Build
 	return o
 }
 

@@ -213,12 +213,18 @@ func linked(source string, masked, names []string) (more []string) {
 func (p *plan) own(docs []*manifest.Document) []string {
 	var in []string
 	for _, d := range docs {
-		file, err := filepath.EvalSymlinks(filepath.Join(d.Dir, filepath.Base(d.File)))
-		if err != nil {
-			continue // standard input
+		files := d.Files
+		if len(files) == 0 {
+			files = []string{filepath.Join(d.Dir, filepath.Base(d.File))}
 		}
-		if name, ok := strings.CutPrefix(file, p.files.Source+"/"); ok && p.files.Source != "" && !slices.Contains(in, name) {
-			in = append(in, name)
+		for _, file := range files {
+			file, err := filepath.EvalSymlinks(file)
+			if err != nil {
+				continue // standard input
+			}
+			if name, ok := strings.CutPrefix(file, p.files.Source+"/"); ok && p.files.Source != "" && !slices.Contains(in, name) {
+				in = append(in, name)
+			}
 		}
 	}
 	return in

@@ -46,7 +46,11 @@ spec: {provider: openai, model: x, apiKey: {valueFrom: {file: ../key}}}
 // TestAbsolutePathsAreThoseOfAPlan holds what is sent to a control plane against
 // what a run on this machine makes of the same manifest.
 func TestAbsolutePathsAreThoseOfAPlan(t *testing.T) {
-	set, found := manifest.ParseIn(context.Background(), "m.yaml", "/home/x/m", []byte(relativePaths))
+	set, found := manifest.LoadWith(context.Background(), []string{"/home/x/m"}, manifest.LoadOptions{
+		Build: func(context.Context, string) (*manifest.Built, manifest.Findings) {
+			return &manifest.Built{Text: []byte(relativePaths)}, nil
+		},
+	})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}

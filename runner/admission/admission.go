@@ -43,6 +43,9 @@ type Options struct {
 	// hold, whether its parameters say so or its provider wants a limit in every
 	// request; 0 is not known. Nil leaves the limit unchecked.
 	OutputLimit func(*v1alpha1.ModelSpec) int64
+	// Build returns the manifests of a folder that are not read as they are; nil reads
+	// every folder as it is. Only Read calls it.
+	Build func(ctx context.Context, path string) (*manifest.Built, manifest.Findings)
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared
 }
@@ -61,7 +64,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 			}
 		})
 	}
-	set, found := manifest.Load(ctx, paths, stdin)
+	set, found := manifest.LoadWith(ctx, paths, manifest.LoadOptions{Stdin: stdin, Build: opts.Build})
 	if opts.Cases {
 		found = append(found, set.ReadCases(ctx)...)
 	}

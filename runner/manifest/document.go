@@ -20,6 +20,9 @@ type Document struct {
 	Line int
 	// Dir is the absolute folder that relative paths of the document start from.
 	Dir string
+	// Files that the document was built from, as absolute paths; none where it was
+	// read from File.
+	Files []string
 
 	APIVersion, Kind, Name, Namespace string
 
@@ -55,7 +58,7 @@ type Validation struct {
 // newDocument decodes one document. It returns nil for one that holds no object.
 func newDocument(of *piece, p patterns) (*Document, Findings) {
 	src, c := of.source, of.chunk
-	d := &Document{File: src.name, Line: c.line, Dir: src.dir, text: newText(src.name, c)}
+	d := &Document{File: src.name, Line: c.line, Dir: src.dir, Files: src.files, text: newText(src.name, c)}
 	value, errs := decode(d.text)
 	if value == nil && len(errs) > 0 {
 		return nil, errs

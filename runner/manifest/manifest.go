@@ -44,10 +44,30 @@ type Set struct {
 // reported; a document that has some is still in the set, without the fields
 // that cannot be used, so that a later stage finds its mistakes too.
 func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings) {
+	return LoadWith(ctx, paths, LoadOptions{Stdin: stdin})
+}
+
+// LoadOptions are those of LoadWith.
+type LoadOptions struct {
+	Stdin io.Reader
+	// Build returns the manifests of a folder that are not read as they are, and nil
+	// for every other path. Optional.
+	Build func(ctx context.Context, path string) (*Built, Findings)
+}
+
+// Built are manifests that were built from files.
+type Built struct {
+	Text []byte
+	// Files that the text was built from, as absolute paths.
+	Files []string
+}
+
+// LoadWith is Load for paths of which some are built.
+func LoadWith(ctx context.Context, paths []string, o LoadOptions) (*Set, Findings) {
 	var found Findings
 	var pieces, cases []*piece
 	for _, path := range paths {
-		sources, errs := open(ctx, path, stdin)
+		sources, errs := o.open(ctx, path)
 		found = append(found, errs...)
 		for _, src := range sources {
 			chunks := split(src.data)
@@ -77,14 +97,9 @@ func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings)
 
 // Parse reads the documents of a text that is no file; name stands in positions.
 func Parse(ctx context.Context, name string, data []byte) (*Set, Findings) {
-	return ParseIn(ctx, name, "", data)
-}
-
-// ParseIn is Parse for a text whose relative paths start from an absolute folder.
-func ParseIn(ctx context.Context, name, dir string, data []byte) (*Set, Findings) {
 	var pieces []*piece
 	for _, c := range split(data) {
-		pieces = append(pieces, &piece{source: source{name: name, dir: dir, data: data}, chunk: c})
+		pieces = append(pieces, &piece{source: source{name: name, data: data}, chunk: c})
 	}
 	return read(ctx, pieces, nil)
 }

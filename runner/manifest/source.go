@@ -26,6 +26,26 @@ type source struct {
 	// dir is the folder that relative paths of the manifest start from.
 	dir  string
 	data []byte
+	// files are those that data was built from.
+	files []string
+}
+
+// open reads what a path names, and builds what has to be built.
+func (o LoadOptions) open(ctx context.Context, path string) ([]source, Findings) {
+	if o.Build != nil && path != "-" {
+		built, errs := o.Build(ctx, path)
+		if built == nil && len(errs) > 0 {
+			return nil, errs
+		}
+		if built != nil {
+			dir, err := filepath.Abs(path)
+			if err != nil {
+				return nil, Findings{fileError(path, "%s", plain(err))}
+			}
+			return []source{{name: path + " (kustomize)", dir: dir, data: built.Text, files: built.Files}}, errs
+		}
+	}
+	return open(ctx, path, o.Stdin)
 }
 
 // open reads what a path names: a file, the manifests of a folder, or stdin.

@@ -12,7 +12,7 @@ import (
 	"agentctl.dev/agentctl/runner/misuse"
 )
 
-func TestAPathStandsForWhatLiesThere(t *testing.T) {
+func TestAPathStandsForWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "below/b.yml", "below/.hidden/c.yaml", "text/d.md", "built/kustomization.yaml", "built/below/e.yaml"} {
 		path := filepath.Join(dir, name)
@@ -24,14 +24,14 @@ func TestAPathStandsForWhatLiesThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason, path string
 		recursive    bool
-		want         []Source
+		want         []string
 	}{
-		"stdin":     {"it is read as it comes", "-", true, []Source{{Path: "-"}}},
-		"missing":   {"the reading tells", at("none"), true, []Source{{Path: at("none")}}},
-		"file":      {"it stands for itself", at("a.yaml"), true, []Source{{Path: at("a.yaml")}}},
-		"folder":    {"not what lies below, unless asked", dir, false, []Source{{Path: dir}}},
-		"recursive": {"no hidden folder, and none of what kustomize reads by itself", dir, true, []Source{{Path: dir}, {Path: at("below")}, {Path: at("built"), Kustomize: true}}},
-		"kustomize": {"whether asked for more or not", at("built"), false, []Source{{Path: at("built"), Kustomize: true}}},
+		"stdin":     {"it is read as it comes", "-", true, []string{"-"}},
+		"missing":   {"Load reports it", at("none"), true, []string{at("none")}},
+		"file":      {"it stands for itself", at("a.yaml"), true, []string{at("a.yaml")}},
+		"folder":    {"not what is below it, unless asked", dir, false, []string{dir}},
+		"recursive": {"no hidden folder, and nothing below a kustomization", dir, true, []string{dir, at("below"), at("built")}},
+		"kustomize": {"recursive or not", at("built"), true, []string{at("built")}},
 	} {
 		got, err := Find(c.path, c.recursive)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
@@ -39,26 +39,6 @@ func TestAPathStandsForWhatLiesThere(t *testing.T) {
 		}
 	}
 	if _, err := Find(at("text"), true); !errors.As(err, new(*misuse.Error)) || !strings.Contains(err.Error(), "hold no manifest") {
-		t.Errorf("a folder of nothing: %v", err)
-	}
-}
-
-func TestABuildIsBounded(t *testing.T) {
-	bin := t.TempDir()
-	t.Setenv("PATH", bin)
-	folder := Source{t.TempDir(), true}
-	if _, err := folder.Build(t.Context()); !errors.As(err, new(*misuse.Error)) || !strings.Contains(err.Error(), "neither kustomize nor kubectl") {
-		t.Errorf("without a program: %v", err)
-	}
-	for says, want := range map[string]string{
-		"echo broken >&2; exit 1":                      "broken",
-		"while :; do echo xxxxxxxxxxxxxxxxxxxxx; done": "it becomes larger than",
-	} {
-		if err := os.WriteFile(filepath.Join(bin, "kustomize"), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := folder.Build(t.Context()); !errors.As(err, new(*misuse.Error)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", says, err, want)
-		}
+		t.Errorf("a folder without manifests: %v", err)
 	}
 }

@@ -54,14 +54,15 @@ made absolute, from the folder of the manifest.
 --prune deletes what was applied before, has the labels of -l and is not among
 the manifests any more. With -l only manifests with these labels are applied.
 
-A folder with a kustomization is built by kustomize, or kubectl, of the PATH.
+A folder with a kustomization is built, by -k and by -f; only local files are read
+for it.
 
 Exit code 0: all is kept. 1: something was refused. 2: mistakes, nothing sent.`,
 		Example: `  agentctl apply -f manifests/hello
   agentctl apply -R -f manifests --dry-run=server
   agentctl apply -f team/ --prune -l team=web
   agentctl apply -f agent.yaml -o yaml
-  kustomize build . | agentctl apply -f -`,
+  agentctl apply -k overlays/production`,
 		GroupID: groupObject,
 		Args:    filesOnly,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.runApply(cmd.Context()) },

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"agentctl.dev/agentctl/runner"
 )
 
 // choice is a flag with a closed list of values; the first is the default.
@@ -91,8 +93,10 @@ func approve(cmd *cobra.Command, value *string) {
 	}) // fails only for a flag that is not there
 }
 
-// files adds -f.
+// files adds -f and -k.
 func files(cmd *cobra.Command, paths *[]string) {
+	cmd.Flags().VarP(&kustomizeList{fileList{paths}}, "kustomize", "k", "manifests: a `folder` with a kustomization, which is built; may be repeated")
+	_ = cmd.MarkFlagDirname("kustomize") // fails only for a flag that is not there
 	cmd.Flags().VarP(&fileList{paths}, "file", "f", "manifests: a `file`, a folder, or - for stdin; several with commas, or repeated")
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml", "json") // fails only for a flag that is not there
 }
@@ -116,6 +120,23 @@ func (l *fileList) Set(text string) error {
 	return nil
 }
 
+// kustomizeList are the paths of -k, which are read as those of -f.
+type kustomizeList struct{ fileList }
+
+// Set adds a folder, which has to hold a kustomization.
+func (l *kustomizeList) Set(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && !runner.Kustomized(dir) {
+		return errors.New("it holds no kustomization.yaml; -f reads the manifests of a folder as they are")
+	} else if err != nil || !info.IsDir() {
+		return errors.New("it is not a folder")
+	}
+	*l.paths = append(*l.paths, dir)
+	return nil
+}
+
+// Type is what help calls the value.
+func (*kustomizeList) Type() string { return "folder" }
+
 func (l *fileList) String() string { return strings.Join(*l.paths, ",") }
 
 // Type is what help calls the value.
@@ -134,7 +155,7 @@ func filesOnly(_ *cobra.Command, args []string) error {
 
 func needFiles(paths []string) error {
 	if len(paths) == 0 {
-		return usagef("say which manifests with -f FILE, -f FOLDER or -f -")
+		return usagef("say which manifests with -f FILE, -f FOLDER, -f - or -k FOLDER")
 	}
 	stdin := 0
 	for _, p := range paths {

@@ -29,7 +29,7 @@ No program that a manifest names is started.
 
 Exit code 0: no mistakes, perhaps warnings. 2: mistakes.`,
 		Example: `  agentctl validate -f manifests/hello
-  kustomize build . | agentctl validate -f -`,
+  agentctl validate -k overlays/production`,
 		GroupID: groupManifest,
 		Args:    filesOnly,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.runValidate(cmd.Context()) },
