@@ -24,6 +24,11 @@ const (
 	// forgetFrom how many writes of a kind are worth it: each is about 10 KB.
 	forgetEvery = 30 * time.Second
 	forgetFrom  = 256
+	// forgetLarge is the number of writes of a kind that are forgotten although
+	// clients watch it, whose watches end: a client that watches for days would keep
+	// hundreds of megabytes otherwise. Every client of the API has to expect the end of
+	// a watch.
+	forgetLarge = 4096
 	// forgetPatience bounds the time in which a new cache has to get ready.
 	forgetPatience = 10 * time.Second
 )
@@ -31,9 +36,10 @@ const (
 // histories are the watch caches of our kinds. Each keeps the objects of the latest
 // writes, up to 100,000 of them, for clients that come back to a watch; it gives
 // them up only for newer ones. After a busy time that is most of the memory of this
-// process, so a cache is replaced by a new one when nobody needs its history: after
-// a while without writes, and while no other client is connected with a request.
-// The controllers of this process read the objects again then.
+// process, so a cache is replaced by a new one after the busy time: a small one when
+// there are no writes, and no other client is connected with a request; a large one
+// as soon as there are few writes. The clients that watch it, among them the
+// controllers of this process, read the objects again then.
 type histories struct {
 	mu  sync.Mutex
 	all map[*history]struct{}
@@ -86,7 +92,7 @@ func (h *histories) run(ctx context.Context, idle func() bool) {
 	for {
 		select {
 		case <-tick.C:
-			if idle() && h.forget(ctx) {
+			if h.forget(ctx, idle()) {
 				debug.FreeOSMemory()
 			}
 		case <-ctx.Done():
@@ -95,9 +101,9 @@ func (h *histories) run(ctx context.Context, idle func() bool) {
 	}
 }
 
-// forget replaces the caches that nothing was written to since it was called last,
-// and reports whether there was one with many writes.
-func (h *histories) forget(ctx context.Context) (some bool) {
+// forget replaces the caches whose busy time is over, and reports whether there was
+// one. idle reports that no client but this process has a request that goes on.
+func (h *histories) forget(ctx context.Context, idle bool) (some bool) {
 	h.mu.Lock()
 	all := make([]*history, 0, len(h.all))
 	for one := range h.all {
@@ -106,8 +112,11 @@ func (h *histories) forget(ctx context.Context) (some bool) {
 	h.mu.Unlock()
 	for _, one := range all {
 		writes := one.writes.Load()
-		quiet := writes == one.seen
-		if one.seen = writes; !quiet || writes-one.forgotten < forgetFrom {
+		lately, all := writes-one.seen, writes-one.forgotten
+		one.seen = writes
+		small := idle && lately == 0 && all >= forgetFrom
+		large := lately < forgetFrom && all >= forgetLarge
+		if !small && !large {
 			continue
 		}
 		if one.reopen(ctx) == nil { // else it is tried again

@@ -31,17 +31,23 @@ func TestHistoryIsForgottenAfterABusyTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer before.Stop()
-	s.histories.forget(t.Context()) // notes what has been written so far
-	for one := range s.histories.all {
-		one.writes.Add(forgetFrom)
+	s.histories.forget(t.Context(), true) // notes what has been written so far
+	wrote := func(n int64) {
+		for one := range s.histories.all {
+			one.writes.Add(n)
+		}
 	}
-	if s.histories.forget(t.Context()) {
+	wrote(forgetFrom)
+	if s.histories.forget(t.Context(), true) {
 		t.Error("forgotten while there were writes")
 	}
-	if !s.histories.forget(t.Context()) {
+	if s.histories.forget(t.Context(), false) {
+		t.Error("a small history is forgotten although a client watches")
+	}
+	if !s.histories.forget(t.Context(), true) {
 		t.Fatal("not forgotten after a while without writes")
 	}
-	if s.histories.forget(t.Context()) {
+	if s.histories.forget(t.Context(), true) {
 		t.Error("forgotten without writes since")
 	}
 	late := time.After(patient)
@@ -70,5 +76,27 @@ func TestHistoryIsForgottenAfterABusyTime(t *testing.T) {
 		}
 	case <-late:
 		t.Error("a watch of the new cache is told nothing")
+	}
+}
+
+// TestALargeHistoryIsForgottenAlthoughAClientWatches runs alone, as the one above.
+func TestALargeHistoryIsForgottenAlthoughAClientWatches(t *testing.T) {
+	s := sharedServer(t)
+	wrote := func(n int64) {
+		for one := range s.histories.all {
+			one.writes.Add(n)
+		}
+	}
+	s.histories.forget(t.Context(), true)
+	wrote(forgetLarge)
+	if s.histories.forget(t.Context(), false) {
+		t.Error("forgotten in the busy time")
+	}
+	wrote(forgetFrom - 1) // a client that writes now and then
+	if !s.histories.forget(t.Context(), false) {
+		t.Fatal("not forgotten while clients watch and write a little")
+	}
+	if s.histories.forget(t.Context(), false) {
+		t.Error("forgotten twice")
 	}
 }
