@@ -72,3 +72,68 @@ func TestADrainedRunThatWaitsIsLeftAtOnce(t *testing.T) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
+
+// TestADrainedRunWhoseToolAsksIsLeftAtOnce: the answer of a person may take days.
+func TestADrainedRunWhoseToolAsksIsLeftAtOnce(t *testing.T) {
+	p := painter(t, "Wait", "{}")
+	drain := make(chan struct{})
+	out, err := Run(t.Context(), p.options(func(o *RunOptions) {
+		o.Drain = drain
+		o.Events = func(e event.Event) {
+			if _, asks := e.Data.(event.QuestionAsked); asks {
+				close(drain)
+			}
+		}
+	}))
+	if err != nil || out.Run.Finished != nil || len(out.Run.PendingApprovals) != 1 || out.Run.Inquiry(out.Run.PendingApprovals[0]) == nil {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+}
+
+// TestADrainedRunIsLeftWhenOnlyAQuestionIsOpen drains a run in which a call is in
+// progress beside one that waits for an approval.
+func TestADrainedRunIsLeftWhenOnlyAQuestionIsOpen(t *testing.T) {
+	folder := t.TempDir()
+	slow, free := filepath.Join(folder, "slow"), filepath.Join(folder, "free")
+	write(t, slow, "#!/bin/sh\nwhile [ ! -e "+free+" ]; do sleep 0.01; done\necho fine\n")
+	if err := os.Chmod(slow, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tool := "apiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: slow}\nspec:\n  parameters: {type: object}\n  risk: R0\n" +
+		"  isolation: {minimum: None}\n  source: {exec: {command: [" + slow + "]}}\n"
+	other := strings.Replace(strings.Replace(tool, "{name: slow}", "{name: asked}", 1), slow, "/bin/true", 1)
+	policy := "apiVersion: agentctl.dev/v1alpha1\nkind: Policy\nmetadata: {name: p}\nspec:\n  rules: [{name: ask, match: {tools: [asked]}, action: ask}]\n"
+	p := newPlace(t, agent("approvals: {onAsk: Wait, timeout: 10m}\ntools: [{name: slow}, {name: asked}]\npolicyRefs: [{name: p}]",
+		"- calls: [{tool: slow, args: {}}, {tool: asked, args: {}}]\n- say: done", tool, other, policy), nil)
+	drain := make(chan struct{})
+	began, asks := false, false
+	out, err := Run(t.Context(), p.options(func(o *RunOptions) {
+		o.Drain = drain
+		o.Events = func(e event.Event) {
+			switch e.Data.(type) {
+			case event.ToolCall:
+				began = true
+			case event.ApprovalRequested:
+				asks = true
+			default:
+				return
+			}
+			if began && asks {
+				close(drain)
+				if err := os.WriteFile(free, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}))
+	if err != nil || out.Run.Finished != nil || len(out.Run.PendingApprovals) != 1 {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	for _, m := range out.Run.Messages {
+		for _, c := range m.Calls() {
+			if c.State == message.StateRunning {
+				t.Errorf("a call was cut off: %+v", c)
+			}
+		}
+	}
+}

@@ -39,17 +39,23 @@ func (s *session) leaveOnDemand(ctx context.Context) (_ context.Context, stop fu
 	return ctx, func() { close(done); wg.Wait(); cancel(nil) }
 }
 
-// drain has the run left before it begins anything further, and now if it only
+// drain has the run left before it begins anything further, and as soon as it only
 // waits for a person. The channel is closed when it is left.
 func (r *recorder) drain() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drained = make(chan struct{})
-	if len(r.view.PendingApprovals) > 0 && !r.busy() {
+	r.leaveIfWaiting()
+	return r.drained
+}
+
+// leaveIfWaiting leaves a run that is drained and only waits for a person: the answer
+// may take days. The mutex is held.
+func (r *recorder) leaveIfWaiting() {
+	if r.drained != nil && !r.left && len(r.view.PendingApprovals) > 0 && !r.busy() {
 		r.left = true
 		close(r.drained)
 	}
-	return r.drained
 }
 
 // begins reports whether an event begins something that would be cut off.
@@ -61,11 +67,12 @@ func begins(p event.Payload) bool {
 	return false
 }
 
-// busy reports whether a call is in progress. The mutex is held.
+// busy reports whether a call is in progress. A call that asks a person a question
+// only waits. The mutex is held.
 func (r *recorder) busy() bool {
 	for _, m := range r.view.Messages {
 		for _, c := range m.Calls() {
-			if c.State == message.StateRunning {
+			if c.State == message.StateRunning && r.view.Inquiry(c.CallID) == nil {
 				return true
 			}
 		}

@@ -82,7 +82,9 @@ func (r *recorder) append(e event.Event) (event.Event, error) {
 	if r.feed != nil {
 		r.feed.Offer(e)
 	}
-	return e, r.view.Apply(e)
+	err = r.view.Apply(e)
+	r.leaveIfWaiting() // what was in progress may have ended with this event
+	return e, err
 }
 
 // Sync implements loop.Journal.
