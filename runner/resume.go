@@ -37,6 +37,11 @@ type ResumeOptions struct {
 	Leave      <-chan struct{}
 	Drain      <-chan struct{}
 
+	// Parked is set for a run that waited for a person in a process that still counts:
+	// a question that is asked again keeps the deadline that it had. Default: it gets
+	// a new one, because no process counted in between.
+	Parked bool
+
 	// Present is that of RunOptions.
 	Present PresentPolicies
 
@@ -152,7 +157,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Present: o.Present,
 		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
 	})
-	s.id, s.dir, s.snapshot = found.ID, found.Dir, sync.OnceValue(s.recordFiles)
+	s.id, s.dir, s.snapshot, s.parked = found.ID, found.Dir, sync.OnceValue(s.recordFiles), o.Parked
 	if s.plan, err = r.plan(seen, o); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}

@@ -53,6 +53,8 @@ type session struct {
 	// goes on while the loop thinks.
 	view *view.Run
 	ids  func(kind string) string
+	// parked is that of ResumeOptions.
+	parked bool
 
 	journal  *journal.Writer
 	recorder *recorder
@@ -320,7 +322,7 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	defer dismiss()
 	cfg := loop.Config{
 		Model: discreetly(conversation, s.redactor.Load()), Gate: placedGate{gate, s.plan}, Approver: approver, Toolbox: toolbox, Journal: s.recorder,
-		Inbox: s.hearing(), Files: workspaceState{s}, View: s.view, Now: time.Now, AskTime: wait, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
+		Inbox: s.hearing(), Files: workspaceState{s}, View: s.view, Now: time.Now, AskTime: wait, Parked: s.parked, NewID: s.ids, Limits: s.limits(), Guard: s.guard(),
 		Context: s.context(offered),
 	}
 	hangUp, err := s.summarizer(keys, &cfg.Context)

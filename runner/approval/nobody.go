@@ -18,7 +18,7 @@ type Nobody struct {
 }
 
 // Ask never approves.
-func (n Nobody) Ask(ctx context.Context, _ message.Question) (message.Answer, error) {
+func (n Nobody) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
 	by := "--approve never"
 	if n.why != "" {
 		by = n.why
@@ -28,7 +28,11 @@ func (n Nobody) Ask(ctx context.Context, _ message.Question) (message.Answer, er
 		return message.Answer{State: message.Unanswered, By: by + ", onAsk: Suspend", Reason: "the run waits for an approval", Suspend: true}, ctx.Err()
 	case v1alpha1.OnAskDeny:
 	case v1alpha1.OnAskWait:
-		timer := time.NewTimer(n.Timeout)
+		wait := n.Timeout
+		if q.ExpiresAt > 0 { // the question may have waited in an earlier process
+			wait = min(wait, time.Until(time.UnixMilli(q.ExpiresAt)))
+		}
+		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():

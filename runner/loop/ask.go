@@ -83,6 +83,42 @@ func (l *loop) recallAnswer(c *call, d *message.Decision) {
 	}
 }
 
+// openQuestion is a question about a call that was open when the run was parked.
+type openQuestion struct {
+	essence string
+	unknown bool
+	until   int64
+}
+
+// recallQuestions notes the questions that were open when the run was parked.
+func (l *loop) recallQuestions() {
+	if !l.Parked {
+		return
+	}
+	l.waiting = map[string]openQuestion{}
+	for _, m := range l.View.Messages {
+		for _, p := range m.Calls() {
+			q, a := l.View.Question(p.CallID), l.View.Answer(p.CallID)
+			if q != nil && p.Decision != nil && (a == nil || a.Time.Before(q.Time)) {
+				l.waiting[p.CallID] = openQuestion{p.Decision.Essence(), q.Unknown, q.ExpiresAt}
+			}
+		}
+	}
+}
+
+// deadline is until when a question waits for its answer. The mutex is not held.
+func (l *loop) deadline(c *call, d *message.Decision, unknown bool) int64 {
+	until := l.Now().Add(l.AskTime).UnixMilli()
+	l.mu.Lock()
+	before, was := l.waiting[c.ID]
+	delete(l.waiting, c.ID)
+	l.mu.Unlock()
+	if was && before.unknown == unknown && before.until > 0 && (unknown || before.essence == d.Essence()) {
+		until = min(until, before.until)
+	}
+	return until
+}
+
 // approve asks a person, or whoever stands for one.
 func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	d := c.decision
@@ -130,7 +166,7 @@ func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknow
 	c.questions++
 	q := message.Question{Call: c.ToolCall, Decision: d, Unknown: unknown}
 	if l.AskTime > 0 {
-		q.ExpiresAt = l.Now().Add(l.AskTime).UnixMilli()
+		q.ExpiresAt = l.deadline(c, &d, unknown)
 	}
 	if err := l.tell(c, event.ApprovalRequested{
 		Tool: c.Tool, Args: c.Args, Rule: d.Rule, Risk: d.Risk, Message: d.Message, Hash: d.Hash, ExpiresAt: q.ExpiresAt, Unknown: unknown,

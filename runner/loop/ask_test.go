@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,5 +189,47 @@ func TestWitnessIsToldWhenTheAnswerIsWritten(t *testing.T) {
 	})
 	if len(told) != 1 || told[0] != "c0-a ans-1 approval.decided" {
 		t.Errorf("got %q", told)
+	}
+}
+
+// TestAParkedQuestionKeepsItsDeadline continues a run that was left while it asked.
+func TestAParkedQuestionKeepsItsDeadline(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	hash := "h"
+	set := func(w *world) {
+		w.decide = func(message.ToolCall) (message.Decision, error) {
+			return message.Decision{Action: message.Ask, Hash: hash}, nil
+		}
+	}
+	whole := newWorld(t, calls("a {}"), say("done"))
+	set(whole)
+	whole.ask = func(context.Context, message.Question) (message.Answer, error) {
+		return message.Answer{State: message.Approved}, nil
+	}
+	clock := func(c *Config) { c.AskTime, c.Now = time.Minute, func() time.Time { return now } }
+	whole.start(t.Context(), clock)
+	asks := slices.IndexFunc(whole.events, func(e event.Event) bool { _, is := e.Data.(event.ApprovalRequested); return is })
+	now = now.Add(40 * time.Second)
+	for reason, c := range map[string]struct {
+		parked bool
+		hash   string
+		until  int64
+	}{
+		"another process counted all the time":  {true, "h", 1_060_000},
+		"no process counted":                    {false, "h", 1_100_000},
+		"the call has become another one since": {true, "other", 1_100_000},
+	} {
+		w, v := whole.resumed(whole.events[:asks+1])
+		hash = c.hash
+		set(w)
+		var until int64
+		w.ask = func(_ context.Context, q message.Question) (message.Answer, error) {
+			until = q.ExpiresAt
+			return message.Answer{State: message.Approved}, nil
+		}
+		w.start(t.Context(), clock, func(cfg *Config) { cfg.View, cfg.Parked = v, c.parked })
+		if until != c.until {
+			t.Errorf("%s: the question waits until %d, want %d", reason, until, c.until)
+		}
 	}
 }

@@ -54,6 +54,9 @@ type Config struct {
 	// AskTime is how long a question waits for its answer, for people to know; 0
 	// is not known, or not at all.
 	AskTime time.Duration
+	// Parked: the questions of View that are open were waiting all the time. One that
+	// is asked again keeps its deadline.
+	Parked bool
 
 	Now func() time.Time
 	// NewID returns an id that is unique in the run and begins with kind.
@@ -115,6 +118,7 @@ type loop struct {
 	lastText    string
 	emptyBefore bool // the answer before this one was empty
 	corrections int  // of answers that broke the output contract
+	waiting     map[string]openQuestion
 	refused     bool // some call was denied
 	unanswered  bool // some question was not answered
 }

@@ -13,6 +13,7 @@ import (
 // current is the answer whose step has not been seen to its end, nil when there
 // is none.
 func (l *loop) recall() (current *message.Message, err error) {
+	l.recallQuestions()
 	messages := slices.DeleteFunc(slices.Clone(l.View.Messages), func(m *message.Message) bool {
 		return m.Error != "" || m.Open()
 	})
