@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,23 +20,27 @@ import (
 // item is a run that the workers have.
 type item struct {
 	work Work
-	// taken says that a worker has it, gone that nobody wants it any more, and
-	// resting that it waits for a person. The mutex of the workers guards them.
-	taken, gone, resting bool
-	leave                chan struct{} // closed when it is to be left
-	cancel               context.CancelCauseFunc
-	ctx                  context.Context //nolint:containedctx // it is the life of the run, from Start to its end
+	// taken says that a worker has it, gone that it is not wanted any more, parked
+	// that it waits for a person without a worker, and resting what it waits for. The
+	// mutex of the workers guards them.
+	taken, gone, parked bool
+	resting             restKind
+	alarm               *time.Timer   // ends the wait of a parked run, or nil
+	leave               chan struct{} // closed when it is to be left
+	drain               chan struct{} // closed when it is to be left between its calls
+	cancel              context.CancelCauseFunc
+	ctx                 context.Context //nolint:containedctx // it is the life of the run, from Start to its end
 
 	mu       sync.Mutex
 	progress Progress
 	view     *view.Run
-	head     string // hash of the last event, once the run has ended
+	status   *v1alpha1.RunStatus // of a run that was parked, while there is no view
+	head     string              // hash of the last event, once the run has ended
 	err      error
 }
 
 // live lives one run until it has ended or is left.
 func (w *Workers) live(i *item) {
-	defer i.cancel(nil)
 	if i.left() {
 		w.forget(i)
 		return
@@ -69,7 +72,9 @@ func (w *Workers) live(i *item) {
 // begin starts a run, or goes on with it where its journal says that it began.
 func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	fold := &view.Run{}
-	i.show(fold)
+	if i.status == nil {
+		i.show(fold)
+	}
 	if !w.begun(i.work.ID) {
 		if i.ctx.Err() != nil {
 			return nil, reason.New(reason.Cancelled, "cancelled before it began")
@@ -82,7 +87,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			Timeout: left, User: i.work.User,
 			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
-			Events: w.watch(i, fold), Leave: i.leave, Drain: w.draining, Present: w.present(i),
+			Events: w.watch(i, fold), Leave: i.leave, Drain: i.drain, Present: w.present(i),
 		})
 	}
 	ctx, begun, done := i.takenUpFirst()
@@ -94,7 +99,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	watch := w.watch(i, fold)
 	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
-		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave, Drain: w.draining, Present: w.present(i),
+		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave, Drain: i.drain, Parked: i.status != nil, Present: w.present(i),
 	})
 }
 
@@ -136,10 +141,10 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 		if err := v.Apply(e); err != nil {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
 		}
-		waits := waitsForPerson(v)
+		rests := restOf(v)
 		asked := e.Call != "" && (v.Question(e.Call) != nil || v.Inquiries(e.Call) > 0)
 		i.mu.Unlock()
-		w.rest(i, waits)
+		w.rest(i, rests)
 		w.heard(i.work.Namespace, i.work.Name)
 		switch e.Data.(type) {
 		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided, event.QuestionAsked, event.QuestionAnswered:
@@ -150,18 +155,6 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 			}
 		}
 	}
-}
-
-// waitsForPerson says whether a run asks and does nothing until there is an
-// answer, or its time is over. Other questions are answered by what is declared.
-func waitsForPerson(v *view.Run) bool {
-	return slices.ContainsFunc(v.PendingApprovals, func(call string) bool {
-		if in := v.Inquiry(call); in != nil {
-			return in.ExpiresAt > 0
-		}
-		q := v.Question(call)
-		return q != nil && q.ExpiresAt > 0
-	})
 }
 
 // drop forgets a run that another process drives, and has it looked at again.
@@ -212,6 +205,32 @@ func (i *item) left() bool {
 	default:
 		return false
 	}
+}
+
+// drainNow has a run left between its calls. The mutex of the workers is held.
+func (i *item) drainNow() {
+	if !i.drained() {
+		close(i.drain)
+	}
+}
+
+func (i *item) drained() bool {
+	select {
+	case <-i.drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// waits reports whether a run that a worker has left is to be parked.
+func (i *item) waits() bool {
+	if !i.drained() || i.left() {
+		return false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.progress == Left && i.view != nil
 }
 
 // letGo has a run left. The mutex of the workers is held.

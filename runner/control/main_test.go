@@ -74,11 +74,15 @@ func (p *plane) start() {
 	if p.plane, p.err = New(Options{Config: p.server.Loopback(), State: p.dir, Log: log, Limit: atOnce(), Collect: true, AllowUnsandboxed: true, Version: "test"}); p.err != nil {
 		return
 	}
+	p.plane.workers.keep = keptInMemory
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(context.Background())
 	p.ended = make(chan error, 1)
 	go func() { p.ended <- p.plane.Run(ctx) }()
 }
+
+// keptInMemory is how many runs wait for people in memory in tests: others are parked.
+const keptInMemory = 8
 
 // atOnce is 16 runs in tests, and as many as agentd takes in benchmarks.
 func atOnce() int {

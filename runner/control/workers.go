@@ -47,15 +47,20 @@ type Workers struct {
 	heard func(namespace, name string)
 	wg    sync.WaitGroup
 
-	mu      sync.Mutex
-	items   map[string]*item
-	line    queue
-	living  int
-	resting int // of those that are lived
+	mu     sync.Mutex
+	items  map[string]*item
+	line   queue
+	living int
+	// resting are those of living that wait for people, longest first; asleep is the
+	// number of parked runs, which are not living, and woken are those that go on.
+	resting []*item
+	asleep  int
+	woken   []*item
 	stopped bool
-	// draining is closed when runs are to begin nothing further.
-	draining chan struct{}
-	again    *time.Timer // looks for room again, or nil
+	again   *time.Timer // looks for room again, or nil
+	look    *time.Timer // looks into the inboxes of parked runs, or nil
+	// keep is how many runs wait for people in memory; 0 is by the limit.
+	keep int
 }
 
 // NewWorkers returns workers without work. Stop them.
@@ -69,7 +74,7 @@ func NewWorkers(o WorkerOptions) *Workers {
 	if o.Room == nil {
 		o.Room = func() error { return nil }
 	}
-	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}, draining: make(chan struct{})}
+	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}}
 }
 
 // Follow implements Executor.
@@ -99,6 +104,12 @@ func (w *Workers) Questions(ctx context.Context, id string) ([]runs.Asked, error
 func (w *Workers) Answer(work Work, q *runs.Asked, a runs.Left) error {
 	left, err := runs.Leave(w.o.State, q, a, w.o.Now)
 	if left && q.State != runs.Waits {
+		w.mu.Lock()
+		if i := w.items[work.ID]; i != nil {
+			w.wake(i)
+			w.dispatch()
+		}
+		w.mu.Unlock()
 		w.tell(work)
 	}
 	return err
@@ -111,52 +122,26 @@ func (w *Workers) Start(work Work) {
 	if _, known := w.items[work.ID]; known || w.stopped {
 		return
 	}
-	i := &item{work: work, progress: Queued, leave: make(chan struct{})}
+	i := &item{work: work, progress: Queued, leave: make(chan struct{}), drain: make(chan struct{})}
 	i.ctx, i.cancel = context.WithCancelCause(context.Background())
 	w.items[work.ID] = i
 	w.line.push(i)
 	w.dispatch()
 }
 
-// restingFactor bounds how many runs may wait for a person beside those that go
-// on, as a multiple of the limit, and mostResting is how many may wait in any case:
-// each still holds memory and descriptors.
-const (
-	restingFactor = 4
-	mostResting   = 256
-)
-
-// rest says whether a run waits for a person. It does nothing then, and another
-// one gets its place: with the limit of runs that wait for hours, nothing would go
-// on any more. Once it is answered it goes on at once, if need be beside as many
-// as the limit allows: who has answered is not kept waiting.
-func (w *Workers) rest(i *item, rests bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if i.resting == rests {
-		return
-	}
-	if i.resting = rests; rests {
-		w.resting++
-	} else {
-		w.resting--
-	}
-	w.dispatch()
-}
-
-// free says whether one more run can be lived.
+// free reports whether one more run can be executed.
 func (w *Workers) free() bool {
-	return w.living-min(w.resting, max(restingFactor*w.o.Limit, mostResting)) < w.o.Limit
+	return w.living-min(len(w.resting), w.mostInMemory()) < w.o.Limit
 }
 
 // dispatch gives waiting runs to free workers. The mutex is held.
 func (w *Workers) dispatch() {
 	for w.free() && !w.stopped {
-		if w.line.n > 0 && w.o.Room() != nil {
+		if (w.line.n > 0 || len(w.woken) > 0) && w.o.Room() != nil {
 			w.lookAgain()
 			return
 		}
-		i := w.line.pop()
+		i := w.next()
 		if i == nil {
 			return
 		}
@@ -167,14 +152,29 @@ func (w *Workers) dispatch() {
 		i.taken = true
 		w.wg.Go(func() {
 			w.live(i)
-			w.rest(i, false)
 			w.mu.Lock()
 			w.living--
+			w.restLocked(i, restNone)
+			if i.waits() && !w.stopped {
+				w.parked(i)
+			} else {
+				i.cancel(nil)
+			}
 			w.dispatch()
 			w.mu.Unlock()
 			w.tell(i.work)
 		})
 	}
+}
+
+// next takes the next run that is to be executed; nil is none. The mutex is held.
+func (w *Workers) next() *item {
+	if len(w.woken) == 0 {
+		return w.line.pop()
+	}
+	i := w.woken[0]
+	w.woken = w.woken[1:]
+	return i
 }
 
 // lookAgain dispatches again when there may be room. The mutex is held.
@@ -199,10 +199,11 @@ func (w *Workers) forget(i *item) {
 // Cancel implements Executor.
 func (w *Workers) Cancel(id string) {
 	w.mu.Lock()
-	i := w.items[id]
-	w.mu.Unlock()
-	if i != nil {
+	defer w.mu.Unlock()
+	if i := w.items[id]; i != nil {
 		i.cancel(reason.New(reason.Cancelled, "its object was cancelled or deleted"))
+		w.wake(i) // a worker records that it was cancelled
+		w.dispatch()
 	}
 }
 
@@ -227,10 +228,24 @@ func (w *Workers) Suspend(id string) {
 	case i == nil:
 	case i.taken:
 		i.letGo()
+	case i.parked:
+		w.unpark(i)
+		w.leftAsItStands(i)
+	case slices.Contains(w.woken, i):
+		w.woken = slices.DeleteFunc(w.woken, func(other *item) bool { return other == i })
+		w.leftAsItStands(i)
 	default:
 		i.gone = true
 		delete(w.items, id)
 	}
+}
+
+// leftAsItStands has a run that no worker has observed as left. The mutex is held.
+func (w *Workers) leftAsItStands(i *item) {
+	i.cancel(nil)
+	i.mu.Lock()
+	i.progress = Left
+	i.mu.Unlock()
 }
 
 // Observe implements Executor.
@@ -244,6 +259,9 @@ func (w *Workers) Observe(id string) Observation {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	o := Observation{Progress: i.progress, Err: i.err}
+	if i.view == nil && i.status != nil {
+		o.Status = *i.status.DeepCopy()
+	}
 	if i.view != nil && i.view.ID != "" {
 		o.Status = project(i.view, journal.Dir(w.o.State, id), i.head)
 		if f := i.view.Finished; f != nil {
@@ -289,11 +307,26 @@ func (w *Workers) Release(id string) {
 	}
 }
 
-// Busy says whether a run is lived, or waits to be.
+// Busy reports whether a run is executed, waits for a worker or is parked.
 func (w *Workers) Busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.living > 0 || w.line.n > 0
+	return w.living > 0 || w.line.n > 0 || len(w.woken) > 0 || w.asleep > 0
+}
+
+// stop begins nothing further. The mutex is held.
+func (w *Workers) stop() {
+	w.stopped = true
+	for _, t := range []*time.Timer{w.again, w.look} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	for _, i := range w.items {
+		if i.alarm != nil {
+			i.alarm.Stop()
+		}
+	}
 }
 
 // Drain begins no further run, and has those that go on left at a moment when no
@@ -304,10 +337,9 @@ func (w *Workers) Drain(patience time.Duration) {
 		w.mu.Unlock()
 		return
 	}
-	w.stopped = true
-	close(w.draining)
-	if w.again != nil {
-		w.again.Stop()
+	w.stop()
+	for _, i := range w.items {
+		i.drainNow()
 	}
 	w.mu.Unlock()
 	w.await(patience)
@@ -330,10 +362,7 @@ func (w *Workers) await(patience time.Duration) bool {
 // Stop leaves every run as it stands and waits until nobody lives one.
 func (w *Workers) Stop(patience time.Duration) error {
 	w.mu.Lock()
-	w.stopped = true
-	if w.again != nil {
-		w.again.Stop()
-	}
+	w.stop()
 	for _, i := range w.items {
 		i.letGo()
 	}

@@ -37,3 +37,23 @@ func Resumable(ctx context.Context, state, id string) (bool, error) {
 	}
 	return true, nil
 }
+
+// AnswerLeft reports whether an answer was left for a call of the run that waits. As
+// long as the inbox is empty it reads a folder.
+func AnswerLeft(ctx context.Context, state, id string) (bool, error) {
+	dir := journal.Dir(state, id)
+	if left, err := os.ReadDir(approval.InboxDir(dir)); err != nil || len(left) == 0 {
+		return false, nil //nolint:nilerr // a run without answers has no inbox
+	}
+	found := journal.Found{ID: id, Dir: dir}
+	v := &view.Run{}
+	if err := Fold(ctx, found, v); err != nil {
+		return false, err
+	}
+	for _, w := range waitingIn(found, v) {
+		if w.Left != "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
