@@ -11,8 +11,7 @@ import (
 )
 
 // admitter refuses objects that cannot work on this server, whatever else exists:
-// it has no Secrets, so nothing can refer to one. It also refuses changes that the
-// rules of a definition cannot find.
+// it has no Secrets, so nothing can refer to one.
 type admitter struct{}
 
 // Handles implements admission.Interface.
@@ -31,9 +30,6 @@ func (admitter) Validate(ctx context.Context, a admission.Attributes, _ admissio
 	}
 	var found field.ErrorList
 	secrets(field.NewPath("spec"), obj.Object["spec"], &found)
-	if old, ok := a.GetOldObject().(*unstructured.Unstructured); ok && old != nil && a.GetOperation() == admission.Update && a.GetResource().Resource == runResource {
-		found = append(found, inputsChanged(obj, old)...)
-	}
 	if len(found) == 0 {
 		return nil
 	}

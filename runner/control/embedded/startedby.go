@@ -11,6 +11,9 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
+// runResource is the resource of the kind Run.
+const runResource = "runs"
+
 // Audit annotations: what a line of the audit log has beside the request.
 const (
 	// AuditRun is the name of the Run that a request created or decided about.
