@@ -45,7 +45,6 @@ type wisher struct {
 	plugin *Plugin
 	req    *CallRequest
 	ticket uint64
-	tell   func(progress string)
 	made   atomic.Int32
 }
 
@@ -108,13 +107,10 @@ func (w *wisher) question(ctx context.Context, asked *toolpb.Question) (string, 
 		}
 		q.Options = append(q.Options, shown)
 	}
-	w.tell("asks: " + q.Text)
 	said, err := w.req.Ask(ctx, q)
 	if err != nil {
-		w.tell("asked: " + q.Text + "\nnobody answered: " + head(err.Error(), maxAnswer))
 		return "", err
 	}
-	w.tell("asked: " + q.Text + "\nanswered: " + head(said, maxAnswer))
 	if len(raw) == 0 {
 		return head(said, maxAnswer), nil
 	}

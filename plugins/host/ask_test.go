@@ -72,8 +72,8 @@ func TestAQuestionIsShownCleaned(t *testing.T) {
 	if diff := cmp.Diff(host.Question{Text: "delete it?\nreally", Options: []string{"yes", "no"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"asks: delete it?\nreally", "asked: delete it?\nreally\nanswered: no"}, shown); diff != "" {
-		t.Errorf("what watchers see (-want +got):\n%s", diff)
+	if len(shown) > 0 {
+		t.Errorf("question.asked and question.answered record the question; progress repeats it: %q", shown)
 	}
 }
 

@@ -35,8 +35,8 @@ type CallRequest struct {
 	MaxOutput int64
 	// Ask puts a question of the call to a person and returns the answer, one of
 	// the options where there are some. Its error is told to the tool as the reason
-	// why nobody answers. Its context ends with the call. The question and what
-	// came of it are progress of the call. Nil: nobody is there.
+	// why nobody answers. Its context ends with the call. The caller records the
+	// question and its answer. Nil: no person can be asked.
 	Ask func(ctx context.Context, q Question) (string, error)
 	// History returns what has been said in the run, at most the newest of that
 	// number unless it is 0, the oldest of them first. Nil: the run gives none.
@@ -114,7 +114,7 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 	defer r.limit.close()
 	asking, enough := context.WithCancel(ctx)
 	defer enough() // who is asked for a call that is over is let go
-	w := &wisher{plugin: p, req: &req, ticket: ticket, tell: r.tell}
+	w := &wisher{plugin: p, req: &req, ticket: ticket}
 	r.wish = func(a *toolpb.Ask) { w.grant(asking, a) }
 	go func() { // sending, too, may block on a program that does not read
 		defer close(f.over)
