@@ -49,6 +49,9 @@ func Choose(q message.Inquiry, text string) (answer string, err error) {
 	if len(text) > maxAnswer || !utf8.ValidString(text) {
 		return "", fmt.Errorf("an answer is UTF-8 text of at most %d bytes", maxAnswer)
 	}
+	if strings.TrimSpace(text) == "" {
+		return "", errors.New("the answer is empty: a question without an answer is refused instead")
+	}
 	if len(q.Options) == 0 {
 		return text, nil
 	}
@@ -208,8 +211,9 @@ func (a *Attendance) reply(call string, in message.Inquiry) (message.Reply, bool
 }
 
 // inquire shows a question and returns the line that is typed, or the option that
-// is chosen by its number or its text. The program that asks is named first, so
-// that its text cannot be mistaken for one of agentctl.
+// is chosen by its number or its text. As with a call that waits for an approval,
+// Enter alone refuses, and so does n where it cannot be an answer. The program that
+// asks is named first, so that its text cannot be mistaken for one of agentctl.
 func (t *Terminal) inquire(ctx context.Context, who string, in message.Inquiry) (message.Reply, error) {
 	select {
 	case <-ctx.Done():
@@ -230,27 +234,55 @@ func (t *Terminal) inquire(ctx context.Context, who string, in message.Inquiry) 
 		case other:
 			fmt.Fprintf(t.out, "\n%s by %s\n", elsewhere.answer.State, safetext.Visible(elsewhere.answer.By, 0))
 			return message.Reply{}, err
+		case errors.Is(err, errLate):
+			fmt.Fprintln(t.out, "\nno answer in time: the tool is told so")
+			return message.Reply{}, err
 		case err != nil:
 			fmt.Fprintln(t.out)
 			return message.Reply{}, err
+		}
+		if refuses(in, line) {
+			return message.Reply{ID: in.ID, State: message.ReplyRefused, By: "terminal", Via: "terminal"}, nil
 		}
 		answer, err := Choose(in, line)
 		if err == nil {
 			return message.Reply{ID: in.ID, State: message.ReplyAnswered, Answer: answer, By: "terminal", Via: "terminal"}, nil
 		}
 		if len(in.Options) > 0 {
-			fmt.Fprintf(t.out, "answer 1 to %d: ", len(in.Options))
+			fmt.Fprint(t.out, "answer "+numbers(in)+" or n: ")
 		} else {
 			fmt.Fprintf(t.out, "%v: ", err)
 		}
 	}
 }
 
+// refuses reports whether a line refuses to answer a question. Where any text is an
+// answer, n is one as well.
+func refuses(in message.Inquiry, line string) bool {
+	if line == "" {
+		return true
+	}
+	_, option := choose(line, in.Options)
+	return len(in.Options) > 0 && !option && (strings.EqualFold(line, "n") || strings.EqualFold(line, "no"))
+}
+
+// numbers are those of the options.
+func numbers(in message.Inquiry) string {
+	if len(in.Options) == 1 {
+		return "1"
+	}
+	return "1 to " + strconv.Itoa(len(in.Options))
+}
+
 func posed(who string, in message.Inquiry) []byte {
 	var b bytes.Buffer
 	b.WriteByte('\n')
 	describeInquiry(&b, who, in)
-	b.WriteString("answer: ")
+	if len(in.Options) > 0 {
+		b.WriteString("[" + numbers(in) + "] answer   [n] refuse to answer, the default: ")
+	} else {
+		b.WriteString("answer (Enter alone refuses): ")
+	}
 	return b.Bytes()
 }
 

@@ -27,6 +27,11 @@ func TestAToolAsksAPerson(t *testing.T) {
 		"a number that is text": {"2\n", []string{"1", "3", "2"}, "2", message.ReplyAnswered},
 		"not an option at once": {"green\n3\n1\n", []string{"red", "blue"}, "red", message.ReplyAnswered},
 		"the end of the input":  {"", nil, "", message.ReplyUnanswered},
+		"Enter refuses":         {"\n", nil, "", message.ReplyRefused},
+		"blanks refuse":         {"  \t\n", []string{"red"}, "", message.ReplyRefused},
+		"n refuses":             {"N\n", []string{"red", "blue"}, "", message.ReplyRefused},
+		"no is an option":       {"no\n", []string{"yes", "no"}, "no", message.ReplyAnswered},
+		"n is a text":           {"n\n", nil, "n", message.ReplyAnswered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
