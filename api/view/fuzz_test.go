@@ -70,6 +70,14 @@ func (r *Run) legal() error {
 			say("call %q waits for an answer", id)
 		}
 	}
+	for id, c := range r.calls {
+		if c.inquiry == nil {
+			continue
+		}
+		if c.State != message.StateRunning || c.inquiry.ID == "" || c.inquiries < 1 || !slices.Contains(r.PendingApprovals, id) || r.Finished != nil {
+			say("call %q has the open question %+v although it is %s, pending %v", id, c.inquiry, c.State, r.PendingApprovals)
+		}
+	}
 	if ended := r.Finished != nil; ended == (r.Phase == Running) && r.Attempt > 0 || ended && r.open != nil {
 		say("phase %s with finished %v", r.Phase, r.Finished)
 	}
@@ -134,6 +142,17 @@ func script(b []byte) (events []event.Event) {
 			e.Data = d
 		case event.ToolInputDelta:
 			d.Text = "x"
+			e.Data = d
+		case event.QuestionAsked:
+			if number > 0 {
+				d.ID, d.Text, d.ExpiresAt = fmt.Sprint("q", number%4), "?", int64(number)
+			}
+			e.Data = d
+		case event.QuestionAnswered:
+			d.ID, d.State = fmt.Sprint("q", number%4), message.ReplyAnswered
+			if number >= 128 {
+				d.Request = fmt.Sprint("r", number%8)
+			}
 			e.Data = d
 		case event.MessageReceived:
 			d.ID = fmt.Sprint("in", number%8)
@@ -206,6 +225,35 @@ func FuzzApply(f *testing.F) {
 	}
 	f.Add(seed)
 	f.Add(seed[:30])
+	// A running call asks twice; the second question is open when it is taken up by
+	// another process, runs again, asks again and ends.
+	asks := []byte{0, 0, 0}
+	for _, k := range []struct {
+		of     event.Type
+		number byte
+	}{
+		{event.TypeStepStart, 1},
+		{event.TypeModelRequest, 1},
+		{event.TypeToolInputStart, 0},
+		{event.TypeToolInputEnd, 0},
+		{event.TypeModelResponse, 1},
+		{event.TypeToolCall, 0},
+		{event.TypeQuestionAsked, 1},
+		{event.TypeQuestionAnswered, 129},
+		{event.TypeQuestionAsked, 2},
+		{event.TypeQuestionAsked, 3},
+		{event.TypeQuestionAnswered, 3},
+		{event.TypeRunResumed, 2},
+		{event.TypeQuestionAnswered, 2},
+		{event.TypeToolCall, 2},
+		{event.TypeQuestionAsked, 3},
+		{event.TypeToolResult, 0},
+		{event.TypeQuestionAnswered, 3},
+		{event.TypeRunFinished, 0},
+	} {
+		asks = append(asks, kinds[k.of], 1, k.number)
+	}
+	f.Add(asks)
 	f.Add([]byte{0, 0, 0, kinds[event.TypeRunFinished], 0, 3, kinds[event.TypeRunResumed], 0, 2})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) <= 3*200 {
