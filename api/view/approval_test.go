@@ -139,6 +139,8 @@ func TestAQuestionThatCannotFollowIsRefused(t *testing.T) {
 		"another answer":       {"an answer is to one question", []event.Payload{asksAbout("q1")}, answers("q2", "x", "")},
 		"a second answer":      {"a question has one end", []event.Payload{asksAbout("q1"), answers("q1", "x", "")}, answers("q1", "y", "")},
 		"of a killed process":  {"an answer of the process before comes too late", []event.Payload{asksAbout("q1"), event.RunResumed{Attempt: 2}}, answers("q1", "x", "")},
+		"an approval":          {"the call runs", []event.Payload{asksAbout("q1")}, event.ApprovalRequested{}},
+		"a call that waits":    {"whether it may run again is not decided", []event.Payload{event.RunResumed{Attempt: 2}, event.ApprovalRequested{Unknown: true}}, asksAbout("q1")},
 		"after the call ended": {"the tool has its result", []event.Payload{asksAbout("q1"), event.ToolResult{}}, answers("q1", "x", "")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -155,6 +155,9 @@ func (r *Run) applyCall(e event.Event) error {
 		}
 		return fmt.Errorf("call %q has ended", e.Call)
 	}
+	if about := e.Type(); c.inquiry != nil && (about == event.TypeApprovalRequested || about == event.TypeApprovalDecided) {
+		return fmt.Errorf("call %q runs and waits for the answer to question %q, not for an approval", e.Call, c.inquiry.ID)
+	}
 	switch d := e.Data.(type) {
 	case event.ToolInputDelta:
 		return r.writeCall(c, d)
@@ -246,6 +249,8 @@ func (r *Run) inquire(c *call, d event.QuestionAsked, e event.Event) error {
 		return fmt.Errorf("the question of call %q has no id", c.CallID)
 	case c.inquiry != nil:
 		return fmt.Errorf("call %q waits for the answer to another question", c.CallID)
+	case slices.Contains(r.PendingApprovals, c.CallID):
+		return fmt.Errorf("call %q waits for an approval", c.CallID)
 	}
 	c.inquiry = &Inquiry{d.Inquiry, e.Time}
 	c.inquiries++
