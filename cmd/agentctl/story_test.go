@@ -110,7 +110,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd.Dir = ts.Getenv("WORK")
 	cmd.Env = os.Environ()
 	for _, name := range []string{
-		"PATH", "HOME", "AGENTCTL_STATE", "AGENTCTL_LIBEXEC", "AGENTCTL_OUTER_ISOLATION", "GIT_CONFIG_NOSYSTEM", "URL", "TESTSCRIPT_COMMAND",
+		"PATH", "HOME", "TOKEN", "AGENTCTL_STATE", "AGENTCTL_LIBEXEC", "AGENTCTL_OUTER_ISOLATION", "GIT_CONFIG_NOSYSTEM", "URL", "TESTSCRIPT_COMMAND",
 	} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
@@ -165,43 +165,59 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 
 // terminal runs a command on a terminal of its own, types a line as soon as a
 // text has come up, and wants the exit code. What was shown stands in "screen":
-// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break.
+// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break, and ^C
+// alone is Ctrl-C. More pairs, each looked for behind the one before, follow "then":
+// terminal 'approve' 'y' then 'answer' 'red' 0 agentctl run.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
-		ts.Fatalf("usage: terminal TEXT LINE CODE COMMAND [ARGUMENT...]")
+		ts.Fatalf("usage: terminal TEXT LINE [then TEXT LINE...] CODE COMMAND [ARGUMENT...]")
+	}
+	lines := []typed{{args[0], args[1]}}
+	args = args[2:]
+	for len(args) > 4 && args[0] == "then" {
+		lines, args = append(lines, typed{args[1], args[2]}), args[3:]
 	}
 	master, slave := openTerminal(ts)
 	defer master.Close()
-	cmd := command(ts, args[3:])
+	cmd := command(ts, args[1:])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	cmd.Env = append(cmd.Env, "TERM=xterm")
 	ts.Check(cmd.Start())
 	ts.Check(slave.Close())
 	shown := make(chan string)
-	go func() {
-		var screen bytes.Buffer
-		typed := false
-		buf := make([]byte, 4096)
-		for {
-			n, err := master.Read(buf)
-			screen.Write(buf[:n])
-			if !typed && strings.Contains(screen.String(), args[0]) {
-				typed = true
-				_, _ = master.WriteString(strings.ReplaceAll(args[1], `\n`, "\n") + "\n") // the missing answer shows in the screen
-			}
-			if err != nil { // EIO: nobody has the other end open
-				shown <- screen.String()
-				return
-			}
-		}
-	}()
+	go func() { shown <- typeInto(master, lines) }()
 	kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	screen := <-shown
 	ts.Check(os.WriteFile(ts.MkAbs("screen"), []byte(screen), 0o600))
-	if got, want := exitCode(ts, cmd.Wait()), number(ts, args[2]); got != want {
+	if got, want := exitCode(ts, cmd.Wait()), number(ts, args[0]); got != want {
 		ts.Fatalf("exit code %d, want %d:\n%s", got, want, screen)
+	}
+}
+
+// typed is a line that a person types once a text has come up.
+type typed struct{ after, line string }
+
+// typeInto types lines into a terminal and returns what was shown until its end.
+func typeInto(master *os.File, lines []typed) string {
+	var screen bytes.Buffer
+	from := 0
+	buf := make([]byte, 4096)
+	for {
+		n, err := master.Read(buf)
+		screen.Write(buf[:n])
+		for len(lines) > 0 && bytes.Contains(screen.Bytes()[from:], []byte(lines[0].after)) {
+			line := strings.ReplaceAll(lines[0].line, `\n`, "\n") + "\n"
+			if lines[0].line == "^C" {
+				line = "\x03"
+			}
+			from, lines = screen.Len(), lines[1:]
+			_, _ = master.WriteString(line) // the missing answer shows in the screen
+		}
+		if err != nil { // EIO: the other end is closed
+			return screen.String()
+		}
 	}
 }
 
