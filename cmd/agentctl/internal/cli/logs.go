@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,75 +45,45 @@ Exit code 0: the run has an answer. 1: it has none, or none yet.`,
 
 func (o *logsOptions) runLogs(ctx context.Context, word string) error {
 	l := &logged{screen: o.app.stdout()}
-	end, src, err := o.app.tellRun(ctx, &o.target, word, wish{follow: o.follow}, func(e event.Event) error {
-		return l.event(e, o.follow)
-	})
+	if o.follow {
+		l.text = display.NewTextLog(l.screen)
+	}
+	end, src, err := o.app.tellRun(ctx, &o.target, word, wish{follow: o.follow}, l.event)
+	if l.text != nil {
+		if closed := l.text.Close(); err == nil {
+			err = closed
+		}
+	}
 	if err != nil {
 		return err
 	}
-	return l.finish(src, end, o.follow)
+	return l.finish(src, end)
 }
 
 // logged is the text of a run, as far as it was shown.
 type logged struct {
 	screen *display.Screen
-	// part is the text that is being written; open says that its line is not
-	// complete, and shown what was written of it.
-	part     string
-	open     bool
+	// text shows the text as it comes; nil where only the answer is shown.
+	text     *display.TextLog
 	finished *event.RunFinished
 }
 
-func (l *logged) event(e event.Event, pieces bool) error {
+func (l *logged) event(e event.Event) error {
 	switch d := e.Data.(type) {
 	case event.RunFinished:
 		l.finished = &d
 	case event.RunResumed:
 		l.finished = nil
-	case event.TextDelta:
-		if pieces {
-			return l.write(e.Part, d.Text)
-		}
-	case event.TextEnd:
-		if pieces && e.Part != l.part { // no piece of it was told
-			if err := l.write(e.Part, d.Text); err != nil {
-				return err
-			}
-		}
-		return l.line()
-	case event.ModelRetry:
-		return l.line()
 	}
-	return nil
-}
-
-func (l *logged) write(part, text string) error {
-	if part != l.part {
-		if err := l.line(); err != nil {
-			return err
-		}
-	}
-	if text == "" {
+	if l.text == nil {
 		return nil
 	}
-	l.part, l.open = part, !strings.HasSuffix(text, "\n")
-	return display.Piece(l.screen, text)
-}
-
-// line ends a line that was begun.
-func (l *logged) line() error {
-	if !l.open {
-		return nil
-	}
-	l.open = false
-	return display.Piece(l.screen, "\n")
+	return l.text.Event(e)
 }
 
 // finish shows the answer where nothing was followed, or says why there is none.
-func (l *logged) finish(src *source, end *client.RunEnd, pieces bool) error {
-	if err := l.line(); err != nil {
-		return err
-	}
+func (l *logged) finish(src *source, end *client.RunEnd) error {
+	pieces := l.text != nil
 	f := l.finished
 	switch {
 	case f != nil && f.Phase == view.Succeeded && pieces:

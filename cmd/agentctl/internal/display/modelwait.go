@@ -20,6 +20,9 @@ const (
 type modelWait struct {
 	since time.Time // zero: no request is under way
 	retry string    // how the last attempt failed
+	// call is the tool whose call is being written, and size what came of it.
+	call  string
+	size  int64
 	timer *time.Timer
 }
 
@@ -36,25 +39,42 @@ func (w *modelWait) stop() {
 }
 
 // waits begins and ends the wait for a model with the events of the run. On a
-// terminal it ends with the first piece of the answer, which is then seen to
-// come; elsewhere with the whole answer.
+// terminal it ends with the first piece of a text, which is then seen to come, and
+// begins again where nothing is seen: while a call is written, or before the next
+// attempt. Elsewhere it ends with the whole answer.
 func (t *textRun) waits(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.ModelRequest:
 		t.wait.stop()
-		t.wait.since = time.Now()
-		t.wait.timer = time.AfterFunc(t.beat(), t.waited)
+		t.waitOn(e)
 	case event.ModelRetry:
-		if t.wait.asked() {
-			t.wait.retry = fmt.Sprintf("attempt %d of %d failed", d.Retry.Attempt, d.Retry.Attempts)
-		}
-	case event.TextDelta, event.ReasoningDelta, event.ToolInputDelta:
+		t.waitOn(e)
+		t.wait.retry, t.wait.call, t.wait.size = fmt.Sprintf("attempt %d of %d failed", d.Retry.Attempt, d.Retry.Attempts), "", 0
+	case event.TextDelta, event.ReasoningDelta:
 		if t.stderr.TTY {
 			t.waitOver()
 		}
+	case event.ToolInputStart:
+		t.waitOn(e)
+		t.wait.call, t.wait.size = d.Tool, 0
+	case event.ToolInputDelta:
+		t.wait.size += int64(len(d.Text))
 	case event.ModelResponse, event.RunFinished, event.RunResumed, event.ToolCall:
 		t.waitOver()
 	}
+}
+
+// waitOn begins to wait, or goes on with it. Who looks at a run that is on its way
+// has not seen the begin of the wait, but the event has its time.
+func (t *textRun) waitOn(e event.Event) {
+	if t.wait.asked() {
+		return
+	}
+	t.wait.since = time.Now()
+	if ago := t.wait.since.Sub(e.Time); !t.o.Replay && ago > 0 && ago < 24*time.Hour {
+		t.wait.since = e.Time
+	}
+	t.wait.timer = time.AfterFunc(t.beat(), t.waited)
 }
 
 func (t *textRun) waitOver() {
@@ -80,6 +100,9 @@ func (t *textRun) waited() {
 		return
 	}
 	if t.stderr.Live {
+		if t.wait.call != "" {
+			t.endLine() // the text before the call is complete
+		}
 		t.draw()
 	} else {
 		t.say(t.waitText() + "\n")
@@ -90,7 +113,11 @@ func (t *textRun) waited() {
 // waitText says for how long a model has been waited for. The time comes first:
 // it is what a narrow terminal keeps.
 func (t *textRun) waitText() string {
-	text := "waiting " + time.Since(t.wait.since).Truncate(time.Second).String() + " for model " + Line(t.by)
+	text := "waiting " + time.Since(t.wait.since).Truncate(time.Second).String() + " for "
+	if t.wait.call != "" {
+		text += "a call of " + Line(t.wait.call) + " (" + Size(t.wait.size) + ") of "
+	}
+	text += "model " + Line(t.by)
 	if n := t.run.Tokens.Total(); n > 0 {
 		text += " · " + plural(n, "token")
 	}

@@ -217,3 +217,64 @@ func TestPartsAreKeptApart(t *testing.T) {
 		})
 	}
 }
+
+// A call that is written for long is seen, also behind a text; so is the wait for
+// another attempt after a text.
+func TestATerminalShowsThatACallIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b drawn
+		r := newTextRun(&Screen{w: &drawn{}, TTY: true}, &Screen{w: &b, TTY: true, Live: true}, RunOptions{})
+		tell := asking(r, "fast")
+		tell(event.Event{Message: "m", Part: "t", Data: event.TextStart{}})
+		tell(event.Event{Message: "m", Part: "t", Data: event.TextDelta{Text: "I write it:"}})
+		tell(event.Event{Message: "m", Part: "c", Call: "c1", Data: event.ToolInputStart{Tool: "write"}})
+		b.Reset()
+		for range 3 {
+			tell(event.Event{Message: "m", Part: "c", Call: "c1", Data: event.ToolInputDelta{Text: strings.Repeat("x", 1000)}})
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if got, want := b.String(), "\n  waiting 1s for a call of write (1000 B) of model fast"; !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got, want := b.String(), "\r\x1b[K  waiting 3s for a call of write (2.9 KiB) of model fast"; !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		tell(event.Event{Message: "m", Data: event.ModelRetry{Retry: message.Retry{Attempt: 1, Attempts: 3, Class: "503", WaitMillis: 9000}}})
+		b.Reset()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got, want := b.String(), "  waiting 5s for model fast · attempt 1 of 3 failed"; !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		tell(event.Event{Message: "m", Part: "t2", Data: event.TextDelta{Text: "again"}})
+		tell(event.Event{Message: "m", Data: event.ModelRetry{Retry: message.Retry{Attempt: 2, Attempts: 3, Class: "503", WaitMillis: 9000}}})
+		b.Reset()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if got, want := b.String(), "  waiting 3s for model fast · attempt 2 of 3 failed"; !strings.HasSuffix(got, want) {
+			t.Errorf("after a text that came to nothing: got %q, want %q", got, want)
+		}
+		ended(r)
+	})
+}
+
+// Who comes later sees since when the model is waited for.
+func TestAWaitCountsFromItsRequest(t *testing.T) {
+	for replay, want := range map[bool]string{false: "waiting 1m1s for", true: "waiting 1s for"} {
+		synctest.Test(t, func(t *testing.T) {
+			var b drawn
+			r := newTextRun(&Screen{w: &drawn{}, TTY: true}, &Screen{w: &b, TTY: true, Live: true}, RunOptions{Past: begun(t), Replay: replay})
+			r.Event(event.Event{Seq: 2, Run: "r", Message: "m", Time: time.Now(), Data: event.StepStart{Step: 1}})
+			asked := event.Event{Seq: 3, Run: "r", Message: "m", Time: time.Now(), Data: event.ModelRequest{Step: 1}}
+			time.Sleep(time.Minute)
+			r.Event(asked)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if got := b.String(); !strings.Contains(got, want) {
+				t.Errorf("replay %v: got %q, want %q", replay, got, want)
+			}
+			ended(r)
+		})
+	}
+}

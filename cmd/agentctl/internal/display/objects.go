@@ -61,12 +61,6 @@ func Foreign(s *Screen, text string) error {
 	return s.Err()
 }
 
-// Piece is Foreign for a text that goes on.
-func Piece(s *Screen, text string) error {
-	s.print(s.foreign(text))
-	return s.Err()
-}
-
 func (s *Screen) foreign(text string) string {
 	if s.TTY {
 		return Clean(text)

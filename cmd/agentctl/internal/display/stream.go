@@ -29,6 +29,7 @@ type stream struct {
 	last    time.Time
 	midLine bool
 	whole   bool // nothing more comes of what is pending
+	raw     bool // the text is for a program: it is not changed
 
 	// message, parts and text are what was shown of the newest message.
 	message string
@@ -141,14 +142,18 @@ func (s *stream) flush() {
 	if s.pending.Len() == 0 {
 		return
 	}
-	text := strings.ReplaceAll(s.pending.String(), "\r\n", "\n")
-	n := len(text)
-	if !s.whole {
-		n = safetext.Complete(text) // a character may come in two pieces
-	}
+	text := s.pending.String()
 	s.pending.Reset()
-	s.pending.WriteString(text[n:])
-	if text = Clean(text[:n]); text == "" {
+	if !s.raw {
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+		n := len(text)
+		if !s.whole {
+			n = safetext.Complete(text) // a character may come in two pieces
+		}
+		s.pending.WriteString(text[n:])
+		text = Clean(text[:n])
+	}
+	if text == "" {
 		return
 	}
 	s.last = time.Now()
