@@ -26,6 +26,8 @@ type CallRequest struct {
 	Workspace string
 	// Hidden are files, relative to the workspace, that a search must leave out.
 	Hidden []string
+	// Outside are files and folders outside the workspace that the call may use.
+	Outside []OutsidePath
 	// Key is the idempotency key.
 	Key string
 	// Timeout of the call; 0 is none of its own. When it passes, the call is an
@@ -41,6 +43,13 @@ type CallRequest struct {
 	// History returns what has been said in the run, at most the newest of that
 	// number unless it is 0, the oldest of them first. Nil: the run gives none.
 	History func(ctx context.Context, most int) ([]Message, error)
+}
+
+// OutsidePath is a file or folder outside the workspace that a call may use: as
+// its arguments name it, and where it is.
+type OutsidePath struct {
+	Name, Path string
+	Writable   bool
 }
 
 // Event is something a call shows before its result: exactly one of the two.
@@ -208,7 +217,7 @@ func (p *Plugin) landed(r *reception, req CallRequest, ticket uint64) (*CallResu
 func (r CallRequest) wire(ticket uint64) *toolpb.CallRequest {
 	return &toolpb.CallRequest{
 		Tool: r.Tool, ArgsJson: r.Args, CallId: r.ID, Run: r.Run, Agent: r.Agent, Session: r.Session, Message: r.Message,
-		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket, Hidden: r.Hidden,
+		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket, Hidden: r.Hidden, Outside: r.outside(),
 	}
 }
 
@@ -218,6 +227,14 @@ func millis(d time.Duration) int64 {
 		return 0
 	}
 	return (d + time.Millisecond - 1).Milliseconds()
+}
+
+func (r CallRequest) outside() []*toolpb.OutsidePath {
+	var paths []*toolpb.OutsidePath
+	for _, p := range r.Outside {
+		paths = append(paths, &toolpb.OutsidePath{Name: p.Name, Path: p.Path, Writable: p.Writable})
+	}
+	return paths
 }
 
 func (r CallRequest) limit() int64 {

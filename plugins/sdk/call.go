@@ -17,8 +17,13 @@ type Call struct {
 	// Workspace is the absolute root of the run's files; the process starts there.
 	Workspace string
 	// Hidden are files, relative to Workspace, that a tool which searches folders
-	// must leave out: whoever calls may not read them.
+	// must leave out: whoever calls may not read them. A file of a folder in
+	// Outside is named by its absolute path.
 	Hidden []string
+	// Outside are files and folders outside Workspace that this call may use,
+	// because the policy or a person has allowed them. They are for this call
+	// alone; see Approved.
+	Outside []OutsidePath
 	// Key is the same for every attempt at this call, also after a crash: an
 	// idempotency key for services that know such a thing.
 	Key string

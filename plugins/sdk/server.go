@@ -185,6 +185,7 @@ func newCall(req *toolpb.CallRequest) *Call {
 	return &Call{
 		ID: req.GetCallId(), Run: req.GetRun(), Agent: req.GetAgent(), Session: req.GetSession(), Message: req.GetMessage(),
 		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(), Hidden: req.GetHidden(),
+		Outside: outside(req.GetOutside()),
 	}
 }
 

@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\ntool.proto\x12\x10\x61gentctl.tool.v1\"\x11\n\x0f\x44\x65scribeRequest\"=\n\x10\x44\x65scribeResponse\x12)\n\x05tools\x18\x01 \x03(\x0b\x32\x1a.agentctl.tool.v1.ToolInfo\"F\n\x08ToolInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x17\n\x0fparameters_json\x18\x03 \x01(\x0c\"\xf8\x01\n\x0b\x43\x61llRequest\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0b\n\x03run\x18\x04 \x01(\t\x12\r\n\x05\x61gent\x18\x05 \x01(\t\x12\x0f\n\x07session\x18\x06 \x01(\t\x12\x0f\n\x07message\x18\x07 \x01(\t\x12\x11\n\tworkspace\x18\x08 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\t \x01(\x03\x12\x18\n\x10max_output_bytes\x18\n \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x0b \x01(\t\x12\x0e\n\x06ticket\x18\x0c \x01(\x04\x12\x0e\n\x06hidden\x18\r \x03(\t\"\x1f\n\rCancelRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\"\x10\n\x0e\x43\x61ncelResponse\"Z\n\rRecallRequest\x12\x0b\n\x03run\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\x12)\n\x07\x61nswers\x18\x03 \x03(\x0b\x32\x18.agentctl.tool.v1.Answer\"-\n\x06\x41nswer\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x15\n\rmetadata_json\x18\x02 \x01(\x0c\"\x10\n\x0eRecallResponse\"`\n\rAnswerRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\x04\x12\x0f\n\x07refusal\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x14\n\x0chistory_json\x18\x05 \x01(\x0c\"\x10\n\x0e\x41nswerResponse\"\xc2\x01\n\tCallEvent\x12.\n\x08progress\x18\x01 \x01(\x0b\x32\x1a.agentctl.tool.v1.ProgressH\x00\x12*\n\x06output\x18\x02 \x01(\x0b\x32\x18.agentctl.tool.v1.OutputH\x00\x12*\n\x06result\x18\x03 \x01(\x0b\x32\x18.agentctl.tool.v1.ResultH\x00\x12$\n\x03\x61sk\x18\x04 \x01(\x0b\x32\x15.agentctl.tool.v1.AskH\x00\x42\x07\n\x05\x65vent\"{\n\x03\x41sk\x12\n\n\x02id\x18\x01 \x01(\x04\x12.\n\x08question\x18\x02 \x01(\x0b\x32\x1a.agentctl.tool.v1.QuestionH\x00\x12\x30\n\x07history\x18\x03 \x01(\x0b\x32\x1d.agentctl.tool.v1.HistoryWishH\x00\x42\x06\n\x04wish\")\n\x08Question\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0f\n\x07options\x18\x02 \x03(\t\"\x1b\n\x0bHistoryWish\x12\x0c\n\x04most\x18\x01 \x01(\x05\"\x18\n\x08Progress\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x17\n\x06Output\x12\r\n\x05\x63hunk\x18\x01 \x01(\x0c\"\xb9\x01\n\x06Result\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08is_error\x18\x02 \x01(\x08\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x16\n\texit_code\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x05 \x01(\t\x12\r\n\x05title\x18\x06 \x01(\t\x12\x15\n\rmetadata_json\x18\x07 \x01(\x0c\x12\x0e\n\x06writes\x18\x08 \x01(\x08\x12\x15\n\rdropped_bytes\x18\t \x01(\x03\x42\x0c\n\n_exit_code2\x86\x03\n\x04Tool\x12Q\n\x08\x44\x65scribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12\x44\n\x04\x43\x61ll\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n\x06\x43\x61ncel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponse\x12K\n\x06\x41nswer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\ntool.proto\x12\x10\x61gentctl.tool.v1\"\x11\n\x0f\x44\x65scribeRequest\"=\n\x10\x44\x65scribeResponse\x12)\n\x05tools\x18\x01 \x03(\x0b\x32\x1a.agentctl.tool.v1.ToolInfo\"F\n\x08ToolInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x17\n\x0fparameters_json\x18\x03 \x01(\x0c\"\xa8\x02\n\x0b\x43\x61llRequest\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0b\n\x03run\x18\x04 \x01(\t\x12\r\n\x05\x61gent\x18\x05 \x01(\t\x12\x0f\n\x07session\x18\x06 \x01(\t\x12\x0f\n\x07message\x18\x07 \x01(\t\x12\x11\n\tworkspace\x18\x08 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\t \x01(\x03\x12\x18\n\x10max_output_bytes\x18\n \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x0b \x01(\t\x12\x0e\n\x06ticket\x18\x0c \x01(\x04\x12\x0e\n\x06hidden\x18\r \x03(\t\x12.\n\x07outside\x18\x0e \x03(\x0b\x32\x1d.agentctl.tool.v1.OutsidePath\";\n\x0bOutsidePath\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x10\n\x08writable\x18\x03 \x01(\x08\"\x1f\n\rCancelRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\"\x10\n\x0e\x43\x61ncelResponse\"Z\n\rRecallRequest\x12\x0b\n\x03run\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\x12)\n\x07\x61nswers\x18\x03 \x03(\x0b\x32\x18.agentctl.tool.v1.Answer\"-\n\x06\x41nswer\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x15\n\rmetadata_json\x18\x02 \x01(\x0c\"\x10\n\x0eRecallResponse\"`\n\rAnswerRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\x04\x12\x0f\n\x07refusal\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x14\n\x0chistory_json\x18\x05 \x01(\x0c\"\x10\n\x0e\x41nswerResponse\"\xc2\x01\n\tCallEvent\x12.\n\x08progress\x18\x01 \x01(\x0b\x32\x1a.agentctl.tool.v1.ProgressH\x00\x12*\n\x06output\x18\x02 \x01(\x0b\x32\x18.agentctl.tool.v1.OutputH\x00\x12*\n\x06result\x18\x03 \x01(\x0b\x32\x18.agentctl.tool.v1.ResultH\x00\x12$\n\x03\x61sk\x18\x04 \x01(\x0b\x32\x15.agentctl.tool.v1.AskH\x00\x42\x07\n\x05\x65vent\"{\n\x03\x41sk\x12\n\n\x02id\x18\x01 \x01(\x04\x12.\n\x08question\x18\x02 \x01(\x0b\x32\x1a.agentctl.tool.v1.QuestionH\x00\x12\x30\n\x07history\x18\x03 \x01(\x0b\x32\x1d.agentctl.tool.v1.HistoryWishH\x00\x42\x06\n\x04wish\")\n\x08Question\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0f\n\x07options\x18\x02 \x03(\t\"\x1b\n\x0bHistoryWish\x12\x0c\n\x04most\x18\x01 \x01(\x05\"\x18\n\x08Progress\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x17\n\x06Output\x12\r\n\x05\x63hunk\x18\x01 \x01(\x0c\"\xb9\x01\n\x06Result\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08is_error\x18\x02 \x01(\x08\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x16\n\texit_code\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x05 \x01(\t\x12\r\n\x05title\x18\x06 \x01(\t\x12\x15\n\rmetadata_json\x18\x07 \x01(\x0c\x12\x0e\n\x06writes\x18\x08 \x01(\x08\x12\x15\n\rdropped_bytes\x18\t \x01(\x03\x42\x0c\n\n_exit_code2\x86\x03\n\x04Tool\x12Q\n\x08\x44\x65scribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12\x44\n\x04\x43\x61ll\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n\x06\x43\x61ncel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponse\x12K\n\x06\x41nswer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tool_pb2', globals())
@@ -28,35 +28,37 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _TOOLINFO._serialized_start=114
   _TOOLINFO._serialized_end=184
   _CALLREQUEST._serialized_start=187
-  _CALLREQUEST._serialized_end=435
-  _CANCELREQUEST._serialized_start=437
-  _CANCELREQUEST._serialized_end=468
-  _CANCELRESPONSE._serialized_start=470
-  _CANCELRESPONSE._serialized_end=486
-  _RECALLREQUEST._serialized_start=488
-  _RECALLREQUEST._serialized_end=578
-  _ANSWER._serialized_start=580
-  _ANSWER._serialized_end=625
-  _RECALLRESPONSE._serialized_start=627
-  _RECALLRESPONSE._serialized_end=643
-  _ANSWERREQUEST._serialized_start=645
-  _ANSWERREQUEST._serialized_end=741
-  _ANSWERRESPONSE._serialized_start=743
-  _ANSWERRESPONSE._serialized_end=759
-  _CALLEVENT._serialized_start=762
-  _CALLEVENT._serialized_end=956
-  _ASK._serialized_start=958
-  _ASK._serialized_end=1081
-  _QUESTION._serialized_start=1083
-  _QUESTION._serialized_end=1124
-  _HISTORYWISH._serialized_start=1126
-  _HISTORYWISH._serialized_end=1153
-  _PROGRESS._serialized_start=1155
-  _PROGRESS._serialized_end=1179
-  _OUTPUT._serialized_start=1181
-  _OUTPUT._serialized_end=1204
-  _RESULT._serialized_start=1207
-  _RESULT._serialized_end=1392
-  _TOOL._serialized_start=1395
-  _TOOL._serialized_end=1785
+  _CALLREQUEST._serialized_end=483
+  _OUTSIDEPATH._serialized_start=485
+  _OUTSIDEPATH._serialized_end=544
+  _CANCELREQUEST._serialized_start=546
+  _CANCELREQUEST._serialized_end=577
+  _CANCELRESPONSE._serialized_start=579
+  _CANCELRESPONSE._serialized_end=595
+  _RECALLREQUEST._serialized_start=597
+  _RECALLREQUEST._serialized_end=687
+  _ANSWER._serialized_start=689
+  _ANSWER._serialized_end=734
+  _RECALLRESPONSE._serialized_start=736
+  _RECALLRESPONSE._serialized_end=752
+  _ANSWERREQUEST._serialized_start=754
+  _ANSWERREQUEST._serialized_end=850
+  _ANSWERRESPONSE._serialized_start=852
+  _ANSWERRESPONSE._serialized_end=868
+  _CALLEVENT._serialized_start=871
+  _CALLEVENT._serialized_end=1065
+  _ASK._serialized_start=1067
+  _ASK._serialized_end=1190
+  _QUESTION._serialized_start=1192
+  _QUESTION._serialized_end=1233
+  _HISTORYWISH._serialized_start=1235
+  _HISTORYWISH._serialized_end=1262
+  _PROGRESS._serialized_start=1264
+  _PROGRESS._serialized_end=1288
+  _OUTPUT._serialized_start=1290
+  _OUTPUT._serialized_end=1313
+  _RESULT._serialized_start=1316
+  _RESULT._serialized_end=1501
+  _TOOL._serialized_start=1504
+  _TOOL._serialized_end=1894
 # @@protoc_insertion_point(module_scope)

@@ -190,8 +190,13 @@ type CallRequest struct {
 	// Names the call for Cancel; unique on the connection, never 0.
 	Ticket uint64 `protobuf:"varint,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	// Files, relative to the workspace, that the call must leave out of what it
-	// searches: neither their content nor a match in them may be told.
-	Hidden        []string `protobuf:"bytes,13,rep,name=hidden,proto3" json:"hidden,omitempty"`
+	// searches: neither their content nor a match in them may be told. A file of a
+	// folder in outside is named by its absolute path.
+	Hidden []string `protobuf:"bytes,13,rep,name=hidden,proto3" json:"hidden,omitempty"`
+	// Files and folders outside the workspace that this call may use, and no other
+	// call: the policy or a person has allowed them. A program that does not know
+	// the field works in the workspace alone.
+	Outside       []*OutsidePath `protobuf:"bytes,14,rep,name=outside,proto3" json:"outside,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +322,81 @@ func (x *CallRequest) GetHidden() []string {
 	return nil
 }
 
+func (x *CallRequest) GetOutside() []*OutsidePath {
+	if x != nil {
+		return x.Outside
+	}
+	return nil
+}
+
+// OutsidePath is a file or folder outside the workspace that a call may use. It
+// exists when the call begins, and it is not a link.
+type OutsidePath struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The path as the arguments name it: absolute and without dots, or beginning
+	// with "~".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The absolute path where it is, with all links resolved. Use this one, and use
+	// it without following links.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The call may change it; otherwise it is read-only. A writable file cannot be
+	// replaced by a rename: write into it.
+	Writable      bool `protobuf:"varint,3,opt,name=writable,proto3" json:"writable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutsidePath) Reset() {
+	*x = OutsidePath{}
+	mi := &file_tool_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutsidePath) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutsidePath) ProtoMessage() {}
+
+func (x *OutsidePath) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutsidePath.ProtoReflect.Descriptor instead.
+func (*OutsidePath) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *OutsidePath) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OutsidePath) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *OutsidePath) GetWritable() bool {
+	if x != nil {
+		return x.Writable
+	}
+	return false
+}
+
 type CancelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ticket        uint64                 `protobuf:"varint,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
@@ -326,7 +406,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +418,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +431,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{4}
+	return file_tool_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CancelRequest) GetTicket() uint64 {
@@ -369,7 +449,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -381,7 +461,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -394,7 +474,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{5}
+	return file_tool_proto_rawDescGZIP(), []int{6}
 }
 
 type RecallRequest struct {
@@ -409,7 +489,7 @@ type RecallRequest struct {
 
 func (x *RecallRequest) Reset() {
 	*x = RecallRequest{}
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +501,7 @@ func (x *RecallRequest) String() string {
 func (*RecallRequest) ProtoMessage() {}
 
 func (x *RecallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +514,7 @@ func (x *RecallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallRequest.ProtoReflect.Descriptor instead.
 func (*RecallRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{6}
+	return file_tool_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RecallRequest) GetRun() string {
@@ -470,7 +550,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +562,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +575,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{7}
+	return file_tool_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Answer) GetTool() string {
@@ -520,7 +600,7 @@ type RecallResponse struct {
 
 func (x *RecallResponse) Reset() {
 	*x = RecallResponse{}
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +612,7 @@ func (x *RecallResponse) String() string {
 func (*RecallResponse) ProtoMessage() {}
 
 func (x *RecallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +625,7 @@ func (x *RecallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallResponse.ProtoReflect.Descriptor instead.
 func (*RecallResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{8}
+	return file_tool_proto_rawDescGZIP(), []int{9}
 }
 
 type AnswerRequest struct {
@@ -568,7 +648,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -580,7 +660,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -593,7 +673,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{9}
+	return file_tool_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AnswerRequest) GetTicket() uint64 {
@@ -639,7 +719,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +731,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +744,7 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{10}
+	return file_tool_proto_rawDescGZIP(), []int{11}
 }
 
 type CallEvent struct {
@@ -682,7 +762,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +774,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +787,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{11}
+	return file_tool_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -799,7 +879,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +891,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +904,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{12}
+	return file_tool_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Ask) GetId() uint64 {
@@ -890,7 +970,7 @@ type Question struct {
 
 func (x *Question) Reset() {
 	*x = Question{}
-	mi := &file_tool_proto_msgTypes[13]
+	mi := &file_tool_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +982,7 @@ func (x *Question) String() string {
 func (*Question) ProtoMessage() {}
 
 func (x *Question) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[13]
+	mi := &file_tool_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +995,7 @@ func (x *Question) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Question.ProtoReflect.Descriptor instead.
 func (*Question) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{13}
+	return file_tool_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Question) GetText() string {
@@ -942,7 +1022,7 @@ type HistoryWish struct {
 
 func (x *HistoryWish) Reset() {
 	*x = HistoryWish{}
-	mi := &file_tool_proto_msgTypes[14]
+	mi := &file_tool_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1034,7 @@ func (x *HistoryWish) String() string {
 func (*HistoryWish) ProtoMessage() {}
 
 func (x *HistoryWish) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[14]
+	mi := &file_tool_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1047,7 @@ func (x *HistoryWish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryWish.ProtoReflect.Descriptor instead.
 func (*HistoryWish) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{14}
+	return file_tool_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HistoryWish) GetMost() int32 {
@@ -988,7 +1068,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_tool_proto_msgTypes[15]
+	mi := &file_tool_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1080,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[15]
+	mi := &file_tool_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1093,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{15}
+	return file_tool_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Progress) GetText() string {
@@ -1034,7 +1114,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_tool_proto_msgTypes[16]
+	mi := &file_tool_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1126,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[16]
+	mi := &file_tool_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1139,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{16}
+	return file_tool_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Output) GetChunk() []byte {
@@ -1095,7 +1175,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_tool_proto_msgTypes[17]
+	mi := &file_tool_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1187,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[17]
+	mi := &file_tool_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1200,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{17}
+	return file_tool_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Result) GetText() string {
@@ -1198,7 +1278,7 @@ const file_tool_proto_rawDesc = "" +
 	"\bToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12'\n" +
-	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xf5\x02\n" +
+	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xae\x03\n" +
 	"\vCallRequest\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1b\n" +
 	"\targs_json\x18\x02 \x01(\fR\bargsJson\x12\x17\n" +
@@ -1214,7 +1294,12 @@ const file_tool_proto_rawDesc = "" +
 	" \x01(\x03R\x0emaxOutputBytes\x12'\n" +
 	"\x0fidempotency_key\x18\v \x01(\tR\x0eidempotencyKey\x12\x16\n" +
 	"\x06ticket\x18\f \x01(\x04R\x06ticket\x12\x16\n" +
-	"\x06hidden\x18\r \x03(\tR\x06hidden\"'\n" +
+	"\x06hidden\x18\r \x03(\tR\x06hidden\x127\n" +
+	"\aoutside\x18\x0e \x03(\v2\x1d.agentctl.tool.v1.OutsidePathR\aoutside\"Q\n" +
+	"\vOutsidePath\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1a\n" +
+	"\bwritable\x18\x03 \x01(\bR\bwritable\"'\n" +
 	"\rCancelRequest\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\x04R\x06ticket\"\x10\n" +
 	"\x0eCancelResponse\"s\n" +
@@ -1284,51 +1369,53 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
 	(*ToolInfo)(nil),         // 2: agentctl.tool.v1.ToolInfo
 	(*CallRequest)(nil),      // 3: agentctl.tool.v1.CallRequest
-	(*CancelRequest)(nil),    // 4: agentctl.tool.v1.CancelRequest
-	(*CancelResponse)(nil),   // 5: agentctl.tool.v1.CancelResponse
-	(*RecallRequest)(nil),    // 6: agentctl.tool.v1.RecallRequest
-	(*Answer)(nil),           // 7: agentctl.tool.v1.Answer
-	(*RecallResponse)(nil),   // 8: agentctl.tool.v1.RecallResponse
-	(*AnswerRequest)(nil),    // 9: agentctl.tool.v1.AnswerRequest
-	(*AnswerResponse)(nil),   // 10: agentctl.tool.v1.AnswerResponse
-	(*CallEvent)(nil),        // 11: agentctl.tool.v1.CallEvent
-	(*Ask)(nil),              // 12: agentctl.tool.v1.Ask
-	(*Question)(nil),         // 13: agentctl.tool.v1.Question
-	(*HistoryWish)(nil),      // 14: agentctl.tool.v1.HistoryWish
-	(*Progress)(nil),         // 15: agentctl.tool.v1.Progress
-	(*Output)(nil),           // 16: agentctl.tool.v1.Output
-	(*Result)(nil),           // 17: agentctl.tool.v1.Result
+	(*OutsidePath)(nil),      // 4: agentctl.tool.v1.OutsidePath
+	(*CancelRequest)(nil),    // 5: agentctl.tool.v1.CancelRequest
+	(*CancelResponse)(nil),   // 6: agentctl.tool.v1.CancelResponse
+	(*RecallRequest)(nil),    // 7: agentctl.tool.v1.RecallRequest
+	(*Answer)(nil),           // 8: agentctl.tool.v1.Answer
+	(*RecallResponse)(nil),   // 9: agentctl.tool.v1.RecallResponse
+	(*AnswerRequest)(nil),    // 10: agentctl.tool.v1.AnswerRequest
+	(*AnswerResponse)(nil),   // 11: agentctl.tool.v1.AnswerResponse
+	(*CallEvent)(nil),        // 12: agentctl.tool.v1.CallEvent
+	(*Ask)(nil),              // 13: agentctl.tool.v1.Ask
+	(*Question)(nil),         // 14: agentctl.tool.v1.Question
+	(*HistoryWish)(nil),      // 15: agentctl.tool.v1.HistoryWish
+	(*Progress)(nil),         // 16: agentctl.tool.v1.Progress
+	(*Output)(nil),           // 17: agentctl.tool.v1.Output
+	(*Result)(nil),           // 18: agentctl.tool.v1.Result
 }
 var file_tool_proto_depIdxs = []int32{
 	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
-	7,  // 1: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
-	15, // 2: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
-	16, // 3: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
-	17, // 4: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
-	12, // 5: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
-	13, // 6: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
-	14, // 7: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
-	0,  // 8: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3,  // 9: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	4,  // 10: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	6,  // 11: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
-	9,  // 12: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
-	1,  // 13: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	11, // 14: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	5,  // 15: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	8,  // 16: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
-	10, // 17: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	4,  // 1: agentctl.tool.v1.CallRequest.outside:type_name -> agentctl.tool.v1.OutsidePath
+	8,  // 2: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
+	16, // 3: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
+	17, // 4: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
+	18, // 5: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
+	13, // 6: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
+	14, // 7: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
+	15, // 8: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
+	0,  // 9: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 10: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	5,  // 11: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	7,  // 12: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	10, // 13: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
+	1,  // 14: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	12, // 15: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	6,  // 16: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	9,  // 17: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	11, // 18: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
+	14, // [14:19] is the sub-list for method output_type
+	9,  // [9:14] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -1336,24 +1423,24 @@ func file_tool_proto_init() {
 	if File_tool_proto != nil {
 		return
 	}
-	file_tool_proto_msgTypes[11].OneofWrappers = []any{
+	file_tool_proto_msgTypes[12].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Output)(nil),
 		(*CallEvent_Result)(nil),
 		(*CallEvent_Ask)(nil),
 	}
-	file_tool_proto_msgTypes[12].OneofWrappers = []any{
+	file_tool_proto_msgTypes[13].OneofWrappers = []any{
 		(*Ask_Question)(nil),
 		(*Ask_History)(nil),
 	}
-	file_tool_proto_msgTypes[17].OneofWrappers = []any{}
+	file_tool_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
