@@ -32,15 +32,11 @@ func (s *set) edit(ctx context.Context, call *sdk.Call, in editIn) (*sdk.Result,
 	case in.OldString == in.NewString:
 		return nil, sdk.Errorf("oldString and newString are equal: nothing to change")
 	}
-	w, err := openWorkspace(call.Workspace)
+	w, rel, err := openFor(call, in.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	rel, err := w.rel(in.Path)
-	if err != nil {
-		return nil, err
-	}
 	t, err := s.target(ctx, w, rel, false)
 	if err != nil {
 		return nil, err
@@ -51,14 +47,14 @@ func (s *set) edit(ctx context.Context, call *sdk.Call, in editIn) (*sdk.Result,
 	}
 	text, marked := bytes.CutPrefix(t.old, bom)
 	how, places := find(text, strings.TrimPrefix(in.OldString, string(bom)), strings.TrimPrefix(in.NewString, string(bom)))
-	if err := unique(rel, text, in, places); err != nil {
+	if err := unique(t.rel, text, in, places); err != nil {
 		return nil, err
 	}
 	changed := replace(text, places)
 	if marked {
 		changed = append(bom[:len(bom):len(bom)], changed...)
 	}
-	what := fmt.Sprintf("edited %s: %s at line %s (%s)", rel, count(len(places), "replacement"), numbers(text, places), how)
+	what := fmt.Sprintf("edited %s: %s at line %s (%s)", t.rel, count(len(places), "replacement"), numbers(text, places), how)
 	return s.finish(call, t, changed, what)
 }
 

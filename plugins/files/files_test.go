@@ -126,7 +126,7 @@ func TestOutsideIsRefusedByEveryTool(t *testing.T) {
 	d.link("../../../../../../../../"+secret, "dots")
 	d.link("/proc/self/root", "proc")
 	d.link("dirlink", "chain")
-	direct := " is outside the workspace $WS (external_directory): the file tools serve only files of the workspace. Use a path within it, or have the file copied there"
+	direct := " is outside the workspace $WS (external_directory): the file tools serve only files of the workspace, and paths that the policy or a person allows by name. Use a path within it, or have the file copied there"
 	linked := " leads outside the workspace $WS through a symlink (external_directory): the file tools serve only files of the workspace, and follow only relative links within it"
 	for _, tc := range []struct{ reason, path, want string }{
 		{"absolute", secret, secret + direct},

@@ -63,10 +63,10 @@ func (w *workspace) readFolder(rel string, win window) (*sdk.Result, error) {
 		return nil, w.fail("read", rel, err)
 	}
 	if win.first > len(all) && win.first > 1 {
-		return nil, sdk.Errorf("offset %d is past the end of %s, which has %s", win.first, rel, count(len(all), "entry"))
+		return nil, sdk.Errorf("offset %d is past the end of %s, which has %s", win.first, w.show(rel), count(len(all), "entry"))
 	}
 	if len(all) == 0 {
-		return &sdk.Result{Title: rel, Text: "(empty folder)"}, nil
+		return &sdk.Result{Title: w.show(rel), Text: "(empty folder)"}, nil
 	}
 	var b strings.Builder
 	n := 0
@@ -79,5 +79,5 @@ func (w *workspace) readFolder(rel string, win window) (*sdk.Result, error) {
 		b.WriteString(name + "\n")
 		n++
 	}
-	return &sdk.Result{Title: rel, Text: b.String(), Metadata: fileData{Path: rel}}, nil
+	return &sdk.Result{Title: w.show(rel), Text: b.String(), Metadata: fileData{Path: w.show(rel)}}, nil
 }

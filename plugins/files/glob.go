@@ -28,27 +28,23 @@ func (s *set) glob(ctx context.Context, call *sdk.Call, in globIn) (*sdk.Result,
 	if err := checkPattern("pattern", in.Pattern); err != nil {
 		return nil, err
 	}
-	w, err := openWorkspace(call.Workspace)
+	from, pattern := splitPattern(in.Path, in.Pattern)
+	w, base, err := start(call, from, "glob")
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	from, pattern := splitPattern(in.Path, in.Pattern)
-	base, err := w.start(from, "glob")
-	if err != nil {
-		return nil, err
-	}
 	var found []string
 	more := 0
 	k := &walker{w: w, ignore: true, visit: func(p string, e entry) error {
-		if e.mode.IsDir() || slices.Contains(call.Hidden, p) || !matches(pattern, relative(base, p)) {
+		if e.mode.IsDir() || slices.Contains(call.Hidden, w.show(p)) || !matches(pattern, relative(base, p)) {
 			return nil
 		}
 		if len(found) == maxFound {
 			more++
 			return nil
 		}
-		found = append(found, readable([]byte(p)))
+		found = append(found, readable([]byte(w.show(p))))
 		return nil
 	}}
 	if err := k.walk(ctx, base); err != nil {

@@ -27,26 +27,22 @@ func (s *set) grep(ctx context.Context, call *sdk.Call, in grepIn) (*sdk.Result,
 		return nil, err
 	}
 	q.hidden = call.Hidden
-	w, err := openWorkspace(call.Workspace)
+	if in.Path == "" {
+		in.Path = "."
+	}
+	w, base, err := openFor(call, in.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	if in.Path == "" {
-		in.Path = "."
-	}
-	base, err := w.rel(in.Path)
-	if err != nil {
-		return nil, err
-	}
 	info, err := w.root.Stat(base)
 	if err != nil {
 		return nil, w.fail("grep", base, err)
 	}
 	var out found
 	switch {
-	case !info.IsDir() && slices.Contains(q.hidden, base):
-		return nil, sdk.Errorf("%s may not be read", base)
+	case !info.IsDir() && slices.Contains(q.hidden, w.show(base)):
+		return nil, sdk.Errorf("%s may not be read", w.show(base))
 	case !info.IsDir():
 		err = searchOne(ctx, w, base, q, &out)
 	default:
@@ -69,9 +65,9 @@ func searchOne(ctx context.Context, w *workspace, rel string, q *query, out *fou
 	defer f.Close()
 	hits, err := q.scan(ctx, f)
 	if err != nil {
-		return sdk.Errorf("grep %s: %w", rel, err)
+		return sdk.Errorf("grep %s: %w", w.show(rel), err)
 	}
-	_ = out.add(rel, hits) // it says in its text that it is full
+	_ = out.add(w.show(rel), hits) // it says in its text that it is full
 	return nil
 }
 
@@ -161,8 +157,6 @@ func withoutNewline(ranges []rune) []rune {
 // about the file's name.
 func (q *query) wants(base, rel string) bool {
 	switch {
-	case slices.Contains(q.hidden, rel):
-		return false
 	case q.include == "":
 		return true
 	case strings.Contains(q.include, "/"):

@@ -22,15 +22,11 @@ func (s *set) list(ctx context.Context, call *sdk.Call, in listIn) (*sdk.Result,
 	if in.Depth < 0 {
 		return nil, sdk.Errorf("depth counts from 1")
 	}
-	w, err := openWorkspace(call.Workspace)
+	w, rel, err := start(call, in.Path, "list")
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	rel, err := w.start(in.Path, "list")
-	if err != nil {
-		return nil, err
-	}
 	var b strings.Builder
 	n, more := 0, 0
 	k := &walker{w: w, depth: max(in.Depth, 1), all: true, visit: func(p string, e entry) error {
@@ -59,7 +55,7 @@ func (s *set) list(ctx context.Context, call *sdk.Call, in listIn) (*sdk.Result,
 	case more > 0:
 		fmt.Fprintf(&b, "(the first %d of %d entries; name a folder within, or use glob)", n, n+more)
 	}
-	return &sdk.Result{Title: rel, Text: b.String()}, nil
+	return &sdk.Result{Title: w.show(rel), Text: b.String()}, nil
 }
 
 // line is one entry: a folder, a file with its size, a link with its target.
@@ -85,20 +81,24 @@ func (w *workspace) line(rel, name string, e entry) string {
 }
 
 // start resolves the folder in which a tool begins; "" is the workspace.
-func (w *workspace) start(name, verb string) (string, error) {
+func start(call *sdk.Call, name, verb string) (*workspace, string, error) {
 	if name == "" {
 		name = "."
 	}
-	rel, err := w.rel(name)
+	w, rel, err := openFor(call, name)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	info, err := w.root.Stat(rel)
+	switch {
+	case err != nil:
+		err = w.fail(verb, rel, err)
+	case !info.IsDir():
+		err = sdk.Errorf("%s is a file: %s needs a folder", path.Clean(w.show(rel)), verb)
+	}
 	if err != nil {
-		return "", w.fail(verb, rel, err)
+		w.close()
+		return nil, "", err
 	}
-	if !info.IsDir() {
-		return "", sdk.Errorf("%s is a file: %s needs a folder", path.Clean(rel), verb)
-	}
-	return rel, nil
+	return w, rel, nil
 }

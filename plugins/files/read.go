@@ -48,15 +48,11 @@ func (s *set) read(ctx context.Context, call *sdk.Call, in readIn) (*sdk.Result,
 	if in.Offset < 0 || in.Limit < 0 {
 		return nil, sdk.Errorf("offset and limit count from 1")
 	}
-	w, err := openWorkspace(call.Workspace)
+	w, rel, err := openFor(call, in.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	rel, err := w.rel(in.Path)
-	if err != nil {
-		return nil, err
-	}
 	win := window{first: max(in.Offset, 1), lines: maxLines}
 	if in.Limit > 0 {
 		win.lines = min(in.Limit, maxLines)
@@ -69,7 +65,7 @@ func (s *set) read(ctx context.Context, call *sdk.Call, in readIn) (*sdk.Result,
 		return nil, err
 	}
 	defer f.Close()
-	return s.readFile(ctx, call, rel, f, info, win)
+	return s.readFile(ctx, call, w.show(rel), f, info, win)
 }
 
 // window is the part of a file that was asked for.

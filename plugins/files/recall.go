@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"agentctl.dev/agentctl/plugins/sdk"
@@ -19,6 +20,10 @@ func (s *set) recall(past sdk.Past) {
 	}
 	sum, ok := parseDigest(data.Hash)
 	if !ok {
+		return
+	}
+	if filepath.IsAbs(data.Path) { // outside the workspace, and named by its real path
+		s.seen.put(past.Run, filepath.Clean(data.Path), sum)
 		return
 	}
 	w, err := openWorkspace(past.Workspace)

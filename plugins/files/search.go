@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -72,7 +73,7 @@ func search(ctx context.Context, w *workspace, base string, q *query, out *found
 			}
 		})
 	}
-	full := collect(order, out, stop)
+	full := collect(w, order, out, stop)
 	wg.Wait()
 	stop()
 	if full {
@@ -84,7 +85,7 @@ func search(ctx context.Context, w *workspace, base string, q *query, out *found
 // feed walks and hands every file to a worker and, in order, to the collector.
 func feed(ctx context.Context, w *workspace, base string, q *query, todo, order chan<- *job) error {
 	k := &walker{w: w, ignore: true, visit: func(rel string, e entry) error {
-		if !e.mode.IsRegular() || !q.wants(base, rel) {
+		if !e.mode.IsRegular() || slices.Contains(q.hidden, w.show(rel)) || !q.wants(base, rel) {
 			return nil
 		}
 		j := &job{rel: rel, done: make(chan struct{})}
@@ -100,10 +101,10 @@ func feed(ctx context.Context, w *workspace, base string, q *query, todo, order 
 }
 
 // collect adds hits in order; when there is no more room it calls stop and only drains.
-func collect(order <-chan *job, out *found, stop func()) (full bool) {
+func collect(w *workspace, order <-chan *job, out *found, stop func()) (full bool) {
 	for j := range order {
 		<-j.done
-		if !full && errors.Is(out.add(j.rel, j.hits), fs.SkipAll) {
+		if !full && errors.Is(out.add(w.show(j.rel), j.hits), fs.SkipAll) {
 			full = true
 			stop()
 		}

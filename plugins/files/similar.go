@@ -17,6 +17,9 @@ const maxSearch = 5000
 
 // missing says that there is no such file, and names up to three that may be meant.
 func (w *workspace) missing(rel string) error {
+	if w.approved { // what else is there was not approved
+		return sdk.Errorf("%s does not exist", w.show(rel))
+	}
 	names := w.similar(rel)
 	if len(names) == 0 {
 		return sdk.Errorf("%s does not exist", rel)

@@ -19,11 +19,11 @@ import (
 // whatever is swapped on the way to it makes no difference.
 type target struct {
 	w *workspace
-	// rel is how the model names it, real where it is.
-	rel, real string
-	dir       *os.Root
-	name      string
-	unlock    func()
+	// at is its name below the root, rel how the model names it, real where it is.
+	at, rel, real string
+	dir           *os.Root
+	name          string
+	unlock        func()
 	// info and old describe the file before; info is nil for a new one.
 	info fs.FileInfo
 	old  []byte
@@ -31,7 +31,10 @@ type target struct {
 
 // target finds the file, holds its folder and its lock, and reads it.
 func (s *set) target(ctx context.Context, w *workspace, rel string, create bool) (*target, error) {
-	t := &target{w: w, rel: rel}
+	if w.approved && !w.writable {
+		return nil, sdk.Errorf("%s may only be read: that is what was approved for this call", w.show(rel))
+	}
+	t := &target{w: w, at: rel, rel: w.show(rel)}
 	if err := t.locate(create); err != nil {
 		t.close()
 		return nil, err
@@ -62,11 +65,11 @@ func (t *target) locate(create bool) error {
 		return t.refuseGit()
 	}
 	dir, name, err := t.place()
-	if errors.Is(err, fs.ErrNotExist) && create {
+	if errors.Is(err, fs.ErrNotExist) && create && !t.w.approved {
 		dir, name, err = t.make()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.w.missing(t.rel)
+		return t.w.missing(t.at)
 	}
 	if err != nil {
 		return err
@@ -81,7 +84,7 @@ func (t *target) locate(create bool) error {
 	if !ok {
 		return t.w.outside(t.rel)
 	}
-	if inGit(inside) {
+	if inGit(t.w.show(inside)) {
 		return t.refuseGit()
 	}
 	return nil
@@ -109,9 +112,9 @@ var errMoved = errors.New("the file was replaced")
 
 // try is one attempt of place.
 func (t *target) try() (*os.Root, string, error) {
-	f, info, err := openRegular(t.w.root, t.rel)
+	f, info, err := openRegular(t.w.root, t.at)
 	if errors.Is(err, fs.ErrNotExist) {
-		if st, e := t.w.root.Lstat(t.rel); e == nil && st.Mode()&fs.ModeSymlink != 0 {
+		if st, e := t.w.root.Lstat(t.at); e == nil && st.Mode()&fs.ModeSymlink != 0 {
 			return nil, "", sdk.Errorf("%s is a symlink to nothing", t.rel)
 		}
 		return nil, "", err
@@ -120,9 +123,12 @@ func (t *target) try() (*os.Root, string, error) {
 		return nil, "", sdk.Errorf("%w", err)
 	}
 	if err != nil {
-		return nil, "", t.w.fail("open", t.rel, err)
+		return nil, "", t.w.fail("open", t.at, err)
 	}
 	defer f.Close()
+	if err := t.w.confirm(f); err != nil {
+		return nil, "", err
+	}
 	at, err := realFile(f)
 	if err != nil {
 		return nil, "", err
@@ -144,18 +150,18 @@ func (t *target) try() (*os.Root, string, error) {
 // make opens the folder of a file that does not exist and makes the folders
 // that are missing, unless they would be git's.
 func (t *target) make() (*os.Root, string, error) {
-	have := parent(t.rel)
+	have := parent(t.at)
 	for have != "." {
 		if _, err := t.w.root.Lstat(have); err == nil {
 			break
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, "", t.w.fail("open", t.rel, err)
+			return nil, "", t.w.fail("open", t.at, err)
 		}
 		have = parent(have)
 	}
 	base, err := t.w.root.OpenRoot(have)
 	if err != nil {
-		return nil, "", t.w.fail("open", t.rel, err)
+		return nil, "", t.w.fail("open", t.at, err)
 	}
 	defer base.Close()
 	at, err := realPath(base)
@@ -165,18 +171,18 @@ func (t *target) make() (*os.Root, string, error) {
 	if inside, ok := beneath(t.w.real, at); !ok || inGit(inside) {
 		return nil, "", t.refuseGit()
 	}
-	rest := relative(have, parent(t.rel))
-	if have == parent(t.rel) {
+	rest := relative(have, parent(t.at))
+	if have == parent(t.at) {
 		rest = "."
 	}
 	if err := base.MkdirAll(rest, 0o777); err != nil {
-		return nil, "", t.w.fail("make the folder of", t.rel, err)
+		return nil, "", t.w.fail("make the folder of", t.at, err)
 	}
 	dir, err := base.OpenRoot(rest)
 	if err != nil {
-		return nil, "", t.w.fail("open", t.rel, err)
+		return nil, "", t.w.fail("open", t.at, err)
 	}
-	return dir, path.Base(t.rel), nil
+	return dir, path.Base(t.at), nil
 }
 
 // load reads the file as it is now.
@@ -188,7 +194,7 @@ func (t *target) load(create bool) error {
 	case errors.As(err, new(*irregularError)):
 		return sdk.Errorf("%w", err)
 	case err != nil:
-		return t.w.fail("open", t.rel, err)
+		return t.w.fail("open", t.at, err)
 	}
 	defer f.Close()
 	if info.Mode().Perm()&0o222 == 0 {
@@ -229,6 +235,9 @@ func (t *target) store(content []byte) (digest, error) {
 	if t.info != nil && bytes.Equal(content, t.old) {
 		return sum, nil
 	}
+	if t.w.approved {
+		return sum, t.overwrite(content)
+	}
 	temp := ".agentctl-" + rand.Text() + ".tmp"
 	err := t.fill(temp, content)
 	if err == nil {
@@ -239,9 +248,39 @@ func (t *target) store(content []byte) (digest, error) {
 	}
 	if err != nil {
 		_ = t.dir.Remove(temp)
-		return sum, t.w.fail("write", t.rel, err)
+		return sum, t.w.fail("write", t.at, err)
 	}
 	return sum, nil
+}
+
+// overwrite writes into the file itself: outside the workspace nothing but the file
+// was approved, so no other can be made beside it and take its place.
+func (t *target) overwrite(content []byte) (err error) {
+	if err := t.unchanged(); err != nil {
+		return err
+	}
+	f, err := t.dir.OpenFile(t.name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return t.w.fail("write", t.at, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	now, err := f.Stat()
+	if err == nil {
+		err = t.w.confirm(f)
+	}
+	if err == nil && !os.SameFile(now, t.info) {
+		err = sdk.Errorf("%s was replaced while it was being written: read it again", t.rel)
+	}
+	if err == nil {
+		_, err = f.Write(content)
+	}
+	if err == nil {
+		err = f.Truncate(int64(len(content)))
+	}
+	if err != nil {
+		return t.w.fail("write", t.at, err)
+	}
+	return nil
 }
 
 // fill makes the temporary file, with the owner and mode of the one it replaces.

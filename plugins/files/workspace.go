@@ -20,6 +20,11 @@ type workspace struct {
 	root *os.Root
 	// dir is the folder as the call names it, real the same without symlinks.
 	dir, real string
+	// approved says that this is no workspace but a folder outside, which was
+	// approved for one call; writable, that the call may change it, and only, if it
+	// is not empty, is the one file in it that was approved.
+	approved, writable bool
+	only               string
 }
 
 // openWorkspace opens the folder that a call names.
@@ -75,26 +80,29 @@ func beneath(base, name string) (string, bool) {
 
 // outside is the refusal of a path that is not in the workspace.
 func (w *workspace) outside(name string) error {
-	return sdk.Errorf("%s is outside the workspace %s (external_directory): the file tools serve only files of the workspace. Use a path within it, or have the file copied there", name, w.dir)
+	return sdk.Errorf("%s is outside the workspace %s (external_directory): the file tools serve only files of the workspace, and paths that the policy or a person allows by name. Use a path within it, or have the file copied there", name, w.dir)
 }
 
 // fail turns an error of the file system into one that helps the model go on.
 func (w *workspace) fail(verb, rel string, err error) error {
 	var errno syscall.Errno
+	shown := w.show(rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return w.missing(rel)
 	case errors.Is(err, syscall.ENOTDIR):
-		return sdk.Errorf("%s %s: a part of the path is a file, not a folder", verb, rel)
+		return sdk.Errorf("%s %s: a part of the path is a file, not a folder", verb, shown)
 	case errors.Is(err, syscall.ELOOP):
-		return sdk.Errorf("%s %s: too many symlinks", verb, rel)
+		return sdk.Errorf("%s %s: too many symlinks", verb, shown)
 	case errors.As(err, &errno):
-		return sdk.Errorf("%s %s: %s", verb, rel, errno.Error())
+		return sdk.Errorf("%s %s: %s", verb, shown, errno.Error())
+	case errors.As(err, new(*fs.PathError)) && w.approved:
+		return sdk.Errorf("%s leads out of %s through a symlink: only that was approved", shown, w.real)
 	case errors.As(err, new(*fs.PathError)):
 		// The only path errors of os.Root that come from no system call are its refusals.
 		return sdk.Errorf("%s leads outside the workspace %s through a symlink (external_directory): the file tools serve only files of the workspace, and follow only relative links within it", rel, w.dir)
 	}
-	return sdk.Errorf("%s %s: %w", verb, rel, err)
+	return sdk.Errorf("%s %s: %w", verb, shown, err)
 }
 
 // open opens a regular file for reading and refuses everything else without
@@ -102,6 +110,9 @@ func (w *workspace) fail(verb, rel string, err error) error {
 func (w *workspace) open(rel string) (*os.File, fs.FileInfo, error) {
 	f, info, err := openRegular(w.root, rel)
 	if err == nil {
+		if err := w.confirm(f); err != nil {
+			return nil, nil, errors.Join(err, f.Close())
+		}
 		return f, info, nil
 	}
 	if errors.As(err, new(*irregularError)) {

@@ -16,16 +16,12 @@ type writeIn struct {
 }
 
 func (s *set) write(ctx context.Context, call *sdk.Call, in writeIn) (*sdk.Result, error) {
-	w, err := openWorkspace(call.Workspace)
+	w, rel, err := openFor(call, in.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
-	rel, err := w.rel(in.Path)
-	if err != nil {
-		return nil, err
-	}
-	if rel == "." || strings.HasSuffix(in.Path, "/") {
+	if rel == "." && !w.approved || strings.HasSuffix(in.Path, "/") {
 		return nil, sdk.Errorf("%s names a folder: write makes files, and their folders with them", path.Clean(in.Path))
 	}
 	t, err := s.target(ctx, w, rel, true)
@@ -33,16 +29,16 @@ func (s *set) write(ctx context.Context, call *sdk.Call, in writeIn) (*sdk.Resul
 		return nil, err
 	}
 	defer t.close()
-	if t.info == nil {
-		return s.finish(call, t, []byte(in.Content), "created "+rel)
+	if t.info == nil || w.approved && len(t.old) == 0 { // the file was made for this call, or holds nothing to lose
+		return s.finish(call, t, []byte(in.Content), "created "+t.rel)
 	}
 	if err := t.known(s, call.Run, "write"); err != nil {
 		return nil, err
 	}
 	content, kept := inStyle(in.Content, t.old)
-	what := "wrote " + rel
+	what := "wrote " + t.rel
 	if bytes.Equal(content, t.old) {
-		what = "left " + rel + " as it was"
+		what = "left " + t.rel + " as it was"
 	}
 	return s.finish(call, t, content, what+kept)
 }

@@ -15,18 +15,20 @@ type process struct {
 	pipe *os.File
 	// exited is closed when it has ended.
 	exited chan struct{}
+	// dir is the folder it began in.
+	dir string
 }
 
 // spawn starts a shell in a folder.
-func (b *bash) spawn(dir string, files []*os.File, args ...string) (*process, error) {
+func (b *bash) spawn(dir *folder, files []*os.File, args ...string) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{pipe: r, exited: make(chan struct{})}
+	p := &process{pipe: r, exited: make(chan struct{}), dir: dir.path}
 	p.cmd = exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
-	p.cmd.Dir = dir
-	p.cmd.Env = b.environment(dir)
+	p.cmd.Dir = dir.enter()
+	p.cmd.Env = b.environment(dir.path)
 	p.cmd.ExtraFiles = files
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// Files, not writers: os/exec then copies nothing itself, and its Wait ends

@@ -3,12 +3,9 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,16 +75,20 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	case in.Timeout < 0:
 		return nil, sdk.Errorf("timeout is a number of milliseconds above 0")
 	}
-	dir, err := workdir(call.Workspace, in.Workdir)
+	dir, err := workdir(call, in.Workdir)
 	if err != nil {
 		return nil, err
 	}
+	defer dir.close()
 	b.find.Do(b.prepare)
 	if b.shell == "" {
 		return nil, sdk.Errorf("there is neither a bash nor an sh to run commands")
 	}
 	j := &job{bash: b, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
-	if j.process = b.handOver(in.Command, dir); j.process == nil {
+	if !dir.outside() {
+		j.process = b.handOver(in.Command, dir.path)
+	}
+	if j.process == nil {
 		if j.process, err = b.spawn(dir, nil, "-c", "--", in.Command); err != nil {
 			return nil, sdk.Errorf("start the command: %w", err)
 		}
@@ -95,7 +96,7 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	limit, whole := patience(ctx, in.Timeout)
 	j.run(ctx, limit)
 	if in.Workdir == "" {
-		b.preparing.Go(func() { b.prepareNext(dir) })
+		b.preparing.Go(func() { b.prepareNext(dir.path) })
 	}
 	return j.result(in, limit, whole), nil
 }
@@ -131,44 +132,11 @@ func patience(ctx context.Context, timeout int) (limit time.Duration, whole bool
 	return limit, true
 }
 
-// workdir returns the folder to run in, which is in the workspace also when
-// links are followed.
-func workdir(workspace, name string) (string, error) {
-	if !filepath.IsAbs(workspace) {
-		return "", sdk.Errorf("this call has no workspace (got %q): commands run in a workspace", workspace)
-	}
-	root, err := filepath.EvalSymlinks(workspace)
-	if err != nil {
-		return "", sdk.Errorf("open the workspace: %w", err)
-	}
-	if name == "" {
-		return root, nil
-	}
-	dir := name
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(workspace, dir)
-	}
-	at, err := filepath.EvalSymlinks(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", sdk.Errorf("workdir %s does not exist", name)
-	}
-	if err != nil {
-		return "", sdk.Errorf("workdir %s: %w", name, err)
-	}
-	if at != root && !strings.HasPrefix(at, strings.TrimSuffix(root, "/")+"/") {
-		return "", sdk.Errorf("workdir %s is outside the workspace %s (external_directory): name a folder within it", name, workspace)
-	}
-	if info, err := os.Stat(at); err != nil || !info.IsDir() {
-		return "", sdk.Errorf("workdir %s is not a folder", name)
-	}
-	return at, nil
-}
-
 // result tells what became of the command.
 func (j *job) result(in bashIn, limit time.Duration, whole bool) *sdk.Result {
 	res := &sdk.Result{
 		Title: title(in), Writes: true,
-		Metadata: bashData{in.Command, j.cmd.Dir, j.took.Milliseconds(), j.out.written(), j.ended},
+		Metadata: bashData{in.Command, j.dir, j.took.Milliseconds(), j.out.written(), j.ended},
 	}
 	if st, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		if st.Signaled() {

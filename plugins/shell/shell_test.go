@@ -437,3 +437,49 @@ func TestTitleIsTheCommandAndShort(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandRunsInAFolderThatWasApproved(t *testing.T) {
+	out, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(out, "d/e"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("d", filepath.Join(out, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(out, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) sdk.OutsidePath {
+		return sdk.OutsidePath{Name: filepath.Join(out, name), Path: filepath.Join(out, name)}
+	}
+	tests := map[string]struct {
+		workdir  string
+		approved sdk.OutsidePath
+		says     string
+		fails    bool
+	}{
+		"approved":         {out + "/d", at("d"), out + "/d\n" + out + "/d", false},
+		"by dots":          {out + "/d/../d/.", at("d"), out + "/d", false},
+		"through a link":   {"x/../elsewhere", sdk.OutsidePath{Name: "$WS/elsewhere", Path: out + "/d/e"}, out + "/d/e", false},
+		"below it":         {out + "/d/e", at("d"), "outside the workspace", true},
+		"around it":        {out, at("d"), "outside the workspace", true},
+		"a link":           {out + "/link", at("link"), "workdir", true},
+		"behind a link":    {out + "/link/e", at("link/e"), "was replaced by a link", true},
+		"a file":           {out + "/file", at("file"), "is not a folder", true},
+		"nothing":          {out + "/none", at("none"), "does not exist", true},
+		"nothing approved": {out + "/d", sdk.OutsidePath{}, "outside the workspace", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			ws := t.TempDir()
+			tc.approved.Name = strings.ReplaceAll(tc.approved.Name, "$WS", ws)
+			res := runIn(t.Context(), t, &sdk.Call{Workspace: ws, Outside: []sdk.OutsidePath{tc.approved}}, map[string]any{"command": "pwd; readlink /proc/self/cwd", "workdir": tc.workdir})
+			if res.IsError != tc.fails || !strings.Contains(res.Text, tc.says) {
+				t.Errorf("error %v: %s", res.IsError, res.Text)
+			}
+		})
+	}
+}
