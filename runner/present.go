@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"agentctl.dev/agentctl/api/message"
@@ -80,10 +81,23 @@ func strictest(planned, now message.Decision) message.Decision {
 	case now.Action == message.Ask && planned.Action != message.Ask:
 		return now
 	case now.Action == message.Ask, now.Action == message.Redact, now.Action == message.Allow:
+		if planned.Action != message.Ask { // else a person has approved the paths
+			planned.Outside = both(planned.Outside, now.Outside)
+		}
 		return planned
 	}
 	now.Action = message.Deny // an unknown decision is a refusal
 	return now
+}
+
+// both returns the paths outside the workspace that two decisions open.
+func both(planned, now []message.OutsidePath) (in []message.OutsidePath) {
+	for _, p := range planned {
+		if slices.Contains(now, p) {
+			in = append(in, p)
+		}
+	}
+	return in
 }
 
 func colon(text string) string {

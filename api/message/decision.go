@@ -39,6 +39,10 @@ type Decision struct {
 	// the call can only be approved once, and Once says why.
 	Always []Grant `json:"always,omitempty"`
 	Once   string  `json:"once,omitempty"`
+	// Outside are the paths outside the workspace that the call may use when it
+	// runs: those that a policy allows by name and, when a person is asked, all
+	// that the call names.
+	Outside []OutsidePath `json:"outside,omitempty"`
 }
 
 // Essence is what an approval of the call relies on, as one text: the call, the
@@ -53,7 +57,8 @@ func (d *Decision) Essence() string {
 	b, err := json.Marshal(struct {
 		Hash, Rule, Risk string
 		Facts            map[string]json.RawMessage
-	}{d.Hash, d.Rule, d.Risk, facts})
+		Outside          []OutsidePath `json:",omitempty"`
+	}{d.Hash, d.Rule, d.Risk, facts, d.Outside})
 	if err != nil {
 		return ""
 	}

@@ -150,6 +150,22 @@ type ToolCall struct {
 	// Again says that the call has been judged and is judged once more right
 	// before it runs: what it names may have changed since.
 	Again bool `json:"again,omitempty"`
+	// Outside are the paths outside the workspace that the decision on this call
+	// lets it use. It is set for a call that runs.
+	Outside []OutsidePath `json:"outside,omitempty"`
+}
+
+// OutsidePath is a file or folder outside the workspace that a call may use,
+// because a policy or a person has allowed it.
+type OutsidePath struct {
+	// Name is the path as the call names it: absolute and without dots, or
+	// beginning with "~".
+	Name string `json:"name"`
+	// Real is the absolute path where it was when the call was judged, with all
+	// links resolved.
+	Real string `json:"real"`
+	// Writable reports whether the call may change it; otherwise it is read-only.
+	Writable bool `json:"writable,omitempty"`
 }
 
 // ToolResult is what a call came to.

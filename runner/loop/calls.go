@@ -349,7 +349,9 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 	if err := l.durable(); err != nil {
 		return nil, err
 	}
-	result, err := l.Toolbox.Run(ctx, c.ToolCall, func(text string) {
+	running := c.ToolCall
+	running.Outside = c.decision.Outside
+	result, err := l.Toolbox.Run(ctx, running, func(text string) {
 		_ = l.tell(c, event.ToolProgress{Text: text}) // a failed write is kept in l.broken
 	})
 	if err != nil {

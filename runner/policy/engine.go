@@ -292,6 +292,7 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 		}
 	}
 	d.Hash = Hash(j.tool.Digest, in.raw)
+	d.Outside = e.outside(ctx, j, in, d.Action)
 	return d
 }
 

@@ -122,10 +122,15 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 
 // searched is the folder a glob pattern starts from: it may leave the path.
 func searched(dir, pattern string) string {
-	fixed, _, _ := strings.Cut(pattern, "*")
+	fixed := pattern
+	if at := strings.IndexAny(pattern, `*?[{\`); at >= 0 { // the last part is matched in the folder before it
+		fixed = pattern[:strings.LastIndexByte(pattern[:at], '/')+1]
+	}
 	switch {
-	case strings.HasPrefix(pattern, "/") || strings.HasPrefix(pattern, "~"):
+	case strings.HasPrefix(pattern, "/") || strings.HasPrefix(pattern, "~") && fixed != "":
 		return fixed
+	case strings.HasPrefix(pattern, "~"):
+		return pattern
 	case strings.Contains("/"+pattern+"/", "/../"):
 		return dir + "/" + pattern
 	}

@@ -356,7 +356,9 @@ func (w Workspace) within(f *facts, tree string) (files []string, unknown string
 }
 
 // Unreadable returns those of some files that a call must not read although it
-// may read the folder they are in. Files are named relative to the workspace.
+// may read the folder they are in. Files are named relative to the workspace, those
+// outside by their absolute paths. What a rule said of a folder outside, for example
+// that a person has to be asked, was settled for all in it but secrets.
 func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []string) ([]string, error) {
 	j, ok := e.tools[call.Tool]
 	if !ok {
@@ -375,11 +377,18 @@ func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []
 		return nil, err
 	}
 	base := j.enforced.outcome(ctx, j, in, true)
+	settled := outcome{}
+	for _, p := range in.facts.paths {
+		if x, more := r.of(ctx, p); more && !p.InWorkspace && rank(x.action) > rank(settled.action) {
+			settled = x
+		}
+	}
 	var hidden []string
 	for _, name := range files {
 		if slices.ContainsFunc(e.byAllNames(name, opRead), func(p Path) bool {
 			x := j.enforced.outcome(ctx, j, in.on(p), true)
-			_, more := r.of(ctx, p)
+			y, more := r.of(ctx, p)
+			more = more && (p.InWorkspace || p.Secret || y.rule != settled.rule || rank(y.action) > rank(settled.action))
 			return more || rank(x.action) > rank(base.action)
 		}) {
 			hidden = append(hidden, name)
