@@ -304,9 +304,9 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	}
 	free := tool.FreeSpace(s.root())
 	toolbox, err := tool.NewRegistry(tool.Options{
-		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
+		Tools: s.tools, Serve: s.pool.Serve, ServeOutside: s.pool.ServeOutside, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redactor: s.redactor.Load(), Run: s.id, Agent: s.Agent.Name,
-		Unreadable: gate.Unreadable, Space: free, Growth: &tool.Growth{Limit: s.files.GrowthLimit(), Measure: s.files.Growth, Free: free},
+		Unreadable: gate.Unreadable, Masked: gate.Masked, Unseen: s.unseen(), Space: free, Growth: &tool.Growth{Limit: s.files.GrowthLimit(), Measure: s.files.Growth, Free: free},
 	})
 	if err != nil {
 		return loop.End{}, err

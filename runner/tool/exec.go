@@ -56,7 +56,11 @@ func (p onHost) end() ending {
 
 // starter starts the program of a tool on this host.
 func (p *Pool) starter(d *Definition) starter {
-	program := sandbox.Spec{Argv: d.Spec.Source.Exec.Command, Profile: p.Profiles[d.Name], Fresh: d.Spec.Isolation.Fresh}
+	return p.starterIn(d, p.Profiles[d.Name], d.Spec.Isolation.Fresh)
+}
+
+func (p *Pool) starterIn(d *Definition, held *spec.Profile, fresh bool) starter {
+	program := sandbox.Spec{Argv: d.Spec.Source.Exec.Command, Profile: held, Fresh: fresh}
 	return func(ctx context.Context, req Request, env []string, out, errs io.Writer) (running, error) {
 		s := program
 		s.Dir, s.Stdin, s.Stdout, s.Stderr = dir(s.Profile, req.Workspace), bytes.NewReader(req.Args), out, errs
@@ -86,7 +90,7 @@ func (s *execServer) Call(ctx context.Context, req Request, _ func(string)) (Rep
 		"AGENTCTL_CALL=" + req.Call, "AGENTCTL_RUN=" + req.Run, "AGENTCTL_KEY=" + req.Key, "AGENTCTL_WORKSPACE=" + req.Workspace,
 	}, &out, &errs)
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, &startError{err}
 	}
 	timeout := time.NewTimer(req.Timeout)
 	defer timeout.Stop()

@@ -14,7 +14,7 @@ type freshServer struct {
 func (s *freshServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
 	plugin, err := s.program.begin(ctx)
 	if err != nil {
-		return Reply{}, err
+		return Reply{}, &startError{err}
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

@@ -26,10 +26,11 @@ func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCal
 	if r.Unreadable == nil || b == nil || !slices.Contains(searches, b.Name) {
 		return server.Call(ctx, req, progress)
 	}
+	given := len(req.Hidden) // these are no part of what the tool may find
 	for range rounds {
 		reply, err := server.Call(ctx, req, progress)
 		if err != nil || reply.Failed {
-			if len(req.Hidden) > 0 && err == nil {
+			if len(req.Hidden) > given && err == nil {
 				reply.Output = "the search failed once files that may not be read were left out"
 			}
 			return reply, err
@@ -43,7 +44,7 @@ func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCal
 			return withheld("nobody can say which files may be read: " + err.Error()), nil //nolint:nilerr // it is told in the result
 		}
 		if len(hidden) == 0 {
-			return leftOut(reply, len(req.Hidden)), nil
+			return leftOut(reply, len(req.Hidden)-given), nil
 		}
 		before := len(req.Hidden)
 		for _, name := range hidden {

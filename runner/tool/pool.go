@@ -447,7 +447,7 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 	s.run.reminded.Do(func() { s.remind(ctx, req) })
 	result, err := s.run.plugin.Call(ctx, host.CallRequest{
 		Tool: req.Tool, Args: req.Args, ID: req.Call, Message: req.Message, Run: req.Run, Session: req.Run, Agent: req.Agent,
-		Workspace: req.Workspace, Hidden: req.Hidden, Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
+		Workspace: req.Workspace, Hidden: req.Hidden, Outside: req.outside(), Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
 		Ask: s.asker(req.Call), History: s.program.pool.History,
 	}, func(e host.Event) {
 		if e.Progress != "" {

@@ -37,8 +37,11 @@ type Request struct {
 	Call, Message, Run, Agent string
 	// Workspace is the root of the run's files.
 	Workspace string
-	// Hidden are files of the workspace that a search must leave out.
+	// Hidden are files of the workspace that a search must leave out, and by their
+	// absolute paths those of folders in Outside.
 	Hidden []string
+	// Outside are the paths outside the workspace that the call may use.
+	Outside []message.OutsidePath
 	// Key is the same on every attempt of the call.
 	Key string
 	// Timeout of the call. When it passes the reply has code timeout and holds
@@ -76,12 +79,19 @@ type Options struct {
 	// Serve returns the server behind a tool. It is called from the goroutine of
 	// the call and may wait until the program is ready.
 	Serve func(ctx context.Context, d *Definition) (Server, error)
+	// ServeOutside is Serve for one call that may use these paths outside the
+	// workspace, but not what is masked in them. Nil: no call may.
+	ServeOutside func(ctx context.Context, d *Definition, paths []message.OutsidePath, masked []string) (Server, error)
 	// Workspace returns the root of the run's files once they are all there.
 	Workspace func(ctx context.Context) (string, error)
 	Blobs     Blobs
 	// Unreadable returns those of some files, relative to the workspace, that a
 	// call must not read though it may read their folder. Nil: it may read all.
 	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
+	// Masked returns those of some files that no call may read; Unseen are folders of
+	// which no tool may see anything. Both are asked about paths outside the workspace.
+	Masked func(ctx context.Context, files []string) ([]string, error)
+	Unseen []string
 	// Redactor removes secrets from all that programs answer; nil removes nothing.
 	Redactor *secret.Redactor
 	// Space returns how many bytes are left on the disk of the run's files; nil is
@@ -183,7 +193,8 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	if result, ok := r.readBlob(d, call); ok {
 		return result, nil
 	}
-	server, err := r.Serve(ctx, d)
+	server, beyond, err := r.serve(ctx, d, call)
+	defer func() { _ = beyond.close(false) }() // an empty file is left at worst
 	if result, ok := refused(err); ok {
 		return result, nil
 	}
@@ -204,11 +215,12 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	limited, full := context.WithCancelCause(limited)
 	defer full(nil)
 	disks, growth := r.writes(d)
+	disks = append(disks, beyond.disks()...)
 	stop := watchSpace(limited, full, disks, growth)
 	start, shown := r.Now(), r.Redactor.NewProgress()
 	reply, err := r.call(limited, d, call, server, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
-		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout,
+		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, Outside: beyond.paths, Hidden: beyond.masked,
 	}, func(text string) { progress(shown.Show(text)) })
 	took := r.Now().Sub(start)
 	outgrown := stop()
@@ -232,7 +244,31 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		reply.Failed, reply.Code = true, message.CodeOutputLimit
 		reply.Output += "\n" + outgrown.Error()
 	}
+	if err := beyond.close(!reply.Failed); err != nil {
+		beyond.notes = append(beyond.notes, "the empty file that was made for the call is still there: "+err.Error())
+	}
+	beyond.explain(&reply)
 	return r.result(d, reply, took)
+}
+
+// serve returns the server of a call and the paths outside the workspace that the
+// call gets; the second is never nil.
+func (r *Registry) serve(ctx context.Context, d *Definition, call message.ToolCall) (Server, *outside, error) {
+	none := &outside{}
+	if len(call.Outside) == 0 || r.ServeOutside == nil {
+		server, err := r.Serve(ctx, d)
+		return server, none, err
+	}
+	workspace, err := r.Workspace(ctx)
+	if err != nil {
+		return nil, none, err
+	}
+	beyond, err := r.outsideFor(ctx, d, call, workspace)
+	if err != nil {
+		return nil, none, err
+	}
+	server, err := r.ServeOutside(ctx, d, beyond.paths, beyond.masked)
+	return server, beyond, err
 }
 
 // ended reports whether the watch of the disk has ended a call.
