@@ -97,7 +97,15 @@ func TestToolsInContainers(t *testing.T) {
 	files := filepath.Join(work, "files")
 	put(t, filepath.Join(files, "a.txt"), "text\n")
 	put(t, filepath.Join(files, ".env"), "KEY=canary\n")
-	put(t, filepath.Join(work, "m", "a.yaml"), fmt.Sprintf(boxedManifest,
+	beside, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"allowed.txt", "sibling.txt", "d/read.txt"} {
+		put(t, filepath.Join(beside, name), "outside "+name+"\n")
+	}
+	put(t, filepath.Join(beside, "empty.txt"), "")
+	put(t, filepath.Join(work, "m", "a.yaml"), fmt.Sprintf(strings.ReplaceAll(boxedManifest, "BESIDE", beside),
 		image(t, filepath.Join(libexec, "agentctl-tools")), image(t, filepath.Join(work, "boxed")), strings.TrimPrefix(listed, "http://"), listed, other))
 
 	out, err := exec.CommandContext(t.Context(), "agentctl", "run", "-f", filepath.Join(work, "m"), "-p", "go", "--workspace", files, "-o", "jsonl").Output()
@@ -117,11 +125,17 @@ func TestToolsInContainers(t *testing.T) {
 	all := strings.Join(texts, "\n")
 	for _, want := range []string{
 		"1: text", `args {"n":1}`, "root false", "token ***", "read a file: done", "write a file: done", `what nobody may read: ""`,
-		"write outside: refused", "listed: 200 OK hello", "other: 403 Forbidden NetworkDenied",
+		"write outside: refused", "1: outside allowed.txt", "created " + beside + "/empty.txt", "read.txt", "listed: 200 OK hello", "other: 403 Forbidden NetworkDenied",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no call has told %q:\n%s", want, all)
 		}
+	}
+	if b, err := os.ReadFile(filepath.Join(beside, "empty.txt")); err != nil || string(b) != "changed" {
+		t.Errorf("the file outside that was to be changed holds %q, %v", b, err)
+	}
+	if strings.Contains(all, "outside sibling.txt") || strings.Count(string(out), `"tool.error"`) != 2 {
+		t.Errorf("a path beside the one that was allowed, or one that an image has itself, was read:\n%s", out)
 	}
 	if strings.Contains(string(out), "a-secret-of-the-host") || strings.Contains(string(out), "canary") {
 		t.Error("a secret has been told")
@@ -138,13 +152,14 @@ func TestToolsInContainers(t *testing.T) {
 const boxedManifest = `apiVersion: agentctl.dev/v1alpha1
 kind: Agent
 metadata: {name: a}
-spec: {modelRef: {name: m}, tools: [{name: look}, {name: boxed}], policyRefs: [{name: p}]}
+spec: {modelRef: {name: m}, tools: [{name: look}, {name: folder}, {name: change}, {name: boxed}], policyRefs: [{name: p}]}
 ---
 apiVersion: agentctl.dev/v1alpha1
 kind: Policy
 metadata: {name: p}
 spec:
   permissions: [{permission: read, pattern: "*.env", action: deny}]
+  rules: [{name: outside, action: allow, when: "paths.exists(p, p.real in ['BESIDE/allowed.txt', 'BESIDE/empty.txt', 'BESIDE/d', '/etc/passwd'])"}]
   default: allow
 ---
 apiVersion: agentctl.dev/v1alpha1
@@ -152,7 +167,21 @@ kind: Tool
 metadata: {name: look}
 spec:
   risk: R0
-  source: {container: {image: %q, tool: read}}
+  source: {container: {image: %[1]q, tool: read}}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Tool
+metadata: {name: folder}
+spec:
+  risk: R0
+  source: {container: {image: %[1]q, tool: list}}
+---
+apiVersion: agentctl.dev/v1alpha1
+kind: Tool
+metadata: {name: change}
+spec:
+  risk: R1
+  source: {container: {image: %[1]q, tool: write}}
 ---
 apiVersion: agentctl.dev/v1alpha1
 kind: Tool
@@ -160,20 +189,22 @@ metadata: {name: boxed}
 spec:
   description: Tells what it sees.
   parameters: {type: object, properties: {n: {type: integer}}}
-  source: {container: {image: %q, protocol: Exec}}
+  source: {container: {image: %[2]q, protocol: Exec}}
   workspaceAccess: ReadWrite
-  network: {mode: Proxy, allow: [%q]}
+  network: {mode: Proxy, allow: [%[3]q]}
   env:
   - {name: TOKEN, valueFrom: {env: BOXED_TOKEN}}
-  - {name: LISTED, value: %q}
-  - {name: OTHER, value: %q}
+  - {name: LISTED, value: %[4]q}
+  - {name: OTHER, value: %[5]q}
 ---
 apiVersion: agentctl.dev/v1alpha1
 kind: Model
 metadata: {name: m}
 spec:
   provider: scripted
-  scripted: {steps: [{calls: [{tool: look, args: {path: a.txt}}]}, {calls: [{tool: boxed, args: {n: 1}}]}, {say: done}]}
+  scripted: {steps: [{calls: [{tool: look, args: {path: a.txt}}]}, {calls: [{tool: look, args: {path: BESIDE/allowed.txt}}]},
+    {calls: [{tool: folder, args: {path: BESIDE/d}}]}, {calls: [{tool: change, args: {path: BESIDE/empty.txt, content: changed}}]},
+    {calls: [{tool: look, args: {path: BESIDE/sibling.txt}}]}, {calls: [{tool: look, args: {path: /etc/passwd}}]}, {calls: [{tool: boxed, args: {n: 1}}]}, {say: done}]}
 `
 
 // image makes an image of a program and returns its reference.
