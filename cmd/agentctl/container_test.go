@@ -105,6 +105,11 @@ func TestToolsInContainers(t *testing.T) {
 		put(t, filepath.Join(beside, name), "outside "+name+"\n")
 	}
 	put(t, filepath.Join(beside, "empty.txt"), "")
+	for name, mode := range map[string]os.FileMode{"allowed.txt": 0o644, "empty.txt": 0o666, "d": 0o755, "d/read.txt": 0o644} { // a container has a user of its own
+		if err := os.Chmod(filepath.Join(beside, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
 	put(t, filepath.Join(work, "m", "a.yaml"), fmt.Sprintf(strings.ReplaceAll(boxedManifest, "BESIDE", beside),
 		image(t, filepath.Join(libexec, "agentctl-tools")), image(t, filepath.Join(work, "boxed")), strings.TrimPrefix(listed, "http://"), listed, other))
 

@@ -28,9 +28,10 @@ import (
 //	a link on the way                             does not get it: it was not there when the call was judged
 //	a device, pipe or socket                      does not get it
 //	below /proc, /sys, /dev or /run               does not get it
-//	a folder of agentctl, or a part of it         does not get it
+//	a folder of agentctl, a part or a parent      does not get it
 //	the workspace, or a folder around it          does not get it
 //	in git's own folder, to be changed            does not get it: files there run programs
+//	a system folder, and the tool is an image     does not get it: the image has its own
 
 // outside is what one call gets of the paths outside the workspace.
 type outside struct {
@@ -93,11 +94,6 @@ func (r *Registry) openable(ctx context.Context, p message.OutsidePath, workspac
 		if names, masked, err = inFolder(ctx, p.Real); err != nil {
 			return nil, err
 		}
-		hidden, err := (Place{Masked: r.Unseen}).masked(p.Real, p.Real)
-		if err != nil {
-			return nil, err
-		}
-		masked = append(masked, hidden...)
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is neither a file nor a folder")
 	case links(info) > 1:
@@ -140,8 +136,8 @@ func (r *Registry) allowed(real, workspace string) error {
 		}
 	}
 	for _, hidden := range r.Unseen {
-		if below(real, hidden) {
-			return errors.New("it belongs to agentctl itself")
+		if below(real, hidden) || below(hidden, real) {
+			return errors.New("it belongs to agentctl itself, or holds a folder that does")
 		}
 	}
 	if below(workspace, real) {
