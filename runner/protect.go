@@ -129,9 +129,10 @@ func (s *session) guarded(ctx context.Context, gate *policy.Engine, g *guard) er
 	return nil
 }
 
-// programs are the files that the commands of tools name, where another tool could
-// change them: in the files of the run, and in folders that a tool may write to. It
-// would else decide what runs with the variables and the network of that tool.
+// programs are the files that the commands of tools name, and the folders that tools
+// mount to read from, where another tool could change them: in the files of the run,
+// and in folders that a tool may write to. It would else decide what runs with the
+// variables and the network of that tool.
 func programs(tools []tool.Definition, root string) (own, mounted []string) {
 	var writable []string
 	for i := range tools {
@@ -150,7 +151,20 @@ func programs(tools []tool.Definition, root string) (own, mounted []string) {
 		}
 	}
 	for i := range tools {
-		for _, file := range tools[i].Command() {
+		for _, m := range tools[i].Spec.Isolation.Mounts {
+			resolved, err := filepath.EvalSymlinks(m.Path)
+			if err != nil || m.Access == v1alpha1.MountReadWrite {
+				continue
+			}
+			overlaps := func(dir string) bool { return dir == resolved || within(dir, resolved) || within(resolved, dir) }
+			if within(resolved, root) && !slices.ContainsFunc(writable, overlaps) { // a manifest that lets a tool write there is obeyed
+				own = append(own, resolved)
+			}
+		}
+		for at, file := range tools[i].Command() {
+			if at > 0 && file != "" && !filepath.IsAbs(file) { // programs start in the files of the run
+				file = filepath.Join(root, file)
+			}
 			resolved, err := filepath.EvalSymlinks(file)
 			if err != nil || !filepath.IsAbs(file) {
 				continue
