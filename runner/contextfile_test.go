@@ -80,6 +80,7 @@ spec:
 		"pack":        {"a pack denies secrets and asks about what is outside, but not about the repository", "{name: baseline}", "", []string{"above", "token"}, []string{".env", "LINK.md", "OUTSIDE.md"}},
 		"no secrets":  {"what takes credentials out of results takes them out of context", "{name: no-secrets}", "", []string{"above", "token"}, []string{".env", "LINK.md", "OUTSIDE.md"}},
 		"withheld":    {"a rule on results counts", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, 'on': Result, when: \"result.text.contains('token')\", action: deny}]", []string{"above", "secret"}, []string{"OUTSIDE.md", "TOKEN.md is left out: the result is withheld by p/r"}},
+		"by name":     {"a link counts as what it leads to", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"paths.exists(p, p.clean.endsWith('/.env'))\", action: deny}]", []string{"above", "token"}, []string{".env", "LINK.md is left out: it is refused by p/r", "OUTSIDE.md"}},
 		"by argument": {"a file is named as a call would name it", "{name: p}", env + "  rules: [{name: r, match: {tools: [read]}, when: \"call.args.path == '.env'\", action: deny}]", []string{"above", "token"}, []string{".env", "OUTSIDE.md"}},
 	}
 	for name, tc := range tests {

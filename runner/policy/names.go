@@ -159,7 +159,8 @@ func (e *Engine) namesIn(dir, file string, p Path) (others []Path, links int) {
 	return others, links
 }
 
-// byAllNames is a file by the name it was found by, and by its others.
+// byAllNames is a file by the name it was found by, by the one that a link of that
+// name leads to, and by its others.
 func (e *Engine) byAllNames(name, op string) []Path {
 	p := e.context.Workspace.resolve(name, op)
 	if p.Real == shell.Unknown {
@@ -167,7 +168,11 @@ func (e *Engine) byAllNames(name, op string) []Path {
 	}
 	others, links := e.otherNames(p)
 	p.Links = links
-	return append([]Path{p}, others...)
+	all := []Path{p}
+	if p.Real != p.Clean && filepath.IsAbs(p.Real) {
+		all = append(all, e.context.Workspace.resolve(p.Real, op))
+	}
+	return append(all, others...)
 }
 
 // rename adds the other names of the files of a call.
