@@ -143,7 +143,7 @@ func (s *session) moveOut() error {
 func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
 	s.guardGit = sync.OnceValue(s.takeGit)
-	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking})
+	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking, Exceeded: s.exceeded})
 	s.transport = exchange.NewTransport()
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +43,12 @@ func (s *shortfalls) open(tell func(text string)) {
 func (s *session) lacking(p *spec.Profile, limits []string) {
 	s.shortfalls.add("this host does not enforce all limits of " + strings.Join(s.sharing(p), ", ") + ": " + strings.Join(limits, "; ") +
 		" (see agentctl doctor)")
+}
+
+// exceeded is told that processes were killed for the memory that they took together.
+func (s *session) exceeded(p *spec.Profile, taken int64) {
+	s.shortfalls.add(fmt.Sprintf("the processes of %s took %d MiB of memory together, limits.memory is %d MiB: those of the call that took most were killed",
+		strings.Join(s.sharing(p), ", "), taken>>20, p.Limits.Memory>>20))
 }
 
 // sharing are the tools that are held alike.

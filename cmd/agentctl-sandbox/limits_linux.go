@@ -55,7 +55,7 @@ func limit(l *spec.Limits) error {
 func unenforced(b *spec.Boot) (names []string) {
 	l := &b.Profile.Limits
 	if l.Memory > 0 {
-		names = append(names, "memory: no cgroup, each process is bounded by itself and not their sum, and shared memory by its file systems")
+		names = append(names, "memory: no cgroup, the sum of all processes is looked at ten times a second, and may exceed the limit for that long")
 	}
 	if l.CPU > 0 {
 		names = append(names, "cpu: no cgroup")

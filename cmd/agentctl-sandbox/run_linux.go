@@ -51,6 +51,9 @@ func run() int {
 	}
 	line.send(&spec.Reply{Landlock: w.landlock, Unenforced: unenforced(boot)}, fds...)
 	closeAll(fds)
+	if limit := boot.Profile.Limits.Memory; limit > 0 { // a cgroup takes it out of the profile
+		go w.watchMemory(limit) // until this process ends, and with it the sandbox
+	}
 	return w.serve()
 }
 

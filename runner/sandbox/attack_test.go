@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -197,6 +198,68 @@ func TestSharedMemoryHasABoundWhereMemoryHasOne(t *testing.T) {
 			}
 			if out.String() != c.want {
 				t.Errorf("%q (%s), want %q: %s", out.String(), errs.String(), c.want, c.reason)
+			}
+		})
+	}
+}
+
+// hoard takes 32 MiB of memory, of its own or as a shared mapping of a device, and
+// keeps it until it is killed.
+func hoard(how string) {
+	fd, flags := -1, unix.MAP_ANON|unix.MAP_PRIVATE
+	if how == "shared" {
+		var err error
+		if fd, err = unix.Open("/dev/zero", unix.O_RDWR, 0); err != nil {
+			fmt.Println(err)
+			return
+		}
+		flags = unix.MAP_SHARED
+	}
+	b, err := unix.Mmap(fd, 0, 32<<20, unix.PROT_READ|unix.PROT_WRITE, flags)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	for {
+		_ = unix.Pause()
+	}
+}
+
+// What processes take together is more than the limit, and each of them less.
+func TestTheSumOfAllProcessesHasABoundWhereMemoryHasOne(t *testing.T) {
+	if raceDetector {
+		t.Skip("this program is the one that is limited, and the race detector needs more memory than the limit; make test runs it")
+	}
+	for _, how := range []string{"private", "shared"} {
+		t.Run(how, func(t *testing.T) {
+			l := sandboxed(t)
+			told := make(chan int64, 10)
+			l.opts.Exceeded = func(_ *spec.Profile, taken int64) { told <- taken }
+			s := shell(&spec.Profile{Limits: spec.Limits{Memory: 150 << 20}}, "for i in 1 2 3 4 5 6 7 8; do "+self(t)+" hoard "+how+" & done; wait; echo ended")
+			s.Argv = append(s.Argv, self(t)) // which shows it
+			var out buffer
+			s.Stdout, s.Stderr = &out, &out
+			proc, err := l.Start(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(strings.Join(proc.Unenforced(), " "), "memory") {
+				proc.Kill(0)
+				t.Skip("a cgroup bounds all memory here")
+			}
+			if end := proc.Wait(); end != (ExitInfo{}) || !strings.HasSuffix(out.String(), "ended\n") {
+				t.Fatalf("%v: %s", end, out.String())
+			}
+			select {
+			case taken := <-told:
+				if taken <= 150<<20 {
+					t.Errorf("killed at %d MiB", taken>>20)
+				}
+			case <-time.After(10 * time.Second):
+				t.Errorf("nobody was told: %s", out.String())
 			}
 		})
 	}

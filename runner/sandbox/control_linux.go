@@ -64,6 +64,12 @@ func received(oob []byte) []*os.File {
 
 // hear hands a message to whoever waits for it.
 func (r *resident) hear(m *spec.Reply) {
+	if m.Exceeded > 0 {
+		if told := r.launcher.opts.Exceeded; told != nil {
+			told(&r.profile, m.Exceeded)
+		}
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m.Exited {

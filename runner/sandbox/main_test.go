@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 		beARunner(&spec.Profile{})
 	case "share":
 		share()
+	case "hoard":
+		hoard(os.Args[2])
 	case "exchange":
 		exchange(os.Args[2], os.Args[3])
 	case "be-without-namespaces":

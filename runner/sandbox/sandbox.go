@@ -60,6 +60,9 @@ type Options struct {
 	// Lacks is told, when a sandbox has been built, which declared limits this host
 	// does not enforce in it; nil tells nobody.
 	Lacks func(p *spec.Profile, limits []string)
+	// Exceeded is told when programs of a sandbox without a cgroup were killed because
+	// all processes in it took more bytes than its limit of memory; nil tells nobody.
+	Exceeded func(p *spec.Profile, taken int64)
 }
 
 // Launcher starts programs. Its children die when it is closed or its process

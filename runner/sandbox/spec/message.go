@@ -86,6 +86,10 @@ type Reply struct {
 	Code   int  `json:"code,omitempty"`
 	Signal int  `json:"signal,omitempty"`
 
+	// Exceeded is what the processes took together, in bytes, when some of them were
+	// killed because that was more than the limit of memory. It answers no request.
+	Exceeded int64 `json:"exceeded,omitempty"`
+
 	// Missing paths of OpProtect, which do not exist.
 	Missing []string `json:"missing,omitempty"`
 	// Landlock is the ABI in force, 0 for none; Unenforced names the limits and
