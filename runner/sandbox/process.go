@@ -155,6 +155,11 @@ func (s *Spec) program() (string, error) {
 	if err == nil {
 		err = unchangeable(path)
 	}
+	for i := 1; i < len(s.Argv) && err == nil; i++ { // a script is named behind its interpreter
+		if info, look := os.Stat(s.Argv[i]); filepath.IsAbs(s.Argv[i]) && look == nil && info.Mode().IsRegular() {
+			err = unchangeable(s.Argv[i])
+		}
+	}
 	return path, err
 }
 

@@ -120,21 +120,23 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	}
 	l := launcher(t)
 	for want, spec := range map[string]Spec{
-		"every user of this machine can change it":  {Argv: []string{loose(0o777, 0o700)}, Dir: "/"},
-		"every user of this machine can replace it": {Argv: []string{loose(0o755, 0o777)}, Dir: "/"},
-		"the command is empty":                      {},
-		"no such file":                              {Argv: []string{"/no/such/program"}, Dir: "/"},
-		"no such program in /usr/bin":               {Argv: []string{"no-such-program"}, Dir: "/", Env: []string{"PATH=/usr/bin"}},
-		"no such program in .:relative":             {Argv: []string{"plain"}, Dir: dir, Env: []string{"PATH=.:relative"}},
-		"not executable (mode -rw-------)":          {Argv: []string{write("plain", "x", 0o600)}, Dir: "/"},
-		"is a folder":                               {Argv: []string{dir}, Dir: "/"},
-		"not a regular file":                        {Argv: []string{filepath.Join(dir, "fifo")}, Dir: "/"},
-		"exec format error":                         {Argv: []string{write("garbage", "\x00\x01garbage", 0o700)}, Dir: "/"},
-		"the interpreter it names":                  {Argv: []string{write("orphan", "#!/no/such/interpreter\n", 0o700)}, Dir: "/"},
-		"is not absolute":                           {Argv: []string{"true"}, Dir: "."},
-		"working folder":                            {Argv: []string{"true"}, Dir: "/no/such/folder"},
-		"is not a folder":                           {Argv: []string{"true"}, Dir: "/etc/passwd"},
-		"NUL byte":                                  {Argv: []string{"true", "a\x00b"}, Dir: "/"},
+		"every user of this machine can change it":           {Argv: []string{loose(0o777, 0o700)}, Dir: "/"},
+		"every user of this machine can replace it":          {Argv: []string{loose(0o755, 0o777)}, Dir: "/"},
+		"every user of this machine can replace it, because": {Argv: []string{"/bin/sh", "-e", loose(0o755, 0o777)}, Dir: "/"},
+		"can change it (mode -rwxrwxrwx)":                    {Argv: []string{"/bin/sh", loose(0o777, 0o700)}, Dir: "/"},
+		"the command is empty":                               {},
+		"no such file":                                       {Argv: []string{"/no/such/program"}, Dir: "/"},
+		"no such program in /usr/bin":                        {Argv: []string{"no-such-program"}, Dir: "/", Env: []string{"PATH=/usr/bin"}},
+		"no such program in .:relative":                      {Argv: []string{"plain"}, Dir: dir, Env: []string{"PATH=.:relative"}},
+		"not executable (mode -rw-------)":                   {Argv: []string{write("plain", "x", 0o600)}, Dir: "/"},
+		"is a folder":                                        {Argv: []string{dir}, Dir: "/"},
+		"not a regular file":                                 {Argv: []string{filepath.Join(dir, "fifo")}, Dir: "/"},
+		"exec format error":                                  {Argv: []string{write("garbage", "\x00\x01garbage", 0o700)}, Dir: "/"},
+		"the interpreter it names":                           {Argv: []string{write("orphan", "#!/no/such/interpreter\n", 0o700)}, Dir: "/"},
+		"is not absolute":                                    {Argv: []string{"true"}, Dir: "."},
+		"working folder":                                     {Argv: []string{"true"}, Dir: "/no/such/folder"},
+		"is not a folder":                                    {Argv: []string{"true"}, Dir: "/etc/passwd"},
+		"NUL byte":                                           {Argv: []string{"true", "a\x00b"}, Dir: "/"},
 	} {
 		p, err := l.Start(t.Context(), spec)
 		if err == nil {
