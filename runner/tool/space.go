@@ -163,7 +163,7 @@ func watchSpace(ctx context.Context, cancel context.CancelCauseFunc, disks []fun
 		end()
 		<-done
 		if ctx.Err() != nil {
-			return nil // the call was ended
+			return nil //nolint:nilerr // the call was ended, and its result says why
 		}
 		var over *growthError
 		if err := look(ctx); errors.As(err, &over) {
