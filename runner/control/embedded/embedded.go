@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,9 @@ type Options struct {
 	// Busy tells of work that goes on without requests: the server is not idle
 	// then. Optional.
 	Busy func() bool
+	// Forgot is called when much memory can be given back to the system. Default: the
+	// garbage is collected and given back.
+	Forgot func()
 	// Version of this program, which /version shows behind that of Kubernetes.
 	// Optional.
 	Version string
@@ -102,13 +106,16 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of the clock
 	}
+	if o.Forgot == nil {
+		o.Forgot = debug.FreeOSMemory
+	}
 	if o.headerTimeout == 0 {
 		o.headerTimeout = headerTimeout
 	}
 	if o.bodyTimeout == 0 {
 		o.bodyTimeout = bodyTimeout
 	}
-	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy), mount: &mount{}, histories: newHistories()}
+	s := &Server{done: make(chan struct{}), activity: newActivity(o.IdleAfter, o.Busy), mount: &mount{}, histories: newHistories(o.Forgot)}
 	if s.folder, err = openFolder(ctx, o.State); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,11 +40,15 @@ const (
 // as soon as there are few writes. The clients that watch it, among them the
 // controllers of this process, read the objects again then.
 type histories struct {
+	forgot func() // what is done when some has been forgotten
+
 	mu  sync.Mutex
 	all map[*history]struct{}
 }
 
-func newHistories() *histories { return &histories{all: map[*history]struct{}{}} }
+func newHistories(forgot func()) *histories {
+	return &histories{forgot: forgot, all: map[*history]struct{}{}}
+}
 
 // getter has the storage of a resource made by one that can forget.
 type getter struct {
@@ -93,7 +96,7 @@ func (h *histories) run(ctx context.Context, idle func() bool) {
 		select {
 		case <-tick.C:
 			if h.forget(ctx, idle()) {
-				debug.FreeOSMemory()
+				h.forgot()
 			}
 		case <-ctx.Done():
 			return

@@ -65,5 +65,5 @@ func allocated() uint64 {
 
 func giveBackNow() {
 	debug.FreeOSMemory()
-	dropProgram()
+	dropPages()
 }

@@ -2,4 +2,4 @@
 
 package cli
 
-func dropProgram() {}
+func dropPages() {}

@@ -86,7 +86,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	log := slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
 	var plane atomic.Pointer[control.Plane]
 	busy := func() bool { p := plane.Load(); return p != nil && p.Busy() }
-	server, err := embedded.Start(ctx, embedded.Options{State: state, Log: log, IdleAfter: o.idle, Busy: busy, Version: version()})
+	server, err := embedded.Start(ctx, embedded.Options{State: state, Log: log, IdleAfter: o.idle, Busy: busy, Version: version(), Forgot: giveBackNow})
 	if err != nil && ctx.Err() != nil {
 		log.Info("stopped", "reason", "signal, before it was ready", "error", err)
 		return nil //nolint:nilerr // who asked it to stop gets what they asked for
