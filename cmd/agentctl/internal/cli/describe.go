@@ -124,6 +124,7 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 	// What cannot be read the status says.
 	if v, err := runs.View(ctx, src.state, src.id); err == nil {
 		w := v.Started.Workspace
+		d.StartedBy = v.Started.User
 		spec := map[string]any{
 			"agent": v.Started.Agent, "model": v.Started.Model.Name, "prompt": v.Started.Prompt,
 			"workspace": map[string]any{"source": w.Source, "dir": w.Dir, "strategy": w.Strategy},
@@ -215,6 +216,9 @@ func describe(x client.Object) *display.Description {
 		Kind: x.Kind(), APIVersion: x.Text("apiVersion"), Name: x.Name(), Namespace: x.Namespace(),
 		Labels: x.Labels(), Annotations: x.Annotations(), Created: x.Created(), Spec: x.Field("spec"),
 		Deleting: x.Text("metadata", "deletionTimestamp") != "", Now: time.Now(),
+	}
+	if x.Kind() == v1alpha1.KindRun {
+		d.StartedBy = d.Annotations[v1alpha1.AnnotationStartedBy]
 	}
 	finalizers, _ := x.Field("metadata", "finalizers").([]any)
 	for _, f := range finalizers {

@@ -16,6 +16,8 @@ type Description struct {
 	Place               string
 	Labels, Annotations map[string]string
 	Created             time.Time
+	// StartedBy is the identity that began a run, or "".
+	StartedBy string
 	// Deleting says that the object is on its way out.
 	Deleting   bool
 	Finalizers []string
@@ -48,7 +50,7 @@ type DescribedEvent struct {
 // Write writes the description for a person.
 func (d *Description) Write(s *Screen) error {
 	if d.Place != "" {
-		s.print(table([][]string{{"Name:", Line(d.Name)}, {"Kind:", Line(d.Kind)}, {"Journal:", Line(d.Place)}, {"Created:", d.created()}}))
+		s.print(table(d.withStarter([][]string{{"Name:", Line(d.Name)}, {"Kind:", Line(d.Kind)}, {"Journal:", Line(d.Place)}, {"Created:", d.created()}})))
 		s.section("Spec", d.Spec)
 		s.section("Status", d.Status)
 		return s.Err()
@@ -61,6 +63,7 @@ func (d *Description) Write(s *Screen) error {
 		{"Annotations:", LabelText(d.Annotations)},
 		{"Created:", d.created()},
 	}
+	head = d.withStarter(head)
 	if d.Deleting {
 		head = append(head, []string{"Deleting:", "waits for " + dash(Line(strings.Join(d.Finalizers, ", ")))})
 	}
@@ -191,4 +194,12 @@ func leaf(b *strings.Builder, v any, indent string) {
 	default:
 		fmt.Fprintf(b, " %v\n", v)
 	}
+}
+
+// withStarter adds who began a run to the rows of a head.
+func (d *Description) withStarter(head [][]string) [][]string {
+	if d.StartedBy != "" {
+		head = append(head, []string{"Started by:", Line(d.StartedBy)})
+	}
+	return head
 }
