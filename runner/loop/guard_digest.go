@@ -50,7 +50,15 @@ func newOutcome(r *message.ToolResult) outcome {
 	}
 	o.exact, o.rough = mix(o.exact, code), mix(o.rough, code)
 	o.telling = len(text) >= tellingBytes || failed && len(text) >= tellingFailure
-	o.waits = !failed && (time.Duration(r.DurationMicros)*time.Microsecond >= waitTime || len(text) <= statusBytes && pending(text))
+	long := time.Duration(r.DurationMicros)*time.Microsecond >= waitTime
+	status := len(text) <= statusBytes
+	if failed {
+		// A failure alone does not wait. One that took its time and names something
+		// that another process has now is worth another try.
+		o.waits = long && status && (says(text, pendingWords) || says(text, busyWords))
+	} else {
+		o.waits = long || status && says(text, pendingWords)
+	}
 	return o
 }
 
@@ -189,9 +197,15 @@ var pendingWords = []string{
 	"processing", "provisioning", "initializing", "unfinished", "still", "wait", "deploying", "scheduled", "not ready", "not yet",
 }
 
-func pending(text string) bool {
+// busyWords say that something is in use, or its server is, for now.
+var busyWords = []string{
+	"lock", "locked", "busy", "temporarily", "try again", "again later", "rate limit", "too many requests", "refused", "overloaded", "unavailable",
+}
+
+// says reports whether a text holds one of the words.
+func says(text string, words []string) bool {
 	text = strings.ToLower(text)
-	for _, word := range pendingWords {
+	for _, word := range words {
 		for rest := text; ; {
 			i := strings.Index(rest, word)
 			if i < 0 {
