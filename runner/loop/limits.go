@@ -45,7 +45,7 @@ func (l *loop) overLimit() *End {
 // overBudget says whether a request that may use so much may not be sent to a
 // model; the zero ModelRef is the agent's.
 func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
-	used := l.View.Tokens.Total() + l.View.Estimated.Total()
+	used := l.View.Tokens.Total() + l.View.Estimated.Total() + l.lost.Total()
 	if limit := l.Limits.MaxTokens; limit > 0 && beyond(limit, used, next) {
 		return &End{
 			Reason:  reason.BudgetExceeded,
@@ -75,7 +75,7 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 			Hint:    "declare spec.pricing of the Model, or remove spec.limits.maxCost of the agent",
 		}
 	}
-	if guess := l.Limits.cost(message.ModelRef{}, l.View.Estimated); guess != nil {
+	if guess := l.Limits.cost(message.ModelRef{}, l.View.Estimated.Add(l.lost)); guess != nil {
 		spent = spent.Add(*guess)
 	}
 	if spent.Add(*ahead) > limit {
@@ -86,6 +86,30 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 		}
 	}
 	return nil
+}
+
+// lostRequests estimates what the requests took whose answer came to nothing
+// because the process died: their input was read, and may be paid for. The next
+// process has sent the same request again, so that its count is theirs; next is the
+// estimate of one that is still to be sent. The budget would else begin anew with
+// every crash.
+func lostRequests(messages []*message.Message, next int64) (lost message.Usage) {
+	void := int64(0)
+	for _, m := range messages {
+		switch {
+		case m.Role != message.RoleAssistant || m.Summary:
+		case m.Error == message.Void:
+			void++
+		case m.Error == "" && !m.Open():
+			input := m.Usage.Total() - m.Usage.Output
+			if m.Estimate != nil {
+				input = m.Estimate.Input
+			}
+			lost.Input, void = lost.Input+void*max(0, input), 0
+		}
+	}
+	lost.Input += void * next
+	return lost
 }
 
 // uncounted is told once of a run. Recordings are searched for its beginning.

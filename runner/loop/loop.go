@@ -109,6 +109,8 @@ type loop struct {
 
 	guard    guard
 	estimate estimate
+	// lost is what requests of earlier processes took whose answer never came.
+	lost message.Usage
 	// state is that of the workspace before the calls of stateStep.
 	state     string
 	stateStep int

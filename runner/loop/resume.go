@@ -39,6 +39,7 @@ func (l *loop) recall() (current *message.Message, err error) {
 	if current != nil {
 		l.estimate.saw(current.Usage)
 	}
+	l.lost = lostRequests(l.View.Messages, l.estimate.next())
 	if !compacted {
 		return current, nil
 	}

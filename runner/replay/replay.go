@@ -185,7 +185,7 @@ func (p *Player) End(f event.RunFinished) (*view.Run, *Divergence) {
 		Message: d.Error(), Hint: d.hint(), Steps: p.run.Steps, Tokens: p.run.Tokens,
 		DurationMs: p.run.Worked(p.run.LastTime).Milliseconds(),
 	}
-	if cost := p.run.Cost; !p.run.Unpriced {
+	if cost := p.run.Cost; !p.run.Unpriced && !p.run.Uncounted {
 		f.Cost = &cost
 	}
 	p.publish(event.Event{Time: p.run.LastTime, Run: p.run.ID, Data: f})

@@ -37,7 +37,8 @@ type Summary struct {
 	StartTime time.Time  `json:"startTime"`
 	EndTime   *time.Time `json:"endTime"`
 	Steps     int        `json:"steps"`
-	// Tokens and Cost in US dollars; nil where a price is not known.
+	// Tokens and Cost in US dollars; nil where a price is not known, or a provider
+	// does not count tokens.
 	Tokens message.Usage `json:"tokens"`
 	Cost   *message.Cost `json:"cost"`
 	// DurationMs is the time processes worked on the run.
@@ -131,7 +132,7 @@ func (s *Summary) goesOn(v *view.Run, held bool) {
 	case held:
 		s.Phase = view.Running
 	}
-	if !v.Unpriced {
+	if !v.Unpriced && !v.Uncounted {
 		cost := v.Cost
 		s.Cost = &cost
 	}
