@@ -77,6 +77,19 @@ func TestAnEstimatedBudgetSurvivesCrashes(t *testing.T) {
 	}
 }
 
+// The list of runs says of a run that goes on no cost that nobody knows.
+func TestAnUnknownCostIsNotListedAsNothing(t *testing.T) {
+	p, _ := uncounting(t, "{maxSteps: 3}")
+	v := &victim{place: p}
+	if !v.die(t, doom{"sync", 9, 1}, 0, false) {
+		t.Fatal("it was not killed")
+	}
+	all, err := runs.List(t.Context(), p.state)
+	if err != nil || len(all) != 1 || all[0].Phase != runs.Interrupted || all[0].Steps == 0 || all[0].Cost != nil {
+		t.Errorf("got %+v, %v", all, err)
+	}
+}
+
 // sent is how many bytes a model has read: what a request costs, about.
 func sent(requests []modeltest.Request) (n int) {
 	for _, r := range requests {

@@ -118,7 +118,10 @@ func (t *textRun) waitText() string {
 		text += "a call of " + Line(t.wait.call) + " (" + Size(t.wait.size) + ") of "
 	}
 	text += "model " + Line(t.by)
-	if n := t.run.Tokens.Total(); n > 0 {
+	switch n := t.run.Tokens.Total(); {
+	case t.run.Uncounted:
+		text += " · about " + plural(n+t.run.Estimated.Total(), "token")
+	case n > 0:
 		text += " · " + plural(n, "token")
 	}
 	if t.wait.retry != "" {

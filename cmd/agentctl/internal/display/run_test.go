@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
 )
 
@@ -147,4 +148,30 @@ func expect(t *testing.T, path string, a *txtar.Archive, got map[string]string) 
 			t.Errorf("%s of %s (-want +got):\n%s", name, path, diff)
 		}
 	}
+}
+
+// What a provider has not counted is an estimate of tokens, and of no money.
+func TestAnEstimateIsNotShownAsACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b drawn
+		r := newTextRun(&Screen{w: &drawn{}, TTY: true}, &Screen{w: &b, TTY: true, Live: true}, RunOptions{})
+		tell := asking(r, "fast")
+		tell(event.Event{Message: "m", Data: event.ModelResponse{Model: message.ModelRef{Name: "fast"}, Estimate: &message.Usage{Input: 1000, Output: 200}}})
+		tell(event.Event{Message: "m2", Data: event.StepStart{Step: 2}})
+		tell(event.Event{Message: "m2", Data: event.ModelRequest{Step: 2, Messages: 2}})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, want := b.String(), "waiting 1s for model fast · about 1,200 tokens"; !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		tell(event.Event{Message: "m2", Data: event.ModelResponse{Model: message.ModelRef{Name: "fast"}, Tokens: message.Usage{Input: 34}}})
+		tell(event.Event{Data: event.RunFinished{Phase: view.Succeeded, Reason: "Completed", Steps: 2, Tokens: message.Usage{Input: 34}}})
+		b.Reset()
+		if err := r.Finish(&r.run, "/j"); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := b.String(), "2 steps · about 1,234 tokens (estimated: the provider does not count them all) · cost unknown · "; !strings.Contains(got, want) || strings.Contains(got, "0.00") {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
