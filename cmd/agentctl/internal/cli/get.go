@@ -85,8 +85,11 @@ func someResource(_ *cobra.Command, args []string) error {
 }
 
 // runWordsOf reads words that name runs and nothing else: "runs", "run NAME...",
-// "run/NAME..." and the same with the group.
+// "run/NAME..." and the same with the group; @latest alone is a run as well.
 func runWordsOf(args []string) (named []string, ok bool) {
+	if len(args) == 1 && args[0] == runs.Latest {
+		return []string{"run/" + args[0]}, true
+	}
 	for i, arg := range args {
 		kind, name, slash := strings.Cut(arg, "/")
 		if i == 0 || strings.Contains(args[0], "/") {
