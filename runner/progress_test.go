@@ -7,6 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 )
+
 // TestTheWorkspaceSaysWhetherARunGetsAnywhere has the real tools change files, and a
 // command that says the same each time.
 func TestTheWorkspaceSaysWhetherARunGetsAnywhere(t *testing.T) {

@@ -133,7 +133,7 @@ func (w *absences) indexed(of, key ast.Expr, known []present) {
 	switch key := key.AsLiteral().(type) {
 	case types.Int:
 		n := int64(key)
-		held := slices.ContainsFunc(known, func(p present) bool { return p.sizes[at] > n })
+		held := slices.ContainsFunc(known, func(p present) bool { return p.sizes[at] > n }) || n == 0 && splits(of)
 		w.missing(fmt.Sprintf("%s[%d]", at, n), fmt.Sprintf("size(%s) > %d", at, n), held)
 	case types.String:
 		if t := w.typeOf(of.ID()); t == nil || t.Kind() != types.MapKind || w.total(of) {
@@ -270,8 +270,26 @@ func sized(x ast.Expr) ast.Expr {
 	return x.AsCall().Args()[0]
 }
 
-// written returns a chain of names, fields and constant indexes as its author
-// writes it; "" for anything else.
+// splits reports whether an expression is a text that is split, of which there is
+// at least one part.
+func splits(x ast.Expr) bool {
+	if x.Kind() != ast.CallKind {
+		return false
+	}
+	c := x.AsCall()
+	return c.IsMemberFunction() && c.FunctionName() == "split" && len(c.Args()) == 1
+}
+
+func literal(x ast.Expr) (text string, ok bool) {
+	if x.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	t, ok := x.AsLiteral().(types.String)
+	return string(t), ok
+}
+
+// written returns a chain of names, fields, constant indexes and split texts as its
+// author writes it; "" for anything else.
 func written(x ast.Expr) string {
 	switch x.Kind() {
 	case ast.IdentKind:
@@ -282,6 +300,13 @@ func written(x ast.Expr) string {
 		}
 	case ast.CallKind:
 		c := x.AsCall()
+		if splits(x) {
+			at, sep := written(c.Target()), c.Args()[0]
+			if text, ok := literal(sep); ok && at != "" {
+				return fmt.Sprintf("%s.split(%q)", at, text)
+			}
+			return ""
+		}
 		if c.FunctionName() != operators.Index || c.Args()[1].Kind() != ast.LiteralKind {
 			return ""
 		}

@@ -40,7 +40,10 @@ func TestAbsencesNameWhatMayHaveNoValue(t *testing.T) {
 		"!has(agent.labels.team) && agent.labels.team == 'web'":          "agent.labels.team",
 		"paths.all(p, p.clean != '') && paths[0].clean == ''":            "paths[0]",
 		"cmd.commands.exists(c, c.argv.size() < 2 && c.argv[1] == '-x')": "c.argv[1]",
+		"call.args.to.split('/')[1] == 'etc'":                            `call.args.to.split("/")[1]`,
+		"call.args.to.split('/')[0] == 'etc'":                            "",
 		// Guarded, in every way that holds.
+		"size(call.args.to.split('/')) > 1 && call.args.to.split('/')[1] == 'etc'":            "",
 		"size(paths) > 0 && paths[0].clean == ''":                                             "",
 		"paths[0].clean == '' && paths.size() >= 1":                                           "",
 		"0 < size(paths) && paths[0].clean == ''":                                             "",
