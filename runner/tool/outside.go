@@ -56,7 +56,7 @@ func (r *Registry) outsideFor(ctx context.Context, d *Definition, call message.T
 			err = boxable(p.Real, masked)
 		}
 		if errors.Is(err, fs.ErrNotExist) && p.Writable && d.Spec.Source.Builtin != nil && d.Spec.Source.Builtin.Name == "write" {
-			o.created, err = create(p.Real)
+			o.created, err = create(p.Real, workspace)
 		}
 		if ctx.Err() != nil {
 			return nil, errors.Join(context.Cause(ctx), o.close(false))
@@ -116,9 +116,9 @@ func (r *Registry) openable(ctx context.Context, p message.OutsidePath, workspac
 var images = []string{"/bin", "/etc", "/lib", "/lib32", "/lib64", "/sbin", "/usr"}
 
 // boxable refuses what a container cannot show as it is.
-func boxable(real string, masked []string) error {
+func boxable(leads string, masked []string) error {
 	for _, dir := range images {
-		if below(real, dir) {
+		if below(leads, dir) {
 			return fmt.Errorf("the tool runs in a container, whose %s is that of its image", dir)
 		}
 	}
@@ -129,18 +129,18 @@ func boxable(real string, masked []string) error {
 }
 
 // allowed refuses places that no tool may see, whatever a policy says.
-func (r *Registry) allowed(real, workspace string) error {
+func (r *Registry) allowed(leads, workspace string) error {
 	for _, dir := range closed {
-		if real == "/" || below(real, dir) {
+		if leads == "/" || below(leads, dir) {
 			return fmt.Errorf("no call gets files of %s", dir)
 		}
 	}
 	for _, hidden := range r.Unseen {
-		if below(real, hidden) || below(hidden, real) {
+		if below(leads, hidden) || below(hidden, leads) {
 			return errors.New("it belongs to agentctl itself, or holds a folder that does")
 		}
 	}
-	if below(workspace, real) {
+	if below(workspace, leads) {
 		return errors.New("the workspace lies in it: name a folder that does not hold the workspace")
 	}
 	return nil
@@ -244,22 +244,22 @@ type createdFile struct {
 
 // create makes the file that a call of write is to fill: a sandbox can show a file
 // that exists, and to show its folder instead would open the files beside it.
-func create(real string) (*createdFile, error) {
-	dir, err := openReal(filepath.Dir(real))
+func create(leads, workspace string) (*createdFile, error) {
+	dir, err := openReal(filepath.Dir(leads))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("its folder does not exist, and is not created outside the workspace")
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := &createdFile{dir: dir, name: filepath.Base(real)}
+	c := &createdFile{dir: dir, name: filepath.Base(leads)}
 	f, err := dir.OpenFile(c.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o666)
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
 	// Tools of root run as the owner of the workspace.
-	if above, e := dir.Stat("."); e == nil && os.Geteuid() == 0 {
-		if st, ok := above.Sys().(*syscall.Stat_t); ok {
+	if top, e := os.Stat(workspace); e == nil && os.Geteuid() == 0 {
+		if st, ok := top.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
 			_ = f.Chown(int(st.Uid), int(st.Gid)) // else the tool cannot write to it, and says so
 		}
 	}
