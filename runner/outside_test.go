@@ -36,9 +36,9 @@ func opening(dir string, more ...string) string {
 }
 
 // atEachLevel runs a test with the shipped tools in a sandbox, and without one.
-func atEachLevel(t *testing.T, test func(held)) {
+func atEachLevel(t *testing.T, test func(atLevel)) {
 	t.Helper()
-	t.Run("none", func(t *testing.T) { test(held{t, func(*RunOptions) {}}) })
+	t.Run("none", func(t *testing.T) { test(atLevel{t, func(*RunOptions) {}}) })
 	t.Run("sandbox", func(t *testing.T) {
 		libexec := t.TempDir()
 		t.Setenv("AGENTCTL_LIBEXEC", libexec)
@@ -47,12 +47,12 @@ func atEachLevel(t *testing.T, test func(held)) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		test(held{t, func(o *RunOptions) { o.AllowUnsandboxed = false }})
+		test(atLevel{t, func(o *RunOptions) { o.AllowUnsandboxed = false }})
 	})
 }
 
-// held is a test at one level.
-type held struct {
+// atLevel is a test at one level.
+type atLevel struct {
 	t     *testing.T
 	level func(*RunOptions)
 }
@@ -69,7 +69,7 @@ func outsideRun(t *testing.T, policy, steps string, change ...func(*RunOptions))
 }
 
 func TestAPathOutsideThatAPolicyAllowsByNameWorks(t *testing.T) {
-	atEachLevel(t, func(h held) {
+	atEachLevel(t, func(h atLevel) {
 		t, level := h.t, h.level
 		dir := outsideFolder(t, map[string]string{"a.txt": "alpha\n", "sub/b.txt": "beta\n", "new/keep": ""})
 		if os.Geteuid() == 0 { // a folder of somebody else, in which everybody may create files
@@ -114,7 +114,7 @@ func TestAPathOutsideThatNobodyNamedStaysOutside(t *testing.T) {
 	}
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
-			atEachLevel(t, func(h held) {
+			atEachLevel(t, func(h atLevel) {
 				t, level := h.t, h.level
 				dir := outsideFolder(t, map[string]string{"a.txt": "alpha\n"})
 				_, out := outsideRun(t, policyOf(policy), strings.ReplaceAll(`
@@ -134,7 +134,7 @@ func TestAPathOutsideThatNobodyNamedStaysOutside(t *testing.T) {
 
 // What a person approves is opened for that call, and for no other one.
 func TestAPathOutsideThatAPersonApprovesWorksOnce(t *testing.T) {
-	atEachLevel(t, func(h held) {
+	atEachLevel(t, func(h atLevel) {
 		t, level := h.t, h.level
 		dir := outsideFolder(t, map[string]string{"a.txt": "alpha\n", "b.txt": "beta\n"})
 		policy := policyOf("permissions:\n- {permission: '*', action: allow}\n- {permission: external_directory, pattern: '*', action: ask}\n")
@@ -160,7 +160,7 @@ func TestAPathOutsideThatAPersonApprovesWorksOnce(t *testing.T) {
 // In a sandbox a call sees exactly the paths that were allowed for it, with the
 // access that was judged, and the next call sees none of them.
 func TestACallSeesExactlyThePathsOfItsDecision(t *testing.T) {
-	atEachLevel(t, func(h held) {
+	atEachLevel(t, func(h atLevel) {
 		t, level := h.t, h.level
 		if strings.HasSuffix(t.Name(), "none") {
 			t.Skip("without a sandbox, commands see the whole file system")
@@ -205,7 +205,7 @@ func TestACallSeesExactlyThePathsOfItsDecision(t *testing.T) {
 
 // Some places stay closed whatever a policy or a person says.
 func TestNoDecisionOpensWhatNoToolMaySee(t *testing.T) {
-	atEachLevel(t, func(h held) {
+	atEachLevel(t, func(h atLevel) {
 		t, level := h.t, h.level
 		dir := outsideFolder(t, map[string]string{"secret": "alpha\n", "repo/.git/hooks/pre-commit": "old\n"})
 		if err := os.Link(filepath.Join(dir, "secret"), filepath.Join(dir, "other-name")); err != nil {
@@ -247,7 +247,7 @@ func TestNoDecisionOpensWhatNoToolMaySee(t *testing.T) {
 // A link is put in the place of what was judged, after the decision and before the
 // call begins. The folder that it leads to is not allowed.
 func TestALinkSwappedAfterTheDecisionLeadsNowhere(t *testing.T) {
-	atEachLevel(t, func(h held) {
+	atEachLevel(t, func(h atLevel) {
 		t, level := h.t, h.level
 		for _, step := range []string{
 			"{tool: read, args: {path: DIR/d/a.txt}}",
@@ -293,7 +293,7 @@ func TestALinkSwappedAfterTheDecisionLeadsNowhere(t *testing.T) {
 
 // Only reading is allowed by name: a write is judged by itself.
 func TestAPathThatMayBeReadIsNotWritten(t *testing.T) {
-	atEachLevel(t, func(h held) {
+	atEachLevel(t, func(h atLevel) {
 		t, level := h.t, h.level
 		dir := outsideFolder(t, map[string]string{"a.txt": "alpha\n"})
 		policy := policyOf(fmt.Sprintf("default: allow\npermissions:\n- {permission: external_directory, pattern: '%s/*', action: allow}\n", dir))
