@@ -94,6 +94,9 @@ func FaultNamed(w Wire, name string) Step {
 	return f.step
 }
 
+// FaultNames lists the names that FaultNamed takes for a wire format, in order.
+func FaultNames(w Wire) []string { return slices.Sorted(maps.Keys(faults(w))) }
+
 func (s suite) faults(t *testing.T) {
 	for name, f := range faults(s.wire) {
 		t.Run(name, func(t *testing.T) {

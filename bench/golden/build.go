@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// build is a folder with the programs of one build.
+type build struct{ name, dir string }
+
+// programs of a build; the last is not there in every one.
+func programs() []string {
+	return []string{"agentctl", "agentctl-tools", "agentctl-sandbox", "agentctl-entry"}
+}
+
+// slot is a folder in which one case is played at a time. The programs of the build
+// that plays are its folder bin, whichever build that is.
+type slot struct {
+	dir string
+	// in is the name of the build that is in place.
+	in string
+	// port of the model server, the same for both builds.
+	port int
+}
+
+func newSlots(work string, n int, builds ...build) ([]*slot, error) {
+	var all []*slot
+	for i := range n {
+		s := &slot{dir: filepath.Join(work, "s"+strconv.Itoa(i))}
+		if err := clear(s.dir); err != nil {
+			return nil, err
+		}
+		for _, b := range builds {
+			if err := s.install(b); err != nil {
+				return nil, fmt.Errorf("copy the programs of the %s build: %w", b.name, err)
+			}
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
+		if err != nil {
+			return nil, err
+		}
+		s.port = l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func (s *slot) path(name ...string) string {
+	return filepath.Join(append([]string{s.dir}, name...)...)
+}
+
+func (s *slot) install(b build) error {
+	to := s.path("bin-" + b.name)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs() {
+		if err := copyFile(filepath.Join(b.dir, p), filepath.Join(to, p), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// use puts a build in place.
+func (s *slot) use(b build) error {
+	if s.in == b.name {
+		return nil
+	}
+	if s.in != "" {
+		if err := os.Rename(s.path("bin"), s.path("bin-"+s.in)); err != nil {
+			return err
+		}
+		s.in = ""
+	}
+	if err := os.Rename(s.path("bin-"+b.name), s.path("bin")); err != nil {
+		return err
+	}
+	s.in = b.name
+	return nil
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	return out.Close()
+}
+
+// clear removes a folder, also where folders in it are not writable.
+func clear(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(p, 0o700) // the removal below reports what is left
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

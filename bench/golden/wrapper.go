@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wrapWord makes this program the agentctl of a story: golden wrap FOLDER PROGRAM
+// ARGUMENT... runs the program and writes what it printed into a file of the folder.
+const (
+	wrapWord = "wrap-agentctl"
+	askWord  = "asking-tool"
+)
+
+// invocation is one run of agentctl in a story.
+type invocation struct {
+	// Began and Ended order invocations; Parent is the process that started it.
+	Began, Ended int64
+	Parent       int
+	Args         []string
+	Stdin        string
+	Code         int
+	Signal       string
+	Stdout       string
+	Stderr       string
+}
+
+// wrap returns the exit code.
+func wrap(args []string) int {
+	folder, program, args := args[0], args[1], args[2:]
+	// The child must not outlive a wrapper that is killed; the kernel watches the thread.
+	runtime.LockOSThread()
+	cmd := exec.Command(program, args...) //nolint:noctx // the story ends it
+	cmd.Args[0] = "agentctl"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in := invocation{Began: time.Now().UnixNano(), Parent: os.Getppid(), Args: args, Stdin: stdinHash()}
+	cmd.Stdin = os.Stdin
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = tee(os.Stdout, &out), tee(os.Stderr, &errs)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Ignore(syscall.SIGPIPE)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "golden:", err)
+		return 125
+	}
+	go func() {
+		for s := range signals {
+			_ = cmd.Process.Signal(s) // it may have ended
+		}
+	}()
+	err := cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+			in.Signal = st.Signal().String()
+		}
+	}
+	in.Ended = time.Now().UnixNano()
+	in.Code = cmd.ProcessState.ExitCode()
+	in.Stdout, in.Stderr = out.String(), errs.String()
+	text, err := json.Marshal(in)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%d.json", in.Began, os.Getpid())), text, 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "golden:", err)
+		return 125
+	}
+	if in.Code < 0 {
+		return 128
+	}
+	return in.Code
+}
+
+// tee hands on to a file and keeps a copy. A terminal stays a terminal: what goes to
+// it is kept by the story.
+func tee(f *os.File, keep io.Writer) io.Writer {
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+		return f
+	}
+	return both{f, keep}
+}
+
+type both struct {
+	f    *os.File
+	keep io.Writer
+}
+
+// Write keeps what the reader behind f took: one that has gone ends the copy, and so
+// the writer is told.
+func (b both) Write(p []byte) (int, error) {
+	n, err := b.f.Write(p)
+	_, _ = b.keep.Write(p[:max(0, n)]) // a strings.Builder
+	return n, err
+}
+
+// stdinHash describes what stands on stdin if it is a file. The text of a pipe stands
+// in the story and is the same for both builds.
+func stdinHash() string {
+	st, err := os.Stdin.Stat()
+	if err != nil {
+		return "none"
+	}
+	if st.Mode().IsRegular() {
+		return fmt.Sprintf("file of %d bytes", st.Size())
+	}
+	return st.Mode().Type().String()
+}
