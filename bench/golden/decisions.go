@@ -248,9 +248,10 @@ func (s *stage) judged(ctx context.Context, p judge, asked []question) error {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || len(report.Policies) != 1 || len(report.Policies[0].Cases) != len(asked) {
-		return fmt.Errorf("policy test has not judged %d calls: exit code %d, %w\n%s%.2000s", len(asked), o.code, err, o.stderr, o.stdout)
+	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || len(report.Policies) != 1 || len(report.Policies[0].Cases) < len(asked) {
+		return fmt.Errorf("policy test has not judged %d calls: exit code %d: %s%.2000s", len(asked), o.code, o.stderr, o.stdout)
 	}
+	// The policy's own cases stand before these.
 	for _, c := range report.Policies[0].Cases {
 		s.note("%s %s: %s", c.Tool, oneLine(c.Args), oneLine(c.Got))
 	}

@@ -13,7 +13,7 @@ func inside(prefix string) string {
 		"cat /proc/self/mountinfo", "echo -- env", "env | " + prefix + "sort", "echo -- id", "id", "echo -- limits", "", "echo -- roots",
 		"ls -ld / /* /dev/* /tmp /run/* /proc/self/ns 2>&1 | " + prefix + "awk '{print $1, $3, $4, $9, $10, $11}'", "echo -- status",
 		"grep -E '^(Cap|Seccomp|NoNewPrivs|Uid|Gid|Groups)' /proc/self/status", "echo -- cgroup", "cat /proc/self/cgroup", "echo -- host", "hostname", "cat /proc/sys/kernel/domainname",
-		"echo -- open", "ls /proc/self/fd", "echo -- processes", "ls /proc | " + prefix + "grep -c '^[0-9]'", "echo -- network", "cat /proc/net/dev | " + prefix + "cut -d: -f1", "cat /proc/net/route | " + prefix + "wc -l",
+		"echo -- open", "ls /proc/self/fd", "echo -- first process", "cat /proc/1/comm", "echo -- network", "cat /proc/net/dev | " + prefix + "cut -d: -f1", "cat /proc/net/route | " + prefix + "wc -l",
 		"echo -- writable", "for d in / /etc /usr /proc/sys/kernel /sys /dev /tmp /run /home; do touch $d/golden-try 2>/dev/null && echo $d; done",
 		"echo -- maps", "cat /proc/self/uid_map /proc/self/gid_map /proc/self/setgroups", "cat /proc/self/oom_score_adj",
 	}

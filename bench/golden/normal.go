@@ -32,8 +32,16 @@ func substitutions() []substitution {
 		{`\bv?0\.0\.0-[0-9]{14}-[0-9a-f]{12}(\+dirty)?`, "(devel)", false, "the builds are of two commits, or of none"},
 		{`\b20[0-9]{2}-[0-9]{2}-[0-9]{2}([T ][0-9:]+(\.[0-9]+)?(Z|[+-][0-9:]{5,6})?)?`, "TIME", false, "times"},
 		{`\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\.[0-9]+)?\b`, "CLOCK", false, "times of the day"},
+		{`\b[0-9a-f]{24}\b`, "HEX24", true, "states of a workspace cover the times in its files"},
 		{`,"firstByteMs":[0-9]+`, "", false, "a duration that is left out when it is 0"},
 		{`"(durationMs|durationMicros)":( ?)[0-9]+`, `"$1":${2}0`, false, "durations"},
+		{`\bdurationMs: [0-9]+`, "durationMs: 0", false, "durations in YAML"},
+		{`\([0-9]+[smh] ago\)`, "(AGE)", false, "ages"},
+		{`the nearest are: .*`, "the nearest are: NAMES", false, "how near a name is depends on the random bits of ids"},
+		{`"(before|after)":[0-9]+`, `"$1":TOKENS`, false, "estimates of tokens count the digits of durations in outputs"},
+		{`[0-9,]+ → [0-9,]+ tokens`, "TOKENS", false, "the same, shown"},
+		{`"estimate":\{"input":[0-9]+`, `"estimate":{"input":TOKENS`, false, "the same, of a request"},
+		{`about [0-9,]+ tokens`, "about TOKENS", false, "the same, shown"},
 		{`"waitMillis":[0-9]+`, `"waitMillis":0`, false, "the wait before another request has a random part"},
 		{`"(time|start|end|startedAt|postedAt|expiresAt|createdAt)": ?1[0-9]{12}\b`, `"$1":MILLIS`, false, "times in milliseconds"},
 		{` +[0-9]+(\.[0-9]+)?(µs|ms)\b *`, " DURATION ", false, "durations shown in texts and columns"},
@@ -44,6 +52,8 @@ func substitutions() []substitution {
 		{`/proc/[0-9]+`, "/proc/PID", false, "ids of processes"},
 		{`\b(agentctl-[a-z]+-)[0-9]{6,10}\b`, "${1}RANDOM", false, "names of temporary folders"},
 		{`(\\n|\b)[0-9]+ [0-9]+ [0-9]+:[0-9]+ /`, "${1}MOUNT /", false, "ids of mounts and of devices without a disk"},
+		{`/containers/[0-9a-z]+(-[0-9a-z]+)+/`, "/containers/ID/", false, "ids of images and containers"},
+		{`(real-time non-blocking time +\(microseconds, -R\)) [0-9]+`, "$1 N", false, "bash prints memory that it has not set where a kernel has no such limit"},
 		{`/snapshots/[0-9]+/`, "/snapshots/N/", false, "containerd counts its snapshots"},
 	}
 }
@@ -56,11 +66,17 @@ var compiled = sync.OnceValue(func() []*regexp.Regexp {
 	return all
 })
 
-// normal writes a text so that it is the same for each run of one build.
+// normal writes a text so that it is the same for each run of one build. Values are
+// numbered last: in the order of lines that does not depend on the moment.
 func normal(text string) string {
 	for i, s := range substitutions() {
 		if !s.numbered {
 			text = compiled()[i].ReplaceAllString(text, s.with)
+		}
+	}
+	text = steadyLines(text)
+	for i, s := range substitutions() {
+		if !s.numbered {
 			continue
 		}
 		numbers := map[string]int{}
@@ -71,7 +87,7 @@ func normal(text string) string {
 			return fmt.Sprintf("%s%d", s.with, numbers[v])
 		})
 	}
-	return steadyLines(text)
+	return text
 }
 
 // renamedTexts are the texts that differ on purpose: a line is "old => new".

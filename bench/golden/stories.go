@@ -113,7 +113,15 @@ func (s *stage) story(file string) error {
 		Cmds: storyCommands(),
 	})
 	s.note("the script %s", end)
-	return s.invocations(calls)
+	if err := s.invocations(calls); err != nil {
+		return err
+	}
+	// The workspace of a story is often its folder, which holds outputs with times.
+	sizes := regexp.MustCompile(`("files":[0-9]+,"bytes":|[0-9]+ files?, )[0-9,]+`)
+	text := sizes.ReplaceAllString(s.seen.String(), "${1}SIZE")
+	s.seen.Reset()
+	s.seen.WriteString(text)
+	return nil
 }
 
 // canSandbox reports whether this host has user namespaces.
@@ -161,7 +169,9 @@ func (s *stage) invocations(folder string) error {
 // not compared.
 func racing() map[string]string {
 	return map[string]string{
-		"stories/approve: approve @latest/call_1_2": "it is hung up when the run that it answers ends first and closes the terminal",
+		"stories/cancel: events @latest":                   "a loop pipes it into grep -q, which closes the pipe at the first match",
+		"stories/signal: run -f agent.yaml -p go -o jsonl": "it is signalled when its call is in the journal, before or after the program of the call is started; the part ends has a signal behind that",
+		"stories/approve: approve @latest/call_1_2":        "it is hung up when the run that it answers ends first and closes the terminal",
 	}
 }
 

@@ -79,7 +79,11 @@ func wrap(args []string) int {
 		return 125
 	}
 	if in.Code < 0 {
-		return 128
+		// Whatever waits for this program is to see the same end.
+		st, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		signal.Reset(st.Signal())
+		_ = syscall.Kill(os.Getpid(), st.Signal())
+		return 128 + int(st.Signal())
 	}
 	return in.Code
 }
@@ -88,6 +92,11 @@ func wrap(args []string) int {
 // it is kept by the story.
 func tee(f *os.File, keep io.Writer) io.Writer {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+		return f
+	}
+	// A pipe without a reader has to be one for the program too.
+	pipe := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLOUT}} //nolint:gosec // a descriptor is small
+	if _, err := unix.Poll(pipe, 0); err == nil && pipe[0].Revents&unix.POLLERR != 0 {
 		return f
 	}
 	return both{f, keep}
