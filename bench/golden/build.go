@@ -30,6 +30,12 @@ type slot struct {
 }
 
 func newSlots(work string, n int, builds ...build) ([]*slot, error) {
+	// Programs there are refused by every build, and equal refusals compare nothing.
+	for dir := work; dir != "/"; dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0 {
+			return nil, fmt.Errorf("work in %s: others can write to %s; name another folder with -work or TMPDIR", work, dir)
+		}
+	}
 	var all []*slot
 	for i := range n {
 		s := &slot{dir: filepath.Join(work, "s"+strconv.Itoa(i))}

@@ -160,6 +160,9 @@ func (s settings) run(ctx context.Context, stdout io.Writer) ([]summary, error) 
 		}
 		defer func() { _ = clear(work) }() // what is left is in a temporary folder
 	}
+	if work, err = filepath.Abs(work); err != nil {
+		return nil, err
+	}
 	slots, err := newSlots(work, s.slots, h.old, h.new)
 	if err != nil {
 		return nil, err

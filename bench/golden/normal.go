@@ -46,6 +46,7 @@ func substitutions() []substitution {
 		{`"(time|start|end|startedAt|postedAt|expiresAt|createdAt)": ?1[0-9]{12}\b`, `"$1":MILLIS`, false, "times in milliseconds"},
 		{` +[0-9]+(\.[0-9]+)?(µs|ms)\b *`, " DURATION ", false, "durations shown in texts and columns"},
 		{` +(<?[0-9]+\.[0-9]+|[0-9]+)(s|ms)\b *`, " DURATION ", false, "the same above a second, and ages"},
+		{`\(<?[0-9.]+(µs|ms|s),`, "(DURATION,", false, "the same in brackets"},
 		{`\btime="[0-9.]+"`, `time="0"`, false, "durations in JUnit reports"},
 		{`(127\.0\.0\.1|localhost|\[::1\]):[0-9]{4,5}\b`, "$1:PORT", false, "free ports"},
 		{`\b(process|pid) [0-9]+`, "$1 PID", false, "ids of processes"},

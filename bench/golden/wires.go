@@ -51,7 +51,7 @@ type talk struct {
 }
 
 // retries keeps runs short: no wait is longer than this.
-const retries = "retry: {attempts: 3, maxDelay: 20ms, stallTimeout: 500ms}"
+const retries = "retry: {attempts: 3, maxDelay: 20ms, stallTimeout: 20s}"
 
 func (t talk) play(ctx context.Context, s *stage) error {
 	server, err := modeltest.Options{Wire: t.wire, Respond: t.respond, Address: fmt.Sprintf("127.0.0.1:%d", s.slot.port)}.Serve(t.steps...)
@@ -121,7 +121,9 @@ func documents(text string) string {
 func (s *stage) request(r modeltest.Request) {
 	s.note("request %s %s?%s", r.Method, r.Path, r.Query)
 	for _, k := range slices.Sorted(maps.Keys(r.Header)) {
-		if k != "Content-Length" { // counts the digits of durations
+		// The length counts the digits of durations; the others tell of the library that
+		// sends, which is no part of the conversation.
+		if k != "Content-Length" && k != "User-Agent" && !strings.HasPrefix(k, "X-Stainless-") {
 			s.note("  %s: %s", k, strings.Join(r.Header[k], ", "))
 		}
 	}
@@ -194,7 +196,7 @@ func dialogues(w modeltest.Wire) map[string]talk {
 		"small window":      {respond: shortened(w), agent: tools + "\ncontext: {keepRecentTokens: 1000, pruneToolOutput: false}", model: "contextWindow: 12000", docs: allow, files: map[string]string{"w/a.txt": lines, "w/b.txt": lines}},
 		"bad key":           {respond: func(modeltest.Request) modeltest.Step { return modeltest.FaultNamed(w, "401") }, model: "fallbacks: [{name: spare}]"},
 		"two attempts":      {respond: func(modeltest.Request) modeltest.Step { return modeltest.FaultNamed(w, "500") }, model: "retry: {attempts: 2, maxDelay: 10ms}"},
-		"stalled":           {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().StallAt(60) }, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
+		"stalled":           {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().StallWith(0, ": wait\n\n") }, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
 		"cut":               {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().CutAt(80) }, model: "retry: {attempts: 2, maxDelay: 10ms}"},
 		"silent":            {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().StallAt(0) }, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
 		"html":              {respond: func(modeltest.Request) modeltest.Step { return modeltest.Page() }, model: "fallbacks: [{name: spare}]"},
