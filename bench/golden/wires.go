@@ -196,11 +196,13 @@ func dialogues(w modeltest.Wire) map[string]talk {
 		"small window":      {respond: shortened(w), agent: tools + "\ncontext: {keepRecentTokens: 1000, pruneToolOutput: false}", model: "contextWindow: 12000", docs: allow, files: map[string]string{"w/a.txt": lines, "w/b.txt": lines}},
 		"bad key":           {respond: func(modeltest.Request) modeltest.Step { return modeltest.FaultNamed(w, "401") }, model: "fallbacks: [{name: spare}]"},
 		"two attempts":      {respond: func(modeltest.Request) modeltest.Step { return modeltest.FaultNamed(w, "500") }, model: "retry: {attempts: 2, maxDelay: 10ms}"},
-		"stalled":           {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().StallWith(0, ": wait\n\n") }, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
-		"cut":               {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().CutAt(80) }, model: "retry: {attempts: 2, maxDelay: 10ms}"},
-		"silent":            {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().StallAt(0) }, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
-		"html":              {respond: func(modeltest.Request) modeltest.Step { return modeltest.Page() }, model: "fallbacks: [{name: spare}]"},
-		"far away, spare":   {respond: spared(w, modeltest.Refuse(http.StatusTooManyRequests, http.Header{"Retry-After": {"3600"}}, "")), model: "fallbacks: [{name: spare}]"},
+		"stalled": {respond: func(modeltest.Request) modeltest.Step {
+			return modeltest.Answer{Text: "hello"}.Step().StallWith(0, ": wait\n\n")
+		}, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
+		"cut":             {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().CutAt(80) }, model: "retry: {attempts: 2, maxDelay: 10ms}"},
+		"silent":          {respond: func(modeltest.Request) modeltest.Step { return modeltest.Answer{Text: "hello"}.Step().StallAt(0) }, model: "retry: {attempts: 2, maxDelay: 10ms, stallTimeout: 150ms}"},
+		"html":            {respond: func(modeltest.Request) modeltest.Step { return modeltest.Page() }, model: "fallbacks: [{name: spare}]"},
+		"far away, spare": {respond: spared(w, modeltest.Refuse(http.StatusTooManyRequests, http.Header{"Retry-After": {"3600"}}, "")), model: "fallbacks: [{name: spare}]"},
 	}
 }
 
