@@ -17,9 +17,9 @@ import (
 
 // settings are the flags.
 type settings struct {
-	old, new, stories, tree, work, report string
-	only                                  *regexp.Regexp
-	slots, kills, lines, decisions, shown int
+	old, new, stories, tree, work, report        string
+	only                                         *regexp.Regexp
+	slots, kills, lines, decisions, shown, again int
 }
 
 // part is a group of cases.
@@ -65,15 +65,20 @@ type verdict struct {
 	Skipped   string `json:"skipped,omitempty"`
 	Different string `json:"different,omitempty"`
 	Failed    string `json:"failed,omitempty"`
-	Count     int    `json:"count"`
+	// Unsteady is the difference of a case that was equal when it was played again: a
+	// race that is in each build, or a machine that was too slow.
+	Unsteady string `json:"unsteady,omitempty"`
+	Count    int    `json:"count"`
 }
 
 // summary is what came of a part.
 type summary struct {
 	Part                             string `json:"part"`
 	Cases, Equal, Different, Skipped int
-	Seconds                          float64
-	Verdicts                         []verdict `json:"verdicts"`
+	// Unsteady are among Equal.
+	Unsteady int
+	Seconds  float64
+	Verdicts []verdict `json:"verdicts"`
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -92,6 +97,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.kills, "kills", 200, "`number` of runs killed under the old build and resumed by the new one")
 	flags.IntVar(&s.lines, "lines", 1, "kill after every `n`th line of the journal in the part crash")
 	flags.IntVar(&s.decisions, "decisions", 2000, "`number` of calls judged for each policy")
+	flags.IntVar(&s.again, "again", 1, "`times` that a case that differs is played again; one that is equal then is listed as unsteady")
 	flags.IntVar(&s.shown, "show", 5, "`number` of differences shown of each part")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -125,9 +131,9 @@ func compareBuilds(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return 2
 	}
 	failed := false
-	fmt.Fprintf(stdout, "\n%-10s %7s %7s %9s %7s %8s\n", "part", "cases", "equal", "different", "skipped", "seconds")
+	fmt.Fprintf(stdout, "\n%-10s %7s %7s %8s %9s %7s %8s\n", "part", "cases", "equal", "unsteady", "different", "skipped", "seconds")
 	for _, r := range all {
-		fmt.Fprintf(stdout, "%-10s %7d %7d %9d %7d %8.1f\n", r.Part, r.Cases, r.Equal, r.Different, r.Skipped, r.Seconds)
+		fmt.Fprintf(stdout, "%-10s %7d %7d %8d %9d %7d %8.1f\n", r.Part, r.Cases, r.Equal, r.Unsteady, r.Different, r.Skipped, r.Seconds)
 		failed = failed || r.Different > 0
 	}
 	if failed {
@@ -201,7 +207,7 @@ func (h *harness) playAll(ctx context.Context, name string, cases []scenario, sl
 	for _, sl := range slots {
 		workers.Go(func() {
 			for i := range next {
-				v := h.judge(ctx, name, cases[i], sl)
+				v := h.steadyJudge(ctx, name, cases[i], sl)
 				mu.Lock()
 				done++
 				r.Verdicts[i] = v
@@ -230,6 +236,9 @@ func (h *harness) playAll(ctx context.Context, name string, cases []scenario, sl
 			r.Different += v.Count
 		default:
 			r.Equal += v.Count
+			if v.Unsteady != "" {
+				r.Unsteady += v.Count
+			}
 		}
 	}
 	return r
@@ -241,6 +250,8 @@ func tell(stdout io.Writer, part string, v verdict, whole bool) int {
 	switch {
 	case v.Skipped != "":
 		fmt.Fprintf(stdout, "-- skipped %s/%s: %s\n", part, v.Name, v.Skipped)
+	case v.Unsteady != "":
+		fmt.Fprintf(stdout, "-- unsteady %s/%s: equal when played again\n", part, v.Name)
 	case v.Failed != "":
 		fmt.Fprintf(stdout, "-- FAILED %s/%s: %s\n", part, v.Name, v.Failed)
 	case v.Different != "" && whole:
@@ -265,6 +276,21 @@ func clip(text string) string {
 		}
 	}
 	return strings.Join(lines, "")
+}
+
+// steadyJudge plays a case again where the builds differ.
+func (h *harness) steadyJudge(ctx context.Context, part string, c scenario, sl *slot) verdict {
+	first := h.judge(ctx, part, c, sl)
+	for range h.again {
+		if ctx.Err() != nil || first.Different == "" && first.Failed == "" {
+			return first
+		}
+		if v := h.judge(ctx, part, c, sl); v.Different == "" && v.Failed == "" {
+			v.Unsteady = first.Different + first.Failed
+			return v
+		}
+	}
+	return first
 }
 
 // judge plays a case with both builds and compares what was seen.

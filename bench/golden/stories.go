@@ -71,7 +71,7 @@ func (s *stage) story(file string) error {
 	}
 	// A script, so that a copy of it somewhere else, without an environment, still
 	// finds its way.
-	if err := s.put("shims/agentctl", fmt.Sprintf("#!/bin/sh\nexec %s %s %s %s \"$@\"\n", self, wrapWord, calls, s.slot.path("bin", "agentctl"))); err != nil {
+	if err := s.put("shims/agentctl", fmt.Sprintf("#!/bin/sh\nexec %s %s %d %s %s \"$@\"\n", self, wrapWord, os.Getpid(), calls, s.slot.path("bin", "agentctl"))); err != nil {
 		return err
 	}
 	if err := s.put("shims/asking-tool", fmt.Sprintf("#!/bin/sh\nexec %s %s\n", self, askWord)); err != nil {
@@ -193,7 +193,7 @@ func sequence(all []invocation) {
 // key is the same for the repetitions of a command by one shell: testscript itself
 // starts all others.
 func (in invocation) key(i int) string {
-	if in.Parent == os.Getpid() {
+	if in.Parent == 0 {
 		return strconv.Itoa(i)
 	}
 	return strconv.Itoa(in.Parent) + strings.Join(in.Args, "\x00")

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,8 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wrapWord makes this program the agentctl of a story: golden wrap FOLDER PROGRAM
-// ARGUMENT... runs the program and writes what it printed into a file of the folder.
+// wrapWord makes this program the agentctl of a story: golden wrap-agentctl PID FOLDER PROGRAM
+// ARGUMENT...
+// runs the program and writes what it printed into a file of the folder.
 const (
 	wrapWord = "wrap-agentctl"
 	askWord  = "asking-tool"
@@ -26,7 +28,8 @@ const (
 
 // invocation is one run of agentctl in a story.
 type invocation struct {
-	// Began and Ended order invocations; Parent is the process that started it.
+	// Began and Ended order invocations; Parent is the process of the story that
+	// started it, 0 for the story itself.
 	Began, Ended int64
 	Parent       int
 	Args         []string
@@ -39,13 +42,13 @@ type invocation struct {
 
 // wrap returns the exit code.
 func wrap(args []string) int {
-	folder, program, args := args[0], args[1], args[2:]
+	harness, folder, program, args := args[0], args[1], args[2], args[3:]
 	// The child must not outlive a wrapper that is killed; the kernel watches the thread.
 	runtime.LockOSThread()
 	cmd := exec.Command(program, args...) //nolint:noctx // the story ends it
 	cmd.Args[0] = "agentctl"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in := invocation{Began: time.Now().UnixNano(), Parent: os.Getppid(), Args: args, Stdin: stdinHash()}
+	in := invocation{Began: time.Now().UnixNano(), Parent: ancestor(harness), Args: args, Stdin: stdinHash()}
 	cmd.Stdin = os.Stdin
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = tee(os.Stdout, &out), tee(os.Stderr, &errs)
@@ -86,6 +89,33 @@ func wrap(args []string) int {
 		return 128 + int(st.Signal())
 	}
 	return in.Code
+}
+
+// ancestor is the process that a story has started and that has started this one,
+// perhaps by way of others: a shell has one for each pipe and $(...). It is 0 where
+// the story itself started this one.
+func ancestor(harness string) int {
+	for pid := os.Getpid(); pid > 1; {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return pid
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 2 {
+			return pid
+		}
+		if fields[1] == harness {
+			if pid == os.Getpid() {
+				return 0
+			}
+			return pid
+		}
+		if pid, err = strconv.Atoi(fields[1]); err != nil {
+			return 1
+		}
+	}
+	return 1
 }
 
 // tee hands on to a file and keeps a copy. A terminal stays a terminal: what goes to
