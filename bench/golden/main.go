@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 )
 
@@ -19,7 +20,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == wrapWord {
 		os.Exit(wrap(os.Args[2:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == askWord {
+	if filepath.Base(os.Args[0]) == askWord {
 		askingTool()
 		return
 	}

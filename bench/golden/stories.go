@@ -74,7 +74,8 @@ func (s *stage) story(file string) error {
 	if err := s.put("shims/agentctl", fmt.Sprintf("#!/bin/sh\nexec %s %s %d %s %s \"$@\"\n", self, wrapWord, os.Getpid(), calls, s.slot.path("bin", "agentctl"))); err != nil {
 		return err
 	}
-	if err := s.put("shims/asking-tool", fmt.Sprintf("#!/bin/sh\nexec %s %s\n", self, askWord)); err != nil {
+	// A program, not a script: a sandbox shows a plugin's own file and not this one.
+	if err := copyFile(self, s.at("shims", askWord), 0o755); err != nil {
 		return err
 	}
 	bare := s.at("bare")
