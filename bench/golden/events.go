@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // occurrence is an event as it stands in a journal or on stdout.
@@ -176,9 +178,12 @@ func steadyLines(text string) string {
 // isCall reports whether a line is about a call, such as
 // "  read      R0  allow   completed    8.9ms  README.md".
 func isCall(line string) bool {
-	f := strings.Fields(line)
+	f := strings.Fields(colour().ReplaceAllString(line, ""))
 	return strings.HasPrefix(line, "  ") && len(f) > 3 && len(f[1]) == 2 && f[1][0] == 'R'
 }
+
+// colour is what a terminal reads as a colour.
+var colour = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;]*m") })
 
 // listed is the type of an event that "agentctl events" lists on a line, such as
 // "   10  CLOCK  workspace.snapshot  3 files".

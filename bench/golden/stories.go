@@ -170,6 +170,7 @@ func (s *stage) invocations(folder string) error {
 // not compared.
 func racing() map[string]string {
 	return map[string]string{
+		"stories/attack: run -f mount.yaml -p go --workspace other --in-place --approve all": "its tool lists files in the order in which a folder has them",
 		"stories/cancel: events @latest":                   "a loop pipes it into grep -q, which closes the pipe at the first match",
 		"stories/signal: run -f agent.yaml -p go -o jsonl": "it is signalled when its call is in the journal, before or after the program of the call is started; the part ends has a signal behind that",
 		"stories/approve: approve @latest/call_1_2":        "it is hung up when the run that it answers ends first and closes the terminal",
