@@ -32,8 +32,14 @@ type part struct {
 // parts in the order they are played.
 func parts() []part {
 	return []part{
-		{"decisions", decisions}, {"wires", wires}, {"ends", ends}, {"stories", stories},
-		{"mounts", mounts}, {"reading", reading}, {"crash", crashes}, {"cross", crossings},
+		{"decisions", decisions},
+		{"wires", wires},
+		{"ends", ends},
+		{"stories", stories},
+		{"mounts", mounts},
+		{"reading", reading},
+		{"crash", crashes},
+		{"cross", crossings},
 	}
 }
 

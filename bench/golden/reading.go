@@ -36,12 +36,28 @@ func reading(h *harness) ([]scenario, error) {
 func (s *stage) read(ctx context.Context) error {
 	run := filepath.Base(s.latest())
 	for _, args := range [][]string{
-		{"get", "runs", "-o", "wide"}, {"get", "runs", "-o", "json"}, {"describe", "run", "@latest"}, {"get", "run", "@latest", "-o", "yaml"}, {"logs", "@latest"},
-		{"events", "@latest"}, {"events", "@latest", "-o", "jsonl"}, {"attach", "@latest"}, {"diff", "@latest"}, {"diff", "@latest", "-o", "json"}, {"approve"},
-		{"policy", "explain", "@latest/1"}, {"policy", "explain", "@latest/2", "-o", "json"}, {"policy", "explain", "@latest"},
-		{"replay", "tape.jsonl"}, {"replay", "tape.jsonl", "-o", "jsonl"}, {"replay", "tape.jsonl", "-f", "m", "-o", "json"},
-		{"resume", "@latest", "-o", "json", "--approve", "all"}, {"resume", "@latest", "--record", "later.jsonl"}, {"replay", "later.jsonl"},
-		{"apply-changes", "@latest"}, {"delete", "run", run},
+		{"get", "runs", "-o", "wide"},
+		{"get", "runs", "-o", "json"},
+		{"describe", "run", "@latest"},
+		{"get", "run", "@latest", "-o", "yaml"},
+		{"logs", "@latest"},
+		{"events", "@latest"},
+		{"events", "@latest", "-o", "jsonl"},
+		{"attach", "@latest"},
+		{"diff", "@latest"},
+		{"diff", "@latest", "-o", "json"},
+		{"approve"},
+		{"policy", "explain", "@latest/1"},
+		{"policy", "explain", "@latest/2", "-o", "json"},
+		{"policy", "explain", "@latest"},
+		{"replay", "tape.jsonl"},
+		{"replay", "tape.jsonl", "-o", "jsonl"},
+		{"replay", "tape.jsonl", "-f", "m", "-o", "json"},
+		{"resume", "@latest", "-o", "json", "--approve", "all"},
+		{"resume", "@latest", "--record", "later.jsonl"},
+		{"replay", "later.jsonl"},
+		{"apply-changes", "@latest"},
+		{"delete", "run", run},
 	} {
 		if run == "." && strings.Contains(strings.Join(args, " "), "@latest") {
 			continue // the command line was refused, and there is no run

@@ -206,7 +206,8 @@ type scriptEnd struct{ log strings.Builder }
 
 type stopped struct{ why string }
 
-func (e *scriptEnd) Skip(args ...any)                   { panic(stopped{"was skipped: " + fmt.Sprint(args...)}) }
+func (e *scriptEnd) Skip(args ...any) { panic(stopped{"was skipped: " + fmt.Sprint(args...)}) }
+
 func (e *scriptEnd) Fatal(args ...any)                  { panic(stopped{"failed: " + fmt.Sprint(args...)}) }
 func (e *scriptEnd) FailNow()                           { panic(stopped{"failed"}) }
 func (e *scriptEnd) Parallel()                          {}
