@@ -37,6 +37,7 @@ func newSlots(work string, n int, builds ...build) ([]*slot, error) {
 		}
 	}
 	var all []*slot
+	var err error
 	for i := range n {
 		s := &slot{dir: filepath.Join(work, "s"+strconv.Itoa(i))}
 		if err := clear(s.dir); err != nil {
@@ -47,17 +48,24 @@ func newSlots(work string, n int, builds ...build) ([]*slot, error) {
 				return nil, fmt.Errorf("copy the programs of the %s build: %w", b.name, err)
 			}
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
-		if err != nil {
-			return nil, err
-		}
-		s.port = l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
+		if s.port, err = freePort(20000 + (os.Getpid()*7+i*101)%10000); err != nil {
 			return nil, err
 		}
 		all = append(all, s)
 	}
 	return all, nil
+}
+
+// freePort is the first free port from one on. They lie below those that the kernel
+// gives to clients: a port has to be free again whenever a case needs it.
+func freePort(from int) (int, error) {
+	for port := from; port < from+1000; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // returns at once
+		if err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("find a port for the model server: none from %d to %d is free", from, from+999)
 }
 
 func (s *slot) path(name ...string) string {
