@@ -10,6 +10,8 @@ import (
 // names the program that has the commands, such as busybox.
 func inside(prefix string) string {
 	commands := []string{
+		// Lists cut an output behind some characters, which are to be the same each time.
+		"echo " + strings.Repeat("what a program sees ", 20),
 		"cat /proc/self/mountinfo", "echo -- env", "env | " + prefix + "sort", "echo -- id", "id", "echo -- limits", "", "echo -- roots",
 		"ls -ld / /* /dev/* /tmp /run/* /proc/self/ns 2>&1 | " + prefix + "awk '{print $1, $3, $4, $9, $10, $11}'", "echo -- status",
 		"grep -E '^(Cap|Seccomp|NoNewPrivs|Uid|Gid|Groups)' /proc/self/status", "echo -- cgroup", "cat /proc/self/cgroup", "echo -- host", "hostname", "cat /proc/sys/kernel/domainname",

@@ -25,7 +25,7 @@ type substitution struct {
 func substitutions() []substitution {
 	return []substitution{
 		{`\b01[0-9a-hjkmnp-tv-z]{24}\b`, "ULID", true, "ids of runs, messages and parts hold a time and random bits"},
-		{`-01[0-9a-hjkmnp-tv-z]{8,23}\b`, "-ULID-PREFIX", false, "tables cut ids"},
+		{`-01[0-9a-hjkmnp-tv-z]{4,23}\b`, "-ULID-PREFIX", false, "tables cut ids"},
 		{`sha256:[0-9a-f]{64}`, "HASH", true, "hashes cover ids, times and the programs themselves"},
 		{`\b[0-9a-f]{64}\b`, "HEX64", true, "the same without a prefix"},
 		{`\b[0-9a-f]{40}\b`, "HEX40", true, "commits of git hold a time"},
