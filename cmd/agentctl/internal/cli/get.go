@@ -3,19 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
-	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // getOptions are those of get. The verb and its flags are named as kubectl's.
@@ -38,10 +34,13 @@ func (a *app) getCmd() *cobra.Command {
 		Short: "List runs, or objects of a control plane",
 		Long: `List runs, or objects of a control plane.
 
-"get runs" lists the runs of the state folder, the newest first. With --context,
--n, -A, -l, --field-selector or -w, and for every other kind, it lists what a
-control plane keeps; a run that is named and not in the state folder is looked
-for there, too.
+"get runs" lists the runs of the state folder and the Run objects of the control
+plane that is meant, if it runs, in one table, the newest first; WHERE is where each
+of them is. -A lists the Run objects of all namespaces, -o name the names that every
+command takes. With --context, -n, -l, --field-selector, --sort-by or -w, and for
+every other kind, only the objects of a control plane are listed; -o json and the like
+show them whole, also with -A. A run that is named and not in the state folder is
+looked for there, too.
 
 A run is named as "agentctl help names" says. A run whose process is gone and that has not ended is Interrupted;
 "agentctl resume" goes on with it, and with one that is Suspended.
@@ -111,26 +110,18 @@ func runWordsOf(args []string) (named []string, ok bool) {
 
 func (o *getOptions) runGet(ctx context.Context, args []string) error {
 	named, ok := runWordsOf(args)
-	switch selects := o.all || o.watch && len(named) == 0 || o.selector != "" || o.fields != "" || o.sortBy != "" || o.showLabels; {
-	case !ok, selects, len(named) == 0 && (o.meant() || !slices.Contains(runWords, args[0])):
+	// Only objects have these.
+	selects := o.watch && len(named) == 0 || o.selector != "" || o.fields != "" || o.sortBy != "" || o.showLabels
+	// Programs that name a control plane read whole objects.
+	whole := o.output.structured() && (o.all || o.meant())
+	there := o.context != "" || o.namespace != ""
+	switch {
+	case !ok, selects, len(named) > 0 && o.all, len(named) == 0 && (there || whole || !slices.Contains(runWords, args[0])):
 		return o.runGetObjects(ctx, args)
 	case len(named) == 0:
 		return o.runGetRuns(ctx)
 	}
 	return o.runGetNamed(ctx, named)
-}
-
-// runGetRuns lists the runs of the state folder.
-func (o *getOptions) runGetRuns(ctx context.Context) error {
-	state, err := statedir.Find(o.app.state)
-	if err != nil {
-		return err
-	}
-	listed, err := runs.List(ctx, state)
-	if err != nil {
-		return err
-	}
-	return o.write(listed, false, state)
 }
 
 // runGetNamed shows the runs that words name, each from where it is.
@@ -165,7 +156,7 @@ func (o *getOptions) runGetNamed(ctx context.Context, words []string) error {
 		return usagef("-w follows objects of a control plane, and run/%s is in the state folder", here[0].Name).try("agentctl attach run/" + here[0].Name)
 	}
 	if len(here) > 0 {
-		if err := o.write(here, len(words) == 1, o.app.state); err != nil {
+		if err := o.write(local(here), len(words) == 1, o.app.state); err != nil {
 			return err
 		}
 	}
@@ -183,44 +174,6 @@ func absent(err error) bool {
 		return u.Hint == "" // a name that fits several runs has one
 	}
 	return client.Missing(err)
-}
-
-func (o *getOptions) write(listed []runs.Summary, one bool, state string) error {
-	if err := o.writeRuns(listed, one, state); err != nil {
-		return fmt.Errorf("write the list: %w", err)
-	}
-	return nil
-}
-
-func (o *getOptions) writeRuns(listed []runs.Summary, one bool, state string) error {
-	out := o.app.stdout()
-	switch {
-	case o.output.kind == display.FormatJSON && one:
-		return display.WriteObject(out, listed[0])
-	case o.output.kind == display.FormatJSON:
-		return display.WriteObject(out, runList{Items: listed})
-	case o.output.structured() && one:
-		return o.output.write(out, listed[0])
-	case o.output.structured():
-		return o.output.write(out, runList{Items: listed})
-	case len(listed) == 0 && o.output.kind != display.FormatName:
-		display.Notice(o.app.stderr(), "no runs in "+state)
-		return nil
-	}
-	list := display.RunList{Runs: make([]display.ListedRun, len(listed)), Now: time.Now(), Format: o.output.kind, NoHeaders: o.noHeaders}
-	for i := range listed {
-		r := &listed[i]
-		list.Runs[i] = display.ListedRun{
-			Name: r.Name, Agent: r.Agent, Model: r.Model, Phase: r.Phase, Reason: r.Reason, Started: r.StartTime, Steps: r.Steps,
-			Cost: r.Cost, Tokens: r.Tokens.Total(), Worked: time.Duration(r.DurationMs) * time.Millisecond, Waiting: len(r.Waiting), Source: r.Source,
-		}
-	}
-	return list.Write(out)
-}
-
-// runList is what programs read of several runs.
-type runList struct {
-	Items []runs.Summary `json:"items"`
 }
 
 // completeGet offers kinds, then names.

@@ -27,8 +27,8 @@ func (a *app) waitCmd() *cobra.Command {
 	o := &waitOptions{target: target{app: a}}
 	cmd := &cobra.Command{
 		Use:   "wait KIND NAME... | KIND/NAME... --for=GOAL",
-		Short: "Wait until objects of a control plane are as they should be",
-		Long: `Wait until objects of a control plane are as they should be.
+		Short: "Wait until runs, or objects of a control plane, are as they should be",
+		Long: `Wait until runs, or objects of a control plane, are as they should be.
 
 A goal is condition=TYPE, condition=TYPE=STATUS, jsonpath={PATH}=VALUE, create
 or delete; of several, all have to be reached. A condition that speaks of an
@@ -36,13 +36,18 @@ earlier state of the object does not count. Without --for the goal of runs is
 condition=Succeeded, that of approvals a decision, and that of any other kind
 condition=Ready.
 
+A run is named as "agentctl help names" says. For one of the state folder a goal can
+be about the condition Succeeded and about status.phase, steps, cost,
+pendingApprovals and output; the wait ends when the run has ended in another way.
+
 Exit code 0: all are. 1: one cannot be waited for. 124: --timeout has passed.`,
 		Example: `  agentctl wait agent/reviewer --timeout 10s
+  agentctl wait run/@latest --timeout 10m
   agentctl wait run/r1 --for=jsonpath='{.status.phase}'=Running
   agentctl wait runs -l team=web --for=delete`,
 		GroupID:           groupObject,
 		Args:              someObject,
-		ValidArgsFunction: a.completeObjects,
+		ValidArgsFunction: a.completeGet,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runWait(cmd.Context(), args) },
 	}
 	cmd.Flags().StringArrayVar(&o.goals, "for", nil, "the `goal`; may be repeated")
@@ -141,6 +146,9 @@ func pathGoal(text string) (client.Goal, error) {
 }
 
 func (o *waitOptions) runWait(ctx context.Context, args []string) error {
+	if named, ok := runWordsOf(args); ok && len(named) > 0 && o.selector == "" && !o.all {
+		return o.waitNamed(ctx, named)
+	}
 	get := getOptions{target: o.target, selector: o.selector}
 	w, err := get.wanted(args)
 	if err != nil {

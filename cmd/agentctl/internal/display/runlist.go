@@ -23,16 +23,22 @@ type RunList struct {
 	Format string
 	// NoHeaders leaves out the names of the columns.
 	NoHeaders bool
+	// Namespaces adds a column with the namespace of objects.
+	Namespaces bool
 }
 
 // ListedRun is a run in a list.
 type ListedRun struct {
 	Name, Agent, Model, Phase, Reason string
-	Started                           time.Time
-	Steps                             int
-	Tokens                            int64
-	Cost                              *message.Cost
-	Worked                            time.Duration
+	// Ref is the name for -o name, Where the place of the run.
+	Ref, Where string
+	// Namespace of the object that the run is executed for.
+	Namespace string
+	Started   time.Time
+	Steps     int
+	Tokens    int64
+	Cost      *message.Cost
+	Worked    time.Duration
 	// Waiting counts the calls that wait for an approval.
 	Waiting int
 	Source  string
@@ -42,11 +48,14 @@ type ListedRun struct {
 func (l RunList) Write(s *Screen) error {
 	if l.Format == FormatName {
 		for i := range l.Runs {
-			s.print("run/" + Line(l.Runs[i].Name) + "\n")
+			s.print(Line(l.Runs[i].Ref) + "\n")
 		}
 		return s.Err()
 	}
-	head := []string{"NAME", "AGENT", "PHASE", "REASON", "AGE", "STEPS", "COST"}
+	head := []string{"NAME", "AGENT", "PHASE", "REASON", "AGE", "STEPS", "COST", "WHERE"}
+	if l.Namespaces {
+		head = append([]string{"NAMESPACE"}, head...)
+	}
 	if l.Format == FormatWide {
 		head = append(head, "MODEL", "TOKENS", "WORKED", "WAITING", "WORKSPACE")
 	}
@@ -55,7 +64,10 @@ func (l RunList) Write(s *Screen) error {
 		r := &l.Runs[i]
 		row := []string{
 			Line(r.Name), dash(Line(r.Agent)), s.paint(phaseStyle(r.Phase), Line(r.Phase)), dash(Line(r.Reason)),
-			age(l.Now.Sub(r.Started)), strconv.Itoa(r.Steps), listedCost(r.Cost),
+			age(l.Now.Sub(r.Started)), strconv.Itoa(r.Steps), listedCost(r.Cost), Line(r.Where),
+		}
+		if l.Namespaces {
+			row = append([]string{dash(Line(r.Namespace))}, row...)
 		}
 		if l.Format == FormatWide {
 			row = append(row, dash(Line(r.Model)), strconv.FormatInt(r.Tokens, 10), duration(r.Worked), strconv.Itoa(r.Waiting), dash(Line(r.Source)))
