@@ -12,6 +12,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 )
@@ -42,8 +43,10 @@ command line, the arguments or a manifest is wrong.`,
 		Args: callArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.runCanI(cmd.Context(), args[1]) },
 	}
-	cmd.Flags().StringArrayVarP(&o.files, "file", "f", nil, "manifests: a `file`, a folder, or - for stdin; may be repeated (default the current folder)")
+	files(cmd, &o.files)
+	cmd.Flags().Lookup("file").Usage += " (default the current folder)"
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent, where the manifests hold several")
+	_ = cmd.RegisterFlagCompletionFunc("agent", a.completeDeclared(v1alpha1.KindAgent)) // fails only for a flag that is not there
 	cmd.Flags().StringVar(&o.workspace, "workspace", "", "`folder` whose files the call would see (default that of the manifests, else the current folder)")
 	cmd.Flags().StringVar(&o.args, "args", "{}", "arguments of the call: a JSON `object`, or @FILE")
 	output(cmd, &o.output, "format: an answer, or one object")

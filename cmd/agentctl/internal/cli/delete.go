@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,17 +121,27 @@ func (o *deleteOptions) wanted(ctx context.Context, args []string) (*wanted, err
 }
 
 func (o *deleteOptions) declared(ctx context.Context) (*wanted, error) {
-	d, err := runner.Declare(ctx, runner.DeclareOptions{Paths: o.files, Stdin: o.app.In, Recursive: o.recursive})
+	return o.target.declared(ctx, o.files, o.recursive)
+}
+
+// declared are the objects that manifests name.
+func (t *target) declared(ctx context.Context, files []string, recursive bool) (*wanted, error) {
+	if err := needFiles(files); err != nil {
+		return nil, err
+	}
+	d, err := runner.Declare(ctx, runner.DeclareOptions{Paths: files, Stdin: t.app.In, Recursive: recursive})
 	if err != nil {
 		return nil, err
 	}
-	w := &wanted{}
+	w := &wanted{single: len(d.Objects) == 1}
 	for _, x := range d.Objects {
 		ref := client.Ref{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
 		if ref.Namespace == "" {
-			ref.Namespace = o.namespace
+			ref.Namespace = t.namespace
 		}
-		w.refs = append(w.refs, ref)
+		if w.refs = append(w.refs, ref); !slices.Contains(w.kinds, x.Kind) {
+			w.kinds = append(w.kinds, x.Kind)
+		}
 	}
 	return w, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +12,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -43,7 +42,7 @@ func (l *pruneLimits) parse() (older time.Duration, size int64, err error) {
 		return 0, 0, usagef("--keep %d: a number cannot be negative", l.keep)
 	}
 	if l.olderThan != "" {
-		if older, err = parseAge(l.olderThan); err != nil {
+		if older, err = flags.Age(l.olderThan); err != nil {
 			return 0, 0, usagef("--older-than %s: it is a time like 30d, 2w or 12h", l.olderThan)
 		}
 	}
@@ -55,24 +54,6 @@ func (l *pruneLimits) parse() (older time.Duration, size int64, err error) {
 		size = q.Value()
 	}
 	return older, size, nil
-}
-
-// parseAge reads a duration of Go, and days and weeks.
-func parseAge(text string) (time.Duration, error) {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if number, ok := strings.CutSuffix(text, unit); ok {
-			n, err := strconv.ParseUint(number, 10, 16)
-			if err == nil && n == 0 {
-				err = errors.New("no time")
-			}
-			return time.Duration(n) * length, err //nolint:gosec // at most 65535 weeks
-		}
-	}
-	age, err := time.ParseDuration(text)
-	if err == nil && age <= 0 {
-		err = errors.New("no time")
-	}
-	return age, err
 }
 
 // deleteNamed deletes the runs that words name, each where it is.

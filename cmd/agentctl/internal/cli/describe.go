@@ -21,28 +21,41 @@ import (
 
 type describeOptions struct {
 	target
-	selector string
+	selector  string
+	files     []string
+	recursive bool
 }
 
 func (a *app) describeCmd() *cobra.Command {
 	o := &describeOptions{target: target{app: a}}
 	cmd := &cobra.Command{
-		Use:   "describe KIND [NAME...] | KIND/NAME...",
+		Use:   "describe KIND [NAME...] | KIND/NAME... | -f FILE",
 		Short: "Show everything about runs, or objects of a control plane",
 		Long: `Show everything about objects of a control plane: what was declared, how they are,
 and what happened to them lately. Of a run of the state folder: what it was given,
 and how it stands. A run is named as "agentctl help names" says.`,
 		Example: `  agentctl describe run @latest
   agentctl describe agent reviewer
-  agentctl describe tools -l team=web`,
+  agentctl describe tools -l team=web
+  agentctl describe -f manifests/hello`,
 		GroupID:           groupObject,
-		Args:              someObject,
+		Args:              func(cmd *cobra.Command, args []string) error { return o.someObject(cmd, args) },
 		ValidArgsFunction: a.completeGet,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runDescribe(cmd.Context(), args) },
 	}
 	selectorFlag(cmd, &o.selector)
+	files(cmd, &o.files)
+	recursiveFlag(cmd, &o.recursive)
 	o.flags(cmd)
 	return cmd
+}
+
+// someObject expects a kind, an object or manifests.
+func (o *describeOptions) someObject(cmd *cobra.Command, args []string) error {
+	if len(o.files) > 0 {
+		return filesAlone(args, o.selector != "")
+	}
+	return someObject(cmd, args)
 }
 
 // someObject wants a kind or an object.
@@ -54,6 +67,13 @@ func someObject(_ *cobra.Command, args []string) error {
 }
 
 func (o *describeOptions) runDescribe(ctx context.Context, args []string) error {
+	if len(o.files) > 0 {
+		w, err := o.declared(ctx, o.files, o.recursive)
+		if err != nil {
+			return err
+		}
+		return o.describeWanted(ctx, getOptions{target: o.target, output: format{kind: display.FormatText}}, w)
+	}
 	named, ok := runWordsOf(args)
 	switch {
 	case ok && o.selector == "" && len(named) > 0:
@@ -165,6 +185,10 @@ func (o *describeOptions) describeObjects(ctx context.Context, args []string) er
 	if slices.Contains(w.kinds, client.KindEvent) {
 		return usagef("an event has nothing to tell beyond its line").try("agentctl get events")
 	}
+	return o.describeWanted(ctx, get, w)
+}
+
+func (o *describeOptions) describeWanted(ctx context.Context, get getOptions, w *wanted) error {
 	c, err := o.connect(ctx)
 	if err != nil {
 		return err

@@ -153,6 +153,22 @@ func filesOnly(_ *cobra.Command, args []string) error {
 	return usagef("unexpected argument %q", args[0])
 }
 
+// recursiveFlag adds -R.
+func recursiveFlag(cmd *cobra.Command, recursive *bool) {
+	cmd.Flags().BoolVarP(recursive, "recursive", "R", false, "with -f: also take the folders below a folder")
+}
+
+// filesAlone refuses what manifests exclude.
+func filesAlone(args []string, selects bool) error {
+	switch {
+	case len(args) > 0:
+		return usagef("-f and names exclude each other")
+	case selects:
+		return usagef("-f excludes -A, -l and --field-selector")
+	}
+	return nil
+}
+
 func needFiles(paths []string) error {
 	if len(paths) == 0 {
 		return usagef("say which manifests with -f FILE, -f FOLDER, -f - or -k FOLDER")

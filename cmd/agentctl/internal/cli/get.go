@@ -25,12 +25,14 @@ type getOptions struct {
 	noHeaders  bool
 	showLabels bool
 	missingOK  bool
+	files      []string
+	recursive  bool
 }
 
 func (a *app) getCmd() *cobra.Command {
 	o := &getOptions{target: target{app: a}}
 	cmd := &cobra.Command{
-		Use:   "get KIND [NAME...] | KIND/NAME...",
+		Use:   "get KIND [NAME...] | KIND/NAME... | -f FILE",
 		Short: "List runs, or objects of a control plane",
 		Long: `List runs, or objects of a control plane.
 
@@ -46,19 +48,22 @@ A run is named as "agentctl help names" says. A run whose process is gone and th
 "agentctl resume" goes on with it, and with one that is Suspended.
 
 Kinds are named by their names, short names, a list with commas, or all; agentctl
-means the same, here and to kubectl. Events, which tell what happened to objects,
+means the same, here and to kubectl. With -f the objects that manifests name are listed. Events, which tell what happened to objects,
 are a kind of their own.`,
 		Example: `  agentctl get runs
   agentctl get run @latest -o json
   agentctl get agents,models -A
+  agentctl get -f manifests/hello
   agentctl get agent reviewer -o jsonpath='{.spec.modelRef.name}'
   agentctl get events --field-selector involvedObject.name=reviewer
   agentctl get tools -l team=web -o custom-columns=NAME:.metadata.name,RISK:.spec.risk`,
 		GroupID:           groupRun,
-		Args:              someResource,
+		Args:              func(_ *cobra.Command, args []string) error { return o.someResource(args) },
 		ValidArgsFunction: a.completeGet,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runGet(cmd.Context(), args) },
 	}
+	files(cmd, &o.files)
+	recursiveFlag(cmd, &o.recursive)
 	formatFlag(cmd, &o.output)
 	selectorFlag(cmd, &o.selector)
 	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only objects with these `fields`, for example metadata.name=web")
@@ -75,8 +80,11 @@ are a kind of their own.`,
 // runWords are what runs are called on the command line.
 var runWords = []string{"runs", "run"}
 
-// someResource wants a word at least; get reads them all.
-func someResource(_ *cobra.Command, args []string) error {
+// someResource expects a word at least, or manifests.
+func (o *getOptions) someResource(args []string) error {
+	if len(o.files) > 0 {
+		return filesAlone(args, o.selector != "" || o.fields != "" || o.all)
+	}
 	if len(args) == 0 {
 		return usagef("say what to list").try("agentctl get runs")
 	}
@@ -109,6 +117,9 @@ func runWordsOf(args []string) (named []string, ok bool) {
 }
 
 func (o *getOptions) runGet(ctx context.Context, args []string) error {
+	if len(o.files) > 0 {
+		return o.runGetDeclared(ctx)
+	}
 	named, ok := runWordsOf(args)
 	// Only objects have these.
 	selects := o.watch && len(named) == 0 || o.selector != "" || o.fields != "" || o.sortBy != "" || o.showLabels

@@ -30,6 +30,23 @@ func (o *getOptions) runGetObjects(ctx context.Context, args []string) error {
 	return o.get(ctx, c, w)
 }
 
+// runGetDeclared shows the objects that manifests name.
+func (o *getOptions) runGetDeclared(ctx context.Context) error {
+	w, err := o.declared(ctx, o.files, o.recursive)
+	if err != nil {
+		return err
+	}
+	if o.watch && len(w.refs) != 1 {
+		return usagef("-w follows one kind, or one object")
+	}
+	c, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return o.get(ctx, c, w)
+}
+
 func (o *getOptions) wanted(args []string) (*wanted, error) {
 	w := wantedEvents(args, o.namespace)
 	if w == nil {

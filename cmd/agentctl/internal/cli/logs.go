@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 type logsOptions struct {
 	target
 	follow bool
+	tail   int
 }
 
 func (a *app) logsCmd() *cobra.Command {
@@ -28,10 +30,12 @@ func (a *app) logsCmd() *cobra.Command {
 With -f the text that the model writes is shown as it comes, step by step, until
 the run has ended. The run is looked for in the state folder, then in the control
 plane that is meant, if it runs; with --context or -n only there. "agentctl events" tells what
-happened, "agentctl attach" shows a run as "agentctl run" does.
+happened, "agentctl attach" shows a run as "agentctl run" does. --tail shows the last
+lines of the answer.
 
 Exit code 0: the run has an answer. 1: it has none, or none yet.`,
 		Example: `  agentctl logs run/review-7xk2p
+  agentctl logs @latest --tail 20
   agentctl logs @latest -f`,
 		GroupID:           groupRun,
 		Args:              oneArg("the run (run/NAME)"),
@@ -39,12 +43,20 @@ Exit code 0: the run has an answer. 1: it has none, or none yet.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.runLogs(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "show the text as it comes, until the run has ended")
+	cmd.Flags().IntVar(&o.tail, "tail", -1, "show the last `number` of lines of the answer; -1 shows all")
+	_ = cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions) // fails only for a flag that is not there
 	o.flags(cmd)
 	return cmd
 }
 
 func (o *logsOptions) runLogs(ctx context.Context, word string) error {
-	l := &logged{screen: o.app.stdout()}
+	switch {
+	case o.tail < -1:
+		return usagef("--tail %d: a number of lines cannot be negative", o.tail)
+	case o.tail >= 0 && o.follow:
+		return usagef("--tail is for the answer of a run: leave -f out")
+	}
+	l := &logged{screen: o.app.stdout(), tail: o.tail}
 	if o.follow {
 		l.text = display.NewTextLog(l.screen)
 	}
@@ -66,6 +78,26 @@ type logged struct {
 	// text shows the text as it comes; nil where only the answer is shown.
 	text     *display.TextLog
 	finished *event.RunFinished
+	// tail is the number of lines of the answer to show, -1 for all.
+	tail int
+}
+
+// lastLines are the last n lines of a text, whose last one may not be complete.
+func lastLines(text string, n int) string {
+	if n < 0 {
+		return text
+	}
+	end := len(strings.TrimSuffix(text, "\n"))
+	start := end
+	for ; n > 0; n-- {
+		if start = strings.LastIndexByte(text[:start], '\n'); start < 0 {
+			return text
+		}
+	}
+	if start == end {
+		return ""
+	}
+	return text[start+1:]
 }
 
 func (l *logged) event(e event.Event) error {
@@ -89,7 +121,7 @@ func (l *logged) finish(src *source, end *client.RunEnd) error {
 	case f != nil && f.Phase == view.Succeeded && pieces:
 		return nil
 	case f != nil && f.Phase == view.Succeeded:
-		return display.Foreign(l.screen, f.Output)
+		return display.Foreign(l.screen, lastLines(f.Output, l.tail))
 	}
 	text := fmt.Sprintf("run/%s has no answer: it is %s", src.name(), end.Phase) + because(end.Reason, end.Message)
 	if end.Ended() || pieces {

@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -80,7 +81,7 @@ starts the programs that they name.`,
 	f.SortFlags = false
 	files(cmd, &o.files)
 	f.StringVar(&o.agent, "agent", "", "`name` of the Agent in -f, where there are several and none has the recorded name")
-	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.NoFileCompletions) // these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("agent", a.completeDeclared(v1alpha1.KindAgent)) // these fail only for a flag that is not there
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
 	f.BoolVar(&o.update, "update", false, "run it for real, record it anew and show what differs")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the recorded one)")

@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"log/slog"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -36,8 +35,8 @@ func (r *retention) options(state string) (*runs.PruneOptions, error) {
 	}
 	o := &runs.PruneOptions{State: state, Keep: r.keep, MaxSize: -1}
 	if r.olderThan != "" {
-		age, ok := parseAge(r.olderThan)
-		if !ok {
+		age, err := flags.Age(r.olderThan)
+		if err != nil {
 			return nil, usagef("--keep-runs-for %s: it is a time like 30d, 2w or 12h", r.olderThan)
 		}
 		o.OlderThan = age
@@ -50,18 +49,6 @@ func (r *retention) options(state string) (*runs.PruneOptions, error) {
 		o.MaxSize = q.Value()
 	}
 	return o, nil
-}
-
-// parseAge reads a duration of Go, and days and weeks.
-func parseAge(text string) (time.Duration, bool) {
-	for unit, d := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if n, ok := strings.CutSuffix(text, unit); ok {
-			count, err := strconv.ParseUint(n, 10, 16)
-			return time.Duration(count) * d, err == nil && count > 0
-		}
-	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil && d > 0
 }
 
 // retain deletes runs that are not to be kept, until the context ends. One that is
