@@ -11,15 +11,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/anthropic"
-	playback "agentctl.dev/agentctl/runner/model/cassette"
-	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
-	"agentctl.dev/agentctl/runner/model/gemini"
-	"agentctl.dev/agentctl/runner/model/openai"
-	"agentctl.dev/agentctl/runner/model/price"
-	"agentctl.dev/agentctl/runner/model/scripted"
-	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 func refOf(m *v1alpha1.Model) message.ModelRef {
@@ -49,7 +42,7 @@ func (s *session) conversation(keys credentials, p message.Prompt) (loop.Model, 
 	var choices []fallback.Choice
 	for i, m := range s.models() {
 		choices = append(choices, fallback.Choice{Name: m.Name, Open: func() (model.Conversation, error) {
-			if _, known := price.Of(&m.Spec); i > 0 && !known && s.Limits.MaxCost != "" {
+			if _, known := provider.All().Price(&m.Spec); i > 0 && !known && s.Limits.MaxCost != "" {
 				return nil, reason.New(reason.BudgetExceeded, "model %q: limits.maxCost is set and the price is unknown", m.Name).
 					WithHint("declare spec.pricing of the Model")
 			}
@@ -71,7 +64,7 @@ func (s *session) summarizer(keys credentials, c *loop.Context) (closer func(), 
 		return nil, fmt.Errorf("agent %q: spec.context.modelRef: %w", s.Agent.Name, err)
 	}
 	c.Summarizer = discreetly(talk, s.redactor.Load())
-	c.SummarizerRef, c.SummarizerWindow = refOf(m), price.Window(&m.Spec)
+	c.SummarizerRef, c.SummarizerWindow = refOf(m), provider.All().Window(&m.Spec)
 	return closing(talk), nil
 }
 
@@ -86,48 +79,20 @@ func closing(talk any) func() {
 
 // talk opens a conversation with one model.
 func (s *session) talk(m *v1alpha1.Model, keys credentials, p message.Prompt) (model.Conversation, error) {
-	spec := &m.Spec
 	key, err := keys.of(m)
 	if err != nil {
 		return nil, err
 	}
-	switch spec.Provider {
-	case v1alpha1.ProviderScripted:
-		inputs, err := json.Marshal(s.inputs)
-		if err != nil {
-			return nil, fmt.Errorf("inputs: %w", err)
-		}
-		return scripted.New(spec.Scripted, scripted.Options{Name: m.Name, Prompt: s.prompt, Inputs: inputs}, p)
-	case v1alpha1.ProviderOpenAI:
-		if spec.API == v1alpha1.APIResponses {
-			return openai.NewResponses(s.exchange(m, key), p)
-		}
-		return openai.New(s.exchange(m, key), p)
-	case v1alpha1.ProviderGemini:
-		return gemini.New(s.exchange(m, key), p)
-	case v1alpha1.ProviderAnthropic:
-		return anthropic.New(s.exchange(m, key), p)
-	case v1alpha1.ProviderCassette:
-		return playback.New(spec.Cassette.Path, playback.Options{Name: m.Name})
+	inputs, err := json.Marshal(s.inputs)
+	if err != nil {
+		return nil, fmt.Errorf("inputs: %w", err)
 	}
-	return nil, unavailable(m)
-}
-
-// exchange is how a model is reached over the network.
-func (s *session) exchange(m *v1alpha1.Model, key secret.Value) exchange.Config {
-	cfg := exchange.Config{
-		Name: m.Name, Model: m.Spec.Model, BaseURL: m.Spec.BaseURL, Transport: s.transport, Blob: s.journal.GetBlob,
-		Retry: model.Retry{Attempts: int(m.Spec.Retry.Attempts), MaxDelay: m.Spec.Retry.MaxDelay.Duration},
+	setup := model.Setup{
+		Name: m.Name, Spec: &m.Spec, Prompt: s.prompt, Inputs: inputs, Transport: s.transport, Blob: s.journal.GetBlob,
 	}
 	if !key.IsZero() {
-		cfg.APIKey = func(context.Context) (string, error) { return key.Reveal(), nil }
-		cfg.KeySource = key.Source()
+		setup.APIKey = func(context.Context) (string, error) { return key.Reveal(), nil }
+		setup.KeySource = key.Source()
 	}
-	if t := m.Spec.Retry.StallTimeout; t != nil {
-		cfg.Patience = model.Patience{FirstByte: t.Duration, Idle: t.Duration, Quiet: t.Duration, Busy: t.Duration}
-	}
-	if m.Spec.Parameters != nil {
-		cfg.Parameters = m.Spec.Parameters.Raw
-	}
-	return cfg
+	return provider.All().Open(setup, p)
 }

@@ -3,10 +3,11 @@ package runner
 import (
 	"encoding/json"
 
+	"agentctl.dev/agentctl/runner/model/provider"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -29,7 +30,7 @@ func (p *plan) maxCost() message.Cost {
 // context says when the conversation is shortened.
 func (s *session) context(p message.Prompt) loop.Context {
 	declared := s.Agent.Spec.Context
-	c := loop.Context{Window: price.Window(&s.Model.Spec), ReserveOutput: outputLimit(&s.Model.Spec), PromptBytes: int64(len(p.System) + len(p.Output))}
+	c := loop.Context{Window: provider.All().Window(&s.Model.Spec), ReserveOutput: provider.All().OutputLimit(&s.Model.Spec), PromptBytes: int64(len(p.System) + len(p.Output))}
 	if declared.CompactAtPercent != nil {
 		c.AtPercent = int(*declared.CompactAtPercent)
 	}

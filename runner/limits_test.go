@@ -3,6 +3,8 @@ package runner
 import (
 	"testing"
 
+	"agentctl.dev/agentctl/runner/model/provider"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
@@ -24,7 +26,7 @@ func TestAWellKnownModelIsShortenedInTime(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", name, got.Window, c.want, c.reason)
 		}
 		// The window is shared with the model's own answer, not with a fallback's.
-		if limit := outputLimit(&c.spec); got.ReserveOutput != limit {
+		if limit := provider.All().OutputLimit(&c.spec); got.ReserveOutput != limit {
 			t.Errorf("%s: %d tokens are reserved for the answer, want %d", name, got.ReserveOutput, limit)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/runner/model/provider"
+
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
@@ -265,7 +267,7 @@ func (p *plan) deadline() time.Duration { return p.Limits.Timeout.Duration }
 func (p *plan) reserve() int64 {
 	var most int64
 	for _, m := range p.models() {
-		most = max(most, outputLimit(&m.Spec))
+		most = max(most, provider.All().OutputLimit(&m.Spec))
 	}
 	return most
 }

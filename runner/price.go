@@ -2,12 +2,13 @@ package runner
 
 import (
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/price"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 // priced says whether it is known what an answer of the agent's model costs.
 func (s *session) priced() bool {
-	_, known := price.Of(&s.Model.Spec)
+	_, known := provider.All().Price(&s.Model.Spec)
 	return known
 }
 
@@ -18,10 +19,10 @@ func (s *session) price() func(message.ModelRef, message.Usage) (message.Cost, b
 }
 
 // prices are those of the models, as far as they are known.
-func (p *plan) prices() map[string]price.Price {
-	known := map[string]price.Price{}
+func (p *plan) prices() map[string]model.Price {
+	known := map[string]model.Price{}
 	for _, m := range p.everyModel() {
-		if p, ok := price.Of(&m.Spec); ok {
+		if p, ok := provider.All().Price(&m.Spec); ok {
 			known[m.Name] = p
 		}
 	}
@@ -29,7 +30,7 @@ func (p *plan) prices() map[string]price.Price {
 }
 
 // priceAt is price at known prices.
-func (p *plan) priceAt(known map[string]price.Price) func(message.ModelRef, message.Usage) (message.Cost, bool) {
+func (p *plan) priceAt(known map[string]model.Price) func(message.ModelRef, message.Usage) (message.Cost, bool) {
 	return func(by message.ModelRef, u message.Usage) (message.Cost, bool) {
 		if by != (message.ModelRef{}) {
 			p, ok := known[by.Name]
@@ -51,7 +52,7 @@ func (p *plan) priceAt(known map[string]price.Price) func(message.ModelRef, mess
 }
 
 // mostOf is the most that an answer of a model can cost.
-func mostOf(known map[string]price.Price, name string, u message.Usage) (message.Cost, bool) {
+func mostOf(known map[string]model.Price, name string, u message.Usage) (message.Cost, bool) {
 	p, ok := known[name]
 	if !ok {
 		return 0, false

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/provider"
+
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -20,7 +23,6 @@ import (
 	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/misuse"
-	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -73,7 +75,7 @@ func otherFile(file string) bool {
 const cassetteBegins = `{"cassette":`
 
 // observe notes what the loop was given.
-func (r *recording) observe(cfg *loop.Config, hidden []string, prices map[string]price.Price) {
+func (r *recording) observe(cfg *loop.Config, hidden []string, prices map[string]model.Price) {
 	r.hidden = hidden
 	r.facts = cassette.Facts{
 		Window: cfg.Context.Window, SummarizerWindow: cfg.Context.SummarizerWindow, ReserveOutput: cfg.Limits.ReserveOutput,
@@ -90,10 +92,10 @@ func (r *recording) observe(cfg *loop.Config, hidden []string, prices map[string
 }
 
 // recordedPrices are the prices of a recording.
-func recordedPrices(f cassette.Facts) map[string]price.Price {
-	prices := make(map[string]price.Price, len(f.Prices))
+func recordedPrices(f cassette.Facts) map[string]model.Price {
+	prices := make(map[string]model.Price, len(f.Prices))
 	for name, p := range f.Prices {
-		known := price.Price{Pricing: p.Pricing, LongAbove: p.LongAbove}
+		known := model.Price{Pricing: p.Pricing, LongAbove: p.LongAbove}
 		if p.Long != nil {
 			known.Long = *p.Long
 		}
@@ -230,7 +232,7 @@ func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *vi
 	cfg := loop.Config{Limits: s.limits(), Context: s.context(message.Prompt{})}
 	cfg.Context.PromptBytes = 0 // what the schemas looked like is not known any more
 	if m := s.Summarizer; m != nil {
-		cfg.Context.SummarizerWindow = price.Window(&m.Spec)
+		cfg.Context.SummarizerWindow = provider.All().Window(&m.Spec)
 	}
 	rec.observe(&cfg, nil, s.prices())
 	redactor, err := p.hiding(ctx, secret.Resolver{Stored: keys.Lookup(o.State)})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/sandbox"
@@ -105,9 +104,4 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("more than %d bytes", maxSecretOutput)
 	}
 	return l.Buffer.Write(p)
-}
-
-func unavailable(m *v1alpha1.Model) error {
-	return reason.New(reason.ProviderUnavailable, "model %q: this version does not speak to provider %s", m.Name, m.Spec.Provider).
-		WithHint("use provider openai, anthropic, gemini or scripted")
 }

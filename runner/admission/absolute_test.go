@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 const relativePaths = `
@@ -155,7 +156,7 @@ func TestElsewhereLeavesOnlyReferencesOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, elsewhere := range []bool{false, true} {
 				set, found := manifest.Parse(context.Background(), "m.yaml", []byte("apiVersion: agentctl.dev/v1alpha1\nmetadata: {name: x}\n"+x.text))
-				_, more := Admit(set, Options{Elsewhere: elsewhere})
+				_, more := Admit(set, Options{Models: provider.All(), Elsewhere: elsewhere})
 				want := map[bool]bool{false: x.closed, true: x.open}[elsewhere]
 				if got := append(found, more...); got.HasErrors() != want {
 					t.Errorf("%s: elsewhere %v: %v", x.reason, elsewhere, got)

@@ -36,16 +36,11 @@ type Options struct {
 	// error was found: what takes time and harms nobody can be begun while they
 	// are compiled. The manifests are not admitted yet. Optional.
 	Ahead func(*Catalog)
-	// Parameters asks a model's provider what is wrong with spec.parameters; nil
-	// leaves them unchecked.
-	Parameters func(*v1alpha1.ModelSpec) []model.Problem
-	// OutputLimit returns the most tokens that requests let an answer of a model
-	// hold, whether its parameters say so or its provider wants a limit in every
-	// request; 0 is not known. Nil leaves the limit unchecked.
-	OutputLimit func(*v1alpha1.ModelSpec) int64
 	// Build returns the manifests of a folder that are not read as they are; nil reads
 	// every folder as it is. Only Read calls it.
 	Build func(ctx context.Context, path string) (*manifest.Built, manifest.Findings)
+	// Models are the providers of models, which check what only they understand.
+	Models model.Registry
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared
 }

@@ -9,7 +9,6 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/model/price"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
@@ -92,13 +91,13 @@ func (a *admitter) costs(d *manifest.Document, ag *v1alpha1.Agent) {
 	if !ok {
 		return
 	}
-	if _, known := price.Of(&m.Object.Spec); !known {
+	if _, known := a.opts.Models.Price(&m.Object.Spec); !known {
 		a.add(d.Warnf("spec.limits.maxCost", "model %q has no pricing, so its cost is unknown: a run ends at once with BudgetExceeded", m.Object.Name).
 			With("write spec.pricing in the Model"))
 	}
 	for _, ref := range m.Object.Spec.Fallbacks {
 		if f, ok := a.catalog.Models[ref.Name]; ok {
-			if _, known := price.Of(&f.Object.Spec); !known {
+			if _, known := a.opts.Models.Price(&f.Object.Spec); !known {
 				a.add(d.Warnf("spec.limits.maxCost", "fallback %q of model %q has no pricing: it is not turned to while there is a limit of the cost", ref.Name, m.Object.Name).
 					With("write spec.pricing in the Model"))
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 // small is a folder as a user has it: six manifests without a mistake.
@@ -36,7 +37,7 @@ func BenchmarkSmallFolder(b *testing.B) {
 	dir := small(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, c, found := Read(b.Context(), []string{dir}, nil, Options{})
+		_, c, found := Read(b.Context(), []string{dir}, nil, Options{Models: provider.All()})
 		if len(found) > 0 {
 			b.Fatal(found)
 		}

@@ -3,13 +3,10 @@ package admission
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
-	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/model/scripted"
 )
 
 // expressions checks everything that has to be compiled as CEL. The rules of
@@ -63,13 +60,13 @@ func schemaRules(docs []*manifest.Document) manifest.Findings {
 func (a *admitter) scripts() {
 	for _, name := range names(a.catalog.Models) {
 		e := a.catalog.Models[name]
-		if e.Object.Spec.Provider != v1alpha1.ProviderScripted || e.Object.Spec.Scripted == nil {
+		p, ok := a.opts.Models.Of(e.Object.Spec.Provider)
+		if !ok || p.CheckExpressions == nil || !p.Section.Set(&e.Object.Spec) {
 			continue
 		}
-		for _, p := range scripted.Check(e.Object.Spec.Scripted) {
+		for _, p := range p.CheckExpressions(&e.Object.Spec) {
 			if !e.Doc.Faulty(p.Path) {
-				text, advice, _ := strings.Cut(p.Message, "; ")
-				a.add(e.Doc.Errorf(p.Path, "%s", text).With(advice))
+				a.add(finding(e.Doc, p))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 // FuzzAdmit holds the whole chain to its promise for any text: it ends without
@@ -35,7 +36,7 @@ func FuzzAdmit(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		set, found := manifest.Load(t.Context(), []string{"-"}, strings.NewReader(text))
-		c, more := Admit(set, Options{})
+		c, more := Admit(set, Options{Models: provider.All()})
 		found = append(found, more...)
 		if err := found.Write(&strings.Builder{}, 0); err != nil {
 			t.Error(err)

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -11,9 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/openai"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 var update = flag.Bool("update", false, "write what admission says into testdata")
@@ -53,7 +50,7 @@ func golden(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
-	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Parameters: parameterProblems, OutputLimit: outputLimit})
+	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Models: provider.All()})
 	var got strings.Builder
 	if err := found.Write(&got, 0); err != nil {
 		t.Fatal(err)
@@ -78,24 +75,4 @@ func golden(t *testing.T, path string) {
 	if ok := strings.HasPrefix(name, "ok-") || strings.HasPrefix(name, "warn-"); found.HasErrors() == ok {
 		t.Errorf("HasErrors = %t", found.HasErrors())
 	}
-}
-
-// outputLimit stands for the providers: one of them wants a limit in every request.
-func outputLimit(spec *v1alpha1.ModelSpec) int64 {
-	var p struct{ MaxOutputTokens int64 }
-	if spec.Parameters != nil && json.Unmarshal(spec.Parameters.Raw, &p) != nil {
-		return 0
-	}
-	if spec.Provider == v1alpha1.ProviderAnthropic && p.MaxOutputTokens == 0 {
-		return 32000
-	}
-	return p.MaxOutputTokens
-}
-
-// parameterProblems stands for the providers.
-func parameterProblems(spec *v1alpha1.ModelSpec) []model.Problem {
-	if spec.Provider == v1alpha1.ProviderOpenAI {
-		return openai.CheckParameters(spec.Parameters.Raw)
-	}
-	return []model.Problem{{Path: "spec.parameters", Message: "the scripted provider takes no parameters"}}
 }

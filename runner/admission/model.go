@@ -3,12 +3,13 @@ package admission
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/model/price"
 )
 
 func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
@@ -21,41 +22,54 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	a.parameters(d, m)
 	a.longest(d, m)
 	a.room(d, m)
-	a.cassette(d, m)
+	a.files(d, m)
 	a.positive(d, "spec.retry.maxDelay", m.Spec.Retry.MaxDelay.Duration)
 	if t := m.Spec.Retry.StallTimeout; t != nil {
 		a.positive(d, "spec.retry.stallTimeout", t.Duration)
 	}
 }
 
-// unread tells of what only another provider reads. To speak an API that is not
-// there is a mistake; a script or a recording may wait beside a model for a line
-// to be changed.
+// unread reports what only another provider reads. An API that the provider does
+// not have is an error; a script or a recording may wait beside a model for a
+// line to be changed.
 func (a *admitter) unread(d *manifest.Document, m *v1alpha1.Model) {
-	p := m.Spec.Provider
-	if m.Spec.API == v1alpha1.APIResponses && p != v1alpha1.ProviderOpenAI {
-		a.add(d.KeyErrorf("spec.api", "provider %s has no api %s: it is one of openai", p, m.Spec.API).With("leave spec.api out"))
+	own, known := a.opts.Models.Of(m.Spec.Provider)
+	if !known {
+		return
 	}
-	if m.Spec.Scripted != nil && p != v1alpha1.ProviderScripted {
-		f := d.KeyErrorf("spec.scripted", "provider %s does not read it", p).With("for its answers write provider: scripted")
-		f.Severity = manifest.Warning
-		a.add(f)
+	if api := m.Spec.API; api != "" && !slices.Contains(own.APIs, api) && api != v1alpha1.APIChat { // the default of the field
+		a.add(d.KeyErrorf("spec.api", "provider %s has no api %s: it is one of %s", own.Name, api, strings.Join(a.havingAPI(api), ", ")).With("leave spec.api out"))
 	}
-	if m.Spec.Cassette != nil && p != v1alpha1.ProviderCassette {
-		f := d.KeyErrorf("spec.cassette", "provider %s does not read it", p).With("for its answers write provider: cassette")
+	for i := range a.opts.Models {
+		p := &a.opts.Models[i]
+		if p.Name == own.Name || p.Section.Set == nil || !p.Section.Set(&m.Spec) {
+			continue
+		}
+		f := d.KeyErrorf("spec."+p.Section.Field, "provider %s does not read it", own.Name).With("for its answers write provider: " + string(p.Name))
 		f.Severity = manifest.Warning
 		a.add(f)
 	}
 }
 
+// havingAPI are the names of the providers that have an API.
+func (a *admitter) havingAPI(api v1alpha1.ModelAPI) []string {
+	var names []string
+	for i := range a.opts.Models {
+		if slices.Contains(a.opts.Models[i].APIs, api) {
+			names = append(names, string(a.opts.Models[i].Name))
+		}
+	}
+	return names
+}
+
 // listed warns of a model that is in no list of its provider's: a misspelt name is
 // refused only by the first request. Who declares a price knows the model.
 func (a *admitter) listed(d *manifest.Document, m *v1alpha1.Model) {
-	if _, known := price.Listed(&m.Spec); known || m.Spec.Pricing != nil || m.Spec.Model == "" || !price.Own(&m.Spec) {
+	if _, known := a.opts.Models.Listed(&m.Spec); known || m.Spec.Pricing != nil || m.Spec.Model == "" || !a.opts.Models.Own(&m.Spec) {
 		return
 	}
 	var sold []string
-	for _, e := range price.All() {
+	for _, e := range a.opts.Models.Models() {
 		if e.Provider == m.Spec.Provider {
 			sold = append(sold, e.Model)
 		}
@@ -71,7 +85,7 @@ func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
 	if m.Spec.Parameters == nil || json.Unmarshal(m.Spec.Parameters.Raw, &p) != nil {
 		return // it is told elsewhere
 	}
-	if e, ok := price.Listed(&m.Spec); ok && e.MaxOutput > 0 && p.MaxOutputTokens > e.MaxOutput {
+	if e, ok := a.opts.Models.Listed(&m.Spec); ok && e.MaxOutput > 0 && p.MaxOutputTokens > e.MaxOutput {
 		a.add(d.Warnf("spec.parameters.maxOutputTokens", "an answer of %s has at most %d tokens, as of %s: the provider may refuse every request", m.Spec.Model, e.MaxOutput, e.AsOf).
 			With("agentctl models " + e.Model + " tells what is known"))
 	}
@@ -81,11 +95,11 @@ func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
 // conversation: it would be shortened before every request, or every request be
 // refused.
 func (a *admitter) room(d *manifest.Document, m *v1alpha1.Model) {
-	window := price.Window(&m.Spec)
-	if a.opts.OutputLimit == nil || window == 0 {
+	window := a.opts.Models.Window(&m.Spec)
+	if window == 0 {
 		return
 	}
-	limit := a.opts.OutputLimit(&m.Spec)
+	limit := a.opts.Models.OutputLimit(&m.Spec)
 	if limit < window {
 		return
 	}
@@ -102,24 +116,27 @@ func (a *admitter) room(d *manifest.Document, m *v1alpha1.Model) {
 		With("set spec.parameters.maxOutputTokens below the window"))
 }
 
-// cassette looks whether a recording is one. What stands in it is read when the
-// model is asked: it may be large.
-func (a *admitter) cassette(d *manifest.Document, m *v1alpha1.Model) {
-	if m.Spec.Provider != v1alpha1.ProviderCassette || m.Spec.Cassette == nil || m.Spec.Cassette.Path == "" || d.Dir == "" {
+// files checks the files that the provider's section names.
+func (a *admitter) files(d *manifest.Document, m *v1alpha1.Model) {
+	p, ok := a.opts.Models.Of(m.Spec.Provider)
+	if !ok || p.CheckFiles == nil || !p.Section.Set(&m.Spec) || d.Dir == "" {
 		return
 	}
-	if err := cassette.Begins(absolute(d.Dir, m.Spec.Cassette.Path)); err != nil {
-		a.add(d.Errorf("spec.cassette.path", "%v", err).With("agentctl run --record FILE records one"))
+	for _, p := range p.CheckFiles(d.Dir, &m.Spec) {
+		a.add(finding(d, p))
 	}
+}
+
+// finding is a mistake that a provider has found. Advice follows a semicolon.
+func finding(d *manifest.Document, p model.Problem) manifest.Finding {
+	text, advice := p.Split()
+	return d.Errorf(p.Path, "%s", text).With(advice)
 }
 
 // parameters asks the provider what it takes.
 func (a *admitter) parameters(d *manifest.Document, m *v1alpha1.Model) {
-	if a.opts.Parameters == nil || m.Spec.Parameters == nil || len(m.Spec.Parameters.Raw) == 0 {
-		return
-	}
-	for _, p := range a.opts.Parameters(&m.Spec) {
-		text, advice, _ := strings.Cut(p.Message, "; ")
+	for _, p := range a.opts.Models.Problems(&m.Spec) {
+		text, advice := p.Split()
 		f := d.KeyErrorf(p.Path, "%s", text).With(advice)
 		if list, ok := strings.CutPrefix(advice, "it has "); ok { // the names it knows: one may be near
 			list, _, _ = strings.Cut(list, ", and ")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 const summarised = `
@@ -30,7 +32,7 @@ func TestPlanCarriesTheModelThatSummarises(t *testing.T) {
 	if err := os.WriteFile("a.yaml", []byte(summarised), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, catalog, found := Read(t.Context(), []string{"."}, nil, Options{})
+	_, catalog, found := Read(t.Context(), []string{"."}, nil, Options{Models: provider.All()})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}

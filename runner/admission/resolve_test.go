@@ -12,6 +12,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 // admit reads a text as a file of dir and fails the test on any error.
@@ -22,7 +23,7 @@ func admit(t *testing.T, dir, text string) *Catalog {
 		t.Fatal(err)
 	}
 	set, found := manifest.Load(t.Context(), []string{path}, nil)
-	c, more := Admit(set, Options{})
+	c, more := Admit(set, Options{Models: provider.All()})
 	found = append(found, more...)
 	if found.HasErrors() {
 		var b strings.Builder

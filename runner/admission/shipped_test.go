@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/policy"
 )
 
@@ -26,7 +27,7 @@ func admitFolder(t *testing.T, files map[string]string) (*Catalog, manifest.Find
 			t.Fatal(err)
 		}
 	}
-	_, c, found := Read(t.Context(), []string{dir}, nil, Options{Cases: true})
+	_, c, found := Read(t.Context(), []string{dir}, nil, Options{Models: provider.All(), Cases: true})
 	return c, found
 }
 

@@ -13,7 +13,6 @@ import (
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/runner/keystore"
 	"agentctl.dev/agentctl/runner/misuse"
-	"agentctl.dev/agentctl/runner/model/price"
 )
 
 // MaxSize bounds the value of a key.
@@ -59,9 +58,9 @@ func Set(state, name string, value []byte) error {
 	return explained(store(state).Set(name, string(value)))
 }
 
-// List tells the names that have a stored value, and those in which providers'
-// keys are kept and that the environment sets.
-func List(state string) ([]Key, error) {
+// List returns the names that have a stored value, and those of some variables
+// that the environment sets.
+func List(state string, variables []string) ([]Key, error) {
 	stored, err := store(state).List()
 	if err != nil {
 		return nil, explained(err)
@@ -77,10 +76,10 @@ func List(state string) ([]Key, error) {
 		}
 		keys = append(keys, k)
 	}
-	for _, p := range price.Providers() {
-		_, set := os.LookupEnv(p.KeyVariable)
-		if set && !slices.ContainsFunc(keys, func(k Key) bool { return k.Name == p.KeyVariable }) {
-			keys = append(keys, Key{Name: p.KeyVariable, Source: Environment})
+	for _, name := range variables {
+		_, set := os.LookupEnv(name)
+		if set && !slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) {
+			keys = append(keys, Key{Name: name, Source: Environment})
 		}
 	}
 	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })

@@ -9,15 +9,17 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/misuse"
-	"agentctl.dev/agentctl/runner/model/price"
 )
 
-// bare takes the variables of well-known providers out of the environment.
+// variables are some in which people keep keys.
+var variables = []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"}
+
+// bare takes the variables out of the environment.
 func bare(t *testing.T) {
 	t.Helper()
-	for _, p := range price.Providers() {
-		t.Setenv(p.KeyVariable, "") // so that it is put back
-		if err := os.Unsetenv(p.KeyVariable); err != nil {
+	for _, name := range variables {
+		t.Setenv(name, "") // so that it is put back
+		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +28,7 @@ func bare(t *testing.T) {
 func TestKeysTellWhichValueCounts(t *testing.T) {
 	bare(t)
 	state := t.TempDir()
-	if keys, err := List(state); len(keys) != 0 || keys == nil || err != nil {
+	if keys, err := List(state, variables); len(keys) != 0 || keys == nil || err != nil {
 		t.Errorf("of nothing: %v, %v", keys, err)
 	}
 	for _, name := range []string{"ONE", "TWO", "OPENAI_API_KEY"} {
@@ -39,7 +41,7 @@ func TestKeysTellWhichValueCounts(t *testing.T) {
 	}
 	t.Setenv("OPENAI_API_KEY", "canary-of-the-environment")
 	t.Setenv("GEMINI_API_KEY", "canary-of-the-environment")
-	keys, err := List(state)
+	keys, err := List(state, variables)
 	if err != nil || len(keys) != 4 {
 		t.Fatalf("%v, %v", keys, err)
 	}
@@ -101,7 +103,7 @@ func TestAFolderThatOthersMayOpenHoldsNoKeys(t *testing.T) {
 	if err := os.Chmod(filepath.Join(state, "credentials"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, listErr := List(state)
+	_, listErr := List(state, variables)
 	value, found, getErr := Lookup(state)("MY_KEY")
 	for what, err := range map[string]error{"set": Set(state, "MY_KEY", []byte("x")), "remove": Remove(state, "MY_KEY"), "list": listErr, "get": getErr} {
 		if reason.Of(err) != reason.CredentialMissing || !strings.HasPrefix(reason.Hint(err), "chmod 700 ") {

@@ -3,6 +3,7 @@ package model
 
 import (
 	"context"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 )
@@ -51,8 +52,18 @@ func Silence(req message.Request, out *message.Output) {
 type Problem struct {
 	// Path of the field, for example spec.parameters.temperature.
 	Path string
-	// Message says what is wrong and what would be right.
-	Message string
+	// Message says what is wrong and, after a semicolon or as Advice, what would be
+	// right.
+	Message, Advice string
 }
 
 func (p Problem) String() string { return p.Path + ": " + p.Message }
+
+// Split returns what is wrong and the advice.
+func (p Problem) Split() (text, advice string) {
+	if p.Advice != "" {
+		return p.Message, p.Advice
+	}
+	text, advice, _ = strings.Cut(p.Message, "; ")
+	return text, advice
+}

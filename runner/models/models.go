@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/provider"
+
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/misuse"
-	"agentctl.dev/agentctl/runner/model/price"
 )
 
 // Model is what the embedded snapshot says of a model. What is not known is empty or
@@ -51,17 +53,27 @@ type Provider struct {
 // Providers are the providers of the snapshot.
 func Providers() []Provider {
 	var all []Provider
-	for _, p := range price.Providers() {
+	for _, p := range provider.All().Remote() {
 		all = append(all, Provider{string(p.Name), p.BaseURL, p.KeyVariable})
 	}
 	return all
+}
+
+// KeyVariables are the environment variables in which people keep the keys of
+// providers.
+func KeyVariables() []string {
+	var names []string
+	for _, p := range provider.All().Remote() {
+		names = append(names, p.KeyVariable)
+	}
+	return names
 }
 
 // List returns what the snapshot says: all of it, or of the
 // providers and models that are named. A model is named by its id, with or
 // without the provider and a slash before it.
 func List(names ...string) ([]Model, error) {
-	all := price.All()
+	all := provider.All().Models()
 	if err := check(all, names); err != nil {
 		return nil, err
 	}
@@ -74,24 +86,24 @@ func List(names ...string) ([]Model, error) {
 	return found, nil
 }
 
-func named(e *price.Entry, name string) bool {
-	provider := string(e.Provider)
-	if name == provider || name == e.Model || name == provider+"/"+e.Model {
+func named(e *model.CatalogEntry, name string) bool {
+	seller := string(e.Provider)
+	if name == seller || name == e.Model || name == seller+"/"+e.Model {
 		return true
 	}
 	// An id with a date behind it is one of the model's snapshots.
-	found, ok := price.Listed(&v1alpha1.ModelSpec{Provider: e.Provider, Model: strings.TrimPrefix(name, provider+"/")})
+	found, ok := provider.All().Listed(&v1alpha1.ModelSpec{Provider: e.Provider, Model: strings.TrimPrefix(name, seller+"/")})
 	return ok && found.Model == e.Model
 }
 
 // check refuses a name of nothing.
-func check(all []price.Entry, names []string) error {
+func check(all []model.CatalogEntry, names []string) error {
 	for _, n := range names {
-		if slices.ContainsFunc(all, func(e price.Entry) bool { return named(&e, n) }) {
+		if slices.ContainsFunc(all, func(e model.CatalogEntry) bool { return named(&e, n) }) {
 			continue
 		}
 		var known []string
-		for _, p := range price.Providers() {
+		for _, p := range provider.All().Remote() {
 			known = append(known, string(p.Name))
 		}
 		for _, e := range all {
@@ -101,12 +113,12 @@ func check(all []price.Entry, names []string) error {
 		if near := spell.Nearest(n, known); near != "" {
 			return err.WithHint("did you mean " + near + "?")
 		}
-		return err.WithHint(fmt.Sprintf("a model that is not listed can be used all the same: its Model declares spec.pricing and spec.contextWindow; the list itself: agentctl models %s", strings.Join(known[:len(price.Providers())], " ")))
+		return err.WithHint(fmt.Sprintf("a model that is not listed can be used all the same: its Model declares spec.pricing and spec.contextWindow; the list itself: agentctl models %s", strings.Join(known[:len(provider.All().Remote())], " ")))
 	}
 	return nil
 }
 
-func told(e *price.Entry) Model {
+func told(e *model.CatalogEntry) Model {
 	m := Model{
 		Provider: string(e.Provider), Model: e.Model, Pricing: e.Price.Pricing, Capabilities: append([]string{}, e.Capabilities...),
 		ContextWindow: known(e.ContextWindow), MaxInput: known(e.MaxInput), MaxOutput: known(e.MaxOutput), AsOf: e.AsOf, Source: e.Source,

@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
@@ -18,7 +20,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // provider is Anthropic itself; compatible servers are reached with a baseURL.
@@ -76,7 +77,7 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 		format, held = strict(prompt.Output)
 	}
 	if !held {
-		prompt.System = turns.Contract(prompt.System, prompt.Output)
+		prompt.System = model.OutputContract(prompt.System, prompt.Output)
 	}
 	b := c.given.begin(c.cfg.Model, c.given.most(c.cfg.Model, 0), format)
 	b, err := c.appendTools(b, prompt.Tools)

@@ -10,10 +10,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 const pdf = "application/pdf"
@@ -24,8 +25,8 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 // takes says whether the API can show a file to the model. One that stands
 // anywhere else than in the message or in the run itself is out of its reach.
 func takes(f *message.File) bool {
-	mime := turns.MimeOf(f)
-	return turns.Inline(f) && (mime == pdf || slices.Contains(imageTypes, mime))
+	mime := model.MimeOf(f)
+	return model.Inline(f) && (mime == pdf || slices.Contains(imageTypes, mime))
 }
 
 // appendMessage adds the wire form of a message: none for one that says nothing,
@@ -35,18 +36,18 @@ func (c *Conversation) appendMessage(h history, m *message.Message) (history, er
 	case message.RoleUser:
 		return c.appendUser(h, m)
 	case message.RoleAssistant:
-		return appendAssistant(h, turns.Assistant(m, c.Self())), nil
+		return appendAssistant(h, model.ReadAnswer(m, c.Self())), nil
 	}
 	return h, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
 }
 
 func (c *Conversation) appendUser(h history, m *message.Message) (history, error) {
-	for _, p := range turns.User(m, takes) {
+	for _, p := range model.Pieces(m, takes) {
 		if p.File == nil {
 			h = h.text(p.Text)
 			continue
 		}
-		media, err := turns.Load(p.File, c.Blob)
+		media, err := model.LoadMedia(p.File, c.Blob)
 		if err != nil {
 			return h, err
 		}
@@ -57,7 +58,7 @@ func (c *Conversation) appendUser(h history, m *message.Message) (history, error
 }
 
 // appendMedia adds an image or a document, whose block stays open.
-func appendMedia(b []byte, media turns.Media, name string) []byte {
+func appendMedia(b []byte, media model.Media, name string) []byte {
 	kind := "image"
 	if media.Mime == pdf {
 		kind = "document"
@@ -71,7 +72,7 @@ func appendMedia(b []byte, media turns.Media, name string) []byte {
 	return b
 }
 
-func appendAssistant(h history, said turns.Said) history {
+func appendAssistant(h history, said model.PastAnswer) history {
 	// The API refuses an answer that ends in white space.
 	said.Text = strings.TrimRightFunc(said.Text, unicode.IsSpace)
 	continues := h.paused && said.Own
@@ -92,7 +93,7 @@ func appendAssistant(h history, said turns.Said) history {
 }
 
 // appendBlocks adds what the model said: its thoughts where they stood.
-func appendBlocks(b []byte, thoughts []thought, said turns.Said) []byte {
+func appendBlocks(b []byte, thoughts []thought, said model.PastAnswer) []byte {
 	text, calls := said.Text, said.Calls
 	for _, t := range thoughts {
 		b = appendText(b, text[:t.text])
@@ -110,10 +111,10 @@ func appendText(b []byte, s string) []byte {
 	return append(jsonpass.AppendString(append(jsonpass.Open(b), `{"type":"text","text":`...), s), '}')
 }
 
-func appendCalls(b []byte, calls []turns.Call) []byte {
+func appendCalls(b []byte, calls []model.PastCall) []byte {
 	for _, c := range calls {
 		b = jsonpass.AppendString(append(jsonpass.Open(b), `{"type":"tool_use","id":`...), callID(c.CallID))
-		b = jsonpass.AppendString(append(b, `,"name":`...), turns.CallName(c.Tool))
+		b = jsonpass.AppendString(append(b, `,"name":`...), model.SentCallName(c.Tool))
 		b = append(append(b, `,"input":`...), input(c.Raw)...)
 		b = append(b, '}')
 	}
@@ -126,7 +127,7 @@ func appendResult(b []byte, c *message.ToolPart) []byte {
 	if c.Result == nil || c.Result.Failed() {
 		b = append(b, `,"is_error":true`...)
 	}
-	if text := turns.ResultText(c); !blank(text) {
+	if text := model.ResultText(c); !blank(text) {
 		b = jsonpass.AppendString(append(b, `,"content":`...), text)
 	}
 	return b
@@ -152,7 +153,7 @@ func callID(id string) string {
 // input returns arguments as a JSON object. They go in as they are, and not as a
 // text: half a character, which JSON lets a model write, is refused by the API.
 func input(raw string) []byte {
-	args := []byte(turns.Arguments(raw))
+	args := []byte(model.SentArguments(raw))
 	if !bytes.Contains(args, []byte(`\ud`)) && !bytes.Contains(args, []byte(`\uD`)) && utf8.Valid(args) {
 		return args
 	}
@@ -202,7 +203,7 @@ func parameters(raw json.RawMessage) (schema json.RawMessage, words string, err 
 	if len(raw) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`), "", nil
 	}
-	if raw, err = turns.Plain(raw); err != nil {
+	if raw, err = model.CompactSchema(raw); err != nil {
 		return nil, "", err
 	}
 	var c jsonpass.Cursor

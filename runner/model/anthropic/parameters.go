@@ -10,26 +10,25 @@ import (
 
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/parameter"
 )
 
 // table is what the messages API takes.
-var table = parameter.Table{
+var table = model.ParameterTable{
 	Provider: "anthropic",
-	Parameters: []parameter.Parameter{
-		{Name: "maxOutputTokens", Wire: maxTokens, Check: parameter.Positive},
-		{Name: "parallelToolCalls", Check: parameter.Boolean},
-		{Name: "reasoningEffort", Wire: outputConfig, Check: parameter.OneOf("low", "medium", "high", "xhigh", "max")},
-		{Name: "serviceTier", Wire: "service_tier", Check: parameter.OneOf("auto", "standard_only")},
-		{Name: "stop", Wire: stopSequences, Check: parameter.Texts(64)},
-		{Name: "structuredOutput", Check: parameter.Boolean},
-		{Name: "temperature", Wire: "temperature", Check: parameter.Number(0, 1)},
-		{Name: "thinking", Wire: thinking, Check: parameter.OneOf("adaptive", "disabled")},
+	Parameters: []model.Parameter{
+		{Name: "maxOutputTokens", Wire: maxTokens, Check: model.PositiveNumber},
+		{Name: "parallelToolCalls", Check: model.Boolean},
+		{Name: "reasoningEffort", Wire: outputConfig, Check: model.OneOf("low", "medium", "high", "xhigh", "max")},
+		{Name: "serviceTier", Wire: "service_tier", Check: model.OneOf("auto", "standard_only")},
+		{Name: "stop", Wire: stopSequences, Check: model.StringList(64)},
+		{Name: "structuredOutput", Check: model.Boolean},
+		{Name: "temperature", Wire: "temperature", Check: model.NumberFrom(0, 1)},
+		{Name: "thinking", Wire: thinking, Check: model.OneOf("adaptive", "disabled")},
 		{Name: "thinkingBudget", Check: budget},
-		{Name: "thinkingDisplay", Check: parameter.OneOf("summarized", "omitted")},
-		{Name: "topK", Wire: "top_k", Check: parameter.Positive},
-		{Name: "topP", Wire: "top_p", Check: parameter.Number(0, 1)},
-		{Name: "user", Wire: metadata, Check: parameter.Text},
+		{Name: "thinkingDisplay", Check: model.OneOf("summarized", "omitted")},
+		{Name: "topK", Wire: "top_k", Check: model.PositiveNumber},
+		{Name: "topP", Wire: "top_p", Check: model.NumberFrom(0, 1)},
+		{Name: "user", Wire: metadata, Check: model.NonEmptyString},
 	},
 	Aliases: map[string]string{
 		"max_tokens": "maxOutputTokens", "maxtokens": "maxOutputTokens", "maxoutputtoken": "maxOutputTokens", "stop_sequences": "stop",
@@ -101,7 +100,7 @@ func OutputLimit(name string, parameters json.RawMessage) int64 {
 // settings are spec.parameters as the requests need them.
 type settings struct {
 	// always holds the members of a request that stand for one parameter each.
-	always parameter.Members
+	always model.Members
 	// limit of the output, 0 for the model's own.
 	limit int64
 	// effort and thinking as they stand in a request; nil when they do not.
@@ -150,7 +149,7 @@ func read(raw json.RawMessage) (settings, []model.Problem) {
 }
 
 // agree says which parameters the API refuses beside each other.
-func (s *settings) agree(given parameter.Given) (problems []model.Problem) {
+func (s *settings) agree(given model.GivenParameters) (problems []model.Problem) {
 	bad := func(name, format string, args ...any) {
 		problems = append(problems, model.Problem{Path: "spec.parameters." + name, Message: fmt.Sprintf(format, args...)})
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // Bounds of a schema that the API compiles.
@@ -23,7 +24,7 @@ var stringFormats = []string{"date-time", "time", "date", "duration", "email", "
 // closed, which the API wants said: what fits the closed one fits the schema. So
 // none is sent with allOf, whose parts would be closed to each other.
 func strict(schema json.RawMessage) (json.RawMessage, bool) {
-	schema, err := turns.Plain(schema)
+	schema, err := model.CompactSchema(schema)
 	if err != nil {
 		return nil, false
 	}

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // noted is the metadata of a reasoning: what its text does not say of the blocks
@@ -54,7 +55,7 @@ func (t thought) append(b []byte) []byte {
 // came of: the API refuses a message that ends in a thought. A turn that is
 // paused goes back as it is, with the blocks of the API's own tools, and so does what
 // continues one: it holds the results of those blocks.
-func layout(said turns.Said, continues bool) []thought {
+func layout(said model.PastAnswer, continues bool) []thought {
 	var all []thought
 	text, calls := len(said.Text), len(said.Calls)
 	for _, p := range said.Reasoning {

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // The speakers the API knows. Results of calls are the user's.
@@ -28,7 +29,7 @@ var mediaTypes = []string{"image/png", "image/jpeg", "image/webp", "image/heic",
 // takes says whether the model can be shown a file. One that stands anywhere
 // else than in the message or in the run itself is out of its reach.
 func takes(f *message.File) bool {
-	return turns.Inline(f) && slices.Contains(mediaTypes, turns.MimeOf(f))
+	return model.Inline(f) && slices.Contains(mediaTypes, model.MimeOf(f))
 }
 
 // history is a request as it grows. Its last content stays open, for the same
@@ -61,19 +62,19 @@ func (c *Conversation) encode(h *history, m *message.Message) error {
 	case message.RoleUser:
 		return c.user(h, m)
 	case message.RoleAssistant:
-		h.answer(turns.Assistant(m, c.Self()), generation(c.cfg.Model) >= 3)
+		h.answer(model.ReadAnswer(m, c.Self()), generation(c.cfg.Model) >= 3)
 		return nil
 	}
 	return fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
 }
 
 func (c *Conversation) user(h *history, m *message.Message) error {
-	for _, p := range turns.User(m, takes) {
+	for _, p := range model.Pieces(m, takes) {
 		if p.File == nil {
 			h.text(roleUser, p.Text)
 			continue
 		}
-		media, err := turns.Load(p.File, c.Blob)
+		media, err := model.LoadMedia(p.File, c.Blob)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (c *Conversation) user(h *history, m *message.Message) error {
 
 // answer adds what a model said, and the results of its calls as the user's
 // answer to it, in their order. Strict says that a first call must be signed.
-func (h *history) answer(said turns.Said, strict bool) {
+func (h *history) answer(said model.PastAnswer, strict bool) {
 	for _, r := range said.Reasoning {
 		for _, p := range cut(r.Text, r.Metadata) {
 			if p.signature != "" { // what is not signed is a summary for people
@@ -105,7 +106,7 @@ func (h *history) answer(said turns.Said, strict bool) {
 		h.part(roleModel)
 		h.b = append(h.b, `{"functionCall":{`...)
 		h.named(c)
-		h.b = append(append(append(h.b, `,"args":`...), turns.Arguments(c.Raw)...), '}')
+		h.b = append(append(append(h.b, `,"args":`...), model.SentArguments(c.Raw)...), '}')
 		h.sign(signature)
 	}
 	for _, c := range said.Calls {
@@ -116,7 +117,7 @@ func (h *history) answer(said turns.Said, strict bool) {
 		h.part(roleUser)
 		h.b = append(h.b, `{"functionResponse":{`...)
 		h.named(c)
-		h.b = append(jsonpass.AppendString(append(h.b, key...), turns.ResultText(c.ToolPart)), `}}}`...)
+		h.b = append(jsonpass.AppendString(append(h.b, key...), model.ResultText(c.ToolPart)), `}}}`...)
 	}
 }
 
@@ -139,14 +140,14 @@ func (h *history) sign(signature string) {
 }
 
 // named names a call.
-func (h *history) named(c turns.Call) {
+func (h *history) named(c model.PastCall) {
 	h.b = jsonpass.AppendString(append(h.b, `"id":`...), c.CallID)
 	h.b = jsonpass.AppendString(append(h.b, `,"name":`...), functionName(c.Tool))
 }
 
 // functionName is a name the API takes: it begins with a letter or an underscore.
 func functionName(tool string) string {
-	name := turns.CallName(tool)
+	name := model.SentCallName(tool)
 	if first := name[0]; first == '-' || first >= '0' && first <= '9' {
 		name = "_" + name[:min(len(name), 63)]
 	}

@@ -15,12 +15,12 @@ import (
 	"strconv"
 	"strings"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/parameter"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 var provider = exchange.Provider{
@@ -112,7 +112,7 @@ func (c *Conversation) holds(p message.Prompt) bool {
 func (c *Conversation) layout(prompt message.Prompt) error {
 	held := c.holds(prompt)
 	if !held {
-		prompt.System = turns.Contract(prompt.System, prompt.Output)
+		prompt.System = model.OutputContract(prompt.System, prompt.Output)
 	}
 	b := appendSystem([]byte{'{'}, prompt.System)
 	c.end = closing + "]}"
@@ -122,7 +122,7 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 		for _, t := range prompt.Tools {
 			if len(t.Parameters) > 0 {
 				var err error
-				if t.Parameters, err = turns.Plain(t.Parameters); err != nil {
+				if t.Parameters, err = model.CompactSchema(t.Parameters); err != nil {
 					return reason.New(reason.ModelError, "model %q: the parameters of tool %q: %w", c.cfg.Name, t.Name, err)
 				}
 			}
@@ -133,13 +133,13 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 	}
 	config := c.generationConfig(c.cfg.Model)
 	if held {
-		schema, err := turns.Plain(prompt.Output)
+		schema, err := model.CompactSchema(prompt.Output)
 		if err != nil {
 			return reason.New(reason.ModelError, "model %q: the schema of the output: %w", c.cfg.Name, err)
 		}
 		config = append(config,
-			parameter.Member{Name: "responseMimeType", Value: json.RawMessage(`"application/json"`)},
-			parameter.Member{Name: "responseJsonSchema", Value: schema})
+			model.Member{Name: "responseMimeType", Value: json.RawMessage(`"application/json"`)},
+			model.Member{Name: "responseJsonSchema", Value: schema})
 	}
 	c.history = history{b: c.begin(b, config)}
 	c.prefix = len(c.history.b)
@@ -148,7 +148,7 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 
 // begin writes what stands behind the system prompt and the tools, up to the
 // first message.
-func (c *Conversation) begin(b []byte, config parameter.Members) []byte {
+func (c *Conversation) begin(b []byte, config model.Members) []byte {
 	if len(config) > 0 {
 		b = config.Encode(append(jsonpass.Open(b), `"generationConfig":{`...))
 		b[len(b)-1] = '}' // for the comma behind the last member

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/parameter"
 )
 
 const (
@@ -20,21 +19,21 @@ const (
 
 // parameters are members of generationConfig; those without a name on the wire
 // have another form there.
-var parameters = parameter.Table{
+var parameters = model.ParameterTable{
 	Provider: "gemini",
-	Parameters: []parameter.Parameter{
-		{Name: "frequencyPenalty", Wire: "frequencyPenalty", Check: parameter.Number(-2, 2)},
-		{Name: "includeThoughts", Check: parameter.Boolean},
-		{Name: "maxOutputTokens", Wire: limitMember, Check: parameter.Positive},
-		{Name: "presencePenalty", Wire: "presencePenalty", Check: parameter.Number(-2, 2)},
-		{Name: "reasoningEffort", Check: parameter.OneOf("minimal", "low", "medium", "high")},
-		{Name: "seed", Wire: "seed", Check: parameter.Integer},
-		{Name: "stop", Check: parameter.Texts(5)},
-		{Name: "structuredOutput", Check: parameter.Boolean},
-		{Name: "temperature", Wire: "temperature", Check: parameter.Number(0, 2)},
+	Parameters: []model.Parameter{
+		{Name: "frequencyPenalty", Wire: "frequencyPenalty", Check: model.NumberFrom(-2, 2)},
+		{Name: "includeThoughts", Check: model.Boolean},
+		{Name: "maxOutputTokens", Wire: limitMember, Check: model.PositiveNumber},
+		{Name: "presencePenalty", Wire: "presencePenalty", Check: model.NumberFrom(-2, 2)},
+		{Name: "reasoningEffort", Check: model.OneOf("minimal", "low", "medium", "high")},
+		{Name: "seed", Wire: "seed", Check: model.WholeNumber},
+		{Name: "stop", Check: model.StringList(5)},
+		{Name: "structuredOutput", Check: model.Boolean},
+		{Name: "temperature", Wire: "temperature", Check: model.NumberFrom(0, 2)},
 		{Name: "thinkingBudget", Check: budget},
-		{Name: "topK", Wire: "topK", Check: parameter.Positive},
-		{Name: "topP", Wire: "topP", Check: parameter.Number(0, 1)},
+		{Name: "topK", Wire: "topK", Check: model.PositiveNumber},
+		{Name: "topP", Wire: "topP", Check: model.NumberFrom(0, 1)},
 	},
 	Aliases: map[string]string{
 		"max_tokens": "maxOutputTokens", "maxtokens": "maxOutputTokens", "stopsequences": "stop", "stop_sequences": "stop",
@@ -50,7 +49,7 @@ var decided = []string{"candidateCount", "responseJsonSchema", "responseMimeType
 
 // budget is a number of tokens, 0 for none, or -1 for as many as the model wants.
 func budget(v any) string {
-	if parameter.Integer(v) != "" || parameter.Number(-1, 1<<20)(v) != "" {
+	if model.WholeNumber(v) != "" || model.NumberFrom(-1, 1<<20)(v) != "" {
 		return "must be a number of tokens, 0 for none, or -1 to leave it to the model"
 	}
 	return ""
@@ -65,7 +64,7 @@ func CheckParameters(raw json.RawMessage) []model.Problem {
 // settings are spec.parameters as a request carries them.
 type settings struct {
 	// config are members of generationConfig, extra those beside it.
-	config, extra parameter.Members
+	config, extra model.Members
 	// thoughts and budget as they are written, nil when they are not given.
 	thoughts, budget json.RawMessage
 	// effort is how much the model may think, "" for its own measure.
@@ -92,7 +91,7 @@ func read(raw json.RawMessage) (settings, []model.Problem) {
 		}
 	}
 	if stop := given.Values["stop"]; stop != nil {
-		s.config = append(s.config, parameter.Member{Name: "stopSequences", Value: list(stop)})
+		s.config = append(s.config, model.Member{Name: "stopSequences", Value: list(stop)})
 	}
 	s.effort = decode[string](given.Values["reasoningEffort"])
 	if s.effort != "" && s.budget != nil {
@@ -118,13 +117,13 @@ func (s *settings) more(raw json.RawMessage, problem func(name, message string))
 		case slices.Contains(decided, name):
 			problem("."+name, "is decided by the run")
 		default:
-			s.config = append(s.config, parameter.Member{Name: name, Value: members[name]})
+			s.config = append(s.config, model.Member{Name: name, Value: members[name]})
 		}
 	}
 }
 
 func inTable(wire string) bool {
-	return slices.ContainsFunc(parameters.Parameters, func(p parameter.Parameter) bool { return p.Wire == wire })
+	return slices.ContainsFunc(parameters.Parameters, func(p model.Parameter) bool { return p.Wire == wire })
 }
 
 // list is a text, or a list of texts, as a list.
@@ -152,14 +151,14 @@ var efforts = []struct {
 }{{"minimal", "1024"}, {"low", "1024"}, {"medium", "8192"}, {"high", "24576"}}
 
 // generationConfig is that of the conversation.
-func (s *settings) generationConfig(name string) parameter.Members {
+func (s *settings) generationConfig(name string) model.Members {
 	config := slices.Clip(s.config)
-	var thinking parameter.Members
+	var thinking model.Members
 	if s.thoughts != nil {
-		thinking = append(thinking, parameter.Member{Name: "includeThoughts", Value: s.thoughts})
+		thinking = append(thinking, model.Member{Name: "includeThoughts", Value: s.thoughts})
 	}
 	if s.budget != nil {
-		thinking = append(thinking, parameter.Member{Name: "thinkingBudget", Value: s.budget})
+		thinking = append(thinking, model.Member{Name: "thinkingBudget", Value: s.budget})
 	}
 	if s.effort != "" {
 		thinking = append(thinking, thinkingOf(name, s.effort))
@@ -168,11 +167,11 @@ func (s *settings) generationConfig(name string) parameter.Members {
 }
 
 // thinkingOf is a level where the model knows levels, and else a budget.
-func thinkingOf(name, effort string) parameter.Member {
+func thinkingOf(name, effort string) model.Member {
 	if generation(name) >= 3 {
-		return parameter.Member{Name: "thinkingLevel", Value: json.RawMessage(`"` + strings.ToUpper(effort) + `"`)}
+		return model.Member{Name: "thinkingLevel", Value: json.RawMessage(`"` + strings.ToUpper(effort) + `"`)}
 	}
-	m := parameter.Member{Name: "thinkingBudget"}
+	m := model.Member{Name: "thinkingBudget"}
 	for _, e := range efforts {
 		if e.effort == effort {
 			m.Value = json.RawMessage(e.tokens)
@@ -181,13 +180,13 @@ func thinkingOf(name, effort string) parameter.Member {
 	return m
 }
 
-func withThinking(config, thinking parameter.Members) parameter.Members {
+func withThinking(config, thinking model.Members) model.Members {
 	if len(thinking) == 0 {
 		return config
 	}
 	value := thinking.Encode([]byte{'{'})
 	value[len(value)-1] = '}' // for the comma behind the last member
-	return append(config, parameter.Member{Name: "thinkingConfig", Value: value})
+	return append(config, model.Member{Name: "thinkingConfig", Value: value})
 }
 
 // asideThought is how many tokens a model may think about a question beside the
@@ -197,7 +196,7 @@ const asideThought = 512
 // asideConfig is that of a question beside the conversation. Thoughts count as
 // output: under a limit that is meant for the answer the model could think it
 // away, and so may think little.
-func (s *settings) asideConfig(name string, most int64) parameter.Members {
+func (s *settings) asideConfig(name string, most int64) model.Members {
 	if most <= 0 {
 		return s.generationConfig(name)
 	}
@@ -208,13 +207,13 @@ func (s *settings) asideConfig(name string, most int64) parameter.Members {
 		if s.effort == "minimal" {
 			effort = s.effort
 		}
-		return withThinking(config, parameter.Members{thinkingOf(name, effort)})
+		return withThinking(config, model.Members{thinkingOf(name, effort)})
 	case strings.HasPrefix(strings.TrimPrefix(name, "models/"), "gemini-2.5"):
 		tokens := asideThought
 		if own := decode[int](s.budget); s.budget != nil && own >= 0 {
 			tokens = min(tokens, own)
 		}
-		return withThinking(config, parameter.Members{{Name: "thinkingBudget", Value: json.RawMessage(strconv.Itoa(tokens))}})
+		return withThinking(config, model.Members{{Name: "thinkingBudget", Value: json.RawMessage(strconv.Itoa(tokens))}})
 	}
 	return config
 }

@@ -8,15 +8,13 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/parameter"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // chatAPI is chat completions.
 var chatAPI = api{
 	// Compatible servers are reached with a baseURL.
 	provider: exchange.Provider{
-		Name: "openai", BaseURL: "https://api.openai.com/v1", KeyVariable: "OPENAI_API_KEY", Speaks: "chat completion",
+		Name: name, BaseURL: baseURL, KeyVariable: keyVariable, Speaks: "chat completion",
 		Wants: "provider openai wants baseURL: https://host/v1",
 	},
 	path:       "chat/completions",
@@ -29,7 +27,7 @@ var chatAPI = api{
 		}
 		return ""
 	},
-	open: func(string, parameter.Given) wire { return chat{} },
+	open: func(string, model.GivenParameters) wire { return chat{} },
 }
 
 // chat writes and reads chat completions.
@@ -75,7 +73,7 @@ func (chat) answer(tell func(message.Delta)) exchange.Answer {
 
 // said adds several messages where there are calls. Reasoning is left out, but for
 // servers that want it back.
-func (chat) said(b []byte, said turns.Said) []byte {
+func (chat) said(b []byte, said model.PastAnswer) []byte {
 	if said.Text == "" && len(said.Calls) == 0 {
 		return b
 	}
@@ -94,9 +92,9 @@ func (chat) said(b []byte, said turns.Said) []byte {
 		b = append(jsonpass.Open(b), `{"id":`...)
 		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"type":"function","function":{"name":`...)
-		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
+		b = jsonpass.AppendString(b, model.SentCallName(c.Tool))
 		b = append(b, `,"arguments":`...)
-		b = append(jsonpass.AppendString(b, turns.Arguments(c.Raw)), '}')
+		b = append(jsonpass.AppendString(b, model.SentArguments(c.Raw)), '}')
 		b = append(appendExtra(b, c.Metadata), '}')
 	}
 	b = append(b, `]}`...)
@@ -104,7 +102,7 @@ func (chat) said(b []byte, said turns.Said) []byte {
 		b = append(b, `,{"role":"tool","tool_call_id":`...)
 		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"content":`...)
-		b = jsonpass.AppendString(b, turns.ResultText(c.ToolPart))
+		b = jsonpass.AppendString(b, model.ResultText(c.ToolPart))
 		b = append(b, '}')
 	}
 	return b

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"agentctl.dev/agentctl/runner/model"
+
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // message adds the wire form of a message to b: none for a message that says
@@ -19,14 +20,14 @@ func (c *Conversation) message(b []byte, m *message.Message) ([]byte, error) {
 	case message.RoleUser:
 		return c.user(b, m)
 	case message.RoleAssistant:
-		return c.wire.said(b, turns.Assistant(m, c.Self())), nil
+		return c.wire.said(b, model.ReadAnswer(m, c.Self())), nil
 	}
 	return b, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
 }
 
 // user adds a user message: one text, or a list where it holds media.
 func (c *Conversation) user(b []byte, m *message.Message) ([]byte, error) {
-	pieces := turns.User(m, c.takes)
+	pieces := model.Pieces(m, c.takes)
 	if len(pieces) == 0 {
 		return b, nil
 	}
@@ -40,7 +41,7 @@ func (c *Conversation) user(b []byte, m *message.Message) ([]byte, error) {
 			b = c.wire.text(b, p.Text)
 			continue
 		}
-		media, err := turns.Load(p.File, c.Blob)
+		media, err := model.LoadMedia(p.File, c.Blob)
 		switch {
 		case err != nil:
 			return b, err
@@ -79,8 +80,8 @@ const pdf = "application/pdf"
 // anywhere else than in the message or in the run itself is out of its reach. Few
 // of the servers that imitate OpenAI read documents.
 func (c *Conversation) takes(f *message.File) bool {
-	mime := turns.MimeOf(f)
-	return turns.Inline(f) && (slices.Contains(imageTypes, mime) || mime == pdf && c.Official())
+	mime := model.MimeOf(f)
+	return model.Inline(f) && (slices.Contains(imageTypes, mime) || mime == pdf && c.Official())
 }
 
 // maxCallID is the longest id of a call that OpenAI takes from another model: some

@@ -16,8 +16,6 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/parameter"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // maxCacheKey is what the API takes at most.
@@ -30,7 +28,7 @@ type api struct {
 	path string
 	// fixed are the members that stand at the beginning of every request.
 	fixed      string
-	parameters *parameter.Table
+	parameters *model.ParameterTable
 	// limits are the names servers have for the most an answer may hold; least is
 	// the smallest limit the API takes.
 	limits []string
@@ -41,7 +39,7 @@ type api struct {
 	// hint is the advice about a refusal that sounds like the wrong API, "" for
 	// any other.
 	hint func(*model.Error) string
-	open func(model string, given parameter.Given) wire
+	open func(model string, given model.GivenParameters) wire
 }
 
 // wire writes and reads what differs between the APIs. The functions that write
@@ -54,7 +52,7 @@ type wire interface {
 	image(b []byte, url string) []byte
 	document(b []byte, name, url string) []byte
 	// said writes what a model said, and the results of its calls.
-	said(b []byte, said turns.Said) []byte
+	said(b []byte, said model.PastAnswer) []byte
 	// format writes what the text of an answer has to look like, schema nil: like
 	// anything.
 	format(b []byte, schema json.RawMessage) []byte
@@ -77,7 +75,7 @@ type Conversation struct {
 	withTool []byte
 	noTool   []byte
 	aside    []byte
-	always   parameter.Members
+	always   model.Members
 }
 
 // New prepares a conversation over chat completions; it sends nothing. The prompt
@@ -110,10 +108,10 @@ func open(a *api, cfg exchange.Config, prompt message.Prompt) (*Conversation, er
 
 // layout writes the request around its messages. What may differ between two
 // requests stands behind them, so that they share every byte before.
-func (c *Conversation) layout(given parameter.Given, prompt message.Prompt) error {
+func (c *Conversation) layout(given model.GivenParameters, prompt message.Prompt) error {
 	schema := c.schema(given, prompt.Output)
 	if schema == nil {
-		prompt.System = turns.Contract(prompt.System, prompt.Output)
+		prompt.System = model.OutputContract(prompt.System, prompt.Output)
 	}
 	c.history = c.begin(c.always, prompt.System)
 	c.prefix = len(c.history)
@@ -148,7 +146,7 @@ func (c *Conversation) tools(tools []message.ToolSpec) ([]byte, error) {
 			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		var err error
-		if t.Parameters, err = turns.Plain(t.Parameters); err != nil {
+		if t.Parameters, err = model.CompactSchema(t.Parameters); err != nil {
 			return nil, reason.New(reason.ModelError, "model %q: the parameters of tool %q: %w", c.cfg.Name, t.Name, err)
 		}
 		b = c.wire.tool(jsonpass.Open(b), t)
@@ -157,7 +155,7 @@ func (c *Conversation) tools(tools []message.ToolSpec) ([]byte, error) {
 }
 
 // begin writes a request up to its first message.
-func (c *Conversation) begin(always parameter.Members, system string) []byte {
+func (c *Conversation) begin(always model.Members, system string) []byte {
 	b := jsonpass.AppendString([]byte(`{"model":`), c.cfg.Model)
 	b = append(append(b, `,"stream":true,`...), c.api.fixed...)
 	return c.wire.begin(always.Encode(b), system)

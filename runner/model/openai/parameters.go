@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/parameter"
 )
 
 // cacheKey is the member that says which requests are likely to begin alike.
@@ -26,45 +25,45 @@ var aliases = map[string]string{
 }
 
 // chatParameters are those of the chat completions API.
-var chatParameters = parameter.Table{
+var chatParameters = model.ParameterTable{
 	Provider: "openai",
-	Parameters: []parameter.Parameter{
-		{Name: "frequencyPenalty", Wire: "frequency_penalty", Check: parameter.Number(-2, 2)},
-		{Name: "maxOutputTokens", Wire: "max_completion_tokens", Check: parameter.Positive},
-		{Name: "parallelToolCalls", Wire: "parallel_tool_calls", Check: parameter.Boolean, WithTools: true},
-		{Name: "presencePenalty", Wire: "presence_penalty", Check: parameter.Number(-2, 2)},
-		{Name: "reasoningEffort", Wire: "reasoning_effort", Check: parameter.Text},
-		{Name: "safetyIdentifier", Wire: "safety_identifier", Check: parameter.Text},
-		{Name: "seed", Wire: "seed", Check: parameter.Integer},
-		{Name: "serviceTier", Wire: "service_tier", Check: parameter.Text},
-		{Name: "stop", Wire: "stop", Check: parameter.Texts(4)},
-		{Name: structured, Check: parameter.Boolean},
-		{Name: "temperature", Wire: "temperature", Check: parameter.Number(0, 2)},
-		{Name: "topP", Wire: "top_p", Check: parameter.Number(0, 1)},
-		{Name: "user", Wire: "user", Check: parameter.Text},
-		{Name: "verbosity", Wire: "verbosity", Check: parameter.Text},
+	Parameters: []model.Parameter{
+		{Name: "frequencyPenalty", Wire: "frequency_penalty", Check: model.NumberFrom(-2, 2)},
+		{Name: "maxOutputTokens", Wire: "max_completion_tokens", Check: model.PositiveNumber},
+		{Name: "parallelToolCalls", Wire: "parallel_tool_calls", Check: model.Boolean, WithTools: true},
+		{Name: "presencePenalty", Wire: "presence_penalty", Check: model.NumberFrom(-2, 2)},
+		{Name: "reasoningEffort", Wire: "reasoning_effort", Check: model.NonEmptyString},
+		{Name: "safetyIdentifier", Wire: "safety_identifier", Check: model.NonEmptyString},
+		{Name: "seed", Wire: "seed", Check: model.WholeNumber},
+		{Name: "serviceTier", Wire: "service_tier", Check: model.NonEmptyString},
+		{Name: "stop", Wire: "stop", Check: model.StringList(4)},
+		{Name: structured, Check: model.Boolean},
+		{Name: "temperature", Wire: "temperature", Check: model.NumberFrom(0, 2)},
+		{Name: "topP", Wire: "top_p", Check: model.NumberFrom(0, 1)},
+		{Name: "user", Wire: "user", Check: model.NonEmptyString},
+		{Name: "verbosity", Wire: "verbosity", Check: model.NonEmptyString},
 	},
 	Aliases:  aliases,
 	Reserved: []string{"messages", "model", "stream", "stream_options", "tools", "tool_choice", "n", "functions"},
 }
 
 // responsesParameters are those of the responses API.
-var responsesParameters = parameter.Table{
+var responsesParameters = model.ParameterTable{
 	Provider: "openai with api responses",
-	Parameters: []parameter.Parameter{
-		{Name: encrypted, Check: parameter.Boolean},
-		{Name: "maxOutputTokens", Wire: "max_output_tokens", Check: parameter.Positive},
-		{Name: "parallelToolCalls", Wire: "parallel_tool_calls", Check: parameter.Boolean, WithTools: true},
-		{Name: "reasoningEffort", Check: parameter.Text},
-		{Name: "reasoningSummary", Check: parameter.Text},
-		{Name: "safetyIdentifier", Wire: "safety_identifier", Check: parameter.Text},
-		{Name: "serviceTier", Wire: "service_tier", Check: parameter.Text},
-		{Name: structured, Check: parameter.Boolean},
-		{Name: "temperature", Wire: "temperature", Check: parameter.Number(0, 2)},
-		{Name: "topP", Wire: "top_p", Check: parameter.Number(0, 1)},
-		{Name: "truncation", Wire: "truncation", Check: parameter.OneOf("auto", "disabled")},
-		{Name: "user", Wire: "user", Check: parameter.Text},
-		{Name: "verbosity", Check: parameter.Text},
+	Parameters: []model.Parameter{
+		{Name: encrypted, Check: model.Boolean},
+		{Name: "maxOutputTokens", Wire: "max_output_tokens", Check: model.PositiveNumber},
+		{Name: "parallelToolCalls", Wire: "parallel_tool_calls", Check: model.Boolean, WithTools: true},
+		{Name: "reasoningEffort", Check: model.NonEmptyString},
+		{Name: "reasoningSummary", Check: model.NonEmptyString},
+		{Name: "safetyIdentifier", Wire: "safety_identifier", Check: model.NonEmptyString},
+		{Name: "serviceTier", Wire: "service_tier", Check: model.NonEmptyString},
+		{Name: structured, Check: model.Boolean},
+		{Name: "temperature", Wire: "temperature", Check: model.NumberFrom(0, 2)},
+		{Name: "topP", Wire: "top_p", Check: model.NumberFrom(0, 1)},
+		{Name: "truncation", Wire: "truncation", Check: model.OneOf("auto", "disabled")},
+		{Name: "user", Wire: "user", Check: model.NonEmptyString},
+		{Name: "verbosity", Check: model.NonEmptyString},
 	},
 	Aliases: aliases,
 	Reserved: []string{
@@ -83,6 +82,6 @@ func CheckResponsesParameters(raw json.RawMessage) []model.Problem {
 }
 
 // has says whether a member is among those of a Model.
-func has(members parameter.Members, name string) bool {
-	return slices.ContainsFunc(members, func(m parameter.Member) bool { return m.Name == name })
+func has(members model.Members, name string) bool {
+	return slices.ContainsFunc(members, func(m model.Member) bool { return m.Name == name })
 }

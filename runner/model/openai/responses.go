@@ -9,8 +9,6 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
-	"agentctl.dev/agentctl/runner/model/parameter"
-	"agentctl.dev/agentctl/runner/model/turns"
 )
 
 // responsesAPI is the responses API. It keeps nothing: what the model thought
@@ -46,7 +44,7 @@ type replies struct {
 	encrypted bool
 }
 
-func openReplies(model string, given parameter.Given) wire {
+func openReplies(model string, given model.GivenParameters) wire {
 	r := &replies{verbosity: given.Values["verbosity"], encrypted: thinks(model)}
 	if v, ok := given.Values[encrypted]; ok {
 		r.encrypted = string(v) == "true"
@@ -123,7 +121,7 @@ func (*replies) answer(tell func(message.Delta)) exchange.Answer {
 // said adds items: the texts, the calls, and the results of them. Ids are left out,
 // for nothing is kept under them; a thought has one that belongs to its encrypted
 // content.
-func (*replies) said(b []byte, said turns.Said) []byte {
+func (*replies) said(b []byte, said model.PastAnswer) []byte {
 	for _, s := range spokenIn(said) {
 		b = appendThoughts(b, s.Thoughts)
 		b = append(jsonpass.Open(b), `{"role":"assistant","content":`...)
@@ -138,15 +136,15 @@ func (*replies) said(b []byte, said turns.Said) []byte {
 		b = append(jsonpass.Open(b), `{"type":"function_call","call_id":`...)
 		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"name":`...)
-		b = jsonpass.AppendString(b, turns.CallName(c.Tool))
+		b = jsonpass.AppendString(b, model.SentCallName(c.Tool))
 		b = append(b, `,"arguments":`...)
-		b = append(jsonpass.AppendString(b, turns.Arguments(c.Raw)), '}')
+		b = append(jsonpass.AppendString(b, model.SentArguments(c.Raw)), '}')
 	}
 	for _, c := range said.Calls {
 		b = append(jsonpass.Open(b), `{"type":"function_call_output","call_id":`...)
 		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"output":`...)
-		b = append(jsonpass.AppendString(b, turns.ResultText(c.ToolPart)), '}')
+		b = append(jsonpass.AppendString(b, model.ResultText(c.ToolPart)), '}')
 	}
 	return b
 }

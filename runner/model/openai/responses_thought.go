@@ -3,7 +3,7 @@ package openai
 import (
 	"encoding/json"
 
-	"agentctl.dev/agentctl/runner/model/turns"
+	"agentctl.dev/agentctl/runner/model"
 )
 
 // The API wants a reasoning item back only in front of what followed it, and
@@ -32,7 +32,7 @@ const between = "\n\n"
 
 // spokenIn returns the messages of an answer's text. Where there is no list of
 // them that fits, the text is one.
-func spokenIn(said turns.Said) []spoken {
+func spokenIn(said model.PastAnswer) []spoken {
 	if said.Text == "" {
 		return nil
 	}

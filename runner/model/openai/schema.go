@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"agentctl.dev/agentctl/runner/model/parameter"
-	"agentctl.dev/agentctl/runner/model/turns"
+	"agentctl.dev/agentctl/runner/model"
 )
 
 // Bounds of what the API holds a model to, as OpenAI documents them.
@@ -30,7 +29,7 @@ var strictFormats = []string{"date-time", "time", "date", "duration", "email", "
 // schema returns the schema to send with a conversation's requests, nil for none:
 // where the server is not known to take one, and where it is not the schema of an
 // object, which the API refuses.
-func (c *Conversation) schema(given parameter.Given, schema json.RawMessage) json.RawMessage {
+func (c *Conversation) schema(given model.GivenParameters, schema json.RawMessage) json.RawMessage {
 	wanted, said := given.Values[structured]
 	send := c.Official()
 	if said {
@@ -43,7 +42,7 @@ func (c *Conversation) schema(given parameter.Given, schema json.RawMessage) jso
 	if json.Unmarshal(schema, &root) != nil || root.Type != "object" {
 		return nil
 	}
-	plain, err := turns.Plain(schema)
+	plain, err := model.CompactSchema(schema)
 	if err != nil {
 		return nil
 	}

@@ -81,11 +81,8 @@ func (o *authSetOptions) value(ctx context.Context, name string) ([]byte, error)
 }
 
 func completeKeyVariables(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	for _, p := range models.Providers() {
-		if len(args) == 0 {
-			names = append(names, p.KeyVariable)
-		}
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return models.KeyVariables(), cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,4 +1,4 @@
-package turns
+package model
 
 import (
 	"encoding/json"
@@ -6,8 +6,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Said is what a message of a model says to the model that reads it.
-type Said struct {
+// PastAnswer is what a message of a model says to the model that reads it.
+type PastAnswer struct {
 	// Own says that the reader wrote it itself.
 	Own bool
 	// Paused says that the reader has paused its turn here, and goes on with it.
@@ -17,23 +17,23 @@ type Said struct {
 	Text      string
 	// TextMetadata is the reader's own; nil where another model wrote the text.
 	TextMetadata json.RawMessage
-	Calls        []Call
+	Calls        []PastCall
 }
 
-// Call is a call and its result.
-type Call struct {
+// PastCall is a call and its result.
+type PastCall struct {
 	*message.ToolPart
 	// Metadata is the reader's own.
 	Metadata json.RawMessage
 }
 
-// Assistant returns what a reader may be sent of a model's message: nothing of a
+// ReadAnswer returns what a reader may be sent of a model's message: nothing of a
 // void one, what is complete of one that was cut short, and of the reasoning and
 // the metadata only what the reader wrote: those of one provider mean nothing to
 // another, and little to another model. Two Models may reach one model at two
 // endpoints, of which each refuses what the other has signed.
-func Assistant(m *message.Message, reader message.ModelRef) Said {
-	var s Said
+func ReadAnswer(m *message.Message, reader message.ModelRef) PastAnswer {
+	var s PastAnswer
 	if m.Error != "" && m.Error != message.Aborted {
 		return s
 	}
@@ -55,7 +55,7 @@ func Assistant(m *message.Message, reader message.ModelRef) Said {
 		case p.Type == message.PartTool && p.Tool != nil:
 			// Without a result and not running, the model was still writing it.
 			if !aborted || p.Tool.Result != nil || p.Tool.State == message.StateRunning {
-				s.Calls = append(s.Calls, Call{p.Tool, metadata})
+				s.Calls = append(s.Calls, PastCall{p.Tool, metadata})
 			}
 		}
 	}

@@ -1,5 +1,4 @@
-// Package turns says in words what a stored message means to a model: what every provider's mapping has in common.
-package turns
+package model
 
 import (
 	"encoding/base64"
@@ -15,10 +14,10 @@ type Piece struct {
 	File *message.File
 }
 
-// User returns what a user message says, in order. Texts that stand together are
+// Pieces returns what a user message says, in order. Texts that stand together are
 // one piece. Takes says whether the model can be shown a file; of any other it is
 // told that there is one.
-func User(m *message.Message, takes func(*message.File) bool) []Piece {
+func Pieces(m *message.Message, takes func(*message.File) bool) []Piece {
 	var pieces []Piece
 	for i := range m.Parts {
 		p := piece(&m.Parts[i], takes)
@@ -103,9 +102,9 @@ func MimeOf(f *message.File) string {
 	return f.Mime
 }
 
-// Load returns the content of an Inline file. Blob returns that of a blob; nil
+// LoadMedia returns the content of an Inline file. Blob returns that of a blob; nil
 // knows none.
-func Load(f *message.File, blob func(id string) ([]byte, error)) (Media, error) {
+func LoadMedia(f *message.File, blob func(id string) ([]byte, error)) (Media, error) {
 	if _, data, ok := strings.Cut(f.URL, ";base64,"); ok && strings.HasPrefix(f.URL, "data:") {
 		return Media{MimeOf(f), data}, nil
 	}

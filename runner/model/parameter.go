@@ -1,5 +1,4 @@
-// Package parameter holds spec.parameters of a Model against what its provider takes, and makes members of a request of them.
-package parameter
+package model
 
 import (
 	"bytes"
@@ -8,11 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"agentctl.dev/agentctl/runner/model"
 )
 
-const path = "spec.parameters"
+// unknownParameter is what is said about a name that a provider does not take.
+const unknownParameter = " has no parameter "
+
+const parametersPath = "spec.parameters"
 
 // extra is the one door for members of the request that a table does not name:
 // compatible servers have their own. It is sent as it is.
@@ -21,15 +21,15 @@ const extra = "extra"
 // Parameter is one name of spec.parameters.
 type Parameter struct {
 	// Name in the manifest, and Wire on the wire; "" is one that the provider
-	// itself reads from Given.Values.
+	// itself reads from GivenParameters.Values.
 	Name, Wire string
-	Check      Check
+	Check      ParameterCheck
 	// WithTools parameters may only be sent together with tools.
 	WithTools bool
 }
 
-// Table is what a provider takes.
-type Table struct {
+// ParameterTable is what a provider takes.
+type ParameterTable struct {
 	Provider string
 	// Parameters sorted by name, which is also the order on the wire.
 	Parameters []Parameter
@@ -39,29 +39,29 @@ type Table struct {
 	Reserved []string
 }
 
-// Given is spec.parameters as it was read.
-type Given struct {
+// GivenParameters is spec.parameters as it was read.
+type GivenParameters struct {
 	// Always are the members to send always, WithTools those to send only
 	// together with tools.
 	Always, WithTools Members
 	// Values of the parameters that have no name on the wire.
 	Values   map[string]json.RawMessage
-	Problems []model.Problem
+	Problems []Problem
 }
 
-func (g *Given) bad(path, format string, args ...any) {
-	g.Problems = append(g.Problems, model.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+func (g *GivenParameters) bad(path, format string, args ...any) {
+	g.Problems = append(g.Problems, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // Read reads spec.parameters; nothing given is no problem.
-func (t Table) Read(raw json.RawMessage) Given {
-	g := Given{Values: map[string]json.RawMessage{}}
+func (t ParameterTable) Read(raw json.RawMessage) GivenParameters {
+	g := GivenParameters{Values: map[string]json.RawMessage{}}
 	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
 		return g
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		g.bad(path, "must be an object")
+		g.bad(parametersPath, "must be an object")
 		return g
 	}
 	for _, p := range t.Parameters {
@@ -71,7 +71,7 @@ func (t Table) Read(raw json.RawMessage) Given {
 		}
 		delete(given, p.Name)
 		if wrong := p.Check(decode(v)); wrong != "" {
-			g.bad(path+"."+p.Name, "%s, not %s", wrong, model.Quote(v))
+			g.bad(parametersPath+"."+p.Name, "%s, not %s", wrong, Quote(v))
 			continue
 		}
 		switch {
@@ -88,31 +88,31 @@ func (t Table) Read(raw json.RawMessage) Given {
 		t.extra(&g, v)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		g.bad(path+"."+name, "%s", t.unknown(name))
+		g.bad(parametersPath+"."+name, "%s", t.unknown(name))
 	}
 	return g
 }
 
-func (t Table) extra(g *Given, raw json.RawMessage) {
+func (t ParameterTable) extra(g *GivenParameters, raw json.RawMessage) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil || given == nil {
-		g.bad(path+"."+extra, "must be an object")
+		g.bad(parametersPath+"."+extra, "must be an object")
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		known := slices.ContainsFunc(t.Parameters, func(p Parameter) bool { return p.Wire == name })
 		switch {
 		case slices.Contains(t.Reserved, name):
-			g.bad(path+"."+extra+"."+name, "is decided by the run")
+			g.bad(parametersPath+"."+extra+"."+name, "is decided by the run")
 		case known:
-			g.bad(path+"."+extra+"."+name, "has a name of its own in spec.parameters")
+			g.bad(parametersPath+"."+extra+"."+name, "has a name of its own in spec.parameters")
 		default:
 			g.Always.add(name, given[name])
 		}
 	}
 }
 
-func (t Table) unknown(name string) string {
+func (t ParameterTable) unknown(name string) string {
 	plain := strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	meant := t.Aliases[strings.ToLower(name)]
 	var names []string
@@ -123,7 +123,7 @@ func (t Table) unknown(name string) string {
 		}
 	}
 	if meant != "" {
-		return fmt.Sprintf("%s has no parameter %s; did you mean %s?", t.Provider, name, meant)
+		return fmt.Sprintf("%s"+unknownParameter+"%s; did you mean %s?", t.Provider, name, meant)
 	}
-	return fmt.Sprintf("%s has no parameter %s; it has %s, and extra for members of the request that have no name here", t.Provider, name, strings.Join(names, ", "))
+	return fmt.Sprintf("%s"+unknownParameter+"%s; it has %s, and extra for members of the request that have no name here", t.Provider, name, strings.Join(names, ", "))
 }

@@ -1,15 +1,15 @@
-package turns
+package model
 
 import "encoding/json"
 
-// Contract is the system prompt with what the final answer must be, in words: for
+// OutputContract is the system prompt with what the final answer must be, in words: for
 // a model that its provider does not hold to a schema. Without a schema it is the
 // system prompt as it is.
-func Contract(system string, schema json.RawMessage) string {
+func OutputContract(system string, schema json.RawMessage) string {
 	if len(schema) == 0 {
 		return system
 	}
-	if plain, err := Plain(schema); err == nil {
+	if plain, err := CompactSchema(schema); err == nil {
 		schema = plain
 	}
 	if system != "" {

@@ -1,4 +1,4 @@
-package turns
+package model
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 
 const interrupted = "interrupted: the call has no result; it may or may not have run"
 
-// Arguments are sent as the model wrote them. Where they are no JSON object
+// SentArguments are sent as the model wrote them. Where they are no JSON object
 // they are wrapped in one: servers that parse the history answer anything else
 // with 400, and the model could never read what was wrong with its call.
-func Arguments(raw string) string {
+func SentArguments(raw string) string {
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" {
 		return "{}"
@@ -25,8 +25,8 @@ func Arguments(raw string) string {
 	return string(append(jsonpass.AppendString([]byte(`{"invalid_arguments":`), raw), '}'))
 }
 
-// CallName keeps a name that a model made up from being refused by the server.
-func CallName(name string) string {
+// SentCallName keeps a name that a model made up from being refused by the server.
+func SentCallName(name string) string {
 	if name == "" {
 		return "unknown"
 	}

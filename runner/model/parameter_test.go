@@ -1,24 +1,24 @@
-package parameter
+package model
 
 import (
 	"strings"
 	"testing"
 )
 
-var table = Table{
+var parameters = ParameterTable{
 	Provider: "test",
 	Parameters: []Parameter{
 		{Name: "effort", Check: OneOf("low", "high")},
-		{Name: "maxOutputTokens", Wire: "max", Check: Positive},
+		{Name: "maxOutputTokens", Wire: "max", Check: PositiveNumber},
 		{Name: "parallel", Wire: "parallel", Check: Boolean, WithTools: true},
-		{Name: "stop", Wire: "stop", Check: Texts(2)},
-		{Name: "temperature", Wire: "temperature", Check: Number(0, 2)},
+		{Name: "stop", Wire: "stop", Check: StringList(2)},
+		{Name: "temperature", Wire: "temperature", Check: NumberFrom(0, 2)},
 	},
 	Aliases: map[string]string{"max_tokens": "maxOutputTokens"}, Reserved: []string{"messages"},
 }
 
 func TestParametersBecomeMembers(t *testing.T) {
-	g := table.Read([]byte(`{"temperature": 0, "maxOutputTokens":10, "parallel":false, "effort":"low", "stop":["a", "b"], "extra":{"z":[1, 2], "a":null}}`))
+	g := parameters.Read([]byte(`{"temperature": 0, "maxOutputTokens":10, "parallel":false, "effort":"low", "stop":["a", "b"], "extra":{"z":[1, 2], "a":null}}`))
 	if len(g.Problems) > 0 {
 		t.Fatal(g.Problems)
 	}
@@ -32,7 +32,7 @@ func TestParametersBecomeMembers(t *testing.T) {
 		t.Errorf("values: %s", g.Values)
 	}
 	for _, none := range []string{"", " ", "null", "{}"} {
-		if g := table.Read([]byte(none)); len(g.Problems)+len(g.Always) > 0 {
+		if g := parameters.Read([]byte(none)); len(g.Problems)+len(g.Always) > 0 {
 			t.Errorf("%q: %+v", none, g)
 		}
 	}
@@ -56,12 +56,12 @@ func TestEveryMistakeIsTold(t *testing.T) {
 		`{"extra":{"messages":[]}}`:   "is decided by the run",
 		`{"extra":{"temperature":1}}`: "has a name of its own",
 	} {
-		g := table.Read([]byte(in))
+		g := parameters.Read([]byte(in))
 		if len(g.Problems) != 1 || !strings.Contains(g.Problems[0].String(), says) {
 			t.Errorf("%s: %v, want %q", in, g.Problems, says)
 		}
 	}
-	if g := table.Read([]byte(`{"foo":1,"stop":1,"temperature":9}`)); len(g.Problems) != 3 {
+	if g := parameters.Read([]byte(`{"foo":1,"stop":1,"temperature":9}`)); len(g.Problems) != 3 {
 		t.Errorf("three mistakes: %v", g.Problems)
 	}
 }
@@ -71,11 +71,11 @@ func TestOutputIsCapped(t *testing.T) {
 		`{}`: `"max":100,`, `{"maxOutputTokens":8}`: `"max":8,`, `{"maxOutputTokens":800}`: `"max":100,`,
 		`{"extra":{"max_old":-1}}`: `"max_old":100,`, `{"extra":{"max_old":"x"}}`: `"max_old":100,`,
 	} {
-		if got := string(table.Read([]byte(in)).Always.Capped(100, "max", "max_old").Encode(nil)); got != want {
+		if got := string(parameters.Read([]byte(in)).Always.Capped(100, "max", "max_old").Encode(nil)); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
-	if got := table.Read([]byte(`{"maxOutputTokens":800}`)).Always.Capped(0, "max"); string(got.Encode(nil)) != `"max":800,` {
+	if got := parameters.Read([]byte(`{"maxOutputTokens":800}`)).Always.Capped(0, "max"); string(got.Encode(nil)) != `"max":800,` {
 		t.Errorf("no cap: %s", got.Encode(nil))
 	}
 }

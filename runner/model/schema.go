@@ -1,13 +1,13 @@
-package turns
+package model
 
 import (
 	"bytes"
 	"encoding/json"
 )
 
-// Plain returns a schema without white space, which would be sent with every
+// CompactSchema returns a schema without white space, which would be sent with every
 // request, or says that it is no JSON.
-func Plain(schema json.RawMessage) (json.RawMessage, error) {
+func CompactSchema(schema json.RawMessage) (json.RawMessage, error) {
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, schema); err != nil {
 		return nil, err

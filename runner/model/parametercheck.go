@@ -1,4 +1,4 @@
-package parameter
+package model
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Check returns what is wrong with a value, or "". Numbers are json.Number.
-type Check func(v any) string
+// ParameterCheck returns what is wrong with a value, or "". Numbers are json.Number.
+type ParameterCheck func(v any) string
 
 func decode(raw json.RawMessage) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -22,8 +22,8 @@ func decode(raw json.RawMessage) any {
 	return v
 }
 
-// Number is a number from low to high.
-func Number(low, high float64) Check {
+// NumberFrom is a number from low to high.
+func NumberFrom(low, high float64) ParameterCheck {
 	return func(v any) string {
 		if n, ok := v.(json.Number); ok {
 			if f, err := n.Float64(); err == nil && f >= low && f <= high {
@@ -34,8 +34,8 @@ func Number(low, high float64) Check {
 	}
 }
 
-// Integer is a whole number.
-func Integer(v any) string {
+// WholeNumber is a whole number.
+func WholeNumber(v any) string {
 	if n, ok := v.(json.Number); ok {
 		if _, err := n.Int64(); err == nil {
 			return ""
@@ -44,8 +44,8 @@ func Integer(v any) string {
 	return "must be a whole number"
 }
 
-// Positive is a whole number of at least 1.
-func Positive(v any) string {
+// PositiveNumber is a whole number of at least 1.
+func PositiveNumber(v any) string {
 	if n, ok := v.(json.Number); ok {
 		if i, err := n.Int64(); err == nil && i >= 1 {
 			return ""
@@ -62,22 +62,22 @@ func Boolean(v any) string {
 	return "must be true or false"
 }
 
-// Text is a text that is not empty.
-func Text(v any) string {
+// NonEmptyString is a text that is not empty.
+func NonEmptyString(v any) string {
 	if s, ok := v.(string); ok && s != "" {
 		return ""
 	}
 	return "must be a text"
 }
 
-// Texts is a text, or a list of 1 to most texts.
-func Texts(most int) Check {
+// StringList is a text, or a list of 1 to most texts.
+func StringList(most int) ParameterCheck {
 	return func(v any) string {
 		list, ok := v.([]any)
 		if !ok {
 			list = []any{v}
 		}
-		if len(list) == 0 || len(list) > most || slices.ContainsFunc(list, func(v any) bool { return Text(v) != "" }) {
+		if len(list) == 0 || len(list) > most || slices.ContainsFunc(list, func(v any) bool { return NonEmptyString(v) != "" }) {
 			return fmt.Sprintf("must be a text or a list of at most %d texts", most)
 		}
 		return ""
@@ -85,7 +85,7 @@ func Texts(most int) Check {
 }
 
 // OneOf is one of a few words.
-func OneOf(words ...string) Check {
+func OneOf(words ...string) ParameterCheck {
 	return func(v any) string {
 		if s, ok := v.(string); ok && slices.Contains(words, s) {
 			return ""

@@ -1,4 +1,4 @@
-package runner
+package provider
 
 import (
 	"os"
@@ -15,7 +15,7 @@ var quotedName = regexp.MustCompile("`([A-Za-z]+)`")
 // TestTheDocsTellEveryParameter holds the table of docs/models.md against what
 // the providers take.
 func TestTheDocsTellEveryParameter(t *testing.T) {
-	text, err := os.ReadFile("../docs/models.md")
+	text, err := os.ReadFile("../../../docs/models.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestAParameterOfAnotherProviderIsNamedAsSuch(t *testing.T) {
 func problemsOf(spec v1alpha1.ModelSpec, name string) string {
 	spec.Parameters = &v1alpha1.JSON{Raw: []byte(`{"` + name + `":null}`)}
 	var all []string
-	for _, p := range parameterProblems(&spec) {
+	for _, p := range All().Problems(&spec) {
 		all = append(all, p.String())
 	}
 	return strings.Join(all, "\n")

@@ -1,4 +1,4 @@
-package price
+package provider
 
 import (
 	"slices"
@@ -12,56 +12,66 @@ import (
 )
 
 func TestEveryLineOfTheSnapshotMakesSense(t *testing.T) {
-	known := []string{"tools", "images", "pdf", "reasoning", "structuredOutput"}
 	seen := map[string]bool{}
 	count := map[v1alpha1.Provider]int{}
-	for line := range strings.Lines(table) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		e, ok := parse(line)
-		if !ok {
-			t.Errorf("%q is no line of %d columns with whole numbers", line, columns)
-			continue
-		}
-		if _, sold := ProviderOf(e.Provider); seen[e.Model] || !sold || !strings.HasPrefix(e.Source, "https://") {
-			t.Errorf("%q: the model twice, no provider or no source", line)
-		}
-		seen[e.Model] = true
-		count[e.Provider]++
-		if d, err := time.Parse(time.DateOnly, e.AsOf); err != nil || d.Year() < 2024 {
-			t.Errorf("%q: no day: %v", line, err)
-		}
-		for _, c := range e.Capabilities {
-			if !slices.Contains(known, c) {
-				t.Errorf("%q: nothing is called %q", line, c)
+	for _, p := range All() {
+		for line := range strings.Lines(p.Catalog) {
+			if strings.HasPrefix(line, "#") {
+				continue
 			}
-		}
-		if e.ContextWindow < 100_000 || e.MaxOutput < 4096 || e.MaxOutput >= e.ContextWindow || e.MaxInput >= e.ContextWindow {
-			t.Errorf("%q: window %d, input %d and output %d are no limits", line, e.ContextWindow, e.MaxInput, e.MaxOutput)
-		}
-		checkPricing(t, line, e.Price.Pricing)
-		if e.Price.LongAbove == 0 {
-			if e.Price.Long != (v1alpha1.Pricing{}) {
-				t.Errorf("%q: long prices without a length", line)
+			found := model.ParseCatalog(p.Name, line)
+			if len(found) != 1 {
+				t.Errorf("%s: %q is not a line of a catalog", p.Name, line)
+				continue
 			}
-			continue
-		}
-		checkPricing(t, line, e.Price.Long)
-		usage := message.Usage{Input: 1000, Output: 1000, CacheRead: 1000, CacheWrite: 1000}
-		short, err := model.Cost(e.Price.Pricing, usage)
-		long, err2 := model.Cost(e.Price.Long, usage)
-		if err != nil || err2 != nil || long <= short || e.Price.LongAbove >= e.ContextWindow {
-			t.Errorf("%q: a long request costs %s and a short one %s", line, long, short)
+			e := found[0]
+			if seen[e.Model] || !p.Remote() || !strings.HasPrefix(e.Source, "https://") {
+				t.Errorf("%q: the model twice, a provider that sells nothing, or no source", line)
+			}
+			seen[e.Model] = true
+			count[e.Provider]++
+			checkEntry(t, line, e)
 		}
 	}
-	for _, p := range Providers() {
+	for _, p := range All().Remote() {
 		if count[p.Name] < 4 {
 			t.Errorf("only %d models of %s", count[p.Name], p.Name)
 		}
 	}
-	if len(All()) != len(seen) {
-		t.Errorf("%d of %d entries", len(All()), len(seen))
+	if n := len(All().Models()); n != len(seen) {
+		t.Errorf("%d of %d entries", n, len(seen))
+	}
+}
+
+// capabilities are all that an entry may list.
+var capabilities = []string{"tools", "images", "pdf", "reasoning", "structuredOutput"}
+
+func checkEntry(t *testing.T, line string, e model.CatalogEntry) {
+	t.Helper()
+	if d, err := time.Parse(time.DateOnly, e.AsOf); err != nil || d.Year() < 2024 {
+		t.Errorf("%q: no day: %v", line, err)
+	}
+	for _, c := range e.Capabilities {
+		if !slices.Contains(capabilities, c) {
+			t.Errorf("%q: nothing is called %q", line, c)
+		}
+	}
+	if e.ContextWindow < 100_000 || e.MaxOutput < 4096 || e.MaxOutput >= e.ContextWindow || e.MaxInput >= e.ContextWindow {
+		t.Errorf("%q: window %d, input %d and output %d are no limits", line, e.ContextWindow, e.MaxInput, e.MaxOutput)
+	}
+	checkPricing(t, line, e.Price.Pricing)
+	if e.Price.LongAbove == 0 {
+		if e.Price.Long != (v1alpha1.Pricing{}) {
+			t.Errorf("%q: long prices without a length", line)
+		}
+		return
+	}
+	checkPricing(t, line, e.Price.Long)
+	usage := message.Usage{Input: 1000, Output: 1000, CacheRead: 1000, CacheWrite: 1000}
+	short, err := model.Cost(e.Price.Pricing, usage)
+	long, err2 := model.Cost(e.Price.Long, usage)
+	if err != nil || err2 != nil || long <= short || e.Price.LongAbove >= e.ContextWindow {
+		t.Errorf("%q: a long request costs %s and a short one %s", line, long, short)
 	}
 }
 
@@ -87,7 +97,7 @@ func checkPricing(t *testing.T, line string, p v1alpha1.Pricing) {
 }
 
 func TestALongRequestCostsMore(t *testing.T) {
-	pro, ok := Of(&v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-pro"})
+	pro, ok := All().Price(&v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Model: "gemini-2.5-pro"})
 	if !ok {
 		t.Fatal("gemini-2.5-pro is not known")
 	}
@@ -107,7 +117,7 @@ func TestALongRequestCostsMore(t *testing.T) {
 			t.Errorf("%s: %s, at most %s, %v, want %s, at most %s: %s", name, cost, most, err, c.cost, c.most, c.reason)
 		}
 	}
-	flat, _ := Of(&v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5-20251001"})
+	flat, _ := All().Price(&v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5-20251001"})
 	u := message.Usage{Input: 100, CacheWrite: 100, CacheRead: 1000, Output: 10}
 	if cost, err := flat.Cost(u); cost.String() != "0.000375" || err != nil {
 		t.Errorf("100 * 1 + 100 * 1.25 + 1000 * 0.1 + 10 * 5 is %s, %v", cost, err)
@@ -115,7 +125,7 @@ func TestALongRequestCostsMore(t *testing.T) {
 	if most, err := flat.Most(u); most.String() != "0.0004" || err != nil {
 		t.Errorf("with all input written to the cache it is at most %s, %v", most, err)
 	}
-	if _, err := (Price{Pricing: v1alpha1.Pricing{Output: "1"}}).Most(u); err == nil {
+	if _, err := (model.Price{Pricing: v1alpha1.Pricing{Output: "1"}}).Most(u); err == nil {
 		t.Error("an unknown price is no zero")
 	}
 }
@@ -139,7 +149,7 @@ func TestWindow(t *testing.T) {
 		"scripted":  {"a script has none", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderScripted}, 0},
 		"other API": {"who speaks Anthropic's format is not Anthropic", v1alpha1.ModelSpec{Provider: v1alpha1.ProviderAnthropic, Model: "claude-haiku-4-5", BaseURL: "https://api.openai.com/v1"}, 0},
 	} {
-		if got := Window(&c.spec); got != c.want {
+		if got := All().Window(&c.spec); got != c.want {
 			t.Errorf("%s: %d, want %d: %s", name, got, c.want, c.reason)
 		}
 	}
@@ -178,7 +188,7 @@ func TestListed(t *testing.T) {
 		if c.spec.Provider == "" {
 			c.spec.Provider = v1alpha1.ProviderOpenAI
 		}
-		e, ok := Listed(&c.spec)
+		e, ok := All().Listed(&c.spec)
 		if ok != (c.want != "") || e.Model != c.want {
 			t.Errorf("%s: %+v, want %q: %s", name, e, c.want, c.reason)
 		}
@@ -206,7 +216,7 @@ func TestOf(t *testing.T) {
 		"broken":      {tier(`{`), ""}, "empty": {tier(``), "0.00028"},
 		"unknown": {v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "mine", BaseURL: "http://localhost/v1"}, ""},
 	} {
-		p, ok := Of(&c.spec)
+		p, ok := All().Price(&c.spec)
 		if ok != (c.want != "") {
 			t.Errorf("%s: known %t", name, ok)
 		}
@@ -222,7 +232,7 @@ func TestOf(t *testing.T) {
 func BenchmarkListed(b *testing.B) {
 	spec := v1alpha1.ModelSpec{Provider: v1alpha1.ProviderOpenAI, Model: "gpt-99"}
 	for b.Loop() {
-		if _, ok := Listed(&spec); ok {
+		if _, ok := All().Listed(&spec); ok {
 			b.Fatal("gpt-99 has a price")
 		}
 	}
@@ -233,13 +243,13 @@ func BenchmarkListed(b *testing.B) {
 func TestWhatIsWrittenToTheCacheIsReserved(t *testing.T) {
 	kept := v1alpha1.Pricing{Input: "4", CacheWrite: "5", Output: "20"}
 	for name, c := range map[string]struct {
-		price Price
+		price model.Price
 		want  string
 	}{
-		"dearer":   {Price{Pricing: kept}, "7.00"},
-		"cheaper":  {Price{Pricing: v1alpha1.Pricing{Input: "4", CacheWrite: "1", Output: "20"}}, "6.00"},
-		"unknown":  {Price{Pricing: v1alpha1.Pricing{Input: "4", Output: "20"}}, "6.00"},
-		"long too": {Price{Pricing: v1alpha1.Pricing{Input: "1", Output: "1"}, LongAbove: 10, Long: kept}, "7.00"},
+		"dearer":   {model.Price{Pricing: kept}, "7.00"},
+		"cheaper":  {model.Price{Pricing: v1alpha1.Pricing{Input: "4", CacheWrite: "1", Output: "20"}}, "6.00"},
+		"unknown":  {model.Price{Pricing: v1alpha1.Pricing{Input: "4", Output: "20"}}, "6.00"},
+		"long too": {model.Price{Pricing: v1alpha1.Pricing{Input: "1", Output: "1"}, LongAbove: 10, Long: kept}, "7.00"},
 	} {
 		if most, err := c.price.Most(message.Usage{Input: 1_000_000, Output: 100_000}); err != nil || most.String() != c.want {
 			t.Errorf("%s: %s, %v, want %s", name, most, err, c.want)

@@ -1,4 +1,4 @@
-package turns
+package model
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ func TestMetadataGoesBackToItsOwnModelOnly(t *testing.T) {
 		"another model of the provider": {message.ModelRef{Name: "a", Provider: "anthropic", Model: "y"}, false},
 		"another provider":              {message.ModelRef{Name: "a", Provider: "openai", Model: "x"}, false},
 	} {
-		s := Assistant(m, c.reader)
+		s := ReadAnswer(m, c.reader)
 		if s.Text != "I look." || len(s.Calls) != 1 {
 			t.Errorf("%s: %+v", reason, s)
 		}
@@ -43,7 +43,7 @@ func TestMetadataGoesBackToItsOwnModelOnly(t *testing.T) {
 		}
 	}
 	m.Model = nil
-	if s := Assistant(m, message.ModelRef{}); len(s.Reasoning) > 0 {
+	if s := ReadAnswer(m, message.ModelRef{}); len(s.Reasoning) > 0 {
 		t.Error("reasoning of nobody was sent to nobody")
 	}
 }
@@ -58,12 +58,12 @@ func TestAnAnswerThatWasCutShort(t *testing.T) {
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "2", State: message.StateRunning}},
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "3", State: message.StatePending}},
 	}}
-	s := Assistant(m, message.ModelRef{})
+	s := ReadAnswer(m, message.ModelRef{})
 	if s.Text != "whole" || len(s.Calls) != 2 {
 		t.Errorf("text %q, %d calls", s.Text, len(s.Calls))
 	}
 	m.Error = message.Void
-	if s := Assistant(m, message.ModelRef{}); s.Text != "" || len(s.Calls) > 0 {
+	if s := ReadAnswer(m, message.ModelRef{}); s.Text != "" || len(s.Calls) > 0 {
 		t.Errorf("of a void message: %+v", s)
 	}
 }
@@ -93,38 +93,38 @@ func TestFilesTheModelTakes(t *testing.T) {
 	m := &message.Message{Role: message.RoleUser, Parts: []message.Part{
 		text("a"), {Type: message.PartFile, File: &png}, {Type: message.PartFile, File: &svg}, text("b"), {Type: message.PartText, Text: "i", Ignored: true},
 	}}
-	got := User(m, func(f *message.File) bool { return Inline(f) && MimeOf(f) == "image/png" })
+	got := Pieces(m, func(f *message.File) bool { return Inline(f) && MimeOf(f) == "image/png" })
 	want := []Piece{{Text: "a"}, {File: &png}, {Text: "[attached: a.svg (image/svg+xml), content not shown]\n\nb"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("pieces (-want +got):\n%s", d)
 	}
-	media, err := Load(&png, func(id string) ([]byte, error) { return []byte("bytes of " + id), nil })
+	media, err := LoadMedia(&png, func(id string) ([]byte, error) { return []byte("bytes of " + id), nil })
 	if err != nil || media.URL() != "data:image/png;base64,Ynl0ZXMgb2Ygc2hhMjU2OjE=" {
 		t.Errorf("a blob: %v, %v", media, err)
 	}
-	if media, err := Load(&svg, nil); err != nil || media != (Media{"image/svg+xml", "eA=="}) {
+	if media, err := LoadMedia(&svg, nil); err != nil || media != (Media{"image/svg+xml", "eA=="}) {
 		t.Errorf("a data address: %v, %v", media, err)
 	}
 	gone := errors.New("gone")
-	if _, err := Load(&png, func(string) ([]byte, error) { return nil, gone }); !errors.Is(err, gone) {
+	if _, err := LoadMedia(&png, func(string) ([]byte, error) { return nil, gone }); !errors.Is(err, gone) {
 		t.Errorf("a lost blob: %v", err)
 	}
 	for _, f := range []message.File{png, {URL: "file:///x"}} {
-		if _, err := Load(&f, nil); err == nil {
+		if _, err := LoadMedia(&f, nil); err == nil {
 			t.Errorf("%s: loaded from nowhere", f.URL)
 		}
 	}
 }
 
 func TestContractIsToldInWords(t *testing.T) {
-	if got := Contract("Be brief.", nil); got != "Be brief." {
+	if got := OutputContract("Be brief.", nil); got != "Be brief." {
 		t.Errorf("without a schema: %q", got)
 	}
-	got := Contract("Be brief.", []byte("{\n \"type\": \"object\"\n}"))
+	got := OutputContract("Be brief.", []byte("{\n \"type\": \"object\"\n}"))
 	if !strings.HasPrefix(got, "Be brief.\n\n") || !strings.HasSuffix(got, "\n{\"type\":\"object\"}") {
 		t.Errorf("with a schema: %q", got)
 	}
-	if got := Contract("", []byte(`{}`)); strings.HasPrefix(got, "\n") {
+	if got := OutputContract("", []byte(`{}`)); strings.HasPrefix(got, "\n") {
 		t.Errorf("without a system prompt: %q", got)
 	}
 }
@@ -133,18 +133,18 @@ func TestArgumentsAreAlwaysAnObject(t *testing.T) {
 	for raw, want := range map[string]string{
 		"": "{}", " ": "{}", `{"a": 1}`: `{"a": 1}`, `[1]`: `{"invalid_arguments":"[1]"}`, `{"a":`: `{"invalid_arguments":"{\"a\":"}`, "x": `{"invalid_arguments":"x"}`,
 	} {
-		if got := Arguments(raw); got != want {
+		if got := SentArguments(raw); got != want {
 			t.Errorf("%q: %s, want %s", raw, got, want)
 		}
 	}
 }
 
 func TestSchemasAreSentWithoutWhiteSpace(t *testing.T) {
-	got, err := Plain([]byte("{\n  \"title\": \"a  <b>\",\n  \"enum\": [ 1.0, \"\\u00e4\" ]\n}\n"))
+	got, err := CompactSchema([]byte("{\n  \"title\": \"a  <b>\",\n  \"enum\": [ 1.0, \"\\u00e4\" ]\n}\n"))
 	if want := `{"title":"a  <b>","enum":[1.0,"\u00e4"]}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
-	if _, err := Plain([]byte(`{"a":`)); err == nil {
+	if _, err := CompactSchema([]byte(`{"a":`)); err == nil {
 		t.Error("what is no JSON is no schema")
 	}
 }

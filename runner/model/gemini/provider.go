@@ -1,0 +1,25 @@
+package gemini
+
+import (
+	_ "embed"
+	"encoding/json"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/model"
+	"agentctl.dev/agentctl/runner/model/exchange"
+)
+
+//go:embed models.csv
+var catalog string
+
+// Provider describes provider gemini.
+func Provider() model.Provider {
+	return model.Provider{
+		Name: v1alpha1.Provider(provider.Name), BaseURL: provider.BaseURL, KeyVariable: provider.KeyVariable, Catalog: catalog,
+		Open: func(s model.Setup, prompt message.Prompt) (model.Conversation, error) {
+			return New(exchange.ConfigOf(s), prompt)
+		},
+		CheckParameters: func(_ v1alpha1.ModelAPI, raw json.RawMessage) []model.Problem { return CheckParameters(raw) },
+	}
+}
