@@ -37,7 +37,7 @@ type rule struct {
 // lives runs.
 var doors = []string{
 	"./runner",
-	"./runner/client", "./runner/doctor", "./runner/keys", "./runner/misuse", "./runner/models", "./runner/pluginkit",
+	"./runner/client", "./runner/doctor", "./runner/keys", "./api/reason", "./runner/models", "./runner/pluginkit",
 	"./runner/policy/script", "./runner/runs", "./runner/statedir",
 }
 

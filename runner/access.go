@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/tool"
@@ -73,10 +73,10 @@ type Obstacle struct {
 }
 
 // CanI judges a call as a run would, without a run: nothing is started, asked or
-// written. Its errors are an *InvalidError or a *misuse.Error.
+// written. Its errors are an *InvalidError or a *reason.UsageError.
 func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
 	if len(o.Paths) == 0 {
-		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{}))
 	if found.HasErrors() {
@@ -84,11 +84,11 @@ func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
 	}
 	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent})
 	if err != nil {
-		return nil, &misuse.Error{Err: err, Hint: "name one with --agent"}
+		return nil, &reason.UsageError{Err: err, Hint: "name one with --agent"}
 	}
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
 	if p.tools, err = define(resolved); err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	if err := p.place(&RunOptions{Workspace: o.Workspace}); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (j *judgement) check() error {
 		j.call.Args = json.RawMessage("{}")
 	}
 	if !json.Valid(j.call.Args) {
-		return misuse.Errorf("the arguments are no JSON: %s", clipped(string(j.call.Args))).WithHint(`write an object, for example --args '{"path": "README.md"}'`)
+		return reason.Usagef("the arguments are no JSON: %s", clipped(string(j.call.Args))).WithHint(`write an object, for example --args '{"path": "README.md"}'`)
 	}
 	at := slices.IndexFunc(j.tools, func(d tool.Definition) bool { return d.Name == j.call.Tool })
 	if at < 0 || len(j.tools[at].Parameters) == 0 {
@@ -150,7 +150,7 @@ func (j *judgement) check() error {
 	}
 	args, err := schema.Check(string(j.call.Args))
 	if err != nil {
-		return misuse.Errorf("no run would judge this call of %s: %w", j.call.Tool, err)
+		return reason.Usagef("no run would judge this call of %s: %w", j.call.Tool, err)
 	}
 	j.call.Args = args
 	return nil

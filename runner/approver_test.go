@@ -17,7 +17,6 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -211,7 +210,7 @@ func TestWhatCannotBeAnswered(t *testing.T) {
 	} {
 		c.o.State, c.o.By = p.state, "jane"
 		_, err := runs.Answer(t.Context(), c.o)
-		if _, usage := errors.AsType[*misuse.Error](err); usage != c.usage || err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, usage := errors.AsType[*reason.UsageError](err); usage != c.usage || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/policy"
 )
 
@@ -38,16 +38,16 @@ type attachment struct {
 // attach reads the files that the command line names.
 func (p *plan) attach(paths []string) error {
 	if len(paths) > maxAttachments {
-		return misuse.Errorf("%d files are attached, at most %d", len(paths), maxAttachments)
+		return reason.Usagef("%d files are attached, at most %d", len(paths), maxAttachments)
 	}
 	size := 0
 	for _, path := range paths {
 		a, err := readAttachment(p.files.Source, path)
 		if err != nil {
-			return misuse.Errorf("attach %s: %w", path, err)
+			return reason.Usagef("attach %s: %w", path, err)
 		}
 		if size += len(a.content); size > maxAttached {
-			return misuse.Errorf("attach %s: the files are larger than %d MB together", path, maxAttached>>20)
+			return reason.Usagef("attach %s: the files are larger than %d MB together", path, maxAttached>>20)
 		}
 		p.attached = append(p.attached, a)
 	}
@@ -106,7 +106,7 @@ func (s *session) admitAttached(ctx context.Context) error {
 	engine := policy.NewEngine(s.compiled, s.standing())
 	for _, a := range s.attached {
 		if err := engine.Forbids(ctx, a.Source.Path); err != nil {
-			return misuse.Errorf("attach %s: %w", a.Filename, err).WithHint("see the rule with agentctl auth can-i call read -f FILE --args " + readArgs(a.Source.Path))
+			return reason.Usagef("attach %s: %w", a.Filename, err).WithHint("see the rule with agentctl auth can-i call read -f FILE --args " + readArgs(a.Source.Path))
 		}
 	}
 	return nil

@@ -27,7 +27,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
@@ -434,7 +433,7 @@ func (v *victim) goOn(t *testing.T, times *durations) *Outcome {
 			times.add(time.Since(start))
 		})
 	}})
-	if _, ok := errors.AsType[*misuse.Error](err); ok && v.seen+v.durable == 0 {
+	if _, ok := errors.AsType[*reason.UsageError](err); ok && v.seen+v.durable == 0 {
 		if n := len(v.lines(t, "never")) + len(v.lines(t, "again")); n > 0 {
 			t.Errorf("nothing to resume, but tools ran %d times", n)
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"io"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/source"
 )
 
@@ -54,7 +54,7 @@ type Declaration struct {
 // there are mistakes: nothing is to be sent then.
 func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 	if len(o.Paths) == 0 {
-		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	set, found, err := o.read(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 			set, found := source.Load(ctx, []string{s}, o.Stdin)
 			whole.Documents, all = append(whole.Documents, set.Documents...), append(all, found...)
 			if len(whole.Documents) > maxDeclared {
-				return nil, nil, misuse.Errorf("more than %d objects", maxDeclared).WithHint("apply them in parts")
+				return nil, nil, reason.Usagef("more than %d objects", maxDeclared).WithHint("apply them in parts")
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/source"
@@ -32,7 +32,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 	}
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
-		return nil, nil, &misuse.Error{Err: err}
+		return nil, nil, &reason.UsageError{Err: err}
 	}
 	var notes []string
 	if was, is := v.Agent.Name, resolved.Agent.Name; was != is {
@@ -51,7 +51,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		Model: v.Model, Fallbacks: v.Fallbacks, Summarizer: v.Summarizer,
 	}
 	if p.tools, err = define(resolved); err != nil {
-		return nil, nil, &misuse.Error{Err: err}
+		return nil, nil, &reason.UsageError{Err: err}
 	}
 	for i := range p.tools {
 		d := &p.tools[i]
@@ -59,7 +59,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		switch {
 		case len(d.Parameters) > 0:
 		case !known:
-			return nil, nil, misuse.Errorf("tool %q: only its plugin knows what it takes, and a replay starts none", d.Name).WithHint("write spec.parameters of the Tool")
+			return nil, nil, reason.Usagef("tool %q: only its plugin knows what it takes, and a replay starts none", d.Name).WithHint("write spec.parameters of the Tool")
 		default:
 			d.Parameters = was.Parameters
 			if d.Description == "" {
@@ -68,7 +68,7 @@ func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []st
 		}
 	}
 	if p.instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.inputs); err != nil {
-		return nil, nil, misuse.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
+		return nil, nil, reason.Usagef("agent %q: spec.instructions: %w", p.Agent.Name, err)
 	}
 	now := *v
 	now.session = &session{plan: &p, opts: v.opts}

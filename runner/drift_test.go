@@ -9,7 +9,6 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/cassette"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // taped is a place whose run was recorded.
@@ -117,7 +116,7 @@ func TestManifestsThatCannotTakeThePlaceOfTheRecorded(t *testing.T) {
 			now := filepath.Join(t.TempDir(), "now.yaml")
 			write(t, now, c.text)
 			_, err := Replay(t.Context(), ReplayOptions{File: file, Paths: []string{now}, Agent: c.agent})
-			_, usage := errors.AsType[*misuse.Error](err)
+			_, usage := errors.AsType[*reason.UsageError](err)
 			_, invalid := errors.AsType[*InvalidError](err)
 			if !usage && !invalid || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: got %v, want %q", c.reason, err, c.want)

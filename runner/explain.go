@@ -11,12 +11,12 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -80,7 +80,7 @@ type Candidate struct {
 }
 
 // Explain judges a call of a run once more, from its journal alone, and tells
-// what each rule said. Nothing is run or written. An error is a *misuse.Error, or
+// what each rule said. Nothing is run or written. An error is a *reason.UsageError, or
 // says that the journal cannot be read.
 func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
 	state, err := statedir.Find(o.State)
@@ -90,7 +90,7 @@ func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
 	run, call, _ := strings.Cut(strings.TrimPrefix(o.Ref, "run/"), "/")
 	found, err := journal.FindRun(state, run)
 	if err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	past, err := readDecisions(ctx, found, call)
 	if err != nil {
@@ -167,7 +167,7 @@ func readDecisions(ctx context.Context, found journal.Found, ref string) (*decis
 			d.denials++
 		}
 	}
-	return nil, misuse.Errorf("the journal of run %s holds no decision about call %s", found.ID, id)
+	return nil, reason.Usagef("the journal of run %s holds no decision about call %s", found.ID, id)
 }
 
 // chooseCall finds the call that is meant.
@@ -181,7 +181,7 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 		}
 	}
 	if len(judged) == 0 {
-		return "", misuse.Errorf("no call of run %s was judged", v.ID)
+		return "", reason.Usagef("no call of run %s was judged", v.ID)
 	}
 	if ref == "" {
 		for _, c := range slices.Backward(judged) {
@@ -213,7 +213,7 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 	if len(fits) > 1 {
 		known = fits
 	}
-	return "", misuse.Errorf("run %s has no one call %q that was judged", v.ID, ref).WithHint("name one of " + strings.Join(known, ", ") + ", or its number")
+	return "", reason.Usagef("run %s has no one call %q that was judged", v.ID, ref).WithHint("name one of " + strings.Join(known, ", ") + ", or its number")
 }
 
 // context is what the decision depended on.

@@ -19,7 +19,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -347,7 +346,7 @@ func TestWhoCannotBeToldAnything(t *testing.T) {
 			by = strings.Repeat("j", 300)
 		}
 		_, err := runs.Send(t.Context(), runs.SendOptions{Ref: c.ref, State: p.state, Text: c.text, By: by})
-		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), c.want) || errors.Is(err, runs.ErrEnded) != c.ended {
+		if _, ok := errors.AsType[*reason.UsageError](err); !ok || !strings.Contains(err.Error(), c.want) || errors.Is(err, runs.ErrEnded) != c.ended {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

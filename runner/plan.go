@@ -14,11 +14,11 @@ import (
 
 	"agentctl.dev/agentctl/runner/model/provider"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/tool"
@@ -47,13 +47,13 @@ type plan struct {
 }
 
 // newPlan reads and judges the manifests and resolves them. Its errors are an
-// *InvalidError or a *misuse.Error.
+// *InvalidError or a *reason.UsageError.
 //
 // Ahead is told the tools and the files as soon as they are known, while rules
 // are compiled: a plan without words and without judges.
 func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, error) {
 	if len(o.Paths) == 0 && len(o.Documents) == 0 {
-		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
 	set, catalog, found := o.read(ctx, admission.Options{Policies: o.Shared.rules(), Ahead: func(c *admission.Catalog) {
@@ -72,14 +72,14 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 	}
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	catalog.PlaceRules(resolved)
 	resolved.Pins = o.Pins
 	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
 	p.withoutFolder(o)
 	if p.tools, err = define(resolved); err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	for _, f := range found {
 		p.warnings = append(p.warnings, fmt.Sprintf("%s: %s: %s", f.Position, f.Path, f.Message))
@@ -88,10 +88,10 @@ func newPlan(ctx context.Context, o *RunOptions, ahead func(*plan)) (*plan, erro
 		p.Limits.Timeout.Duration = o.Timeout
 	}
 	if p.answers, err = approval.Parse(o.Approve); err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	if err := p.words(o); err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	if err := p.place(o); err != nil {
 		return nil, err
@@ -225,10 +225,10 @@ func (p *plan) place(o *RunOptions) error {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
-		return misuse.Errorf("workspace %s: %w", source, err).WithHint("name an existing folder with --workspace")
+		return reason.Usagef("workspace %s: %w", source, err).WithHint("name an existing folder with --workspace")
 	}
 	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-		return misuse.Errorf("workspace %s is not a folder", source).WithHint("name an existing folder with --workspace")
+		return reason.Usagef("workspace %s is not a folder", source).WithHint("name an existing folder with --workspace")
 	}
 	p.files.Source = abs
 	return nil
@@ -240,7 +240,7 @@ func (p *plan) usable() error {
 		return nil
 	}
 	if err := workspace.Usable(p.files); err != nil {
-		return misuse.Errorf("%w", err).WithHint("name a project folder with --workspace")
+		return reason.Usagef("%w", err).WithHint("name a project folder with --workspace")
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/policy/suite"
 	"agentctl.dev/agentctl/runner/tool"
@@ -42,10 +42,10 @@ type (
 
 // TestPolicies judges the cases of all policies in manifests, in spec.tests and
 // beside them in files that end in tests.yaml. Nothing is run. Its errors are an
-// *InvalidError or a *misuse.Error, or about the machine.
+// *InvalidError or a *reason.UsageError, or about the machine.
 func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, error) {
 	if len(o.Paths) == 0 {
-		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Cases: true}))
 	if found.HasErrors() {
@@ -64,11 +64,11 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, erro
 	}
 	subjects := policySubjects(catalog)
 	if !slices.ContainsFunc(subjects, func(s suite.Subject) bool { return len(s.Cases) > 0 }) {
-		return nil, misuse.Errorf("the manifests hold no case of a policy").WithHint("write cases in spec.tests of the Policy, or beside it in a file NAME-tests.yaml")
+		return nil, reason.Usagef("the manifests hold no case of a policy").WithHint("write cases in spec.tests of the Policy, or beside it in a file NAME-tests.yaml")
 	}
 	report, err := suite.Run(ctx, subjects, opts)
 	if err == nil && report.Cases == 0 {
-		return nil, misuse.Errorf("no case has a name that matches %s", o.Only)
+		return nil, reason.Usagef("no case has a name that matches %s", o.Only)
 	}
 	return report, err
 }

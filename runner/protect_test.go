@@ -14,7 +14,6 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -183,7 +182,7 @@ func TestRunAtHomeBeginsNothing(t *testing.T) {
 	t.Setenv("HOME", p.workspace)
 	for name, o := range map[string]RunOptions{"a copy": p.options(), "in place": p.options(func(o *RunOptions) { o.InPlace = true })} {
 		_, err := Run(t.Context(), o)
-		if u, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(u.Error(), "is the home folder") || !strings.Contains(u.Hint, "--workspace") {
+		if u, ok := errors.AsType[*reason.UsageError](err); !ok || !strings.Contains(u.Error(), "is the home folder") || !strings.Contains(u.Hint, "--workspace") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -72,7 +72,7 @@ func (r *record) plan(v *view.Run, o *ResumeOptions) (*plan, error) {
 		}
 	}
 	if p.answers, err = approval.Parse(o.Approve); err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	p.files = workspace.Spec{
 		Strategy: r.Strategy, Source: v.Started.Workspace.Source,

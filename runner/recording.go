@@ -16,13 +16,13 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -49,10 +49,10 @@ func newRecording(name string) (*recording, error) {
 	}
 	file, err := cassette.Place(name)
 	if err != nil {
-		return nil, misuse.Errorf("record the run: %w", err).WithHint("name a file in a folder that can be written with --record")
+		return nil, reason.Usagef("record the run: %w", err).WithHint("name a file in a folder that can be written with --record")
 	}
 	if otherFile(file) {
-		return nil, misuse.Errorf("record the run: %s is there already and is no cassette", name).WithHint("name another file with --record, or remove that one")
+		return nil, reason.Usagef("record the run: %s is there already and is no cassette", name).WithHint("name another file with --record, or remove that one")
 	}
 	return &recording{name: name, file: file}, nil
 }

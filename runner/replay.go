@@ -15,7 +15,6 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -52,7 +51,7 @@ type Replayed struct {
 
 // Replay lives a recorded run again: the real loop with everything around it
 // played from the cassette. It needs no key, network, program, workspace or state
-// folder. The error is set when no replay came about: a *misuse.Error or an
+// folder. The error is set when no replay came about: a *reason.UsageError or an
 // *InvalidError (exit code 2), or an error with reason ReplayDiverged that names
 // the damaged line (exit code 7).
 func Replay(ctx context.Context, o ReplayOptions) (*Replayed, error) {
@@ -77,7 +76,7 @@ func openCassette(file string) (*cassette.Cassette, error) {
 		if strings.HasPrefix(file, "run/") {
 			hint = "a cassette is a file: agentctl resume " + file + " --record FILE writes one of a run that has ended"
 		}
-		return nil, &misuse.Error{Err: fmt.Errorf("cassette %w", err), Hint: hint}
+		return nil, &reason.UsageError{Err: fmt.Errorf("cassette %w", err), Hint: hint}
 	}
 	return c, err
 }

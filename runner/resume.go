@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -66,8 +66,8 @@ type ResumeOptions struct {
 //	its journal is damaged     JournalDamaged
 //	finished, and its end was  an error: its result cannot be relied on
 //	changed
-//	never began                a *misuse.Error: there is nothing to resume
-//	driven by another process  a *misuse.Error that names it
+//	never began                a *reason.UsageError: there is nothing to resume
+//	driven by another process  a *reason.UsageError that names it
 func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {
@@ -89,7 +89,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		err = nil // takeUp records it
 	}
 	if err != nil {
-		if _, ok := errors.AsType[*misuse.Error](err); ok {
+		if _, ok := errors.AsType[*reason.UsageError](err); ok {
 			err = nothing(err)
 		}
 		return nil, err
@@ -144,7 +144,7 @@ func over(v *view.Run) bool { return v.Finished != nil && v.Phase != view.Suspen
 
 // nothing is the error for a run of which nothing was kept.
 func nothing(err error) error {
-	return &misuse.Error{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
+	return &reason.UsageError{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
 }
 
 // takeUp takes the journal of a run over, with everything that stands in it.
@@ -184,7 +184,7 @@ func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeO
 
 func held(err error) error {
 	if _, ok := errors.AsType[*journal.HeldError](err); ok {
-		return &misuse.Error{Err: err, Hint: "it goes on there: wait until it has ended, or stop that process first"}
+		return &reason.UsageError{Err: err, Hint: "it goes on there: wait until it has ended, or stop that process first"}
 	}
 	return err
 }

@@ -22,7 +22,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/sandbox"
@@ -485,7 +484,7 @@ inputs:
 		"missing": {"name": "x"}, "wrong type": {"name": "x", "times": "many"}, "unknown": {"name": "x", "times": "1", "colour": "red"},
 	} {
 		_, err := Run(t.Context(), p.options(func(o *RunOptions) { o.Inputs = inputs }))
-		if _, ok := errors.AsType[*misuse.Error](err); !ok {
+		if _, ok := errors.AsType[*reason.UsageError](err); !ok {
 			t.Errorf("%s: got %v, want a usage error", name, err)
 		}
 	}
@@ -507,7 +506,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Run(t.Context(), p.options(c.change))
-			wrong, ok := errors.AsType[*misuse.Error](err)
+			wrong, ok := errors.AsType[*reason.UsageError](err)
 			if !ok || !strings.Contains(wrong.Error(), c.text) {
 				t.Errorf("got %v, want a usage error with %q", err, c.text)
 			}

@@ -13,7 +13,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 func (p place) resume(t *testing.T, change ...func(*ResumeOptions)) (*Outcome, error) {
@@ -36,7 +35,7 @@ func TestARunThatGoesOnIsNotTakenOver(t *testing.T) {
 			if writes.Add(1) == 20 {
 				asked = true
 				_, err := p.resume(t)
-				if _, ok := errors.AsType[*misuse.Error](err); !ok {
+				if _, ok := errors.AsType[*reason.UsageError](err); !ok {
 					t.Errorf("resume of a live run: %v", err)
 				}
 				if held, ok := errors.AsType[*journal.HeldError](err); !ok || !strings.Contains(held.Holder, strconv.Itoa(os.Getpid())) {

@@ -14,7 +14,6 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/cassette"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/source"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -86,7 +85,7 @@ func recordedSource(v *view.Run) (string, error) {
 		return "", nil
 	}
 	if _, err := os.Stat(w.Source); err != nil {
-		return "", misuse.Errorf("the recorded workspace %s is not there", w.Source).WithHint("name the folder to work on with --workspace")
+		return "", reason.Usagef("the recorded workspace %s is not there", w.Source).WithHint("name the folder to work on with --workspace")
 	}
 	return w.Source, nil
 }
@@ -149,17 +148,17 @@ func (v *relived) fresh(c *cassette.Cassette, o *RunOptions) (*plan, error) {
 		return nil, err
 	}
 	if p.instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.inputs); err != nil {
-		return nil, misuse.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
+		return nil, reason.Usagef("agent %q: spec.instructions: %w", p.Agent.Name, err)
 	}
 	if p.answers, err = approval.Parse(o.Approve); err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	if o.Workspace != "" {
 		if p.files.Source, err = filepath.EvalSymlinks(o.Workspace); err == nil {
 			p.files.Source, err = filepath.Abs(p.files.Source)
 		}
 		if err != nil {
-			return nil, misuse.Errorf("workspace %s: %w", o.Workspace, err).WithHint("name an existing folder with --workspace")
+			return nil, reason.Usagef("workspace %s: %w", o.Workspace, err).WithHint("name an existing folder with --workspace")
 		}
 	}
 	return p, p.usable()

@@ -4,9 +4,9 @@ import (
 	"context"
 	"io"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // ValidateOptions say what to look at.
@@ -33,7 +33,7 @@ func (r *Report) Write(w io.Writer, limit int) error { return r.Findings.Write(w
 // program and changes nothing.
 func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	if len(o.Paths) == 0 {
-		return nil, misuse.Errorf("no manifests are named").WithHint("name a file, a folder or - with -f")
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{Cases: true, Programs: true}))
 	return &Report{Findings: found, Documents: len(set.Documents) + len(set.Cases)}, nil

@@ -16,7 +16,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 func TestAStatusIsWrittenOnceASecond(t *testing.T) {
@@ -137,7 +136,7 @@ func TestARunThatDoesNotComeAboutSaysWhy(t *testing.T) {
 		why    string
 		phase  v1alpha1.Phase
 	}{
-		"usage":     {"its workspace is not there", &misuse.Error{Err: errors.New("no folder"), Hint: "name one"}, "SpecInvalid", v1alpha1.PhaseFailed},
+		"usage":     {"its workspace is not there", &reason.UsageError{Err: errors.New("no folder"), Hint: "name one"}, "SpecInvalid", v1alpha1.PhaseFailed},
 		"cancelled": {"it was cancelled in the line", reason.New(reason.Cancelled, "cancelled before it began"), "Cancelled", v1alpha1.PhaseCancelled},
 		"disk":      {"the state folder cannot be written", errors.New("no space left on device"), "Internal", v1alpha1.PhaseFailed},
 	} {

@@ -17,7 +17,6 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // show writes how far a run is. What only counts on is written once a second;
@@ -83,7 +82,7 @@ func unborn(err error) (reason.Reason, string) {
 	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
 		return reason.SpecInvalid, say(invalid.Findings, manifest.Error)
 	}
-	if u, ok := errors.AsType[*misuse.Error](err); ok {
+	if u, ok := errors.AsType[*reason.UsageError](err); ok {
 		message := u.Error()
 		if u.Hint != "" {
 			message += " (" + u.Hint + ")"

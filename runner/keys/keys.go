@@ -12,7 +12,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/runner/keystore"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // MaxSize bounds the value of a key.
@@ -41,7 +40,7 @@ type Key struct {
 // CheckName says what is wrong with the name of a key, without repeating it.
 func CheckName(name string) error {
 	if err := keystore.CheckName(name); err != nil {
-		return &misuse.Error{Err: err}
+		return &reason.UsageError{Err: err}
 	}
 	return nil
 }
@@ -53,7 +52,7 @@ func Set(state, name string, value []byte) error {
 		return err
 	}
 	if _, err := keystore.Clean(value); err != nil {
-		return misuse.Errorf("%s: %w", name, err)
+		return reason.Usagef("%s: %w", name, err)
 	}
 	return explained(store(state).Set(name, string(value)))
 }
@@ -96,7 +95,7 @@ func Remove(state, name string) error {
 	if !errors.Is(err, keystore.ErrNotStored) {
 		return explained(err)
 	}
-	missing := misuse.Errorf("there is no stored value of %s", name)
+	missing := reason.Usagef("there is no stored value of %s", name)
 	if _, set := os.LookupEnv(name); set {
 		return missing.WithHint("the environment sets it: unset " + name)
 	}

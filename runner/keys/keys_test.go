@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // variables are some in which people keep keys.
@@ -84,13 +83,13 @@ func TestSetAndRemoveSayWhatIsWrong(t *testing.T) {
 			}
 			continue
 		}
-		u, ok := errors.AsType[*misuse.Error](c.err)
+		u, ok := errors.AsType[*reason.UsageError](c.err)
 		if !ok || !strings.Contains(c.err.Error(), c.says) || !strings.Contains(u.Hint, c.hint) || strings.Contains(c.err.Error(), "canary") {
 			t.Errorf("%s: %v", name, c.err)
 		}
 	}
 	t.Setenv("ELSEWHERE", "x")
-	if u, ok := errors.AsType[*misuse.Error](Remove(state, "ELSEWHERE")); !ok || !strings.Contains(u.Hint, "unset ELSEWHERE") {
+	if u, ok := errors.AsType[*reason.UsageError](Remove(state, "ELSEWHERE")); !ok || !strings.Contains(u.Hint, "unset ELSEWHERE") {
 		t.Errorf("remove what only the environment has: %v", u)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/provider"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // Model is what the embedded snapshot says of a model. What is not known is empty or
@@ -109,7 +109,7 @@ func check(all []model.CatalogEntry, names []string) error {
 		for _, e := range all {
 			known = append(known, e.Model, string(e.Provider)+"/"+e.Model)
 		}
-		err := misuse.Errorf("nothing is known of %q", n)
+		err := reason.Usagef("nothing is known of %q", n)
 		if near := spell.Nearest(n, known); near != "" {
 			return err.WithHint("did you mean " + near + "?")
 		}

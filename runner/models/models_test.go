@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 func TestAModelIsNamedInManyWays(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAModelIsNamedInManyWays(t *testing.T) {
 		if strings.Join(got, " ") != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s: %q, %v, want %q: %s", name, got, err, c.want, c.reason)
 		}
-		if u, ok := errors.AsType[*misuse.Error](err); err != nil && (!ok || !strings.Contains(u.Hint, c.hint)) {
+		if u, ok := errors.AsType[*reason.UsageError](err); err != nil && (!ok || !strings.Contains(u.Hint, c.hint)) {
 			t.Errorf("%s: %v without hint %q", name, err, c.hint)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/image"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -53,7 +53,7 @@ type BuiltImage struct {
 }
 
 // BuildImage makes an OCI image of a tool's program and delivers it. What is
-// wrong with the options or the files is a *misuse.Error.
+// wrong with the options or the files is a *reason.UsageError.
 func BuildImage(ctx context.Context, o ImageOptions) (_ *BuiltImage, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -65,10 +65,10 @@ func BuildImage(ctx context.Context, o ImageOptions) (_ *BuiltImage, err error) 
 		return nil, err
 	}
 	if needs, ok := errors.AsType[*image.NeedsError](err); ok {
-		return nil, misuse.Errorf("%w", err).WithHint(wayOut(needs))
+		return nil, reason.Usagef("%w", err).WithHint(wayOut(needs))
 	}
 	if err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	defer func() { err = errors.Join(err, i.Close()) }()
 	ref, err := o.deliver(ctx, i)
@@ -87,7 +87,7 @@ func wayOut(needs *image.NeedsError) string {
 
 func (o *ImageOptions) check() error {
 	if (o.Program == "") == (o.Folder == "") {
-		return misuse.Errorf("an image is made of one program or one folder").WithHint("--from-binary FILE, or --from-folder FOLDER")
+		return reason.Usagef("an image is made of one program or one folder").WithHint("--from-binary FILE, or --from-folder FOLDER")
 	}
 	places := 0
 	for _, given := range []bool{o.Output != "", o.Push != "", o.Import} {
@@ -96,7 +96,7 @@ func (o *ImageOptions) check() error {
 		}
 	}
 	if places > 1 {
-		return misuse.Errorf("an image goes to one place").WithHint("one of --output-file, --push and --import")
+		return reason.Usagef("an image goes to one place").WithHint("one of --output-file, --push and --import")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (o *ImageOptions) deliver(ctx context.Context, i *image.Image) (string, err
 	case o.Push != "":
 		ref, err := i.Push(ctx, o.Push)
 		if _, ok := errors.AsType[*image.RepositoryError](err); ok {
-			return "", &misuse.Error{Err: err}
+			return "", &reason.UsageError{Err: err}
 		}
 		return ref, err
 	case o.Import:

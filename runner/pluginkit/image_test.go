@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/sandbox/container/containerdtest"
 )
 
@@ -84,7 +83,7 @@ func TestImageThatMakesNoSenseIsAUsageError(t *testing.T) {
 		"repository": {ImageOptions{Program: program, Push: "tool"}, "names no registry", ""},
 	} {
 		_, err := BuildImage(t.Context(), c.o)
-		u, ok := errors.AsType[*misuse.Error](err)
+		u, ok := errors.AsType[*reason.UsageError](err)
 		if !ok || !strings.Contains(err.Error(), c.want) || !strings.Contains(u.Hint, c.hint) {
 			t.Errorf("%s: got %v (%+v), want a usage error with %q and the hint %q", name, err, u, c.want, c.hint)
 		}

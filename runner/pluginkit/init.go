@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/plugins/examples"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // Languages lists the languages in which Init begins a tool.
@@ -36,14 +36,14 @@ var toolName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // Init writes a small tool that works and passes Test, and returns
-// the paths of its files. Its errors are a *misuse.Error, or about the disk.
+// the paths of its files. Its errors are a *reason.UsageError, or about the disk.
 func Init(o InitOptions) ([]string, error) {
 	if !toolName().MatchString(o.Name) {
-		return nil, misuse.Errorf("%q cannot be a tool's name", o.Name).WithHint("lower-case letters, digits and dashes, 63 at most, a letter first")
+		return nil, reason.Usagef("%q cannot be a tool's name", o.Name).WithHint("lower-case letters, digits and dashes, 63 at most, a letter first")
 	}
 	project, err := examples.Project(o.Language, o.Name)
 	if err != nil {
-		return nil, misuse.Errorf("%w", err)
+		return nil, reason.Usagef("%w", err)
 	}
 	if o.Language == "go" {
 		mod, err := goMod(o.Name, o.SDK)
@@ -52,7 +52,7 @@ func Init(o InitOptions) ([]string, error) {
 		}
 		project = append(project, examples.File{Path: "go.mod", Text: mod})
 	} else if o.SDK != "" {
-		return nil, misuse.Errorf("only a tool in Go is built with the SDK's source")
+		return nil, reason.Usagef("only a tool in Go is built with the SDK's source")
 	}
 	if o.Dir == "" {
 		o.Dir = o.Name
@@ -64,9 +64,9 @@ func Init(o InitOptions) ([]string, error) {
 // written is never lost.
 func writeProject(dir string, project []examples.File) ([]string, error) {
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {
-		return nil, misuse.Errorf("folder %s is not empty", dir).WithHint("name another one with --dir")
+		return nil, reason.Usagef("folder %s is not empty", dir).WithHint("name another one with --dir")
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, misuse.Errorf("folder %s: %w", dir, err)
+		return nil, reason.Usagef("folder %s: %w", dir, err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("begin a tool: %w", err)
@@ -99,16 +99,16 @@ func goMod(name, sdk string) ([]byte, error) {
 	if sdk == "" {
 		version := sdkVersion()
 		if version == "" {
-			return nil, misuse.Errorf("this build of agentctl has no released SDK").WithHint("name a clone of its source with --sdk FOLDER")
+			return nil, reason.Usagef("this build of agentctl has no released SDK").WithHint("name a clone of its source with --sdk FOLDER")
 		}
 		return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s %s\n", name, module, version), nil
 	}
 	folder, err := filepath.Abs(sdk)
 	if err != nil {
-		return nil, misuse.Errorf("--sdk %s: %w", sdk, err)
+		return nil, reason.Usagef("--sdk %s: %w", sdk, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.HasPrefix(string(text), "module "+module+"\n") {
-		return nil, misuse.Errorf("%s does not hold the source of %s", sdk, module).WithHint("--sdk names a clone of it")
+		return nil, reason.Usagef("%s does not hold the source of %s", sdk, module).WithHint("--sdk names a clone of it")
 	}
 	return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %s => %q\n", name, module, module, folder), nil
 }

@@ -17,7 +17,6 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/host/conformance"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool"
@@ -65,7 +64,7 @@ type TestOptions struct {
 }
 
 // Test tries whether a program keeps the promises of a tool. What the
-// program does wrong is in the report; an error is a *misuse.Error.
+// program does wrong is in the report; an error is a *reason.UsageError.
 func Test(ctx context.Context, o TestOptions) (*Report, error) {
 	p, err := o.prepare()
 	if err != nil {
@@ -104,7 +103,7 @@ func arguments(samples []Sample) []json.RawMessage {
 // prepare checks what was named and makes its paths absolute.
 func (p Program) prepare() (Program, error) {
 	if len(p.Command) == 0 || p.Command[0] == "" {
-		return p, misuse.Errorf("no program is named")
+		return p, reason.Usagef("no program is named")
 	}
 	p.Command = slices.Clone(p.Command)
 	for i, word := range p.Command { // the program works in another folder
@@ -114,23 +113,23 @@ func (p Program) prepare() (Program, error) {
 			continue
 		}
 		if p.Command[i], err = filepath.Abs(word); err != nil {
-			return p, misuse.Errorf("program %s: %w", word, err)
+			return p, reason.Usagef("program %s: %w", word, err)
 		}
 	}
 	for _, kv := range p.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return p, misuse.Errorf("environment variable %q is not of the form NAME=value", kv)
+			return p, reason.Usagef("environment variable %q is not of the form NAME=value", kv)
 		}
 	}
 	if len(p.Mounts) > 0 && p.Isolation != v1alpha1.IsolationSandbox {
-		return p, misuse.Errorf("mounts are for isolation level Sandbox: at None a program sees everything")
+		return p, reason.Usagef("mounts are for isolation level Sandbox: at None a program sees everything")
 	}
 	folder, err := filepath.Abs(p.Workspace)
 	if err != nil {
-		return p, misuse.Errorf("workspace %s: %w", p.Workspace, err)
+		return p, reason.Usagef("workspace %s: %w", p.Workspace, err)
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return p, misuse.Errorf("workspace %s is not a folder", p.Workspace)
+		return p, reason.Usagef("workspace %s is not a folder", p.Workspace)
 	}
 	p.Workspace = folder
 	return p, nil
@@ -143,7 +142,7 @@ func (p Program) hold() (*sandbox.Launcher, *spec.Profile, error) {
 		return sandbox.New(sandbox.Options{AllowUnsandboxed: true}), nil, nil
 	case v1alpha1.IsolationSandbox:
 	default:
-		return nil, nil, misuse.Errorf("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
+		return nil, nil, reason.Usagef("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
 	}
 	d := tool.Definition{Name: p.name(), Spec: v1alpha1.ToolSpec{
 		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: p.Command}}, WorkspaceAccess: v1alpha1.AccessReadWrite,
@@ -152,7 +151,7 @@ func (p Program) hold() (*sandbox.Launcher, *spec.Profile, error) {
 	for _, path := range p.Mounts {
 		whole, err := filepath.Abs(path)
 		if err != nil {
-			return nil, nil, misuse.Errorf("mount %s: %w", path, err)
+			return nil, nil, reason.Usagef("mount %s: %w", path, err)
 		}
 		d.Spec.Isolation.Mounts = append(d.Spec.Isolation.Mounts, v1alpha1.Mount{Path: whole, Access: v1alpha1.MountReadOnly})
 	}
@@ -224,7 +223,7 @@ type Answer struct {
 // defaultCallTimeout is what a Tool declares when it says nothing.
 const defaultCallTimeout = 2 * time.Minute
 
-// Call calls a tool once, as a run does but without a policy or a journal. Its errors are a *misuse.Error, or carry the reason why the tool could
+// Call calls a tool once, as a run does but without a policy or a journal. Its errors are a *reason.UsageError, or carry the reason why the tool could
 // not be asked.
 func Call(ctx context.Context, o CallOptions) (*Answer, error) {
 	p, err := o.prepare()
@@ -236,7 +235,7 @@ func Call(ctx context.Context, o CallOptions) (*Answer, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(o.Args, &object); err != nil || object == nil {
-		return nil, misuse.Errorf("the arguments are no JSON object: %s", head(o.Args)).WithHint(`for example --args '{"path": "README.md"}'`)
+		return nil, reason.Usagef("the arguments are no JSON object: %s", head(o.Args)).WithHint(`for example --args '{"path": "README.md"}'`)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultCallTimeout
@@ -323,7 +322,7 @@ func serves(plugin *host.Plugin, name string) error {
 	}
 	have := "it serves: " + strings.Join(names, ", ")
 	if name == "" {
-		return misuse.Errorf("no tool of the program is named").WithHint(have)
+		return reason.Usagef("no tool of the program is named").WithHint(have)
 	}
-	return misuse.Errorf("the program serves no tool %q", name).WithHint(have)
+	return reason.Usagef("the program serves no tool %q", name).WithHint(have)
 }

@@ -13,7 +13,6 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // begun begins a tool and builds it where that is needed.
@@ -74,7 +73,7 @@ func TestAToolInGoIsBegunBuiltAndTested(t *testing.T) {
 		}
 		for _, name := range []string{"", "other"} {
 			_, err := Call(t.Context(), CallOptions{Program: p, Tool: name})
-			if u, ok := errors.AsType[*misuse.Error](err); !ok || u.Hint != "it serves: my-tool" {
+			if u, ok := errors.AsType[*reason.UsageError](err); !ok || u.Hint != "it serves: my-tool" {
 				t.Errorf("tool %q: %v", name, err)
 			}
 		}
@@ -176,7 +175,7 @@ func TestWhatCannotBeBegunOrCalledIsUsage(t *testing.T) {
 		"arguments are no JSON objec": call(CallOptions{Program: Program{Command: sh, Workspace: full}, Args: json.RawMessage(`[]`)}),
 	} {
 		err := do(t.Context())
-		if _, ok := errors.AsType[*misuse.Error](err); !ok || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*reason.UsageError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want usage with %q", err, want)
 		}
 	}

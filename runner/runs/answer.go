@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -74,7 +74,7 @@ const (
 //	waits, its run goes on            what the journal says, Taken
 //	waits, its run is suspended       what lies in the inbox now, instead of
 //	or was killed                     what lay there
-//	is not there, several fit         a *misuse.Error
+//	is not there, several fit         a *reason.UsageError
 //	was answered, has ended, or the   an error that says which
 //	run does not take the answer
 func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
@@ -90,7 +90,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		return nil, err
 	}
 	if o.Always && len(w.Always) == 0 {
-		return nil, misuse.Errorf("%s cannot be approved for always: %s", w.Ref, w.Once).WithHint("approve it without --always")
+		return nil, reason.Usagef("%s cannot be approved for always: %s", w.Ref, w.Once).WithHint("approve it without --always")
 	}
 	r := approval.Request{
 		ID: newID("ans", time.Now()), Run: w.Run, Call: w.Call, Binding: w.binding, State: message.Rejected,
@@ -103,7 +103,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 		}
 	}
 	if err := r.Check(); err != nil {
-		return nil, misuse.Errorf("answer %s: %w", w.Ref, err)
+		return nil, reason.Usagef("answer %s: %w", w.Ref, err)
 	}
 	inbox := approval.NewInbox(found.Dir, time.Now)
 	leave := inbox.Put
@@ -138,19 +138,19 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 func (o *AnswerOptions) Suits(w *WaitingCall) error {
 	switch {
 	case w.Question == nil && o.Answer != nil:
-		return misuse.Errorf("%s waits for an approval and does not ask a question", w.Ref).WithHint("approve it without --answer")
+		return reason.Usagef("%s waits for an approval and does not ask a question", w.Ref).WithHint("approve it without --answer")
 	case w.Question == nil:
 		return nil
 	case o.EndRun:
-		return misuse.Errorf("%s is a question: refusing it cannot end the run", w.Ref).WithHint("deny it without --end-run, or cancel the run")
+		return reason.Usagef("%s is a question: refusing it cannot end the run", w.Ref).WithHint("deny it without --end-run, or cancel the run")
 	case o.Always:
-		return misuse.Errorf("%s is a question: it cannot be approved for always", w.Ref).WithHint("answer it with --answer TEXT")
+		return reason.Usagef("%s is a question: it cannot be approved for always", w.Ref).WithHint("answer it with --answer TEXT")
 	case o.Approve && o.Answer == nil:
-		return misuse.Errorf("%s is a question and needs an answer", w.Ref).WithHint("give it with --answer TEXT; agentctl approve shows the question")
+		return reason.Usagef("%s is a question and needs an answer", w.Ref).WithHint("give it with --answer TEXT; agentctl approve shows the question")
 	case o.Approve:
 		answer, err := approval.Choose(*w.Question, *o.Answer)
 		if err != nil {
-			return misuse.Errorf("answer %s: %w", w.Ref, err).WithHint("agentctl approve shows the question and its options")
+			return reason.Usagef("answer %s: %w", w.Ref, err).WithHint("agentctl approve shows the question and its options")
 		}
 		o.Answer = &answer
 	}
@@ -162,7 +162,7 @@ func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waitin
 	run, call, _ := strings.Cut(strings.TrimPrefix(ref, "run/"), "/")
 	found, err := journal.FindRun(state, run)
 	if err != nil {
-		return found, nil, (&misuse.Error{Err: err}).WithHint("agentctl approve lists the calls that wait")
+		return found, nil, (&reason.UsageError{Err: err}).WithHint("agentctl approve lists the calls that wait")
 	}
 	v := &view.Run{}
 	if err := Fold(ctx, found, v); err != nil {
@@ -177,12 +177,12 @@ func findWaiting(ctx context.Context, state, ref string) (journal.Found, *Waitin
 	case len(fits) == 1:
 		return found, &fits[0], nil
 	case len(fits) > 1:
-		return found, nil, misuse.Errorf("%d calls of run %s wait: %s", len(fits), v.ID, refs(fits)).WithHint("name one of them")
+		return found, nil, reason.Usagef("%d calls of run %s wait: %s", len(fits), v.ID, refs(fits)).WithHint("name one of them")
 	case call == "":
-		return found, nil, misuse.Errorf("no call of run %s waits for an approval", v.ID).WithHint("agentctl approve lists the calls that wait")
+		return found, nil, reason.Usagef("no call of run %s waits for an approval", v.ID).WithHint("agentctl approve lists the calls that wait")
 	}
 	err = closed(v, call)
-	if u, ok := errors.AsType[*misuse.Error](err); ok && len(all) > 0 {
+	if u, ok := errors.AsType[*reason.UsageError](err); ok && len(all) > 0 {
 		u.Hint = "what waits is " + refs(all)
 	}
 	return found, nil, err

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // interrupted is the program to which an interrupt is the wish to end its one run.
@@ -16,20 +16,20 @@ const interrupted = "agentctl"
 //
 //	the run                       the error
 //	is lived by agentctl          nil: its process was asked
-//	is lived by another program   a *misuse.Error that names it
-//	is unknown                    a *misuse.Error
+//	is lived by another program   a *reason.UsageError that names it
+//	is unknown                    a *reason.UsageError
 //	does not go on                another error: it has ended, was killed, or waits
 func Cancel(state, ref string) (id string, err error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
-		return "", (&misuse.Error{Err: err}).WithHint("agentctl get runs lists the runs")
+		return "", (&reason.UsageError{Err: err}).WithHint("agentctl get runs lists the runs")
 	}
 	holder, held := journal.HeldBy(found.Dir)
 	switch {
 	case !held:
 		return found.ID, gone(found.ID)
 	case holder.Program != interrupted:
-		return found.ID, misuse.Errorf("run %q is lived by %s", found.ID, holder).WithHint("stop it there")
+		return found.ID, reason.Usagef("run %q is lived by %s", found.ID, holder).WithHint("stop it there")
 	}
 	process, err := os.FindProcess(holder.PID)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // TestOnlyOurProgramIsInterrupted: an interrupt means to agentctl the end of its one
@@ -26,7 +26,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := Cancel(state, "run/r-1")
-	if _, ok := errors.AsType[*misuse.Error](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "lived by runs.test (process ") {
+	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "lived by runs.test (process ") {
 		t.Errorf("lived by this test: %q, %v", id, err)
 	}
 	// A lock that says nothing of use is no reason to interrupt anybody.

@@ -10,7 +10,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -82,7 +81,7 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 // unfinished is the error for a run that goes on or was killed: what it changed
 // is recorded at its end.
 func unfinished(v *view.Run) error {
-	return misuse.Errorf("run %s has not finished: what it changed is recorded at its end", v.ID).
+	return reason.Usagef("run %s has not finished: what it changed is recorded at its end", v.ID).
 		WithHint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
 }
 
@@ -98,11 +97,11 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	case v.Finished == nil:
 		return nil, unfinished(v)
 	case v.Started.Workspace.Source == "":
-		return nil, misuse.Errorf("run %s began with an empty workspace; there is no folder to change", v.ID)
+		return nil, reason.Usagef("run %s began with an empty workspace; there is no folder to change", v.ID)
 	case v.Changes.Error != "":
 		return nil, unknown(v)
 	case v.Changes.Change == "":
-		return nil, misuse.Errorf("run %s changed no files", v.ID)
+		return nil, reason.Usagef("run %s changed no files", v.ID)
 	}
 	change, err := workspace.ReadChange(stored(found.Dir), v.Changes.Change)
 	if err != nil {
@@ -115,7 +114,7 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	already := errors.Is(err, workspace.ErrApplied)
 	switch {
 	case errors.Is(err, workspace.ErrInPlace):
-		return nil, misuse.Errorf("run %s: %w", v.ID, err)
+		return nil, reason.Usagef("run %s: %w", v.ID, err)
 	case err != nil && !already:
 		return nil, notApplied(v.ID, err)
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 func TestWhatARunChangedIsToldAtItsEnd(t *testing.T) {
@@ -19,14 +19,14 @@ func TestWhatARunChangedIsToldAtItsEnd(t *testing.T) {
 	}
 	diff, apply := changed()
 	for _, err := range []error{diff, apply} {
-		wrong, ok := errors.AsType[*misuse.Error](err)
+		wrong, ok := errors.AsType[*reason.UsageError](err)
 		if !ok || !strings.Contains(wrong.Error(), "has not finished") || !strings.Contains(wrong.Hint, "agentctl resume run/"+k.id) {
 			t.Errorf("while it goes on: %v", err)
 		}
 	}
 	k.end(view.Succeeded, "Completed", 0)
 	diff, apply = changed()
-	if _, ok := errors.AsType[*misuse.Error](apply); diff != nil || !ok || !strings.Contains(apply.Error(), "empty workspace") {
+	if _, ok := errors.AsType[*reason.UsageError](apply); diff != nil || !ok || !strings.Contains(apply.Error(), "empty workspace") {
 		t.Errorf("a run without files: diff %v, apply %v", diff, apply)
 	}
 	if c, err := Diff(t.Context(), k.state, journal.Latest); err != nil || c.Run != k.id || c.Files == nil || len(c.Files) > 0 {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // eventsEvery is how often a journal is looked at that another process writes.
@@ -44,7 +44,7 @@ type Told struct {
 func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (*Told, error) {
 	found, err := journal.FindRun(o.State, o.Ref)
 	if err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	in := journal.Follow(found.Dir)
 	defer in.Close() //nolint:errcheck // nothing was written

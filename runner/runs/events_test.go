@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // TestEventsOfARunThatGoesOnAreFollowed: one reads what another process writes,
@@ -58,7 +58,7 @@ func TestEventsEndWithWhoReadsThem(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err := Events(t.Context(), EventsOptions{Ref: "nobody", State: k.state}, nil)
-	if _, ok := errors.AsType[*misuse.Error](err); !ok {
+	if _, ok := errors.AsType[*reason.UsageError](err); !ok {
 		t.Errorf("got %v", err)
 	}
 }

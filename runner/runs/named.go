@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // Latest is the name of the run that was started last.
@@ -38,5 +38,5 @@ func NotNamed(state, name string) error {
 	if err == nil {
 		return nil
 	}
-	return &misuse.Error{Err: err}
+	return &reason.UsageError{Err: err}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // PruneOptions say which runs of a state folder are deleted: those that any of the
@@ -86,11 +86,11 @@ func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
 func Delete(ctx context.Context, state, ref string, dryRun bool) error {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
-		return &misuse.Error{Err: err}
+		return &reason.UsageError{Err: err}
 	}
 	s := summary(ctx, found)
 	if why := s.needed(found.Dir); why != "" {
-		return misuse.Errorf("run %s is not deleted: %s", found.ID, why).
+		return reason.Usagef("run %s is not deleted: %s", found.ID, why).
 			WithHint("agentctl cancel ends a run in progress; one that waits is answered (agentctl approve, agentctl deny) and resumed first")
 	}
 	if dryRun {

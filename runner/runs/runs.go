@@ -11,9 +11,9 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // Unreadable is the phase of a run whose journal cannot be read.
@@ -71,7 +71,7 @@ func List(ctx context.Context, state string) ([]Summary, error) {
 func Get(ctx context.Context, state, ref string) (*Summary, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
-		return nil, &misuse.Error{Err: err}
+		return nil, &reason.UsageError{Err: err}
 	}
 	s := summary(ctx, found)
 	return &s, nil

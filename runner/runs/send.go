@@ -7,10 +7,10 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -49,8 +49,8 @@ type Sent struct {
 //
 //	the run                            Send returns
 //	goes on, is suspended, was killed  the message, kept until it is read
-//	has ended, or is about to          a *misuse.Error whose cause is ErrEnded
-//	is not there, has not begun        a *misuse.Error
+//	has ended, or is about to          a *reason.UsageError whose cause is ErrEnded
+//	is not there, has not begun        a *reason.UsageError
 func Send(_ context.Context, o SendOptions) (*Sent, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {
@@ -59,16 +59,16 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 	now := time.Now()
 	m := message.Incoming{ID: newID("in", now), Text: o.Text, By: o.By, PostedAt: now.UnixMilli()}
 	if err := inbox.Check(m); err != nil {
-		return nil, misuse.Errorf("the message cannot be sent: %w", err)
+		return nil, reason.Usagef("the message cannot be sent: %w", err)
 	}
 	found, err := journal.FindRun(state, o.Ref)
 	if err != nil {
-		return nil, (&misuse.Error{Err: err}).WithHint("agentctl get runs lists the runs")
+		return nil, (&reason.UsageError{Err: err}).WithHint("agentctl get runs lists the runs")
 	}
 	s := &Sent{ID: m.ID, Run: found.ID, State: view.Running}
 	last, err := journal.Last(found.Dir)
 	if err != nil {
-		return nil, misuse.Errorf("run %s cannot be told anything: %w", found.ID, err)
+		return nil, reason.Usagef("run %s cannot be told anything: %w", found.ID, err)
 	}
 	switch f, finished := last.Data.(event.RunFinished); {
 	case finished && f.Phase != view.Suspended:
@@ -89,5 +89,5 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 }
 
 func tooLate(run string) error {
-	return misuse.Errorf("run %s takes no messages: %w, or is about to", run, ErrEnded).WithHint("agentctl run starts another run")
+	return reason.Usagef("run %s takes no messages: %w, or is about to", run, ErrEnded).WithHint("agentctl run starts another run")
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 func TestAMessageIsForWhoGoesOn(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAMessageIsForWhoGoesOn(t *testing.T) {
 	}
 	k.end(view.Succeeded, "Completed", 0)
 	_, err := send(k.state)
-	if _, ok := errors.AsType[*misuse.Error](err); !ok || !errors.Is(err, ErrEnded) {
+	if _, ok := errors.AsType[*reason.UsageError](err); !ok || !errors.Is(err, ErrEnded) {
 		t.Errorf("ended: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // View folds the journal of a run. The reference is an id, with or without
@@ -21,7 +20,7 @@ func View(ctx context.Context, state, ref string) (*view.Run, error) {
 func read(ctx context.Context, state, ref string) (journal.Found, *view.Run, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
-		return found, nil, &misuse.Error{Err: err}
+		return found, nil, &reason.UsageError{Err: err}
 	}
 	v := &view.Run{}
 	if err := Fold(ctx, found, v); err != nil {
@@ -45,7 +44,7 @@ func Fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 		}
 	}
 	if views[0].ID == "" {
-		return misuse.Errorf("run %s was interrupted before it began", found.ID)
+		return reason.Usagef("run %s was interrupted before it began", found.ID)
 	}
 	return nil
 }

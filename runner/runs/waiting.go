@@ -11,10 +11,10 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // The states of a run whose call waits for an approval.
@@ -230,7 +230,7 @@ func closed(v *view.Run, call string) error {
 	p, a := v.Call(call), v.Answer(call)
 	switch {
 	case p == nil:
-		return misuse.Errorf("run %s has no call %s", v.ID, call)
+		return reason.Usagef("run %s has no call %s", v.ID, call)
 	case v.Reply(call) != nil:
 		r := v.Reply(call)
 		return fmt.Errorf("the question of call %s of run %s is %s already, by %s", call, v.ID, r.State, r.By)
@@ -239,5 +239,5 @@ func closed(v *view.Run, call string) error {
 	case p.State == message.StateCompleted || p.State == message.StateError:
 		return fmt.Errorf("call %s of run %s has ended already", call, v.ID)
 	}
-	return misuse.Errorf("call %s of run %s waits for no approval", call, v.ID)
+	return reason.Usagef("call %s of run %s waits for no approval", call, v.ID)
 }

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // maxFolders bounds the folders that are searched.
@@ -52,10 +52,10 @@ func Find(path string, recursive bool) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, misuse.Errorf("search %s: %w", path, err)
+		return nil, reason.Usagef("search %s: %w", path, err)
 	}
 	if len(all) == 0 {
-		return nil, misuse.Errorf("%s and the folders in it hold no manifest: no file ends in .yaml, .yml or .json", path)
+		return nil, reason.Usagef("%s and the folders in it hold no manifest: no file ends in .yaml, .yml or .json", path)
 	}
 	return all, nil
 }

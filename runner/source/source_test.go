@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 func TestAPathStandsForWhatIsThere(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAPathStandsForWhatIsThere(t *testing.T) {
 			t.Errorf("%s: %s: %v (-want +got):\n%s", name, c.reason, err, diff)
 		}
 	}
-	if _, err := Find(at("text"), true); !errors.As(err, new(*misuse.Error)) || !strings.Contains(err.Error(), "hold no manifest") {
+	if _, err := Find(at("text"), true); !errors.As(err, new(*reason.UsageError)) || !strings.Contains(err.Error(), "hold no manifest") {
 		t.Errorf("a folder without manifests: %v", err)
 	}
 }

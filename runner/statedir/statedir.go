@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // Find returns the absolute path of the state folder: the flag, else
@@ -26,7 +26,7 @@ func Find(flag string) (string, error) {
 		if !filepath.IsAbs(base) {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", misuse.Errorf("find the state folder: %w", err).WithHint("set HOME, AGENTCTL_STATE or --state")
+				return "", reason.Usagef("find the state folder: %w", err).WithHint("set HOME, AGENTCTL_STATE or --state")
 			}
 			base = filepath.Join(home, ".local", "state")
 		}
@@ -50,7 +50,7 @@ func Find(flag string) (string, error) {
 func private(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
-		return misuse.Errorf("state folder %s: it, or what it is in, is not a folder", dir).
+		return reason.Usagef("state folder %s: it, or what it is in, is not a folder", dir).
 			WithHint("name another by --state or AGENTCTL_STATE, or move that file away")
 	}
 	if err != nil {
@@ -62,13 +62,13 @@ func private(dir string) error {
 	}
 	user, mode := os.Geteuid(), info.Mode().Perm()
 	if int(st.Uid) != user {
-		return misuse.Errorf("state folder %s belongs to user %d, and this is user %d", dir, st.Uid, user).
+		return reason.Usagef("state folder %s belongs to user %d, and this is user %d", dir, st.Uid, user).
 			WithHint(fmt.Sprintf("name a folder of your own with --state or AGENTCTL_STATE; if all in it is yours: chown -R %d %s", user, quote(dir)))
 	}
 	// A group with one member, as most systems make for each user, is nobody else.
 	own := int(st.Gid) == user && os.Getegid() == user
 	if mode&0o002 != 0 || mode&0o020 != 0 && !own {
-		return misuse.Errorf("state folder %s can be written to by other users (mode %04o)", dir, mode).
+		return reason.Usagef("state folder %s can be written to by other users (mode %04o)", dir, mode).
 			WithHint(fmt.Sprintf("chmod go-w %s, after a look at who owns what is in it (ls -l); or name another folder with --state", quote(dir)))
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 func TestTheFlagCountsBeforeTheEnvironment(t *testing.T) {
@@ -87,7 +87,7 @@ func TestAFolderThatOthersCanChangeIsRefused(t *testing.T) {
 				}
 				return
 			}
-			e, ok := errors.AsType[*misuse.Error](err)
+			e, ok := errors.AsType[*reason.UsageError](err)
 			if !ok || !strings.Contains(e.Error()+e.Hint, c.want) {
 				t.Errorf("%v, want %q: %s", err, c.want, c.reason)
 			}

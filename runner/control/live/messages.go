@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"agentctl.dev/agentctl/runner/misuse"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -41,7 +41,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	sent, err := runs.Send(r.Context(), runs.SendOptions{
 		State: s.o.State, Ref: s.o.RunID(run, max(1, run.Status.Attempt)), Text: m.Text, By: s.o.Caller(r.Context()).Name,
 	})
-	if usage, ok := errors.AsType[*misuse.Error](err); ok {
+	if usage, ok := errors.AsType[*reason.UsageError](err); ok {
 		return errConflict(run, "%w", usage.Err)
 	}
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -157,7 +157,7 @@ func (o *approveOptions) runApprove(ctx context.Context, word string) error {
 // none is the error for a call of a run that is nowhere: it names those that wait.
 // What else is wrong is the error itself.
 func (o *approveOptions) none(ctx context.Context, ref string, err error) error {
-	if unknown, is := errors.AsType[*misuse.Error](err); !is && !client.Missing(err) || is && (unknown.Hint != "" || strings.HasPrefix(ref, "@") || o.several(ref)) {
+	if unknown, is := errors.AsType[*reason.UsageError](err); !is && !client.Missing(err) || is && (unknown.Hint != "" || strings.HasPrefix(ref, "@") || o.several(ref)) {
 		return err
 	}
 	hint := "no call waits now; agentctl approve lists those that do"
@@ -168,7 +168,7 @@ func (o *approveOptions) none(ctx context.Context, ref string, err error) error 
 		}
 		hint = "these wait: " + listed(names)
 	}
-	return misuse.Errorf("no call waits that is called %s", ref).WithHint(hint)
+	return reason.Usagef("no call waits that is called %s", ref).WithHint(hint)
 }
 
 // several reports whether a word begins the ids of runs of the state folder.

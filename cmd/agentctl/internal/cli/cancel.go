@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -50,7 +50,7 @@ func (o *cancelOptions) runCancel(ctx context.Context, word string) error {
 	if src.client == nil {
 		id, err := runs.Cancel(src.state, src.ref)
 		if name, ok := objectOf(id); ok && err != nil {
-			return (&misuse.Error{Err: err}).WithHint("it is one of a control plane: agentctl cancel run/" + name)
+			return (&reason.UsageError{Err: err}).WithHint("it is one of a control plane: agentctl cancel run/" + name)
 		}
 		if err != nil {
 			return err

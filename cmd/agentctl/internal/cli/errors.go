@@ -15,7 +15,6 @@ import (
 	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
-	"agentctl.dev/agentctl/runner/misuse"
 )
 
 // exitPipe is the exit code of a program whose reader has gone away: 128 and the
@@ -101,7 +100,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		display.Error(stderr, err, display.Advice{Meant: u.meant, See: see})
 		return reason.ExitUsage
 	}
-	if u, ok := errors.AsType[*misuse.Error](err); ok {
+	if u, ok := errors.AsType[*reason.UsageError](err); ok {
 		display.Error(stderr, err, display.Advice{Hint: u.Hint, See: see})
 		return reason.ExitUsage
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/client"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -181,7 +181,7 @@ func (o *getOptions) runGetNamed(ctx context.Context, words []string) error {
 
 // absent reports whether an error says that there is no such run.
 func absent(err error) bool {
-	if u, ok := errors.AsType[*misuse.Error](err); ok {
+	if u, ok := errors.AsType[*reason.UsageError](err); ok {
 		return u.Hint == "" // a name that fits several runs has one
 	}
 	return client.Missing(err)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/client"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -61,14 +61,14 @@ func (t *target) goingThere(ctx context.Context) []string {
 // only makes an error that says that a run is not there one that names those that
 // go on: to no other can anything be said.
 func (t *target) only(ctx context.Context, word string, err error) error {
-	if _, unknown := errors.AsType[*misuse.Error](err); !unknown || t.known(word) {
+	if _, unknown := errors.AsType[*reason.UsageError](err); !unknown || t.known(word) {
 		return err
 	}
 	hint := "no run goes on; agentctl get runs lists the others"
 	if names := t.goingOn(ctx); len(names) > 0 {
 		hint = "these go on: " + listed(names)
 	}
-	return misuse.Errorf("run %q: there is no such run", strings.TrimPrefix(word, "run/")).WithHint(hint)
+	return reason.Usagef("run %q: there is no such run", strings.TrimPrefix(word, "run/")).WithHint(hint)
 }
 
 // known says whether a word names a run of the state folder, or begins like one.

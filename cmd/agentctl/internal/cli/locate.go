@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -142,7 +142,7 @@ func (f *finder) find(ctx context.Context, r runRef) (_ *source, err error) {
 		return nil, runs.NotNamed(f.state, r.name)
 	}
 	s, err = f.begins(ctx, r.name)
-	if _, fits := errors.AsType[*misuse.Error](err); s != nil || fits {
+	if _, fits := errors.AsType[*reason.UsageError](err); s != nil || fits {
 		return s, err
 	}
 	if f.meant() {
@@ -170,14 +170,14 @@ func (f *finder) there(ctx context.Context, name string) (*source, error) {
 			return f.object(f.client, name, x), nil
 		}
 		s, listed := f.begins(ctx, name)
-		if _, fits := errors.AsType[*misuse.Error](listed); s == nil && !fits {
+		if _, fits := errors.AsType[*reason.UsageError](listed); s == nil && !fits {
 			return nil, err // what is wrong with the list helps less
 		}
 		return s, listed
 	}
 	s, err := f.begins(ctx, name)
 	if s == nil && err == nil {
-		err = misuse.Errorf("run %q: there are no runs in namespace %s", name, f.client.Namespace(f.namespace))
+		err = reason.Usagef("run %q: there are no runs in namespace %s", name, f.client.Namespace(f.namespace))
 	}
 	return s, err
 }
@@ -259,7 +259,7 @@ func (f *finder) asking(ctx context.Context, r runRef) (*source, error) {
 		}
 		f.client, err = config.Connect(ctx, client.ConnectOptions{OnlyRunning: true})
 		if errors.Is(err, client.ErrNotRunning) {
-			return nil, misuse.Errorf("approval %q: no control plane runs that could have it", r.name).WithHint("agentctl approve lists the calls that wait in the state folder")
+			return nil, reason.Usagef("approval %q: no control plane runs that could have it", r.name).WithHint("agentctl approve lists the calls that wait in the state folder")
 		}
 		if err != nil {
 			return nil, err
@@ -302,10 +302,10 @@ func (s *source) local(verb string) (string, error) {
 	case s.id != "":
 		return s.id, nil
 	case path != "":
-		return "", misuse.Errorf("%s: its journal is %s on the machine of its control plane", s.run, path).
+		return "", reason.Usagef("%s: its journal is %s on the machine of its control plane", s.run, path).
 			WithHint("run there: agentctl " + verb + " run/" + filepath.Base(path))
 	}
-	return "", misuse.Errorf("%s has no journal yet: it has not begun", s.run).WithHint("agentctl describe " + s.run.String() + " shows what it waits for")
+	return "", reason.Usagef("%s has no journal yet: it has not begun", s.run).WithHint("agentctl describe " + s.run.String() + " shows what it waits for")
 }
 
 // executedFor are those of some ids that a control plane gave to the runs of an
@@ -342,7 +342,7 @@ func several(name, prefix string, candidates []string) error {
 	if more := len(candidates) - len(shown); more > 0 {
 		text += ", …"
 	}
-	return misuse.Errorf("run %q: %d runs begin like this: %s", name, len(candidates), text).WithHint("name one of them")
+	return reason.Usagef("run %q: %d runs begin like this: %s", name, len(candidates), text).WithHint("name one of them")
 }
 
 // owner finds the object that a run of the state folder is executed for, while its

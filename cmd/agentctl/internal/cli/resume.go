@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -75,8 +75,8 @@ func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.F
 	}
 	src, err := o.locateWord(ctx, word)
 	if err != nil {
-		if u, ok := errors.AsType[*misuse.Error](err); ok {
-			return (&misuse.Error{Err: fmt.Errorf("nothing to resume: %w", u.Err)}).WithHint(u.Hint)
+		if u, ok := errors.AsType[*reason.UsageError](err); ok {
+			return (&reason.UsageError{Err: fmt.Errorf("nothing to resume: %w", u.Err)}).WithHint(u.Hint)
 		}
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner/control/embedded"
-	"agentctl.dev/agentctl/runner/misuse"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -127,7 +126,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(a.Err, "hint: %s\n", hint)
 	}
-	if u, ok := errors.AsType[*misuse.Error](err); ok {
+	if u, ok := errors.AsType[*reason.UsageError](err); ok {
 		if u.Hint != "" {
 			fmt.Fprintf(a.Err, "hint: %s\n", u.Hint)
 		}
