@@ -12,7 +12,6 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -228,7 +227,7 @@ func noun(rule string) string {
 func (j *judgement) unknown() string {
 	text := fmt.Sprintf("list %s in spec.tools of agent %s", j.call.Tool, j.Agent.Name)
 	names := j.callNames()
-	if near := spell.Nearest(j.call.Tool, names); near != "" {
+	if near := reason.Nearest(j.call.Tool, names); near != "" {
 		return text + ", or did you mean " + near + "?"
 	}
 	if len(names) == 0 {

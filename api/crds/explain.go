@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // Explanation is what the schema says about one field, or about a kind.
@@ -52,7 +52,7 @@ type UnknownError struct {
 }
 
 // Suggestion returns the known name that was most likely meant, or "".
-func (e *UnknownError) Suggestion() string { return spell.Nearest(e.Name, e.Known) }
+func (e *UnknownError) Suggestion() string { return reason.Nearest(e.Name, e.Known) }
 
 func (e *UnknownError) Error() string {
 	what := fmt.Sprintf("%s has no field %q", e.Parent, e.Name)

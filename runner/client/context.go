@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // LocalContext is the context of the control plane in the state folder.
@@ -152,7 +152,7 @@ func (c *Config) Endpoint(name string) (*Endpoint, error) {
 		origin = " (" + c.Origin + ")"
 	}
 	e := fail(nil, "there is no context %q%s", name, origin).hint("see which there are: agentctl config get-contexts")
-	if s := spell.Nearest(name, known); s != "" {
+	if s := reason.Nearest(name, known); s != "" {
 		return nil, e.hint("did you mean %q?", s)
 	}
 	return nil, e

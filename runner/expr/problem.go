@@ -6,10 +6,11 @@ import (
 	"strings"
 	"sync"
 
-	"agentctl.dev/agentctl/api/spell"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // Error says what is wrong with an expression and where.
@@ -152,7 +153,7 @@ func pathOf(x ast.Expr) string {
 // Nearest returns "did you mean x?" for the closest name, or "" when none is close.
 func Nearest(name string, names []string) string {
 	// Of two letters, one is not a slip but another name.
-	best := spell.Nearest(name, names)
+	best := reason.Nearest(name, names)
 	if best == "" || len(name) < 3 && !strings.EqualFold(best, name) {
 		return ""
 	}

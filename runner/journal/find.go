@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/regular"
 )
 
@@ -177,5 +177,5 @@ func noRuns(stateDir, ref string) error {
 
 // nearest returns the three ids that differ least from name.
 func nearest(ids []string, name string) []string {
-	return spell.Sorted(name, ids)[:min(len(ids), 3)]
+	return reason.Sorted(name, ids)[:min(len(ids), 3)]
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/runner/keystore"
 )
 
@@ -99,7 +98,7 @@ func Remove(state, name string) error {
 	if _, set := os.LookupEnv(name); set {
 		return missing.WithHint("the environment sets it: unset " + name)
 	}
-	if near := spell.Nearest(name, Names(state)); near != "" {
+	if near := reason.Nearest(name, Names(state)); near != "" {
 		return missing.WithHint("did you mean " + near + "?")
 	}
 	return missing.WithHint("see agentctl auth list")

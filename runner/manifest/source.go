@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // StdinName is how standard input is called in positions.
@@ -212,7 +212,7 @@ func nearby(path string) string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if n := spell.Nearest(filepath.Base(path), names); n != "" {
+	if n := reason.Nearest(filepath.Base(path), names); n != "" {
 		return DidYouMean(filepath.Join(filepath.Dir(path), n))
 	}
 	return ""

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // DidYouMean is the sentence that offers another name.
@@ -29,7 +29,7 @@ func provider(name string, known []string) string {
 // Suggest returns the sentence for the candidate that a typist most likely
 // meant, or "" when none is near.
 func Suggest(name string, candidates []string) string {
-	n := spell.Nearest(name, candidates)
+	n := reason.Nearest(name, candidates)
 	if n == "" || n == name || len(name) < 3 && !strings.EqualFold(n, name) {
 		return "" // of two letters, one is not a slip but another name
 	}

@@ -10,7 +10,6 @@ import (
 	"agentctl.dev/agentctl/runner/model/provider"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
@@ -110,7 +109,7 @@ func check(all []model.CatalogEntry, names []string) error {
 			known = append(known, e.Model, string(e.Provider)+"/"+e.Model)
 		}
 		err := reason.Usagef("nothing is known of %q", n)
-		if near := spell.Nearest(n, known); near != "" {
+		if near := reason.Nearest(n, known); near != "" {
 			return err.WithHint("did you mean " + near + "?")
 		}
 		return err.WithHint(fmt.Sprintf("a model that is not listed can be used all the same: its Model declares spec.pricing and spec.contextWindow; the list itself: agentctl models %s", strings.Join(known[:len(provider.All().Remote())], " ")))

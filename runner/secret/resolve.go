@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
@@ -113,7 +112,7 @@ func (r Resolver) meant(name string) string {
 			names = append(names, n)
 		}
 	}
-	if near := spell.Nearest(name, names); near != "" {
+	if near := reason.Nearest(name, names); near != "" {
 		return near + " is set: did you mean it? Else "
 	}
 	return ""

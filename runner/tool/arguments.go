@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/schema"
 )
 
@@ -267,7 +267,7 @@ func (s *Schema) coerce(raw string) json.RawMessage {
 func (s *Schema) explain(found []schema.Mistake) string {
 	names := s.schema.Properties()
 	for i, m := range found {
-		if near := spell.Nearest(m.Unknown, names); m.Unknown != "" && near != "" && len(m.At) == 1 {
+		if near := reason.Nearest(m.Unknown, names); m.Unknown != "" && near != "" && len(m.At) == 1 {
 			found[i].Message += fmt.Sprintf(" (did you mean %q?)", near)
 		}
 	}

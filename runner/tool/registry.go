@@ -15,7 +15,6 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/secret"
 )
@@ -175,7 +174,7 @@ func (r *Registry) find(name string) (d *Definition, repaired bool, err error) {
 	}
 	text := fmt.Sprintf("there is no tool %q", name)
 	if len(r.names) > 0 {
-		text += "; the tools are: " + strings.Join(spell.Sorted(name, r.names), ", ")
+		text += "; the tools are: " + strings.Join(reason.Sorted(name, r.names), ", ")
 	}
 	return nil, false, &message.CallError{Code: message.CodeUnknownTool, Text: text}
 }

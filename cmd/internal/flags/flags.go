@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // Explain turns an error of the parser of flags into words for people:
@@ -41,7 +41,7 @@ func Explain(cmd *cobra.Command, err error) error {
 			known = append(known, f.Name)
 		}
 	})
-	if s := spell.Nearest(e.GetSpecifiedName(), known); s != "" {
+	if s := reason.Nearest(e.GetSpecifiedName(), known); s != "" {
 		return fmt.Errorf("unknown flag: --%s; did you mean --%s?", e.GetSpecifiedName(), s)
 	}
 	return err

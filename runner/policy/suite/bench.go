@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/policy"
@@ -92,7 +92,7 @@ func (b *bench) unknownTool(name string) string {
 		known = append(known, b.opts.Tools[i].Name)
 	}
 	text := fmt.Sprintf("there is no tool %s", name)
-	if near := spell.Nearest(name, known); near != "" {
+	if near := reason.Nearest(name, known); near != "" {
 		return text + ", did you mean " + near + "?"
 	}
 	return text + ": give its manifest, too"

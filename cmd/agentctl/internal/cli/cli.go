@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 )
 
@@ -136,7 +135,7 @@ func misplaced(root *cobra.Command, args []string) error {
 		return usagef("%q is a manifest, not a command", word).try("agentctl run -f " + strings.Join(args, " "))
 	}
 	err := usagef("unknown command %q", word)
-	if s := spell.Nearest(word, known); s != "" {
+	if s := reason.Nearest(word, known); s != "" {
 		return err.try(strings.Join(append([]string{"agentctl", s}, args[1:]...), " "))
 	}
 	return err

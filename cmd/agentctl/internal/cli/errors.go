@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner"
@@ -190,7 +189,7 @@ func subcommand(cmd *cobra.Command, args []string) error {
 		known = append(known, c.Name())
 	}
 	err := usagef("unknown command %q of %s", args[0], cmd.CommandPath())
-	if s := spell.Nearest(args[0], known); s != "" {
+	if s := reason.Nearest(args[0], known); s != "" {
 		return err.try(cmd.CommandPath() + " " + s)
 	}
 	return err

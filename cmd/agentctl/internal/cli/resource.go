@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/crds"
-	"agentctl.dev/agentctl/api/spell"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/client"
 )
 
@@ -121,7 +121,7 @@ func parseKind(word string) (string, error) {
 		known = append(append(known, s.Plural, s.Singular), s.ShortNames...)
 	}
 	err := usagef("there is no kind %q", word)
-	if s := spell.Nearest(strings.ToLower(bare), known); s != "" {
+	if s := reason.Nearest(strings.ToLower(bare), known); s != "" {
 		return "", usagef("%w; did you mean %s?", err, s)
 	}
 	return "", usagef("%w; see agentctl api-resources", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/spell"
 	"agentctl.dev/agentctl/cmd/internal/flags"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -93,7 +92,7 @@ func subcommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		known = append(known, c.Name())
 	}
-	if s := spell.Nearest(args[0], known); s != "" {
+	if s := reason.Nearest(args[0], known); s != "" {
 		return usagef("unknown command %q; did you mean %s %s?", args[0], cmd.CommandPath(), s)
 	}
 	return usagef("unknown command %q", args[0])

@@ -1,5 +1,4 @@
-// Package spell finds the name that somebody meant.
-package spell
+package reason
 
 import (
 	"cmp"
