@@ -17,8 +17,8 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"agentctl.dev/agentctl/runner/regular"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
@@ -242,7 +242,7 @@ func (l local) log() (*os.File, error) {
 	if info, err := os.Lstat(l.path(program + ".log")); err == nil && info.Size() > maxLog {
 		flags |= os.O_TRUNC
 	}
-	f, err := regular.Open(l.path(program+".log"), flags)
+	f, err := statedir.OpenFile(l.path(program+".log"), flags)
 	if err != nil {
 		return nil, fail(err, "open the log of the control plane")
 	}
@@ -258,7 +258,7 @@ func reaped(pid int) bool {
 
 // lastWords is the last line of the log that tells an error.
 func (l local) lastWords() string {
-	f, err := regular.Open(l.path(program+".log"), os.O_RDONLY)
+	f, err := statedir.OpenFile(l.path(program+".log"), os.O_RDONLY)
 	if err != nil {
 		return "it left no log"
 	}

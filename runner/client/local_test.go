@@ -22,7 +22,7 @@ import (
 	"github.com/gofrs/flock"
 	"go.uber.org/goleak"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // TestMain is also the program agentd of these tests: a file in its state folder
@@ -285,7 +285,7 @@ func TestLogThatIsNoFileIsNotWaitedFor(t *testing.T) {
 		if err := put(l.path(program + ".log")); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := l.log(); !errors.Is(err, regular.ErrNotRegular) {
+		if f, err := l.log(); !errors.Is(err, statedir.ErrNotRegular) {
 			t.Errorf("%s: got %v, %v", name, f, err)
 		}
 		if got := l.lastWords(); got != "it left no log" {

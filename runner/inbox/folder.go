@@ -13,7 +13,7 @@ import (
 	"sync"
 	"syscall"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
@@ -161,8 +161,8 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 // Read reads a file of at most so many bytes, and nothing that is no plain file of
 // our own.
 func (f *Folder) Read(name string, limit int) ([]byte, error) {
-	file, err := regular.Open(filepath.Join(f.Dir, name), os.O_RDONLY)
-	if errors.Is(err, regular.ErrNotRegular) {
+	file, err := statedir.OpenFile(filepath.Join(f.Dir, name), os.O_RDONLY)
+	if errors.Is(err, statedir.ErrNotRegular) {
 		return nil, errors.New("it is no regular file") // without the path: it is written down
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // MaxBlob bounds one blob.
@@ -142,7 +142,7 @@ func blobPath(dir, id string) (string, error) {
 
 // readCapped reads a regular file of at most limit bytes.
 func readCapped(path string, limit int64) ([]byte, error) {
-	f, err := regular.Open(path, os.O_RDONLY)
+	f, err := statedir.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // Latest is the reference to the run that was started last.
@@ -106,7 +106,7 @@ func look(stateDir, id string) (Found, bool) {
 		return Found{}, false
 	}
 	f := Found{ID: id, Dir: dir}
-	in, err := regular.Open(filepath.Join(dir, files[0]), os.O_RDONLY)
+	in, err := statedir.OpenFile(filepath.Join(dir, files[0]), os.O_RDONLY)
 	if err != nil {
 		return Found{}, false
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // Follower reads a journal that is still written, line by line, by whoever does
@@ -137,7 +137,7 @@ func (f *Follower) turn() error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	file, err := regular.Open(filepath.Join(f.dir, name), os.O_RDONLY)
+	file, err := statedir.OpenFile(filepath.Join(f.dir, name), os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // anchor is what a line of head.json holds: the number and the hash of an event
@@ -260,7 +260,7 @@ func last(dir string) (line []byte, err error) {
 // lastLines returns the last two complete lines of a file, the last one first;
 // fewer if it has fewer. It reads no more of the end than it has to.
 func lastLines(path string) ([][]byte, error) {
-	f, err := regular.Open(path, os.O_RDONLY)
+	f, err := statedir.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}

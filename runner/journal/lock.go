@@ -13,7 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const lockFile = "lock"
@@ -65,7 +65,7 @@ func acquireLock(ctx context.Context, dir, run string, wait time.Duration) (*loc
 
 // sign writes into the file of a lock, and into no other that a link leads to.
 func sign(path, text string) error {
-	f, err := regular.Open(path, os.O_WRONLY|os.O_TRUNC)
+	f, err := statedir.OpenFile(path, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const dayLayout = "20060102"
@@ -114,7 +114,7 @@ type scanner struct {
 }
 
 func (s *scanner) run(ctx context.Context, path string) error {
-	f, err := regular.Open(path, os.O_RDONLY)
+	f, err := statedir.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // Tail reads single events of a journal that is still written, going on from
@@ -82,7 +82,7 @@ func (t *Tail) turn() error {
 		if err := t.Close(); err != nil {
 			return err
 		}
-		f, err := regular.Open(filepath.Join(t.dir, name), os.O_RDONLY)
+		f, err := statedir.OpenFile(filepath.Join(t.dir, name), os.O_RDONLY)
 		if err != nil {
 			return fmt.Errorf("read journal: %w", err)
 		}

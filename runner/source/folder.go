@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
@@ -44,7 +44,7 @@ func (f *folder) ReadFile(name string) ([]byte, error) {
 	if f.refused != nil {
 		return nil, errors.New(f.refused.Message)
 	}
-	text, err := regular.Read(name, manifest.MaxFile)
+	text, err := statedir.ReadFile(name, manifest.MaxFile)
 	if err != nil {
 		return nil, err
 	}

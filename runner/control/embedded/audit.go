@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
@@ -88,7 +88,7 @@ func openAudit(path string, log *slog.Logger) (*auditLog, error) {
 }
 
 func (a *auditLog) open() error {
-	f, err := regular.Open(a.path, os.O_CREATE|os.O_APPEND|os.O_RDWR)
+	f, err := statedir.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_RDWR)
 	if err != nil {
 		return unusable(a.path, fmt.Errorf("open the audit log: %w", err))
 	}

@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
@@ -185,11 +185,11 @@ func readPair(dir, name string) (pair, error) {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
 		return pair{}, errNotPrivate
 	}
-	certPEM, err := regular.Read(certPath, maxPEM)
+	certPEM, err := statedir.ReadFile(certPath, maxPEM)
 	if err != nil {
 		return pair{}, err
 	}
-	keyPEM, err := regular.Read(keyPath, maxPEM)
+	keyPEM, err := statedir.ReadFile(keyPath, maxPEM)
 	if err != nil {
 		return pair{}, err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // Names below the state folder.
@@ -135,7 +135,7 @@ func newLock(path string) *flock.Flock {
 
 // sign writes who we are into a lock file.
 func sign(path string) error {
-	f, err := regular.Open(path, os.O_WRONLY|os.O_TRUNC)
+	f, err := statedir.OpenFile(path, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func sign(path string) error {
 // unusable gives an error about a file of the folder its next step when it is
 // about what stands in the place of the file.
 func unusable(path string, err error) error {
-	if errors.Is(err, regular.ErrNotRegular) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EISDIR) {
+	if errors.Is(err, statedir.ErrNotRegular) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EISDIR) {
 		return hinted(err, "move what stands there away: "+path)
 	}
 	return err
@@ -158,7 +158,7 @@ func holder(path string) int {
 	if pid := lockedBy(path); pid > 0 {
 		return pid
 	}
-	b, err := regular.Read(path, maxLock)
+	b, err := statedir.ReadFile(path, maxLock)
 	if err != nil {
 		return 0
 	}
@@ -179,7 +179,7 @@ func (f *folder) release() error {
 // writePrivate replaces a file as a whole: who reads it finds the old text or
 // the new one, also after a crash of the machine.
 func writePrivate(path string, text []byte) error {
-	if old, err := regular.Read(path, int64(len(text))); err == nil && bytes.Equal(old, text) {
+	if old, err := statedir.ReadFile(path, int64(len(text))); err == nil && bytes.Equal(old, text) {
 		return os.Chmod(path, 0o600)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-") // 0600

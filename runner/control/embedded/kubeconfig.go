@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // localIdentity is who the kubeconfig in the state folder speaks for: the owner
@@ -41,7 +41,7 @@ func readToken(path string) string {
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
 		return ""
 	}
-	text, err := regular.Read(path, maxKubeconfig)
+	text, err := statedir.ReadFile(path, maxKubeconfig)
 	if err != nil {
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // listen takes the port of the last time if it is free, so that a client that
@@ -30,7 +30,7 @@ func (s *Server) listen(ctx context.Context) error {
 }
 
 func lastPort(path string) string {
-	b, err := regular.Read(path, 6) // five digits and the end of the line
+	b, err := statedir.ReadFile(path, 6) // five digits and the end of the line
 	if err != nil {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // tokenFile is the text of the file.
@@ -21,7 +21,7 @@ type tokenFile struct {
 }
 
 func (t *Tokens) read() ([]record, error) {
-	f, err := regular.Open(t.path, os.O_RDONLY)
+	f, err := statedir.OpenFile(t.path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

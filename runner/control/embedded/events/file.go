@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"agentctl.dev/agentctl/runner/regular"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
@@ -49,7 +49,7 @@ type file struct {
 // that is all of it. Lines that are none are left out: the last one is torn when
 // its writer was killed.
 func read(path string, most int) (kept []*corev1.Event, whole bool, err error) {
-	f, err := regular.Open(path, os.O_RDONLY)
+	f, err := statedir.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -135,7 +135,7 @@ func (f *file) tell(err error) {
 
 // reopen goes on with the file as it stands.
 func (f *file) reopen(lines int) error {
-	out, err := regular.Open(f.path, os.O_WRONLY|os.O_APPEND)
+	out, err := statedir.OpenFile(f.path, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (f *file) reopen(lines int) error {
 // rewrite puts a file with what the store has in the place of the file.
 func (f *file) rewrite() error {
 	all, next := f.all(), f.path+".new"
-	out, err := regular.Open(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND)
+	out, err := statedir.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return err
 	}

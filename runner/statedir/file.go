@@ -1,9 +1,4 @@
-// Package regular opens regular files, and nothing that merely has the name of one.
-//
-// In the place of a file there may stand a FIFO, which an open waits for, a
-// device, which has no end, or a link, which leads elsewhere. What is kept in
-// the state folder is opened here.
-package regular
+package statedir
 
 import (
 	"errors"
@@ -14,13 +9,13 @@ import (
 	"syscall"
 )
 
-// Errors of Open and Read; they are wrapped with the path.
+// Errors of OpenFile and ReadFile; they are wrapped with the path.
 var (
 	ErrNotRegular = errors.New("not a regular file")
 	ErrTooLarge   = errors.New("it is too large")
 )
 
-// Open opens a file with the flags of os.OpenFile; with os.O_CREATE it is made
+// OpenFile opens a file with the flags of os.OpenFile; with os.O_CREATE it is made
 // for its owner alone. It waits for nobody and follows no link as the last
 // element of the path.
 //
@@ -28,7 +23,7 @@ var (
 //	a regular file                 nil
 //	nothing, and no os.O_CREATE    fs.ErrNotExist
 //	anything else                  ErrNotRegular
-func Open(path string, flag int) (*os.File, error) {
+func OpenFile(path string, flag int) (*os.File, error) {
 	// Looked at before as well: some devices do something when they are opened.
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, notRegular(path)
@@ -52,10 +47,10 @@ func Open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns what a file holds, which is at most so many bytes; a larger one
+// ReadFile returns what a file holds, which is at most so many bytes; a larger one
 // is ErrTooLarge.
-func Read(path string, limit int64) ([]byte, error) {
-	f, err := Open(path, os.O_RDONLY)
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package regular
+package statedir
 
 import (
 	"errors"
@@ -38,11 +38,11 @@ func TestWhatIsNoFileIsNeitherWaitedForNorFollowed(t *testing.T) {
 			for what, flag := range map[string]int{
 				"read": os.O_RDONLY, "append": os.O_WRONLY | os.O_APPEND | os.O_CREATE, "replace": os.O_WRONLY | os.O_TRUNC | os.O_CREATE, "lock": os.O_RDWR | os.O_CREATE,
 			} {
-				if f, err := Open(path, flag); !errors.Is(err, ErrNotRegular) {
+				if f, err := OpenFile(path, flag); !errors.Is(err, ErrNotRegular) {
 					t.Errorf("%s: got %v, %v", what, f, err)
 				}
 			}
-			if b, err := Read(path, 10); !errors.Is(err, ErrNotRegular) {
+			if b, err := ReadFile(path, 10); !errors.Is(err, ErrNotRegular) {
 				t.Errorf("read: %q, %v", b, err)
 			}
 			if b, err := os.ReadFile(victim); err != nil || string(b) != "precious" {
@@ -57,10 +57,10 @@ func TestWhatIsNoFileIsNeitherWaitedForNorFollowed(t *testing.T) {
 
 func TestFilesAreReadUpToTheirLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if _, err := Read(path, 1); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadFile(path, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing: %v", err)
 	}
-	f, err := Open(path, os.O_WRONLY|os.O_CREATE)
+	f, err := OpenFile(path, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,19 +73,19 @@ func TestFilesAreReadUpToTheirLimit(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("made with %v, %v", info.Mode(), err)
 	}
-	if b, err := Read(path, 5); err != nil || string(b) != "12345" {
+	if b, err := ReadFile(path, 5); err != nil || string(b) != "12345" {
 		t.Errorf("of its limit: %q, %v", b, err)
 	}
-	if _, err := Read(path, 4); !errors.Is(err, ErrTooLarge) {
+	if _, err := ReadFile(path, 4); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("beyond its limit: %v", err)
 	}
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(path, 4<<20); !errors.Is(err, ErrTooLarge) {
+	if _, err := ReadFile(path, 4<<20); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("of a terabyte: %v", err)
 	}
-	f, err = Open(path, os.O_WRONLY|os.O_TRUNC)
+	f, err = OpenFile(path, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		t.Fatal(err)
 	}
