@@ -7,8 +7,6 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-
-	"agentctl.dev/agentctl/runner/credential"
 )
 
 // secretText bounds the text that one call of secret() looks at. It takes 4 ms
@@ -27,7 +25,7 @@ func secretFunction() cel.EnvOption {
 			if len(s) > secretText {
 				return types.NewErr("the text is longer than %d bytes", secretText)
 			}
-			return types.Bool(credential.Within(string(s)))
+			return types.Bool(HoldsCredential(string(s)))
 		})))
 }
 

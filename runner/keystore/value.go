@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"agentctl.dev/agentctl/runner/credential"
+	"agentctl.dev/agentctl/runner/expr"
 )
 
 // maxName bounds a name; no environment variable of a credential is longer.
@@ -19,7 +19,7 @@ func CheckName(name string) error {
 		return errors.New("this is no name of an environment variable: a letter or _, then letters, digits and _, such as OPENAI_API_KEY")
 	}
 	// Some keys are made of such characters alone.
-	if credential.Within(name) {
+	if expr.HoldsCredential(name) {
 		return errors.New("this looks like the value: what is named here is the environment variable, such as OPENAI_API_KEY")
 	}
 	return nil

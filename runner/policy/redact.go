@@ -8,14 +8,14 @@ import (
 	"strings"
 	"sync"
 
-	"agentctl.dev/agentctl/runner/credential"
+	"agentctl.dev/agentctl/runner/expr"
 )
 
 // redacted stands where a value was.
 const redacted = "[redacted]"
 
 // redactSecrets replaces what looks like a credential.
-func redactSecrets(s string) string { return credential.Hide(s, redacted) }
+func redactSecrets(s string) string { return expr.HideCredentials(s, redacted) }
 
 // redactArgs rewrites arguments by what the rules say.
 func redactArgs(args json.RawMessage, rules []*rule) (json.RawMessage, error) {
@@ -99,7 +99,7 @@ func redactTexts(v any) any {
 	case map[string]any:
 		for k, x := range v {
 			// A field called token says so better than its value does.
-			if s, ok := x.(string); ok && credential.Named(k, s) {
+			if s, ok := x.(string); ok && expr.NamesCredential(k, s) {
 				v[k] = redacted
 				continue
 			}

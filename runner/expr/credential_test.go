@@ -1,4 +1,4 @@
-package credential
+package expr
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func TestWithin(t *testing.T) {
 		"second hit":  {"the first find is a name, the second a key", "pk_accounts_organizations_members sk-" + strings.Repeat("a1", 12), true},
 		"in the path": {"inside of a longer word it is none", "risk-assessment-of-the-whole-company-2024", false},
 	} {
-		if got := Within(tt.text); got != tt.want {
+		if got := HoldsCredential(tt.text); got != tt.want {
 			t.Errorf("%s: got %t, want %t: %s", name, got, tt.want, tt.reason)
 		}
 	}
@@ -29,14 +29,14 @@ func TestWithin(t *testing.T) {
 
 func TestWhatIsRefusedIsAlsoHidden(t *testing.T) {
 	text := "token ghp_" + strings.Repeat("a1", 18) + " AKIA" + "IOSFODNN7EXAMPLE https://me:hunter22@host/ Bearer abcdefghijklmnopqrst api_key=abcdef"
-	hidden := Hide(text, "[x]")
-	if Within(hidden) {
+	hidden := HideCredentials(text, "[x]")
+	if HoldsCredential(hidden) {
 		t.Errorf("still there: %s", hidden)
 	}
 	if n := strings.Count(hidden, "[x]"); n != 5 {
 		t.Errorf("hid %d of 5: %s", n, hidden)
 	}
-	if !Named("dbPassword", "hunter22") || Named("path", "hunter22") {
+	if !NamesCredential("dbPassword", "hunter22") || NamesCredential("path", "hunter22") {
 		t.Error("a field is judged by its name")
 	}
 }
@@ -45,6 +45,6 @@ func BenchmarkWithin(b *testing.B) {
 	text := strings.Repeat("func main() { fmt.Println(x) } // nothing to see\n", 1<<20/50)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		Within(text)
+		HoldsCredential(text)
 	}
 }

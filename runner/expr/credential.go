@@ -1,5 +1,4 @@
-// Package credential recognises what looks like a credential in a text.
-package credential
+package expr
 
 import (
 	"regexp"
@@ -49,9 +48,9 @@ var (
 	})
 )
 
-// Hide puts a mark in place of everything in a text that looks like a
+// HideCredentials puts a mark in place of everything in a text that looks like a
 // credential: a known form, or a value behind a name that says secret.
-func Hide(text, mark string) string {
+func HideCredentials(text, mark string) string {
 	for _, f := range credentials() {
 		if f.within(text) {
 			text = f.pattern.ReplaceAllString(text, mark)
@@ -62,13 +61,13 @@ func Hide(text, mark string) string {
 	return assigned().ReplaceAllString(text, "${1}"+mark)
 }
 
-// Named says whether a name says of its value that it is one.
-func Named(name, value string) bool { return assigned().MatchString(name + "=" + value) }
+// NamesCredential says whether a name says of its value that it is one.
+func NamesCredential(name, value string) bool { return assigned().MatchString(name + "=" + value) }
 
-// Within says whether a text holds a token of a known form or a private
-// key. It is stricter than Hide, because a call can be refused for
+// HoldsCredential says whether a text holds a token of a known form or a private
+// key. It is stricter than HideCredentials, because a call can be refused for
 // it: password = getenv("X") is code, and pk_of_the_accounts_table is a name.
-func Within(text string) bool {
+func HoldsCredential(text string) bool {
 	return slices.ContainsFunc(credentials(), func(f form) bool {
 		return f.within(text) && slices.ContainsFunc(f.pattern.FindAllString(text, -1), func(found string) bool {
 			return strings.HasPrefix(found, "-----") || strings.ContainsAny(found, "0123456789")
