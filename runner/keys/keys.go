@@ -10,11 +10,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/keystore"
 )
-
-// MaxSize bounds the value of a key.
-const MaxSize = keystore.MaxSize
 
 // The places in which the key of a name can be.
 const (
@@ -38,7 +34,7 @@ type Key struct {
 
 // CheckName says what is wrong with the name of a key, without repeating it.
 func CheckName(name string) error {
-	if err := keystore.CheckName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return &reason.UsageError{Err: err}
 	}
 	return nil
@@ -50,7 +46,7 @@ func Set(state, name string, value []byte) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if _, err := keystore.Clean(value); err != nil {
+	if _, err := clean(value); err != nil {
 		return reason.Usagef("%s: %w", name, err)
 	}
 	return explained(store(state).Set(name, string(value)))
@@ -91,7 +87,7 @@ func Remove(state, name string) error {
 	}
 	store := store(state)
 	err := store.Remove(name)
-	if !errors.Is(err, keystore.ErrNotStored) {
+	if !errors.Is(err, errNotStored) {
 		return explained(err)
 	}
 	missing := reason.Usagef("there is no stored value of %s", name)
@@ -115,14 +111,14 @@ func Names(state string) []string {
 	return names
 }
 
-func store(state string) keystore.Store {
-	return keystore.Store{Dir: filepath.Join(state, "credentials")}
+func store(state string) keystore {
+	return keystore{Dir: filepath.Join(state, "credentials")}
 }
 
 // Lookup returns what answers for the environment where it does not set a name.
 func Lookup(state string) func(name string) (string, bool, error) {
 	return func(name string) (string, bool, error) {
-		storable := keystore.CheckName(name) == nil
+		storable := checkName(name) == nil
 		if !storable {
 			return "", false, nil
 		}
@@ -138,14 +134,14 @@ func explained(err error) error {
 		return nil
 	}
 	told := reason.New(reason.CredentialMissing, "%w", err)
-	if p, ok := errors.AsType[*keystore.Error](err); ok && p.Hint != "" {
+	if p, ok := errors.AsType[*StoreError](err); ok && p.Hint != "" {
 		return told.WithHint("%s", p.Hint)
 	}
 	return told
 }
 
 func withHint(err error) string {
-	if p, ok := errors.AsType[*keystore.Error](err); ok && p.Hint != "" {
+	if p, ok := errors.AsType[*StoreError](err); ok && p.Hint != "" {
 		return p.Error() + ": " + p.Hint
 	}
 	return err.Error()

@@ -1,4 +1,4 @@
-package keystore
+package keys
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 // maxName bounds a name; no environment variable of a credential is longer.
 const maxName = 128
 
-// CheckName says what is wrong with the name of a value. It is the name of an
+// checkName says what is wrong with the name of a value. It is the name of an
 // environment variable: a letter or _, then letters, digits and _. What is wrong
 // is not repeated, for it may be the value itself.
-func CheckName(name string) error {
+func checkName(name string) error {
 	if !validName(name) {
 		return errors.New("this is no name of an environment variable: a letter or _, then letters, digits and _, such as OPENAI_API_KEY")
 	}
@@ -39,9 +39,9 @@ func validName(name string) bool {
 	return true
 }
 
-// Clean returns a value without the line break that ends it, or says why it
+// clean returns a value without the line break that ends it, or says why it
 // cannot be one: it is empty or too long, or holds a NUL or another line break.
-func Clean(b []byte) (string, error) {
+func clean(b []byte) (string, error) {
 	b = bytes.TrimSuffix(b, []byte("\n"))
 	b = bytes.TrimSuffix(b, []byte("\r"))
 	switch {

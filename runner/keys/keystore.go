@@ -1,5 +1,4 @@
-// Package keystore keeps the values of secrets in private files: one file a name, which only its owner may read.
-package keystore
+package keys
 
 import (
 	"crypto/rand"
@@ -23,20 +22,20 @@ const (
 	abandoned = time.Minute
 )
 
-// ErrNotStored says that there is no value of a name.
-var ErrNotStored = errors.New("not stored")
+// errNotStored says that there is no value of a name.
+var errNotStored = errors.New("not stored")
 
-// Store is a folder of values. A folder that does not exist is an empty store;
+// keystore is a folder of values. A folder that does not exist is an empty store;
 // the first Set makes it. Values never stand in an error.
-type Store struct {
+type keystore struct {
 	// Dir is the folder. It holds nothing else. Required.
 	Dir string
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Entry is a name that has a value.
-type Entry struct {
+// storeEntry is a name that has a value.
+type storeEntry struct {
 	Name string
 	// Set is when the value was stored.
 	Set time.Time
@@ -47,8 +46,8 @@ type Entry struct {
 
 // Get returns the value of a name; false says that there is none. A value that
 // others could have read or changed is an error, never a value.
-func (s Store) Get(name string) (value string, found bool, err error) {
-	if err := CheckName(name); err != nil {
+func (s keystore) Get(name string) (value string, found bool, err error) {
+	if err := checkName(name); err != nil {
 		return "", false, err
 	}
 	root, err := s.open()
@@ -68,7 +67,7 @@ func (s Store) Get(name string) (value string, found bool, err error) {
 
 // read takes a value out of what was opened, and judges just that: a name can be
 // made to mean another file after a look at it, and a pipe must not block.
-func (s Store) read(root *os.Root, name string) (string, error) {
+func (s keystore) read(root *os.Root, name string) (string, error) {
 	path := filepath.Join(s.Dir, name)
 	before, err := root.Lstat(name)
 	if err != nil {
@@ -95,7 +94,7 @@ func (s Store) read(root *os.Root, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read a stored value: %w", err)
 	}
-	text, err := Clean(b)
+	text, err := clean(b)
 	if err != nil {
 		return "", problem("%s: %w", path, err).hint("store the value anew: agentctl auth set " + name)
 	}
@@ -104,11 +103,11 @@ func (s Store) read(root *os.Root, name string) (string, error) {
 
 // Set stores the value of a name, in place of the one that was stored before. It
 // is either stored as a whole and survives a crash of the machine, or not at all.
-func (s Store) Set(name, value string) (err error) {
-	if err := CheckName(name); err != nil {
+func (s keystore) Set(name, value string) (err error) {
+	if err := checkName(name); err != nil {
 		return err
 	}
-	if value, err = Clean([]byte(value)); err != nil {
+	if value, err = clean([]byte(value)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -156,7 +155,7 @@ func flush(root *os.Root) error {
 
 // sweep removes what a killed Set has left: it holds a value under no name. What
 // cannot be removed now is tried again the next time.
-func (s Store) sweep(root *os.Root) {
+func (s keystore) sweep(root *os.Root) {
 	found, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return
@@ -171,14 +170,14 @@ func (s Store) sweep(root *os.Root) {
 	}
 }
 
-// Remove forgets the value of a name; ErrNotStored says that there was none.
-func (s Store) Remove(name string) error {
-	if err := CheckName(name); err != nil {
+// Remove forgets the value of a name; errNotStored says that there was none.
+func (s keystore) Remove(name string) error {
+	if err := checkName(name); err != nil {
 		return err
 	}
 	root, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", name, ErrNotStored)
+		return fmt.Errorf("%s: %w", name, errNotStored)
 	}
 	if err != nil {
 		return err
@@ -186,7 +185,7 @@ func (s Store) Remove(name string) error {
 	defer root.Close()
 	s.sweep(root)
 	if err := root.Remove(name); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", name, ErrNotStored)
+		return fmt.Errorf("%s: %w", name, errNotStored)
 	} else if err != nil {
 		return fmt.Errorf("remove the value of %s: %w", name, err)
 	}
@@ -194,7 +193,7 @@ func (s Store) Remove(name string) error {
 }
 
 // List returns the names that have a value, sorted. It opens no value.
-func (s Store) List() ([]Entry, error) {
+func (s keystore) List() ([]storeEntry, error) {
 	root, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -207,9 +206,9 @@ func (s Store) List() ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the stored values: %w", err)
 	}
-	var entries []Entry
+	var entries []storeEntry
 	for _, f := range found {
-		if CheckName(f.Name()) != nil {
+		if checkName(f.Name()) != nil {
 			continue
 		}
 		info, err := root.Lstat(f.Name())
@@ -219,12 +218,12 @@ func (s Store) List() ([]Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at a stored value: %w", err)
 		}
-		entries = append(entries, Entry{f.Name(), info.ModTime(), s.usable(info)})
+		entries = append(entries, storeEntry{f.Name(), info.ModTime(), s.usable(info)})
 	}
 	return entries, nil
 }
 
-func (s Store) usable(info fs.FileInfo) error {
+func (s keystore) usable(info fs.FileInfo) error {
 	path := filepath.Join(s.Dir, info.Name())
 	if !info.Mode().IsRegular() {
 		return problem("%s is no regular file", path).hint("remove it, and store the value with agentctl auth set " + info.Name())
@@ -234,7 +233,7 @@ func (s Store) usable(info fs.FileInfo) error {
 
 // open opens the folder, if it is one of the owner's alone. From then on names
 // are looked up in what was opened, and lead to nothing outside of it.
-func (s Store) open() (*os.Root, error) {
+func (s keystore) open() (*os.Root, error) {
 	before, err := os.Lstat(s.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("look at the folder of the stored values: %w", err)
@@ -275,7 +274,7 @@ func private(info fs.FileInfo, path string, mode fs.FileMode) error {
 	return nil
 }
 
-func (s Store) now() time.Time {
+func (s keystore) now() time.Time {
 	if s.Now == nil {
 		return time.Now()
 	}

@@ -1,4 +1,4 @@
-package keystore
+package keys
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ import (
 
 const value = "sk-test-0123456789"
 
-func store(t *testing.T) Store {
+func testStore(t *testing.T) keystore {
 	t.Helper()
-	return Store{Dir: filepath.Join(t.TempDir(), "state", "credentials")}
+	return keystore{Dir: filepath.Join(t.TempDir(), "state", "credentials")}
 }
 
-func set(t *testing.T, s Store, name, value string) {
+func set(t *testing.T, s keystore, name, value string) {
 	t.Helper()
 	if err := s.Set(name, value); err != nil {
 		t.Fatal(err)
@@ -27,14 +27,14 @@ func set(t *testing.T, s Store, name, value string) {
 }
 
 func TestWhatWasSetIsGotUntilItIsRemoved(t *testing.T) {
-	s := store(t)
+	s := testStore(t)
 	if v, found, err := s.Get("KEY"); v != "" || found || err != nil {
 		t.Errorf("of no store: %q, %t, %v", v, found, err)
 	}
 	if l, err := s.List(); len(l) != 0 || err != nil {
 		t.Errorf("of no store: %v, %v", l, err)
 	}
-	if err := s.Remove("KEY"); !errors.Is(err, ErrNotStored) {
+	if err := s.Remove("KEY"); !errors.Is(err, errNotStored) {
 		t.Errorf("of no store: %v", err)
 	}
 	set(t, s, "KEY", "first\r\n")
@@ -56,14 +56,14 @@ func TestWhatWasSetIsGotUntilItIsRemoved(t *testing.T) {
 	if _, found, err := s.Get("KEY"); found || err != nil {
 		t.Errorf("after it was removed: %t, %v", found, err)
 	}
-	if err := s.Remove("KEY"); !errors.Is(err, ErrNotStored) || !strings.Contains(err.Error(), "KEY") {
+	if err := s.Remove("KEY"); !errors.Is(err, errNotStored) || !strings.Contains(err.Error(), "KEY") {
 		t.Errorf("removed twice: %v", err)
 	}
 }
 
 func TestFilesAreTheOwnersAlone(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
-	s := store(t)
+	s := testStore(t)
 	set(t, s, "KEY", value)
 	got := map[string]os.FileMode{}
 	err := filepath.Walk(filepath.Dir(s.Dir), func(path string, info os.FileInfo, err error) error {
@@ -106,7 +106,7 @@ func TestNames(t *testing.T) {
 		"a GitHub key": {"ghp_0123456789abcdefghijklmnopqrstuvwxyz", false},
 		"an AWS key":   {"AKIAIOSFODNN7EXAMPLE", false},
 	} {
-		err := CheckName(c.name)
+		err := checkName(c.name)
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -116,7 +116,7 @@ func TestNames(t *testing.T) {
 		if c.ok {
 			continue
 		}
-		s := store(t)
+		s := testStore(t)
 		_, found, getErr := s.Get(c.name)
 		if setErr, removeErr := s.Set(c.name, value), s.Remove(c.name); setErr == nil || removeErr == nil || getErr == nil || found {
 			t.Errorf("%s: set %v, get %v, remove %v", name, setErr, getErr, removeErr)
@@ -141,7 +141,7 @@ func TestValues(t *testing.T) {
 		"NUL":         {"a\x00b", "", "NUL"},
 		"too large":   {strings.Repeat("x", MaxSize+1), "", "longer than"},
 	} {
-		s := store(t)
+		s := testStore(t)
 		err := s.Set("KEY", c.value)
 		if c.says != "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -163,27 +163,27 @@ func TestWhatIsNotPrivateIsRefused(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		spoil func(s Store, path string)
+		spoil func(s keystore, path string)
 		says  string
 		hint  string
 	}{
-		"readable":    {func(_ Store, p string) { check(os.Chmod(p, 0o644)) }, "has mode 0644", "chmod 600 "},
-		"writable":    {func(_ Store, p string) { check(os.Chmod(p, 0o602)) }, "has mode 0602", "chmod 600 "},
-		"open folder": {func(s Store, _ string) { check(os.Chmod(s.Dir, 0o750)) }, "has mode 0750", "chmod 700 "},
-		"link inside": {func(_ Store, p string) { check(os.Rename(p, p+"2")); check(os.Symlink("KEY2", p)) }, "no regular file", "auth set KEY"},
-		"link out": {func(s Store, p string) {
+		"readable":    {func(_ keystore, p string) { check(os.Chmod(p, 0o644)) }, "has mode 0644", "chmod 600 "},
+		"writable":    {func(_ keystore, p string) { check(os.Chmod(p, 0o602)) }, "has mode 0602", "chmod 600 "},
+		"open folder": {func(s keystore, _ string) { check(os.Chmod(s.Dir, 0o750)) }, "has mode 0750", "chmod 700 "},
+		"link inside": {func(_ keystore, p string) { check(os.Rename(p, p+"2")); check(os.Symlink("KEY2", p)) }, "no regular file", "auth set KEY"},
+		"link out": {func(s keystore, p string) {
 			check(os.Rename(p, filepath.Join(filepath.Dir(s.Dir), "x")))
 			check(os.Symlink("../x", p))
 		}, "no regular file", "auth set KEY"},
-		"linked folder": {func(s Store, _ string) { check(os.Rename(s.Dir, s.Dir+"2")); check(os.Symlink(s.Dir+"2", s.Dir)) }, "is no folder", ""},
-		"a file":        {func(s Store, _ string) { check(os.RemoveAll(s.Dir)); check(os.WriteFile(s.Dir, nil, 0o600)) }, "is no folder", ""},
-		"folder":        {func(_ Store, p string) { check(os.Remove(p)); check(os.Mkdir(p, 0o700)) }, "no regular file", "auth set KEY"},
-		"pipe":          {func(_ Store, p string) { check(os.Remove(p)); check(syscall.Mkfifo(p, 0o600)) }, "no regular file", "auth set KEY"},
-		"emptied":       {func(_ Store, p string) { check(os.Truncate(p, 0)) }, "is empty", "auth set KEY"},
-		"swollen":       {func(_ Store, p string) { check(os.Truncate(p, 1<<40)) }, "longer than", "auth set KEY"},
-		"damaged":       {func(_ Store, p string) { check(os.WriteFile(p, []byte("two\nlines"), 0o600)) }, "line break", "auth set KEY"},
+		"linked folder": {func(s keystore, _ string) { check(os.Rename(s.Dir, s.Dir+"2")); check(os.Symlink(s.Dir+"2", s.Dir)) }, "is no folder", ""},
+		"a file":        {func(s keystore, _ string) { check(os.RemoveAll(s.Dir)); check(os.WriteFile(s.Dir, nil, 0o600)) }, "is no folder", ""},
+		"folder":        {func(_ keystore, p string) { check(os.Remove(p)); check(os.Mkdir(p, 0o700)) }, "no regular file", "auth set KEY"},
+		"pipe":          {func(_ keystore, p string) { check(os.Remove(p)); check(syscall.Mkfifo(p, 0o600)) }, "no regular file", "auth set KEY"},
+		"emptied":       {func(_ keystore, p string) { check(os.Truncate(p, 0)) }, "is empty", "auth set KEY"},
+		"swollen":       {func(_ keystore, p string) { check(os.Truncate(p, 1<<40)) }, "longer than", "auth set KEY"},
+		"damaged":       {func(_ keystore, p string) { check(os.WriteFile(p, []byte("two\nlines"), 0o600)) }, "line break", "auth set KEY"},
 	} {
-		s := store(t)
+		s := testStore(t)
 		set(t, s, "KEY", value)
 		c.spoil(s, filepath.Join(s.Dir, "KEY"))
 		v, found, err := s.Get("KEY")
@@ -191,7 +191,7 @@ func TestWhatIsNotPrivateIsRefused(t *testing.T) {
 			t.Errorf("%s: %q, %t, %v", name, v, found, err)
 			continue
 		}
-		if p, ok := errors.AsType[*Error](err); !ok || !strings.Contains(p.Hint, c.hint) {
+		if p, ok := errors.AsType[*StoreError](err); !ok || !strings.Contains(p.Hint, c.hint) {
 			t.Errorf("%s: %#v has no hint %q", name, err, c.hint)
 		}
 		if strings.Contains(err.Error(), value) || strings.Contains(err.Error(), "two") {
@@ -204,7 +204,7 @@ func TestWhatBelongsToAnotherIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
-	s := store(t)
+	s := testStore(t)
 	set(t, s, "KEY", value)
 	if err := os.Chown(filepath.Join(s.Dir, "KEY"), 12345, -1); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestWhatBelongsToAnotherIsRefused(t *testing.T) {
 }
 
 func TestSetReplacesALinkAndNotWhatItLeadsTo(t *testing.T) {
-	s := store(t)
+	s := testStore(t)
 	set(t, s, "OTHER", "untouched")
 	if err := os.Symlink("OTHER", filepath.Join(s.Dir, "KEY")); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestSetReplacesALinkAndNotWhatItLeadsTo(t *testing.T) {
 }
 
 func TestWhatAKilledSetLeftIsSweptAway(t *testing.T) {
-	s := store(t)
+	s := testStore(t)
 	set(t, s, "KEY", value)
 	left := filepath.Join(s.Dir, halfWritten+"ABC")
 	if err := os.WriteFile(left, []byte(value), 0o600); err != nil {
@@ -263,7 +263,7 @@ func TestWhatAKilledSetLeftIsSweptAway(t *testing.T) {
 }
 
 func TestSetsAtOnceLeaveOneWholeValue(t *testing.T) {
-	s := store(t)
+	s := testStore(t)
 	values := []string{strings.Repeat("a", 5000), strings.Repeat("b", 5000), strings.Repeat("c", 5000)}
 	done := make(chan error)
 	for _, v := range values {
@@ -288,7 +288,7 @@ func TestAFolderThatCannotBeWrittenIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := Store{Dir: filepath.Join(dir, "f", "credentials")}
+	s := keystore{Dir: filepath.Join(dir, "f", "credentials")}
 	if err := s.Set("KEY", value); err == nil || strings.Contains(err.Error(), value) {
 		t.Errorf("set: %v", err)
 	}
@@ -298,7 +298,7 @@ func TestAFolderThatCannotBeWrittenIsTold(t *testing.T) {
 	if _, err := s.List(); err == nil {
 		t.Error("it was listed")
 	}
-	if err := s.Remove("KEY"); err == nil || errors.Is(err, ErrNotStored) {
+	if err := s.Remove("KEY"); err == nil || errors.Is(err, errNotStored) {
 		t.Errorf("remove: %v", err)
 	}
 }
@@ -308,7 +308,7 @@ func FuzzCheckName(f *testing.F) {
 		f.Add(n)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if CheckName(name) == nil && (filepath.Base(name) != name || strings.HasPrefix(name, ".") || len(name) > maxName || strings.ContainsAny(name, "= \n\x00/")) {
+		if checkName(name) == nil && (filepath.Base(name) != name || strings.HasPrefix(name, ".") || len(name) > maxName || strings.ContainsAny(name, "= \n\x00/")) {
 			t.Errorf("%q is taken", name)
 		}
 	})
@@ -319,11 +319,11 @@ func FuzzClean(f *testing.F) {
 		f.Add([]byte(v))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := Clean(b)
+		v, err := clean(b)
 		if (v == "") != (err != nil) || strings.ContainsAny(v, "\r\n\x00") || len(v) > MaxSize {
 			t.Errorf("%q: %q, %v", b, v, err)
 		}
-		if again, err2 := Clean([]byte(v)); err == nil && (again != v || err2 != nil) {
+		if again, err2 := clean([]byte(v)); err == nil && (again != v || err2 != nil) {
 			t.Errorf("%q is cleaned again to %q, %v", v, again, err2)
 		}
 	})
