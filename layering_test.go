@@ -316,7 +316,7 @@ func TestRulesBite(t *testing.T) {
 		{"./cmd/agentctl/internal/cli", "./runner/policy", "uses the doors"},
 		{"./cmd/agentctl/internal/cli", "./runner", no},
 		{"./cmd/agentctl/internal/cli", "./runner/runs", no},
-		{"./cmd/agentd/internal/cli", "./runner/feed", "uses the doors"},
+		{"./cmd/agentd/internal/cli", "./runner/journal", "uses the doors"},
 		{"./runner/pluginkit", "./runner", "link the engine"},
 		{"./runner", "./runner/runs", no},
 		{"./cmd/agentctl-tools", "./runner", "plugin like any other"},

@@ -9,7 +9,6 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner/feed"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/tool"
 )
@@ -22,7 +21,7 @@ const askPatience = 2 * time.Second
 type recorder struct {
 	journal *journal.Writer
 	// feed tells the watcher; nil when there is none.
-	feed *feed.Feed
+	feed *journal.Feed
 
 	mu   sync.Mutex
 	view view.Run
@@ -42,7 +41,7 @@ func newRecorder(j *journal.Writer, dir string, watch func(event.Event)) *record
 	r := &recorder{journal: j}
 	if watch != nil {
 		last, _ := j.Head()
-		r.feed = feed.New(dir, last, watch)
+		r.feed = journal.NewFeed(dir, last, watch)
 	}
 	return r
 }

@@ -1,5 +1,4 @@
-// Package feed tells a watcher the events of a run, and never lets the run wait for it.
-package feed
+package journal
 
 import (
 	"context"
@@ -7,17 +6,16 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/runner/journal"
 )
 
 const (
-	// room is how many events wait in memory for a watcher. It can fall further
-	// behind: what finds no room is read from the journal later.
-	room = 256
-	// patience is how long, at the end of a run, a watcher may stand still before it
-	// is given up; hurry is the same for a run that was stopped.
-	patience = 10 * time.Second
-	hurry    = time.Second
+	// watcherRoom is how many events wait in memory for a watcher. It can fall further
+	// behind: what finds no watcherRoom is read from the journal later.
+	watcherRoom = 256
+	// watcherPatience is how long, at the end of a run, a watcher may stand still before it
+	// is given up; stoppedPatience is the same for a run that was stopped.
+	watcherPatience = 10 * time.Second
+	stoppedPatience = time.Second
 )
 
 // Feed tells a watcher the events of a run, each once and in order, and never
@@ -26,7 +24,7 @@ const (
 // whether it is still in memory.
 type Feed struct {
 	watch func(event.Event)
-	tail  *journal.Tail
+	tail  *Tail
 	// wake holds a token when there may be something to do.
 	wake chan struct{}
 	// ended is closed when the feed's goroutine is gone.
@@ -47,10 +45,10 @@ type waiter struct {
 	told chan struct{}
 }
 
-// New begins to tell what comes after event last of the journal in dir. End it.
-func New(dir string, last int64, watch func(event.Event)) *Feed {
+// NewFeed begins to tell what comes after event last of the journal in dir. End it.
+func NewFeed(dir string, last int64, watch func(event.Event)) *Feed {
 	f := &Feed{
-		watch: watch, tail: journal.NewTail(dir), wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		watch: watch, tail: NewTail(dir), wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		last: last, taken: last, told: last,
 	}
 	go f.run()
@@ -61,7 +59,7 @@ func New(dir string, last int64, watch func(event.Event)) *Feed {
 func (f *Feed) Offer(e event.Event) {
 	f.mu.Lock()
 	n := len(f.queue) - f.head
-	if f.taken+int64(n) == f.last && n < room { // else it follows one that only the journal has
+	if f.taken+int64(n) == f.last && n < watcherRoom { // else it follows one that only the journal has
 		if len(f.queue) == cap(f.queue) && f.head > 0 {
 			f.queue = append(f.queue[:0], f.queue[f.head:]...)
 			f.head = 0
@@ -164,7 +162,7 @@ func (f *Feed) Flush(ctx context.Context) {
 }
 
 // End tells what is left and ends the feed. A watcher that takes nothing for
-// patience, for hurry once ctx has ended, or until giveUp is closed, is given up: its goroutine ends when its call returns, and tells it nothing more.
+// watcherPatience, for stoppedPatience once ctx has ended, or until giveUp is closed, is given up: its goroutine ends when its call returns, and tells it nothing more.
 // It returns the number of events that were not told.
 func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	f.mu.Lock()
@@ -172,7 +170,7 @@ func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	before := f.told
 	f.mu.Unlock()
 	f.call()
-	still, stopped := patience, ctx.Done()
+	still, stopped := watcherPatience, ctx.Done()
 	idle := time.NewTimer(still)
 	defer idle.Stop()
 	for {
@@ -182,7 +180,7 @@ func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 		case <-giveUp:
 			return f.left(true)
 		case <-stopped:
-			still, stopped = hurry, nil
+			still, stopped = stoppedPatience, nil
 		case <-idle.C:
 			f.mu.Lock()
 			stands := f.told == before

@@ -1,4 +1,4 @@
-package feed
+package journal
 
 import (
 	"context"
@@ -12,13 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/event"
-	"agentctl.dev/agentctl/runner/journal"
 )
 
 // told is a journal and the feed of its events.
 type told struct {
 	testing.TB
-	journal *journal.Writer
+	journal *Writer
 	*Feed
 }
 
@@ -26,12 +25,12 @@ type told struct {
 func recorded(t testing.TB, watch func(event.Event)) (told, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "r-1")
-	w, err := journal.Create(context.Background(), journal.Options{Dir: dir, Run: "r-1"})
+	w, err := Create(context.Background(), Options{Dir: dir, Run: "r-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close() })
-	return told{t, w, New(dir, 0, watch)}, dir
+	return told{t, w, NewFeed(dir, 0, watch)}, dir
 }
 
 // tell writes n events.
@@ -46,9 +45,9 @@ func (f told) tell(n int) {
 	}
 }
 
-func written(t testing.TB, dir string) (all []event.Event) {
+func offered(t testing.TB, dir string) (all []event.Event) {
 	t.Helper()
-	for e, err := range journal.Read(context.Background(), dir, 0) {
+	for e, err := range Read(context.Background(), dir, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +79,7 @@ func TestWatcherSeesEveryEventOnceAndInOrder(t *testing.T) {
 				for range 3000 {
 					f.tell(1)
 					time.Sleep(time.Millisecond)
-					if n := f.held(); n > room {
+					if n := f.held(); n > watcherRoom {
 						t.Fatalf("%s: %d events are in memory", c.reason, n)
 					}
 				}
@@ -90,7 +89,7 @@ func TestWatcherSeesEveryEventOnceAndInOrder(t *testing.T) {
 				if n := f.End(t.Context(), nil); n != 0 {
 					t.Errorf("%s: %d events are unseen", c.reason, n)
 				}
-				if diff := cmp.Diff(written(t, dir), seen); diff != "" {
+				if diff := cmp.Diff(offered(t, dir), seen); diff != "" {
 					t.Errorf("%s (-journal +seen):\n%s", c.reason, diff)
 				}
 			})
@@ -112,8 +111,8 @@ func TestWatcherThatStandsStillIsGivenUp(t *testing.T) {
 		signal time.Duration // after the end of the run; 0 is none
 		want   time.Duration
 	}{
-		"time":          {"the end of a run has a deadline", nil, 0, patience},
-		"signal":        {"a person waits", nil, 3 * time.Second, 3*time.Second + hurry},
+		"time":          {"the end of a run has a deadline", nil, 0, watcherPatience},
+		"signal":        {"a person waits", nil, 3 * time.Second, 3*time.Second + stoppedPatience},
 		"second signal": {"it waits for nothing", closedKill(), 0, 0},
 	}
 	for name, c := range cases {
@@ -154,7 +153,7 @@ func TestSlowWatcherIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := 0
 		f, _ := recorded(t, func(event.Event) {
-			time.Sleep(patience - time.Second)
+			time.Sleep(watcherPatience - time.Second)
 			seen++
 		})
 		f.tell(300)
@@ -176,13 +175,13 @@ func TestJournalThatCannotBeReadEndsTheFeed(t *testing.T) {
 		})
 		f.tell(1)
 		<-first
-		f.tell(room + 10)
+		f.tell(watcherRoom + 10)
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
 		close(block)
 		f.Flush(t.Context())
-		if n := f.End(t.Context(), nil); n != 10 || seen != room+1 {
+		if n := f.End(t.Context(), nil); n != 10 || seen != watcherRoom+1 {
 			t.Errorf("%d events were seen, %d are unseen", seen, n)
 		}
 	})
