@@ -38,7 +38,7 @@ type rule struct {
 var doors = []string{
 	"./runner",
 	"./runner/client", "./runner/doctor", "./runner/keys", "./api/reason", "./runner/models", "./runner/pluginkit",
-	"./runner/policy/script", "./runner/runs", "./runner/statedir",
+	"./runner/policy/shellfacts", "./runner/runs", "./runner/statedir",
 }
 
 // rules is the table of CONTRIBUTING.md, section "What may import what".

@@ -15,7 +15,7 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
-	"agentctl.dev/agentctl/runner/policy/suite"
+	"agentctl.dev/agentctl/runner/policy/policytest"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -33,11 +33,11 @@ type PolicyTestOptions struct {
 // What the cases of policies have shown.
 type (
 	// PolicyReport is about all policies.
-	PolicyReport = suite.Report
+	PolicyReport = policytest.Report
 	// PolicyShare is how much of a policy the cases have seen at work.
-	PolicyShare = suite.Share
+	PolicyShare = policytest.Share
 	// PolicyGap is something that no case does.
-	PolicyGap = suite.Gap
+	PolicyGap = policytest.Gap
 )
 
 // TestPolicies judges the cases of all policies in manifests, in spec.tests and
@@ -51,7 +51,7 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, erro
 	if found.HasErrors() {
 		return nil, &InvalidError{found}
 	}
-	opts := suite.Options{Only: o.Only, Mutate: o.Mutate, Clock: time.Now, Agents: map[string]policy.Agent{}}
+	opts := policytest.Options{Only: o.Only, Mutate: o.Mutate, Clock: time.Now, Agents: map[string]policy.Agent{}}
 	var err error
 	if opts.Tools, err = catalog.PolicyTools(); err != nil {
 		return nil, err
@@ -63,10 +63,10 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, erro
 		opts.Agents[name] = policy.Agent{Name: name, Namespace: a.Object.Namespace, Labels: a.Object.Labels, Mode: string(a.Object.Spec.Mode)}
 	}
 	subjects := policySubjects(catalog)
-	if !slices.ContainsFunc(subjects, func(s suite.Subject) bool { return len(s.Cases) > 0 }) {
+	if !slices.ContainsFunc(subjects, func(s policytest.Subject) bool { return len(s.Cases) > 0 }) {
 		return nil, reason.Usagef("the manifests hold no case of a policy").WithHint("write cases in spec.tests of the Policy, or beside it in a file NAME-tests.yaml")
 	}
-	report, err := suite.Run(ctx, subjects, opts)
+	report, err := policytest.Run(ctx, subjects, opts)
 	if err == nil && report.Cases == 0 {
 		return nil, reason.Usagef("no case has a name that matches %s", o.Only)
 	}
@@ -75,14 +75,14 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, erro
 
 // policySubjects are the policies that were declared, and shipped ones that
 // somebody has written cases for.
-func policySubjects(c *admission.Catalog) []suite.Subject {
-	var all []suite.Subject
+func policySubjects(c *admission.Catalog) []policytest.Subject {
+	var all []policytest.Subject
 	for _, name := range slices.Sorted(maps.Keys(c.Policies)) {
 		e := c.Policies[name]
-		s := suite.Subject{Policy: e.Object, Compiled: c.CompiledPolicy(name), Where: e.Doc.Locate}
+		s := policytest.Subject{Policy: e.Object, Compiled: c.CompiledPolicy(name), Where: e.Doc.Locate}
 		for _, from := range append([]admission.Entry[v1alpha1.Policy]{e}, c.Cases[name]...) {
 			for i, t := range from.Object.Spec.Tests {
-				s.Cases = append(s.Cases, suite.Case{PolicyTest: t, Position: from.Doc.Locate(manifest.Index("spec.tests", i))})
+				s.Cases = append(s.Cases, policytest.Case{PolicyTest: t, Position: from.Doc.Locate(manifest.Index("spec.tests", i))})
 			}
 		}
 		if !c.Shipped(name) || len(c.Cases[name]) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner/policy/script"
+	"agentctl.dev/agentctl/runner/policy/shellfacts"
 )
 
 type policyFactsOptions struct {
@@ -43,5 +43,5 @@ A line that is no JSON string gives {"error": ..., "dynamic": true}.`,
 
 func (o *policyFactsOptions) runPolicyFacts(ctx context.Context) error {
 	lines := display.NewLines(o.app.stdout())
-	return script.Read(ctx, o.app.In, func(l script.Line) error { return lines.Add(l) }, lines.Flush)
+	return shellfacts.Read(ctx, o.app.In, func(l shellfacts.Line) error { return lines.Add(l) }, lines.Flush)
 }

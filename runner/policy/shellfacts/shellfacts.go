@@ -1,5 +1,5 @@
-// Package script says what shell commands do from their text alone, for programs that ask line by line.
-package script
+// Package shellfacts reports what shell commands do from their text alone, for programs that ask line by line.
+package shellfacts
 
 import (
 	"bufio"

@@ -1,9 +1,9 @@
-// Package suite judges the cases of policies by the engine that judges runs, and says what the cases leave unseen.
+// Package policytest runs the test cases of policies with the engine that judges runs, and reports what the cases do not cover.
 //
-// A case is a call with the decision it must get. It passes or fails; over all
-// cases of a policy, coverage says which rules never counted or never stayed
-// silent, and mutation which mistakes in the policy no case would notice.
-package suite
+// A case is a call with the decision it must get. It passes or fails. Over all
+// cases of a policy, coverage lists rules that never decided or never stayed
+// silent, and mutation lists changes to the policy that no case would notice.
+package policytest
 
 import (
 	"context"
