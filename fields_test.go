@@ -81,7 +81,7 @@ func walkFields(t reflect.Type, path string, above []reflect.Type, visit func(pa
 	}
 }
 
-// fieldsThatAreRead type-checks every package of ours that uses the kinds, and
+// fieldsThatAreRead type-checks every package of ours that reaches the kinds, and
 // returns the fields that an expression reads, as Type.Field.
 func fieldsThatAreRead(t *testing.T) map[string]bool {
 	t.Helper()
@@ -92,7 +92,7 @@ func fieldsThatAreRead(t *testing.T) map[string]bool {
 	read := map[string]bool{}
 	for _, path := range slices.Sorted(maps.Keys(packages)) {
 		p := packages[path]
-		if !strings.HasPrefix(path, module+"/") || strings.HasPrefix(path, module+"/api/") || !slices.Contains(p.Imports, kinds) {
+		if !strings.HasPrefix(path, module+"/") || strings.HasPrefix(path, module+"/api/") || !slices.Contains(p.Deps, kinds) {
 			continue
 		}
 		var files []*ast.File
@@ -158,14 +158,14 @@ func underlying(t types.Type) *types.Struct {
 
 type listed struct {
 	ImportPath, Dir, Export string
-	GoFiles, Imports        []string
+	GoFiles, Deps           []string
 }
 
 // listPackages asks the go command for all packages that the programs consist of,
 // with their compiled form.
 func listPackages(t *testing.T) map[string]listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Imports", "./cmd/...", "./runner/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Deps", "./cmd/...", "./runner/...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

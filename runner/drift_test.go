@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/replay"
 )
 
 // taped is a place whose run was recorded.
@@ -155,7 +156,7 @@ func TestUpdateRecordsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := up.Change
-	if c.Same || !c.Written || c.Steps != (Pair[int]{2, 1}) || !strings.Contains(c.Calls, `-look {"at":"x"}: allow by p/all, completed`) || !strings.Contains(c.Output, `+{"a": 1}`) || c.Reason.Now != "Completed" {
+	if c.Same || !c.Written || c.Steps != (replay.Pair[int]{Recorded: 2, Now: 1}) || !strings.Contains(c.Calls, `-look {"at":"x"}: allow by p/all, completed`) || !strings.Contains(c.Output, `+{"a": 1}`) || c.Reason.Now != "Completed" {
 		t.Errorf("got %+v", c)
 	}
 	if got := string(up.Run.Started.Inputs); got != `{"who":"Jane"}` {

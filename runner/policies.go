@@ -30,20 +30,10 @@ type PolicyTestOptions struct {
 	Mutate bool
 }
 
-// What the cases of policies have shown.
-type (
-	// PolicyReport is about all policies.
-	PolicyReport = policytest.Report
-	// PolicyShare is how much of a policy the cases have seen at work.
-	PolicyShare = policytest.Share
-	// PolicyGap is something that no case does.
-	PolicyGap = policytest.Gap
-)
-
 // TestPolicies judges the cases of all policies in manifests, in spec.tests and
 // beside them in files that end in tests.yaml. Nothing is run. Its errors are an
 // *InvalidError or a *reason.UsageError, or about the machine.
-func TestPolicies(ctx context.Context, o PolicyTestOptions) (*PolicyReport, error) {
+func TestPolicies(ctx context.Context, o PolicyTestOptions) (*policytest.Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}

@@ -15,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/source"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
@@ -36,7 +37,7 @@ type Updated struct {
 	// Outcome is that of the new run. Its Unrecorded is set when the cassette was
 	// left as it was.
 	*Outcome
-	Change CassetteChange
+	Change replay.Change
 }
 
 // Update runs a recorded run for real once more and records it in the place of the
@@ -73,7 +74,7 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 	if err != nil {
 		return nil, err
 	}
-	change := changed(before, out.Run)
+	change := replay.Compare(before, out.Run)
 	change.File, change.Written, change.Result = o.File, out.Unrecorded == nil, out.Result()
 	return &Updated{Outcome: out, Change: change}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 const (
 	// watcherRoom is how many events wait in memory for a watcher. It can fall further
-	// behind: what finds no watcherRoom is read from the journal later.
+	// behind: what finds no room is read from the journal later.
 	watcherRoom = 256
 	// watcherPatience is how long, at the end of a run, a watcher may stand still before it
 	// is given up; stoppedPatience is the same for a run that was stopped.
@@ -162,7 +162,9 @@ func (f *Feed) Flush(ctx context.Context) {
 }
 
 // End tells what is left and ends the feed. A watcher that takes nothing for
-// watcherPatience, for stoppedPatience once ctx has ended, or until giveUp is closed, is given up: its goroutine ends when its call returns, and tells it nothing more.
+// watcherPatience, for stoppedPatience once ctx has ended, or until giveUp is
+// closed, is given up: its goroutine ends when its call returns, and tells it
+// nothing more.
 // It returns the number of events that were not told.
 func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	f.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/policy/policytest"
 )
 
 type policyTestOptions struct {
@@ -86,7 +87,7 @@ func (o *policyTestOptions) runPolicyTest(ctx context.Context) error {
 }
 
 // enough says whether the cases of each policy notice what they should.
-func (o *policyTestOptions) enough(report *runner.PolicyReport) bool {
+func (o *policyTestOptions) enough(report *policytest.Report) bool {
 	for i := range report.Policies {
 		if m := report.Policies[i].Mutation; m != nil && m.Score < o.least {
 			return false
@@ -95,8 +96,8 @@ func (o *policyTestOptions) enough(report *runner.PolicyReport) bool {
 	return true
 }
 
-func (o *policyTestOptions) write(report *runner.PolicyReport) error {
-	shown := display.PolicyTests{PolicyReport: report, Mutate: o.mutate, Again: "agentctl policy test -f " + strings.Join(o.files, " -f ")}
+func (o *policyTestOptions) write(report *policytest.Report) error {
+	shown := display.PolicyTests{Report: report, Mutate: o.mutate, Again: "agentctl policy test -f " + strings.Join(o.files, " -f ")}
 	switch o.output.value {
 	case display.FormatJSON:
 		return shown.WriteJSON(o.app.stdout())

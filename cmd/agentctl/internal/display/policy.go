@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/policy/policytest"
 )
 
 // FormatJUnit is the XML that CI servers read.
@@ -14,7 +14,7 @@ const FormatJUnit = "junit"
 
 // PolicyTests says how the cases of policies went.
 type PolicyTests struct {
-	*runner.PolicyReport
+	*policytest.Report
 	// Again is the command line that has judged them, without --run.
 	Again string
 	// Mutate says that mutants were asked for.
@@ -22,7 +22,7 @@ type PolicyTests struct {
 }
 
 // WriteJSON writes the report as an object.
-func (p PolicyTests) WriteJSON(s *Screen) error { return writeJSON(s, p.PolicyReport) }
+func (p PolicyTests) WriteJSON(s *Screen) error { return writeJSON(s, p.Report) }
 
 // WriteText writes what failed, and a line for each policy.
 func (p PolicyTests) WriteText(s *Screen) error {
@@ -115,7 +115,7 @@ func (p PolicyTests) summary(s *Screen, i int) string {
 	if c := r.Coverage; c != nil {
 		for _, share := range []struct {
 			name string
-			runner.PolicyShare
+			policytest.Share
 		}{{"rules", c.Rules}, {"permissions", c.Permissions}} {
 			if share.Total > 0 {
 				parts = append(parts, fmt.Sprintf("%s %d/%d%s", share.name, share.Covered, share.Total, gaps(share.Missing)))
@@ -147,7 +147,7 @@ func unmended(n int) string {
 // maxGaps bounds what one line lists.
 const maxGaps = 5
 
-func gaps(missing []runner.PolicyGap) string {
+func gaps(missing []policytest.Gap) string {
 	if len(missing) == 0 {
 		return ""
 	}

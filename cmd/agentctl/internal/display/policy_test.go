@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/policy/policytest"
 )
 
 func TestPercentNeverRoundsUpToAHundred(t *testing.T) {
@@ -19,9 +19,9 @@ func TestPercentNeverRoundsUpToAHundred(t *testing.T) {
 }
 
 func TestGapsAreBounded(t *testing.T) {
-	var many []runner.PolicyGap
+	var many []policytest.Gap
 	for range maxGaps + 2 {
-		many = append(many, runner.PolicyGap{Name: "a", Never: "true"})
+		many = append(many, policytest.Gap{Name: "a", Never: "true"})
 	}
 	if got := gaps(many); !strings.HasSuffix(got, "a never true, 2 more)") || gaps(nil) != "" {
 		t.Errorf("got %q", got)
@@ -36,11 +36,11 @@ const hostileReport = `{"cases": 2, "failed": 2, "policies": [{"name": "p", "pos
 {"name": "untested", "position": {"file": "q.yaml"}, "cases": []}]}`
 
 func TestWhatFailsIsToldHarmlessly(t *testing.T) {
-	report := &runner.PolicyReport{}
+	report := &policytest.Report{}
 	if err := json.Unmarshal([]byte(hostileReport), report); err != nil {
 		t.Fatal(err)
 	}
-	p := PolicyTests{PolicyReport: report, Again: "agentctl policy test -f x", Mutate: true}
+	p := PolicyTests{Report: report, Again: "agentctl policy test -f x", Mutate: true}
 	var text, junit bytes.Buffer
 	if err := p.WriteText(&Screen{w: &text}); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/replay"
 )
 
 // Replay shows a run that is lived again, as the run itself was shown.
@@ -27,7 +27,7 @@ func NewReplay(format string, stdout, stderr *Screen, file string) *Replay {
 
 // Finish shows how the replay ended, and on stderr what was recorded and what is
 // now where it went another way.
-func (r *Replay) Finish(run *view.Run, d *runner.Divergence) error {
+func (r *Replay) Finish(run *view.Run, d *replay.Divergence) error {
 	if d != nil && r.text {
 		shown := *run
 		f := *run.Finished
@@ -65,7 +65,7 @@ func replayHeader(s *Screen, e event.Event, d event.RunStarted) string {
 }
 
 // WriteUpdate shows what a new recording changes: as one object, else as text.
-func WriteUpdate(format string, s *Screen, c *runner.CassetteChange) error {
+func WriteUpdate(format string, s *Screen, c *replay.Change) error {
 	if format != FormatText {
 		return writeJSON(s, c)
 	}
@@ -73,7 +73,7 @@ func WriteUpdate(format string, s *Screen, c *runner.CassetteChange) error {
 	return s.Err()
 }
 
-func updateText(s *Screen, c *runner.CassetteChange) string {
+func updateText(s *Screen, c *replay.Change) string {
 	var b strings.Builder
 	head := Line(c.File) + ": "
 	switch {

@@ -12,11 +12,11 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/replay"
 )
 
 // replayed shows a replay of a run of one event and an end.
-func replayed(t *testing.T, format string, f event.RunFinished, d *runner.Divergence) (stdout, stderr string) {
+func replayed(t *testing.T, format string, f event.RunFinished, d *replay.Divergence) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	none := func(string) string { return "" }
@@ -51,7 +51,7 @@ func TestAReplayIsShownLikeARunThatLeavesNothing(t *testing.T) {
 }
 
 func TestADivergenceIsShownOnTwoLines(t *testing.T) {
-	d := &runner.Divergence{File: "dir/fix.jsonl", Line: 14, Step: 2, Call: "c\x1b[31m", Tool: "bash", What: "arguments differ", Recorded: `{"command":"ls"}`, Now: "{\"command\":\"ls \x1b[31m-l\"}"}
+	d := &replay.Divergence{File: "dir/fix.jsonl", Line: 14, Step: 2, Call: "c\x1b[31m", Tool: "bash", What: "arguments differ", Recorded: `{"command":"ls"}`, Now: "{\"command\":\"ls \x1b[31m-l\"}"}
 	f := event.RunFinished{Phase: view.Failed, Reason: "ReplayDiverged", ExitCode: 7, Message: d.Error(), Hint: "record it anew"}
 	stdout, stderr := replayed(t, FormatText, f, d)
 	for _, want := range []string{
@@ -73,9 +73,9 @@ func TestADivergenceIsShownOnTwoLines(t *testing.T) {
 
 func TestAnUpdateIsShownAsADifference(t *testing.T) {
 	cents := message.Cost(10_000_000_000)
-	c := &runner.CassetteChange{
-		File: "fix.jsonl", Written: true, Reason: runner.Pair[string]{Recorded: "Completed", Now: "MaxSteps"}, Steps: runner.Pair[int]{Recorded: 3, Now: 3},
-		Tokens: runner.Pair[int64]{Recorded: 1000, Now: 2000}, Cost: runner.Pair[*message.Cost]{Recorded: &cents},
+	c := &replay.Change{
+		File: "fix.jsonl", Written: true, Reason: replay.Pair[string]{Recorded: "Completed", Now: "MaxSteps"}, Steps: replay.Pair[int]{Recorded: 3, Now: 3},
+		Tokens: replay.Pair[int64]{Recorded: 1000, Now: 2000}, Cost: replay.Pair[*message.Cost]{Recorded: &cents},
 		Calls: "--- recorded\n+++ now\n@@ -1 +1 @@\n-bash {}: allow\n+bash {\"a\":\"\x1b[31m\"}: deny\n",
 	}
 	for name, want := range map[string]string{
@@ -86,7 +86,7 @@ func TestAnUpdateIsShownAsADifference(t *testing.T) {
 		shown := *c
 		switch name {
 		case "same":
-			shown = runner.CassetteChange{File: "fix.jsonl", Written: true, Same: true}
+			shown = replay.Change{File: "fix.jsonl", Written: true, Same: true}
 		case "left":
 			shown.Written = false
 		}

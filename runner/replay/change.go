@@ -1,4 +1,4 @@
-package runner
+package replay
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// CassetteChange is what a new recording changes.
-type CassetteChange struct {
+// Change is what a new recording changes.
+type Change struct {
 	// File is the cassette; Written says that it holds the new run.
 	File    string `json:"file"`
 	Written bool   `json:"written"`
@@ -36,21 +36,21 @@ type Pair[T any] struct {
 	Now      T `json:"now"`
 }
 
-// changed compares two runs in what they came to.
-func changed(before, after *view.Run) CassetteChange {
+// Compare compares two runs in what they came to.
+func Compare(before, after *view.Run) Change {
 	was, is := before.Finished, after.Finished
-	c := CassetteChange{
+	c := Change{
 		Reason: Pair[string]{was.Reason, is.Reason}, Steps: Pair[int]{was.Steps, is.Steps},
 		Tokens: Pair[int64]{was.Tokens.Total(), is.Tokens.Total()}, Cost: Pair[*message.Cost]{was.Cost, is.Cost},
 		Calls:  udiff.Unified("recorded", "now", callLines(before), callLines(after)),
-		Output: udiff.Unified("recorded", "now", line(was.Output), line(is.Output)),
+		Output: udiff.Unified("recorded", "now", endLine(was.Output), endLine(is.Output)),
 	}
 	c.Same = c.Reason.Recorded == c.Reason.Now && c.Steps.Recorded == c.Steps.Now && c.Tokens.Recorded == c.Tokens.Now &&
-		c.Calls == "" && c.Output == "" && sameJSON(was.Cost, is.Cost)
+		c.Calls == "" && c.Output == "" && sameCost(was.Cost, is.Cost)
 	return c
 }
 
-func line(text string) string {
+func endLine(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
 	}
@@ -85,3 +85,5 @@ func callLines(v *view.Run) string {
 	}
 	return b.String()
 }
+
+func sameCost(a, b *message.Cost) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
