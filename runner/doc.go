@@ -6,7 +6,7 @@
 //   - admission decides whether they may enter: schema, references, CEL; all mistakes at once. What
 //     is admitted is resolved into one plan: agent, model, tools, policies.
 //   - journal opens the memory of the run; from here on everything is an event (api/event), and
-//     everybody who looks at the run reads it through one fold (api/view). Who watches is told by feed,
+//     everybody who looks at the run reads it through one fold (api/view). Watchers are notified by journal.Feed,
 //     which never lets the run wait.
 //   - workspace begins to copy the source folder, and tool starts the programs behind the tools, each
 //     held as its manifest says: in a sandbox (sandbox, with cmd/agentctl-sandbox) or in a container
@@ -26,12 +26,12 @@
 //
 //   - runs lists, reads and follows the runs of a state folder, answers their questions, sends them
 //     messages and applies their changes.
-//   - pluginkit begins, calls, tests and packs a tool; policy/script says what shell commands do.
+//   - pluginkit begins, calls, tests and packs a tool; policy/shellfacts reports what shell commands do.
 //   - keys, models and doctor tell of credentials, of what providers sell, and of this host.
 //   - client talks with a control plane. Where manifests are kept as Kubernetes objects (Declare reads
 //     them; source finds their files), control follows them and lives their runs by this door (cmd/agentd);
 //     no run of files needs either.
-//   - misuse is the error of them all for what makes no sense to ask; statedir finds the folder they share.
+//   - reason.UsageError is the error of them all for a request that makes no sense; statedir finds the folder they share.
 //
 // cmd/agentctl uses nothing of ours but these doors and api.
 package runner

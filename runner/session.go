@@ -83,7 +83,7 @@ type session struct {
 }
 
 // Run runs what the options say. The error is set only when no run came about:
-// an *InvalidError or a *misuse.Error (exit code 2), or a state folder that cannot
+// an *InvalidError or a *reason.UsageError (exit code 2), or a state folder that cannot
 // be written. Everything that happens from there on is an Outcome with a reason.
 func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	state, err := statedir.Find(o.State)

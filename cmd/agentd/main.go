@@ -6,14 +6,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"agentctl.dev/agentctl/cmd/agentd/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // the second signal does not wait
-	code := cli.Main(ctx, os.Args[1:], cli.Streams{Out: os.Stdout, Err: os.Stderr})
+	code := run(ctx, os.Args[1:], streams{Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)
 }

@@ -1,5 +1,4 @@
-// Package cli is the command line of agentd: one file per verb around package embedded.
-package cli
+package main
 
 import (
 	"context"
@@ -15,19 +14,19 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// Streams are what the program writes to.
-type Streams struct{ Out, Err io.Writer }
+// streams are what the program writes to.
+type streams struct{ Out, Err io.Writer }
 
 // app is what all verbs share.
 type app struct {
-	Streams
+	streams
 	state string
 }
 
-// Main runs one command line and returns the exit code. The end of the context
+// run executes one command line and returns the exit code. The end of the context
 // ends it in order.
-func Main(ctx context.Context, args []string, s Streams) int {
-	a := &app{Streams: s}
+func run(ctx context.Context, args []string, s streams) int {
+	a := &app{streams: s}
 	root := a.rootCmd()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 var commandLine = regexp.MustCompile("(?m)(?:^|`|\\$\\()agentd ((?:serve|stop|token|version|completion)[^#`)\n]*)")
 
 func TestCommandsInDocsExist(t *testing.T) {
-	names, err := filepath.Glob("../../../../docs/*.md")
+	names, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no docs: %v", err)
 	}
