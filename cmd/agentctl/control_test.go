@@ -34,6 +34,7 @@ func TestControlPlane(t *testing.T) {
 	if out, err := first.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "starting the control plane in "+state+" (first start)\n") {
 		t.Fatalf("the first command: %v\n%s", err, out)
 	}
+	t.Run("full disk", func(t *testing.T) { fullDisk(t, filepath.Join(libexec, "agentd")) })
 	selfApproving(t, filepath.Join(libexec, "agentd"), state)
 	t.Run("stories", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{

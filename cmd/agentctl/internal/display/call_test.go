@@ -168,3 +168,26 @@ func TestAFirstLineNeverStandsForACommand(t *testing.T) {
 		}
 	}
 }
+
+// TestANarrowTerminalKeepsTheReason: what a policy or a person said against a call is
+// the part of its line that must not be cut.
+func TestANarrowTerminalKeepsTheReason(t *testing.T) {
+	const words = "this file stays as it is"
+	c := &message.ToolPart{
+		Tool: "edit", Input: []byte(`{"path":"a/rather/long/path/of/the/workspace/keep.txt"}`), State: message.StateError,
+		Decision: &message.Decision{Action: message.Deny, Rule: "p/keep", Risk: "R1", Message: words},
+		Result:   &message.ToolResult{Code: message.CodeDenied, Text: "denied"},
+	}
+	for _, width := range []int{0, 40, 60, 80, 200} {
+		s := &Screen{w: &strings.Builder{}, columns: func() int { return width }}
+		line := callLine(s, c, message.Answer{})
+		if text := strings.Join(strings.Fields(line), " "); !strings.Contains(text, words) || !strings.Contains(text, "p/keep") {
+			t.Errorf("%d columns: the reason is cut: %q", width, line)
+		}
+		for l := range strings.Lines(line) {
+			if n := ansi.StringWidth(strings.TrimRight(l, "\n")); width > 0 && n > width {
+				t.Errorf("%d columns: a line of %d: %q", width, n, l)
+			}
+		}
+	}
+}
