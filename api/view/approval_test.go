@@ -70,8 +70,13 @@ func asksBench(t *testing.T) (r *Run, apply func(event.Payload) error) {
 		return r.Apply(event.Event{Seq: seq, Time: time.UnixMilli(1000 + seq), Run: "r", Message: in, Part: "p", Call: "c", Data: p})
 	}
 	for _, p := range []event.Payload{
-		event.RunStarted{Agent: "a"}, event.StepStart{Step: 1}, event.ModelRequest{}, event.ToolInputStart{Tool: "paint"},
-		event.ToolInputEnd{Tool: "paint", Raw: "{}", Input: []byte("{}")}, event.ModelResponse{}, event.ToolCall{Tool: "paint", Args: []byte("{}")},
+		event.RunStarted{Agent: "a"},
+		event.StepStart{Step: 1},
+		event.ModelRequest{},
+		event.ToolInputStart{Tool: "paint"},
+		event.ToolInputEnd{Tool: "paint", Raw: "{}", Input: []byte("{}")},
+		event.ModelResponse{},
+		event.ToolCall{Tool: "paint", Args: []byte("{}")},
 	} {
 		if err := apply(p); err != nil {
 			t.Fatal(err)

@@ -157,15 +157,15 @@ func references(k *types.Kustomization) (all []reference) {
 		}
 	}
 	add("resources", k.Resources...)
-	add("bases", k.Bases...)
+	add("bases", k.Bases...) //nolint:staticcheck // deprecated fields are read all the same
 	add("components", k.Components...)
 	add("crds", k.Crds...)
 	add("configurations", k.Configurations...)
 	add("openapi.path", k.OpenAPI["path"])
-	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) {
+	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // see above
 		add("patches.path", p.Path)
 	}
-	for _, p := range k.PatchesStrategicMerge {
+	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // see above
 		if !strings.Contains(string(p), "\n") { // else it is the patch itself, which is not a URL
 			add("patchesStrategicMerge", string(p))
 		}
@@ -187,8 +187,8 @@ func remote(path string) bool { return strings.Contains(path, ":") || hostName()
 // place is the line and column at which a word is first written.
 func place(text []byte, word string) (line, col int) {
 	for n, l := range strings.Split(string(text), "\n") {
-		if at := strings.Index(l, word); at >= 0 {
-			return n + 1, len([]rune(l[:at])) + 1
+		if before, _, found := strings.Cut(l, word); found {
+			return n + 1, len([]rune(before)) + 1
 		}
 	}
 	return 0, 0

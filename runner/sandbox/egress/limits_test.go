@@ -97,8 +97,15 @@ func TestConnectionsAreCounted(t *testing.T) {
 		}
 	}
 	for range 2 {
-		_, r = raw(t, proxy, "")
-		if status, body := reply(t, r, http.MethodGet); status != http.StatusServiceUnavailable || !strings.Contains(body, "used up its limit of 3 connections") {
+		var status int
+		var body string
+		for end := time.Now().Add(patience); time.Now().Before(end); { // until it has seen the end of the one before
+			_, r = raw(t, proxy, "")
+			if status, body = reply(t, r, http.MethodGet); !strings.Contains(body, "2 connections open") {
+				break
+			}
+		}
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "used up its limit of 3 connections") {
 			t.Errorf("got %d %q", status, body)
 		}
 	}
