@@ -14,6 +14,7 @@ import (
 // fullDisk applies to a control plane whose disk is full: the error says what is
 // full, reading goes on, and writing does once there is room again.
 func fullDisk(t *testing.T, agentd string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "full-")
 	if err != nil {
 		t.Fatal(err)
