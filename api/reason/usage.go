@@ -2,20 +2,20 @@ package reason
 
 import "fmt"
 
-// UsageError says that what was asked for makes no sense: nothing came about, and
-// whoever asked can mend it. The command line exits with 2.
+// UsageError reports a request that makes no sense: nothing was done, and the
+// caller can correct it. The command line exits with 2.
 type UsageError struct {
 	Err error
 	// Hint is the next step; "" where there is none.
 	Hint string
 }
 
-// Usagef makes an UsageError of a text, as fmt.Errorf does.
+// Usagef returns a UsageError whose text is formatted like fmt.Errorf.
 func Usagef(format string, args ...any) *UsageError {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint names the next step.
+// WithHint sets the next step and returns e.
 func (e *UsageError) WithHint(text string) *UsageError {
 	e.Hint = text
 	return e
