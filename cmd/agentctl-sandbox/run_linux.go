@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,9 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "agentctl-sandbox builds the sandboxes of agentctl and is started by agentctl.")
 		return 2
 	}
+	// One thread of Go code at a time is enough: this process waits most of the
+	// time, and with more the runtime wakes threads that find nothing to do.
+	runtime.GOMAXPROCS(1)
 	if err := harden(); err != nil {
 		fmt.Fprintln(os.Stderr, "agentctl-sandbox:", err)
 		return 1

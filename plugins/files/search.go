@@ -55,15 +55,16 @@ type job struct {
 // finds in the order of their paths. It ends as soon as there is no more room.
 func search(ctx context.Context, w *workspace, base string, q *query, out *found) error {
 	ctx, stop := context.WithCancel(ctx)
-	workers := min(runtime.GOMAXPROCS(0), 8)
+	workers := min(runtime.NumCPU(), 8)
 	todo := make(chan *job, workers)
 	order := make(chan *job, 8*workers)
 	var wg sync.WaitGroup
+	var files int
 	var walkErr error
 	wg.Go(func() {
 		defer close(order)
 		defer close(todo)
-		walkErr = feed(ctx, w, base, q, todo, order)
+		files, walkErr = feed(ctx, w, base, q, todo, order)
 	})
 	for range workers {
 		wg.Go(func() {
@@ -76,17 +77,24 @@ func search(ctx context.Context, w *workspace, base string, q *query, out *found
 	full := collect(w, order, out, stop)
 	wg.Wait()
 	stop()
+	if files >= manyFiles {
+		processors.leave()
+	}
 	if full {
 		return nil
 	}
 	return walkErr
 }
 
-// feed walks and hands every file to a worker and, in order, to the collector.
-func feed(ctx context.Context, w *workspace, base string, q *query, todo, order chan<- *job) error {
+// feed walks and hands every file to a worker and, in order, to the collector. With
+// the file number manyFiles it enters processors; the caller leaves.
+func feed(ctx context.Context, w *workspace, base string, q *query, todo, order chan<- *job) (files int, err error) {
 	k := &walker{w: w, ignore: true, visit: func(rel string, e entry) error {
 		if !e.mode.IsRegular() || slices.Contains(q.hidden, w.show(rel)) || !q.wants(base, rel) {
 			return nil
+		}
+		if files++; files == manyFiles {
+			processors.enter()
 		}
 		j := &job{rel: rel, done: make(chan struct{})}
 		select {
@@ -97,7 +105,8 @@ func feed(ctx context.Context, w *workspace, base string, q *query, todo, order 
 		order <- j // the collector drains it to the end
 		return nil
 	}}
-	return k.walk(ctx, base)
+	err = k.walk(ctx, base)
+	return files, err
 }
 
 // collect adds hits in order; when there is no more room it calls stop and only drains.
