@@ -69,7 +69,7 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 		_ = l.abandon(calls, message.CodeCancelled, "cancelled before it ran")
 		return nil, err
 	}
-	l.syncBehind()
+	l.syncSoon()
 	return end, nil
 }
 
@@ -283,9 +283,8 @@ func (l *loop) abandonIf(end *End, calls []*call) error {
 }
 
 func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struct{}) (*End, error) {
-	l.settle()
-	if l.broken != nil {
-		return nil, l.broken
+	if err := l.synced(nil); err != nil { // a late sync may have failed
+		return nil, err
 	}
 	ends, errs := make([]*End, len(calls)), make([]error, len(calls))
 	var wg sync.WaitGroup

@@ -104,8 +104,7 @@ type loop struct {
 	mu sync.Mutex
 	// broken is the journal's first error; nothing may happen after it.
 	broken error
-	// synced is the fsync that overlaps the model request; nil when none runs.
-	synced chan error
+	late   lateSync
 
 	guard    guard
 	estimate estimate
@@ -235,38 +234,6 @@ func (l *loop) breakdown(err error) {
 		l.broken = err
 		l.cancel(err)
 	}
-}
-
-// syncBehind makes what was recorded durable while the model is asked.
-func (l *loop) syncBehind() {
-	done := make(chan error, 1)
-	l.synced = done
-	go func() { done <- l.Journal.Sync() }()
-}
-
-// settle waits for the fsync behind: no new effect starts before it is done.
-func (l *loop) settle() {
-	if l.synced == nil {
-		return
-	}
-	err := <-l.synced
-	l.synced = nil
-	if err != nil {
-		l.mu.Lock()
-		l.breakdown(reason.New(reason.Internal, "write the journal: %w", err))
-		l.mu.Unlock()
-	}
-}
-
-// durable returns when everything recorded so far will survive a crash.
-func (l *loop) durable() error {
-	err := l.Journal.Sync()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil {
-		l.breakdown(reason.New(reason.Internal, "write the journal: %w", err))
-	}
-	return l.broken
 }
 
 // finishStep closes the step, unless an earlier process has.

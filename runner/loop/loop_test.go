@@ -145,29 +145,6 @@ func TestMetadataStaysWithItsPart(t *testing.T) {
 	}
 }
 
-func TestIntentIsDurableBeforeTheToolRuns(t *testing.T) {
-	w := newWorld(t, calls(`a {}`), calls(`b {}`), say("done"))
-	w.run = func(_ context.Context, c message.ToolCall) (*message.ToolResult, error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		last := w.events[w.synced-1]
-		if last.Type() != event.TypeToolCall || last.Call != c.ID {
-			t.Errorf("call %s ran when the last durable event was %s %s", c.ID, last.Type(), last.Call)
-		}
-		return &message.ToolResult{Text: "ok"}, nil
-	}
-	w.start(t.Context())
-	syncs := 0
-	for _, l := range w.log {
-		if l == "sync" {
-			syncs++
-		}
-	}
-	if syncs > 4 {
-		t.Errorf("%d fsyncs for two sequential turns, want at most two a turn: %v", syncs, w.log)
-	}
-}
-
 func TestResultsReturnInCallOrder(t *testing.T) {
 	w := newWorld(t, calls(`a {}`, `b {}`, `c {}`), say("done"))
 	var first, second sync.WaitGroup

@@ -66,7 +66,6 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 	}
 	l.current = l.View.Message()
 	out, err := l.Model.Next(ctx, message.Request{ID: s.message, NoTools: closing}, s.emit)
-	l.settle()
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
@@ -78,7 +77,7 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 	}
 	l.estimate.saw(out.Usage)
 	l.said(out.Text)
-	return out, l.broken
+	return out, l.synced(nil)
 }
 
 // failed closes what was being written when the request failed, and returns why
