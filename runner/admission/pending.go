@@ -27,9 +27,9 @@ type FieldNotYet struct {
 // noSecrets is what an author can do where there are no Secrets.
 const noSecrets = "only a cluster has Secrets: use env, file or exec"
 
-// notYet is the one list of what is declared and does not work yet. A line leaves
-// it together with the work that makes the field work. The comments of the fields,
-// which explain shows, and docs/manifests.md name the same fields.
+// notYet lists every field that is declared and does not work yet. The change that
+// makes a field work removes its line here, the mark in its comment (which explain
+// shows) and its row in docs/not-yet.md; tests compare the three.
 var notYet = []FieldNotYet{
 	{Kind: v1alpha1.KindAgent, Path: "spec.skills", Why: "the agent would run without its skills"},
 	{Kind: v1alpha1.KindAgent, Path: "spec.subagents", Why: "the agent would run without its subagents"},
