@@ -47,6 +47,6 @@ kube-assets: ## build kubectl, kube-apiserver and etcd for the tests
 bench: build ## measure agentctl beside a floor, interleaved
 	go run ./cmd/agentctl/internal/bench $(BENCHFLAGS)
 
-demo: ## run the hello manifests on a copy of this repository
+demo: ## run an agent that obeys a hostile text
 	.ci/build agentctl agentctl-tools agentctl-sandbox agentctl-entry
-	bin/agentctl run -f manifests/hello --workspace . --allow-unsandboxed
+	bin/agentctl run -f manifests/hostile --allow-unsandboxed
