@@ -1,4 +1,4 @@
-// Package crds holds the schemas of the kinds and tells what they say: defaults, editor schemas, explanations.
+// Package crds holds the schemas of the kinds and what follows from them: defaults, editor schemas, explanations.
 //
 // The schemas are those of the CustomResourceDefinitions in this folder, which
 // are generated from package v1alpha1. A kind is decoded when it is first asked
@@ -77,8 +77,8 @@ func Resolve(name string) (kind string, ok bool) {
 	return "", false
 }
 
-// InCategory returns the kinds that a word such as agentctl stands for; none when
-// it is no category.
+// InCategory returns the kinds of a category such as agentctl; none for another
+// word.
 func InCategory(name string) []string {
 	var kinds []string
 	for i := range bundle {

@@ -16,7 +16,7 @@ type Explanation struct {
 	// Path of the field below the kind, in the schema's spelling; empty for the
 	// kind itself.
 	Path []string
-	// Field is what stands there; its Fields are one level deep, or all levels
+	// Field is what the path names; its Fields are one level deep, or all levels
 	// when asked recursively.
 	Field Field
 }
@@ -41,7 +41,7 @@ type Field struct {
 	Fields []Field
 }
 
-// UnknownError tells that a path names something that does not exist.
+// UnknownError reports that a path names something that does not exist.
 type UnknownError struct {
 	// Parent is the path that does exist: "" where the kind itself is unknown.
 	Parent string

@@ -1,4 +1,4 @@
-// Package event holds what a run tells: one envelope with exactly one payload.
+// Package event holds the events of a run: one envelope with exactly one payload.
 //
 // A run's journal is a sequence of events, one JSON object a line. The terminal,
 // the web page, reports, resume and replay all read these same events through

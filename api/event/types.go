@@ -7,7 +7,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Type names what an event tells.
+// Type names the kind of an event.
 type Type string
 
 // The types of events, in the order a run meets them.
@@ -79,7 +79,7 @@ type RunStarted struct {
 	User string `json:"user,omitempty"`
 }
 
-// RunResumed says that another process goes on with a run that was interrupted
+// RunResumed records that another process continues a run that was interrupted
 // or suspended. A request that was not answered is void and sent again.
 type RunResumed struct {
 	// Attempt counts the processes that have worked on the run; the first resume is 2.
@@ -357,7 +357,7 @@ type FileChange struct {
 	Change string `json:"change"`
 }
 
-// EgressConnection is one connection that a contained tool asked for, told when
+// EgressConnection is one connection that a contained tool asked for, recorded when
 // it has ended. A CONNECT tunnel is one; so is each request of plain HTTP that
 // goes to another server.
 type EgressConnection struct {

@@ -1,6 +1,6 @@
 package message
 
-// Compaction stands where a summary replaces what was said before.
+// Compaction marks where a summary replaces the conversation before it.
 type Compaction struct {
 	// Auto says that no person asked for it; Overflow that the provider had
 	// refused the request as too long.

@@ -42,7 +42,7 @@ func (c *Cost) UnmarshalText(b []byte) error {
 	text, negative := strings.CutPrefix(string(b), "-")
 	whole, frac, point := strings.Cut(text, ".")
 	if whole == "" || point && frac == "" || len(frac) > decimals {
-		return fmt.Errorf("%q is no amount of dollars with at most %d decimals", b, decimals)
+		return fmt.Errorf("%q is not an amount of dollars with at most %d decimals", b, decimals)
 	}
 	limit := uint64(math.MaxInt64)
 	if negative {
@@ -53,7 +53,7 @@ func (c *Cost) UnmarshalText(b []byte) error {
 		digit := uint64(d - '0')
 		switch {
 		case d < '0' || d > '9':
-			return fmt.Errorf("%q is no amount of dollars", b)
+			return fmt.Errorf("%q is not an amount of dollars", b)
 		case n > (limit-digit)/10:
 			return fmt.Errorf("%q dollars are too much to count", b)
 		}

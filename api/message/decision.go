@@ -94,7 +94,7 @@ const (
 // ApprovalState is how a question to a person ended.
 type ApprovalState string
 
-// The ends of a question. "" means that nobody was asked.
+// The ends of a question. "" means that there was no question.
 const (
 	Approved   ApprovalState = "approved"
 	Rejected   ApprovalState = "rejected"
@@ -119,7 +119,7 @@ type Answer struct {
 	State ApprovalState `json:"state"`
 	// By says who answered, for example "terminal", "--approve all", "onAsk: Deny".
 	By string `json:"by"`
-	// Reason the model is told; may be empty.
+	// Reason for the model; may be empty.
 	Reason string `json:"reason,omitempty"`
 	// Scope of an approval: Once, or Always for what Remember lists as well.
 	Scope    Scope   `json:"scope,omitempty"`

@@ -42,7 +42,7 @@ type Reply struct {
 	// Via is where a person answered: terminal, or inbox for another process or a
 	// control plane; "" when no person did.
 	Via string `json:"via,omitempty"`
-	// Reason of a refusal, or why there is no answer. The tool is given it.
+	// Reason of a refusal, or why there is no answer, for the tool.
 	Reason string `json:"reason,omitempty"`
 	// Request is the id of the request that brought the answer from outside the
 	// run's process; each counts once.

@@ -67,7 +67,7 @@ func (t *text) checked() ([]byte, error) {
 	return b, err
 }
 
-// end says whether nothing is left.
+// end reports whether nothing is left.
 func (t *text) end() error {
 	if t.space(); len(t.rest) > 0 {
 		return errObject
@@ -176,7 +176,7 @@ func valueEnd(b []byte) int {
 }
 
 // unquote returns what a JSON string says. What is rare is left to
-// encoding/json: halves of characters, bytes that are no UTF-8, and mistakes.
+// encoding/json: halves of characters, bytes that are not UTF-8, and mistakes.
 func unquote(b []byte) (string, error) {
 	if len(b) < 2 || b[0] != '"' || hasControl(b) || !utf8.Valid(b) {
 		return unquoteRare(b)
@@ -202,7 +202,7 @@ func unquote(b []byte) (string, error) {
 	return out.String(), nil
 }
 
-// hasControl says whether a byte below the space is there, which a JSON string
+// hasControl reports whether there is a byte below the space, which a JSON string
 // must not hold. It looks at eight bytes at a time.
 func hasControl(b []byte) bool {
 	const each = 0x0101010101010101

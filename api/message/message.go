@@ -1,4 +1,4 @@
-// Package message holds the conversation as plain data: messages, parts, tool calls and what stands around them.
+// Package message holds the conversation as plain data: messages, parts, tool calls and what belongs to them.
 //
 // Everything here is a value that can be stored, sent and compared. The shapes
 // serve the journal, every model provider and every reader of a run alike, so
@@ -14,7 +14,7 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Message is one turn of one speaker. Tool results are no message of their own:
+// Message is one turn of one speaker. Tool results are not separate messages:
 // they belong to the tool parts of the assistant message that asked for them.
 // As JSON it keeps of a later version's members those of its parts.
 type Message struct {
@@ -32,7 +32,7 @@ type Message struct {
 	// offered; both of a user message.
 	System string   `json:"system,omitempty"`
 	Tools  []string `json:"tools,omitempty"`
-	// Summary marks the message that stands for the conversation before it.
+	// Summary marks the message that replaces the conversation before it.
 	Summary bool   `json:"summary,omitempty"`
 	Parts   []Part `json:"parts"`
 	// Finish is why an assistant message ended; empty while it is streamed.
@@ -124,7 +124,7 @@ const (
 // text is not a final answer, and a call in it may lack its arguments.
 func (f Finish) Whole() bool { return f == FinishStop || f == FinishToolCalls }
 
-// Open says whether the message is still being written. There is no open message nil.
+// Open reports whether the message is still being written; nil is not open.
 func (m *Message) Open() bool {
 	return m != nil && m.Role == RoleAssistant && m.Time.Completed == 0
 }

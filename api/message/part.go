@@ -38,7 +38,7 @@ func (t PartType) content() string {
 // Part is a piece of a message. Which of its fields is set follows from Type:
 // Text of text and reasoning, Step of step-start and step-finish, and of every
 // other type the field of its name. All types have the fields around them. Of
-// a type that this version does not know everything stands in Fields.
+// a type that this version does not know, Fields has everything.
 type Part struct {
 	ID   string   `json:"id,omitempty"`
 	Type PartType `json:"type"`

@@ -32,7 +32,7 @@ func (p Part) AppendJSON(dst []byte) ([]byte, error) {
 		return b, nil
 	}
 	if !json.Valid(p.Fields) {
-		return nil, fmt.Errorf("part %q (%s): its fields are no JSON", p.ID, p.Type)
+		return nil, fmt.Errorf("part %q (%s): its fields are not JSON", p.ID, p.Type)
 	}
 	whole, err := merge(b[from:], p.Fields)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p Part) AppendJSON(dst []byte) ([]byte, error) {
 }
 
 // UnmarshalJSON reads the named fields and keeps the others in Fields. A named
-// field of the wrong shape, or one that stands twice, is an error.
+// field of the wrong shape, or a field that occurs twice, is an error.
 func (p *Part) UnmarshalJSON(b []byte) error {
 	head, err := readHead(b)
 	if err != nil {
@@ -211,7 +211,7 @@ func set(f reflect.Value, t *text) (unnamed []byte, err error) {
 	return nil, json.Unmarshal(value, f.Addr().Interface())
 }
 
-// isShortInt says whether a value is digits alone, and few enough to fit; it is
+// isShortInt reports whether a value is digits alone, and few enough to fit; it is
 // the usual case and takes no reader.
 func isShortInt(b []byte) bool {
 	if len(b) > 15 || b[0] == '0' && len(b) > 1 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ToolState is where a tool call stands. A call that waits for an approval is
+// ToolState is the state of a tool call. A call that waits for an approval is
 // pending; one that was denied, cancelled or timed out is error with that code.
 type ToolState string
 
@@ -24,7 +24,7 @@ var moves = map[ToolState][]ToolState{
 	StateRunning: {StateCompleted, StateError},
 }
 
-// CanMove says whether a call may go from one state to another.
+// CanMove reports whether a call may go from one state to another.
 func CanMove(from, to ToolState) bool {
 	return slices.Contains(moves[from], to)
 }
@@ -147,7 +147,7 @@ type ToolCall struct {
 	Step int `json:"step"`
 	// Repeats counts the equal calls directly before this one.
 	Repeats int `json:"repeats,omitempty"`
-	// Again says that the call has been judged and is judged once more right
+	// Again is true for the second decision about a call, right
 	// before it runs: what it names may have changed since.
 	Again bool `json:"again,omitempty"`
 	// Outside are the paths outside the workspace that the decision on this call
@@ -190,10 +190,10 @@ type ToolResult struct {
 	Writes bool `json:"writes,omitempty"`
 }
 
-// Failed says whether the result is an error result.
+// Failed reports whether the result is an error result.
 func (r *ToolResult) Failed() bool { return r.Code != "" }
 
-// ToolSpec is what a model is told about a tool.
+// ToolSpec describes a tool to a model.
 type ToolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -218,7 +218,7 @@ type Checked struct {
 	Coerced bool
 }
 
-// CallError says what is wrong with a call, in words that help the model mend it.
+// CallError reports what is wrong with a call, in words that help the model correct it.
 type CallError struct {
 	Code ErrorCode
 	Text string

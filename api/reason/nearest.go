@@ -36,7 +36,7 @@ func Sorted(name string, names []string) []string {
 	return sorted
 }
 
-// longest bounds the work on a name that is no name.
+// longest bounds the work on a text that is too long for a name.
 const longest = 128
 
 // distance counts the letters to insert, delete, replace or swap.

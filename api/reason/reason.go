@@ -80,7 +80,7 @@ type Info struct {
 
 var table = []Info{
 	{Completed, ExitOK, "The model gave its final answer."},
-	{ModelError, ExitFailed, "The model's endpoint answered with something that is no usable answer."},
+	{ModelError, ExitFailed, "The model's endpoint gave no usable answer."},
 	{ToolError, ExitFailed, "A tool's program could not be started or broke the protocol."},
 	{NoFinalAnswer, ExitFailed, "The model stopped without a final answer."},
 	{OutputTruncated, ExitFailed, "The final answer was cut at the model's output limit."},
@@ -99,7 +99,7 @@ var table = []Info{
 	{OutputInvalid, ExitOutput, "The final answer does not satisfy output.schema."},
 	{ReplayDiverged, ExitDiverged, "A replayed run differs from its recording."},
 	{ProviderUnavailable, ExitHost, "The model's endpoint cannot be reached, or this program cannot speak to it."},
-	{IsolationUnavailable, ExitHost, "This host cannot contain a tool as tightly as its manifest demands."},
+	{IsolationUnavailable, ExitHost, "This host does not support the isolation that a tool requires."},
 	{WorkspaceUnavailable, ExitHost, "The files of the run cannot be copied or read, or what it changed cannot be listed."},
 	{Accepted, -1, "The object is valid and usable."},
 	{ReferenceNotFound, ExitUsage, "The object names another object that does not exist."},
@@ -133,7 +133,7 @@ func (r Reason) ExitCode() int {
 }
 
 // Error is an error with a reason and a next step. Its text says what was being
-// done to which object; Hint says how to go on.
+// done to which object; Hint says how to continue.
 type Error struct {
 	Reason Reason
 	Err    error

@@ -27,7 +27,7 @@ const (
 	Writing
 )
 
-// Prose is how text of several lines is shown that nobody is asked to approve word by word.
+// Prose shows text of several lines that is not approved word by word.
 const Prose = Lines | Tabs | Writing
 
 // Visible returns s with every character named that a person would not see or
@@ -136,7 +136,7 @@ func symbol(r rune) bool {
 }
 
 // Head returns the first line of s, named as in Visible, and behind it how many
-// lines follow: "make … (+3 lines)". A first line alone never stands for all.
+// lines follow: "make … (+3 lines)". A first line alone never represents all.
 func Head(s string) string {
 	s = strings.TrimSpace(s)
 	line, rest, more := strings.Cut(s, "\n")

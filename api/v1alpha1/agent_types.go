@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Agent declares who works: its instructions, its model, the tools it may be
-// offered, the policies that judge its calls, and the limits it ends at.
+// Agent declares the instructions and the model of an agent, the tools it may be
+// offered, the policies that judge its calls, and its limits.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,7 +20,7 @@ type Agent struct {
 	Status AgentStatus `json:"status,omitempty"`
 }
 
-// AgentMode says where an agent may be used.
+// AgentMode is where an agent may be used.
 // +kubebuilder:validation:Enum=Primary;Subagent;All
 type AgentMode string
 
@@ -31,15 +31,15 @@ const (
 	ModeAll      AgentMode = "All"
 )
 
-// AgentSpec is the wanted behaviour of an agent.
+// AgentSpec is the behaviour of an agent.
 type AgentSpec struct {
 	// Description says in one sentence what the agent is for. Other agents
 	// read it when they choose a subagent. Optional.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// Mode says whether the agent is started by a run (Primary), by another
-	// agent (Subagent), or both (All).
+	// Mode: the agent is started by a run (Primary), by another agent (Subagent),
+	// or by both (All).
 	// +kubebuilder:default=All
 	// +optional
 	Mode AgentMode `json:"mode,omitempty"`
@@ -78,7 +78,7 @@ type AgentSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Subagents []Reference `json:"subagents,omitempty"`
-	// Limits end a run that would otherwise go on.
+	// Limits end a run that reaches them.
 	// +kubebuilder:default={}
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
@@ -86,7 +86,7 @@ type AgentSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	LoopGuard LoopGuard `json:"loopGuard,omitempty"`
-	// Context says what happens when the conversation grows too long for the model.
+	// Context defines what happens when the conversation grows too long for the model.
 	// +kubebuilder:default={}
 	// +optional
 	Context ContextPolicy `json:"context,omitempty"`
@@ -97,7 +97,7 @@ type AgentSpec struct {
 	// Output describes the shape of the final answer.
 	// +optional
 	Output *OutputContract `json:"output,omitempty"`
-	// Approvals say what happens to a question that nobody answers.
+	// Approvals define what happens to a question that is not answered.
 	// +kubebuilder:default={}
 	// +optional
 	Approvals ApprovalPolicy `json:"approvals,omitempty"`
@@ -169,76 +169,77 @@ const (
 	LoopNudge LoopAction = "Nudge"
 )
 
-// LoopGuard ends a run that repeats itself and gets nowhere. A step that changed
-// the contents of the workspace, or brought a result that was not seen before,
-// counts as progress.
+// LoopGuard ends a run that repeats itself without progress. A step is progress
+// when it changed the contents of the workspace or brought a new result.
 // +kubebuilder:validation:XValidation:rule="!has(self.identicalCalls) || self.identicalCalls != 1",message="1 would allow no call: 0 switches the detector off, 2 is the least"
 // +kubebuilder:validation:XValidation:rule="!has(self.cycles) || self.cycles != 1",message="1 would allow no call: 0 switches the detector off, 2 is the least"
 // +kubebuilder:validation:XValidation:rule="!has(self.repeatedTextBytes) || self.repeatedTextBytes == 0 || self.repeatedTextBytes >= 4096",message="0 switches the detector off, 4096 is the least"
 type LoopGuard struct {
-	// IdenticalCalls is the number of equal consecutive calls that is one too
-	// many: the third does not run when it is 3. Calls whose results differ, that
-	// wait ("sleep", a call of two seconds and more), or between which the
-	// workspace changed, have ten times as many; results that say something new
-	// do not count at all. 0 switches the detector off.
+	// IdenticalCalls is the number of equal consecutive calls at which the
+	// detector stops: with 3 the third call does not run. The number is ten times
+	// as large for calls whose results differ, that wait ("sleep", a call of two
+	// seconds and more), or between which the workspace changed. Calls with a new
+	// result do not count. 0 switches the detector off.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	IdenticalCalls *int32 `json:"identicalCalls,omitempty"`
 	// Cycles is the number of rounds of a repeating sequence of two to four
-	// calls that is one too many; ten times as many, or without a bound, as for
-	// identicalCalls. 0 switches the detector off.
+	// calls at which the detector stops. It is ten times as large, or calls do not
+	// count, in the cases of identicalCalls. 0 switches the detector off.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Cycles *int32 `json:"cycles,omitempty"`
-	// StalledSteps is the number of steps in a row that bring nothing new, after
-	// which a step that repeats an earlier call is not run: every result is one
-	// that an equal call had brought, whatever stands between, and no file changed.
-	// Calls that differ in spacing, options or a description count as equal. Steps
-	// that fail in new ways count a quarter, or three when the model says the same
-	// before each; so do steps that wait. 0 switches the detector off.
+	// StalledSteps is the number of steps in a row without a new result, after
+	// which a step that repeats an earlier call is not run. A result is not new
+	// when an equal call had it before, also with other calls in between, and no
+	// file changed. Calls that differ in spacing, options or a description are
+	// equal. A step that waits, or fails in a new way, counts a quarter; it counts
+	// three quarters when the model says the same as before. 0 switches the
+	// detector off.
 	// +kubebuilder:default=8
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	StalledSteps *int32 `json:"stalledSteps,omitempty"`
-	// InvalidAnswers is the number of answers in a row that hold nothing but
-	// invalid calls (an unknown tool, arguments that are no JSON or that the schema
-	// does not allow) and that is one too many. 0 switches the detector off.
+	// InvalidAnswers is the number of answers in a row with invalid calls only at
+	// which the run ends. A call is invalid when its tool is unknown, or its
+	// arguments are not JSON or do not satisfy the schema. 0 switches the detector
+	// off.
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	InvalidAnswers *int32 `json:"invalidAnswers,omitempty"`
 	// RepeatedTextBytes is how many bytes at the end of one answer or its reasoning
-	// may repeat what stands before them; four times as many when numbers in them
-	// differ or they consist of a few characters, 16 times as many in the arguments
-	// of a call. The answer is stopped then, and kept. Less, but
-	// never below 32768, is allowed to a model whose output limit is smaller. 0
-	// switches the detector off.
+	// may repeat the text before them. It is four times as large when numbers in
+	// them differ or they consist of a few characters, and 16 times in the
+	// arguments of a call. The answer is stopped then, and kept. For a model with a
+	// smaller output limit the number is smaller, but not below 32768. 0 switches
+	// the detector off.
 	// +kubebuilder:default=65536
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=16777216
 	// +optional
 	RepeatedTextBytes *int32 `json:"repeatedTextBytes,omitempty"`
-	// OnDetect says what happens: Stop ends the run with reason LoopDetected
-	// (exit code 5), Nudge tells the model once and then stops, Ask asks a person, and stops
-	// the second time that nobody allows it.
+	// OnDetect: Stop ends the run with reason LoopDetected (exit code 5), Nudge
+	// warns the model once and then stops, Ask asks a person and stops when the
+	// call is not allowed for the second time.
 	// +kubebuilder:default=Stop
 	// +optional
 	OnDetect LoopAction `json:"onDetect,omitempty"`
 }
 
-// ContextPolicy says how a long conversation is shortened.
+// ContextPolicy defines how a long conversation is shortened.
 type ContextPolicy struct {
 	// CompactAtPercent is the share of the model's context window, in percent,
 	// at which the conversation is shortened: a summary replaces all but the
 	// prompt and the newest steps. Where the window is not known (spec.contextWindow
 	// of the Model, or agentctl models) that happens only when the provider refuses
-	// a request as too long. 0 is never: the run then ends with reason
+	// a request as too long. 0 switches this off: the run then ends with reason
 	// ContextExhausted and exit code 5.
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=0
@@ -284,7 +285,7 @@ type OutputContract struct {
 	Retries *int32 `json:"retries,omitempty"`
 }
 
-// OnAsk is what becomes of a question that nobody answers.
+// OnAsk is what happens to a question that is not answered.
 // +kubebuilder:validation:Enum=Deny;Wait;Suspend
 type OnAsk string
 
@@ -295,10 +296,10 @@ const (
 	OnAskSuspend OnAsk = "Suspend"
 )
 
-// ApprovalPolicy keeps a run without a person from waiting for ever.
+// ApprovalPolicy bounds how a run waits for a person.
 type ApprovalPolicy struct {
 	// OnAsk is the answer when no person can be asked: Deny makes the call an
-	// error the model reads and the run goes on; Wait waits until timeout and
+	// error the model reads and the run continues; Wait waits until timeout and
 	// then denies; Suspend stops the run, to be resumed later (exit code 3).
 	// +kubebuilder:default=Deny
 	// +optional
@@ -313,7 +314,7 @@ type ApprovalPolicy struct {
 
 // AgentStatus is what the controller found out about an agent.
 type AgentStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions hold Ready.

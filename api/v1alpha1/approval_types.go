@@ -53,7 +53,7 @@ type ApprovalSpec struct {
 	// +optional
 	Summary string `json:"summary,omitempty"`
 	// Args are the whole arguments of the call. Absent where they are larger than an
-	// object can hold: what nobody can see is not approved here.
+	// object can hold: a call that cannot be shown is not approved here.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -82,11 +82,11 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// Message says why the rule asks.
+	// Message is why the rule asks.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Unknown says that the call was interrupted and may have happened already.
+	// Unknown reports that the call was interrupted and may have run already.
 	// +optional
 	Unknown bool `json:"unknown,omitempty"`
 	// Always is what an approval with the scope Always would allow from now on.
@@ -108,7 +108,7 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Binding string `json:"binding,omitempty"`
-	// ExpiresAt is when the call is refused if nobody has decided.
+	// ExpiresAt is when the call is refused without a decision.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
@@ -123,13 +123,13 @@ const (
 	DecisionApproved ApprovalDecision = "approved"
 	// DecisionRejected refuses it; the run continues unless status.endRun is true.
 	DecisionRejected ApprovalDecision = "rejected"
-	// DecisionExpired: nobody decided in time.
+	// DecisionExpired: there was no decision in time.
 	DecisionExpired ApprovalDecision = "expired"
-	// DecisionUnanswered: the run ended before anybody decided.
+	// DecisionUnanswered: the run ended before a decision.
 	DecisionUnanswered ApprovalDecision = "unanswered"
 )
 
-// ApprovalScope is how far an approval reaches.
+// ApprovalScope is which calls an approval covers.
 // +kubebuilder:validation:Enum=Once;Always
 type ApprovalScope string
 
@@ -141,8 +141,8 @@ const (
 	ScopeAlways ApprovalScope = "Always"
 )
 
-// That a decision does not change is a rule of Approval: no rule of a status is
-// asked when the status is taken away as a whole.
+// The rule that a decision does not change is a marker of Approval: a rule of the
+// status is not evaluated when the whole status is removed.
 
 // ApprovalStatus is the answer. Only the control plane writes it, and only once.
 type ApprovalStatus struct {
@@ -152,7 +152,7 @@ type ApprovalStatus struct {
 	// Scope of an approval.
 	// +optional
 	Scope ApprovalScope `json:"scope,omitempty"`
-	// By is who decided, as the control plane knows them.
+	// By is the identity that decided.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	By string `json:"by,omitempty"`
@@ -168,13 +168,13 @@ type ApprovalStatus struct {
 	// continues without the call.
 	// +optional
 	EndRun bool `json:"endRun,omitempty"`
-	// DecidedAt is when.
+	// DecidedAt is the time of the decision.
 	// +optional
 	DecidedAt *metav1.Time `json:"decidedAt,omitempty"`
-	// TakenAt is when the run took the decision; its journal tells of it.
+	// TakenAt is when the run took the decision; its journal records it.
 	// +optional
 	TakenAt *metav1.Time `json:"takenAt,omitempty"`
-	// Message says why the run did not take the decision.
+	// Message is why the run did not take the decision.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -1,15 +1,15 @@
 package v1alpha1
 
-// Condition types. The reasons that stand beside them are the closed list of
+// Condition types. Their reasons are the closed list of
 // package reason.
 const (
-	// ConditionReady tells whether a long-lived object can be used: its
+	// ConditionReady reports whether a long-lived object can be used: its
 	// references exist, its rules compile, its program answers.
 	ConditionReady = "Ready"
-	// ConditionSucceeded tells how a Run ended; it is Unknown while the run goes on.
+	// ConditionSucceeded reports how a Run ended; it is Unknown until then.
 	ConditionSucceeded = "Succeeded"
-	// ConditionRetrying tells what the last attempt of a Run died of; it is True
-	// until the next one has begun.
+	// ConditionRetrying reports why the last attempt of a Run failed; it is True
+	// until the next attempt has begun.
 	ConditionRetrying = "Retrying"
 )
 
@@ -28,7 +28,7 @@ const (
 	PhaseCancelled Phase = "Cancelled"
 )
 
-// Finished says whether a run has ended for good in this phase.
+// Finished reports whether a run in this phase has ended permanently.
 func (p Phase) Finished() bool {
 	switch p {
 	case PhaseSucceeded, PhaseFailed, PhaseCancelled:

@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Model declares who answers: a provider, the model's name there, the place of
-// the key, and what a token costs. The scripted provider answers from the
-// manifest itself and needs no key.
+// Model declares a provider, the name of the model there, the place of the key,
+// and what a token costs. The scripted provider answers from the manifest itself
+// and needs no key.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -47,7 +47,7 @@ const (
 	APIResponses ModelAPI = "responses"
 )
 
-// ModelSpec is how a model is reached.
+// ModelSpec is how to send requests to a model.
 //
 // +kubebuilder:validation:XValidation:rule="self.provider in ['scripted', 'cassette'] || (has(self.model) && size(self.model) > 0)",message="model is required: it is never guessed",fieldPath=".model",reason="FieldValueRequired"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'scripted' || has(self.scripted)",message="provider scripted needs scripted.steps",fieldPath=".scripted",reason="FieldValueRequired"
@@ -69,19 +69,19 @@ type ModelSpec struct {
 	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
 	// +optional
 	BaseURL string `json:"baseURL,omitempty"`
-	// APIKey says where the key is. Optional for an endpoint that wants none.
+	// APIKey names the place of the key. Optional for an endpoint without authentication.
 	// +optional
 	APIKey *ValueSource `json:"apiKey,omitempty"`
 	// Parameters of the request, for example temperature, maxOutputTokens,
-	// reasoningEffort; docs/models.md tells which provider takes which. A name
-	// that a provider does not take is an error; what has no name here goes into
-	// extra.
+	// reasoningEffort; docs/models.md lists those of each provider. A name
+	// that the provider does not accept is an error; other fields of the request
+	// go into extra.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Parameters *JSON `json:"parameters,omitempty"`
-	// ContextWindow is the number of tokens the model can hold. Optional; that of
-	// a well-known model is known (agentctl models).
+	// ContextWindow is the number of tokens the model can hold. Optional for models
+	// that "agentctl models" lists.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ContextWindow int64 `json:"contextWindow,omitempty"`
@@ -90,13 +90,13 @@ type ModelSpec struct {
 	// unknown without it, and limits.maxCost ends the run at once.
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
-	// Retry says how often a failed request is sent again.
+	// Retry defines how often a failed request is sent again.
 	// +kubebuilder:default={}
 	// +optional
 	Retry Retry `json:"retry,omitempty"`
-	// Fallbacks are models to turn to when this one stays unavailable, in order;
-	// behind each its own. One that was unavailable is not asked for a minute, or
-	// for as long as its server says.
+	// Fallbacks are models to use when this model stays unavailable, in order;
+	// after each come its own fallbacks. A model that was unavailable gets no
+	// request for a minute, or for as long as its server says.
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Fallbacks []Reference `json:"fallbacks,omitempty"`
@@ -124,7 +124,7 @@ type Pricing struct {
 	Output Money `json:"output,omitempty"`
 }
 
-// Retry bounds repeated requests after errors that may pass: refused or broken
+// Retry bounds repeated requests after temporary errors: refused or broken
 // connections, 408, 429, 5xx and overload.
 type Retry struct {
 	// Attempts is the total number of requests, the first included.
@@ -134,7 +134,7 @@ type Retry struct {
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 	// MaxDelay is the longest wait between two requests. A longer Retry-After
-	// is not waited for: a fallback is asked, or the run ends with reason
+	// is not waited for: a fallback is used, or the run ends with reason
 	// ProviderUnavailable.
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:Type=string
@@ -143,11 +143,11 @@ type Retry struct {
 	MaxDelay metav1.Duration `json:"maxDelay,omitempty"`
 	// StallTimeout is how long an answer may make no progress; the request then
 	// counts as failed and is sent again. Comments, pings and other bytes that only
-	// keep the connection open are no progress. Optional. Default: five minutes up
+	// keep the connection open are not progress. Optional. Default: five minutes up
 	// to the first byte, a minute without any byte, two minutes with keep-alives
-	// only, ten minutes of those while the server has announced a thought, a tool
-	// of its own or a call. One that is set replaces all four: raise it for a model
-	// that thinks longer without showing it. Example: 20m.
+	// only, ten minutes of keep-alives after the server has announced a thought, a
+	// tool of its own or a call. A value replaces all four: raise it for a model
+	// that thinks longer without output. Example: 20m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +optional
@@ -156,8 +156,8 @@ type Retry struct {
 
 // Script is the scripted provider's list of answers.
 type Script struct {
-	// Steps are tried in order; the first unused one whose when holds is taken
-	// and used up. None left is an empty answer.
+	// Steps are tried in order: the first unused step whose when is true is the
+	// answer, and is used once. Without such a step the answer is empty.
 	// +kubebuilder:validation:MaxItems=1000
 	Steps []ScriptStep `json:"steps"`
 }
@@ -185,7 +185,7 @@ type ScriptStep struct {
 
 // ScriptCall is a tool call of a scripted answer.
 type ScriptCall struct {
-	// Tool is the name to call; it need not exist. Required.
+	// Tool is the name to call; a tool of that name may be missing. Required.
 	Tool string `json:"tool"`
 	// Args of the call, as a JSON object. Default: {}.
 	// +kubebuilder:validation:Schemaless
@@ -201,9 +201,9 @@ type Cassette struct {
 	Path string `json:"path"`
 }
 
-// ModelStatus is what the controller found out about a model.
+// ModelStatus reports whether a model can be used.
 type ModelStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions hold Ready.

@@ -3,8 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Policy declares which calls are allowed, asked about, rewritten or refused.
-// Rules of all policies that concern an agent count together, and their order
-// never matters: deny beats ask, ask beats redact, redact beats allow, allow
+// Rules of all policies of an agent count together, in any order: deny beats ask, ask beats redact, redact beats allow, allow
 // beats the default.
 //
 // +kubebuilder:object:root=true
@@ -22,8 +21,8 @@ type Policy struct {
 	Status PolicyStatus `json:"status,omitempty"`
 }
 
-// Action is what a rule says about a call. Decisions have one spelling
-// everywhere: in manifests, in JSON output and in events.
+// Action is the decision of a rule. Decisions are spelled the same in manifests,
+// JSON output and events.
 // +kubebuilder:validation:Enum=allow;ask;deny;redact
 type Action string
 
@@ -35,7 +34,7 @@ const (
 	ActionDeny   Action = "deny"
 )
 
-// DefaultAction is what happens to a call that no rule speaks of.
+// DefaultAction is what happens to a call that no rule decides.
 // +kubebuilder:validation:Enum=byRisk;deny;ask;allow
 type DefaultAction string
 
@@ -48,7 +47,7 @@ const (
 	DefaultAllow  DefaultAction = "allow"
 )
 
-// PolicyMode says whether a policy's decisions count.
+// PolicyMode defines whether a policy's decisions count.
 // +kubebuilder:validation:Enum=Enforce;Warn;Audit
 type PolicyMode string
 
@@ -59,7 +58,7 @@ const (
 	PolicyAudit   PolicyMode = "Audit"
 )
 
-// RulePhase says when a rule is judged.
+// RulePhase is when a rule is evaluated.
 // +kubebuilder:validation:Enum=Call;Result
 type RulePhase string
 
@@ -75,7 +74,7 @@ type PolicySpec struct {
 	// Agent names it in policyRefs.
 	// +optional
 	AppliesTo *AppliesTo `json:"appliesTo,omitempty"`
-	// Mode: Enforce counts, Warn adds a warning to the run, Audit is journaled only.
+	// Mode: Enforce decides, Warn adds a warning to the run, Audit is journaled only.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode PolicyMode `json:"mode,omitempty"`
@@ -100,8 +99,8 @@ type PolicySpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	Rules []Rule `json:"rules,omitempty"`
-	// Default is what happens to a call that no rule speaks of. The strictest
-	// default among the policies that set one counts; none set: byRisk.
+	// Default is what happens to a call that no rule decides. The strictest
+	// default of all policies counts. Without any: byRisk.
 	// +optional
 	Default DefaultAction `json:"default,omitempty"`
 	// Tests are calls with the decision this policy must give.
@@ -150,11 +149,11 @@ type Rule struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// Match picks the calls the rule is asked about; every list that is given
-	// must match. Default: every call.
+	// Match selects the calls of the rule; every list that is given must match.
+	// Default: every call.
 	// +optional
 	Match Match `json:"match,omitempty"`
-	// On says when the rule is judged: on the Call, or on its Result.
+	// On is when the rule is evaluated: on the Call, or on its Result.
 	// +kubebuilder:default=Call
 	// +optional
 	On RulePhase `json:"on,omitempty"`
@@ -164,18 +163,18 @@ type Rule struct {
 	When string `json:"when,omitempty"`
 	// Action when the condition holds. Required.
 	Action Action `json:"action"`
-	// Redact says what a redact rule removes.
+	// Redact is what a redact rule removes.
 	// +optional
 	Redact *Redact `json:"redact,omitempty"`
-	// MessageExpression is a CEL expression of type string that tells the model
-	// and the user why.
+	// MessageExpression is a CEL expression of type string: the reason of the
+	// decision, for the model and the user.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	MessageExpression string `json:"messageExpression,omitempty"`
 }
 
-// Match picks calls by structure; entries of a list are globs. An empty list
-// matches anything.
+// Match selects calls by structure. Entries of a list are globs; an empty list
+// matches every call.
 type Match struct {
 	// Tools by call name.
 	// +optional
@@ -186,7 +185,7 @@ type Match struct {
 	// Categories of tools.
 	// +optional
 	Categories []Category `json:"categories,omitempty"`
-	// Effects of tools; one in common is enough.
+	// Effects of tools: one of them has to match.
 	// +optional
 	Effects []Effect `json:"effects,omitempty"`
 	// Risks of tools. An allow rule lifts R3 only when it lists R3 here.
@@ -197,7 +196,7 @@ type Match struct {
 	Agents []string `json:"agents,omitempty"`
 }
 
-// Redact says what is removed from a call's arguments or from its result.
+// Redact is what is removed from a call's arguments or from its result.
 type Redact struct {
 	// Fields of the arguments or of a JSON result whose values are removed.
 	// +optional
@@ -215,9 +214,9 @@ type PolicyTest struct {
 	// Agent the call comes from. Optional.
 	// +optional
 	Agent string `json:"agent,omitempty"`
-	// Call that is judged. Required.
+	// Call that the policy decides. Required.
 	Call TestCall `json:"call"`
-	// Result of the call. When it is given, the rules with on: Result are judged,
+	// Result of the call. When it is given, the rules with on: Result are evaluated,
 	// and expect is about the result: deny withholds it, redact changes it, allow
 	// leaves it as it is. Optional.
 	// +optional
@@ -225,7 +224,7 @@ type PolicyTest struct {
 	// Session is what the run has done before the call. Default: nothing.
 	// +optional
 	Session *TestSession `json:"session,omitempty"`
-	// Links are symbolic links that the workspace holds; it is empty beside them.
+	// Links are symbolic links in the workspace, which is otherwise empty.
 	// Optional, for example [{path: notes, to: /etc}].
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -266,14 +265,14 @@ type TestResult struct {
 	// ExitCode of the program. Default: 0.
 	// +optional
 	ExitCode int32 `json:"exitCode,omitempty"`
-	// Want is the text that must be left when expect is redact. Optional.
+	// Want is the text after redaction, when expect is redact. Optional.
 	// +optional
 	Want *string `json:"want,omitempty"`
 }
 
 // TestSession is what a run has done before a call.
 type TestSession struct {
-	// Calls judged before, by tool. Optional, for example {bash: 3}.
+	// Calls before this one, by tool. Optional, for example {bash: 3}.
 	// +optional
 	Calls map[string]int32 `json:"calls,omitempty"`
 	// Denials before. Default: 0.
@@ -287,14 +286,14 @@ type TestLink struct {
 	// Path of the link, relative to the workspace. Required.
 	// +kubebuilder:validation:MinLength=1
 	Path string `json:"path"`
-	// To is where it leads. Required.
+	// To is the target of the link. Required.
 	// +kubebuilder:validation:MinLength=1
 	To string `json:"to"`
 }
 
-// PolicyStatus is what the controller found out about a policy.
+// PolicyStatus reports whether a policy can be used.
 type PolicyStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions hold Ready.

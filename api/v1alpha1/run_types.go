@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Run is one conversation of an agent: a prompt, its inputs, a workspace, and
-// in status how it went.
+// Run is one conversation of an agent: a prompt, its inputs and a workspace.
+// Its status reports the progress and the result.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,22 +27,21 @@ type Run struct {
 	Status RunStatus `json:"status,omitempty"`
 }
 
-// AnnotationStartedBy is the annotation of a Run that has the identity which
-// created it. The API server of agentd writes it; no client can set or change it.
-// On another API server it is an ordinary annotation, and proves nothing.
+// AnnotationStartedBy is the annotation of a Run with the identity that created
+// it. The API server of agentd writes it; no client can set or change it.
+// On another API server every client can set it, and it proves nothing.
 const AnnotationStartedBy = "agentctl.dev/started-by"
 
-// RunSpec is what is to be done. It does not change, except suspend, cancel and
-// ttlAfterFinished: what was asked for is what a person sees who approves a call,
-// and what the journal has.
+// RunSpec is the task. It does not change, except suspend, cancel and
+// ttlAfterFinished: a person who approves a call, and the journal, rely on it.
 //
 // +kubebuilder:validation:XValidation:rule=`self.agentRef == oldSelf.agentRef && (has(self.prompt) ? self.prompt : "") == (has(oldSelf.prompt) ? oldSelf.prompt : "") && has(dyn(self).inputs) == has(dyn(oldSelf).inputs) && (!has(dyn(self).inputs) || dyn(self).inputs == dyn(oldSelf).inputs) && has(self.workspaceRef) == has(oldSelf.workspaceRef) && (!has(self.workspaceRef) || self.workspaceRef == oldSelf.workspaceRef) && has(self.workspace) == has(oldSelf.workspace) && (!has(self.workspace) || self.workspace == oldSelf.workspace) && has(self.limits) == has(oldSelf.limits) && (has(self.backoffLimit) ? self.backoffLimit : 0) == (has(oldSelf.backoffLimit) ? oldSelf.backoffLimit : 0) && has(self.startDeadline) == has(oldSelf.startDeadline) && (!has(self.startDeadline) || duration(self.startDeadline) == duration(oldSelf.startDeadline))`,message="the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!(has(self.workspaceRef) && has(self.workspace))",message="give workspaceRef or workspace, not both",fieldPath=".workspace",reason="FieldValueForbidden"
 type RunSpec struct {
 	// AgentRef names the agent. Required.
 	AgentRef Reference `json:"agentRef"`
-	// Prompt is the first user message. Optional for an agent whose
-	// instructions say it all.
+	// Prompt is the first user message. Optional: without it the model is asked to
+	// carry out the instructions.
 	// +kubebuilder:validation:MaxLength=1048576
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
@@ -61,25 +60,25 @@ type RunSpec struct {
 	// Limits of this run; they may only narrow those of the agent.
 	// +optional
 	Limits *RunLimits `json:"limits,omitempty"`
-	// Cancel asks a run that goes on to stop.
+	// Cancel ends the run.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
-	// Suspend leaves a run as it stands, and does not begin one that has not;
-	// false goes on with it.
+	// Suspend interrupts the run, or keeps it from starting; false continues or
+	// starts it.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// StartDeadline is how long the run may wait, on a control plane, for the
-	// objects that it names to be ready. It then fails with the reason for which
-	// they are not. A limits.timeout of the run counts from its creation, and bounds
+	// StartDeadline is how long the run may wait, on a control plane, until the
+	// objects that it names are ready. It then fails with the reason why they are
+	// not. A limits.timeout of the run counts from its creation, and bounds
 	// the wait as well.
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +optional
 	StartDeadline *metav1.Duration `json:"startDeadline,omitempty"`
-	// BackoffLimit is how often a run is tried again, from its beginning, that
-	// failed for something that may be gone the next time: its model, its provider
-	// or agentd itself. Every attempt has a journal of its own.
+	// BackoffLimit is how often a failed run is tried again, from its beginning,
+	// when the cause may be temporary: its model, its provider or agentd itself.
+	// Every attempt has a separate journal.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
 	// +optional
@@ -91,8 +90,8 @@ type RunSpec struct {
 	TTLAfterFinished *metav1.Duration `json:"ttlAfterFinished,omitempty"`
 }
 
-// RunLimits narrow the limits of an agent; a field that is not given leaves
-// the agent's.
+// RunLimits narrow the limits of an agent. For an absent field the limit of the
+// agent applies.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxSteps) == has(oldSelf.maxSteps) && (!has(self.maxSteps) || self.maxSteps == oldSelf.maxSteps) && has(self.maxTokens) == has(oldSelf.maxTokens) && (!has(self.maxTokens) || self.maxTokens == oldSelf.maxTokens) && has(self.maxCost) == has(oldSelf.maxCost) && (!has(self.maxCost) || self.maxCost == oldSelf.maxCost) && has(self.maxParallelTools) == has(oldSelf.maxParallelTools) && (!has(self.maxParallelTools) || self.maxParallelTools == oldSelf.maxParallelTools) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || duration(self.timeout) == duration(oldSelf.timeout))",message="the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name",reason="FieldValueForbidden"
 type RunLimits struct {
@@ -137,7 +136,7 @@ const (
 	StrategyEmpty WorkspaceStrategy = "Empty"
 )
 
-// WorkspaceSpec says which files a run works on.
+// WorkspaceSpec declares the files that a run works on.
 type WorkspaceSpec struct {
 	// Source of the files. Default: the current folder.
 	// +optional
@@ -155,15 +154,15 @@ type WorkspaceSpec struct {
 	// +kubebuilder:default="2Gi"
 	// +optional
 	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
-	// GrowthLimit is how much more disk the files of the run may take than when it
-	// began, as Kubernetes writes it. The call that passes the limit is ended with an
-	// error (output_limit), some time after it did so: see docs/isolation.md.
+	// GrowthLimit is how much disk the calls of the run may add to its files, as
+	// Kubernetes writes it. The call that exceeds the limit ends with an error
+	// (output_limit), after a delay: see docs/isolation.md.
 	// +kubebuilder:default="10Gi"
 	// +optional
 	GrowthLimit *resource.Quantity `json:"growthLimit,omitempty"`
 }
 
-// WorkspaceSource is exactly one place files come from.
+// WorkspaceSource is exactly one source of files.
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=1
 type WorkspaceSource struct {
@@ -185,15 +184,15 @@ type GitSource struct {
 	Ref string `json:"ref,omitempty"`
 }
 
-// RunStatus is how a run goes or went.
+// RunStatus is the state of a run.
 type RunStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Phase is a one-word summary for printing.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// Attempt counts how often the run was begun; absent before the first.
+	// Attempt counts how often the run was started; absent before the first start.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 	// Conditions hold Succeeded, and Retrying for a run that is tried again.
@@ -207,14 +206,14 @@ type RunStatus struct {
 	// Tokens used so far.
 	// +optional
 	Tokens *TokenCount `json:"tokens,omitempty"`
-	// Calls counts the tool calls by what became of them.
+	// Calls counts the tool calls by outcome.
 	// +optional
 	Calls *CallCount `json:"calls,omitempty"`
-	// Cost in US dollars; absent when a price is unknown, or the tokens of an
-	// answer are.
+	// Cost in US dollars; absent when a price or the tokens of an answer are
+	// unknown.
 	// +optional
 	Cost Money `json:"cost,omitempty"`
-	// Output is the final answer, cut at 1 KiB; the whole stands in the journal.
+	// Output is the final answer, cut at 1 KiB; the journal has all of it.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Output string `json:"output,omitempty"`
@@ -224,22 +223,21 @@ type RunStatus struct {
 	// PendingApprovals are questions that wait for a person.
 	// +optional
 	PendingApprovals int32 `json:"pendingApprovals,omitempty"`
-	// Journal is where everything is written down.
+	// Journal is the record of the run.
 	// +optional
 	Journal *JournalStatus `json:"journal,omitempty"`
 }
 
-// CallCount counts tool calls by what became of them. A call may be counted more
-// than once.
+// CallCount counts tool calls by outcome. A call may be counted more than once.
 type CallCount struct {
 	// Done calls ran to a result, whether it was a failure or not.
 	Done int32 `json:"done"`
 	// Refused calls did not run because a rule or a person refused them, or
-	// because no one answered the question about them.
+	// because the question about them was not answered.
 	Refused int32 `json:"refused"`
-	// Asked calls were put to a person, or to what answers for one.
+	// Asked calls were shown to a person, or answered by --approve.
 	Asked int32 `json:"asked"`
-	// Repaired calls had the name of the tool written in another way.
+	// Repaired calls spelled the name of the tool in another way.
 	Repaired int32 `json:"repaired"`
 }
 

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Skill is a piece of know-how that an agent may load: a folder with a SKILL.md,
+// Skill is a set of instructions that an agent may load: a folder with a SKILL.md,
 // a plan, or both.
 //
 // +kubebuilder:object:root=true
@@ -34,7 +34,7 @@ const (
 	SkillSandbox SkillMode = "Sandbox"
 )
 
-// SkillSpec says where a skill is and how it is used.
+// SkillSpec declares the folder of a skill and how it is used.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.dir) || has(self.plan)",message="a skill has a dir, a plan, or both",fieldPath=".dir",reason="FieldValueRequired"
 type SkillSpec struct {
@@ -43,7 +43,7 @@ type SkillSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
 	// +optional
 	CallName string `json:"callName,omitempty"`
-	// Description tells the model when to use it. Default: that of SKILL.md. Not
+	// Description of when to use it, for the model. Default: that of SKILL.md. Not
 	// yet: this version loads no skills, and refuses it.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -73,7 +73,7 @@ type SkillPlan struct {
 
 // SkillStep is one call of a plan.
 type SkillStep struct {
-	// Name by which later steps speak of its result. Default: its tool.
+	// Name by which later steps refer to its result. Default: its tool.
 	// +kubebuilder:validation:Pattern=`^[a-z][a-zA-Z0-9_]{0,62}$`
 	// +optional
 	Name string `json:"name,omitempty"`
@@ -85,15 +85,15 @@ type SkillStep struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Args *JSON `json:"args,omitempty"`
-	// When is a CEL expression: the step is left out where it is false.
+	// When is a CEL expression: the step is skipped where it is false.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	When string `json:"when,omitempty"`
 }
 
-// SkillStatus tells whether a skill can be used.
+// SkillStatus reports whether a skill can be used.
 type SkillStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions hold Ready.

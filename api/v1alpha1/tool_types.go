@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Tool declares something a model may call: where its program comes from, what
-// it takes, what it can do to the world, and how tightly it is contained.
+// Tool declares something a model may call: the source of its program, its
+// arguments, its effects, and its isolation.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,11 +36,11 @@ const (
 	RiskR1 Risk = "R1"
 	// RiskR2 runs programs or reaches outside.
 	RiskR2 Risk = "R2"
-	// RiskR3 cannot be undone.
+	// RiskR3 has irreversible effects.
 	RiskR3 Risk = "R3"
 )
 
-// Effect is one way in which a call touches the world.
+// Effect is one kind of effect of a call.
 // +kubebuilder:validation:Enum=Read;Write;Execute;Network;Message;Money
 type Effect string
 
@@ -71,7 +71,7 @@ const (
 	CategoryOther   Category = "Other"
 )
 
-// Concurrency says whether calls of a tool may overlap with other calls.
+// Concurrency defines whether calls of a tool may overlap with other calls.
 // +kubebuilder:validation:Enum=Shared;Exclusive
 type Concurrency string
 
@@ -81,7 +81,7 @@ const (
 	ConcurrencyExclusive Concurrency = "Exclusive"
 )
 
-// RetryClass says what a resumed run may do with a call whose result was lost.
+// RetryClass defines what a resumed run may do with a call whose result was lost.
 // +kubebuilder:validation:Enum=Idempotent;Keyed;Never
 type RetryClass string
 
@@ -95,7 +95,8 @@ const (
 	RetryNever RetryClass = "Never"
 )
 
-// IsolationLevel is how tightly a tool's process is contained. The levels are ordered.
+// IsolationLevel is how a tool's process is isolated, from the weakest to the
+// strongest level.
 // +kubebuilder:validation:Enum=None;Sandbox;Container
 type IsolationLevel string
 
@@ -106,7 +107,7 @@ const (
 	IsolationContainer IsolationLevel = "Container"
 )
 
-// NetworkMode is the network a tool's process sees.
+// NetworkMode is the network of a tool's process.
 // +kubebuilder:validation:Enum=None;Proxy;Host
 type NetworkMode string
 
@@ -135,7 +136,7 @@ type ToolSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
 	// +optional
 	CallName string `json:"callName,omitempty"`
-	// Description tells the model what the tool does. Default: the program's own.
+	// Description of the tool, for the model. Default: the program's own.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Description string `json:"description,omitempty"`
@@ -146,21 +147,21 @@ type ToolSpec struct {
 	// +optional
 	Parameters *JSON `json:"parameters,omitempty"`
 	// Risk: R0 reads, R1 writes in the workspace, R2 runs programs or reaches
-	// outside, R3 cannot be undone. Default R2; a built-in tool has its own, which
+	// outside, R3 is irreversible. Default R2; a built-in tool has its own, which
 	// a manifest can only raise.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
-	// Effects on the world. A built-in tool has its own, to which a manifest can only add.
+	// Effects of a call. A built-in tool has its own, to which a manifest can only add.
 	// +listType=set
 	// +optional
 	Effects []Effect `json:"effects,omitempty"`
 	// Category is a coarse kind of tool. Default Other.
 	// +optional
 	Category Category `json:"category,omitempty"`
-	// Concurrency: Shared calls may overlap, an Exclusive one runs alone. Default Shared.
+	// Concurrency: Shared calls may overlap, an Exclusive call runs alone. Default Shared.
 	// +optional
 	Concurrency Concurrency `json:"concurrency,omitempty"`
-	// Retry says what a resume may repeat. Default Never.
+	// Retry is what a resume may repeat. Default Never.
 	// +optional
 	Retry RetryClass `json:"retry,omitempty"`
 	// Flow declares the labels of what the tool returns and which arguments are
@@ -214,7 +215,7 @@ type Flow struct {
 	Arguments map[string]FlowArgument `json:"arguments,omitempty"`
 }
 
-// FlowArgument says why an argument is sensitive.
+// FlowArgument is why an argument is sensitive.
 // +kubebuilder:validation:Enum=Destination;Amount;Code;Path
 type FlowArgument string
 
@@ -244,7 +245,7 @@ type ToolLimits struct {
 	// CPU cores of the process tree, as Kubernetes writes it, for example "1" or 500m.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
-	// Scratch bounds /tmp and the home folder of a sandbox, each; they live in
+	// Scratch bounds /tmp and the home folder of a sandbox, each; both are in
 	// memory. As Kubernetes writes it. Default 512Mi.
 	// +optional
 	Scratch *resource.Quantity `json:"scratch,omitempty"`
@@ -254,9 +255,9 @@ type ToolLimits struct {
 	Pids int64 `json:"pids,omitempty"`
 }
 
-// Isolation is the least containment a tool accepts to run under.
+// Isolation is the minimum isolation that a tool requires.
 type Isolation struct {
-	// Minimum level. A host that cannot give it ends the run with reason
+	// Minimum level. A host that does not support it ends the run with reason
 	// IsolationUnavailable and exit code 8 before anything runs.
 	// +kubebuilder:default=Sandbox
 	// +optional
@@ -295,10 +296,10 @@ const (
 	MountReadWrite MountAccess = "ReadWrite"
 )
 
-// Network is what a tool's process can reach.
+// Network is what a tool's process can connect to.
 type Network struct {
-	// Mode: None reaches nothing, Proxy reaches what allow lists, Host is the
-	// host's own network.
+	// Mode: None has no network, Proxy allows connections that allow lists, Host is
+	// the network of the host.
 	// +kubebuilder:default=None
 	// +optional
 	Mode NetworkMode `json:"mode,omitempty"`
@@ -417,7 +418,7 @@ type MCPSource struct {
 	// Stdio starts the server as a child process.
 	// +optional
 	Stdio *MCPStdio `json:"stdio,omitempty"`
-	// HTTP reaches the server over streamable HTTP.
+	// HTTP connects to the server over streamable HTTP.
 	// +optional
 	HTTP *MCPHTTP `json:"http,omitempty"`
 }
@@ -458,9 +459,9 @@ type ExecSource struct {
 	Command []string `json:"command"`
 }
 
-// ToolStatus is what the controller found out about a tool.
+// ToolStatus reports whether a tool can be used.
 type ToolStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions hold Ready.
@@ -468,9 +469,9 @@ type ToolStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Digest of the name, description and parameters that the tool's program told
-	// of itself when this generation was first found ready. A program that tells
-	// something else later makes the tool not ready, with reason ToolChanged.
+	// Digest of the name, description and parameters that the tool's program
+	// reported when this generation first became ready. When the program reports
+	// something else later, the tool is not ready, with reason ToolChanged.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }

@@ -15,7 +15,7 @@ type Reference struct {
 	Name string `json:"name"`
 }
 
-// ValueSource says where a secret value comes from. Values are never written
+// ValueSource names where a secret value comes from. Values are never written
 // into a manifest; they are resolved when a run starts and again when it is
 // resumed.
 type ValueSource struct {
@@ -23,13 +23,13 @@ type ValueSource struct {
 	ValueFrom ValueFrom `json:"valueFrom"`
 }
 
-// ValueFrom is exactly one place that holds a value.
+// ValueFrom is exactly one place of a value.
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=1
 type ValueFrom struct {
 	// Env is the name of an environment variable of agentctl itself, for
-	// example OPENAI_API_KEY. Where it is not set, the value that agentctl auth
-	// set has stored under the name is taken.
+	// example OPENAI_API_KEY. Where it is not set, the value that "agentctl auth
+	// set" stored under the name is used.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
 	// +optional
 	Env string `json:"env,omitempty"`

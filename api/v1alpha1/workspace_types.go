@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Workspace is a folder that runs work on, by a name.
+// Workspace names a folder that runs work on.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,25 +22,25 @@ type Workspace struct {
 	Status WorkspaceStatus    `json:"status,omitempty"`
 }
 
-// NamedWorkspaceSpec says which files runs work on, and what becomes of what
-// they change.
+// NamedWorkspaceSpec declares the files that runs work on, and what happens to
+// their changes.
 type NamedWorkspaceSpec struct {
 	WorkspaceSpec `json:",inline"`
 
-	// Apply says what becomes of a run's changes to a copy: Manual leaves them for
-	// a person, Auto writes them back when the run has succeeded, Never drops them.
+	// Apply is what happens to a run's changes to a copy: Manual leaves them for a
+	// person, Auto writes them back when the run has succeeded, Never drops them.
 	// Not yet: this version refuses Auto and Never.
 	// +kubebuilder:default=Manual
 	// +optional
 	Apply ApplyMode `json:"apply,omitempty"`
-	// Retain says when the copy is kept after the run. Not yet: this version keeps
+	// Retain is when the copy is kept after the run. Not yet: this version keeps
 	// every copy until the run is deleted, and refuses Never.
 	// +kubebuilder:default=OnFailure
 	// +optional
 	Retain RetainMode `json:"retain,omitempty"`
 }
 
-// ApplyMode is what becomes of the changes of a run.
+// ApplyMode is what happens to the changes of a run.
 // +kubebuilder:validation:Enum=Manual;Auto;Never
 type ApplyMode string
 
@@ -62,9 +62,9 @@ const (
 	RetainNever     RetainMode = "Never"
 )
 
-// WorkspaceStatus tells whether a workspace can be used.
+// WorkspaceStatus reports whether a workspace can be used.
 type WorkspaceStatus struct {
-	// ObservedGeneration is the generation the conditions speak of.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions hold Ready.

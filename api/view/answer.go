@@ -66,7 +66,7 @@ func (r *Run) user(e event.Event, text string, synthetic bool) error {
 	return nil
 }
 
-// goOn adds a message of the user behind the first. It stands between two steps:
+// goOn adds a message of the user after the first. It is between two steps:
 // providers want the results of calls right behind the calls.
 func (r *Run) goOn(e event.Event, text string, synthetic bool) error {
 	if r.open != nil {
@@ -98,7 +98,7 @@ func (r *Run) receive(e event.Event, d event.MessageReceived) error {
 	return nil
 }
 
-// Received says whether the run has read the message that was sent under an id.
+// Received reports whether the run has read the message that was sent under an id.
 func (r *Run) Received(id string) bool { return r.received[id] }
 
 // attach adds files to the message that asks.
@@ -248,7 +248,7 @@ func (r *Run) finishStep(e event.Event, d event.StepFinish) error {
 	return nil
 }
 
-// note adds a part that tells of the files to the newest message.
+// note adds a part that names the files to the newest message.
 func (r *Run) note(e event.Event, p message.Part) {
 	if m := r.Message(); m != nil {
 		p.ID, p.Start, p.End = e.Part, e.Time.UnixMilli(), e.Time.UnixMilli()

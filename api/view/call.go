@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// call is a tool call and where it stands.
+// call is a tool call and its state.
 type call struct {
 	*message.ToolPart
 	in   *message.Message
@@ -104,7 +104,7 @@ func (r *Run) MessageOf(id string) string {
 	return ""
 }
 
-// Used says whether a request has been an answer about a call: each counts once.
+// Used reports whether a request has been an answer about a call: each counts once.
 func (r *Run) Used(call, request string) bool {
 	c := r.calls[call]
 	return c != nil && slices.Contains(c.requests, request)
@@ -151,7 +151,7 @@ func (r *Run) applyCall(e event.Event) error {
 	}
 	if !c.open() {
 		if e.Type() == event.TypeToolProgress {
-			return nil // the last piece may be told behind the result
+			return nil // the last piece may come after the result
 		}
 		return fmt.Errorf("call %q has ended", e.Call)
 	}
@@ -180,7 +180,7 @@ func (r *Run) applyCall(e event.Event) error {
 			r.Granted++
 		case message.Rejected:
 			r.Refused++
-		case message.Expired, message.Unanswered: // nobody has answered
+		case message.Expired, message.Unanswered: // without an answer
 		}
 		if d.State == message.Approved && d.Scope == message.Always {
 			r.Remembered = append(r.Remembered, d.Remember...)
@@ -228,7 +228,7 @@ func (r *Run) writeCall(c *call, d event.ToolInputDelta) error {
 func (r *Run) runCall(c *call, d event.ToolCall, e event.Event) error {
 	attempt := max(1, d.Attempt)
 	if attempt != c.Attempt+1 || attempt > r.Attempt {
-		return fmt.Errorf("call %q was run %d times, by %d processes; this is no attempt %d", c.CallID, c.Attempt, r.Attempt, attempt)
+		return fmt.Errorf("call %q was run %d times, by %d processes; this is not attempt %d", c.CallID, c.Attempt, r.Attempt, attempt)
 	}
 	if attempt == 1 {
 		if err := c.Move(message.StateRunning); err != nil {
@@ -287,7 +287,7 @@ func (c *call) end(to message.ToolState, result *message.ToolResult, at time.Tim
 	c.in.Parts[c.at].End = now
 }
 
-// decided says that nobody is waited for any more.
+// decided ends the wait for an answer.
 func (r *Run) decided(call string) {
 	r.PendingApprovals = slices.DeleteFunc(r.PendingApprovals, func(id string) bool { return id == call })
 }

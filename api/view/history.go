@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// summaryIntro stands before a summary, so that the model does not take it for
+// summaryIntro comes before a summary, so that the model does not take it for
 // something the user has just said.
 const summaryIntro = "Summary of the conversation so far, which it replaces:\n\n"
 
@@ -74,7 +74,7 @@ func (r *Run) prune(e event.Event, d event.ContextPrune) error {
 		c := r.calls[p.Call]
 		c.Compacted = e.Time.UnixMilli()
 		if c.Result.Blob == "" {
-			// The result belongs to whoever made the event.
+			// The result belongs to the maker of the event.
 			marked := *c.Result
 			marked.Blob = p.Blob
 			c.Result = &marked
@@ -90,7 +90,7 @@ func (r *Run) compact(e event.Event, d event.ContextCompaction) error {
 		return err
 	}
 	if !m.Summary {
-		return fmt.Errorf("message %q is no summary", m.ID)
+		return fmt.Errorf("message %q is not a summary", m.ID)
 	}
 	if d.TailStart != "" && r.messages[d.TailStart] == nil {
 		return fmt.Errorf("the summary leaves no message %q", d.TailStart)

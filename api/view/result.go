@@ -10,9 +10,9 @@ import (
 // Result is what "agentctl run -o json" prints: one object at the end of a run,
 // with every key always present. Its JSON Schema is published beside this file.
 type Result struct {
-	// Run is the id of the run, as it stands in each event.
+	// Run is the id of the run, as it is in each event.
 	Run string `json:"run"`
-	// Object is the Run object of a control plane that lived it; null for any other run.
+	// Object is the Run object of a control plane that executed it; null for any other run.
 	Object *Object `json:"object"`
 	Agent  string  `json:"agent"`
 	// Phase is Succeeded, Failed, Cancelled or Suspended.
@@ -74,7 +74,7 @@ type CallResult struct {
 	Rule *string `json:"rule"`
 	// Source of the rule, as file:line; null where it is not known.
 	Source *string `json:"source"`
-	// Approval is approved, rejected, expired or unanswered; null when nobody was asked.
+	// Approval is approved, rejected, expired or unanswered; null when there was no question.
 	Approval *string `json:"approval"`
 	// State is pending, running, completed or error.
 	State    string `json:"state"`

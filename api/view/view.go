@@ -22,13 +22,13 @@ const (
 	Cancelled = "Cancelled"
 )
 
-// Run is a run as its events tell it. The zero value is a run without events.
+// Run is the state of a run after its events. The zero value is a run without events.
 type Run struct {
 	ID    string
 	Phase string
 
 	// Started is the event that opened the run; Finished is the event that
-	// closed it, nil while it goes on.
+	// closed it, nil until then.
 	Started  event.RunStarted
 	Finished *event.RunFinished
 
@@ -147,7 +147,7 @@ func (r *Run) apply(e event.Event) error {
 	return nil
 }
 
-// expects says whether an event may come at all at this time.
+// expects reports whether an event may come at all at this time.
 func (r *Run) expects(e event.Event) error {
 	switch e.Data.(type) {
 	case event.RunStarted:
@@ -159,7 +159,7 @@ func (r *Run) expects(e event.Event) error {
 			return errors.New("the run has ended")
 		}
 	case event.RunFinished, event.Warning, event.Unknown, event.WorkspaceSnapshot, event.WorkspacePatch:
-		return nil // a run that cannot begin is told of, too
+		return nil // a run that cannot begin is recorded, too
 	default:
 		if r.Finished != nil {
 			return errors.New("the run has ended")
