@@ -14,13 +14,13 @@ const startPercent = 400
 // most of it alive, is collected again and again while a run begins: that costs
 // more processor time than compiling its rules, and the run has to wait, because
 // a collection cannot begin while a program is being forked. Most runs end
-// before 16 MB; the others go on at the usual pace after the first collection, so
+// before 16 MB; the others continue at the usual pace after the first collection, so
 // that it costs no more memory than that. GOGC in the environment is obeyed.
 func putOffCollection() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
 	usual := debug.SetGCPercent(startPercent)
-	// Nobody holds this value: it goes with the first collection.
+	// This value has no reference: the first collection frees it.
 	runtime.AddCleanup(new(*byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
 }

@@ -18,7 +18,7 @@ func main() {
 	// the process: the tools of a run have to be stopped first. A handler, and
 	// not signal.Ignore, because programs we start would inherit the latter.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	// The trace of all goroutines, which Go would write, helps nobody at a terminal.
+	// The trace of all goroutines, which Go would write, does not help at a terminal.
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
 	go func() {

@@ -41,7 +41,7 @@ func (a *app) rootCmd() *cobra.Command {
 API server runs in this process and listens on this machine only; kubectl works
 on it with the kubeconfig that it writes to its state folder.`,
 		Example: `  agentd serve                             serve until a signal
-  agentd serve --idle 30m                  serve until nobody uses it
+  agentd serve --idle 30m                  serve until it is not used
   agentd stop                              stop the one that agentctl has started
   agentd token create --role viewer jane   make a token for jane`,
 		SilenceErrors: true,
@@ -82,7 +82,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// subcommand refuses a word that is no command of a parent.
+// subcommand refuses a word that is not a command of its parent.
 func subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

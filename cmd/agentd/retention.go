@@ -31,7 +31,7 @@ func (r *retention) flags(cmd *cobra.Command) {
 // options are the limits as a prune takes them; none: nothing is to be deleted.
 func (r *retention) options(state string) (*runs.PruneOptions, error) {
 	if r.olderThan == "" && r.maxSize == "" && r.keep < 0 {
-		return nil, nil //nolint:nilnil // no limit is no mistake
+		return nil, nil //nolint:nilnil // no limit is allowed
 	}
 	o := &runs.PruneOptions{State: state, Keep: r.keep, MaxSize: -1}
 	if r.olderThan != "" {

@@ -33,13 +33,13 @@ func (a *app) serveCmd() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the API and live the runs until a signal",
-		Long: `Serve the API on a port of this machine until a signal comes, or until nobody has
-used it and no run goes on for the time of --idle. Runs that go on then begin nothing
+		Short: "Serve the API and execute runs until a signal",
+		Long: `Serve the API on a port of this machine until a signal comes, or until it was not
+used and no run was in progress for the time of --idle. Runs then begin nothing
 further; calls in progress have the time of --drain to end, and a second signal
-ends it at once. The next agentd of the same state folder goes on with them; so it
-is when this one is killed. Everything is kept in the folder control below the
-state folder; who can read the file kubeconfig in it is an admin.`,
+ends it at once. The next agentd of the same state folder continues these runs, also
+when this one is killed. Everything is kept in the folder control below the state
+folder. Every user who can read the file kubeconfig in it is an admin.`,
 		Example: `  agentd serve
   agentd serve --state /var/lib/agentctl --idle 30m
   kubectl --kubeconfig ~/.local/state/agentctl/control/kubeconfig get agents`,
@@ -47,10 +47,10 @@ state folder; who can read the file kubeconfig in it is an admin.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.runServe(cmd.Context(), o) },
 	}
-	cmd.Flags().DurationVar(&o.idle, "idle", 0, "stop when nobody has used it for this `time`; 0: never")
+	cmd.Flags().DurationVar(&o.idle, "idle", 0, "stop when it was not used for this `time`; 0: never")
 	cmd.Flags().DurationVar(&o.drain, "drain", defaultDrain, "how long a stop waits for calls in progress to end, a `time`; 0: they are cut off")
 	o.retention.flags(cmd)
-	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "`number` of runs that go on at once; the others wait")
+	cmd.Flags().IntVar(&o.workers, "workers", control.DefaultLimit, "`number` of runs at a time; the others wait")
 	cmd.Flags().BoolVar(&o.unsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one where this machine gives none")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log what the libraries say")
 	selfApproval := cmd.Flags().Bool("self-approval", false, "let an identity approve calls of the runs that it began (default: while there is only one identity)")
@@ -70,7 +70,7 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 		return usagef("--drain %s: a time cannot be negative", o.drain)
 	}
 	if o.workers < 1 || o.workers > maxWorkers {
-		return usagef("--workers %d: between 1 and %d runs can go on at once", o.workers, maxWorkers)
+		return usagef("--workers %d: between 1 and %d runs can run at once", o.workers, maxWorkers)
 	}
 	state, err := a.stateDir()
 	if err != nil {
@@ -145,7 +145,7 @@ func serve(ctx context.Context, server *embedded.Server, p *control.Plane, log *
 	case <-ctx.Done():
 		log.Info("stopping", "reason", "signal")
 	case <-server.Idle():
-		log.Info("stopping", "reason", "nobody uses it", "idle", o.idle.String())
+		log.Info("stopping", "reason", "not used", "idle", o.idle.String())
 	case <-server.Done():
 		failed = server.Err()
 	case err := <-followed:

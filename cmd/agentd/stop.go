@@ -17,7 +17,7 @@ func (a *app) stopCmd() *cobra.Command {
 		Use:   "stop",
 		Short: "Stop the agentd of a state folder",
 		Long: `Stop the agentd of a state folder, also one that agentctl has started in the
-background, and wait until it has ended. Runs in progress are left as they stand;
+background, and wait until it has ended. Runs in progress are interrupted;
 the next agentd of the same state folder continues them.
 
 Exit code 0: it has ended, or none was running. 1: it has not ended in time.`,

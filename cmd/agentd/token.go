@@ -200,7 +200,7 @@ func (a *app) completeHolders(_ *cobra.Command, args []string, _ string) ([]stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ids, _ := tokens.List() // there is nobody to complain to
+	ids, _ := tokens.List() // the error cannot be shown
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = id.Name + "\t" + string(id.Role)

@@ -93,7 +93,7 @@ func dryRunFlag(cmd *cobra.Command, c *choice) {
 func parseSelector(text string) (labels.Selector, error) {
 	s, err := labels.Parse(text)
 	if err != nil {
-		return nil, usagef("-l %q is no selector: %w", text, err)
+		return nil, usagef("-l %q is not a selector: %w", text, err)
 	}
 	return s, nil
 }
@@ -130,7 +130,7 @@ func (o *applyOptions) runApply(ctx context.Context) error {
 	list := &outcomes{app: o.app, dry: o.dryRun.value, format: o.output.value}
 	if o.dryRun.value == dryClient {
 		for _, x := range objects {
-			list.tell(client.Outcome{Ref: x.Ref(), Verb: "valid", Object: x})
+			list.report(client.Outcome{Ref: x.Ref(), Verb: "valid", Object: x})
 		}
 		return list.err()
 	}
@@ -170,17 +170,17 @@ func (o *applyOptions) send(ctx context.Context, c *client.Client, objects []cli
 		if !slices.Contains(scope, x.Ref.Namespace) {
 			scope = append(scope, x.Ref.Namespace)
 		}
-		list.tell(x)
+		list.report(x)
 	})
 	if o.prune && list.unsent == 0 {
-		if err := c.Prune(ctx, client.PruneOptions{Namespaces: scope, Labels: o.selector, DryRun: dry}, keep, list.tell); err != nil {
+		if err := c.Prune(ctx, client.PruneOptions{Namespaces: scope, Labels: o.selector, DryRun: dry}, keep, list.report); err != nil {
 			return fmt.Errorf("prune: %w", err)
 		}
 	}
 	return list.err()
 }
 
-// outcomes tells what became of objects: what was done on stdout, what was not
+// outcomes reports what happened to objects: what was done on stdout, what was not
 // on stderr.
 type outcomes struct {
 	app    *app
@@ -193,7 +193,7 @@ type outcomes struct {
 	wrote  error
 }
 
-func (l *outcomes) tell(x client.Outcome) {
+func (l *outcomes) report(x client.Outcome) {
 	if errors.Is(x.Err, client.ErrNotSent) {
 		l.unsent++
 		return
@@ -233,7 +233,7 @@ func dryWord(dry string) string {
 	return ""
 }
 
-// write shows the objects, where they were not told one by one: one as it is, and
+// write shows the objects, where they were not reported one by one: one as it is, and
 // several as a list.
 func (l *outcomes) write() error {
 	if l.format != display.FormatJSON && l.format != display.FormatYAML {

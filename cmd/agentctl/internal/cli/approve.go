@@ -42,21 +42,21 @@ A call is named RUN/CALL: the run as "agentctl help names" says, the call by its
 or the start of it. The run alone is enough when one call waits. A call of a control
 plane is also named by its Approval, as "agentctl get approvals" lists them.
 
-A run that waits (approvals.onAsk: Wait, or a prompt on its terminal) goes on at
+A run that waits (approvals.onAsk: Wait, or a prompt on its terminal) continues at
 once. For one that is suspended or was killed the answer is kept for 24 hours:
 "agentctl resume" takes it. An approval counts once, for exactly the call that
 was shown: if its arguments, its tool, the rule that asks or what it would touch
-have changed, it is asked about anew.
+have changed, there is a new question.
 
 A call that runs may ask a question of its own. --answer gives the answer: a text,
 or one of the options by its text or its number. "agentctl deny" refuses to answer.
-Only a run that goes on takes an answer.
+Only a run in progress takes an answer.
 
 With --always calls of this kind are approved for the rest of the run, as far as
 the listing says; stdout then holds the same as a policy that you may keep.
 
 Exit codes: 0 the answer was taken, or kept for a resume; 1 the call was answered
-or has ended already, or its run did not take the answer; 2 there is no such call.`,
+or has ended already, or its run did not take the answer; 2 the call does not exist.`,
 		Example: `  agentctl approve
   agentctl approve @latest
   agentctl approve hello-01k/call_1 --always > remembered.yaml
@@ -101,14 +101,14 @@ func atMostOneCall(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// ofObject says whether a control plane lives a run: it goes on with it by itself.
+// ofObject reports whether a control plane executes a run, and continues it by itself.
 func ofObject(run string) bool {
 	_, ok := objectOf(run)
 	return ok
 }
 
-// objectOf is the name of the object of a run that a control plane lives: the id
-// has the uid of that behind it, and perhaps the attempt.
+// objectOf is the name of the Run object of a run that a control plane executes.
+// The id of such a run is NAME-UID, perhaps with the attempt.
 func objectOf(run string) (name string, ok bool) {
 	parts := strings.Split(run, "-")
 	for _, end := range []int{len(parts), len(parts) - 1} {
@@ -177,7 +177,7 @@ func (o *approveOptions) several(word string) bool {
 	return err == nil && o.known(r.name)
 }
 
-// named says whether flags name a control plane.
+// named reports whether flags name a control plane.
 func (o *approveOptions) named() bool { return o.context != "" || o.namespace != "" }
 
 // answer answers a call of a run in the state folder.
@@ -195,8 +195,8 @@ func (o *approveOptions) answer(ctx context.Context, ref string) error {
 	return o.show(answered, next)
 }
 
-// show says what became of an answer, and what gives it to a run that has not
-// taken it.
+// show reports the result of an answer, and the command that gives it to a run
+// that has not taken it.
 func (o *approveOptions) show(answered *runs.Answered, next string) error {
 	shown := display.Answered{
 		Ref: answered.Ref, Tool: answered.Tool, State: string(answered.State), Taken: answered.Taken, Answer: answered.Answer, Policy: answered.Policy, Next: next, Object: answered,
@@ -254,7 +254,7 @@ func (o *approveOptions) write(calls []runs.WaitingCall) error {
 		if ofObject(w.Run) {
 			shown[i].Resume = ""
 		}
-		if !strings.Contains(w.Ref, "/") { // an object: its run goes on by itself
+		if !strings.Contains(w.Ref, "/") { // an object: its run continues by itself
 			shown[i].Resume, shown[i].Answer = "", display.ApproveObject(w.Ref, o.context, o.namespace)
 			if w.Question != nil {
 				shown[i].Answer = display.AnswerQuestion(shown[i].Answer)

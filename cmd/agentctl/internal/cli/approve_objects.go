@@ -49,7 +49,7 @@ func (o *approveOptions) answerObject(ctx context.Context, c *client.Client, ref
 	return o.showDecided(ctx, c, w, decided)
 }
 
-// reach connects to the control plane that is meant. One that nobody named is
+// reach connects to the selected control plane. One that is not named is
 // not started.
 func (o *approveOptions) reach(ctx context.Context) (*client.Client, error) {
 	if o.meant() {

@@ -67,7 +67,7 @@ func TestApproveFromAnotherTerminal(t *testing.T) {
 	step(2, "one call is answered at a time", "approve", "a", "b")
 	step(2, "the call (RUN/CALL) is missing", "approve", "--reason", "x")
 	step(2, "unknown flag: --always", "deny", "@latest", "--always")
-	if text := step(0, "go on with: agentctl resume", "approve", "@latest", "--always"); !strings.HasPrefix(text, "apiVersion: ") || !strings.Contains(text, "has(call.args.name)") {
+	if text := step(0, "continue with: agentctl resume", "approve", "@latest", "--always"); !strings.HasPrefix(text, "apiVersion: ") || !strings.Contains(text, "has(call.args.name)") {
 		t.Errorf("got %s", text)
 	}
 	step(0, "remembered: touch when has(call.args.name)", "resume", "@latest")

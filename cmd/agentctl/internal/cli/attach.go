@@ -19,19 +19,18 @@ func (a *app) attachCmd() *cobra.Command {
 	o := &attachOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
 	cmd := &cobra.Command{
 		Use:   "attach run/NAME",
-		Short: "Watch a run that goes on elsewhere until it ends",
-		Long: `Watch a run that a control plane lives, or that goes on in another terminal,
-until it ends. What has happened so far is told first, then what happens.
+		Short: "Watch a run in another process until it ends",
+		Long: `Watch a run of a control plane, or of another terminal, until it ends. Earlier
+events are shown first.
 
-Output and exit code are those of "agentctl run". Ctrl-C lets go of the run and
-leaves it as it is; "agentctl cancel" ends it. A connection that is lost is opened
-anew where it stood.
+Output and exit code are those of "agentctl run". Ctrl-C detaches, and the run
+continues; "agentctl cancel" ends it. A lost connection is opened again at the
+same event.
 
---from is
-the number of the first event that is shown, as -o jsonl and "agentctl events"
-tell it.
+--from is the number of the first event that is shown, as in the output of
+-o jsonl and "agentctl events".
 
-Exit code 130: Ctrl-C let go of it.`,
+Exit code 130: detached by Ctrl-C.`,
 		Example: `  agentctl attach run/review-7xk2p
   agentctl attach run/review-7xk2p --from 120 -o jsonl
   agentctl attach @latest`,

@@ -20,7 +20,7 @@ func (a *app) authCmd() *cobra.Command {
 	return cmd
 }
 
-// keyName asks for the name of a key. Nothing that stands there instead is
+// keyName reads the name of a key. Another text in its place is never
 // repeated: it may be the value.
 func keyName(_ *cobra.Command, args []string) error {
 	switch {

@@ -40,7 +40,7 @@ be used, because others may read or change it.`,
 	}
 	cmd.SetFlagErrorFunc(func(*cobra.Command, error) error {
 		// A key may begin with a dash, and the error would repeat it.
-		return usagef("a flag is not understood; the value is read from stdin and is no argument")
+		return usagef("a flag is not understood; the value is read from stdin and is not an argument")
 	})
 	a.stateFlag(cmd)
 	return cmd

@@ -17,12 +17,12 @@ func (a *app) cancelCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel run/NAME",
 		Short: "Ask a run to stop",
-		Long: `Ask a run of a control plane to stop, or one that goes on in another terminal, as
-Ctrl-C does there. Its tools are ended, and its state says Cancelled; to ask twice
-is to ask once. "agentctl attach" watches how it ends.
+		Long: `Ask a run to stop, of a control plane or of another terminal, as Ctrl-C does there.
+Its tools are ended, and its state becomes Cancelled. A second request has no
+effect. "agentctl attach" watches how the run ends.
 
-Exit code 1: it has ended already, or there is no such run of the control plane.
-2: nothing here goes on under this name.`,
+Exit code 1: it has ended already, or the control plane has no such run.
+2: no run of this name is in progress.`,
 		Example: `  agentctl cancel run/review-7xk2p
   agentctl cancel @latest`,
 		GroupID:           groupRun,

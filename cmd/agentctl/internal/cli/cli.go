@@ -106,7 +106,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	if cmd.Runnable() || cmd.HasSubCommands() {
 		usage = cmd.UsageString()
 	}
-	_ = display.Help(a.stdout(), cmp.Or(cmd.Long, cmd.Short), usage) // there is nobody else to tell
+	_ = display.Help(a.stdout(), cmp.Or(cmd.Long, cmd.Short), usage) // the error cannot be shown
 }
 
 const (
@@ -114,7 +114,7 @@ const (
 	groupManifest = "manifest"
 )
 
-// misplaced recognises a first word that is no command: a manifest somebody
+// misplaced recognises a first word that is not a command: a manifest somebody
 // wants to run, or a slip of the pen.
 func misplaced(root *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__") {

@@ -67,7 +67,7 @@ func TestUsageErrorsAreShortAndExitWith2(t *testing.T) {
 		"input twice":      {"one of two would be lost", []string{"run", "-f", "x", "--input", "a=1", "--input", "a=2"}, `--input a is given twice`, "see: agentctl run --help"},
 		"empty prompt":     {"an unset variable is no prompt", []string{"run", "-f", "x", "-p", ""}, "-p is empty", "see: agentctl run --help"},
 		"empty file":       {"an empty file is no prompt", []string{"run", "-f", "x", "-p", "@" + folder + "/empty"}, "the prompt in " + folder + "/empty is empty", "see: agentctl run --help"},
-		"binary file":      {"a prompt is text", []string{"run", "-f", "x", "-p", "@" + folder + "/binary"}, "the prompt in " + folder + "/binary is no UTF-8 text", "see: agentctl run --help"},
+		"binary file":      {"a prompt is text", []string{"run", "-f", "x", "-p", "@" + folder + "/binary"}, "the prompt in " + folder + "/binary is not UTF-8 text", "see: agentctl run --help"},
 		"folder as prompt": {"a folder is no prompt", []string{"run", "-f", "x", "-p", "@" + folder}, "read the prompt: " + folder + " is not a regular file; pipe it into -p -", "see: agentctl run --help"},
 		"no such prompt":   {"a prompt has to exist", []string{"run", "-f", "x", "-p", "@/no/such"}, "read the prompt: stat /no/such: no such file or directory", "see: agentctl run --help"},
 		"no run":           {"diff needs a run", []string{"diff"}, "the run (run/ID or @latest) is missing", "see: agentctl diff --help"},

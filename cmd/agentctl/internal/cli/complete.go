@@ -46,7 +46,7 @@ func (a *app) completeManyRuns(cmd *cobra.Command, args []string, typed string) 
 	return slices.DeleteFunc(refs, func(r string) bool { return slices.Contains(args, r) }), directive
 }
 
-// completeResumable offers the runs that a resume can go on with before the others.
+// completeResumable offers the runs that can be resumed before the others.
 func (a *app) completeResumable(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	refs := a.localRuns(args)
 	state, err := statedir.Find(a.state)

@@ -50,7 +50,7 @@ func (a *app) completeObjects(cmd *cobra.Command, args []string, typed string) (
 	return names[:min(len(names), maxCompletions)], cobra.ShellCompDirectiveNoFileComp
 }
 
-// names are those of the objects of a kind, or none when nobody can be asked.
+// names are those of the objects of a kind, or none without a control plane.
 func (a *app) names(cmd *cobra.Command, kind string) []string {
 	t := target{app: a}
 	t.context, _ = cmd.Flags().GetString("context")

@@ -13,7 +13,7 @@ func (a *app) configCmd() *cobra.Command {
 		Long: `Choose the control plane to talk with.
 
 A context is a control plane by a name. "local" is the one of the state folder,
-which is started when it is needed; the others stand in the kubeconfig files
+which is started when it is needed; the others are in the kubeconfig files
 that AGENTCTL_KUBECONFIG, else KUBECONFIG, names.
 
 The flag --context comes first, then AGENTCTL_CONTEXT, then current-context of
@@ -118,7 +118,7 @@ func (a *app) configViewCmd() *cobra.Command {
 	t := &target{app: a}
 	cmd := &cobra.Command{
 		Use:   "view",
-		Short: "Tell the contexts and where each of them stands, without secrets",
+		Short: "Show the contexts and the file of each, without secrets",
 		Args:  noArgs,
 		RunE:  func(*cobra.Command, []string) error { return t.runConfigView() },
 	}

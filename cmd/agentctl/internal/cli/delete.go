@@ -70,7 +70,7 @@ still there when --timeout had passed.`,
 	_ = cmd.RegisterFlagCompletionFunc("cascade", o.cascade.complete) // fails only for a flag that is not there
 	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until they are gone")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait at most; 0: as long as it takes")
-	cmd.Flags().BoolVar(&o.missingOK, "ignore-not-found", false, "an object that is not there is no error")
+	cmd.Flags().BoolVar(&o.missingOK, "ignore-not-found", false, "ignore objects that do not exist")
 	dryRunFlag(cmd, &o.dryRun)
 	o.limits.flags(cmd)
 	o.flags(cmd)
@@ -167,7 +167,7 @@ func (o *deleteOptions) deleteObjects(ctx context.Context, args []string) error 
 		return err
 	}
 	if o.dryRun.value == dryClient && len(w.refs) > 0 {
-		return o.tell(w.refs, " (dry run)")
+		return o.report(w.refs, " (dry run)")
 	}
 	c, err := o.connect(ctx)
 	if err != nil {
@@ -188,13 +188,13 @@ func (o *deleteOptions) deleteObjects(ctx context.Context, args []string) error 
 			return nil
 		}
 		if o.dryRun.value == dryClient {
-			return o.tell(w.refs, " (dry run)")
+			return o.report(w.refs, " (dry run)")
 		}
 	}
 	return o.remove(ctx, c, w.refs)
 }
 
-func (o *deleteOptions) tell(refs []client.Ref, more string) error {
+func (o *deleteOptions) report(refs []client.Ref, more string) error {
 	for _, ref := range refs {
 		if err := display.Text(o.app.stdout(), ref.String()+" deleted"+more+"\n"); err != nil {
 			return fmt.Errorf("write the list: %w", err)
@@ -223,7 +223,7 @@ func (o *deleteOptions) remove(ctx context.Context, c *client.Client, refs []cli
 			failed = append(failed, err)
 		default:
 			leaving = append(leaving, ref)
-			if err := o.tell([]client.Ref{ref}, more); err != nil {
+			if err := o.report([]client.Ref{ref}, more); err != nil {
 				return err
 			}
 		}

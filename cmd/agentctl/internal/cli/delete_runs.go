@@ -88,7 +88,7 @@ func (o *deleteOptions) deleteNamed(ctx context.Context, words []string) error {
 			failed = append(failed, err)
 			continue
 		}
-		if err := o.tellRun(src.id); err != nil {
+		if err := o.handEvents(src.id); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (o *deleteOptions) deleteNamed(ctx context.Context, words []string) error {
 	return errors.Join(failed...)
 }
 
-func (o *deleteOptions) tellRun(id string) error {
+func (o *deleteOptions) handEvents(id string) error {
 	more := ""
 	if o.dryRun.value != dryNone {
 		more = " (dry run)"
@@ -133,7 +133,7 @@ func (o *deleteOptions) prune(ctx context.Context) error {
 	}, func(p runs.Pruned) {
 		count++
 		freed += p.Size
-		failed = append(failed, o.tellRun(p.ID), owners.remove(ctx, p.ID, dry))
+		failed = append(failed, o.handEvents(p.ID), owners.remove(ctx, p.ID, dry))
 	})
 	if err = errors.Join(append(failed, err)...); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (w *owners) close() {
 // pruneObjects deletes the Runs of a control plane that the limits rule out.
 func (o *deleteOptions) pruneObjects(ctx context.Context, older time.Duration) error {
 	if o.limits.maxSize != "" {
-		return usagef("--max-size is for the runs of the state folder: a control plane does not tell how large its runs are")
+		return usagef("--max-size is for the runs of the state folder: a control plane does not report how large its runs are")
 	}
 	c, err := o.connect(ctx)
 	if err != nil {
@@ -256,7 +256,7 @@ func (o *deleteOptions) pruneObjects(ctx context.Context, older time.Duration) e
 		}
 	}
 	if o.dryRun.value == dryClient {
-		return o.tell(refs, " (dry run)")
+		return o.report(refs, " (dry run)")
 	}
 	return o.remove(ctx, c, refs)
 }

@@ -10,15 +10,16 @@ func (a *app) denyCmd() *cobra.Command {
 	o := &approveOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "deny RUN/CALL | APPROVAL",
-		Short: "Keep a call from running that waits for an approval",
-		Long: `Keep a call from running that waits for an approval. It is named as
-"agentctl approve" names it; that lists what waits.
+		Short: "Refuse a call that waits for an approval",
+		Long: `Refuse a call that waits for an approval. "agentctl approve" lists these calls and
+their names.
 
 The model reads that the call was refused, with --reason why, and the run
-continues. A running call that asks a question is told that nobody answers it. With --end-run the run ends instead, with exit code 3.
+continues. A running call gets a refusal as the answer to its question. With
+--end-run the run ends instead, with exit code 3.
 
 Exit codes: 0 the answer was taken, or kept for a resume; 1 the call was answered
-or has ended already, or its run did not take the answer; 2 there is no such call.`,
+or has ended already, or its run did not take the answer; 2 the call does not exist.`,
 		Example: `  agentctl deny @latest --reason "use the staging database"
   agentctl deny hello-01k/call_1
   agentctl deny hello-01k/call_1 --end-run`,

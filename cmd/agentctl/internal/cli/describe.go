@@ -31,9 +31,8 @@ func (a *app) describeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe KIND [NAME...] | KIND/NAME... | -f FILE",
 		Short: "Show everything about runs, or objects of a control plane",
-		Long: `Show everything about objects of a control plane: what was declared, how they are,
-and what happened to them lately. Of a run of the state folder: what it was given,
-and how it stands. A run is named as "agentctl help names" says.`,
+		Long: `Show everything about objects of a control plane: their spec, status
+and latest events. Of a run of the state folder: its inputs and its state. A run is named as "agentctl help names" says.`,
 		Example: `  agentctl describe run @latest
   agentctl describe agent reviewer
   agentctl describe tools -l team=web
@@ -58,7 +57,7 @@ func (o *describeOptions) someObject(cmd *cobra.Command, args []string) error {
 	return someObject(cmd, args)
 }
 
-// someObject wants a kind or an object.
+// someObject requires a kind or an object.
 func someObject(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("say which objects: KIND NAME or KIND/NAME")
@@ -183,7 +182,7 @@ func (o *describeOptions) describeObjects(ctx context.Context, args []string) er
 		return err
 	}
 	if slices.Contains(w.kinds, client.KindEvent) {
-		return usagef("an event has nothing to tell beyond its line").try("agentctl get events")
+		return usagef("an event has no more than its line").try("agentctl get events")
 	}
 	return o.describeWanted(ctx, get, w)
 }

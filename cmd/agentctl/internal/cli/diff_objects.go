@@ -77,7 +77,7 @@ func (o *diffOptions) diffObjects(ctx context.Context) (different bool, err erro
 }
 
 // diffObject compares what there is with what the server would make of it, so
-// defaults are no differences.
+// defaults are not differences.
 func (o *diffOptions) diffObject(ctx context.Context, c *client.Client, x client.Object) (string, error) {
 	live, err := c.Get(ctx, x.Ref())
 	if err != nil && !client.Missing(err) {

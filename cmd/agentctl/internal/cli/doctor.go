@@ -21,14 +21,14 @@ func (a *app) doctorCmd() *cobra.Command {
 	o := &doctorOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say how tightly this host can hold tools, and how to get more",
-		Long: `Say how tightly this host can hold tools, and how to get more.
+		Short: "Report the isolation this host supports, and how to get more",
+		Long: `Report the isolation this host supports, and how to get more.
 
-Nothing is taken from a table of kernels: a sandbox is built, a program in it
-tries to get out in every way it knows, and containerd is asked who it is. What
-killed runs have left in containerd is removed.
+The report is measured, not read from a table of kernels: doctor builds a sandbox,
+a program in it tries every known way to escape, and containerd is asked for its
+version. What killed runs have left in containerd is removed.
 
-Exit code 0: tools run in a sandbox here. 1: they do not, or something got out.`,
+Exit code 0: tools run in a sandbox here. 1: they do not, or a program escaped.`,
 		Example: `  agentctl doctor
   agentctl doctor -o json
   agentctl doctor --containerd-address /run/containerd/containerd.sock`,

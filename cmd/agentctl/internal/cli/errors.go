@@ -158,7 +158,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return e
 }
 
-// noArgs refuses words that are no flags.
+// noArgs refuses words that are not flags.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("unexpected argument %q", args[0])
@@ -179,7 +179,7 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// subcommand refuses a word that is no command of a parent.
+// subcommand refuses a word that is not a command of its parent.
 func subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -25,19 +25,18 @@ func (a *app) eventsCmd() *cobra.Command {
 	o := &eventsOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSONL)}
 	cmd := &cobra.Command{
 		Use:   "events [run/NAME]",
-		Short: "Tell what happened in a run, or to the objects of a control plane",
-		Long: `Tell what happened in a run, one line an event: its number, its time, its type
-and what it is about. Pieces of a text or of a call that comes whole a little
-later have no line; with -o jsonl every event stands there as in the journal
-("agentctl schema event" describes it).
+		Short: "Show the events of a run, or of the objects of a control plane",
+		Long: `Show the events of a run, one a line: number, time, type and subject. Pieces of a
+text or of a call that is complete a little later have no line. With -o jsonl every
+event is shown as it is in the journal ("agentctl schema event" describes it).
 
-The run is looked for in the state folder, then in the control plane that is
-meant, if it runs; with --context or -n only there. With -f what is yet to come is told, too, until
-the run has ended. --from is the number of the first event that is shown.
+The run is looked for in the state folder, then in the selected control plane, if
+it runs; with --context or -n only there. With -f new events are shown until the
+run has ended. --from is the number of the first event that is shown.
 
-Without a run it tells what a control plane has noted about its objects, as "get
+Without a run it shows the events of the objects of a control plane, as "get
 events" does: that they became ready, or why not. --for names one object; with -f
-it goes on until stopped.`,
+it continues until stopped.`,
 		Example: `  agentctl events run/review-7xk2p
   agentctl events @latest -f -o jsonl --from 120
   agentctl events --for agent/reviewer`,
@@ -57,7 +56,7 @@ it goes on until stopped.`,
 		},
 	}
 	output(cmd, &o.output, "what stdout holds: a line an event, or the events as they are")
-	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the run has ended")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "show new events until the run has ended")
 	fromFlag(cmd, &o.from)
 	cmd.Flags().StringVar(&o.about, "for", "", "only events about an object, as `KIND/NAME`")
 	_ = cmd.RegisterFlagCompletionFunc("for", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -75,7 +74,7 @@ func atMostOneRun(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// runObjectEvents tells what happened to objects.
+// runObjectEvents shows the events of objects.
 func (o *eventsOptions) runObjectEvents(ctx context.Context) error {
 	get := &getOptions{target: o.target, output: format{kind: display.FormatText}, all: o.all, watch: o.follow}
 	if o.about != "" {
@@ -102,15 +101,15 @@ func (o *eventsOptions) runEvents(ctx context.Context, word string) error {
 	if o.output.value == display.FormatJSONL {
 		show = display.EventJSON
 	}
-	told := false
-	end, src, err := o.app.tellRun(ctx, &o.target, word, wish{from: o.from, follow: o.follow}, func(e event.Event) error {
-		told = true
+	shown := false
+	end, src, err := o.app.handEvents(ctx, &o.target, word, wish{from: o.from, follow: o.follow}, func(e event.Event) error {
+		shown = true
 		if err := show(out, e); err != nil {
 			return fmt.Errorf("write events: %w", err)
 		}
 		return nil
 	})
-	if err == nil && !told {
+	if err == nil && !shown {
 		display.Notice(o.app.stderr(), "run/"+src.name()+" has no such events: it is "+end.Phase+because(end.Reason, end.Message))
 	}
 	return err

@@ -142,7 +142,7 @@ func (l *fileList) String() string { return strings.Join(*l.paths, ",") }
 // Type is what help calls the value.
 func (*fileList) Type() string { return "file" }
 
-// filesOnly refuses words that are no flags, and says where they belong.
+// filesOnly refuses words that are not flags, and says where they belong.
 func filesOnly(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -196,7 +196,7 @@ func prompt(value string, stdin io.Reader) (string, error) {
 	return words(value, "-p", "the prompt", stdin)
 }
 
-// words is what somebody wants to say: as it stands, from @FILE, or for - from
+// words is a text of the user: the argument itself, from @FILE, or for - from
 // stdin. An error calls it what it is.
 func words(value, as, what string, stdin io.Reader) (string, error) {
 	text, from := value, as
@@ -215,7 +215,7 @@ func words(value, as, what string, stdin io.Reader) (string, error) {
 		text, from = b, what+" in "+value[1:]
 	}
 	if !utf8.ValidString(text) {
-		return "", usagef("%s is no UTF-8 text", from)
+		return "", usagef("%s is not UTF-8 text", from)
 	}
 	if strings.TrimSpace(text) == "" {
 		return "", usagef("%s is empty", from)

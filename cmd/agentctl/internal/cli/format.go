@@ -96,12 +96,12 @@ func parsePath(text string) (*jsonpath.JSONPath, error) {
 	}
 	p := jsonpath.New("output").AllowMissingKeys(true)
 	if err := p.Parse(text); err != nil {
-		return nil, fmt.Errorf("%q is no JSONPath: %w", text, err)
+		return nil, fmt.Errorf("%q is not a JSONPath: %w", text, err)
 	}
 	return p, nil
 }
 
-// structured says whether the format shows objects as they are.
+// structured reports whether the format shows objects as they are.
 func (f *format) structured() bool {
 	switch f.kind {
 	case display.FormatJSON, display.FormatYAML, formatPath, formatColumns:

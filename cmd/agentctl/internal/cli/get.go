@@ -45,11 +45,11 @@ show them whole, also with -A. A run that is named and not in the state folder i
 looked for there, too.
 
 A run is named as "agentctl help names" says. A run whose process is gone and that has not ended is Interrupted;
-"agentctl resume" goes on with it, and with one that is Suspended.
+"agentctl resume" continues it, and one that is Suspended.
 
 Kinds are named by their names, short names, a list with commas, or all; agentctl
-means the same, here and to kubectl. With -f the objects that manifests name are listed. Events, which tell what happened to objects,
-are a kind of their own.`,
+means the same, here and to kubectl. With -f the objects that manifests name are
+listed. Events, which report what happened to objects, are a separate kind.`,
 		Example: `  agentctl get runs
   agentctl get run @latest -o json
   agentctl get agents,models -A
@@ -68,11 +68,11 @@ are a kind of their own.`,
 	selectorFlag(cmd, &o.selector)
 	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only objects with these `fields`, for example metadata.name=web")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "objects of every namespace")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on with changes until stopped")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "then show changes until stopped")
 	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "order by a `path`, for example .metadata.creationTimestamp")
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "leave out the names of the columns")
 	cmd.Flags().BoolVar(&o.showLabels, "show-labels", false, "add a column with the labels")
-	cmd.Flags().BoolVar(&o.missingOK, "ignore-not-found", false, "an object that is not there is no error")
+	cmd.Flags().BoolVar(&o.missingOK, "ignore-not-found", false, "ignore objects that do not exist")
 	o.flags(cmd)
 	return cmd
 }

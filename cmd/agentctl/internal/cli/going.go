@@ -19,8 +19,8 @@ import (
 // maxNamed bounds the names that an error lists.
 const maxNamed = 5
 
-// goingOn are the runs that go on: those of the control plane that is meant, if it
-// is there, and those of other terminals.
+// goingOn are the runs in progress: those of the selected control plane, if it
+// runs, and those of other terminals.
 func (t *target) goingOn(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
@@ -29,7 +29,7 @@ func (t *target) goingOn(ctx context.Context) []string {
 	if err != nil || t.context != "" || t.namespace != "" {
 		return names
 	}
-	here, _ := runs.List(ctx, state) // nobody is helped by an error beside another
+	here, _ := runs.List(ctx, state) // a second error would not help
 	for i := range here {
 		if r := &here[i]; r.Phase == view.Running && !ofObject(r.Name) {
 			names = append(names, "run/"+r.Name)
@@ -58,20 +58,20 @@ func (t *target) goingThere(ctx context.Context) []string {
 	return names
 }
 
-// only makes an error that says that a run is not there one that names those that
-// go on: to no other can anything be said.
+// only adds the names of the runs in progress to an error about a run that does
+// not exist: only these take messages.
 func (t *target) only(ctx context.Context, word string, err error) error {
 	if _, unknown := errors.AsType[*reason.UsageError](err); !unknown || t.known(word) {
 		return err
 	}
-	hint := "no run goes on; agentctl get runs lists the others"
+	hint := "no run is in progress; agentctl get runs lists the others"
 	if names := t.goingOn(ctx); len(names) > 0 {
-		hint = "these go on: " + listed(names)
+		hint = "in progress: " + listed(names)
 	}
 	return reason.Usagef("run %q: there is no such run", strings.TrimPrefix(word, "run/")).WithHint(hint)
 }
 
-// known says whether a word names a run of the state folder, or begins like one.
+// known reports whether a word names a run of the state folder, or begins like one.
 func (t *target) known(word string) bool {
 	state, err := statedir.Find(t.app.state)
 	if err != nil {
@@ -91,7 +91,7 @@ func listed(names []string) string {
 	return text
 }
 
-// completeGoing offers the runs that go on.
+// completeGoing offers the runs in progress.
 func (a *app) completeGoing(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

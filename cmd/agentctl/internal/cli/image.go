@@ -59,7 +59,7 @@ Exit code 0: built and delivered. 2: the command line or the files are wrong.
 	f.StringVar(&o.image.Program, "from-binary", "", "`file` that becomes the program of the image")
 	f.StringVar(&o.image.Folder, "from-folder", "", "`folder` whose content becomes the file system of the image")
 	f.StringArrayVar(&o.image.Entrypoint, "entrypoint", nil, "`word` of the command the image runs, first a path in it; may be repeated (default the program)")
-	f.StringVar(&o.image.Base, "base", "scratch", "what the image stands on: scratch, or the `path` of an OCI layout, perhaps with @sha256:... of one of its images")
+	f.StringVar(&o.image.Base, "base", "scratch", "the base of the image: scratch, or the `path` of an OCI layout, perhaps with @sha256:... of one of its images")
 	f.StringVar(&o.image.Architecture, "arch", "", "`architecture` in Go's words, such as arm64 (default that of the program)")
 	f.StringArrayVar(&o.labels, "label", nil, "a `name=value` of the image; may be repeated")
 	f.StringVar(&o.image.Output, "output-file", "", "`file` to write (default the name of the program with .oci.tar, here)")

@@ -76,10 +76,10 @@ func (o *labelOptions) pairs(args []string) (objects []string, changes map[strin
 			return nil, nil, usagef("%q is given twice", key)
 		}
 		if errs := validation.IsQualifiedName(strings.ToLower(key)); len(errs) > 0 {
-			return nil, nil, usagef("%q is no name of %s: letters, digits, - _ . between them, at most 63", key, o.field)
+			return nil, nil, usagef("%q is not a name of %s: letters, digits, - _ . between them, at most 63", key, o.field)
 		}
 		if errs := validation.IsValidLabelValue(value); set && o.field == "labels" && len(errs) > 0 {
-			return nil, nil, usagef("%q is no value of a label: letters, digits, - _ . between them, at most 63", value)
+			return nil, nil, usagef("%q is not a value of a label: letters, digits, - _ . between them, at most 63", value)
 		}
 		changes[key] = nil
 		if set {
@@ -156,7 +156,7 @@ func (o *labelOptions) change(ctx context.Context, c *client.Client, x client.Ob
 	return display.Text(o.app.stdout(), x.Ref().String()+" "+done+dryWord(o.dryRun.value)+"\n")
 }
 
-// same says whether an object is as the changes would make it; what it has
+// same reports whether an object is as the changes would make it; what it has
 // already under another value is an error without --overwrite.
 func (o *labelOptions) same(x client.Object, changes map[string]any) (bool, error) {
 	have := x.Labels()

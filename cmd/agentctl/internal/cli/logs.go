@@ -29,9 +29,9 @@ func (a *app) logsCmd() *cobra.Command {
 
 With -f the text that the model writes is shown as it comes, step by step, until
 the run has ended. The run is looked for in the state folder, then in the control
-plane that is meant, if it runs; with --context or -n only there. "agentctl events" tells what
-happened, "agentctl attach" shows a run as "agentctl run" does. --tail shows the last
-lines of the answer.
+plane that is selected, if it runs; with --context or -n only there. "agentctl
+events" shows what happened, "agentctl attach" shows a run as "agentctl run" does.
+--tail shows the last lines of the answer.
 
 Exit code 0: the run has an answer. 1: it has none, or none yet.`,
 		Example: `  agentctl logs run/review-7xk2p
@@ -60,7 +60,7 @@ func (o *logsOptions) runLogs(ctx context.Context, word string) error {
 	if o.follow {
 		l.text = display.NewTextLog(l.screen)
 	}
-	end, src, err := o.app.tellRun(ctx, &o.target, word, wish{follow: o.follow}, l.event)
+	end, src, err := o.app.handEvents(ctx, &o.target, word, wish{follow: o.follow}, l.event)
 	if l.text != nil {
 		if closed := l.text.Close(); err == nil {
 			err = closed

@@ -23,10 +23,10 @@ func (a *app) modelsCmd() *cobra.Command {
 		Long: `List well-known models with their prices and limits: all, or those of the
 providers and models that are named.
 
-The list is a snapshot inside agentctl. It is never fetched; each line says on
-which day it held. It counts for a model at its provider's own address. What a
-Model declares (spec.pricing, spec.contextWindow) goes before it, and a model that
-is not listed can be used all the same.`,
+The list is part of agentctl and never fetched; each line has the date of its
+prices. They apply at the provider's own address. What a Model declares
+(spec.pricing, spec.contextWindow) overrides them. A model that is not listed can
+be used, too.`,
 		Example: `  agentctl models
   agentctl models anthropic
   agentctl models gpt-5-mini gemini-2.5-pro -o wide

@@ -72,7 +72,7 @@ func samples(flag string, values []string, exec bool) ([]pluginkit.Sample, error
 		}
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(args), &object); err != nil || object == nil {
-			return nil, usagef("--%s: the arguments are no JSON object: %s", flag, args)
+			return nil, usagef("--%s: the arguments are not a JSON object: %s", flag, args)
 		}
 		all = append(all, pluginkit.Sample{Tool: tool, Args: json.RawMessage(args)})
 	}

@@ -20,12 +20,12 @@ func (a *app) policyExplainCmd() *cobra.Command {
 	o := &policyExplainOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "explain RUN/CALL",
-		Short: "Say why a call of a run was allowed, asked about or denied",
-		Long: `Say why a call of a run was allowed, asked about or denied.
+		Short: "Show why a call of a run was allowed, asked about or denied",
+		Long: `Show why a call of a run was allowed, asked about or denied.
 
-The call is judged once more, from the journal of the run alone, and every rule
-that was asked is shown: where it stands, what its condition came to, and the
-values of the condition's parts.
+The call is judged again, from the journal of the run alone. Every rule that was
+evaluated is shown: its file and line, the value of its condition, and the values
+of the condition's parts.
 
 RUN is named as by every verb (agentctl help names). CALL is the call's id, the
 beginning of one, or its number in the run; without it, it is the last call that

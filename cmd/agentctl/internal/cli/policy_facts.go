@@ -18,8 +18,8 @@ func (a *app) policyFactsCmd() *cobra.Command {
 	o := &policyFactsOptions{app: a, output: newChoice(display.FormatJSONL)}
 	cmd := &cobra.Command{
 		Use:   "facts",
-		Short: "Say what shell commands do, as rules see it",
-		Long: `Say what shell commands do, as rules see it. Nothing is run.
+		Short: "Show what shell commands do, as rules see it",
+		Long: `Show what shell commands do, as rules see it. Nothing is run.
 
 Each line of stdin is a command as a JSON string; each line of stdout is its
 object, in the same order, written as soon as the line is read:
@@ -28,10 +28,10 @@ object, in the same order, written as soon as the line is read:
   writes    paths as written, with ~ for the home folder; "?" is not known
   reads     the same
   network   something can open a connection
-  dynamic   only the run can tell all that runs or is touched: policies ask
+  dynamic   not all commands and paths are known before it runs: policies ask
   details   arguments, wrappers, hosts, reasons
 
-A line that is no JSON string gives {"error": ..., "dynamic": true}.`,
+A line that is not a JSON string gives {"error": ..., "dynamic": true}.`,
 		Example: `  echo '"cargo check > ~/.zshrc"' | agentctl policy facts
   jq -c .command calls.jsonl | agentctl policy facts -o jsonl | jq -c .writes`,
 		Args: noArgs,

@@ -30,11 +30,11 @@ func (a *app) policyTestCmd() *cobra.Command {
 		Short: "Judge the cases of policies",
 		Long: `Judge the cases of policies by the engine that judges runs. Nothing is run.
 
-Cases stand in spec.tests of a Policy, and beside it in files whose names end in
+Cases are in spec.tests of a Policy, and next to it in files whose names end in
 tests.yaml, as "policy: NAME" and "tests:". Each policy is judged alone, in an
 empty workspace whose folder a case calls ${workspace}.
 
-Coverage is told with the result: each rule must be true once and false once,
+Coverage is reported with the result: each rule must be true once and false once,
 each entry of permissions must win once. With --mutate every rule is dropped,
 every action flipped, every when negated, every entry dropped; some case must
 fail each time.
@@ -86,7 +86,7 @@ func (o *policyTestOptions) runPolicyTest(ctx context.Context) error {
 	return nil
 }
 
-// enough says whether the cases of each policy notice what they should.
+// enough reports whether the cases of each policy notice what they should.
 func (o *policyTestOptions) enough(report *policytest.Report) bool {
 	for i := range report.Policies {
 		if m := report.Policies[i].Mutation; m != nil && m.Score < o.least {

@@ -35,12 +35,12 @@ func (a *app) replayCmd() *cobra.Command {
 	o := &replayOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Live a recorded run again, without a model and without tools",
-		Long: `Live a recorded run again and say where it goes another way.
+		Short: "Execute a recorded run again, without a model and without tools",
+		Long: `Execute a recorded run again and report the first difference.
 
 The file is a cassette that "agentctl run --record FILE" has written. The loop of
-this version lives the run anew: it checks the calls, guards, counts, shortens
-and judges the answer. The model, the policy's decisions, the approvals and the
+this version executes the run again: it checks calls, loops and limits, shortens
+the conversation and checks the answer. The model, the policy's decisions, the approvals and the
 results of the tools are played from the recording: no key, network, program,
 workspace or state folder is needed, and none is used. Output and exit code are
 those of the recorded run.
@@ -53,7 +53,7 @@ The first difference ends the replay with exit code 7, as does a cassette in
 which any byte was changed; the message names the line.
 
 --update runs the recorded run for real, of the recorded manifests or those of
--f, writes the file anew when it has come to an end, and shows what differs. It
+-f, replaces the file when the run has ended, and shows what differs. It
 starts the programs that they name.`,
 		Example: `  agentctl run -f manifests/hello --record hello.cassette.jsonl
   agentctl replay hello.cassette.jsonl
@@ -83,7 +83,7 @@ starts the programs that they name.`,
 	f.StringVar(&o.agent, "agent", "", "`name` of the Agent in -f, where there are several and none has the recorded name")
 	_ = cmd.RegisterFlagCompletionFunc("agent", a.completeDeclared(v1alpha1.KindAgent)) // these fail only for a flag that is not there
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every event")
-	f.BoolVar(&o.update, "update", false, "run it for real, record it anew and show what differs")
+	f.BoolVar(&o.update, "update", false, "run it for real, record it again and show what differs")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the recorded one)")
 	_ = cmd.MarkFlagDirname("workspace")
 	approve(cmd, &o.approve)
@@ -155,9 +155,9 @@ func (o *replayOptions) runUpdate(ctx context.Context, file string) error {
 	}
 	var updated *runner.Updated
 	err = a.show(ctx, showing{
-		// What stdout is to hold is the difference, and that is told below.
+		// stdout holds the difference alone, which is shown below.
 		format: display.FormatText, asks: run.Terminal != nil, mute: true,
-		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+		execute: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 			run.Events, run.Kill = events, kill
 			run.Stdin = interruptible{ctx, a.In}
 			var err error

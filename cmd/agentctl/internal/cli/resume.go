@@ -32,21 +32,21 @@ func (a *app) resumeCmd() *cobra.Command {
 	o := &resumeOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
 	cmd := &cobra.Command{
 		Use:   "resume run/ID",
-		Short: "Go on with a run that was killed or waits for an approval",
-		Long: `Go on with a run that was killed, or that waits for an approval.
+		Short: "Continue a run that was killed or waits for an approval",
+		Long: `Continue a run that was killed, or that waits for an approval.
 
-Its journal is all that is needed: the manifests may have changed since, or be
-gone. Calls that have a result are not repeated. One that was interrupted runs
-again if its tool says so (spec.retry); of any other nobody knows whether it
-happened: a person is asked whether to run it again, else the model reads so.
-An answer that "agentctl approve" or "agentctl deny" has left is taken; other open
-questions are asked again. Credentials are read anew.
+It needs the journal only: the manifests may have changed or be gone. Calls with a
+result are not repeated. An interrupted call runs again if its tool allows it
+(spec.retry). Whether any other interrupted call has had its effect is unknown: a
+person is asked whether to run it again, else the model gets an error. An answer
+of "agentctl approve" or "agentctl deny" is taken; other open questions are asked
+again. Credentials are read again.
 
-The run is named as "agentctl help names" says. One of a control plane that is
-suspended by spec.suspend goes on there and is watched, as by "agentctl attach"; the
-flags about approvals, time and recording are not for it. With -o json
+The run is named as "agentctl help names" says. A run of a control plane that is
+suspended by spec.suspend continues there and is watched, as by "agentctl attach";
+the flags about approvals, time and recording do not apply to it. With -o json
 stdout holds one object about the whole run, with -o jsonl the events from now
-on. A run that has ended already tells its result again and starts nothing.`,
+on. A run that has ended prints its result again and starts nothing.`,
 		Example: `  agentctl resume @latest
   agentctl resume run/hello-01k --approve prompt
   agentctl resume hello-01k -o json --timeout 5m`,
@@ -96,7 +96,7 @@ func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.F
 	leave := make(chan struct{})
 	s := showing{
 		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
-		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+		execute: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Kill, ro.Leave = events, kill, leave
 			return runner.Resume(ctx, ro)
 		},
@@ -111,7 +111,7 @@ func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.F
 	return o.app.show(ctx, s)
 }
 
-// resumeObject lets a run of a control plane go on that was suspended there, and
+// resumeObject continues a run that was suspended at a control plane, and
 // watches it.
 func (o *resumeOptions) resumeObject(ctx context.Context, src *source, set *pflag.FlagSet) error {
 	for _, name := range []string{"approve", "timeout", "containerd-address", "record"} {

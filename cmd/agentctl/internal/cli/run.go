@@ -52,13 +52,13 @@ each call. With one Agent, or one Run, nothing else need be named. The agent
 works on a copy of the workspace: afterwards "agentctl diff" shows what it
 changed and "agentctl apply-changes" applies it.
 
-The answer goes to stdout, the story of the run to stderr. With -o json stdout
-holds one object at the end, with -o jsonl every event as it stands in the
+The answer goes to stdout, the progress of the run to stderr. With -o json stdout
+holds one object at the end, with -o jsonl every event as it is in the
 journal ("agentctl schema result" and "agentctl schema event" describe them).
-The exit code says how the run ended: see "agentctl help exit-codes".
+The exit code reports how the run ended: see "agentctl help exit-codes".
 
 Ctrl-C once stops the run and its tools, twice kills them. A run that was killed,
-or waits for an approval, goes on with "agentctl resume".
+or waits for an approval, is continued by "agentctl resume".
 
 "run agent/NAME" has a control plane run an agent that was applied there, and
 shows the run in the same way; exit code and output are those of the run. Ctrl-C
@@ -137,7 +137,7 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	leave := make(chan struct{})
 	return o.app.show(ctx, showing{
 		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
-		live: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+		execute: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Kill, ro.Leave = events, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}
 			return runner.Run(ctx, ro)
@@ -186,7 +186,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 	return ro, nil
 }
 
-// terminal is where a person can be asked, nil where nobody is.
+// terminal is where a person can be asked; nil without one.
 func (a *app) terminal() *runner.Terminal {
 	if isTerminal(a.In) && isTerminal(a.Err) {
 		return &runner.Terminal{In: a.In, Out: a.Err}

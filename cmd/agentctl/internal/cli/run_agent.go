@@ -15,7 +15,7 @@ import (
 	"agentctl.dev/agentctl/runner/client"
 )
 
-// agentName reads agent/NAME; ok says whether a word is meant so.
+// agentName reads agent/NAME; ok reports whether a word has this form.
 func agentName(word string) (name string, ok bool) {
 	kind, name, cut := strings.Cut(word, "/")
 	k, err := parseKind(kind)
@@ -31,10 +31,10 @@ var hereOnly = []struct{ flag, why string }{
 	{"attach", "files are not sent to a control plane"},
 	{"in-place", "that is declared in a Workspace (spec.strategy: InPlace), which --workspace workspace/NAME names"},
 	{"approve", "who is asked is declared in the agent (spec.approvals), and answered by: agentctl approve"},
-	{"allow-unsandboxed", "whoever runs the control plane decides that: agentd serve --allow-unsandboxed"},
+	{"allow-unsandboxed", "the control plane decides that: agentd serve --allow-unsandboxed"},
 	{"containerd-address", "the control plane has its own"},
 	{"fail-on-denied", "the exit code is the run's own"},
-	{"record", "a cassette is written where a run is lived: agentctl run -f"},
+	{"record", "a cassette is written where a run is executed: agentctl run -f"},
 }
 
 // thereOnly are the flags that make sense for an agent of a control plane only.

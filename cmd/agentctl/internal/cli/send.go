@@ -21,10 +21,10 @@ func (a *app) sendCmd() *cobra.Command {
 	o := &sendOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "send RUN TEXT|@FILE|-",
-		Short: "Tell a run something while it goes on",
-		Long: `Tell a run something while it goes on. The model reads it with its next request:
-between two steps, when the calls of the step that runs have their results. A run
-that has its final answer by then goes on instead of ending; its limits hold.
+		Short: "Send a message to a run",
+		Long: `Send a message to a run. The model reads it with its next request: between two
+steps, when the calls of the current step have their results. A run that has its
+final answer by then continues instead of ending; its limits hold.
 
 For a run that is suspended or was killed the message is kept: "agentctl resume"
 reads it. It does not answer a question; "agentctl approve" and "agentctl deny" do.
@@ -57,7 +57,7 @@ there is none.`,
 	return cmd
 }
 
-// completeSend offers runs that go on somewhere.
+// completeSend offers runs that are in progress.
 func (a *app) completeSend(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	here, directive := a.completeResumable(cmd, args, typed)
 	return append(a.runObjects(cmd, args), here...), directive
@@ -90,7 +90,7 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 	return shown.WriteText(o.app.stdout())
 }
 
-// sendThere leaves the message with the control plane that lives the run.
+// sendThere sends the message to the control plane that executes the run.
 func (o *sendOptions) sendThere(ctx context.Context, src *source, text string) error {
 	id, err := src.client.SendMessage(ctx, src.run, text)
 	if client.Conflict(err) || client.Missing(err) {

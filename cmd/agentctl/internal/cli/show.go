@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// showing is a run that is about to be lived before somebody's eyes.
+// showing is a run that is about to be executed and shown.
 type showing struct {
 	format string
 	// asks says that a person is asked on the same terminal.
@@ -27,18 +27,18 @@ type showing struct {
 	// leave is closed when stdout takes no more events: the run is left as it
 	// stands, and can be resumed. nil cancels it instead.
 	leave chan struct{}
-	// live lives it. It tells events, and ends it when kill is closed.
-	live func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
+	// execute executes it. It reports events, and ends the run when kill is closed.
+	execute func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
 }
 
-// show lives a run: it shows what happens, does what signals ask for, says how
+// show executes a run: it shows what happens, does what signals ask for, reports how
 // it ended and returns its exit code as an error.
 func (a *app) show(ctx context.Context, s showing) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	shown := display.NewRun(s.format, a.stdout(), a.stderr(), display.RunOptions{
 		Asks: s.asks, Place: display.Place{State: a.state}, Past: s.past, Mute: s.mute,
-		// Nobody reads the events any more: going on would cost money for nothing.
+		// The events are not read any more: to continue would cost money for nothing.
 		Broken: func(err error) {
 			if s.leave != nil {
 				close(s.leave)
@@ -52,11 +52,11 @@ func (a *app) show(ctx context.Context, s showing) error {
 		if n == 1 {
 			shown.Notice(stopping)
 		} else if id := run.Load(); id != nil {
-			shown.Notice("killing (again to leave; then go on with: " + display.Resume(*id, a.state) + ")")
+			shown.Notice("killing (again to leave; then continue with: " + display.Resume(*id, a.state) + ")")
 		}
 	})
 	defer signals.stop()
-	outcome, err := s.live(ctx, func(e event.Event) {
+	outcome, err := s.execute(ctx, func(e event.Event) {
 		if run.Load() == nil {
 			run.Store(&e.Run)
 		}
@@ -69,7 +69,7 @@ func (a *app) show(ctx context.Context, s showing) error {
 		return letGo(ctx, err)
 	}
 	code := outcome.ExitCode()
-	if err := a.tell(shown, outcome); err != nil {
+	if err := a.showEnd(shown, outcome); err != nil {
 		code = unwritten(code, outcome, err)
 	}
 	if outcome.Unrecorded != nil {
@@ -96,14 +96,14 @@ func unwritten(code int, o *runner.Outcome, err error) int {
 	return code
 }
 
-// tell says how a run ended. An output that takes nothing any more is told once
+// showEnd shows how a run ended. An output that takes nothing any more is reported once
 // what it misses, and not waited for.
-func (a *app) tell(shown display.Renderer, o *runner.Outcome) error {
+func (a *app) showEnd(shown display.Renderer, o *runner.Outcome) error {
 	if o.Unseen == 0 {
 		err := shown.Finish(o.Run, o.Journal)
 		advice := display.Advice{}
 		if o.Run.Finished == nil {
-			advice.Hint = "the run was left as it stands; go on with: " + display.Resume(o.Run.ID, a.state)
+			advice.Hint = "the run was left as it stands; continue with: " + display.Resume(o.Run.ID, a.state)
 		}
 		switch {
 		case err == nil:
@@ -114,7 +114,7 @@ func (a *app) tell(shown display.Renderer, o *runner.Outcome) error {
 		}
 		return err
 	}
-	err := fmt.Errorf("nobody reads the output: %d events were not shown", o.Unseen)
+	err := fmt.Errorf("the output is not read: %d events were not shown", o.Unseen)
 	advice := display.Advice{Hint: "they are in " + o.Journal + "; for the result: " + display.Resume(o.Run.ID, a.state)}
 	said := make(chan struct{})
 	go func() {

@@ -46,13 +46,13 @@ func TestOutputThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 			defer close(block)
 			var stderr bytes.Buffer
 			a := testApp(writer(func(b []byte) (int, error) { <-block; return len(b), nil }), &stderr)
-			err := a.show(t.Context(), showing{format: display.FormatText, live: func(context.Context, func(event.Event), <-chan struct{}) (*runner.Outcome, error) {
+			err := a.show(t.Context(), showing{format: display.FormatText, execute: func(context.Context, func(event.Event), <-chan struct{}) (*runner.Outcome, error) {
 				return c.o, nil
 			}})
 			if code, ok := errors.AsType[exitError](err); !ok || int(code) != c.want {
 				t.Errorf("%s: got %v, want %d", c.reason, err, c.want)
 			}
-			want := "error: nobody reads the output: 7 events were not shown\n" +
+			want := "error: the output is not read: 7 events were not shown\n" +
 				"hint: they are in /s/runs/r-1; for the result: agentctl resume run/r-1 --state /s\n"
 			if got := stderr.String(); got != want {
 				t.Errorf("stderr is %q", got)
@@ -65,7 +65,7 @@ func TestErrorThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
 	a := testApp(io.Discard, writer(func(b []byte) (int, error) { <-block; return len(b), nil }))
-	if err := a.tell(display.NewRun(display.FormatJSON, a.stdout(), a.stderr(), display.RunOptions{}), ended(0, 1)); err == nil {
+	if err := a.showEnd(display.NewRun(display.FormatJSON, a.stdout(), a.stderr(), display.RunOptions{}), ended(0, 1)); err == nil {
 		t.Error("it is no error")
 	}
 }
@@ -81,7 +81,7 @@ func TestSecondSignalSaysHowToGoOn(t *testing.T) {
 	}
 	defer read.Close()
 	a := testApp(io.Discard, write)
-	err = a.show(t.Context(), showing{format: display.FormatJSON, live: func(ctx context.Context, tell func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
+	err = a.show(t.Context(), showing{format: display.FormatJSON, execute: func(ctx context.Context, tell func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
 		tell(event.Event{Seq: 1, Run: "r-1", Data: event.RunStarted{}})
 		raise(t, syscall.SIGINT)
 		await(t, ctx.Done(), "the end of the context")
@@ -99,7 +99,7 @@ func TestSecondSignalSaysHowToGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "stopping (again to kill)\nkilling (again to leave; then go on with: agentctl resume run/r-1 --state /s)\n"
+	want := "stopping (again to kill)\nkilling (again to leave; then continue with: agentctl resume run/r-1 --state /s)\n"
 	if !strings.HasPrefix(string(said), want) {
 		t.Errorf("stderr is %q", said)
 	}
@@ -112,7 +112,7 @@ func TestASignalWhileManifestsAreReadIsItsExitCode(t *testing.T) {
 		for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 143, syscall.SIGQUIT: 130} {
 			var stderr strings.Builder
 			a := testApp(io.Discard, &stderr)
-			err := a.show(t.Context(), showing{format: display.FormatJSON, live: func(ctx context.Context, _ func(event.Event), _ <-chan struct{}) (*runner.Outcome, error) {
+			err := a.show(t.Context(), showing{format: display.FormatJSON, execute: func(ctx context.Context, _ func(event.Event), _ <-chan struct{}) (*runner.Outcome, error) {
 				raise(t, sig)
 				// A manifest on stdin that does not come does not hold it up.
 				never, held := io.Pipe()

@@ -15,7 +15,7 @@ import (
 
 // interrupts turns signals into the end of what is going on. The first cancels
 // the context with the signal as cause, the second closes kill, and from then
-// on a signal ends the program as if nobody had asked for it.
+// on a signal ends the program as if this watch did not exist.
 type interrupts struct {
 	kill chan struct{}
 
@@ -28,10 +28,10 @@ type interrupts struct {
 	once    sync.Once
 	unwatch func()
 
-	// notices are told by a goroutine of their own: a terminal that is stopped
+	// notices are shown by a separate goroutine: a terminal that is stopped
 	// must not keep the second signal from counting.
 	notices chan int
-	told    chan struct{}
+	shown   chan struct{}
 }
 
 // echoTime is the echo of a TERM: timeout(1), and others that end a whole group,
@@ -48,20 +48,20 @@ var watching atomic.Int32
 // program then ends by itself.
 func Watching() bool { return watching.Load() > 0 }
 
-// watch starts to listen; notice is told of the first signal and of the second.
+// watch starts to listen; notice is called for the first signal and the second.
 // The caller stops it.
 func watch(parent context.Context, notice func(n int)) (context.Context, *interrupts) {
 	ctx, cancel := context.WithCancelCause(parent)
 	i := &interrupts{
 		echo: echoTime, kill: make(chan struct{}), signals: make(chan os.Signal, 4),
 		quit: make(chan struct{}), done: make(chan struct{}),
-		notices: make(chan int, 2), told: make(chan struct{}),
+		notices: make(chan int, 2), shown: make(chan struct{}),
 	}
 	watching.Add(1)
 	i.unwatch = sync.OnceFunc(func() { watching.Add(-1) })
 	signal.Notify(i.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() {
-		defer close(i.told)
+		defer close(i.shown)
 		for n := range i.notices {
 			notice(n)
 		}
@@ -121,8 +121,8 @@ func (i *interrupts) stop() {
 		late := time.NewTimer(noticeTime)
 		defer late.Stop()
 		select {
-		case <-i.told:
-		case <-late.C: // nobody will read it
+		case <-i.shown:
+		case <-late.C: // it will not be read
 		}
 	})
 }

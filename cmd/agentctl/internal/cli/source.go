@@ -37,7 +37,7 @@ type wish struct {
 	away   func(error)
 }
 
-// events tells of a run until it has ended, or as far as it goes now.
+// events reports the events of a run until it has ended, or those so far.
 func (s *source) events(ctx context.Context, w wish, see func(client.Record) error) (*client.RunEnd, error) {
 	if s.client != nil {
 		return s.client.Events(ctx, client.EventsOptions{Run: s.run, From: w.from, Follow: w.follow, Away: w.away}, see)

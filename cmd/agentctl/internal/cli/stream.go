@@ -24,7 +24,7 @@ const (
 	waitingTime = 300 * time.Millisecond
 )
 
-// following is a run that others live, about to be shown as it goes.
+// following is a run of another process that is shown while it runs.
 type following struct {
 	format string
 	// from is the number of the first event that is shown.
@@ -48,7 +48,7 @@ func (a *app) follow(parent context.Context, f following) error {
 	// outlives the second.
 	asking, leave := context.WithCancelCause(parent)
 	defer leave(nil)
-	// An output that takes no more is no reason to cancel a run: it goes on.
+	// A closed output is not a reason to cancel a run: it continues.
 	s.stop = func(err error) { stop(err); leave(err) }
 	if !f.owns {
 		asking = ctx
@@ -61,7 +61,7 @@ func (a *app) follow(parent context.Context, f following) error {
 	defer src.close()
 	s.found(src)
 	if !f.owns {
-		s.stands(asking, src)
+		s.suspended(asking, src)
 	}
 	settle := s.cancelOn(ctx, asking)
 	end, err := src.events(asking, wish{from: s.first(), follow: true, away: s.away}, s.record)
@@ -114,7 +114,7 @@ type streamed struct {
 	shown  display.Renderer
 
 	// view is the fold of what has come; past is the same up to from, for a
-	// renderer that tells only what follows.
+	// renderer that shows only what follows.
 	view, past *view.Run
 	began      bool
 	// last is what was said last beside the events: it is not said twice.
@@ -134,7 +134,7 @@ func (s *streamed) renew() {
 	s.shown = shown
 }
 
-// say shows a line that is no event.
+// say shows a line that is not an event.
 func (s *streamed) say(text string) {
 	s.mu.Lock()
 	shown := s.shown
@@ -152,9 +152,8 @@ func (s *streamed) found(src *source) {
 	s.renew()
 }
 
-// stands says of a run that somebody has suspended that it does not go on: no
-// event of it does.
-func (s *streamed) stands(ctx context.Context, src *source) {
+// suspended reports a run that was suspended by its spec: no event does.
+func (s *streamed) suspended(ctx context.Context, src *source) {
 	if src.client == nil {
 		return
 	}
@@ -169,7 +168,7 @@ func (s *streamed) stands(ctx context.Context, src *source) {
 	}
 }
 
-// late says whether what came before the first event that is shown has to be
+// late reports whether what came before the first event that is shown has to be
 // known to show it.
 func (s *streamed) late() bool { return s.from > 1 && s.format != display.FormatJSONL }
 
@@ -252,7 +251,7 @@ func waiting(src *source, w *client.RunWaiting) string {
 	return "run/" + src.name() + " is " + cmp.Or(w.Phase, "Pending") + why
 }
 
-// attempt says which try at a run is told from now on.
+// attempt shows which attempt of a run follows.
 func attempt(src *source, n int) string { return fmt.Sprintf("run/%s, attempt %d", src.name(), n) }
 
 // because says why a run stands as it does; a reason that says nothing is left out.
@@ -292,7 +291,7 @@ func (s *streamed) event(e event.Event) {
 	s.questions(e)
 }
 
-// questions says what a run waits for that nobody is asked about here.
+// questions shows the questions of a run that are not asked here.
 func (s *streamed) questions(e event.Event) {
 	if s.source.client == nil {
 		return
@@ -313,7 +312,7 @@ func (s *streamed) questions(e event.Event) {
 		}
 		s.say(s.called() + " is Suspended" + because(d.Reason, d.Message))
 		for _, call := range s.view.PendingApprovals {
-			s.say("it goes on when this is answered: " + place.Approve(e.Run, call))
+			s.say("it continues when this is answered: " + place.Approve(e.Run, call))
 		}
 	}
 }
@@ -356,15 +355,15 @@ func (s *streamed) left(cause, err error) error {
 		s.say("left " + s.called() + " before its end" + again)
 		return exit(sig.ExitCode())
 	case signalled:
-		s.say(s.called() + " goes on" + again)
+		s.say(s.called() + " continues" + again)
 		return exit(sig.ExitCode())
 	case display.BrokenPipe(cause) && s.owns:
-		s.say(s.called() + " goes on" + again)
+		s.say(s.called() + " continues" + again)
 		return cause
 	case cause != nil:
 		return cause
 	case s.began && again != "":
-		s.say(s.called() + " may go on" + again)
+		s.say(s.called() + " may continue" + again)
 	}
 	return err
 }
@@ -385,7 +384,7 @@ func (s *streamed) finish(cause error, end *client.RunEnd) error {
 	switch {
 	case signalled && end.Phase == view.Cancelled:
 		code = sig.ExitCode()
-	case code < 0: // nobody works on it any more
+	case code < 0: // no process executes it
 		code = reason.ExitFailed
 	}
 	if err := s.shown.Finish(s.view, s.source.journal(s.view.ID)); display.BrokenPipe(err) {

@@ -219,7 +219,7 @@ func TestRunOfAControlPlaneIsShownAsOneHere(t *testing.T) {
 		"strange server": {
 			reason: "a server that leaves events out is no control plane", args: []string{"attach", "run/a-1"},
 			streams: []string{told(event.RunFinished{}, "hm") + say(event.Event{Seq: 99, Run: "a-1-uid", Data: event.Warning{Message: "x"}})}, code: 1,
-			stderr: []string{"leaves out the events", "run/a-1 may go on; look at it again with: agentctl attach run/a-1\n"},
+			stderr: []string{"leaves out the events", "run/a-1 may continue; look at it again with: agentctl attach run/a-1\n"},
 		},
 		"logs": {
 			reason: "the answer and nothing else", args: []string{"logs", "run/a-1"},
@@ -339,7 +339,7 @@ func TestSignalsOfARunOfAControlPlane(t *testing.T) {
 		},
 		"watched": {
 			reason: "it goes on", args: []string{"attach", "run/a-1", "-o", "jsonl", "--context", "far"},
-			signals: []syscall.Signal{syscall.SIGINT}, code: 130, stderr: "run/a-1 goes on; look at it again with: agentctl attach run/a-1 --context far\n",
+			signals: []syscall.Signal{syscall.SIGINT}, code: 130, stderr: "run/a-1 continues; look at it again with: agentctl attach run/a-1 --context far\n",
 		},
 		"events": {
 			reason: "there is nothing to say", args: []string{"events", "run/a-1", "-f", "-o", "jsonl"},
@@ -405,7 +405,7 @@ func TestRunThatNobodyReadsGoesOn(t *testing.T) {
 		t.Error("it was cancelled")
 	default:
 	}
-	if got, want := stderr.String(), "run/a-1 goes on; look at it again with: agentctl attach run/a-1\n"; got != want {
+	if got, want := stderr.String(), "run/a-1 continues; look at it again with: agentctl attach run/a-1\n"; got != want {
 		t.Errorf("stderr is %q, want %q", got, want)
 	}
 }

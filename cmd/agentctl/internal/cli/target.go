@@ -51,7 +51,7 @@ func (t *target) connect(ctx context.Context) (*client.Client, error) {
 	return config.Connect(ctx, client.ConnectOptions{Notice: func(text string) { display.Notice(t.app.stderr(), text) }})
 }
 
-// meant says whether a control plane is named, by a flag or the environment.
+// meant reports whether a control plane is named, by a flag or the environment.
 func (t *target) meant() bool {
 	for _, name := range []string{"AGENTCTL_CONTEXT", "AGENTCTL_KUBECONFIG"} {
 		if t.app.getenv(name) != "" {

@@ -36,14 +36,14 @@ func hidden(ctx context.Context, terminal *os.File, ask func()) ([]byte, error) 
 	if err := unix.IoctlSetTermios(fd, terminalSet, &quiet); err != nil {
 		return nil, usagef("read the value from the terminal: %w", err)
 	}
-	defer func() { _ = unix.IoctlSetTermios(fd, terminalSetDrop, before) }() // there is nobody else to tell
+	defer func() { _ = unix.IoctlSetTermios(fd, terminalSetDrop, before) }() // the error cannot be shown
 	ask()
 	type line struct {
 		text []byte
 		err  error
 	}
 	read := make(chan line, 1)
-	// Nobody can end a read of a terminal: after a signal it ends with the program.
+	// A read of a terminal cannot be ended: after a signal it ends with the program.
 	go func() {
 		b, err := bufio.NewReaderSize(terminal, longestLine+1).ReadBytes('\n')
 		read <- line{b, err}

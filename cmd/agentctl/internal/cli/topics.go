@@ -36,7 +36,7 @@ A call is named by its run and its id, with / between them; "agentctl approve",
 func (a *app) exitCodesTopic() *cobra.Command {
 	cmd := &cobra.Command{Use: "exit-codes", Short: "What the exit codes and reasons mean"}
 	cmd.SetHelpFunc(func(*cobra.Command, []string) {
-		_ = display.ExitCodes(a.stdout(), reason.All()) // help has nobody to tell about a closed pipe
+		_ = display.ExitCodes(a.stdout(), reason.All()) // a closed pipe cannot be reported
 	})
 	return cmd
 }

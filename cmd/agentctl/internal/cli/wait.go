@@ -124,7 +124,7 @@ func condition(name, status string) client.Goal {
 	}
 }
 
-// pathGoal wants a value at a path, or any value.
+// pathGoal requires a value at a path, or any value.
 func pathGoal(text string) (client.Goal, error) {
 	path, value, given := text, "", false
 	if i := strings.LastIndex(text, "}="); i >= 0 {

@@ -123,18 +123,18 @@ func waitLocal(ctx context.Context, src *source, g goal) (last standing, err err
 		})
 	}
 	for {
-		// How the run stands now: what it was like before does not count.
-		told, err := read(false, func() error { return nil })
+		// The state of the run now; earlier states do not count.
+		now, err := read(false, func() error { return nil })
 		switch {
 		case err != nil && absent(err) && g.met(nil):
 			return last, nil
 		case err != nil:
 			return last, err
-		case met(told.Phase):
+		case met(now.Phase):
 			return last, nil
 		case last.final() && g.text != "delete":
 			return last, fmt.Errorf("it is %s", last.describe())
-		case told.Phase == view.Running && g.text != "delete":
+		case now.Phase == view.Running && g.text != "delete":
 			_, err := read(true, func() error {
 				if met(run.Phase) {
 					return errMet

@@ -65,7 +65,7 @@ func waits(c *Waiting) string {
 type Answered struct {
 	Ref, Tool, State string
 	// Taken says that the run has it; else Next is the command that gives it, ""
-	// where nobody needs to.
+	// where none is needed.
 	Taken bool
 	Next  string
 	// Answer to the question of a running call; nil for an approval.
@@ -84,9 +84,9 @@ func (a Answered) WriteText(stdout, stderr *Screen) error {
 	}
 	text := state + " " + Line(a.Tool) + " of " + Line(a.Ref) + "\n"
 	if !a.Taken && a.Next == "" {
-		text += "its control plane goes on with it\n"
+		text += "its control plane continues it\n"
 	} else if !a.Taken {
-		text += "go on with: " + stderr.paint(cyan, a.Next) + "\n"
+		text += "continue with: " + stderr.paint(cyan, a.Next) + "\n"
 	}
 	if a.Policy == "" {
 		return Text(stdout, text)

@@ -57,7 +57,7 @@ func TestAnsweredKeepsThePolicyApart(t *testing.T) {
 	out.Reset()
 	errs.Reset()
 	a.Taken, a.Policy = false, ""
-	if err := a.WriteText(plainScreen(&out), plainScreen(&errs)); err != nil || out.String() != "approved bash of r/c\ngo on with: agentctl resume run/r\n" || errs.Len() > 0 {
+	if err := a.WriteText(plainScreen(&out), plainScreen(&errs)); err != nil || out.String() != "approved bash of r/c\ncontinue with: agentctl resume run/r\n" || errs.Len() > 0 {
 		t.Errorf("got %v, %q, %q", err, out.String(), errs.String())
 	}
 	out.Reset()

@@ -154,7 +154,7 @@ func hunkSize(line string) (before, after int) {
 		if !ok {
 			return 1
 		}
-		v, _ := strconv.Atoi(n) // no number is no line
+		v, _ := strconv.Atoi(n) // without a number it is line 0
 		return v
 	}
 	fields := strings.Fields(line)
@@ -164,7 +164,7 @@ func hunkSize(line string) (before, after int) {
 	return size(fields[1]), size(fields[2])
 }
 
-// Applied is a change that now stands in its folder.
+// Applied is a change that was written to its folder.
 type Applied struct {
 	Run string `json:"run"`
 	// Source is the folder.

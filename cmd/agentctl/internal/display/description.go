@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Description is an object as describe tells it.
+// Description is an object as describe shows it.
 type Description struct {
 	Kind, APIVersion, Name, Namespace string
 	// Place is the folder of what is not an object of a control plane; it has no
@@ -24,7 +24,7 @@ type Description struct {
 	// Spec and Status are maps; the status without its conditions.
 	Spec, Status any
 	Conditions   []DescribedCondition
-	// Events are what happened to the object, the latest at the end; nil: nobody
+	// Events are what happened to the object, the latest at the end; nil: no server
 	// knows.
 	Events []DescribedEvent
 	// Now is the time from which ages count.

@@ -30,7 +30,7 @@ func EventLine(s *Screen, e event.Event) error {
 	return s.Err()
 }
 
-// EventJSON shows an event as it stands in the journal.
+// EventJSON shows an event as it is in the journal.
 func EventJSON(s *Screen, e event.Event) error {
 	line, err := e.AppendJSON(nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func eventStyle(e event.Event) style {
 	return ""
 }
 
-// about is what an event tells, on one line.
+// about is the content of an event, on one line.
 func about(e event.Event) string {
 	switch d := e.Data.(type) {
 	case event.RunStarted:

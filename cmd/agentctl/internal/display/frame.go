@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// header says what runs, on which files, and how tightly it is held.
+// header shows what runs, on which files, and with which isolation.
 func header(s *Screen, name string, d event.RunStarted) string {
 	lines := []string{
 		headKey(s, "run") + s.paint(bold, "run/"+name),
@@ -101,7 +101,7 @@ func isolation(d event.RunStarted) string {
 	return text
 }
 
-// resumed says that a run goes on, and from where.
+// resumed shows that a run continues, and from where.
 func resumed(s *Screen, run *view.Run, d event.RunResumed) string {
 	from := "from its beginning"
 	if run.Steps > 0 {
@@ -125,12 +125,12 @@ func retry(r message.Retry) string {
 	return fmt.Sprintf("model request %d of %d failed (%s)%s; %s", r.Attempt, r.Attempts, Line(r.Class), because(r.Error), next)
 }
 
-// pruned says that old tool output is no longer sent to the model.
+// pruned shows that old tool output is no longer sent to the model.
 func pruned(s *Screen, d event.ContextPrune) string {
 	return contextLine(s, "left out the output of "+plural(int64(len(d.Calls)), "old call"), d.Before, d.After)
 }
 
-// compacted says that a summary stands for the conversation so far.
+// compacted shows that a summary replaces the conversation so far.
 func compacted(s *Screen, d event.ContextCompaction) string {
 	what := "summed up the conversation"
 	if d.Overflow {
@@ -168,7 +168,7 @@ func footer(s *Screen, run *view.Run, journal string, p Place) string {
 	f := run.Finished
 	if f == nil {
 		return b.String() + s.paint(red, "error:") + " the run has no end in its journal: " + Line(journal) + "\n" +
-			s.paint(cyan, "hint:") + " go on with: " + p.goOn(run.ID) + "\n"
+			s.paint(cyan, "hint:") + " continue with: " + p.goOn(run.ID) + "\n"
 	}
 	if f.ExitCode != 0 {
 		b.WriteString(failure(s, f))
@@ -194,7 +194,7 @@ func allFiles(run *view.Run, p Place) string {
 
 func footKey(s *Screen, text string) string { return s.paint(dim, pad(text, 7)) + "  " }
 
-// next names a command that goes on from here.
+// next names a command to continue with.
 func next(s *Screen, command string) string {
 	return footKey(s, "next") + s.paint(cyan, command) + "\n"
 }
@@ -267,7 +267,7 @@ func refusal(c *message.ToolPart) string {
 	return text
 }
 
-// failure says why a run did not complete, and how to go on.
+// failure shows why a run did not complete, and how to continue.
 func failure(s *Screen, f *event.RunFinished) string {
 	text := Line(f.Message)
 	if text == "" {
@@ -299,7 +299,7 @@ func follow(run *view.Run, p Place) []string {
 	return next
 }
 
-// Resume is the command that goes on with a run, or tells its result again.
+// Resume is the command that continues a run, or prints its result again.
 func Resume(id, state string) string { return "agentctl resume" + named(id, state) }
 
 // named are the arguments by which a command finds a run.

@@ -7,13 +7,13 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Advice says how to go on after an error; empty fields are left out.
+// Advice is how to continue after an error; empty fields are left out.
 type Advice struct {
 	// Meant is the command line that was probably meant.
 	Meant string
 	// Hint is a sentence.
 	Hint string
-	// See is a command that tells more.
+	// See is a command that shows more.
 	See string
 }
 
@@ -47,7 +47,7 @@ func Text(s *Screen, text string) error {
 // ExitCodes writes the table of exit codes and the reasons behind them.
 func ExitCodes(s *Screen, all []reason.Info) error {
 	var b strings.Builder
-	b.WriteString("Exit codes of \"agentctl run\", \"attach\", \"resume\" and \"replay\". The reason stands in\n" +
+	b.WriteString("Exit codes of \"agentctl run\", \"attach\", \"resume\" and \"replay\". The reason is in\n" +
 		"the footer, in the result of -o json and in the journal.\n\n")
 	rows := [][]string{{s.paint(bold, "CODE"), s.paint(bold, "REASON"), s.paint(bold, "MEANING")}}
 	for code := 0; code <= reason.ExitHost; code++ {

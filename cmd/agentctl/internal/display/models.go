@@ -67,7 +67,7 @@ func (l ModelList) Write(s *Screen) error {
 		text += "+ dearer for long requests, see -o wide\n"
 	}
 	s.print(text + `This is a snapshot inside agentctl. It is never fetched, and prices may have changed since AS OF.
-It counts at a provider's own address; spec.pricing and spec.contextWindow go before it.
+It counts at a provider's own address; spec.pricing and spec.contextWindow override it.
 `)
 	return s.Err()
 }

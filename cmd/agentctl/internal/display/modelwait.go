@@ -11,7 +11,7 @@ const (
 	// statusEvery is how often the status line of a terminal is drawn while a
 	// model is waited for.
 	statusEvery = time.Second
-	// heartbeatEvery is how often a line says so where there is no terminal.
+	// heartbeatEvery is how often a line reports the wait without a terminal.
 	heartbeatEvery = 30 * time.Second
 )
 

@@ -26,7 +26,7 @@ func (o objects) Write(b []byte) (int, error) {
 }
 
 // escaped returns JSON in which every hidden character is written as \u and its
-// number. Those below the space can only stand between values.
+// number. Control characters can only be between values.
 func escaped(b []byte) []byte {
 	out := b[:0:0]
 	for i := 0; i < len(b); {

@@ -24,7 +24,7 @@ func YAML(v any) ([]byte, error) {
 	return yaml.JSONToYAML(printable(text))
 }
 
-// printable writes as escapes what may stand in JSON as it is and in YAML may not.
+// printable escapes the characters that JSON allows and YAML does not.
 func printable(text []byte) []byte {
 	var b []byte
 	done := 0
@@ -72,7 +72,7 @@ func (s *Screen) foreign(text string) string {
 type Row struct {
 	// Cells as the server counts them out.
 	Cells []any
-	// Prefix stands before the name, for example "agent.agentctl.dev/".
+	// Prefix is shown before the name, for example "agent.agentctl.dev/".
 	Prefix    string
 	Namespace string
 	Labels    map[string]string

@@ -4,7 +4,7 @@ package display
 type Place struct {
 	// State is the --state flag, which they have to repeat.
 	State string
-	// Object is the name of the Run where a control plane lives it, and Namespace
+	// Object is the name of the Run where a control plane executes it, and Namespace
 	// and Context are the flags that lead there; "" where none was needed.
 	Object, Namespace, Context string
 	// Home is the namespace of the Run, whether a flag names it or not.
@@ -35,7 +35,7 @@ func (p Place) name(id string) string {
 // Attach is the command that follows a run of a control plane.
 func (p Place) Attach() string { return "agentctl attach run/" + Line(p.Object) + p.flags() }
 
-// goOn is the command that goes on with a run, or looks at it again.
+// goOn is the command that continues a run, or shows it again.
 func (p Place) goOn(id string) string {
 	if p.Object != "" {
 		return p.Attach()

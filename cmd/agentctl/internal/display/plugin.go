@@ -30,7 +30,7 @@ func outcome(s *Screen, c *pluginkit.Check) string {
 }
 
 // WriteText writes a line for each promise, and below a broken one what was
-// expected and how to mend it.
+// expected and how to fix it.
 func (p PluginTest) WriteText(s *Screen) error {
 	width := 0
 	for i := range p.Checks {
@@ -43,7 +43,7 @@ func (p PluginTest) WriteText(s *Screen) error {
 		fmt.Fprintf(&b, "%s  %s  %s\n", outcome(s, c), pad(Line(c.Name), width), s.paint(dim, duration(took)))
 		switch c.Outcome {
 		case "failed":
-			fmt.Fprintf(&b, "      expected  %s\n      instead   %s\n      to mend   %s\n", Line(c.Promise), indented(c.Problem), Line(c.Mend))
+			fmt.Fprintf(&b, "      expected  %s\n      instead   %s\n      to fix    %s\n", Line(c.Promise), indented(c.Problem), Line(c.Mend))
 		case "skipped":
 			fmt.Fprintf(&b, "      %s\n", s.paint(dim, Line(c.Problem)))
 		default:
@@ -77,7 +77,7 @@ func (p PluginTest) WriteJUnit(s *Screen) error {
 		one := junitCase{Name: c.Name, Class: suite.Name, File: p.Command, Time: seconds(c.DurationMicros)}
 		switch c.Outcome {
 		case "failed":
-			one.Failure = &junitFailure{Message: Line(c.Problem), Text: "expected: " + c.Promise + "\ninstead: " + Clean(c.Problem) + "\nto mend: " + c.Mend}
+			one.Failure = &junitFailure{Message: Line(c.Problem), Text: "expected: " + c.Promise + "\ninstead: " + Clean(c.Problem) + "\nto fix: " + c.Mend}
 		case "skipped":
 			one.Skipped = &junitSkipped{Message: Line(c.Problem)}
 		default:

@@ -33,7 +33,7 @@ FAIL  panic      2.0s
       expected  it lives on
       instead   it died:
                 | <U+001B>[31mboom <&>
-      to mend   catch it
+      to fix    catch it
 skip  stdin      <0.1ms
       no probe
 ./greet (greet, wave<U+001B>[2J): 1 passed, 1 failed, 1 skipped

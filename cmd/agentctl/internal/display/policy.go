@@ -41,7 +41,7 @@ func (p PolicyTests) WriteText(s *Screen) error {
 	return Text(s, strings.TrimSuffix(b.String(), "\n"))
 }
 
-// failed tells what is wrong about a case, one field a line.
+// failed shows what is wrong with a case, one field a line.
 func (p PolicyTests) failed(policy, index int) string {
 	c := &p.Policies[policy].Cases[index]
 	call := c.Tool + " " + string(c.Args)

@@ -7,7 +7,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// quietRun is what the renderers for programs have in common: stderr tells
+// quietRun is what the renderers for programs have in common: stderr shows
 // warnings and why a run did not complete, nothing else.
 type quietRun struct {
 	mu             sync.Mutex
@@ -38,7 +38,7 @@ func (q *quietRun) fail(run *view.Run) {
 			for _, call := range run.PendingApprovals {
 				q.stderr.print(q.stderr.paint(cyan, "hint:") + " approve with: " + q.place.Approve(run.ID, call) + "\n")
 			}
-			q.stderr.print(q.stderr.paint(cyan, "hint:") + " go on with: " + q.place.goOn(run.ID) + "\n")
+			q.stderr.print(q.stderr.paint(cyan, "hint:") + " continue with: " + q.place.goOn(run.ID) + "\n")
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (o *objectRun) Finish(run *view.Run, journal string) error {
 	return writeJSON(o.stdout, result)
 }
 
-// linesRun writes each event as it stands in the journal.
+// linesRun writes each event as it is in the journal.
 type linesRun struct {
 	quietRun
 	broken func(error)

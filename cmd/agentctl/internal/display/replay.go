@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/runner/replay"
 )
 
-// Replay shows a run that is lived again, as the run itself was shown.
+// Replay shows a run that is executed again, as the run itself was shown.
 type Replay struct {
 	Renderer
 	stderr *Screen
@@ -40,7 +40,7 @@ func (r *Replay) Finish(run *view.Run, d *replay.Divergence) error {
 	return r.Renderer.Finish(run, r.file)
 }
 
-// replayFooter says what a replay came to. There is no run to go on with.
+// replayFooter shows the result of a replay. There is no run to continue.
 func replayFooter(s *Screen, run *view.Run, file string) string {
 	var b strings.Builder
 	f := run.Finished
@@ -51,7 +51,7 @@ func replayFooter(s *Screen, run *view.Run, file string) string {
 	return b.String()
 }
 
-// replayHeader says what is lived again.
+// replayHeader shows what is executed again.
 func replayHeader(s *Screen, e event.Event, d event.RunStarted) string {
 	lines := []string{
 		headKey(s, "replaying") + s.paint(bold, "run/"+Line(e.Run)),
@@ -80,9 +80,9 @@ func updateText(s *Screen, c *replay.Change) string {
 	case !c.Written:
 		head += "left as it was"
 	case c.Same:
-		head += "recorded anew; nothing differs"
+		head += "recorded again; nothing differs"
 	default:
-		head += "recorded anew"
+		head += "recorded again"
 	}
 	b.WriteString(head + "\n")
 	row := func(what, was, is string) {

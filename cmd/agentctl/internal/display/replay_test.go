@@ -79,8 +79,8 @@ func TestAnUpdateIsShownAsADifference(t *testing.T) {
 		Calls: "--- recorded\n+++ now\n@@ -1 +1 @@\n-bash {}: allow\n+bash {\"a\":\"\x1b[31m\"}: deny\n",
 	}
 	for name, want := range map[string]string{
-		"changed": "fix.jsonl: recorded anew\n  reason   Completed → MaxSteps\n  tokens   1,000 → 2,000\n",
-		"same":    "fix.jsonl: recorded anew; nothing differs\n",
+		"changed": "fix.jsonl: recorded again\n  reason   Completed → MaxSteps\n  tokens   1,000 → 2,000\n",
+		"same":    "fix.jsonl: recorded again; nothing differs\n",
 		"left":    "fix.jsonl: left as it was\n",
 	} {
 		shown := *c

@@ -1,6 +1,6 @@
-// Package display shows people and programs what the engine tells: runs, changes, findings and lists.
+// Package display shows people and programs what the engine reports: runs, changes, findings and lists.
 //
-// A run is shown by a Renderer, which is told every event and, at the end, the
+// A run is shown by a Renderer, which receives every event and, at the end, the
 // run as the fold of package view has it. Verbs hand over values; how they look
 // is decided here.
 package display
@@ -16,7 +16,7 @@ import (
 type Renderer interface {
 	// Event shows an event.
 	Event(e event.Event)
-	// Notice shows a line that is no event.
+	// Notice shows a line that is not an event.
 	Notice(text string)
 	// Finish shows the end of the run and returns the first error of a write.
 	Finish(run *view.Run, journal string) error
@@ -39,7 +39,7 @@ type RunOptions struct {
 	// Past is what a run that is taken up has behind it; nil for a new one. It is
 	// read before the first event, which follows from it.
 	Past *view.Run
-	// Replay says that nothing runs: a recording is lived again.
+	// Replay is true for a replay: the loop executes a recording, and no program runs.
 	Replay bool
 	// Mute keeps the answer from stdout.
 	Mute bool

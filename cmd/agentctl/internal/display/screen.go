@@ -25,7 +25,7 @@ const (
 type Screen struct {
 	// TTY says that a person looks at a terminal.
 	TTY bool
-	// Color says whether text may be coloured.
+	// Color reports whether text may be coloured.
 	Color bool
 	// Live says that lines may be taken back: a terminal that is not dumb.
 	Live bool
@@ -106,7 +106,7 @@ func (s *Screen) print(text string) { _, _ = io.WriteString(s, text) } // the er
 // Err returns the first error of a write.
 func (s *Screen) Err() error { return s.err }
 
-// width is asked anew for each line: a terminal may be resized.
+// width is asked for each line: a terminal may be resized.
 func (s *Screen) width() int {
 	if s.columns == nil {
 		return 0

@@ -7,7 +7,7 @@ import (
 // Sent is a message that was left for a run.
 type Sent struct {
 	ID, Run string
-	// Next is the command with which the run goes on and reads it; "" when it goes on.
+	// Next is the command that continues the run; "" when it runs.
 	Next string
 	// Object is the same for programs.
 	Object any
@@ -17,7 +17,7 @@ type Sent struct {
 func (m Sent) WriteText(s *Screen) error {
 	text := "sent to run/" + Line(m.Run) + "\n"
 	if m.Next != "" {
-		text = "kept for run/" + Line(m.Run) + "\ngo on with: " + s.paint(cyan, m.Next) + "\n"
+		text = "kept for run/" + Line(m.Run) + "\ncontinue with: " + s.paint(cyan, m.Next) + "\n"
 	}
 	return Text(s, text)
 }

@@ -179,7 +179,7 @@ func (s *stream) stop() {
 	s.ended = true
 }
 
-// has says whether a piece of that part was shown.
+// has reports whether a piece of that part was shown.
 func (s *stream) has(part string) bool { return part != "" && slices.Contains(s.parts, part) }
 
 // forget drops what was shown: it belongs to an older message or a void attempt.

@@ -11,7 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// textRun tells a run to a person: the story on stderr, the answer on stdout.
+// textRun shows a run to a person: the progress on stderr, the answer on stdout.
 type textRun struct {
 	mu             sync.Mutex
 	stdout, stderr *Screen
@@ -112,7 +112,7 @@ func (t *textRun) callEvent(e event.Event) {
 		}
 	case event.QuestionAsked:
 		switch {
-		case d.ExpiresAt == 0: // nobody is waited for
+		case d.ExpiresAt == 0: // the run does not wait
 		case t.o.Asks:
 			t.endLine()
 			t.clear()
@@ -153,7 +153,7 @@ func (t *textRun) replied(call string) {
 	t.release()
 }
 
-// Notice shows a line that is no event, even while a person is asked.
+// Notice shows a line that is not an event, even while a person is asked.
 func (t *textRun) Notice(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"agentctl.dev/agentctl/runner/client"
 )
 
-// tellRun hands the events of a run to see, of the newest attempt last, and returns
+// handEvents hands the events of a run to see, of the newest attempt last, and returns
 // how the run stands and where it was found. A signal ends it.
-func (a *app) tellRun(ctx context.Context, t *target, word string, w wish, see func(event.Event) error) (*client.RunEnd, *source, error) {
+func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, see func(event.Event) error) (*client.RunEnd, *source, error) {
 	ctx, signals := watch(ctx, func(int) {})
 	defer signals.stop()
 	src, err := t.locateWord(ctx, word)
