@@ -125,6 +125,10 @@ var rules = []rule{
 		reason: "the sandbox helper is static and tiny",
 	},
 	{
+		from: []string{"./cmd/agentctl-escape/..."}, to: []string{"ours"}, notTo: []string{"./runner/sandbox/spec"},
+		reason: "the program that tries to escape runs inside a sandbox, and is tiny",
+	},
+	{
 		from: []string{"./cmd/agentctl-entry/..."}, to: []string{"ours"}, notTo: []string{"./runner/sandbox/container/entry"},
 		reason: "the first process of every container is static and tiny",
 	},
@@ -346,6 +350,7 @@ func TestRulesBite(t *testing.T) {
 		{"./runner", "./runner/runs", no},
 		{"./cmd/agentctl-tools", "./runner", "plugin like any other"},
 		{"./cmd/agentctl-sandbox", "./runner/sandbox", "static and tiny"},
+		{"./cmd/agentctl-escape", "./runner/sandbox", "inside a sandbox"},
 		{"./cmd/agentctl-entry", "./runner/sandbox/container", "static and tiny"},
 		{"./runner/sandbox/container/entry", "./api/reason", "leaf"},
 		{"./cmd/agentd", "./runner/journal", "its controllers"},

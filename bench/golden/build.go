@@ -14,10 +14,13 @@ import (
 // build is a folder with the programs of one build.
 type build struct{ name, dir string }
 
-// programs of a build; the last is not there in every one.
+// programs of a build.
 func programs() []string {
 	return []string{"agentctl", "agentctl-tools", "agentctl-sandbox", "agentctl-entry"}
 }
+
+// escapes is a program that older builds do not have.
+const escapes = "agentctl-escape"
 
 // slot is a folder in which one case is played at a time. The programs of the build
 // that plays are its folder bin, whichever build that is.
@@ -82,7 +85,11 @@ func (s *slot) install(b build) error {
 			return err
 		}
 	}
-	return nil
+	err := copyFile(filepath.Join(b.dir, escapes), filepath.Join(to, escapes), 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // use puts a build in place.

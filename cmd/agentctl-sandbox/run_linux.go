@@ -15,9 +15,6 @@ import (
 
 // run is the life of a sandbox.
 func run() int {
-	if len(os.Args) == 2 && os.Args[1] == spec.EscapeArg {
-		return escape(os.Stdin, os.Stdout)
-	}
 	if len(os.Args) == 3 && os.Args[1] == spec.ForkArg {
 		return fork(os.Args[2])
 	}

@@ -103,17 +103,6 @@ func TestParseStatReadsNamesWithParentheses(t *testing.T) {
 	}
 }
 
-func TestMachineCodeRuns(t *testing.T) {
-	if x32 == 0 {
-		t.Skip("the code is that of another architecture")
-	}
-	// The same program without a foreign call ends well: what stops the attempt is not the program.
-	native := []byte{0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xbf, 0, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05}
-	if err := runCode(t.TempDir(), native); err != nil {
-		t.Errorf("native code: %v", err)
-	}
-}
-
 func TestErrorsCarryTheKernelsNumber(t *testing.T) {
 	if got := errnoOf(errors.Join(errors.New("x"), unix.EPERM)); got != int(unix.EPERM) {
 		t.Errorf("errno = %d", got)

@@ -11,9 +11,6 @@ const (
 // forbiddenHere exist on this architecture only.
 var forbiddenHere = []uintptr{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL, unix.SYS_CREATE_MODULE, unix.SYS_NFSSERVCTL, unix.SYS_SYSFS, unix.SYS_USTAT}
 
-// elfMachine is this architecture in the header of a program.
-const elfMachine = 62
-
 // modeCallsHere are those of modeCalls that exist on this architecture only.
 var modeCallsHere = []modeCall{
 	{number: unix.SYS_OPEN, mode: 2, flags: 1, refused: setIDs},

@@ -10,8 +10,5 @@ const (
 // forbiddenHere exist on this architecture only.
 var forbiddenHere = []uintptr{unix.SYS_NFSSERVCTL}
 
-// elfMachine is this architecture in the header of a program.
-const elfMachine = 183
-
 // modeCallsHere exist on this architecture only.
 var modeCallsHere []modeCall

@@ -21,7 +21,7 @@ import (
 func TestControlPlane(t *testing.T) {
 	libexec := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec,
-		"agentctl.dev/agentctl/cmd/agentd", "agentctl.dev/agentctl/cmd/agentctl-tools", "agentctl.dev/agentctl/cmd/agentctl-sandbox", "agentctl.dev/agentctl/cmd/agentctl-entry")
+		"agentctl.dev/agentctl/cmd/agentd", "agentctl.dev/agentctl/cmd/agentctl-tools", "agentctl.dev/agentctl/cmd/agentctl-sandbox", "agentctl.dev/agentctl/cmd/agentctl-entry", "agentctl.dev/agentctl/cmd/agentctl-escape")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build agentd: %v\n%s", err, out)
 	}

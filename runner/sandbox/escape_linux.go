@@ -15,9 +15,12 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
+// Escapes is the file name of the program that tries to get out of a sandbox.
+const Escapes = "agentctl-escape"
+
 // Escape lets a program try to get out of a sandbox of this host, in every way
-// the helper knows, and returns all attempts; one that is Open is a hole. The
-// targets outside are of its own making and gone when it returns.
+// that agentctl-escape knows, and returns all attempts; one that is Open is a
+// hole. The targets outside are of its own making and gone when it returns.
 func (l *Launcher) Escape(ctx context.Context) ([]spec.Attempt, error) {
 	out, err := newOutside()
 	if err != nil {
@@ -32,9 +35,9 @@ func (l *Launcher) Escape(ctx context.Context) ([]spec.Attempt, error) {
 	}, out.targets)
 }
 
-// attempt runs the helper's attempts under a profile; nil is level None.
+// attempt runs the attempts under a profile; nil is level None.
 func (l *Launcher) attempt(ctx context.Context, p *spec.Profile, t spec.Targets) ([]spec.Attempt, error) {
-	helper, err := l.helper()
+	program, err := FindProgram(Escapes)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +47,7 @@ func (l *Launcher) attempt(ctx context.Context, p *spec.Profile, t spec.Targets)
 	}
 	var out, errs bytes.Buffer
 	proc, err := l.Start(ctx, Spec{
-		Argv: []string{helper, spec.EscapeArg}, Dir: "/", Profile: p, Fresh: true,
+		Argv: []string{program, spec.EscapeArg}, Dir: "/", Profile: p, Fresh: true,
 		Stdin: bytes.NewReader(in), Stdout: &out, Stderr: &errs,
 	})
 	if err != nil {

@@ -67,12 +67,12 @@ func TestMain(m *testing.M) {
 // has built it.
 const builtHelper = "SANDBOX_TEST_LIBEXEC"
 
-// buildHelper builds agentctl-sandbox where the launcher looks for it.
+// buildHelper builds agentctl-sandbox and agentctl-escape where the launcher looks for them.
 func buildHelper() (remove func(), err error) {
 	if dir := os.Getenv(builtHelper); dir != "" {
 		return func() {}, os.Setenv("AGENTCTL_LIBEXEC", dir)
 	}
-	sources, err := filepath.Glob("../../cmd/agentctl-sandbox/*.go")
+	sources, err := filepath.Glob("../../cmd/agentctl-[es]*/*.go")
 	for _, f := range sources { // so that go test knows what the answer depends on
 		if _, err := os.Stat(f); err != nil {
 			return nil, err
@@ -89,11 +89,11 @@ func buildHelper() (remove func(), err error) {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users of the tests start what lies there
 		return nil, err
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, Helper), "agentctl.dev/agentctl/cmd/agentctl-sandbox") //nolint:noctx // the tests' own deadline ends it
+	build := exec.Command("go", "build", "-o", dir, "agentctl.dev/agentctl/cmd/agentctl-sandbox", "agentctl.dev/agentctl/cmd/agentctl-escape") //nolint:noctx // the tests' own deadline ends it
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		remove()
-		return nil, fmt.Errorf("build the helper: %w\n%s", err, out)
+		return nil, fmt.Errorf("build the helper and its attacker: %w\n%s", err, out)
 	}
 	return remove, os.Setenv("AGENTCTL_LIBEXEC", dir)
 }

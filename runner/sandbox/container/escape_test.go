@@ -54,13 +54,13 @@ func TestNothingEscapesAContainer(t *testing.T) {
 // escapeImage has the program that tries, and a shell's folders to try on.
 func escapeImage(t testing.TB) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "agentctl-sandbox")
-	c := exec.CommandContext(t.Context(), "go", "build", "-o", program, "agentctl.dev/agentctl/cmd/agentctl-sandbox")
+	program := filepath.Join(t.TempDir(), "agentctl-escape")
+	c := exec.CommandContext(t.Context(), "go", "build", "-o", program, "agentctl.dev/agentctl/cmd/agentctl-escape")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	img, err := imageOf(map[string]string{"usr/bin/agentctl-sandbox": program}, []string{"/usr/bin/agentctl-sandbox", spec.EscapeArg})
+	img, err := imageOf(map[string]string{"usr/bin/agentctl-escape": program}, []string{"/usr/bin/agentctl-escape", spec.EscapeArg})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package spec
 
-// EscapeArg makes the helper, as a program inside a sandbox, try to get out: it
-// reads Targets from stdin and writes one Attempt a line.
+// EscapeArg makes agentctl-escape try to get out of the sandbox it is in: it reads
+// Targets from stdin and writes one Attempt a line.
 const EscapeArg = "try-to-escape"
 
 // Targets are what lies outside, for attempts that need to know. An empty field

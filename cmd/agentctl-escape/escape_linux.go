@@ -22,13 +22,12 @@ import (
 // maxTargets bounds what is read from stdin.
 const maxTargets = 64 << 10
 
-// escape makes every attempt it can and says which ways are open. It is run as a
-// program inside a sandbox, by tests and by agentctl doctor; what it does is
-// harmless where it succeeds.
-func escape(in io.Reader, out io.Writer) int {
+// escape makes every attempt it can and reports which ways are open. What it does
+// is harmless where it succeeds.
+func escape(in io.Reader, out, errs io.Writer) int {
 	var t spec.Targets
 	if err := json.NewDecoder(io.LimitReader(in, maxTargets)).Decode(&t); err != nil {
-		fmt.Fprintln(os.Stderr, "agentctl-sandbox:", err)
+		fmt.Fprintln(errs, "agentctl-escape:", err)
 		return 2
 	}
 	attempts := outward(&t)
@@ -320,10 +319,8 @@ func inward(t *spec.Targets) []attempt {
 		{"open a terminal", func() error { return peek("/dev/tty") }},
 		{"rewrite the own program", func() error { return poke("/proc/self/exe") }},
 	}
-	if x32 != 0 {
-		list = append(list,
-			attempt{"foreign system calls (int 0x80)", func() error { return runCode(t.Workspace, int80) }},
-			attempt{"foreign system calls (x32)", func() error { return runCode(t.Workspace, x32Call) }})
+	for _, f := range foreignCode {
+		list = append(list, attempt{"foreign system calls (" + f.name + ")", func() error { return runCode(t.Workspace, f.code) }})
 	}
 	list = append(list, setIDAttempts(t.Workspace)...)
 	for _, path := range []string{"/proc/1/environ", "/proc/1/mem", "/proc/1/maps", "/proc/1/root/etc", "/proc/1/cwd/etc", "/proc/1/fd/0", "/proc/1/fd/3", "/proc/1/fdinfo/3", "/proc/1/map_files", "/proc/1/task/1/environ", "/proc/1/task/1/mem", "/proc/kcore", "/proc/keys", "/proc/kmsg", "/etc/shadow", "/etc/ssl/private", "/sys/kernel", "/boot", "/dev/mem", "/dev/kmsg", "/dev/sda", "/dev/vda", "/.masked/file", "/.masked/folder"} {
@@ -392,6 +389,9 @@ func noCapabilities() error {
 	return stopped(err == nil && n == 0 && data == [2]unix.CapUserData{}, "none is left")
 }
 
+// lastSignal is the highest number of a signal.
+const lastSignal = 64
+
 // endInit sends process 1 every signal there is. If one of them counted, nobody
 // would be left to say so.
 func endInit() error {
@@ -401,8 +401,9 @@ func endInit() error {
 	pause := unix.NsecToTimespec(int64(20 * time.Millisecond))
 	_ = unix.Nanosleep(&pause, nil)
 	b, err := os.ReadFile("/proc/1/stat")
-	q, ok := parseStat(b)
-	alive := err == nil && ok && bytes.Contains(b, []byte("agentctl-sandbo")) && q.state != 'T' && q.state != 'Z'
+	// The name is in parentheses and may hold some itself; the state follows.
+	_, state, ok := bytes.Cut(b[max(0, bytes.LastIndexByte(b, ')')):], []byte(") "))
+	alive := err == nil && ok && bytes.Contains(b, []byte("agentctl-sandbo")) && len(state) > 1 && state[0] != 'T' && state[0] != 'Z'
 	return stopped(alive, "it goes on")
 }
 
@@ -430,11 +431,11 @@ func extraDescriptors() error {
 	return errors.New("there are three")
 }
 
-// Machine code that asks for its process id in a foreign way and then ends well.
-var (
-	int80   = []byte{0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xbf, 0, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05}
-	x32Call = []byte{0xb8, 39, 0, 0, 0x40, 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x78, 0x0c, 0xbf, 0, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05, 0xf4}
-)
+// foreign is machine code that makes a system call in a foreign way.
+type foreign struct {
+	name string
+	code []byte
+}
 
 // runCode makes a program of machine code and runs it. Its end by itself is an
 // open way.

@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const setIDs = unix.S_ISUID | unix.S_ISGID
+
 // setIDAttempts are all known ways to leave a file that gives its user the rights
 // of its owner. A workspace is on the host, and there such a file is effective for
 // every user of the machine.
