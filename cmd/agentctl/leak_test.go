@@ -146,7 +146,7 @@ func leftovers(t *testing.T, temp, libexec string) (left []string) {
 		}
 	}
 	err = filepath.WalkDir(temp, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !slices.Contains([]string{temp, kept, filepath.Join(kept, "cache"), filepath.Join(kept, "cache", "sandbox-probe.json")}, path) {
+		if err == nil && !slices.Contains([]string{temp, kept, filepath.Join(kept, "cache"), filepath.Join(kept, "cache", "sandbox-probes.json")}, path) {
 			left = append(left, path)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +52,7 @@ func (l *Launcher) try(ctx context.Context) probed {
 // what people change.
 func (l *Launcher) cachedProbe() probed {
 	key := l.probeKey()
-	file := filepath.Join(l.opts.State, "cache", "sandbox-probe.json")
+	file := filepath.Join(l.opts.State, "cache", "sandbox-probes.json")
 	if l.opts.State != "" && key != "" {
 		if p, ok := recall(file, key); ok {
 			return p
@@ -101,35 +102,59 @@ func fingerprint(path string) (string, error) {
 	return fmt.Sprintf("%d:%d %d %d %d", id.dev, id.ino, id.size, id.mtime.UnixNano(), id.ctime.UnixNano()), nil
 }
 
-// kept is the file of the cache.
+// kept is an answer in the cache, which is a list with the newest first.
 type kept struct {
 	Key    string `json:"key"`
 	Answer probed `json:"answer"`
 }
 
-// recall reads the cache; a file that others could have written is none.
-func recall(file, key string) (probed, bool) {
+// mostKept is how many answers the cache holds: builds of agentctl that are used
+// by turns, one after an update or in another checkout, each have their own.
+const mostKept = 8
+
+// maxCache bounds the file of the cache.
+const maxCache = 32 << 10
+
+// recallAll reads the cache; a file that others could have written is empty.
+func recallAll(file string) []kept {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return probed{}, false
+		return nil
 	}
 	defer func() { _ = f.Close() }()
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil || int(st.Uid) != os.Getuid() || st.Mode&0o022 != 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return probed{}, false
+		return nil
 	}
-	b := make([]byte, 8<<10)
-	n, _ := f.Read(b)
-	var k kept
-	if json.Unmarshal(b[:n], &k) != nil || k.Key != key || k.Answer.Missing != "" {
-		return probed{}, false
+	b, err := io.ReadAll(io.LimitReader(f, maxCache))
+	var list []kept
+	if err != nil || json.Unmarshal(b, &list) != nil {
+		return nil
 	}
-	return k.Answer, true
+	return list
 }
 
+// recall returns the answer that the cache has for a key.
+func recall(file, key string) (probed, bool) {
+	for _, k := range recallAll(file) {
+		if k.Key == key && k.Answer.Missing == "" {
+			return k.Answer, true
+		}
+	}
+	return probed{}, false
+}
+
+// keep adds an answer to the cache. What another process adds at the same moment
+// may be lost, and is then probed again.
 func keep(file, key string, p probed) {
-	b, err := json.Marshal(kept{key, p})
-	if err != nil || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+	list := []kept{{key, p}}
+	for _, k := range recallAll(file) {
+		if k.Key != key && len(list) < mostKept {
+			list = append(list, k)
+		}
+	}
+	b, err := json.Marshal(list)
+	if err != nil || len(b) > maxCache || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".probe-")

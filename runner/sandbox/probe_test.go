@@ -20,7 +20,7 @@ import (
 func TestTheProbeIsKeptUntilTheNextBoot(t *testing.T) {
 	needed(t)
 	state := workspace(t)
-	file := filepath.Join(state, "cache", "sandbox-probe.json")
+	file := filepath.Join(state, "cache", "sandbox-probes.json")
 	l := New(Options{State: state})
 	if got := l.Level(); got != v1alpha1.IsolationSandbox {
 		t.Fatalf("level = %s: %s", got, l.probe().Missing)
@@ -106,6 +106,23 @@ func TestProbeNamesEachPart(t *testing.T) {
 		if c, ok := found[name]; !ok || c.Needed {
 			t.Errorf("%s: %+v", name, c)
 		}
+	}
+}
+
+func TestBuildsThatTakeTurnsKeepTheirAnswers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cache", "sandbox-probes.json")
+	name := func(i int) string { return fmt.Sprint("build ", i) }
+	for i := range mostKept + 2 {
+		keep(file, name(i), probed{Landlock: i})
+	}
+	keep(file, name(5), probed{Landlock: 50})
+	for i, want := range map[int]int{2: 2, 5: 50, mostKept + 1: mostKept + 1} {
+		if p, ok := recall(file, name(i)); !ok || p.Landlock != want {
+			t.Errorf("%s: %+v, %v", name(i), p, ok)
+		}
+	}
+	if _, ok := recall(file, name(1)); ok || len(recallAll(file)) != mostKept {
+		t.Errorf("%d answers are kept, want the newest %d", len(recallAll(file)), mostKept)
 	}
 }
 
