@@ -174,8 +174,8 @@ var rules = []rule{
 		reason: "heavy dependency behind one door: runner/sandbox/container",
 	},
 	{
-		from: []string{"ours"}, notFrom: []string{"./runner/source"}, to: []string{"sigs.k8s.io/kustomize/..."},
-		reason: "heavy dependency behind one door: runner/source",
+		from: []string{"ours"}, notFrom: []string{"./runner/manifest"}, to: []string{"sigs.k8s.io/kustomize/..."},
+		reason: "heavy dependency behind one door: runner/manifest",
 	},
 	{
 		from: []string{"ours"}, notFrom: []string{"./runner/control/live"}, to: []string{"github.com/coder/websocket/..."},

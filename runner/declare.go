@@ -8,7 +8,6 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/source"
 )
 
 // maxDeclared bounds the objects of one Declare.
@@ -32,7 +31,7 @@ type DeclareOptions struct {
 
 // Kustomized reports whether a folder holds a kustomization, which is built where the
 // folder is named as a path of manifests.
-func Kustomized(dir string) bool { return source.Kustomized(dir) }
+func Kustomized(dir string) bool { return manifest.Kustomized(dir) }
 
 // Declared is an object as its author wrote it, without defaults: who declares
 // a field owns it.
@@ -117,12 +116,12 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 	whole := &manifest.Set{}
 	var all manifest.Findings
 	for _, path := range o.Paths {
-		sources, err := source.Find(path, o.Recursive)
+		sources, err := manifest.Find(path, o.Recursive)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, s := range sources {
-			set, found := source.Load(ctx, []string{s}, o.Stdin)
+			set, found := manifest.Load(ctx, []string{s}, o.Stdin)
 			whole.Documents, all = append(whole.Documents, set.Documents...), append(all, found...)
 			if len(whole.Documents) > maxDeclared {
 				return nil, nil, reason.Usagef("more than %d objects", maxDeclared).WithHint("apply them in parts")

@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"agentctl.dev/agentctl/runner/source"
 )
 
 const declaredModel = "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: %}\nspec: {provider: scripted, scripted: {steps: [{say: done}]}}\n"
@@ -111,7 +109,7 @@ func TestARunKeepsItsKustomization(t *testing.T) {
 	putDeclared(t, filepath.Join(dir, "o/p.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {scripted: {steps: [{say: patched}]}}\n")
 	putDeclared(t, filepath.Join(dir, "b/kustomization.yaml"), "resources: [m.yaml]\n")
 	putDeclared(t, filepath.Join(dir, "b/m.yaml"), strings.Replace(declaredModel, "%", "m", 1))
-	set, found := source.Load(t.Context(), []string{filepath.Join(dir, "o")}, nil)
+	set, found := manifest.Load(t.Context(), []string{filepath.Join(dir, "o")}, nil)
 	if len(found) > 0 {
 		t.Fatal(found)
 	}

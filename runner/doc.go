@@ -29,7 +29,7 @@
 //   - pluginkit begins, calls, tests and packs a tool; policy/shellfacts reports what shell commands do.
 //   - keys, models and doctor tell of credentials, of what providers sell, and of this host.
 //   - client talks with a control plane. Where manifests are kept as Kubernetes objects (Declare reads
-//     them; source finds their files), control follows them and lives their runs by this door (cmd/agentd);
+//     them; manifest.Find finds their files), control follows them and lives their runs by this door (cmd/agentd);
 //     no run of files needs either.
 //   - reason.UsageError is the error of them all for a request that makes no sense; statedir finds the folder they share.
 //

@@ -14,7 +14,6 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
-	"agentctl.dev/agentctl/runner/source"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -22,7 +21,7 @@ import (
 // have today. The models stay the recorded ones: their answers are known; and so
 // do the decisions, for the files they were judged by are not there.
 func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []string, error) {
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Build: source.Build})
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
 	if found.HasErrors() {
 		return nil, nil, &InvalidError{found}
 	}

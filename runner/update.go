@@ -16,7 +16,6 @@ import (
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
-	"agentctl.dev/agentctl/runner/source"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -99,7 +98,7 @@ func (v *relived) runManifests(ctx context.Context, c *cassette.Cassette, o RunO
 	o.inputs, o.attached = v.inputs, attachments(c)
 	o.FailOnDenied = o.FailOnDenied || v.record.FailOnDenied
 	if o.Agent == "" && !slices.Contains(o.Paths, "-") {
-		_, catalog, _ := admission.Read(ctx, o.Paths, nil, admission.Options{Build: source.Build})
+		_, catalog, _ := admission.Read(ctx, o.Paths, nil, admission.Options{})
 		if _, ok := catalog.Agents[v.Agent.Name]; ok {
 			o.Agent = v.Agent.Name
 		}

@@ -36,9 +36,6 @@ type Options struct {
 	// error was found: what takes time and harms nobody can be begun while they
 	// are compiled. The manifests are not admitted yet. Optional.
 	Ahead func(*Catalog)
-	// Build returns the manifests of a folder that are not read as they are; nil reads
-	// every folder as it is. Only Read calls it.
-	Build func(ctx context.Context, path string) (*manifest.Built, manifest.Findings)
 	// Models are the providers of models, which check what only they understand.
 	Models model.Registry
 	// Policies that other runs of this process have compiled already. Optional.
@@ -59,7 +56,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 			}
 		})
 	}
-	set, found := manifest.LoadWith(ctx, paths, manifest.LoadOptions{Stdin: stdin, Build: opts.Build})
+	set, found := manifest.Load(ctx, paths, stdin)
 	if opts.Cases {
 		found = append(found, set.ReadCases(ctx)...)
 	}

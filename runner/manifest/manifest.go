@@ -40,34 +40,15 @@ type Set struct {
 
 // Load reads manifests from files, folders and, for "-", standard input. A
 // folder gives its *.yaml, *.yml and *.json files in the order of their names;
-// sub folders and names that begin with a dot are left out. All mistakes are
+// sub folders and names that begin with a dot are left out. A folder that holds a
+// kustomization is built instead. All mistakes are
 // reported; a document that has some is still in the set, without the fields
 // that cannot be used, so that a later stage finds its mistakes too.
 func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings) {
-	return LoadWith(ctx, paths, LoadOptions{Stdin: stdin})
-}
-
-// LoadOptions are those of LoadWith.
-type LoadOptions struct {
-	Stdin io.Reader
-	// Build returns the manifests of a folder that are not read as they are, and nil
-	// for every other path. Optional.
-	Build func(ctx context.Context, path string) (*Built, Findings)
-}
-
-// Built are manifests that were built from files.
-type Built struct {
-	Text []byte
-	// Files that the text was built from, as absolute paths.
-	Files []string
-}
-
-// LoadWith is Load for paths of which some are built.
-func LoadWith(ctx context.Context, paths []string, o LoadOptions) (*Set, Findings) {
 	var found Findings
 	var pieces, cases []*piece
 	for _, path := range paths {
-		sources, errs := o.open(ctx, path)
+		sources, errs := open(ctx, path, stdin)
 		found = append(found, errs...)
 		for _, src := range sources {
 			chunks := split(src.data)

@@ -30,25 +30,8 @@ type source struct {
 	files []string
 }
 
-// open reads what a path names, and builds what has to be built.
-func (o LoadOptions) open(ctx context.Context, path string) ([]source, Findings) {
-	if o.Build != nil && path != "-" {
-		built, errs := o.Build(ctx, path)
-		if built == nil && len(errs) > 0 {
-			return nil, errs
-		}
-		if built != nil {
-			dir, err := filepath.Abs(path)
-			if err != nil {
-				return nil, Findings{fileError(path, "%s", plain(err))}
-			}
-			return []source{{name: path + " (kustomize)", dir: dir, data: built.Text, files: built.Files}}, errs
-		}
-	}
-	return open(ctx, path, o.Stdin)
-}
-
-// open reads what a path names: a file, the manifests of a folder, or stdin.
+// open reads what a path names: a file, the manifests of a folder, a kustomization,
+// or stdin.
 func open(ctx context.Context, path string, stdin io.Reader) ([]source, Findings) {
 	if path == "-" {
 		return openStdin(ctx, stdin)
@@ -68,7 +51,22 @@ func open(ctx context.Context, path string, stdin io.Reader) ([]source, Findings
 		}
 		return []source{src}, nil
 	}
+	if Kustomized(path) {
+		return openKustomization(ctx, path)
+	}
 	return openFolder(path)
+}
+
+func openKustomization(ctx context.Context, path string) ([]source, Findings) {
+	text, files, found := buildKustomization(ctx, path)
+	if len(found) > 0 {
+		return nil, found
+	}
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return nil, Findings{fileError(path, "%s", plain(err))}
+	}
+	return []source{{name: path + " (kustomize)", dir: dir, data: text, files: files}}, nil
 }
 
 func openFolder(dir string) ([]source, Findings) {

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"context"
@@ -10,19 +10,18 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const (
 	// maxFiles and maxRead bound what one build reads.
 	maxFiles = 2000
-	maxRead  = 4 * manifest.MaxFile
+	maxRead  = 4 * MaxFile
 )
 
-// folder is the file system as one build sees it: it can only be read, only regular
+// kustomizeFS is the file system as one build sees it: it can only be read, only regular
 // files, and each kustomization is checked before the library gets it.
-type folder struct {
+type kustomizeFS struct {
 	ctx context.Context //nolint:containedctx // the interface of the library has none
 	// kustomizations are the files that names of kustomizations lead to.
 	kustomizations map[string]bool
@@ -31,29 +30,29 @@ type folder struct {
 	size int64
 	// refused is the first reason for which a file was kept from the library. The
 	// library skips a kustomization that it cannot read, so the error is kept here.
-	refused *manifest.Finding
+	refused *Finding
 }
 
 var errReadOnly = errors.New("a build writes no files")
 
 // ReadFile returns a regular file, and a kustomization only if it is admitted.
-func (f *folder) ReadFile(name string) ([]byte, error) {
+func (f *kustomizeFS) ReadFile(name string) ([]byte, error) {
 	if err := f.ctx.Err(); err != nil {
 		return nil, err
 	}
 	if f.refused != nil {
 		return nil, errors.New(f.refused.Message)
 	}
-	text, err := statedir.ReadFile(name, manifest.MaxFile)
+	text, err := statedir.ReadFile(name, MaxFile)
 	if err != nil {
 		return nil, err
 	}
 	f.size += int64(len(text))
 	if f.read = append(f.read, name); len(f.read) > maxFiles || f.size > maxRead {
-		return nil, f.refuse(problem(name, "the kustomization reads more than %d files or %d MiB", maxFiles, maxRead>>20))
+		return nil, f.refuse(fileError(name, "the kustomization reads more than %d files or %d MiB", maxFiles, maxRead>>20))
 	}
 	if expands(text) {
-		return nil, f.refuse(problem(name, "its aliases stand for more than %d values", maxExpanded))
+		return nil, f.refuse(fileError(name, "its aliases stand for more than %d values", maxExpanded))
 	}
 	if isKustomization(name) || f.kustomizations[name] {
 		if found := check(name, text); found != nil {
@@ -63,7 +62,7 @@ func (f *folder) ReadFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-func (f *folder) refuse(found manifest.Finding) error {
+func (f *kustomizeFS) refuse(found Finding) error {
 	if f.refused == nil {
 		f.refused = &found
 	}
@@ -72,7 +71,7 @@ func (f *folder) refuse(found manifest.Finding) error {
 
 // CleanedAbs returns the folder and the file that a path leads to, without links. A
 // link whose name is that of a kustomization leads to one.
-func (f *folder) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
+func (f *kustomizeFS) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
 	if err := f.ctx.Err(); err != nil {
 		return "", "", err
 	}
@@ -97,19 +96,19 @@ func (f *folder) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
 }
 
 // Exists reports whether there is something at a path.
-func (*folder) Exists(name string) bool {
+func (*kustomizeFS) Exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
 }
 
 // IsDir reports whether a path leads to a folder.
-func (*folder) IsDir(name string) bool {
+func (*kustomizeFS) IsDir(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
 }
 
 // ReadDir returns the names in a folder.
-func (*folder) ReadDir(name string) ([]string, error) {
+func (*kustomizeFS) ReadDir(name string) ([]string, error) {
 	entries, err := os.ReadDir(name)
 	if err != nil {
 		return nil, err
@@ -122,27 +121,29 @@ func (*folder) ReadDir(name string) ([]string, error) {
 }
 
 // Glob returns the files that a pattern matches.
-func (*folder) Glob(pattern string) ([]string, error) { return filepath.Glob(pattern) }
+func (*kustomizeFS) Glob(pattern string) ([]string, error) { return filepath.Glob(pattern) }
 
 // Walk visits a folder and what is in it.
-func (*folder) Walk(path string, visit filepath.WalkFunc) error { return filepath.Walk(path, visit) }
+func (*kustomizeFS) Walk(path string, visit filepath.WalkFunc) error {
+	return filepath.Walk(path, visit)
+}
 
 // Open is not used by a build.
-func (*folder) Open(name string) (filesys.File, error) {
+func (*kustomizeFS) Open(name string) (filesys.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
 // Create fails.
-func (*folder) Create(string) (filesys.File, error) { return nil, errReadOnly }
+func (*kustomizeFS) Create(string) (filesys.File, error) { return nil, errReadOnly }
 
 // Mkdir fails.
-func (*folder) Mkdir(string) error { return errReadOnly }
+func (*kustomizeFS) Mkdir(string) error { return errReadOnly }
 
 // MkdirAll fails.
-func (*folder) MkdirAll(string) error { return errReadOnly }
+func (*kustomizeFS) MkdirAll(string) error { return errReadOnly }
 
 // RemoveAll fails.
-func (*folder) RemoveAll(string) error { return errReadOnly }
+func (*kustomizeFS) RemoveAll(string) error { return errReadOnly }
 
 // WriteFile fails.
-func (*folder) WriteFile(string, []byte) error { return errReadOnly }
+func (*kustomizeFS) WriteFile(string, []byte) error { return errReadOnly }

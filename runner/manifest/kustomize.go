@@ -1,10 +1,9 @@
-package source
+package manifest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
-
-	"agentctl.dev/agentctl/runner/manifest"
 )
 
 // kustomizeTime bounds a build.
@@ -26,41 +23,32 @@ const kustomizeTime = time.Minute
 // the process.
 var building sync.Mutex
 
-// Load reads manifests from files, folders and, for "-", standard input. A folder
-// with a kustomization is built.
-func Load(ctx context.Context, paths []string, stdin io.Reader) (*manifest.Set, manifest.Findings) {
-	return manifest.LoadWith(ctx, paths, manifest.LoadOptions{Stdin: stdin, Build: Build})
-}
-
-// Build returns the manifests that a kustomization describes, and nil for a path that
-// is not a folder with a kustomization.
+// buildKustomization returns the text that the kustomization of a folder describes, and
+// the files that it was built from.
 //
 // A kustomization is foreign input, so it is restricted to reading files: remote
 // bases and files, plugins, generators and helm charts are refused, files are read
 // only in and below the folder of the kustomization that names them, and the number
 // and size of the files are bounded.
-func Build(ctx context.Context, dir string) (*manifest.Built, manifest.Findings) {
-	if !Kustomized(dir) {
-		return nil, nil
-	}
+func buildKustomization(ctx context.Context, dir string) (text []byte, files []string, found Findings) {
 	ctx, cancel := context.WithTimeout(ctx, kustomizeTime)
 	defer cancel()
 	building.Lock()
 	defer building.Unlock()
-	files := &folder{ctx: ctx, kustomizations: map[string]bool{}}
-	text, err := files.build(dir)
+	f := &kustomizeFS{ctx: ctx, kustomizations: map[string]bool{}}
+	text, err := f.build(dir)
 	switch {
-	case files.refused != nil:
-		return nil, manifest.Findings{*files.refused}
+	case f.refused != nil:
+		return nil, nil, Findings{*f.refused}
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case err == nil:
-		return &manifest.Built{Text: text, Files: files.read}, nil
+		return text, f.read, nil
 	}
-	return nil, manifest.Findings{problem(dir, "build the kustomization: %s", oneLine(err)).With("kubectl kustomize " + dir + " builds the same folder")}
+	return nil, nil, Findings{fileError(dir, "build the kustomization: %s", oneLine(err)).With("kubectl kustomize " + dir + " builds the same folder")}
 }
 
-func (f *folder) build(dir string) (text []byte, err error) {
+func (f *kustomizeFS) build(dir string) (text []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("kustomize failed: %v", r)
@@ -76,8 +64,8 @@ func (f *folder) build(dir string) (text []byte, err error) {
 	if text, err = resources.AsYaml(); err != nil {
 		return nil, err
 	}
-	if len(text) > manifest.MaxFile {
-		return nil, fmt.Errorf("the manifests that it describes are larger than %d MiB", manifest.MaxFile>>20)
+	if len(text) > MaxFile {
+		return nil, fmt.Errorf("the manifests that it describes are larger than %d MiB", MaxFile>>20)
 	}
 	if len(text) == 0 {
 		return nil, errors.New("it describes no object")
@@ -88,25 +76,21 @@ func (f *folder) build(dir string) (text []byte, err error) {
 // oneLine is an error of the library, whose text has line breaks and indents.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-func problem(file, format string, args ...any) manifest.Finding {
-	return manifest.Finding{Severity: manifest.Error, Position: manifest.Position{File: file}, Message: fmt.Sprintf(format, args...)}
-}
-
 // check judges the text of a kustomization before the library gets it; nil admits it.
-func check(file string, text []byte) *manifest.Finding {
+func check(file string, text []byte) *Finding {
 	var k types.Kustomization
 	if err := k.Unmarshal(text); err != nil { // the library decodes with the same function
-		f := problem(file, "%s", oneLine(err))
+		f := fileError(file, "%s", oneLine(err))
 		return &f
 	}
 	if field, why := unsupported(&k); field != "" {
-		f := problem(file, "%s: %s", field, why).With("build it elsewhere and pipe the result in: kustomize build . | agentctl apply -f -")
+		f := fileError(file, "%s: %s", field, why).With("build it elsewhere and pipe the result in: kustomize build . | agentctl apply -f -")
 		f.Position.Line, f.Position.Col = place(text, field)
 		return &f
 	}
 	for _, r := range references(&k) {
 		if remote(r.path) {
-			f := problem(file, "%s: %q: only local files and folders are read, not what is on another host", r.field, r.path).
+			f := fileError(file, "%s: %q: only local files and folders are read, not what is on another host", r.field, r.path).
 				With("fetch it into the folder, or pipe the result in: kustomize build . | agentctl apply -f -")
 			f.Position.Line, f.Position.Col = place(text, r.path)
 			return &f

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -18,8 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/kustomize/api/types"
-
-	"agentctl.dev/agentctl/runner/manifest"
 )
 
 // unpack writes the files of a txtar archive to a new folder.
@@ -253,7 +251,7 @@ func TestABuildIsBounded(t *testing.T) {
 		t.Errorf("a tree that doubles at each level: %v", found)
 	}
 
-	dir = unpack(t, "-- kustomization.yaml --\nresources: [large.yaml]\n-- large.yaml --\n"+strings.Repeat("# a comment\n", manifest.MaxFile/12+1))
+	dir = unpack(t, "-- kustomization.yaml --\nresources: [large.yaml]\n-- large.yaml --\n"+strings.Repeat("# a comment\n", MaxFile/12+1))
 	if _, found = Load(t.Context(), []string{dir}, nil); len(found) != 1 || !strings.Contains(found[0].Message, "too large") {
 		t.Errorf("a large file: %v", found)
 	}

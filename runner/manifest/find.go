@@ -1,5 +1,5 @@
 // Package source reads the manifests that a path names: files, folders, and folders that kustomize builds.
-package source
+package manifest
 
 import (
 	"fmt"
