@@ -38,7 +38,7 @@ type rule struct {
 // them is free to change. Only the first executes runs.
 var doors = []string{
 	"./runner",
-	"./runner/client", "./runner/doctor", "./runner/keys", "./runner/models", "./runner/pluginkit",
+	"./runner/client", "./runner/doctor", "./runner/keys", "./runner/model/provider", "./runner/pluginkit",
 	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir",
 }
 

@@ -27,7 +27,7 @@
 //   - runs lists, reads and follows the runs of a state folder, answers their questions, sends them
 //     messages and applies their changes.
 //   - pluginkit begins, calls, tests and packs a tool; policy/shellfacts reports what shell commands do.
-//   - keys, models and doctor tell of credentials, of what providers sell, and of this host.
+//   - keys, model/provider and doctor describe credentials, the models that providers sell, and this host.
 //   - client talks with a control plane. Where manifests are kept as Kubernetes objects (Declare reads
 //     them; manifest.Find finds their files), control follows them and lives their runs by this door (cmd/agentd);
 //     no run of files needs either.

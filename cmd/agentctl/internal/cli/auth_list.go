@@ -8,7 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/keys"
-	"agentctl.dev/agentctl/runner/models"
+	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -44,7 +44,7 @@ func (o *authListOptions) runList() error {
 	if err != nil {
 		return err
 	}
-	listed, err := keys.List(state, models.KeyVariables())
+	listed, err := keys.List(state, provider.KeyVariables())
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/keys"
-	"agentctl.dev/agentctl/runner/models"
+	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -84,5 +84,5 @@ func completeKeyVariables(_ *cobra.Command, args []string, _ string) ([]string, 
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return models.KeyVariables(), cobra.ShellCompDirectiveNoFileComp
+	return provider.KeyVariables(), cobra.ShellCompDirectiveNoFileComp
 }

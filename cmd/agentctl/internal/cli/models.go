@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner/models"
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 type modelsOptions struct {
@@ -41,17 +41,17 @@ be used, too.`,
 
 // modelList is what programs read of the snapshot.
 type modelList struct {
-	Providers []models.Provider `json:"providers"`
-	Models    []models.Model    `json:"models"`
+	Providers []provider.Vendor `json:"providers"`
+	Models    []provider.Model  `json:"models"`
 }
 
 func (o *modelsOptions) runModels(names []string) error {
-	listed, err := models.List(names...)
+	listed, err := provider.Models(names...)
 	if err != nil {
 		return err
 	}
-	providers := slices.DeleteFunc(models.Providers(), func(p models.Provider) bool {
-		return !slices.ContainsFunc(listed, func(m models.Model) bool { return m.Provider == p.Name })
+	providers := slices.DeleteFunc(provider.Vendors(), func(p provider.Vendor) bool {
+		return !slices.ContainsFunc(listed, func(m provider.Model) bool { return m.Provider == p.Name })
 	})
 	if o.output.value == display.FormatJSON {
 		err = display.WriteObject(o.app.stdout(), modelList{providers, listed})
@@ -64,7 +64,7 @@ func (o *modelsOptions) runModels(names []string) error {
 	return nil
 }
 
-func shownModels(providers []models.Provider, listed []models.Model, format string) display.ModelList {
+func shownModels(providers []provider.Vendor, listed []provider.Model, format string) display.ModelList {
 	list := display.ModelList{Format: format}
 	for _, p := range providers {
 		list.Providers = append(list.Providers, display.ListedProvider{Name: p.Name, BaseURL: p.BaseURL, KeyVariable: p.KeyVariable})
@@ -86,10 +86,10 @@ func shownModels(providers []models.Provider, listed []models.Model, format stri
 
 func completeModels(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, p := range models.Providers() {
+	for _, p := range provider.Vendors() {
 		names = append(names, p.Name)
 	}
-	all, _ := models.List() // it fails only for names
+	all, _ := provider.Models() // it fails only for names
 	for i := range all {
 		names = append(names, all[i].Model)
 	}

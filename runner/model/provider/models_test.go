@@ -1,4 +1,4 @@
-package models
+package provider
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func TestAModelIsNamedInManyWays(t *testing.T) {
 		"empty":      {"nothing is named", []string{""}, "", "spec.pricing"},
 		"other side": {"a model is its provider's", []string{"gemini/gpt-5-mini"}, "", "did you mean"},
 	} {
-		models, err := List(c.names...)
+		models, err := Models(c.names...)
 		var got []string
 		for _, m := range models {
 			got = append(got, m.Model)
@@ -37,7 +37,7 @@ func TestAModelIsNamedInManyWays(t *testing.T) {
 			t.Errorf("%s: %v without hint %q", name, err, c.hint)
 		}
 	}
-	all, err := List()
+	all, err := Models()
 	if err != nil || len(all) < 20 {
 		t.Errorf("%d models, %v", len(all), err)
 	}
@@ -53,10 +53,10 @@ func TestAModelIsNamedInManyWays(t *testing.T) {
 	if long == 0 {
 		t.Error("no model costs more when a request is long")
 	}
-	google, err := List("gemini")
+	google, err := Models("gemini")
 	for _, m := range google {
 		if m.Provider != "gemini" {
-			t.Errorf("%s is none of gemini", m.Model)
+			t.Errorf("%s is not a model of gemini", m.Model)
 		}
 	}
 	if err != nil || len(google) < 4 {
