@@ -178,7 +178,7 @@ var rules = []rule{
 		reason: "heavy dependency behind one door: runner/manifest",
 	},
 	{
-		from: []string{"ours"}, notFrom: []string{"./runner/control/live"}, to: []string{"github.com/coder/websocket/..."},
+		from: []string{"ours"}, notFrom: []string{"./runner/control/runapi"}, to: []string{"github.com/coder/websocket/..."},
 		reason: "only agentd serves WebSockets; the command line reads the same events as SSE",
 	},
 	{
@@ -373,7 +373,7 @@ func TestRulesBite(t *testing.T) {
 		{"./runner/sandbox/container", "github.com/google/go-containerregistry/pkg/v1", "runner/image"},
 		{"./runner/image", "github.com/google/go-containerregistry/pkg/v1/remote", no},
 		{"./runner/client", "github.com/coder/websocket", "reads the same events as SSE"},
-		{"./runner/control/live", "github.com/coder/websocket", no},
+		{"./runner/control/runapi", "github.com/coder/websocket", no},
 		{"./runner/journal", "os", no},
 	} {
 		got := forbidden(c.from, c.to)

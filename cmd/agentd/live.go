@@ -9,15 +9,15 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/control"
 	"agentctl.dev/agentctl/runner/control/embedded"
-	"agentctl.dev/agentctl/runner/control/live"
+	"agentctl.dev/agentctl/runner/control/runapi"
 )
 
 // farewell is how long the readers of streams may take for their end.
 const farewell = 2 * time.Second
 
 // mountLive has the server serve what happens in the runs.
-func mountLive(server *embedded.Server, p *control.Plane, state string, log *slog.Logger, selfApproval func() bool) (*live.Server, error) {
-	l := live.New(live.Options{
+func mountLive(server *embedded.Server, p *control.Plane, state string, log *slog.Logger, selfApproval func() bool) (*runapi.Server, error) {
+	l := runapi.New(runapi.Options{
 		Client: p.Client(), Reader: p.Reader(), State: state, Log: log,
 		RunID: control.AttemptID, Lives: p.Lives, Caller: caller, SelfApproval: selfApproval, Audit: note,
 	})
@@ -29,8 +29,8 @@ func mountLive(server *embedded.Server, p *control.Plane, state string, log *slo
 }
 
 // note adds to the audit record of a request.
-func note(ctx context.Context, about live.Audited, value string) {
-	embedded.Note(ctx, map[live.Audited]string{live.AuditedRun: embedded.AuditRun, live.AuditedDecision: embedded.AuditDecision}[about], value)
+func note(ctx context.Context, about runapi.Audited, value string) {
+	embedded.Note(ctx, map[runapi.Audited]string{runapi.AuditedRun: embedded.AuditRun, runapi.AuditedDecision: embedded.AuditDecision}[about], value)
 }
 
 // startedBy is the identity that began a run, as the API server of this process
@@ -54,14 +54,14 @@ func soleIdentity(tokens *embedded.Tokens) bool {
 }
 
 // caller is who makes a request that the server has let through.
-func caller(ctx context.Context) live.Caller {
+func caller(ctx context.Context) runapi.Caller {
 	id, _ := embedded.IdentityOf(ctx)
-	return live.Caller{Name: id.Name, Runs: id.Runs, NoPaths: id.Role == embedded.RoleRunner}
+	return runapi.Caller{Name: id.Name, Runs: id.Runs, NoPaths: id.Role == embedded.RoleRunner}
 }
 
 // unmountLive ends the streams. One whose reader does not take its end is cut off
 // with its connection: the reader knows its place as well.
-func unmountLive(l *live.Server, log *slog.Logger) {
+func unmountLive(l *runapi.Server, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {

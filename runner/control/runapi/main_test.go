@@ -1,4 +1,4 @@
-package live
+package runapi
 
 import (
 	"context"
@@ -59,7 +59,7 @@ const shortBody = 5 * time.Second
 
 func (p *plane) start() error {
 	var err error
-	if p.dir, err = os.MkdirTemp("", "live-"); err != nil {
+	if p.dir, err = os.MkdirTemp("", "runapi-"); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(&p.log, nil))

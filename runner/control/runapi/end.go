@@ -1,4 +1,4 @@
-package live
+package runapi
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -1,9 +1,9 @@
-// Package live serves what happens in the runs: it takes prompts and requests to cancel, and tells the events of a run as they come.
+// Package runapi serves the requests about runs that are not objects: prompts, messages, decisions, cancellation, and the events of a run as a stream.
 //
-// It is one handler behind a server that knows who asks and what they may; see
-// Handle of package embedded. What a run does stands in its journal, and nothing
-// is kept of it here.
-package live
+// It is one handler behind a server that authenticates and authorises requests; see
+// Handle of package embedded. The state of a run is in its journal; this package keeps
+// none of it.
+package runapi
 
 import (
 	"cmp"
