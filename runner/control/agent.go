@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// agentReconciler says of agents whether they can be run: everything that they
-// name exists and is ready.
+// agentReconciler checks whether agents can be run: whether all objects that they name
+// exist and are ready.
 type agentReconciler struct{ base }
 
 func (r *agentReconciler) setup(m ctrl.Manager) error {

@@ -7,19 +7,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// lanes is the order in which a controller looks at its objects: those that go on
-// before those that wait, each lane in the order of arrival. It stands in a
-// work queue of client-go, which sees to it that an object is queued once and
-// looked at by one at a time.
+// lanes is the order in which a controller processes its objects: those of runs that
+// continue before those that wait, and each lane in the order of arrival. The work queue
+// of client-go above it ensures that an object is queued once and processed by one worker
+// at a time.
 //
-// The priority queue of controller-runtime v0.24 would do the same, but not stop:
-// it waits for a worker that has gone, with a lock in its hand.
+// The priority queue of controller-runtime v0.24 would do the same, but it cannot be
+// stopped: it waits, holding a lock, for a worker that has ended.
 type lanes struct {
 	mu sync.Mutex
 	// goOn are the objects that are looked at ahead.
 	goOn map[reconcile.Request]bool
-	// lane is where a queued object stands. One that has changed lanes is passed
-	// over in the old one.
+	// lane is the lane of a queued object. An entry in a lane that the object has left is
+	// skipped.
 	lane  map[reconcile.Request]int
 	lines [2][]reconcile.Request
 }

@@ -11,14 +11,14 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// answer is what a run's journal says about a question.
+// answer is the answer to a question, from the journal of a run.
 type answer = view.Answer
 
-// requestID is the id under which a run takes the decision on an object: one that
-// was deleted and made anew is another one.
+// requestID is the id under which a run receives the decision of an object. An object that
+// was deleted and created again has another UID, and so another id.
 func requestID(a *v1alpha1.Approval) string { return "apv-" + string(a.UID) }
 
-// settled says whether nothing more will happen to an object.
+// settled reports whether the state of an object is final.
 func settled(a *v1alpha1.Approval) bool {
 	s := &a.Status
 	switch s.Decision {
@@ -46,7 +46,7 @@ func outcome(a *v1alpha1.Approval, got *answer, why string, now time.Time) {
 		at := metav1.NewTime(got.Time)
 		s.Decision, s.Reason, s.DecidedAt, s.TakenAt = v1alpha1.ApprovalDecision(got.State), cut(got.Reason, 4096), &at, &at
 		s.Message = cut(why, 1024)
-		if got.State == message.Approved || got.State == message.Rejected { // else nobody has decided
+		if got.State == message.Approved || got.State == message.Rejected { // otherwise there is no decision
 			s.By, s.EndRun = cut(got.By, 256), got.EndRun
 		}
 		if got.State == message.Approved {

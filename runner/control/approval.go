@@ -29,10 +29,10 @@ import (
 // asksFor is the index by which the Approvals of a run are found.
 const asksFor = "asksFor"
 
-// Asker is where runs ask people, and where answers are left for them.
+// Asker lists the questions of runs and stores answers for them.
 //
-//	Questions  of a run, in order; a run that has not begun has none
-//	Answer     leaves an answer; doing so again changes nothing
+//	Questions  the questions of a run, in order; a run that has not begun has none
+//	Answer     stores an answer; storing it again changes nothing
 type Asker interface {
 	Questions(ctx context.Context, id string) ([]runs.Asked, error)
 	Answer(w Work, q *runs.Asked, a runs.Left) error
@@ -122,7 +122,7 @@ func owns(run *v1alpha1.Run, a *v1alpha1.Approval) bool {
 	return false
 }
 
-// waits says whether there is something to show: without, the journal is not read.
+// waits reports whether the run has a question to show. If not, its journal is not read.
 func (r *approvalReconciler) waits(run *v1alpha1.Run, mine map[string]*v1alpha1.Approval) bool {
 	for _, a := range mine {
 		if !settled(a) {
@@ -143,7 +143,7 @@ func (r *approvalReconciler) waits(run *v1alpha1.Run, mine map[string]*v1alpha1.
 	return false
 }
 
-// show makes the objects say what the journal says.
+// show updates the objects to the state of the journal.
 func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine map[string]*v1alpha1.Approval) (ctrl.Result, error) {
 	asked, err := r.asker.Questions(ctx, RunID(run))
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *approvalReconciler) show(ctx context.Context, run *v1alpha1.Run, mine m
 			errs = append(errs, err)
 		default:
 			if q.Answer != nil && q.Answer.State == message.Approved && !q.Used && seen == Living {
-				continue // what becomes of the call is told in a moment
+				continue // the outcome of the call is recorded in a moment
 			}
 			errs = append(errs, r.settle(ctx, a, q.Answer, q.Why, reply(q)))
 		}
@@ -200,23 +200,23 @@ func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runs
 	return nil
 }
 
-// pending looks after a question that is open: what was decided is handed over,
-// once more each time. left is when it is to be looked at again.
+// pending processes an open question: a decision is passed to the run, repeatedly until
+// the run has it. left is the time until the next look.
 func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *v1alpha1.Approval, q *runs.Asked) (left time.Duration, err error) {
 	s := &a.Status
 	if s.Decision == "" {
 		if a.Spec.ExpiresAt.Equal(deadline(q)) {
 			return 0, nil
 		}
-		// Another process of the run has asked anew, and waits longer. A question does
-		// not change, so it gets another object.
+		// Another process of the run has asked again, with a later deadline. The spec of a
+		// question is immutable, so it gets another object.
 		return 0, r.remove(ctx, a)
 	}
 	if s.DecidedAt == nil || s.Decision != v1alpha1.DecisionApproved && s.Decision != v1alpha1.DecisionRejected {
 		return 0, nil
 	}
 	if left = s.DecidedAt.Add(runs.AnswerLife).Sub(r.now()); left <= 0 {
-		// Nobody took it while it was good for something: it is asked anew.
+		// The run did not take the answer in time, and asks again.
 		return 0, r.remove(ctx, a)
 	}
 	w := Work{ID: q.Run, Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
@@ -253,15 +253,15 @@ func (r *approvalReconciler) settle(ctx context.Context, a *v1alpha1.Approval, a
 	if before == "" && a.Status.Decision == v1alpha1.DecisionApproved {
 		a.Status.Answer = reply
 	}
-	// Conditional: should somebody decide this very moment, it is looked at again.
+	// Conditional: if somebody decides at this moment, the object is processed again.
 	if err := r.Status().Update(ctx, a, owner(v1alpha1.KindApproval)); stale(err) != nil {
 		return fmt.Errorf("write what became of approval %s: %w", client.ObjectKeyFromObject(a), err)
 	}
 	return nil
 }
 
-// stale leaves out what says that an object has changed since it was read: the
-// change is told, and brings us back.
+// stale ignores the error for an object that has changed since it was read: the change
+// triggers another reconcile.
 func stale(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// begin hands a run to the executor, when what it stands on is ready. One that
-// has begun before needs nothing but its journal.
+// begin passes a run to the executor when its dependencies are ready. A run that has begun
+// before needs its journal only.
 func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress) (ctrl.Result, error) {
 	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
 	if r.startedBy != nil {
@@ -36,7 +36,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		case v.status == metav1.ConditionTrue:
 		case v.own:
 			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
-		default: // it begins when that has been mended
+		default: // it begins when the object has been fixed
 			return r.await(ctx, run, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message}, again)
 		}
 		w.Documents, w.Pins = made.documents, made.pins
@@ -44,7 +44,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 			w.Deadline = r.now().Add(left)
 		}
 	}
-	if err := r.claim(ctx, run, Finalizer); err != nil { // the object stays while its run is lived
+	if err := r.claim(ctx, run, Finalizer); err != nil { // the object is kept while its run is executed
 		return ctrl.Result{}, err
 	}
 	r.mu.Lock()
@@ -59,10 +59,10 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 	return r.show(ctx, run, r.executor.Observe(w.ID))
 }
 
-// prepared judges a run and collects what it is made of. Each kind comes to the
-// cache in its own time, so it may know a run and not yet a policy or a tool that
-// was there before: what a run is made of is read as it is now. again is when to
-// look once more, where no change of an object will tell.
+// prepared checks a run and collects its dependencies. The cache learns of each kind at a
+// time of its own: it may know a run but not a policy or a tool that was created before
+// it. So dependencies are read from the API server. again is the time of the next attempt,
+// for cases where no change of an object triggers one.
 func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verdict, made *closure, again time.Duration, err error) {
 	known, err := r.closureKnown(ctx, run)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verd
 	return v, made, changedAgain, nil // the cache may have more to learn
 }
 
-// fit says whether a run can begin with what it is made of.
+// fit reports whether a run can begin with its dependencies.
 func (r *runReconciler) fit(ctx context.Context, c *closure, run *v1alpha1.Run) verdict {
 	v, done := c.verdict(ctx, run, r.shared)
 	if !done {
@@ -100,7 +100,7 @@ func (r *runReconciler) claim(ctx context.Context, run *v1alpha1.Run, finalizers
 	agent := &v1alpha1.Agent{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.AgentRef.Name}, agent)
 	switch {
-	case apierrors.IsNotFound(err): // a run that goes on needs none
+	case apierrors.IsNotFound(err): // a run that continues needs none
 	case err == nil && !agent.DeletionTimestamp.IsZero(): // nor one that is to be left behind
 	case err != nil:
 		return fmt.Errorf("look for the agent of run %s: %w", client.ObjectKeyFromObject(run), err)

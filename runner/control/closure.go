@@ -15,13 +15,13 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 )
 
-// closure is an object and everything that it stands on: what admission has to
-// see to judge it, and what a run is made of.
+// closure is an object with all objects that it depends on: the input of admission, and of
+// a run.
 type closure struct {
 	read      client.Reader
 	namespace string
-	// whole says that everything has to be ready which the object stands on, and not
-	// only what it names itself.
+	// whole requires all dependencies to be ready, not only those that the object names
+	// itself.
 	whole     bool
 	seen      map[string]bool
 	documents []runner.Document
@@ -145,7 +145,7 @@ func (c *closure) allTools(ctx context.Context) error {
 	return nil
 }
 
-// equal says whether two closures come to the same verdict. Lists come in any order.
+// equal reports whether two closures lead to the same result. Lists come in any order.
 func (c *closure) equal(other *closure) bool {
 	return slices.Equal(c.missing, other.missing) && maps.Equal(c.pins, other.pins) &&
 		maps.Equal(c.texts(), other.texts()) && maps.Equal(c.readiness(), other.readiness())

@@ -36,8 +36,8 @@ type ClusterEvents struct {
 	queue    chan *eventsv1.Event
 }
 
-// NewClusterEvents returns a sink that writes by a client whose scheme has
-// events.k8s.io/v1; instance says which process writes. Start it.
+// NewClusterEvents returns a sink that writes with a client whose scheme has
+// events.k8s.io/v1; instance names the process that writes. The caller starts it.
 func NewClusterEvents(c client.Client, instance string, log *slog.Logger, now func() time.Time) *ClusterEvents {
 	return &ClusterEvents{client: c, instance: instance, log: log, now: now, queue: make(chan *eventsv1.Event, eventsWaiting)}
 }
@@ -56,8 +56,8 @@ func (c *ClusterEvents) Tell(_ context.Context, obj client.Object, why reason.Re
 	}
 }
 
-// eventName is the same for what is the same, so that the API server itself
-// finds out that something happens again, whoever wrote it first.
+// eventName is equal for equal events, so that the API server recognises a repetition,
+// whichever process wrote the first.
 func eventName(e *eventsv1.Event) string {
 	o := &e.Regarding
 	sum := sha256.Sum256([]byte(strings.Join([]string{string(o.UID), o.Kind, o.Name, e.Type, e.Reason, e.Note}, "\x00")))

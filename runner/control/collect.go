@@ -20,18 +20,18 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// collector does for our kinds what the garbage collector of a cluster does, and
-// runs where there is none. An object that is deleted with its dependents in the
-// foreground, or without them, has a finalizer that says so:
+// collector does for our kinds what the garbage collector of a cluster does, and runs
+// where there is none. A finalizer records how an object is deleted:
 //
-//	foregroundDeletion   its dependents are deleted, and it goes when they are gone
-//	orphan               its dependents are nobody's any more, and it goes
+//	foregroundDeletion   its dependents are deleted first, then the object
+//	orphan               its dependents lose their owner reference, then the object is deleted
 //
-// What is deleted in the background has none: who depends on it sees that itself.
+// An object that is deleted in the background has neither: the reconcilers of its
+// dependents notice that it is gone.
 type collector struct {
 	client.Client
-	// live reads past the cache, in which a dependent may be missing that was made
-	// a moment ago.
+	// live reads from the API server: the cache may lack a dependent that was created a
+	// moment ago.
 	live client.Reader
 }
 
@@ -142,7 +142,7 @@ func (c *collector) dependents(ctx context.Context, owner *metav1.PartialObjectM
 	return found, nil
 }
 
-// release makes a dependent nobody's.
+// release removes the owner from a dependent.
 func (c *collector) release(ctx context.Context, owner *metav1.PartialObjectMetadata, o metav1.PartialObjectMetadata) error {
 	before := o.DeepCopy()
 	o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == owner.UID })

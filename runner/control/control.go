@@ -1,7 +1,6 @@
-// Package control follows the objects of a Kubernetes API server: it says of each whether it can be used, and has the runs lived.
+// Package control reconciles the objects of a Kubernetes API server: it reports of each whether it can be used, and has runs executed.
 //
-// Nothing here assumes the embedded server: the controllers are those of
-// controller-runtime, and what a run is lived by is an Executor.
+// Nothing here assumes the embedded server: the controllers are those of controller-runtime, and runs are executed by an Executor.
 package control
 
 import (
@@ -31,24 +30,24 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// Options say what is followed and how runs are lived.
+// Options say which objects are reconciled and how runs are executed.
 type Options struct {
-	// Config reaches the API server, as somebody who may read and write our kinds
-	// and their status. Required.
+	// Config is for an identity that may read and write our kinds and their status.
+	// Required.
 	Config *rest.Config
 	// State is the folder that holds runs; see statedir.Find. Required.
 	State string
 	// Log is where everything is logged to, including what the libraries say.
 	// Required. The libraries have one logger per process: the latest wins.
 	Log *slog.Logger
-	// Limit is how many runs are lived at once; 0 is DefaultLimit.
+	// Limit is the number of runs that are executed at once; 0 is DefaultLimit.
 	Limit int
 	// AllowUnsandboxed runs tools that ask for a sandbox without one.
 	AllowUnsandboxed bool
 	// Containerd and Version are those of runner.RunOptions.
 	Containerd, Version string
-	// Collect says that nothing else collects garbage on this API server: what is
-	// deleted with its dependents, or without them, is seen to here.
+	// Collect enables garbage collection in this process, for an API server that has no
+	// collector: the dependents of deleted objects are deleted or orphaned here.
 	Collect bool
 	// Drain is how long a stop waits for calls in progress to end. 0: they are cut
 	// off, as if the process had been killed.
@@ -59,15 +58,15 @@ type Options struct {
 	// StartedBy is the identity that began a Run, for rules that read run.user.
 	// Default: it is not known, because only the API server of agentd vouches for it.
 	StartedBy func(*v1alpha1.Run) string
-	// Events is told what happens to objects; nil is the log alone.
+	// Events records what happens to objects; nil writes to the log only.
 	Events EventSink
 	// Started is called once everything is followed. Optional.
 	Started func()
-	// Now stands for the clock. Default: time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// DefaultLimit is how many runs are lived at once when nobody says.
+// DefaultLimit is the default number of runs that are executed at once.
 const DefaultLimit = 64
 
 // stopPatience bounds how long runs may take to be left.
@@ -78,7 +77,7 @@ type Plane struct {
 	manager ctrl.Manager
 	workers *Workers
 	drain   time.Duration
-	// stopping says that what libraries do not bring to an end is no error.
+	// stopping silences what libraries report while they are stopped.
 	stopping *atomic.Bool
 }
 
@@ -102,7 +101,7 @@ func New(o Options) (*Plane, error) {
 		Scheme: scheme, Logger: logger, MapperProvider: mapper,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		GracefulShutdownTimeout: &patience,
-		// Who wrote which field is nothing that a controller asks, and half of an object.
+		// Managed fields are half of an object, and no controller reads them.
 		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Controller: config.Controller{
 			SkipNameValidation: new(true), // the names are checked process-wide: a test has several planes
@@ -127,7 +126,8 @@ func New(o Options) (*Plane, error) {
 		}
 	}
 	if o.Started != nil {
-		// What is no source and no controller is started when all objects are known.
+		// A runnable that is neither a source nor a controller is started when all objects
+		// are in the cache.
 		started := manager.RunnableFunc(func(context.Context) error { o.Started(); return nil })
 		if err := m.Add(started); err != nil {
 			return nil, fmt.Errorf("prepare the controllers: %w", err)
@@ -167,8 +167,8 @@ func setup(m ctrl.Manager, b base, e Executor, a Asker, probe runner.ProbeOption
 	)
 }
 
-// Run follows the objects until the context ends. Runs that go on then are left
-// as they stand; the next plane of the same state folder goes on with them.
+// Run reconciles objects until the context ends. Runs that are executed then stay as they
+// are; the next plane on the same state folder continues them.
 func (p *Plane) Run(ctx context.Context) error {
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -196,9 +196,9 @@ func (p *Plane) Client() client.Client { return p.manager.GetClient() }
 // Reader reads the objects as they are now.
 func (p *Plane) Reader() client.Reader { return p.manager.GetAPIReader() }
 
-// Tell has changed called when there may be something new about a run: for each
-// event of those that are lived here, and for each change of an object. It must
-// not block. Call it before Run.
+// Tell registers changed, which is called when there may be news about a run: for each
+// event of a run that is executed here, and for each change of an object. It must not
+// block. Call Tell before Run.
 func (p *Plane) Tell(changed func(namespace, name string)) error {
 	// It is filled once Run is called; to wait for that here would be for ever.
 	runs, err := p.manager.GetCache().GetInformer(context.Background(), &v1alpha1.Run{}, cache.BlockUntilSynced(false))
@@ -223,9 +223,9 @@ func (p *Plane) Tell(changed func(namespace, name string)) error {
 	return nil
 }
 
-// Lives says whether the run of that id is lived here.
+// Lives reports whether the run of that id is executed here.
 func (p *Plane) Lives(id string) bool { return p.workers.lives(id) }
 
-// Busy says whether a run is lived, or waits to be. One that is suspended is not,
-// whatever it waits for: nothing goes on in it, and it may wait for days.
+// Busy reports whether a run is executed or queued. A suspended run does not count,
+// whatever it waits for: it executes nothing, and may wait for days.
 func (p *Plane) Busy() bool { return p.workers.Busy() }

@@ -12,8 +12,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// CoreSink makes a core event of what happens. Who records it gives it a name
-// and a time, and does not block.
+// CoreSink turns what happens into core events. record adds a name and a time, and must
+// not block.
 func CoreSink(record func(*corev1.Event)) EventSink {
 	return SinkFunc(func(_ context.Context, obj client.Object, why reason.Reason, message string) {
 		record(&corev1.Event{
@@ -31,7 +31,7 @@ func regarding(obj client.Object) corev1.ObjectReference {
 	}
 }
 
-// severity is the type of an event: what somebody wanted is Normal.
+// severity is the type of an event: a change that a user asked for is Normal.
 func severity(why reason.Reason) string {
 	if slices.Contains([]reason.Reason{reason.Accepted, reason.Completed, reason.Cancelled}, why) {
 		return corev1.EventTypeNormal
@@ -39,7 +39,7 @@ func severity(why reason.Reason) string {
 	return corev1.EventTypeWarning
 }
 
-// reporter names the controller that says what happens to an object.
+// reporter names the controller that reports on an object.
 func reporter(obj client.Object) string {
 	return v1alpha1.GroupVersion.Group + "/" + strings.ToLower(kindOf(obj)) + "-controller"
 }

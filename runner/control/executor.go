@@ -7,7 +7,7 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// Work is a run that is to be lived.
+// Work is a run that is to be executed.
 type Work struct {
 	// ID is the run's id, which follows from the object: starting it twice is
 	// starting it once.
@@ -32,15 +32,15 @@ type Progress string
 
 // What an executor knows of a run.
 const (
-	// Unknown: there are no traces of it.
+	// Unknown: the executor has no record of it.
 	Unknown Progress = ""
-	// Left: it has begun, and nobody lives it.
+	// Left: it has begun, and no worker executes it.
 	Left Progress = "Left"
 	// Waiting: it was suspended, and what it asked has not been answered.
 	Waiting Progress = "Waiting"
 	// Queued: it waits for a free worker.
 	Queued Progress = "Queued"
-	// Living: a worker is at it.
+	// Living: a worker executes it.
 	Living Progress = "Living"
 	// Ended: it has ended, was suspended, or could not begin.
 	Ended Progress = "Ended"
@@ -53,19 +53,19 @@ type Observation struct {
 	Status v1alpha1.RunStatus
 	// Reason and Message of the end.
 	Reason, Message string
-	// Err says why the run did not come about; it will not by trying again.
+	// Err is why the run could not be started; trying again will not help.
 	Err error
 }
 
-// Executor lives runs: in this process, or elsewhere.
+// Executor executes runs: in this process, or elsewhere.
 //
-//	Start    takes a run up, or goes on with one that was left. For a run that
-//	         it has already it does nothing.
-//	Cancel   ends a run; one that it does not have is none of its business.
-//	Suspend  leaves a run as it stands, and forgets one that only waits; Start
-//	         goes on with it.
-//	Observe  tells how far a run has come, without waiting.
-//	Release  forgets a run that has ended; its traces remain.
+//	Start    starts a run, or continues one that was left. It does nothing for
+//	         a run that the executor has already.
+//	Cancel   ends a run. It ignores a run that the executor does not have.
+//	Suspend  stops executing a run, whose journal stays, and forgets one that is
+//	         only queued; Start continues it.
+//	Observe  reports the progress of a run, without waiting.
+//	Release  forgets a run that has ended; its files stay.
 type Executor interface {
 	Start(Work)
 	Cancel(id string)

@@ -86,8 +86,8 @@ func own() predicate.Predicate {
 	}}
 }
 
-// phases lets those changes of a run pass that it is over by: then the executor
-// can forget it, which must not happen while the cache says that it goes on.
+// phases passes on those changes that end a run, after which the executor can forget it.
+// It must not forget a run that the cache still shows as running.
 func phases() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

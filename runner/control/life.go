@@ -20,9 +20,9 @@ import (
 // item is a run that the workers have.
 type item struct {
 	work Work
-	// taken says that a worker has it, gone that it is not wanted any more, parked
-	// that it waits for a person without a worker, and resting what it waits for. The
-	// mutex of the workers guards them.
+	// taken: a worker has the item; gone: the item is no longer wanted; parked: it waits
+	// for a person without a worker; resting is the question it waits for. The mutex of
+	// the workers guards them.
 	taken, gone, parked bool
 	resting             restKind
 	alarm               *time.Timer   // ends the wait of a parked run, or nil
@@ -34,12 +34,12 @@ type item struct {
 	mu       sync.Mutex
 	progress Progress
 	view     *view.Run
-	status   *v1alpha1.RunStatus // of a run that was parked, while there is no view
+	status   *v1alpha1.RunStatus // of a parked run, which has no view
 	head     string              // hash of the last event, once the run has ended
 	err      error
 }
 
-// live lives one run until it has ended or is left.
+// live executes one run until it has ended or is left.
 func (w *Workers) live(i *item) {
 	if i.left() {
 		w.forget(i)
@@ -69,7 +69,7 @@ func (w *Workers) live(i *item) {
 	}
 }
 
-// begin starts a run, or goes on with it where its journal says that it began.
+// begin starts a run, or continues it if its journal has events.
 func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	fold := &view.Run{}
 	if i.status == nil {
@@ -103,8 +103,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	})
 }
 
-// present is how a run finds the policies that hold when a call of it goes on that
-// has waited.
+// present returns the policies that apply to a call which has waited and continues now.
 func (w *Workers) present(i *item) runner.PresentPolicies {
 	if w.o.Policies == nil {
 		return nil
@@ -114,13 +113,13 @@ func (w *Workers) present(i *item) runner.PresentPolicies {
 	}
 }
 
-// begun says whether a run has a journal with an event in it. What a process
-// that was killed left of a run that had none is cleared away, once nobody holds it.
+// begun reports whether a run has a journal with an event in it. Files that a killed
+// process left of a run without events are removed, once no process holds the lock.
 func (w *Workers) begun(id string) bool {
 	dir := journal.Dir(w.o.State, id)
 	_, err := journal.Last(dir)
 	if damage, end := journal.DamagedAtEnd(err); err == nil || end && damage.Kept > 0 {
-		return true // a run whose journal was cut goes on from what is left, with a warning
+		return true // a run whose journal was cut continues from what is left, with a warning
 	}
 	if _, err := os.Stat(dir); err != nil || journal.Held(dir) {
 		return false
@@ -134,7 +133,7 @@ func (w *Workers) begun(id string) bool {
 	return false
 }
 
-// watch folds the events of a run, and tells of those that a status shows.
+// watch folds the events of a run, and notifies of those that change its status.
 func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 	return func(e event.Event) {
 		i.mu.Lock()
@@ -176,9 +175,8 @@ func (i *item) show(v *view.Run) {
 	i.progress, i.view = Living, v
 }
 
-// takenUpFirst is the life of a run that goes on. It ends when the run is
-// cancelled, but not before begun has been called: until then there is nobody who
-// would write down that it was.
+// takenUpFirst returns the context of a run that continues. It is cancelled with the run,
+// but not before begun has been called: until then nothing could record the cancellation.
 func (i *item) takenUpFirst() (_ context.Context, begun, done func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(i.ctx))
 	up, ended := make(chan struct{}), make(chan struct{})
@@ -197,7 +195,7 @@ func (i *item) takenUpFirst() (_ context.Context, begun, done func()) {
 	}
 }
 
-// left says whether a run is to be left.
+// left reports whether a run is to be left.
 func (i *item) left() bool {
 	select {
 	case <-i.leave:

@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// modelReconciler says of models whether they can be used: their parameters are
-// the provider's, their script compiles, their fallbacks exist.
+// modelReconciler checks whether models can be used: their provider accepts their
+// parameters, their script compiles, their fallbacks exist.
 type modelReconciler struct{ base }
 
 func (r *modelReconciler) setup(m ctrl.Manager) error {

@@ -11,12 +11,12 @@ import (
 	"agentctl.dev/agentctl/runner/runs"
 )
 
-// A run that waits for a person does nothing, and another one gets its place: with
-// the limit of runs that wait for hours, nothing would go on any more. Up to a
-// number of such runs stay in memory, where an answer reaches them at once. Of more,
-// those that have waited longest are parked: their programs end and their journals
-// are closed, and a worker continues each of them from its journal when there is an
-// answer, when the time of its question is over, or when it is cancelled.
+// A run that waits for a person does nothing, so its place is given to another: otherwise
+// as many waiting runs as the limit would block all others for hours. A number of waiting
+// runs stay in memory, where an answer reaches them at once. Beyond that number, those
+// that have waited longest are parked: their programs end and their journals are closed. A
+// worker continues a parked run from its journal when there is an answer, when its
+// question expires, or when it is cancelled.
 
 // restingFactor bounds how many runs may wait for a person in memory, as a multiple
 // of the limit, and mostResting is how many may wait in any case: each holds memory,

@@ -17,9 +17,9 @@ import (
 // does not say. It is the default of the field, too.
 const startDeadline = 10 * time.Minute
 
-// waited is how long a Run has been there without having begun. The creation time
-// has no fraction of a second, so the count begins with the next full one: a Run
-// never gets less time than it was given.
+// waited is the time since a Run was created without having begun. The creation time has
+// no fraction of a second, so the count begins with the next full second: a Run never gets
+// less time than it was given.
 func (r *runReconciler) waited(run *v1alpha1.Run) time.Duration {
 	if run.Status.Phase == v1alpha1.PhaseSuspended || run.CreationTimestamp.IsZero() {
 		return 0 // it is to begin from now on

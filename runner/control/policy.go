@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// policyReconciler says of policies whether they compile against every tool
-// that they could meet.
+// policyReconciler checks whether policies compile against every tool that they could
+// apply to.
 type policyReconciler struct{ base }
 
 func (r *policyReconciler) setup(m ctrl.Manager) error {

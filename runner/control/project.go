@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// maxOutput is how much of an answer stands in a status.
+// maxOutput bounds the part of an answer that a status shows.
 const maxOutput = 1024
 
 // project is a run as its object shows it.

@@ -25,8 +25,8 @@ const (
 	// RunLabel names the run of an Approval, where a label can hold the name.
 	RunLabel = "agentctl.dev/run"
 	maxLabel = 63
-	// maxShown bounds what an object holds of a call. A server takes about 1.5 MB,
-	// and writes beside each field who has set it.
+	// maxShown bounds what an object holds of a call. A server accepts about 1.5 MB, and
+	// stores with each field the name of its writer.
 	maxShown = 256 << 10
 	// readableName is how much of a run's name begins that of an Approval, and
 	// questionDigits how many hex digits of the question end it.
@@ -37,8 +37,8 @@ const (
 // bound is a question as the spec of its object names it.
 func bound(q *runs.Asked) string { return "sha256:" + q.ID }
 
-// newApproval is the object of a question. It is made of what stands in the
-// journal, so without secrets, and shows all of it or nothing.
+// newApproval returns the object of a question. Its content is that of the journal, so it
+// has no secrets; it shows the whole call or nothing of it.
 func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1alpha1.Approval, error) {
 	a := &v1alpha1.Approval{
 		ObjectMeta: metav1.ObjectMeta{
@@ -87,7 +87,7 @@ func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1a
 	return a, nil
 }
 
-// deadline of a question, as exact as an object can say it; nil is none.
+// deadline of a question, in the precision of an object; nil if there is none.
 func deadline(q *runs.Asked) *metav1.Time {
 	if q.ExpiresAt == nil {
 		return nil
@@ -104,8 +104,8 @@ func summary(tool string, args json.RawMessage) string {
 	return tool + " " + b.String()
 }
 
-// keeps says whether a server keeps a value as it is. It reads numbers as 64 bits:
-// shown with other digits, a call would be another one than the one that runs.
+// keeps reports whether a server stores a value unchanged. A server parses numbers as 64
+// bits: with other digits, the object would show another call than the one that runs.
 func keeps(raw json.RawMessage) bool {
 	if len(raw) == 0 || !json.Valid(raw) {
 		return len(raw) == 0

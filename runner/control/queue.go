@@ -47,7 +47,7 @@ func (q *queue) push(i *item) {
 	q.n++
 }
 
-// pop returns whose turn it is; nil when nobody waits.
+// pop returns the next item; nil if the queue is empty.
 func (q *queue) pop() *item {
 	if q.n == 0 {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// quiet logs what the libraries say: what is only for information as details,
-// because who serves objects does not want to read of every worker that starts,
-// and so everything while it is being stopped.
+// quiet logs the messages of libraries: informational ones at level debug, since users of
+// a server do not want to read of every worker that starts; all of them at that level
+// while the process stops.
 func quiet(l *slog.Logger, stopping *atomic.Bool) *slog.Logger {
 	return slog.New(quietHandler{l.Handler(), stopping}).With("from", "controllers")
 }

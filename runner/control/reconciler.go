@@ -18,7 +18,7 @@ import (
 // base is what every controller has.
 type base struct {
 	client.Client
-	// live reads past the cache.
+	// live reads from the API server, not the cache.
 	live   client.Reader
 	events EventSink
 	now    func() time.Time
@@ -28,12 +28,12 @@ type base struct {
 	startedBy func(*v1alpha1.Run) string
 }
 
-// changedAgain is when an object is looked at again that somebody has changed
-// meanwhile, or that the cache knows as it was before.
+// changedAgain is the time until the next look at an object that was changed meanwhile, or
+// that the cache has in an old version.
 const changedAgain = 50 * time.Millisecond
 
-// unlessChanged is the result of a controller. That somebody has changed or deleted
-// an object since it was read is no failure: it is looked at again.
+// unlessChanged is the result of a controller. An object that was changed or deleted since
+// it was read is not an error: it is processed again.
 func unlessChanged(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: changedAgain}, nil
@@ -57,9 +57,9 @@ func (b *base) judged(ctx context.Context, req ctrl.Request, obj client.Object) 
 // the disk of the API server is full.
 const roomAgain = 5 * time.Second
 
-// refusedForRoom reports whether a write was refused because the disk of the API
-// server is full. It has been told by the server once; as a failure each object
-// would report it again, and wait longer after every try.
+// refusedForRoom reports whether a write was refused because the disk of the API server is
+// full. The server has reported that once; as an error each object would report it again,
+// and back off longer after every attempt.
 func refusedForRoom(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusInsufficientStorage
@@ -71,7 +71,7 @@ func refusedForRoom(err error) bool {
 func untilStopped[R comparable](r reconcile.TypedReconciler[R]) reconcile.TypedReconciler[R] {
 	return reconcile.TypedFunc[R](func(ctx context.Context, of R) (ctrl.Result, error) {
 		if ctx.Err() != nil {
-			return ctrl.Result{}, nil //nolint:nilerr // it is no failure
+			return ctrl.Result{}, nil //nolint:nilerr // not an error
 		}
 		result, err := r.Reconcile(ctx, of)
 		if refusedForRoom(err) {

@@ -56,7 +56,8 @@ func references(obj client.Object) []reference {
 	return refs
 }
 
-// shipped says whether a name needs no object, because it is part of the program.
+// shipped reports whether a reference needs no object, because its target is part of the
+// program.
 func shipped(r reference) bool {
 	switch r.kind {
 	case v1alpha1.KindTool:

@@ -34,7 +34,7 @@ func (r *runReconciler) gone(name types.NamespacedName, now types.UID) {
 func (r *runReconciler) end(ctx context.Context, run *v1alpha1.Run) (ctrl.Result, error) {
 	id := RunID(run)
 	if p := r.executor.Observe(id).Progress; p == Queued || p == Living {
-		r.executor.Cancel(id) // its end is told, and brings us back
+		r.executor.Cancel(id) // its end triggers another reconcile
 		return ctrl.Result{}, nil
 	}
 	r.executor.Release(id)
@@ -74,7 +74,7 @@ func (r *runReconciler) retire(ctx context.Context, run *v1alpha1.Run) (ctrl.Res
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// orphan says whether the agent that owns a run is gone.
+// orphan reports whether the agent that owns a run is gone.
 func (r *runReconciler) orphan(ctx context.Context, run *v1alpha1.Run) (bool, error) {
 	for _, o := range run.OwnerReferences {
 		if o.Kind != v1alpha1.KindAgent || o.APIVersion != v1alpha1.GroupVersion.String() {

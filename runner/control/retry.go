@@ -32,20 +32,20 @@ func backOff(n int32) time.Duration {
 	return min(wait, lastRetry)
 }
 
-// mendable says whether another attempt may go better: what the run died of is
-// neither its own doing, nor a refusal, nor a limit.
+// mendable reports whether another attempt may succeed: the failure was neither caused by
+// the run itself, nor a refusal, nor a limit.
 func mendable(why reason.Reason) bool {
 	return why == reason.ModelError || why == reason.ProviderUnavailable || why == reason.Internal
 }
 
-// again says whether a run that died of a reason is to be tried again.
+// again reports whether a run that failed for a reason is to be tried again.
 func (r *runReconciler) again(run *v1alpha1.Run, why reason.Reason) bool {
 	return mendable(why) && !run.Spec.Cancel && max(run.Status.Attempt, 1) <= run.Spec.BackoffLimit
 }
 
-// retry writes that a run will be tried again, and when. The journal of the
-// attempt that has ended stays; the next one begins only when this is written, so
-// that whoever comes after us knows which attempt is the newest.
+// retry records that a run will be tried again, and when. The journal of the ended attempt
+// stays. The next attempt begins only when this is written, so that a later process knows
+// which attempt is the newest.
 func (r *runReconciler) retry(ctx context.Context, run *v1alpha1.Run, died verdict) (ctrl.Result, error) {
 	before, n := RunID(run), max(run.Status.Attempt, 1)
 	wait := backOff(n)
@@ -55,7 +55,7 @@ func (r *runReconciler) retry(ctx context.Context, run *v1alpha1.Run, died verdi
 	retrying := died
 	retrying.status, retrying.message = metav1.ConditionTrue, fmt.Sprintf("attempt %d: %s", n, died.message)
 	conditions := r.withCondition(run.Status.Conditions, v.condition(v1alpha1.ConditionSucceeded, run))
-	meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionRetrying) // it died now, also where it stood already
+	meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionRetrying) // it failed now, also if the condition has been there already
 	conditions = r.withCondition(conditions, retrying.condition(v1alpha1.ConditionRetrying, run))
 	status := v1alpha1.RunStatus{Phase: v1alpha1.PhasePending, Attempt: n + 1}
 	if err := r.writeConditions(ctx, run, status, v, conditions); err != nil {
@@ -74,7 +74,7 @@ func (r *runReconciler) untilRetry(run *v1alpha1.Run) time.Duration {
 	return died.LastTransitionTime.Add(backOff(run.Status.Attempt - 1)).Sub(r.now())
 }
 
-// outdated says whether the cache has not seen yet which attempt is the newest.
+// outdated reports whether the cache does not know the newest attempt yet.
 func (r *runReconciler) outdated(run *v1alpha1.Run) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// Finalizer keeps a Run until nobody lives it any more.
+	// Finalizer keeps a Run object until no process executes the run.
 	Finalizer = "agentctl.dev/run"
 	// statusEvery is the time between two writes of a status that is the same but
 	// for its counters.
 	statusEvery = time.Second
-	// answeredEvery is how often the inbox of a run is looked at that was suspended:
-	// a file there tells nobody that it has come.
+	// answeredEvery is the interval at which the inbox of a suspended run is polled: a new
+	// file triggers no event.
 	answeredEvery = 2 * time.Second
 	// runsAtOnce is how many Run objects are looked at at once: each waits for the
 	// API server, and none for a run.
 	runsAtOnce = 16
 )
 
-// runReconciler has runs lived. The journal and the executor are the facts, the
-// status is what they look like; whatever is lost is found out anew.
+// runReconciler has runs executed. The journal and the executor are authoritative; the
+// status is derived from them, and can be computed again if it is lost.
 type runReconciler struct {
 	base
 	executor Executor

@@ -24,10 +24,10 @@ import (
 func (r *runReconciler) show(ctx context.Context, run *v1alpha1.Run, seen Observation) (ctrl.Result, error) {
 	status, v := seen.Status, verdict{status: metav1.ConditionUnknown, why: reason.Accepted}
 	switch {
-	case status.Phase == "" && run.Status.Phase == v1alpha1.PhaseRunning: // it goes on, and has not been read yet
+	case status.Phase == "" && run.Status.Phase == v1alpha1.PhaseRunning: // it continues, and has not been read yet
 		return ctrl.Result{}, nil
 	case status.Phase == "" && seen.Progress == Queued:
-		status = *run.Status.DeepCopy() // of one that goes on
+		status = *run.Status.DeepCopy() // of a run that continues
 		status.Phase, v.message = v1alpha1.PhasePending, "waits for a free worker"
 	case status.Phase == "":
 		status = *run.Status.DeepCopy()
@@ -46,7 +46,7 @@ func (r *runReconciler) show(ctx context.Context, run *v1alpha1.Run, seen Observ
 	return ctrl.Result{}, r.write(ctx, run, status, v)
 }
 
-// turns says whether a status tells more than counters that went on.
+// turns reports whether a status differs in more than its counters.
 func (r *runReconciler) turns(run *v1alpha1.Run, s *v1alpha1.RunStatus, v verdict) bool {
 	old := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 	return s.Phase != run.Status.Phase || s.PendingApprovals != run.Status.PendingApprovals || !same(old, v.condition(v1alpha1.ConditionSucceeded, run))
@@ -77,7 +77,7 @@ func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observ
 	return ctrl.Result{}, r.write(ctx, run, seen.Status, v)
 }
 
-// unborn says why a run did not come about.
+// unborn returns why a run could not be started.
 func unborn(err error) (reason.Reason, string) {
 	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
 		return reason.SpecInvalid, say(invalid.Findings, manifest.Error)
@@ -116,8 +116,8 @@ func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1
 	return r.writeConditions(ctx, run, s, v, conditions)
 }
 
-// observed says that a run has been seen as it is specified now, where that changes
-// nothing else: who waits for a condition waits for one of the newest generation.
+// observed records the generation of a run that was processed, if nothing else changes:
+// clients that wait for a condition wait for one of the newest generation.
 func (r *runReconciler) observed(ctx context.Context, run *v1alpha1.Run) error {
 	c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 	if c == nil || c.ObservedGeneration == run.Generation {

@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// EventSink is told what happens to objects. A cluster has ClusterEvents, an
+// EventSink records what happens to objects. For a cluster it is ClusterEvents, for an
 // embedded API server a CoreSink.
 type EventSink interface {
 	// Tell is called once for each change. It does not block.
@@ -31,7 +31,7 @@ func LogSink(l *slog.Logger) EventSink {
 	})
 }
 
-// Sinks tells several sinks, one after the other.
+// Sinks passes events on to several sinks, in order.
 func Sinks(all ...EventSink) EventSink {
 	return SinkFunc(func(ctx context.Context, obj client.Object, why reason.Reason, message string) {
 		for _, s := range all {

@@ -13,12 +13,11 @@ import (
 	"agentctl.dev/agentctl/runner/tool/skill"
 )
 
-// lookAgain is how often files are looked at that objects name: a file that
-// comes, goes or changes tells nobody.
+// lookAgain is the interval at which files that objects name are read again: no event
+// reports that a file was created, deleted or changed.
 const lookAgain = time.Minute
 
-// skillReconciler says of skills whether they can be read, and which text they
-// hold.
+// skillReconciler checks whether skills can be read, and records the digest of their text.
 type skillReconciler struct{ base }
 
 func (r *skillReconciler) setup(m ctrl.Manager) error {

@@ -18,7 +18,7 @@ import (
 // maxMessage bounds the message of a condition.
 const maxMessage = 2048
 
-// same says whether a condition stands already, whenever it came about.
+// same reports whether a condition is set already, ignoring its time.
 func same(old *metav1.Condition, c metav1.Condition) bool {
 	return old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message && old.ObservedGeneration == c.ObservedGeneration
 }
@@ -32,7 +32,7 @@ func (b *base) withCondition(old []metav1.Condition, c metav1.Condition) []metav
 	return conditions
 }
 
-// ready writes what is said of a long-lived object, if it is not said already.
+// ready writes the state of a long-lived object, if it has changed.
 func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map[string]any) error {
 	c := v.condition(v1alpha1.ConditionReady, obj)
 	old := meta.FindStatusCondition(conditionsOf(obj), v1alpha1.ConditionReady)
@@ -54,7 +54,7 @@ func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map
 	return nil
 }
 
-// differs says whether the further fields of a status are others.
+// differs reports whether the further fields of a status differ.
 func differs(obj client.Object, more map[string]any) bool {
 	digest, ok := more["digest"].(string)
 	if !ok {
@@ -69,8 +69,9 @@ func differs(obj client.Object, more map[string]any) bool {
 	return false
 }
 
-// applyStatus writes a status by server-side apply, which creates nothing. Where the
-// object has no version it is written whatever has changed since it was read.
+// applyStatus writes a status by server-side apply, and never creates an object. If obj
+// has no resource version, the status is written even if the object has changed since it
+// was read.
 func (b *base) applyStatus(ctx context.Context, obj client.Object, status map[string]any, conditions []metav1.Condition, version string) error {
 	list := make([]any, len(conditions))
 	for i := range conditions {

@@ -9,16 +9,16 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// suspend leaves a run that goes on as it stands, and does not begin one that has
-// not. One that waits for an answer goes on waiting for it, and is not begun when
-// it has come.
+// suspend leaves a run that is executed as it is, and does not begin one that has not
+// begun. A run that waits for an answer still waits for it, and is not begun when it has
+// come.
 func (r *runReconciler) suspend(ctx context.Context, run *v1alpha1.Run, seen Observation) error {
 	id := RunID(run)
 	switch seen.Progress {
 	case Queued, Living:
 		r.executor.Suspend(id)
 		if seen = r.executor.Observe(id); seen.Progress == Queued || seen.Progress == Living {
-			return nil // that it has been left is told, and brings us back
+			return nil // leaving the run triggers another reconcile
 		}
 	case Waiting:
 		if run.Status.Phase == v1alpha1.PhaseSuspended {
@@ -27,7 +27,7 @@ func (r *runReconciler) suspend(ctx context.Context, run *v1alpha1.Run, seen Obs
 	case Unknown, Left, Ended:
 	}
 	status := seen.Status
-	if status.Phase == "" { // nobody has read its journal in this process
+	if status.Phase == "" { // its journal has not been read in this process
 		status = *run.Status.DeepCopy()
 	}
 	status.Phase = v1alpha1.PhaseSuspended

@@ -23,8 +23,8 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// AcceptDigest is the annotation by which somebody accepts what the program of a
-// tool says of itself now: its value is the new digest, as the condition names it.
+// AcceptDigest is the annotation by which a user accepts a changed description of a tool's
+// program: its value is the new digest, as the condition names it.
 const AcceptDigest = "agentctl.dev/accept-digest"
 
 const (
@@ -34,9 +34,8 @@ const (
 	probesAtOnce = 4
 )
 
-// toolReconciler says of tools whether they can be used: the program behind one
-// is started once in the life of this process and asked, and tells what it told
-// before.
+// toolReconciler checks whether tools can be used: the program of a tool is started once
+// per process and asked for its description, which must not have changed.
 type toolReconciler struct {
 	base
 	// probe tries a tool's program.
@@ -50,7 +49,7 @@ type toolReconciler struct {
 type probed struct {
 	uid        types.UID
 	generation int64
-	// program tells which files it was.
+	// program identifies the files of the program.
 	program string
 	digest  string
 	verdict verdict
@@ -141,8 +140,8 @@ func (r *toolReconciler) ask(ctx context.Context, t *v1alpha1.Tool) probed {
 	return p
 }
 
-// changed says whether a tool tells something else than what this generation of
-// it was found ready with, and than what somebody has accepted.
+// changed reports whether the description of a tool differs both from the one with which
+// this generation became ready, and from the accepted one.
 func changed(t *v1alpha1.Tool, digest string) bool {
 	c := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionReady)
 	return c != nil && c.ObservedGeneration == t.Generation && t.Status.Digest != "" && t.Status.Digest != digest &&

@@ -21,7 +21,7 @@ type verdict struct {
 	status  metav1.ConditionStatus
 	why     reason.Reason
 	message string
-	// own says that the object itself is wrong, and not what it stands on.
+	// own: the mistake is in the object itself, not in a dependency.
 	own bool
 }
 
@@ -40,9 +40,9 @@ func (v verdict) condition(typ string, obj client.Object) metav1.Condition {
 	return metav1.Condition{Type: typ, Status: v.status, Reason: string(v.why), Message: message, ObservedGeneration: obj.GetGeneration()}
 }
 
-// judge says of an object what its spec and what it stands on come to. Done is
-// false while something that it names has not been judged itself: that will be
-// seen, and the object is looked at again.
+// judge returns the state of an object, from its spec and its dependencies. Done is false
+// while a dependency has not been judged itself: when it is, the object is processed
+// again.
 func (b *base) judge(ctx context.Context, obj client.Object) (v verdict, done bool, err error) {
 	c, err := b.closureOf(ctx, obj)
 	if err != nil {
@@ -77,7 +77,8 @@ func (c *closure) verdict(ctx context.Context, obj client.Object, shared *runner
 	return v, !waits
 }
 
-// own are the findings about an object itself; the others are told of theirs.
+// own are the findings about an object itself; findings about the others are reported on
+// them.
 func (c *closure) own(obj client.Object, found manifest.Findings) manifest.Findings {
 	name := docName(kindOf(obj), obj.GetName())
 	return slices.DeleteFunc(found, func(f manifest.Finding) bool { return f.Position.File != name && f.Position.File != "" })
@@ -93,7 +94,7 @@ func whyInvalid(obj client.Object, found manifest.Findings) reason.Reason {
 	return reason.SpecInvalid
 }
 
-// say tells the findings of a severity in one line.
+// say formats the findings of a severity as one line.
 func say(found manifest.Findings, s manifest.Severity) string {
 	var texts []string
 	for _, f := range found {

@@ -15,11 +15,11 @@ import (
 	"agentctl.dev/agentctl/runner/runs"
 )
 
-// WorkerOptions say how runs are lived in this process.
+// WorkerOptions say how runs are executed in this process.
 type WorkerOptions struct {
 	// State is the folder that holds runs. Required.
 	State string
-	// Limit is how many are lived at once; 0 is DefaultLimit.
+	// Limit is the number of runs that are executed at once; 0 is DefaultLimit.
 	Limit int
 	// AllowUnsandboxed, Containerd and Version are those of runner.RunOptions.
 	AllowUnsandboxed    bool
@@ -30,20 +30,20 @@ type WorkerOptions struct {
 	Policies func(ctx context.Context, namespace, agent string, names []string) ([]*v1alpha1.Policy, error)
 	// Room returns why no run is begun at present, or nil. Optional.
 	Room func() error
-	// Now stands for the clock. Default: time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Workers are the Executor of this process. A run's journal is the fact: it
-// says whether the run has begun, and its lock that nobody else lives it.
+// Workers are the Executor of this process. The journal of a run is authoritative: it
+// shows whether the run has begun, and its lock whether another process executes it.
 type Workers struct {
 	o      WorkerOptions
 	shared *runner.Shared
 
 	following sync.Mutex
 	changed   []func(namespace, name string)
-	// heard is called for each event of a run, changed only for those that a
-	// status shows.
+	// heard is called for each event of a run, changed only for those that change its
+	// status.
 	heard func(namespace, name string)
 	wg    sync.WaitGroup
 
@@ -52,7 +52,8 @@ type Workers struct {
 	line   queue
 	living int
 	// resting are those of living that wait for people, longest first; asleep is the
-	// number of parked runs, which are not living, and woken are those that go on.
+	// number of parked runs, which are not in living, and woken are parked runs that
+	// continue.
 	resting []*item
 	asleep  int
 	woken   []*item
@@ -84,7 +85,7 @@ func (w *Workers) Follow(changed func(namespace, name string)) {
 	w.changed = append(w.changed, changed)
 }
 
-// tell says that there is something new about a run.
+// tell reports that there may be news about a run.
 func (w *Workers) tell(work Work) {
 	w.following.Lock()
 	all := slices.Clone(w.changed)
@@ -99,8 +100,8 @@ func (w *Workers) Questions(ctx context.Context, id string) ([]runs.Asked, error
 	return runs.Questions(ctx, w.o.State, id)
 }
 
-// Answer implements Asker. A run that waits looks for it; of one that was
-// suspended is told that it can go on.
+// Answer implements Asker. A waiting run polls for the answer; a suspended one is woken
+// here.
 func (w *Workers) Answer(work Work, q *runs.Asked, a runs.Left) error {
 	left, err := runs.Leave(w.o.State, q, a, w.o.Now)
 	if left && q.State != runs.Waits {
@@ -167,7 +168,8 @@ func (w *Workers) dispatch() {
 	}
 }
 
-// next takes the next run that is to be executed; nil is none. The mutex is held.
+// next returns the next run that is to be executed, nil if there is none. The caller holds
+// the mutex.
 func (w *Workers) next() *item {
 	if len(w.woken) == 0 {
 		return w.line.pop()
@@ -207,7 +209,7 @@ func (w *Workers) Cancel(id string) {
 	}
 }
 
-// lives says whether a run is lived here.
+// lives reports whether a run is executed here.
 func (w *Workers) lives(id string) bool {
 	w.mu.Lock()
 	i := w.items[id]
@@ -220,7 +222,7 @@ func (w *Workers) lives(id string) bool {
 	return i.progress == Living
 }
 
-// Suspend implements Executor. One that a worker has is told when it is left.
+// Suspend implements Executor. A run that a worker executes is asked to leave.
 func (w *Workers) Suspend(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -267,7 +269,7 @@ func (w *Workers) Observe(id string) Observation {
 		if f := i.view.Finished; f != nil {
 			o.Reason, o.Message = f.Reason, f.Message
 			switch {
-			case f.Phase == string(v1alpha1.PhaseSuspended) && f.Reason == string(reason.ApprovalRequired): // nobody has to resume it
+			case f.Phase == string(v1alpha1.PhaseSuspended) && f.Reason == string(reason.ApprovalRequired): // nobody needs to resume it
 				o.Message += " (agentctl approve or agentctl deny answers; then it goes on)"
 			case f.Hint != "":
 				o.Message += " (" + f.Hint + ")"
@@ -277,7 +279,7 @@ func (w *Workers) Observe(id string) Observation {
 	return o
 }
 
-// traces is what the journal says of a run that the workers do not have.
+// traces is the progress of a run that the workers do not have, from its journal.
 func (w *Workers) traces(id string) Progress {
 	_, err := journal.Last(journal.Dir(w.o.State, id))
 	if damage, end := journal.DamagedAtEnd(err); end && damage.Kept > 0 {
@@ -329,8 +331,8 @@ func (w *Workers) stop() {
 	}
 }
 
-// Drain begins no further run, and has those that go on left at a moment when no
-// call of theirs is in progress. It waits until they are, or for so long.
+// Drain begins no further run, and has each executed run left at a moment when none of its
+// calls is in progress. It waits until they are left, or for the given time.
 func (w *Workers) Drain(patience time.Duration) {
 	w.mu.Lock()
 	if w.stopped {
@@ -359,7 +361,7 @@ func (w *Workers) await(patience time.Duration) bool {
 	}
 }
 
-// Stop leaves every run as it stands and waits until nobody lives one.
+// Stop leaves every run as it is and waits until none is executed.
 func (w *Workers) Stop(patience time.Duration) error {
 	w.mu.Lock()
 	w.stop()

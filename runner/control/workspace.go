@@ -12,11 +12,11 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// workspaceReconciler says of workspaces whether a run can work on them: the
-// folder is there, and this version can make of it what is asked.
+// workspaceReconciler checks whether a run can use a workspace: the folder exists, and
+// this version supports the spec.
 type workspaceReconciler struct {
 	base
-	// state is the folder whose files are no run's.
+	// state is the state folder, whose files no run may have.
 	state string
 }
 
@@ -49,8 +49,9 @@ func (r *workspaceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	return again, r.ready(ctx, w, v, nil)
 }
 
-// usable says of files whether a run could have them now, of which none lie in the
-// state folder. Looked says that it may be found otherwise the next time.
+// usable reports whether a run could use the files of a workspace now, none of which may
+// be in the state folder. Looked is true if the result depends on the host, and may differ
+// next time.
 func usable(w *v1alpha1.WorkspaceSpec, state string) (v verdict, looked bool) {
 	if w.Strategy == v1alpha1.StrategyEmpty {
 		return accepted, false

@@ -41,8 +41,8 @@ func (c *command) pattern(changes bool) (pattern string, count int, once string)
 	return strings.Join(words, " ") + " *", n, ""
 }
 
-// exact says that nothing may follow which was not approved: what git push names
-// is a place elsewhere and what becomes of it, and what others name is no file.
+// exact reports whether an approval covers only the very same arguments: git push names a
+// place elsewhere and what happens to it, and the others name things that are not files.
 func (c *command) exact() bool {
 	return c.Name == "git" && len(c.Argv) > 1 && c.Argv[1] == "push" || slices.Contains(wholly, c.Name)
 }
@@ -56,8 +56,8 @@ var (
 	}
 )
 
-// options are those that stand behind the first words. One that stands behind
-// something else cannot be told from the value of another one.
+// options are those directly after the first words. A later option cannot be told from the
+// value of another option.
 func (c *command) options(n int) (options []string, once string) {
 	rest := c.Argv[n:]
 	for len(rest) > 0 && len(rest[0]) > 1 && rest[0][0] == '-' && rest[0] != "--" {
@@ -112,7 +112,7 @@ func (c *command) kind() (words []string, once string) {
 	return words, ""
 }
 
-// fetches says why a command of a program that holds many is never remembered.
+// fetches returns why a command of a program with many sub-commands is never remembered.
 func (c *command) fetches() (once string) {
 	name, sub := version().ReplaceAllString(c.Name, ""), ""
 	if len(c.Argv) > 1 {
@@ -131,15 +131,15 @@ func (c *command) fetches() (once string) {
 	return ""
 }
 
-// writesOutput says whether an option makes a command of git that shows write a
-// file instead; git accepts it cut short.
+// writesOutput reports whether an option makes a read-only command of git write a file;
+// git accepts a shortened name of it.
 func writesOutput(arg string) bool {
 	name, _, _ := strings.Cut(arg, "=")
 	return len(name) > 3 && strings.HasPrefix("--output", name)
 }
 
-// steers recognises the options by which a program is given another folder or
-// another file that says what to do: a Makefile is a program.
+// steers recognises the options that give a program another folder or another file of
+// instructions: a Makefile is a program.
 func steers(name string) func(string) bool {
 	letters, long, _ := strings.Cut(steering[name], " ")
 	return func(arg string) bool {
@@ -166,7 +166,7 @@ var steering = map[string]string{
 	"terraform": " chdir plugin-dir", "tofu": " chdir plugin-dir", "helm": " post-renderer kubeconfig", "gh": "RXfF repo method field raw-field hostname",
 }
 
-// version is what may stand behind the name of a program: python3.12.
+// version matches the suffix of a program's name: python3.12.
 var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[-.]?[0-9][0-9.]*$`) })
 
 // arity is the number of words that say what a command is.
@@ -193,7 +193,7 @@ var twoWords = []string{
 	"sst", "swift", "tmux", "ufw", "wp", "pre-commit", "ruff", "golangci-lint", "buf", "ansible-galaxy", "vite", "next", "playwright", "cypress", "prisma",
 }
 
-// threeWords are those whose second word is no more than a group; "" is any.
+// threeWords are the commands whose second word only names a group; "" matches any.
 var threeWords = map[string][]string{
 	"npm": {"run", "run-script"}, "pnpm": {"run"}, "yarn": {"run", "workspace"}, "bun": {"run"}, "deno": {"task"}, "composer": {"run", "run-script"},
 	"pulumi": {"stack", "config"}, "terraform": {"workspace", "state", "providers"}, "tofu": {"workspace", "state", "providers"}, "vault": {"auth", "kv", "secrets", "token"}, "consul": {"kv"}, "mc": {"admin"},
@@ -206,8 +206,8 @@ var threeWords = map[string][]string{
 	"aws":     {""}, "gcloud": {""}, "az": {""}, "doctl": {""}, "oci": {""}, "ibmcloud": {""}, "aliyun": {""}, "hcloud": {""}, "scw": {""},
 }
 
-// starters are interpreters and wrappers: to allow one is to allow everything.
-// A name stands here without its version.
+// starters are interpreters and wrappers: to allow one is to allow everything. Names are
+// listed without a version.
 var starters = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -239,7 +239,7 @@ var starting = map[string][]string{
 	"swift": {"run"}, "rails": {"runner", "r", "console", "c"}, "cmake": {"build"}, "nomad": {"exec"}, "vagrant": {"ssh"}, "rustup": {"run"},
 }
 
-// bare are programs that install when they are told nothing.
+// bare are programs that install packages when they have no arguments.
 var bare = []string{"yarn", "bundle", "pod"}
 
 // fetching are the commands that bring foreign code into the workspace or the

@@ -18,9 +18,9 @@ type Candidate struct {
 	Origin
 	Action v1alpha1.Action
 	Mode   v1alpha1.PolicyMode
-	// When is the condition; "" is none.
+	// When is the condition; "" if there is none.
 	When string
-	// Truth is true, false, unknown or error; Error says why.
+	// Truth is true, false, unknown or error; Error is the reason of the latter.
 	Truth, Error string
 	// Steps are the values of the parts of the condition.
 	Steps []expr.Step

@@ -17,7 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/expr"
 )
 
-// Agent is who calls.
+// Agent is the agent that makes the call.
 type Agent struct {
 	Name, Namespace string
 	Labels          map[string]string
@@ -43,10 +43,10 @@ type Workspace struct {
 	Source string
 }
 
-// Use is a limited quantity; a Limit of 0 is none.
+// Use is a limited quantity; a Limit of 0 means no limit.
 type Use struct{ Used, Limit int64 }
 
-// Money is a limited amount of US dollars; a Limit of 0 is none.
+// Money is a limited amount of US dollars; a Limit of 0 means no limit.
 type Money struct{ Used, Limit float64 }
 
 // Budget is what the run has used so far. The cost counts the answers whose price is
@@ -88,8 +88,8 @@ type Engine struct {
 	tools   map[string]*judged
 	// reader judges the reading of single files, whichever tool reads them.
 	reader *judged
-	// byPath says that a rule or a list speaks of paths, names are those of files
-	// that have several.
+	// byPath: a rule or a list depends on paths; names are those of files with several
+	// names.
 	byPath bool
 	names  *names
 	// tracked are the files that git may show.
@@ -109,7 +109,7 @@ type judged struct {
 	args     expr.Type
 	value    map[string]any
 	enforced group
-	// others are policies that do not enforce, each on its own.
+	// others are policies that do not enforce, each as a group of its own.
 	others []group
 }
 
@@ -121,7 +121,7 @@ type group struct {
 	lists []*Compiled
 	def   v1alpha1.DefaultAction
 	from  string
-	// byPath says that a rule could refuse a call for a path, listed that a list could.
+	// byPath: a rule could refuse a call because of a path; listed: a list could.
 	byPath, listed bool
 }
 
@@ -393,8 +393,8 @@ func (e *Engine) HiddenTools() []string {
 
 const builtinShell = "bash"
 
-// always says that every call of the tool is denied: by a rule that always holds,
-// by a list, or because nothing could allow it or have it asked about.
+// always reports whether every call of the tool is denied: by a rule that always holds, by
+// a list, or because nothing could allow it or ask about it.
 func (g *group) always(t *Tool) bool {
 	if slices.ContainsFunc(g.calls[v1alpha1.ActionDeny], (*rule).holds) {
 		return true
@@ -416,7 +416,7 @@ func (g *group) always(t *Tool) bool {
 	return !slices.ContainsFunc(g.lists, func(p *Compiled) bool { return p.softens(t) })
 }
 
-// holds says that a rule's condition is always true.
+// holds reports whether a rule's condition is always true.
 func (r *rule) holds() bool {
 	if r.when == nil || r.broken {
 		return !r.broken && !r.negated
@@ -425,7 +425,7 @@ func (r *rule) holds() bool {
 	return constant && value != r.negated
 }
 
-// possible says that a rule's condition could be true.
+// possible reports whether a rule's condition can be true.
 func (r *rule) possible() bool {
 	if r.when == nil || r.broken {
 		return !r.negated

@@ -114,12 +114,12 @@ type matrix struct {
 	path string
 	src  string
 	text bool
-	// result says that the rule is judged on the result.
+	// result: the rule is evaluated on the result of a call.
 	result bool
 	tools  []*Tool
 	source *expr.Source
 	shared bool
-	// paths says that the expression can tell one path from another.
+	// paths: the result of the expression can depend on a path.
 	paths bool
 	// fields of the arguments that the expression reads, where it reads nothing
 	// else of what differs: tools that have them alike share a program.
@@ -150,7 +150,7 @@ func (c *compiler) newMatrix(path, src string, tools []*Tool) *matrix {
 	return m
 }
 
-// typed says that the expression is compiled for each tool by itself.
+// typed reports whether the expression is compiled for each tool separately.
 func (m *matrix) typed() bool { return m.source != nil && !m.shared }
 
 func (m *matrix) fail(tool, path string, err error) *expr.Program {

@@ -30,12 +30,12 @@ type Path struct {
 	Raw   string `json:"raw"`
 	Clean string `json:"clean"`
 	Real  string `json:"real"`
-	// InWorkspace says that both Clean and Real are in the workspace.
+	// InWorkspace is true if both Clean and Real are in the workspace.
 	InWorkspace bool `json:"inWorkspace"`
 	// Op is read, write, execute or delete; execute is an argument of a program
 	// that is not known.
 	Op string `json:"op"`
-	// Secret says that the name is one of those that hold credentials.
+	// Secret is true if the name is one that commonly holds credentials.
 	Secret bool `json:"secret,omitempty"`
 	// Links is how many names a file has, where it has several; those in the
 	// workspace are paths of their own.
@@ -52,14 +52,14 @@ type facts struct {
 	paths  []Path
 	urls   []string
 	net    network
-	// talks says that the tool itself opens connections; unread, that an argument
-	// may be an address that was not understood.
+	// talks: the tool itself opens connections; unread: an argument may be an address that
+	// could not be parsed.
 	talks, unread bool
-	// read counts the names of files that patterns were held against.
+	// read counts the names of files that were matched against patterns.
 	read int
-	// renamed says that some paths are other names of files.
+	// renamed: some paths are other names of files.
 	renamed bool
-	// large says that the values exceed what the static bounds assume.
+	// large: the values exceed what the static bounds assume.
 	large bool
 }
 
@@ -92,9 +92,8 @@ const (
 	factPath  = 256
 )
 
-// establish finds out what a call does. It reads the file system for symbolic
-// links and for the names that a pattern of a script stands for, and for nothing
-// else.
+// establish finds out what a call does. It reads the file system only for symbolic links
+// and for the names that match a pattern of a script.
 func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 	f := &facts{root: filepath.Clean(w.Root)}
 	fields, _ := args.(map[string]any)
@@ -137,7 +136,7 @@ func searched(dir, pattern string) string {
 	return dir
 }
 
-// exceeds says that the facts are larger than their types declare.
+// exceeds reports whether the facts are larger than their types declare.
 func (f *facts) exceeds() bool {
 	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems || len(f.script.Variables) > factItems ||
 		slices.ContainsFunc(f.paths, func(p Path) bool { return max(len(p.Raw), len(p.Clean), len(p.Real)) > factPath }) ||
@@ -242,8 +241,8 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
 }
 
-// expanded adds the files that a pattern of a script stands for: a rule about a
-// file counts however its name is written.
+// expanded adds the files that match a pattern of a script: a rule about a file applies
+// however its name is written.
 func (w Workspace) expanded(f *facts, raw, op string) {
 	if raw == shell.Unknown || !strings.ContainsAny(raw, "*?[") {
 		return
@@ -252,7 +251,7 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 	if rest, own := strings.CutPrefix(full, "~/"); own && home() != "" {
 		full = home() + "/" + rest
 	} else if strings.HasPrefix(full, "~") {
-		return // outside, and nobody knows whose home it is
+		return // outside, and the owner of that home is unknown
 	}
 	if !filepath.IsAbs(full) {
 		full = filepath.Clean(w.Root) + "/" + full
@@ -295,7 +294,7 @@ func (f *facts) misleading(raw, full string, names []string) {
 	}
 }
 
-// doubt makes a script one that only the run can tell.
+// doubt marks a script as dynamic: its effects are known only at run time.
 func (f *facts) doubt(reason string) {
 	f.script.Dynamic = true
 	f.script.Reasons = add(f.script.Reasons, reason)
@@ -316,7 +315,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// resolve says where a path leads.
+// resolve returns the file that a path leads to.
 func (w Workspace) resolve(raw, op string) Path {
 	p := Path{Raw: raw, Op: op, Secret: isSecret(raw)}
 	if raw == shell.Unknown || strings.ContainsRune(raw, 0) {
@@ -351,7 +350,7 @@ func (w Workspace) resolve(raw, op string) Path {
 	return p
 }
 
-// home is the folder that tools are told is home, unless they declare another.
+// home is the HOME of tools, unless they declare another.
 func home() string {
 	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
 		return filepath.Clean(h)
@@ -437,14 +436,14 @@ func (f *facts) addresses(v any) {
 	}
 }
 
-// addressed says that an argument of a tool that opens connections is an address,
-// also without a scheme.
+// addressed reports whether the name of an argument says that its value is an address,
+// also without a scheme. It is asked for tools that open connections.
 func addressed(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"url", "uri", "href", "endpoint", "proxy", "host", "hostname", "server", "address"}, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// anywhere says that the call may reach a host that it does not name.
+// anywhere reports whether the call may reach a host that it does not name.
 func (f *facts) anywhere() bool {
 	return f.script.Anywhere || f.talks && (f.unread || len(f.net.Hosts) == 0)
 }
@@ -546,7 +545,7 @@ func (c *command) forms(flags string) []string {
 			return forms
 		}
 	}
-	// Flags may stand before or behind a sub-command.
+	// Flags may be before or after a sub-command.
 	for at := range min(len(rest), 2) + 1 {
 		words := append([]string{c.Name}, rest[:at]...)
 		words = append(words, "-"+flags)

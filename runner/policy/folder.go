@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// A decision reads names from the host: those that a pattern of a script expands
-// to, and the files in a folder that a command takes as a whole. The model chooses
-// these paths, so what is opened for them is limited: only folders, only beneath
-// the workspace or one of hostFolders, and outside the workspace never on another
-// file system, which opening could mount. What a pattern or a folder elsewhere
-// stands for is unknown.
+// A decision reads names from the host: those that a pattern of a script expands to, and
+// the files in a folder that a command takes as a whole. The model chooses these paths, so
+// they are restricted: only folders are opened, only below the workspace or one of
+// hostFolders, and outside the workspace never on another file system, since opening it
+// could mount it. The matches of a pattern, or the files of a folder, elsewhere are
+// unknown.
 
 // hostFolders are the folders outside the workspace whose files rules name: those
 // that a sandbox shows, and the user's own.
@@ -40,8 +40,8 @@ type entries struct {
 	outside bool
 }
 
-// list returns what is in a folder, at most limit entries. What is not a folder,
-// and what cannot be read, has no entries, as for a shell.
+// list returns the content of a folder, at most limit entries. Something that is not a
+// folder, or cannot be read, has no entries, as in a shell.
 func (w Workspace) list(dir string, limit int) entries {
 	resolved := realPath(dir)
 	tops := append([]string{realPath(filepath.Clean(w.Root))}, hostFolders()...)

@@ -16,7 +16,7 @@ import (
 	"agentctl.dev/agentctl/runner/expr"
 )
 
-// input is a call with everything a rule can read. It belongs to one goroutine.
+// input holds everything of a call that a rule can read. It is used by one goroutine.
 type input struct {
 	raw   json.RawMessage
 	facts *facts
@@ -31,8 +31,8 @@ type input struct {
 	tool      string
 }
 
-// hostUnknowns are the facts that are open when a host may be reached that is not
-// named. What is named stands in net.named.
+// hostUnknowns are the facts that are unknown when a host may be reached that the call
+// does not name. Named hosts are in net.named.
 func hostUnknowns() *expr.Unknowns {
 	return expr.NewUnknowns([]string{"cmd", "hosts"}, []string{"net", "hosts"}, []string{"net", "ports"}, []string{"net", "schemes"})
 }

@@ -11,7 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// RefusedError says that a rule keeps a file from the model.
+// RefusedError is the error for a file that a rule withholds from the model.
 type RefusedError struct {
 	// Rule as policy/rule.
 	Rule    string
@@ -22,11 +22,10 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("it is refused by %s: %s", e.Rule, e.Message)
 }
 
-// Load judges a file that the runner reads on its own behalf as a call of read for
-// it, and returns what of its text a model may see. A file that read would be
-// denied, or asked about, is refused with a *RefusedError, or a *WithheldError for
-// its text. A file in the workspace's own repository that lies above the workspace
-// is refused only where it is denied.
+// Load decides about a file that the runner itself reads, as if read were called for it,
+// and returns the text that a model may see. A file that read would be denied, or asked
+// about, is refused with a *RefusedError, or a *WithheldError for its text. A file of the
+// workspace's repository above the workspace is refused only if it is denied.
 func (e *Engine) Load(ctx context.Context, file, text string) (out string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -92,7 +91,7 @@ func (e *Engine) Forbids(ctx context.Context, file string) (err error) {
 	return nil
 }
 
-// belongs says that a path is, behind its links, in the repository around the
+// belongs reports whether a path, with links resolved, is in the repository around the
 // workspace.
 func (w Workspace) belongs(p Path) bool {
 	repo, ok := findRepository(realPath(w.Root), false)

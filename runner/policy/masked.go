@@ -6,9 +6,9 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Masked returns those of some files that no call may read, whatever it is and
-// whoever is asked: a sandbox shows them to no program. A file that a person
-// could allow is not among them. Files are named relative to the workspace.
+// Masked returns those files that no call may read, even with an approval: a sandbox hides
+// them from all programs. A file that a person could allow is not among them. Files are
+// named relative to the workspace.
 func (e *Engine) Masked(ctx context.Context, files []string) ([]string, error) {
 	if !e.reader.enforced.byPath && !e.reader.enforced.listed {
 		return nil, nil

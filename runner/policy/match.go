@@ -7,8 +7,8 @@ import (
 	"agentctl.dev/agentctl/runner/expr"
 )
 
-// selects says whether a rule can meet a tool. Which agent calls is judged when
-// the engine is built.
+// selects reports whether a rule can apply to a tool. The agent is checked when the engine
+// is built.
 func selects(m *v1alpha1.Match, t *Tool) bool {
 	return anyGlob(m.Tools, t.Name) && anyGlob(m.Builtins, t.Builtin) &&
 		(len(m.Categories) == 0 || slices.Contains(m.Categories, t.Category)) &&
@@ -16,7 +16,7 @@ func selects(m *v1alpha1.Match, t *Tool) bool {
 		(len(m.Effects) == 0 || slices.ContainsFunc(m.Effects, func(e v1alpha1.Effect) bool { return slices.Contains(t.Effects, e) }))
 }
 
-// MatchesAgent says whether a rule with this match is about calls of an agent.
+// MatchesAgent reports whether a rule with this match applies to calls of an agent.
 func MatchesAgent(m *v1alpha1.Match, agent string) bool { return anyGlob(m.Agents, agent) }
 
 func anyGlob(patterns []string, s string) bool {

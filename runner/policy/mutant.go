@@ -20,7 +20,7 @@ type Mutant struct {
 	rule *rule
 }
 
-// Touches says whether calls of a tool can be decided otherwise.
+// Touches reports whether the decision on calls of a tool can differ.
 func (m *Mutant) Touches(tool string) bool {
 	return m.rule == nil || slices.ContainsFunc(m.Policy.origin.rules[tool], func(r *rule) bool { return r.order == m.rule.order })
 }

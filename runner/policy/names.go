@@ -13,12 +13,11 @@ import (
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
-// A hard link is one more name of a file: a rule about the file counts whichever
-// name is used. The other names are looked for in the workspace, and in the folder
-// it was copied from, because a copy turns one file into several; only where a file
-// has more than one name at all, and from the top down, so that what is found does
-// not depend on how large a folder of packages below it is. A name elsewhere is no
-// more than a number.
+// A hard link is another name of a file: a rule about the file applies whichever name is
+// used. Other names are searched in the workspace, and in the folder it was copied from,
+// because a copy turns one file into several. The search runs only for a file with more
+// than one name, and from the top down, so that its result does not depend on the size of
+// a folder of packages below. Of names elsewhere only the number is known.
 
 // names are the files with several names in some folders.
 type names struct {
@@ -29,15 +28,15 @@ type names struct {
 // found is what one look at a folder has brought.
 type found struct {
 	begun time.Time
-	// whole says that the folder was not too large.
+	// whole: the folder was not too large to be searched.
 	whole bool
 	// names by file, relative to the folder, and when they last changed.
 	names   map[fileID][]string
 	changed map[fileID]time.Time
 }
 
-// stale says that a file may have got a name since: then it has changed since. A
-// clock that goes wrong must not have a folder looked through for each file.
+// stale reports whether a file may have got another name since the search: its change time
+// is then later. A wrong clock must not cause a search for each file.
 func (f *found) stale(id fileID, changed time.Time) bool {
 	if was, ok := f.changed[id]; ok {
 		return !was.Equal(changed)
@@ -66,14 +65,14 @@ func (n *names) of(dir string, id fileID, changed time.Time) []string {
 
 // look goes through a folder, one level after the other.
 func look(dir string) *found {
-	f := &found{begun: time.Now(), names: map[fileID][]string{}, changed: map[fileID]time.Time{}} //nolint:forbidigo // it is held against the times of files
+	f := &found{begun: time.Now(), names: map[fileID][]string{}, changed: map[fileID]time.Time{}} //nolint:forbidigo // compared with the times of files
 	left := patternEntries
 	for level := []string{""}; len(level) > 0 && left > 0; {
 		var next []string
 		for _, in := range level {
 			entries, err := readBeneath(dir, in)
 			if left -= len(entries) + 1; err != nil || left < 0 {
-				continue // what cannot be read, nobody reads
+				continue // a folder that cannot be read, tools cannot read either
 			}
 			for _, e := range entries {
 				name := path.Join(in, e.Name())
@@ -118,8 +117,8 @@ func (f *found) note(name string, e fs.DirEntry) {
 	}
 }
 
-// otherNames returns the paths under which a call could also have named a file,
-// and says how many names it has.
+// otherNames returns the paths under which a call could also have named a file, and the
+// number of its names.
 func (e *Engine) otherNames(p Path) (others []Path, links int) {
 	w := e.context.Workspace
 	root := filepath.Clean(w.Root)
@@ -134,7 +133,7 @@ func (e *Engine) otherNames(p Path) (others []Path, links int) {
 		others, links = append(others, more...), max(links, n)
 	}
 	if links == 1 {
-		links = 0 // nothing to tell
+		links = 0 // no other name
 	}
 	return others, links
 }

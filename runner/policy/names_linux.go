@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// identify says which file it is, how many names it has, and when that last
+// identify returns the identity of a file, the number of its names, and when that last
 // changed.
 func identify(info os.FileInfo) (id fileID, links int, changed time.Time) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -11,12 +11,12 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// obstacleLimit bounds the list of what stands in a call's way.
+// obstacleLimit bounds the list of blockers of a call.
 const obstacleLimit = 50
 
-// Obstacles are all decisions that would have to be others for a call to be
-// allowed: the one that holds, then the one that would hold without its rule, and
-// so on, up to the default. An allowed call has none. The call is not counted.
+// Obstacles returns all decisions that would have to change for a call to be allowed: the
+// current one, then the one that would follow without its rule, and so on, up to the
+// default. An allowed call has no blockers. The call is not counted.
 func (e *Engine) Obstacles(ctx context.Context, call message.ToolCall) []message.Decision {
 	j, ok := e.tools[call.Tool]
 	if !ok {

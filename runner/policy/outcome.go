@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/runner/expr"
 )
 
-// outcome is what a group of rules says about a call.
+// outcome is the result of a group of rules for a call.
 type outcome struct {
 	action   v1alpha1.Action
 	rule     string
@@ -54,7 +54,7 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 			} else if t != expr.False {
 				o.redactions = append(o.redactions, r)
 				if t == expr.True && lifts(r, j.tool) {
-					// One that nobody knows to hold takes values away, but lets nothing run.
+					// A redact rule that may apply removes values, but allows nothing.
 					o.certain = append(o.certain, r)
 				}
 			}
@@ -67,8 +67,8 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 		return *failed
 	}
 	if o.action == v1alpha1.ActionAsk {
-		// A deny rule that may hold makes nothing milder: without an allow, and
-		// with nobody who wrote ask, a default of deny stands.
+		// A deny rule that may apply must not weaken the result: without an allow and
+		// without an ask rule, a default of deny stays.
 		if def := g.byDefault(j, in); o.unsure && allowed == nil && def.action == v1alpha1.ActionDeny {
 			return def
 		}
@@ -154,7 +154,7 @@ func (g *group) allow(ctx context.Context, j *judged, in *input) (*outcome, *out
 	return nil, failed
 }
 
-// lifts says whether an allow counts for the tool: R3 must be named.
+// lifts reports whether an allow applies to the tool: R3 must be named.
 func lifts(r *rule, t *Tool) bool {
 	return t.risk() != v1alpha1.RiskR3 || slices.Contains(r.spec.Match.Risks, v1alpha1.RiskR3)
 }

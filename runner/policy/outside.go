@@ -13,16 +13,16 @@ import (
 // outsideLimit bounds the paths outside the workspace that one call gets.
 const outsideLimit = 32
 
-// outside returns the paths outside the workspace that a call may use when it
-// runs after this decision:
+// outside returns the paths outside the workspace that a call may use when it runs after
+// this decision:
 //
 //	decision        paths
 //	deny            none
 //	ask             all that the call names: a person who approves it has seen them
 //	allow, redact   those that a policy names as allowed, see opens
 //
-// A default is not enough. byRisk allows many calls because nothing outside the
-// workspace is within their reach; such a decision must not put it there.
+// A default is not enough. byRisk allows many calls because nothing outside the workspace
+// is within their reach; such a decision must not change that.
 func (e *Engine) outside(ctx context.Context, j *judged, in *input, action message.Action) []message.OutsidePath {
 	if action != message.Allow && action != message.Ask && action != message.Redact {
 		return nil

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Limits of the patterns of one call: what each may stand for, and what is read
-// to find out about all of them.
+// Limits of the patterns of one call: how many names each may match, and how many are read
+// for all of them.
 const (
 	patternFiles   = 200
 	patternEntries = 20_000
 )
 
-// matching returns the files that a shell makes of an absolute pattern. Unknown
-// says why they cannot all be named, "" when they are; read counts what all
-// patterns have cost.
+// matching returns the files that an absolute pattern of a shell matches. Unknown is why
+// not all of them can be named, "" if they can; read counts what all patterns have cost.
 func (w Workspace) matching(pattern string, read *int) (names []string, unknown string) {
 	found := []string{"/"}
 	for e := range strings.SplitSeq(pattern, "/") {
@@ -54,8 +53,8 @@ func (w Workspace) matching(pattern string, read *int) (names []string, unknown 
 
 const tooMany = "a pattern that stands for too many files"
 
-// fits says whether a shell's pattern can stand for a name. What a bracket
-// means depends on the locale, so that from one on everything fits.
+// fits reports whether a pattern of a shell can match a name. The meaning of a bracket
+// depends on the locale, so from a bracket on everything matches.
 func fits(pattern, name string) bool {
 	if strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".") {
 		return false

@@ -23,11 +23,11 @@ type entry struct {
 	action     v1alpha1.Action
 	// flags are the letters of a cluster like -rf in the pattern, "" for none.
 	flags string
-	// won is set when the entry decides about something; nil where nobody asks.
+	// won is set when the entry decides; nil if the caller does not count that.
 	won *bool
 }
 
-// win returns what the entry says.
+// win returns the verdict of the entry, and records that it decided.
 func (e *entry) win() verdict {
 	if e.won != nil {
 		*e.won = true
@@ -103,7 +103,7 @@ func (e *entry) concerns(names []string) bool {
 	})
 }
 
-// verdict is what a list of entries says; "" is nothing.
+// verdict is the action of a list of entries; "" if no entry applies.
 type verdict = v1alpha1.Action
 
 // rank orders verdicts: the higher one wins.
@@ -141,8 +141,8 @@ func unknown(entries []entry, names []string) verdict {
 	return ""
 }
 
-// denied says that a list denies everything a tool can do: an entry for all of it
-// denies, and no later one says anything else.
+// denied reports whether a list denies everything a tool can do: an entry for all of it
+// denies, and no later one differs.
 func denied(entries []entry, names []string) bool {
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := &entries[i]
@@ -156,7 +156,7 @@ func denied(entries []entry, names []string) bool {
 	return false
 }
 
-// softens says that the list could allow a call of the tool, or have it asked about.
+// softens reports whether the list could allow a call of the tool, or ask about it.
 func (c *Compiled) softens(t *Tool) bool {
 	return slices.ContainsFunc(c.entries, func(e entry) bool {
 		if e.action == v1alpha1.ActionAllow {
@@ -166,8 +166,8 @@ func (c *Compiled) softens(t *Tool) bool {
 	})
 }
 
-// judge returns what one policy's list says about a call: one action, the
-// strictest of what it says about each thing the call does.
+// judge returns the action of one policy's list for a call: the strictest of the actions
+// for each thing the call does.
 func (c *Compiled) judge(t *Tool, f *facts) verdict {
 	if len(c.entries) == 0 {
 		return ""
@@ -200,7 +200,7 @@ func (c *Compiled) judgeOwn(t *Tool, f *facts) verdict {
 	return last(c.entries, names, func(e *entry) bool { return e.pattern == "*" })
 }
 
-// onPath is what the list says about one path under one of the names.
+// onPath is the action of the list for one path under one of the names.
 func (c *Compiled) onPath(names []string, p *Path, root string) verdict {
 	if p.Clean == shell.Unknown {
 		return unknown(c.entries, names)
@@ -263,7 +263,7 @@ func (c *Compiled) judgeOpened(f *facts, own verdict) verdict {
 	}
 	worst := verdict("")
 	if f.script.Dynamic && slices.Contains([]verdict{unknown(c.entries, []string{"read"}), unknown(c.entries, []string{"edit"})}, v1alpha1.ActionAsk) {
-		// What only the run can tell may be a file that must not be touched.
+		// A path that is known only at run time may be a file that must not be touched.
 		worst = v1alpha1.ActionAsk
 	}
 	for i := range f.paths {

@@ -42,8 +42,8 @@ type Tool struct {
 	Digest string
 	// Annotations of its manifest.
 	Annotations map[string]string
-	// Contained says that a call cannot reach anything that lasts: level at
-	// least Sandbox, network None, workspace a copy.
+	// Contained: a call has no lasting effect outside: the isolation is at least Sandbox,
+	// the network None, the workspace a copy.
 	Contained bool
 }
 
@@ -101,7 +101,7 @@ type rule struct {
 	broken bool
 	// negated turns the condition round, in a mutant.
 	negated bool
-	// paths says that the condition can tell one path from another.
+	// paths: the result of the condition can depend on a path.
 	paths bool
 }
 
@@ -120,8 +120,8 @@ func Compile(p *v1alpha1.Policy, tools []Tool) (*Compiled, []Problem) {
 // Name returns the policy's name.
 func (c *Compiled) Name() string { return c.name }
 
-// Applies says whether a policy's appliesTo selects an agent with these labels.
-// A policy without appliesTo counts only where an agent refers to it.
+// Applies reports whether a policy's appliesTo selects an agent with these labels. A
+// policy without appliesTo applies only to agents that refer to it.
 func Applies(p *v1alpha1.Policy, agentLabels map[string]string) (bool, error) {
 	if p.Spec.AppliesTo == nil || p.Spec.AppliesTo.AgentSelector == nil {
 		return false, nil
@@ -262,8 +262,8 @@ func (c *compiler) checkRule(path string, r *v1alpha1.Rule, tools []*Tool) {
 	}
 }
 
-// checkRedacted tells of a field that no call can have. It may still stand in a
-// text that is JSON, so that it is no error.
+// checkRedacted warns of a field that no call can have. The name may still occur in a text
+// that is JSON, so it is not an error.
 func (c *compiler) checkRedacted(path string, r *v1alpha1.Rule, tools []*Tool) {
 	if r.Redact == nil || len(r.Redact.Fields) == 0 || r.On == v1alpha1.OnResult || tools[0].Name == "" {
 		return

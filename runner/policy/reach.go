@@ -16,14 +16,14 @@ import (
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
-// A file that may not be read is unreadable by every way: what the rules say
-// about the tool read counts for each file that another tool would read. Where a
-// call takes a whole folder, each file in it is judged by itself:
+// A file that may not be read is protected from every tool: the rules about the tool read
+// apply to each file that another tool would read. Where a call takes a whole folder, each
+// file in it is checked separately:
 //
-//	tool         judged                                        a file that is stricter than its folder
-//	bash         before the call, over the folders of a script makes the whole call stricter
+//	tool         checked                                       a file with a stricter decision than its folder
+//	bash         before the call, over the folders of a script makes the decision on the whole call stricter
 //	grep, glob   after the call, over the files of the result  is left out (see Unreadable)
-//	list, read   the folder: names are no content
+//	list, read   the folder: names are not content             is named
 
 // reader is the tool by which reading one file is judged: the agent's own read,
 // or the one it would have.
@@ -43,13 +43,13 @@ const builtinRead = "read"
 
 func keysOf(m map[string]*judged) func(func(string) bool) { return maps.Keys(m) }
 
-// note says what of a group depends on paths; it is asked at each call.
+// note records which parts of a group depend on paths; that is needed at each call.
 func (g *group) note() { g.byPath, g.listed = g.dependsOnPaths(), g.listsPaths() }
 
-// speaksOfPaths says that something refuses a call for a path.
+// speaksOfPaths reports whether a rule or a list could refuse a call because of a path.
 func (j *judged) speaksOfPaths() bool { return j.enforced.byPath || j.enforced.listed }
 
-// dependsOnPaths says whether paths make a difference to what could refuse a call.
+// dependsOnPaths reports whether paths matter to the rules that could refuse a call.
 func (g *group) dependsOnPaths() bool {
 	for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
 		for _, r := range g.calls[action] {
@@ -61,7 +61,7 @@ func (g *group) dependsOnPaths() bool {
 	return false
 }
 
-// listsPaths says whether a list could refuse a path.
+// listsPaths reports whether a list could refuse a path.
 func (g *group) listsPaths() bool {
 	return slices.ContainsFunc(g.lists, func(p *Compiled) bool {
 		return slices.ContainsFunc(p.entries, func(e entry) bool { return e.action != v1alpha1.ActionAllow })
@@ -96,8 +96,8 @@ type reading struct {
 	e *Engine
 	// in is a call of read for the workspace itself.
 	in *input
-	// files are the rules and lists that tell one file from another. What is said of
-	// read whatever the file is, and what no rule speaks of, says nothing of others.
+	// files are the rules and lists whose result depends on the file. Rules about read
+	// that apply to every file, or to none, do not count for other tools.
 	files group
 	// failing are those of them that cannot be judged for the workspace either, maybe
 	// because they ask for other arguments than a path: of a file they say only what
@@ -131,7 +131,7 @@ func (e *Engine) reading(ctx context.Context) (*reading, error) {
 	return r, nil
 }
 
-// judge is what the rules and lists that tell files apart say.
+// judge returns the outcome of the rules and lists whose result depends on the file.
 func (r *reading) judge(ctx context.Context, in *input) (outcome, bool) {
 	o, failed := r.files.strict(ctx, r.e.reader, in)
 	if o.action != v1alpha1.ActionDeny {
@@ -160,7 +160,7 @@ func (r *reading) anyFile(ctx context.Context) (outcome, bool) {
 	in.unknown = expr.NewUnknowns([]string{"paths"}, []string{"call", "args", "path"})
 	o, said := r.judge(ctx, in)
 	if o.action == v1alpha1.ActionDeny {
-		o.action = v1alpha1.ActionAsk // nobody knows that it is such a file
+		o.action = v1alpha1.ActionAsk // it is not known to be such a file
 	}
 	return o, said
 }
@@ -256,8 +256,8 @@ func (e *Engine) reachRepositories(ctx context.Context, j *judged, in *input, r 
 	}
 }
 
-// namesFolders says that what the tool does with a folder is judged by its files:
-// names are no content.
+// namesFolders reports whether a folder is decided about by its files: names are not
+// content.
 func (j *judged) namesFolders() bool {
 	return slices.Contains([]string{builtinShell, "glob", "grep", "list"}, j.tool.Builtin)
 }
@@ -308,8 +308,8 @@ func (f *facts) treeOps(tree string) []string {
 	return ops
 }
 
-// within lists the files in a folder, by paths relative to the workspace where
-// they are in it. Unknown says why they cannot all be named, "" when they are.
+// within lists the files in a folder, by paths relative to the workspace if they are in
+// it. Unknown is why not all of them can be named, "" if they can.
 func (w Workspace) within(f *facts, tree string) (files []string, unknown string) {
 	p := w.resolve(f.script.Joined(tree), opRead)
 	if p.Real == shell.Unknown || strings.ContainsAny(tree, "*?[") { // patterns are expanded by themselves

@@ -11,7 +11,7 @@ import (
 	"agentctl.dev/agentctl/runner/expr"
 )
 
-// redacted stands where a value was.
+// redacted replaces a value.
 const redacted = "[redacted]"
 
 // redactSecrets replaces what looks like a credential.
@@ -98,7 +98,7 @@ func redactTexts(v any) any {
 		return redactSecrets(v)
 	case map[string]any:
 		for k, x := range v {
-			// A field called token says so better than its value does.
+			// The name of a field, such as token, is a better sign than its value.
 			if s, ok := x.(string); ok && expr.NamesCredential(k, s) {
 				v[k] = redacted
 				continue
@@ -128,7 +128,7 @@ func (r *rule) redactText(s string) string {
 	return s
 }
 
-// withheld stands for a result whose fields cannot be told apart.
+// withheld replaces a result whose fields cannot be separated.
 const withheld = "[redacted: the result is no complete JSON]"
 
 // redactJSON rewrites a text that is JSON, or several of them. In any other text
@@ -163,7 +163,7 @@ var cutList = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\[\s*)+\{`)
 })
 
-// redactRest goes on with the next value of a stream of JSON, or our footer.
+// redactRest continues with the next value of a stream of JSON, or our footer.
 func redactRest(rest string, fields []string) string {
 	trimmed := strings.TrimLeft(rest, " \t\r\n")
 	if trimmed == "" {
@@ -181,8 +181,8 @@ var member = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\\*"((?:[^"\\]|\\[^"])*)\\*"\s*:\s*(\\*"(?:[^"\\]|\\.)*"?|[^\s,}\]]+)`)
 })
 
-// redactNamed replaces the values of fields in a text that is no JSON. A value
-// that goes on behind what can be told withholds the text.
+// redactNamed replaces the values of fields in a text that is not JSON. If the end of a
+// value cannot be found, the text is withheld.
 func redactNamed(s string, fields []string) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -212,8 +212,8 @@ func redactNamed(s string, fields []string) string {
 	return out.String()
 }
 
-// plainName is the name that a member of JSON has, which may be escaped, also more
-// than once where JSON stands inside of JSON.
+// plainName is the name of a JSON member without escapes; JSON inside of JSON is escaped
+// more than once.
 func plainName(name string) string {
 	name = strings.TrimRight(name, `\`)
 	if !strings.Contains(name, `\`) {

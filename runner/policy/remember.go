@@ -15,14 +15,14 @@ import (
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
-// remember says what an approval for always would allow from now on. It is made
-// from what the call was found to do, never from its text, and stays narrow: one
-// kind of command, one folder, one tool with the same arguments. A call that
-// can only be approved once gets the reason why.
+// remember returns what an approval with scope Always would allow from now on. It is made
+// from the facts of the call, never from its text, and is narrow: one kind of command, one
+// folder, one tool with the same arguments. For a call that can only be approved once it
+// returns the reason.
 //
-// The same function says whether a later call is covered: what it would be
-// remembered as must be remembered already. So a call that is found to do
-// anything more is never covered, whatever it looks like.
+// The same function decides whether a later call is covered: the grants that the call
+// would yield must all have been given already. So a call that does anything more is never
+// covered, whatever it looks like.
 func (j *judged) remember(in *input) (grants []message.Grant, once string) {
 	f := in.facts
 	if j.tool.risk() == v1alpha1.RiskR3 {
@@ -163,8 +163,8 @@ func (f *facts) startsIn(in *input) (dir, once string) {
 	return relative(dir, f.root), ""
 }
 
-// changes are the places of what a script writes and deletes, and of what its
-// unknown programs are told to use.
+// changes are the places that a script writes and deletes, and those that its unknown
+// programs name.
 func (f *facts) changes(dir string) (places []string, once string) {
 	unknown := false
 	for i := range f.script.Commands {
@@ -253,8 +253,7 @@ func (f *facts) rememberPaths(t *Tool) ([]message.Grant, string) {
 	return grants, ""
 }
 
-// rememberArgs takes a tool with the arguments it was given, by name, and the
-// hosts that stood in them.
+// rememberArgs grants a tool with the same arguments, by name, and the hosts in them.
 func (j *judged) rememberArgs(in *input) ([]message.Grant, string) {
 	given := in.args()
 	fields := j.args.Fields()
@@ -332,7 +331,7 @@ func (in *input) args() map[string]any {
 	return given
 }
 
-// identifier is a name that can stand behind a dot.
+// identifier matches a name that can follow a dot.
 var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // plain are names that an expression can hold without quoting.

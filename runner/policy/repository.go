@@ -86,8 +86,8 @@ func readIndex(file string) ([]string, error) {
 	return indexNames(data)
 }
 
-// indexNames lists the files in git's index, versions 2 to 4. Where the names do
-// not all stand in it (a split or a sparse index) that is an error.
+// indexNames lists the files in git's index, versions 2 to 4. An index that does not hold
+// all names (a split or a sparse index) is an error.
 func indexNames(data []byte) ([]string, error) {
 	names, err := indexEntries(data, 20)
 	if err != nil {
@@ -159,12 +159,11 @@ func prefixCut(b []byte) (value, n int) {
 	return 0, 0
 }
 
-// indexExtensions goes to the end, so that a wrong reading of what stands before
-// is noticed.
+// indexExtensions reads to the end, so that a misread earlier part is noticed.
 func indexExtensions(data []byte, at, end int) error {
 	for at+8 <= end {
 		if kind := string(data[at : at+4]); kind == "link" || kind == "sdir" {
-			return errIndex // names stand elsewhere
+			return errIndex // the names are in another file
 		}
 		at += 8 + int(binary.BigEndian.Uint32(data[at+4:]))
 	}

@@ -14,8 +14,8 @@ import (
 // resultText bounds what a rule reads of a result.
 const resultText = 64 << 10
 
-// Review judges a result before the model sees it. Deny withholds it, and so
-// does ask: nobody can be asked about a result. Redact returns a changed copy.
+// Review decides about a result before the model sees it. Deny withholds it, and so does
+// ask: a result cannot be asked about. Redact returns a changed copy.
 func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *message.ToolResult) (out *message.ToolResult, err error) {
 	j, ok := e.tools[call.Tool]
 	if !ok || result == nil {
@@ -40,7 +40,7 @@ func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *mess
 	return e.review(ctx, j, in, result)
 }
 
-// WithheldError says that a rule keeps a result from the model.
+// WithheldError is the error for a result that a rule withholds from the model.
 type WithheldError struct {
 	// Rule as policy/rule.
 	Rule    string
@@ -93,8 +93,8 @@ func (e *Engine) review(ctx context.Context, j *judged, in *input, result *messa
 func (r *rule) rewrite(t *message.ToolResult) {
 	text, output := r.redactText(t.Text), r.redactText(t.Output)
 	if t.Blob != "" {
-		// The blob holds the text as it was, also what is not shown of it: nobody
-		// who reads the result may learn its name.
+		// The blob holds the unredacted text: its name must not reach a reader of the
+		// result.
 		text = strings.ReplaceAll(text, fmt.Sprintf("read the rest with path %q", "blob:"+t.Blob), "a rule withholds the rest")
 		text, output = strings.ReplaceAll(text, t.Blob, redacted), strings.ReplaceAll(output, t.Blob, redacted)
 		t.Blob = ""

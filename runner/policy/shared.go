@@ -22,7 +22,7 @@ type Shared struct {
 // digest is over all that a compilation depends on.
 type digest [sha256.Size]byte
 
-// known is a compilation that somebody may still hold.
+// known is a compilation that an engine may still use.
 type known struct {
 	once     sync.Once
 	compiled weak.Pointer[Compiled]
@@ -39,7 +39,7 @@ func (s *Shared) Compile(p *v1alpha1.Policy, tools []Tool) (*Compiled, []Problem
 		Spec  v1alpha1.PolicySpec
 		Tools []Tool
 	}{p.Name, p.Spec, tools})
-	if err != nil { // a schema that is no JSON: the compiler says so
+	if err != nil { // a schema that is not JSON: the compiler reports it
 		return Compile(p, tools)
 	}
 	key := digest(sha256.Sum256(text))

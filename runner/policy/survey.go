@@ -9,7 +9,8 @@ import (
 	"agentctl.dev/agentctl/runner/expr"
 )
 
-// Answer is what one rule says about a call by itself, whatever the others say.
+// Answer is the result of one rule for a call by itself, whatever the results of the
+// others are.
 type Answer struct {
 	// Rule is its place in spec.rules.
 	Rule  int
@@ -18,8 +19,8 @@ type Answer struct {
 	Err error
 }
 
-// Survey is what a policy says about a call besides its decision: a deny
-// silences all other rules, and here they speak.
+// Survey lists the result of every rule of a policy for a call, including those that a
+// deny overrides.
 type Survey struct {
 	// Answers of the rules whose match selects the call, in no order.
 	Answers []Answer

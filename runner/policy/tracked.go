@@ -15,14 +15,14 @@ import (
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
-// A command of git such as show or log -p tells what files hold without naming
-// them. Which files git has is not looked up in its history, but in its index: the
-// list of what it tracks now. A name that was seen there once stays for the run, so
-// that taking a file out of the index hides nothing.
+// A command of git such as show or log -p prints the content of files without naming them.
+// The files are taken from git's index, the list of what it tracks now, not from its
+// history. A name that was once seen in the index is kept for the run, so that removing a
+// file from the index hides nothing.
 //
-// A repository can hold many more files than a call may take time to judge. So
-// each rule is asked about many names at once, and only once about a name as long
-// as it reads nothing but the name.
+// A repository can hold more files than the decision on one call has time for. So each
+// rule is evaluated for many names at once, and only once for a name as long as it reads
+// nothing but the name.
 
 // tracked are the names that git tracks, by index.
 type tracked struct {
@@ -30,13 +30,13 @@ type tracked struct {
 	listings map[string]*listing
 }
 
-// listing grows while a run goes on.
+// listing grows during a run.
 type listing struct {
 	stamp os.FileInfo
 	known map[string]bool
 	paths []Path
-	// asked says how many of the paths a rule was asked about, and about which of
-	// them it has something to say.
+	// asked holds for how many of the paths a rule was evaluated, and for which of them it
+	// applies.
 	asked map[any]*asked
 }
 
@@ -94,8 +94,8 @@ func trackedPath(name, root, realRoot string) Path {
 	return p
 }
 
-// shown are the files that a script's commands of git could show, one for each
-// rule that says something about such a file. All is false when that is not known.
+// shown are the files that a script's commands of git could print, one for each rule that
+// applies to such a file. All is false when that is not known.
 func (e *Engine) shown(ctx context.Context, j *judged, in *input, r *reading) (paths []Path, all bool) {
 	all = true
 	singles := singlesLimit
@@ -161,8 +161,8 @@ func (l *listing) ask(ctx context.Context, j *judged, in *input, limits []string
 	take := func(hits []int, action v1alpha1.Action) {
 		for _, i := range hits {
 			p := l.paths[i]
-			// What lies above the workspace belongs to the same repository: it
-			// counts where a rule denies it, not where somebody would be asked.
+			// Files above the workspace are in the same repository: for them a deny
+			// counts, an ask does not.
 			if !p.InWorkspace && action != v1alpha1.ActionDeny {
 				continue
 			}
@@ -197,8 +197,8 @@ func (g *group) onPaths() []*rule {
 	return rules
 }
 
-// action is what a rule does at worst where it says something: one that allows no
-// longer leaves the call to the others, which may deny it.
+// action is the strictest effect of a rule that applies: an allow that no longer applies
+// leaves the call to the others, which may deny it.
 func (r *rule) action() v1alpha1.Action {
 	if r.broken || r.spec.Action == v1alpha1.ActionAllow {
 		return v1alpha1.ActionDeny
@@ -206,7 +206,7 @@ func (r *rule) action() v1alpha1.Action {
 	return r.spec.Action
 }
 
-// askRule returns the files that a rule says something about.
+// askRule returns the files that a rule applies to.
 func (l *listing) askRule(ctx context.Context, r *rule, in *input, singles *int) (hits []int, all bool) {
 	seen := l.asked[r]
 	if seen == nil || !r.steady() {
@@ -229,7 +229,7 @@ func (l *listing) askRule(ctx context.Context, r *rule, in *input, singles *int)
 	return seen.hits, true
 }
 
-// narrow finds the files of a part that a rule says something about.
+// narrow finds the files of a part that a rule applies to.
 func (l *listing) narrow(ctx context.Context, r *rule, in *input, seen *asked, from, to int) {
 	t, err := r.truth(ctx, in.on(l.paths[from:to]...))
 	silent := expr.False
@@ -247,7 +247,7 @@ func (l *listing) narrow(ctx context.Context, r *rule, in *input, seen *asked, f
 	}
 }
 
-// steady says that a rule reads nothing that changes from call to call but paths.
+// steady reports whether a rule reads nothing that changes from call to call but paths.
 func (r *rule) steady() bool {
 	return !r.when.Reads("run", "step") &&
 		!slices.ContainsFunc([]string{"call", "cmd", "net", "session", "budget", "now", "variables"}, func(v string) bool { return r.when.Reads(v) })

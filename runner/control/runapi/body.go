@@ -19,14 +19,14 @@ const (
 	bodyPatience = 15 * time.Second
 )
 
-// decode reads the JSON body of a request, and nothing that nobody knows. A form,
-// which a page of any origin can send, is refused before it is looked at.
+// decode reads the JSON body of a request, and rejects unknown fields. A form, which a
+// page of any origin can send, is refused before it is read.
 func (s *Server) decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return refusal(http.StatusUnsupportedMediaType, "the body has to be of the type application/json, not %q", r.Header.Get("Content-Type"))
 	}
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(s.o.Now().Add(s.o.bodyPatience)) // a recorder of a test has none
+	_ = c.SetReadDeadline(s.o.Now().Add(s.o.bodyPatience)) // the recorder of a test does not support it
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{})

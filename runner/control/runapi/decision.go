@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// maxReason bounds what a decision says beside yes and no.
+	// maxReason bounds the text that comes with a decision.
 	maxReason = 4096
 	// decideAttempts is how often a decision is tried while the object changes.
 	decideAttempts = 3
 )
 
-// decisionRequest is the body of a decision. Who decides is not in it.
+// decisionRequest is the body of a decision. The identity that decides is not in it: it
+// comes from the request.
 type decisionRequest struct {
 	// Decision is approved or rejected. Required.
 	Decision v1alpha1.ApprovalDecision `json:"decision"`
@@ -90,8 +91,8 @@ func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d
 	}
 }
 
-// decidable refuses a decision that is none, that is not the caller's to make, or
-// that comes too late.
+// decidable refuses a decision that is invalid, that the caller may not make, or that
+// comes too late.
 func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval, d *decisionRequest) error {
 	owner := runOwner(a)
 	// A run is known by the runs of its token, and never by the name of the identity:
@@ -123,8 +124,8 @@ func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval
 	return s.mayApprove(who, run, a, d)
 }
 
-// mayApprove refuses an approval by the identity that began the run. Whoever began
-// it may still reject the call.
+// mayApprove refuses an approval by the identity that began the run. That identity may
+// still reject the call.
 func (s *Server) mayApprove(who Caller, run *v1alpha1.Run, a *v1alpha1.Approval, d *decisionRequest) error {
 	starter := run.Annotations[v1alpha1.AnnotationStartedBy]
 	if d.Decision != v1alpha1.DecisionApproved || starter != "" && starter != who.Name || s.o.SelfApproval() {
@@ -138,7 +139,7 @@ func (s *Server) mayApprove(who Caller, run *v1alpha1.Run, a *v1alpha1.Approval,
 		"ask another approver, or start agentd with --self-approval", why))
 }
 
-// problems are what is wrong with a decision on an object, whoever makes it.
+// problems are the mistakes in a decision that do not depend on the caller.
 func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 	approves := d.Decision == v1alpha1.DecisionApproved
 	if !approves && d.Decision != v1alpha1.DecisionRejected {

@@ -20,7 +20,7 @@ func finishedBy(line []byte) *event.RunFinished {
 	return nil
 }
 
-// halted says whether the attempt has ended for good.
+// halted reports whether the attempt has ended and cannot be continued.
 func (st *stream) halted() bool {
 	return st.finished != nil && v1alpha1.Phase(st.finished.Phase) != v1alpha1.PhaseSuspended
 }
@@ -45,9 +45,10 @@ func (st *stream) over() *record {
 	return nil
 }
 
-// overdue says whether an attempt has ended for so long that its object ought to
-// say so. Who reads the end of a stream and then the object must not be told two
-// things; but what the journal says is so. A run that failed may be tried again.
+// overdue reports whether an attempt ended so long ago that its object should show it. A
+// client that reads the end of a stream and then the object should not see two states, so
+// the stream waits for the object; after this time the journal counts alone. A failed run
+// may be tried again, so it is never overdue.
 func (st *stream) overdue() bool {
 	now := st.s.o.Now()
 	if st.since.IsZero() {
@@ -57,14 +58,14 @@ func (st *stream) overdue() bool {
 	return !again && now.Sub(st.since) >= st.s.o.statusPatience
 }
 
-// ends is an end as the journal tells it.
+// ends is the end as recorded in the journal.
 func (st *stream) ends(f *event.RunFinished) *record {
 	return &record{
 		Type: recordEnd, Next: st.next, Attempt: st.attempt, Phase: v1alpha1.Phase(f.Phase), Reason: f.Reason, Message: f.Message, ExitCode: &f.ExitCode,
 	}
 }
 
-// object is an end as the object tells it.
+// object is the end as recorded in the object.
 func (st *stream) object() *record {
 	r := st.standing(recordEnd)
 	r.Next = st.next
@@ -74,7 +75,7 @@ func (st *stream) object() *record {
 	return &r
 }
 
-// standing is how the object says that the run stands.
+// standing returns a record with the state of the run in its object.
 func (st *stream) standing(t event.Type) record {
 	r := record{Type: t, Phase: st.run.Status.Phase}
 	if r.Phase == "" {

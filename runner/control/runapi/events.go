@@ -11,14 +11,13 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// teller writes a stream to one reader, and gives up on one that takes too long
-// for it.
+// teller writes a stream to one reader, and gives up on a reader that is too slow.
 //
-//	event   tells an event of a journal, as it stands there; it may keep it back
-//	record  tells something about the stream
-//	flush   has everything arrive that was told
-//	ping    says that there is nothing to say
-//	end     tells the last record, and ends the stream
+//	event   writes an event of a journal, as it is there; it may be buffered
+//	record  writes a record about the stream itself
+//	flush   sends what is buffered
+//	ping    keeps an idle connection open
+//	end     writes the last record, and ends the stream
 type teller interface {
 	event(h head, line []byte) error
 	record(r record) error
@@ -34,8 +33,8 @@ type wanted struct {
 	follow  bool
 }
 
-// wants reads the query of a request. What a browser says about where it was cut
-// off counts more than the address, which it repeats.
+// wants reads the query of a request. Last-Event-ID, which a browser sends when it
+// reconnects, overrides the address, which the browser repeats.
 func wants(r *http.Request) (wanted, error) {
 	w := wanted{from: 1, follow: true}
 	q, err := url.ParseQuery(r.URL.RawQuery)
@@ -77,7 +76,7 @@ func wants(r *http.Request) (wanted, error) {
 	return w, nil
 }
 
-// events tells the events of a run.
+// events serves the events of a run.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	want, err := wants(r)
 	if err != nil {
@@ -111,7 +110,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// stream tells a reader what it wants.
+// stream writes the wanted events to one reader.
 func (s *Server) stream(ctx context.Context, run *v1alpha1.Run, want wanted, t teller) {
 	one := &stream{s: s, run: run, want: want, out: t, next: want.from, attempt: want.attempt}
 	one.in = journal.Follow(journal.Dir(s.o.State, s.o.RunID(run, one.attempt)))
@@ -119,7 +118,7 @@ func (s *Server) stream(ctx context.Context, run *v1alpha1.Run, want wanted, t t
 	one.tell(ctx)
 }
 
-// takesStream says whether a client takes server-sent events.
+// takesStream reports whether a client accepts server-sent events.
 func takesStream(h http.Header) bool {
 	accept := strings.Join(h.Values("Accept"), ",")
 	if accept == "" {

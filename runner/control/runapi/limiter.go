@@ -20,7 +20,7 @@ type seats struct {
 	free   chan struct{} // closed when the last stream has ended after close
 }
 
-// take gives a stream to somebody.
+// take reserves a stream for an identity.
 func (s *seats) take(name string) (giveBack func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ type messageRequest struct {
 	Text string `json:"text"`
 }
 
-// messageAnswer says which message it became.
+// messageAnswer returns the id of the stored message.
 type messageAnswer struct {
 	ID string `json:"id"`
 }

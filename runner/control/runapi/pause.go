@@ -10,13 +10,13 @@ import (
 type pause struct {
 	rung <-chan struct{}
 	look *time.Timer
-	// looks counts how often there was nothing.
+	// looks counts the polls that found nothing.
 	looks int
 	ping  *time.Timer
 }
 
-// rest waits until there may be something new; false says that the stream has
-// ended meanwhile.
+// rest waits until there may be something new; false reports that the stream has ended
+// meanwhile.
 func (st *stream) rest(ctx context.Context, p *pause) bool {
 	for {
 		select {

@@ -8,8 +8,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// promptRequest is the body of a request for a run of an agent: its spec without
-// the agent, which stands in the path.
+// promptRequest is the body of a request for a run of an agent: its spec without the
+// agent, which is in the path.
 type promptRequest struct {
 	// Name of the Run. Default: the agent's with something behind it.
 	Name string `json:"name,omitempty"`

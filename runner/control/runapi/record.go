@@ -12,16 +12,16 @@ const (
 	recordWaiting event.Type = "stream.waiting"
 	// recordAttempt: what follows is the journal of that attempt.
 	recordAttempt event.Type = "stream.attempt"
-	// recordEnd: there is nothing more to tell.
+	// recordEnd: there are no more events.
 	recordEnd event.Type = "stream.end"
-	// recordDropped: there may be more, and another stream can go on with it.
+	// recordDropped: there may be more events, and another stream can continue from there.
 	recordDropped event.Type = "stream.dropped"
 )
 
 // record is one by which a stream speaks of itself.
 type record struct {
 	Type event.Type `json:"type"`
-	// Next is the number of the first event that was not told.
+	// Next is the number of the first event that was not sent.
 	Next int64 `json:"next,omitempty"`
 	// Attempt counts the journals of a run from 1.
 	Attempt int32 `json:"attempt,omitempty"`
@@ -31,16 +31,16 @@ type record struct {
 	Message string         `json:"message,omitempty"`
 	// ExitCode of a run that has ended, also of one that never began.
 	ExitCode *int `json:"exitCode,omitempty"`
-	// Damage says in which way the journal was cut or changed at its end: events
-	// that were recorded are not in this stream.
+	// Damage describes how the journal was cut or changed at its end: recorded events are
+	// missing from this stream.
 	Damage string `json:"damage,omitempty"`
 }
 
-// why says how a stream ends.
+// why is how a stream ends.
 type why int
 
 const (
-	// whyEnd: everything was told.
+	// whyEnd: everything was sent.
 	whyEnd why = iota
 	// whyLater: this server goes away.
 	whyLater

@@ -29,19 +29,19 @@ type Options struct {
 	State string
 	// RunID is the id of an attempt of a run, which names its journal. Required.
 	RunID func(run *v1alpha1.Run, attempt int32) string
-	// Lives says whether this process lives the run of that id: its streams are
-	// woken then, and need not look. Default: it lives none.
+	// Lives reports whether this process executes the run of that id: its streams are
+	// woken then, and poll rarely. Default: it executes none.
 	Lives func(id string) bool
-	// Log is told what nobody asked for. Required.
+	// Log receives errors that no client is responsible for. Required.
 	Log *slog.Logger
-	// Caller says who makes a request. Required.
+	// Caller returns the identity that makes a request. Required.
 	Caller func(context.Context) Caller
 	// SelfApproval reports whether an identity may approve calls of a run that it
 	// began. Default: it may not.
 	SelfApproval func() bool
 	// Audit adds a value to the audit record of a request. Optional.
 	Audit func(ctx context.Context, about Audited, value string)
-	// Now stands for the clock. Default: time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 
 	// A test has neither time nor room.
@@ -60,7 +60,7 @@ const (
 	AuditedDecision Audited = "decision"
 )
 
-// Caller is who makes a request.
+// Caller is the identity that makes a request.
 type Caller struct {
 	// Name is what the audit log calls them.
 	Name string
@@ -127,8 +127,8 @@ func (s *Server) Wake(namespace, name string) {
 	s.bells.ring(client.ObjectKey{Namespace: namespace, Name: name})
 }
 
-// Close ends the streams, each with its place, and waits until they have ended or
-// the context has. There are no new ones.
+// Close ends the streams, each with its position, and waits until they have ended or the
+// context has. New streams are refused.
 func (s *Server) Close(ctx context.Context) error {
 	ended := s.seats.close()
 	s.stop.Do(func() { close(s.stopping) })

@@ -21,7 +21,7 @@ const subprotocol = "events.agentctl.dev"
 // maxClose bounds the text of a close frame.
 const maxClose = 120
 
-// isSocket says whether a request wants to become a WebSocket.
+// isSocket reports whether a request asks for a WebSocket.
 func isSocket(r *http.Request) bool {
 	for _, line := range r.Header.Values("Connection") {
 		for word := range strings.SplitSeq(line, ",") {
@@ -33,7 +33,7 @@ func isSocket(r *http.Request) bool {
 	return false
 }
 
-// socket tells the events of a run by a WebSocket.
+// socket serves the events of a run as a WebSocket.
 func (s *Server) socket(w http.ResponseWriter, r *http.Request, run *v1alpha1.Run, want wanted) error {
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{subprotocol}})
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request, run *v1alpha1.Ru
 	return nil
 }
 
-// listen reads what a client has to say, which is nothing: only what the protocol
-// itself needs.
+// listen handles the frames of the protocol itself. A message of the client ends the
+// connection.
 func listen(c *websocket.Conn) {
 	if _, _, err := c.Reader(context.Background()); err == nil {
 		_ = c.Close(websocket.StatusUnsupportedData, "nothing is read here")

@@ -10,7 +10,7 @@ import (
 // flushAt is how much is kept back at most before it is sent.
 const flushAt = 32 << 10
 
-// sse tells a stream as server-sent events.
+// sse writes a stream as server-sent events.
 type sse struct {
 	w        http.ResponseWriter
 	c        *http.ResponseController
@@ -45,8 +45,8 @@ func (s *sse) record(r record) error {
 	return s.data(string(r.Type), line)
 }
 
-// data adds the type and the data of a record to what may stand there of it. A
-// line of a journal has no line breaks.
+// data adds the type and the data of a record; its id may be in the buffer already. A line
+// of a journal has no line breaks.
 func (s *sse) data(kind string, line []byte) error {
 	if len(s.buf) > 0 && s.buf[len(s.buf)-1] != '\n' {
 		s.buf = append(s.buf, '\n')
@@ -86,12 +86,12 @@ func (s *sse) flush() error {
 // hurry bounds what the reader takes for one write. The bound goes with the write:
 // HTTP/2 cuts off a stream whose time is over, though nothing waits to be written.
 func (s *sse) hurry() (done func()) {
-	_ = s.c.SetWriteDeadline(s.now().Add(s.patience)) // a recorder of a test has none
+	_ = s.c.SetWriteDeadline(s.now().Add(s.patience)) // the recorder of a test does not support it
 	return func() { _ = s.c.SetWriteDeadline(time.Time{}) }
 }
 
 func (s *sse) end(r record, _ why) {
 	if s.record(r) == nil {
-		_ = s.flush() // who does not get it sees that the stream is cut off
+		_ = s.flush() // a client that does not get it sees that the stream is cut off
 	}
 }

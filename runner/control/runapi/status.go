@@ -51,7 +51,7 @@ func later(code int32, seconds int32, format string, args ...any) *apierrors.Sta
 	return e
 }
 
-// errConflict refuses what does not fit how a run stands.
+// errConflict refuses a request that the state of a run does not allow.
 func errConflict(run *v1alpha1.Run, format string, args ...any) error {
 	return apierrors.NewConflict(resource("runs"), run.Name, errorf(format, args...))
 }

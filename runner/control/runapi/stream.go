@@ -21,15 +21,15 @@ import (
 const (
 	// writePatience is how long a reader may take for one write.
 	writePatience = 10 * time.Second
-	// pingEvery is how long a stream says nothing at most.
+	// pingEvery is the longest silence of a stream.
 	pingEvery = 15 * time.Second
-	// lookEvery is how often a journal is looked at that somebody else may write.
-	// What this process writes, it is woken for.
+	// lookEvery is the interval at which the journal of another process is polled. For a
+	// journal of this process the stream is woken.
 	lookEvery = 100 * time.Millisecond
-	// looksIdle is how much less often it is looked at what nobody says has grown:
-	// what this process lives, and the rest of what a stream is made of.
+	// looksIdle is the factor by which the rest is polled less often: the journals of this
+	// process, and the objects.
 	looksIdle = 10
-	// statusPatience is how long the object of a run may take to tell of its end.
+	// statusPatience is how long the object of a run may take to show its end.
 	statusPatience = 2 * time.Second
 	// maxLag is by how much a reader may fall back, in bytes of the journal. How
 	// far back it began does not count: to read what is old is not to be slow.
@@ -38,8 +38,8 @@ const (
 	lagEvery = 1 << 20
 )
 
-// stream tells one reader the events of a run. The journal is where they wait for
-// it: all that is kept of a reader is its place.
+// stream sends the events of a run to one reader. Events wait for the reader in the
+// journal: only the position of the reader is kept in memory.
 type stream struct {
 	s    *Server
 	out  teller
@@ -54,7 +54,7 @@ type stream struct {
 	in      *journal.Follower
 	line    int64 // that was read last
 	next    int64
-	// told is that the reader knows the attempt.
+	// told: the reader knows the attempt.
 	told bool
 	// finished is the end of the attempt, while it is the last that was read.
 	finished *event.RunFinished
@@ -73,10 +73,10 @@ type head struct {
 	Type event.Type `json:"type"`
 }
 
-// errSlow says that a reader fell back too far.
+// errSlow: the reader fell back too far.
 var errSlow = fmt.Errorf("the reader is more than %d MiB behind", maxLag>>20)
 
-// tell tells everything until the stream ends, in whichever way.
+// tell sends events until the stream ends.
 func (st *stream) tell(ctx context.Context) {
 	rung, takeDown := st.s.bells.hang(client.ObjectKeyFromObject(st.run))
 	defer takeDown()
@@ -111,8 +111,7 @@ func (st *stream) drop(err error, w why) {
 	st.out.end(record{Type: recordDropped, Next: st.next, Attempt: st.attempt, Message: err.Error()}, w)
 }
 
-// turn tells what there is to tell now. When it is done there will be nothing
-// more, and the stream has ended.
+// turn sends everything that is there now. When done is true, the stream has ended.
 func (st *stream) turn(ctx context.Context) (said, done bool, err error) {
 	// The object first: what is then read of the journal is not older.
 	if err := st.look(ctx); err != nil {
@@ -122,7 +121,7 @@ func (st *stream) turn(ctx context.Context) (said, done bool, err error) {
 		n, err := st.pump()
 		said = said || n > 0
 		if _, lost := errors.AsType[*writeError](err); lost {
-			return said, true, nil // there is nobody to tell it to
+			return said, true, nil // the reader is gone
 		}
 		if err != nil {
 			return said, false, err
@@ -144,7 +143,7 @@ func (st *stream) turn(ctx context.Context) (said, done bool, err error) {
 	return said || more, err != nil, nil
 }
 
-// look reads the object anew. That a cache does not know it says nothing.
+// look reads the object again. An object that the cache lacks is read from the API server.
 func (st *stream) look(ctx context.Context) error {
 	if st.gone {
 		return nil
@@ -165,10 +164,10 @@ func (st *stream) look(ctx context.Context) error {
 	return nil
 }
 
-// writeError says that the reader could not be reached.
+// writeError: writing to the reader failed.
 type writeError struct{ error }
 
-// pump tells what the journal has, and counts it.
+// pump sends the new events of the journal, and counts them.
 func (st *stream) pump() (n int, err error) {
 	for {
 		line, err := st.in.Next()
@@ -204,7 +203,7 @@ func lost(err error) error {
 	return &writeError{err}
 }
 
-// event tells an event, if it is wanted.
+// event sends an event, if the reader wants it.
 func (st *stream) event(line []byte) (told bool, err error) {
 	if st.line < st.next {
 		if st.line == st.next-1 { // all others were followed by this one
@@ -253,7 +252,7 @@ func (st *stream) lag(n int) error {
 	return nil
 }
 
-// turnsTo goes on to the next attempt, if this one has ended and there is one.
+// turnsTo moves to the next attempt, if this one has ended and there is one.
 func (st *stream) turnsTo() bool {
 	if !st.halted() || st.run.Status.Attempt <= st.attempt {
 		return false
@@ -266,7 +265,7 @@ func (st *stream) turnsTo() bool {
 	return true
 }
 
-// wait says what a run waits for that has not begun, or not yet again; once, and
+// wait reports what a run that has not begun, or not begun again, waits for; once, and
 // again when that changes.
 func (st *stream) wait() (said bool, err error) {
 	if st.line > 0 && (!st.halted() || st.run.Spec.BackoffLimit == 0) {

@@ -19,7 +19,7 @@ import (
 	"agentctl.dev/agentctl/runner/policy"
 )
 
-// workspaceWord stands for the folder of the workspace in a case.
+// workspaceWord is replaced by the folder of the workspace in a case.
 const workspaceWord = "${workspace}"
 
 // noon is when every case happens: rules that read now decide the same each time.
@@ -177,7 +177,7 @@ func (t *trial) shown(text string) string {
 	return strings.NewReplacer(root, workspaceWord, filepath.Dir(root), workspaceWord+"/..").Replace(text)
 }
 
-// meets says whether a verdict is what the case wants.
+// meets reports whether a verdict is the expected one.
 func (t *trial) meets(v Verdict) bool {
 	if v.Action != t.Expect || t.Message != "" && v.Message != t.Message {
 		return false
@@ -200,7 +200,7 @@ func (b *bench) result(ctx context.Context, t *trial) CaseResult {
 	}
 	if t.problem == "" {
 		survey, err := b.judges.policy.Survey(ctx, t.about, t.call, t.result)
-		if err == nil { // else the decision is a deny that says why
+		if err == nil { // otherwise the decision is a deny with a reason
 			t.survey = survey
 		}
 		got := b.verdict(ctx, b.judges, t)

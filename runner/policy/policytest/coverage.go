@@ -12,8 +12,8 @@ import (
 // What a rule has been seen to do.
 type seen struct{ yes, no bool }
 
-// coverage says which rules the cases have seen true and false, and which
-// entries of the list have won.
+// coverage lists which rules were true and false in the cases, and which entries of the
+// list decided.
 func (b *bench) coverage() Coverage {
 	spec := &b.subject.Policy.Spec
 	rules, won := make([]seen, len(spec.Rules)), make([]bool, len(spec.Permissions))

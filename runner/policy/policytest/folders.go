@@ -8,9 +8,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// folders are the workspaces of cases: one that is empty for all of them, and
-// one for each case that has links. They stand in one folder, so that what a
-// case finds beside its workspace is nothing.
+// folders are the workspaces of cases: an empty one for all of them, and one for each case
+// that has links. They share one parent, so the surroundings of a workspace are empty.
 type folders struct {
 	top   string
 	empty string
@@ -27,7 +26,7 @@ func newFolders() (*folders, error) {
 		f.empty, err = f.make()
 	}
 	if err != nil {
-		_ = os.RemoveAll(top) // the first error is the one to tell
+		_ = os.RemoveAll(top) // the first error is reported
 		return nil, err
 	}
 	return f, nil
@@ -39,7 +38,7 @@ func (f *folders) make() (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-func (f *folders) remove() { _ = os.RemoveAll(f.top) } // empty folders in the temporary one harm nobody
+func (f *folders) remove() { _ = os.RemoveAll(f.top) } // empty folders in the temporary folder are harmless
 
 // with returns a workspace that holds links.
 func (f *folders) with(links []v1alpha1.TestLink) (string, error) {

@@ -25,12 +25,12 @@ type Subject struct {
 	Policy *v1alpha1.Policy
 	// Compiled against Options.Tools, without errors.
 	Compiled *policy.Compiled
-	// Where says where a field of the policy stands.
+	// Where returns the position of a field of the policy.
 	Where func(path string) manifest.Position
 	Cases []Case
 }
 
-// Case is a case and where it stands.
+// Case is a case and its position.
 type Case struct {
 	v1alpha1.PolicyTest
 	Position manifest.Position
@@ -42,8 +42,8 @@ type Options struct {
 	Tools []policy.Tool
 	// Agents by name, for cases that name one.
 	Agents map[string]policy.Agent
-	// Check holds arguments against the schema of a tool: a call that no run would
-	// judge tests nothing. Optional.
+	// Check validates arguments against the schema of a tool: a call that no run would
+	// decide about tests nothing. Optional.
 	Check func(tool string, args json.RawMessage) error
 	// Only picks cases by name; coverage is left out then. Optional.
 	Only *regexp.Regexp

@@ -58,10 +58,10 @@ type CaseResult struct {
 	Tool     string            `json:"tool"`
 	Args     json.RawMessage   `json:"args"`
 	Want     Verdict           `json:"want"`
-	// Got is nil when the call could not be judged; Problem says why.
+	// Got is nil when the call could not be decided; Problem is the reason.
 	Got     *Verdict `json:"got"`
 	Problem string   `json:"problem,omitempty"`
-	// RulePosition is where the rule stands that decided.
+	// RulePosition is the position of the rule that decided.
 	RulePosition   *manifest.Position `json:"rulePosition,omitempty"`
 	DurationMicros int64              `json:"durationMicros"`
 }
@@ -75,13 +75,13 @@ type Verdict struct {
 	Text *string `json:"text,omitempty"`
 }
 
-// Coverage says which parts of a policy no case has seen at work.
+// Coverage lists the parts of a policy that no case has exercised.
 type Coverage struct {
 	Rules       Share `json:"rules"`
 	Permissions Share `json:"permissions"`
 }
 
-// Complete says that every part was seen at work.
+// Complete reports whether every part was exercised.
 func (c *Coverage) Complete() bool {
 	return c.Rules.Covered == c.Rules.Total && c.Permissions.Covered == c.Permissions.Total
 }
@@ -102,7 +102,7 @@ type Gap struct {
 	Position manifest.Position `json:"position"`
 }
 
-// Mutation says which mistakes in a policy no case notices.
+// Mutation lists the mistakes in a policy that no case notices.
 type Mutation struct {
 	Mutants int `json:"mutants"`
 	Killed  int `json:"killed"`

@@ -139,7 +139,7 @@ func literals(parts []syntax.WordPart) (string, bool) {
 	return b.String(), true
 }
 
-// unquoted replaces what stands in double quotes by its parts.
+// unquoted replaces double quotes by the parts inside them.
 func unquoted(parts []syntax.WordPart) []syntax.WordPart {
 	if !slices.ContainsFunc(parts, func(p syntax.WordPart) bool { _, ok := p.(*syntax.DblQuoted); return ok }) {
 		return parts
@@ -173,7 +173,7 @@ func (a *analyser) arithmParam(p *syntax.ParamExp, sc *scope) {
 	case p.Param == nil || p.Excl || p.Names != 0 || p.Repl != nil || p.Exp != nil && !isDefault(p.Exp):
 		a.dynamic("arithmetic on an expansion that is not known")
 	default:
-		// A default is what is evaluated where the variable has no value.
+		// A default is evaluated if the variable has no value.
 		if p.Exp != nil && p.Exp.Word != nil {
 			a.arithmWord(p.Exp.Word, sc)
 			if p.Exp.Op == syntax.AlternateUnset || p.Exp.Op == syntax.AlternateUnsetOrNull {
@@ -191,8 +191,7 @@ func (a *analyser) arithmParam(p *syntax.ParamExp, sc *scope) {
 	}
 }
 
-// isDefault says that an expansion stands for the variable's value or for a word of
-// the script.
+// isDefault reports whether an expansion is the variable's value or a word of the script.
 func isDefault(e *syntax.Expansion) bool {
 	switch e.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
@@ -201,9 +200,9 @@ func isDefault(e *syntax.Expansion) bool {
 	return false
 }
 
-// printsNumber says that a command substitution prints nothing but a number, or
-// nothing: its last command, at the end of a pipeline, is one of a few, and those
-// before it are silent.
+// printsNumber reports whether a command substitution prints nothing but a number, or
+// nothing: its last command, at the end of a pipeline, is one of a few, and those before
+// it are silent.
 func printsNumber(stmts []*syntax.Stmt) bool {
 	for i, s := range stmts {
 		if s.Negated || s.Background || len(s.Redirs) > 0 {
@@ -229,7 +228,7 @@ func printsNumber(stmts []*syntax.Stmt) bool {
 	return true
 }
 
-// silent says that a command prints nothing on its output.
+// silent reports whether a command prints nothing on its output.
 func silent(words []string) bool {
 	if len(words) == 0 || !slices.Contains([]string{"rm", "mkdir", "touch", "true", ":", "sleep"}, words[0]) {
 		return false

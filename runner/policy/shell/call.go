@@ -111,8 +111,8 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	a.foreign(args[1:], sc)
 }
 
-// ownProgram says that the path of a program is decided by the process that starts
-// it: that of its own program, or one of its open files.
+// ownProgram reports whether a program's path depends on the process that starts it: that
+// of its own program, or one of its open files.
 func ownProgram(file string) bool {
 	clean := path.Clean(file)
 	return strings.HasPrefix(clean, "/proc/") || strings.HasPrefix(clean, "/dev/")
@@ -282,7 +282,7 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	}
 }
 
-// modeOption says that an option is the mode of chmod.
+// modeOption reports whether an option is the mode of chmod.
 func modeOption(hits map[string]bool) bool {
 	for _, letter := range []string{"r", "w", "x", "X", "s", "t"} {
 		if hits[letter] {
@@ -292,8 +292,8 @@ func modeOption(hits map[string]bool) bool {
 	return hits["reference"]
 }
 
-// hasPattern says that a program that looks for a pattern was given it in an
-// option, so that every operand is a file.
+// hasPattern reports whether a search program got its pattern as an option, so that every
+// operand is a file.
 func hasPattern(hits map[string]bool) bool {
 	return hits["e"] || hits["regexp"] || hits["f"] || hits["file"] || hits["from-file"] || hits["files"]
 }
@@ -342,7 +342,7 @@ func (a *analyser) deleted(ops []word, sc *scope) {
 	}
 }
 
-// operands records what a program does with the arguments that are no options.
+// operands records what a program does with the arguments that are not options.
 func (a *analyser) operands(mode string, ops []word, sc *scope) {
 	switch mode {
 	case "": // no paths, but what is not known may be an option
@@ -406,7 +406,7 @@ func (a *analyser) copies(mode string, ops []word, sc *scope) {
 		case i == len(ops)-1:
 			a.touchWord(w, "w", sc)
 		case mode == "mv":
-			// Under its new name everybody can read it.
+			// Under its new name every user may read it.
 			a.touchWord(w, "rw", sc)
 			a.deleted([]word{w}, sc)
 		default:

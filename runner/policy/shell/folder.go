@@ -10,7 +10,7 @@ import (
 // was, so that there may be several.
 type folders struct {
 	at []string
-	// unknown says that it may be any other one, too.
+	// unknown: it may also be any other folder.
 	unknown bool
 }
 
@@ -33,16 +33,16 @@ func (f folders) union(other folders) folders {
 	return out
 }
 
-// covers says that all folders of other are among these.
+// covers reports whether all folders of other are among these.
 func (f folders) covers(other folders) bool {
 	return (f.unknown || !other.unknown) && !slices.ContainsFunc(other.at, func(dir string) bool { return !slices.Contains(f.at, dir) })
 }
 
-// standing are folders that are there on every system, so that cd into them works.
+// standing are folders that exist on every system, so that cd into them succeeds.
 var standing = []string{"/", "/bin", "/dev", "/etc", "/proc", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/var"}
 
-// changeFolder judges cd and pushd. Where it fails, the script goes on in the folder
-// it was in.
+// changeFolder analyses cd and pushd. If it fails, the script continues in the previous
+// folder.
 func changeFolder(a *analyser, name string, args []word, sc *scope) {
 	a.moved()
 	from := sc.here
@@ -89,8 +89,8 @@ func changeFolder(a *analyser, name string, args []word, sc *scope) {
 	}
 }
 
-// stands reports whether a folder is surely there. The one that the script started in
-// is, whatever the script does.
+// stands reports whether a folder certainly exists. The folder that the script started in
+// does, whatever the script does.
 func (a *analyser) stands(dir string) bool {
 	if path.Clean(dir) == path.Clean(a.start) {
 		return true
@@ -144,7 +144,7 @@ func (a *analyser) entered(to folders) {
 	}
 }
 
-// enters makes a program run in another folder, as an option of it says.
+// enters makes a program run in another folder, which one of its options names.
 func (a *analyser) enters(dir word, sc *scope) {
 	to := folders{unknown: true}
 	if dir.known && !dir.glob && dir.text != "" {

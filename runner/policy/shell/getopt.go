@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// optionTable are all options of a program, in the form that getopt takes them: a
-// single letter is a short option, a longer name a long one, with a colon where the
-// option takes a value, with two where the value can only be attached. What the
-// value is may follow: r a file that is read, w one that is written, s a script, C a
-// folder that the program changes to, x something that starts programs.
+// optionTable lists all options of a program in the form that getopt takes: a single
+// letter is a short option, a longer name a long one, with a colon if the option takes a
+// value, with two if the value can only be attached. A letter for the kind of value may
+// follow: r a file that is read, w one that is written, s a script, C a folder that the
+// program changes to, x something that starts programs.
 //
-// The table is closed: an option that is not in it makes the command unknown, since
-// it decides where the next argument belongs.
+// The table is closed: an option that is not in it makes the command unknown, since the
+// option determines what the next argument is.
 type optionTable string
 
 // stopAtOperand ends the options at the first argument that is not one.
@@ -38,8 +38,8 @@ func (p parsed) has(names ...string) bool {
 	return slices.ContainsFunc(p.options, func(o option) bool { return slices.Contains(names, o.name) })
 }
 
-// find returns what the table says of an option. A long name may be cut short as
-// long as it stands for one option.
+// find returns the entry of an option. A long name may be shortened as long as it is
+// unambiguous.
 func (t optionTable) find(name string, long bool) (full, colons, kind string, ok bool) {
 	found := 0
 	for f := range strings.FieldsSeq(string(t)) {
@@ -62,8 +62,8 @@ func (t optionTable) find(name string, long bool) (full, colons, kind string, ok
 	return full, colons, kind, found == 1
 }
 
-// parse splits arguments as getopt_long does. ok is false when an option is not
-// known, or when what an argument is cannot be told.
+// parse splits arguments as getopt_long does. ok is false if an option is not known, or if
+// the role of an argument cannot be determined.
 func (t optionTable) parse(args []word, stop bool) (p parsed, ok bool) {
 	for i := 0; i < len(args); i++ {
 		w := args[i]

@@ -67,7 +67,8 @@ func git(a *analyser, name string, args []word, sc *scope) {
 	}
 }
 
-// gitElsewhere says that a command of git goes on to hosts that a repository names.
+// gitElsewhere reports whether a command of git may connect to hosts that a repository
+// names.
 func gitElsewhere(args []word) bool {
 	return slices.ContainsFunc(args, func(w word) bool {
 		return len(w.text) > 3 && slices.ContainsFunc([]string{"--all", "--multiple", "--recurse-submodules", "--recursive", "--remote-submodules"}, func(o string) bool {
@@ -77,7 +78,7 @@ func gitElsewhere(args []word) bool {
 	})
 }
 
-// gitLaunches says why a git command may start a program, or "".
+// gitLaunches returns why a git command may start a program, or "".
 func gitLaunches(sub string, args []word) string {
 	if !slices.Contains(gitNetwork, sub) && !slices.Contains(gitWrites, sub) && !slices.Contains(gitReads, sub) || sub == "submodule" {
 		return "git " + sub + " may start a program"
@@ -105,8 +106,8 @@ func gitLaunches(sub string, args []word) string {
 	return ""
 }
 
-// gitFiles are options of git whose value is a file; write says that git writes
-// it. A letter may have its value attached, a word may be cut short.
+// gitFiles are options of git whose value is a file; write: git writes it. A letter may
+// have its value attached, a word may be shortened.
 var gitFiles = []struct {
 	sub, option string
 	write       bool
@@ -279,7 +280,7 @@ var (
 	})
 )
 
-// harmlessSed says that one sed command neither runs nor reads nor writes.
+// harmlessSed reports whether one sed command neither runs nor reads nor writes anything.
 func harmlessSed(part string) bool {
 	if sedSimple().MatchString(part) {
 		return true
@@ -331,8 +332,8 @@ func awk(a *analyser, name string, args []word, sc *scope) {
 	}
 }
 
-// harmlessAwk says that a program neither runs, reads nor writes: > is a comparison
-// unless it belongs to a print statement.
+// harmlessAwk reports whether a program neither runs, reads nor writes anything: > is a
+// comparison unless it is part of a print statement.
 func harmlessAwk(text string) bool {
 	text = strings.ReplaceAll(text, "||", "  ")
 	if strings.ContainsAny(text, "|@`") || strings.Contains(text, "system") || strings.Contains(text, "getline") || strings.Contains(text, "ARGV") {
@@ -350,9 +351,9 @@ func harmlessAwk(text string) bool {
 	}
 }
 
-// redirects says that > may belong to the print statement that a text follows. A
-// string or a pattern may hold what looks like the end of the statement; a new line
-// does not end it behind a comma.
+// redirects reports whether > may be part of the print statement before text. A string or
+// a pattern may contain what looks like the end of the statement; a new line after a comma
+// does not end it.
 func redirects(text string) bool {
 	quoted := false
 	for i := range len(text) {

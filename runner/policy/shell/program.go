@@ -1,31 +1,31 @@
 package shell
 
-// program says what a known program does with its arguments.
+// program describes what a known program does with its arguments.
 type program struct {
-	// ops says what the operands are: "" no paths, r read, w written, rw both,
-	// pr a pattern and then read, pw a mode and then written, cp, mv, ro, url, port.
+	// ops is the role of the operands: "" no paths, r read, w written, rw both, pr a
+	// pattern and then read, pw a mode and then written, cp, mv, ro, url, port.
 	ops string
 	// flags that take a value, see options.
 	flags string
 	net   bool
 	// anywhere are options with which it reaches hosts that no argument names.
 	anywhere []string
-	// deletes says that what is written is removed.
+	// deletes: what is written is removed.
 	deletes bool
 	// inert programs touch nothing, whatever their arguments are.
 	inert bool
-	// writes is a path the program writes, unless one of the options instead of
-	// it says where.
+	// writes is a path the program writes, unless one of the options instead of it names
+	// another.
 	writes  string
 	instead []string
-	// trees are options with which the program takes folders with all that is in
-	// them; "" is none that is needed.
+	// trees are options with which the program processes folders with all their content;
+	// "" means that it needs no option for that.
 	trees []string
-	// here says that without an operand it then takes the current folder.
+	// here: without an operand it then takes the current folder.
 	here bool
 	// told are options with which it reads names of files and opens those.
 	told []string
-	// saves says that -O names a file after its address.
+	// saves: -O names a file after its address.
 	saves bool
 }
 

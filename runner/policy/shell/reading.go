@@ -85,8 +85,8 @@ func simple(s *syntax.Stmt) (*syntax.CallExpr, bool) {
 	return call, ok
 }
 
-// differsInPOSIX says that a shell which knows nothing of bash's own syntax may read a
-// text in another way: as words, where bash expands braces or quotes.
+// differsInPOSIX reports whether a shell without bash's own syntax may read a text
+// differently: as words, where bash expands braces or quotes.
 func differsInPOSIX(text string) bool {
 	if _, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), ""); err != nil {
 		return true

@@ -11,10 +11,10 @@ import (
 type Repository struct {
 	// Dir is where git begins to look for it.
 	Dir string `json:"dir"`
-	// Named says that Dir is the repository, and git looks nowhere else.
+	// Named is true if Dir is the repository, and git does not search another.
 	Named bool `json:"named,omitempty"`
-	// Content says that the command shows what files hold, or writes it elsewhere,
-	// without naming each of them.
+	// Content is true if the command shows the content of files, or copies it, without
+	// naming each of them.
 	Content bool `json:"content,omitempty"`
 	// Paths are what it is limited to, relative to Dir; none are all.
 	Paths []string `json:"paths,omitempty"`
@@ -57,9 +57,9 @@ func (a *analyser) works(on Repository) {
 	}
 }
 
-// gitPaths are the paths that a command is limited to. Only those behind -- are
-// surely none of a commit; what is a pattern may be anything. A file that show is
-// told by its hash or by a tag is shown whatever stands there.
+// gitPaths are the paths that a command is limited to. Only arguments after -- certainly
+// do not name a commit; a pattern may be anything. A file named by its hash or by a tag is
+// shown by git show whatever its path is.
 func gitPaths(sub string, args []word) []string {
 	if sub == "stash" || sub == "show" && namesObjects(args) {
 		return nil
@@ -83,8 +83,8 @@ func gitPaths(sub string, args []word) []string {
 }
 
 var (
-	// gitQuiet are options with which git tells about commits and names only; a
-	// number behind - is one, too.
+	// gitQuiet are options with which git prints commits and names only; a number after -
+	// is one, too.
 	gitQuiet = strings.Fields(`--oneline --stat --shortstat --numstat --name-only --name-status --summary --dirstat --compact-summary --raw --graph --all
 		--decorate --no-decorate --format --pretty --since --until --after --before --author --committer --grep --abbrev --abbrev-commit --no-abbrev-commit --no-merges
 		--merges --first-parent --reverse --follow --date --branches --tags --remotes --max-count --skip --color --no-color --topo-order --date-order
@@ -95,7 +95,7 @@ var (
 	// gitFlags are options that surely take no value of their own.
 	gitFlags = strings.Fields(`-p -u -s -q -w -z --patch --cached --staged --oneline --stat --shortstat --numstat --name-only --name-status --summary --raw --no-patch --quiet
 		--graph --all --no-color --follow --reverse --word-diff --no-index --stdout --no-merges --merges --first-parent --abbrev-commit`)
-	// gitRefs are options that stand for names, which may be a file's.
+	// gitRefs are options that stand for names of objects, which may be those of files.
 	gitRefs = strings.Fields("--all --branches --tags --remotes")
 	// gitStash are options of stash that say what is put away.
 	gitStash = strings.Fields("-m --message -u --include-untracked -k --keep-index --no-keep-index -a --all --index --staged")
@@ -105,8 +105,8 @@ var (
 	headOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(HEAD|@)([~^]\d*)*$`) })
 )
 
-// gitShows says whether a command shows what files hold, or writes it elsewhere.
-// An option that is not known may do that.
+// gitShows reports whether a command shows the content of files, or copies it. An unknown
+// option may do that.
 func gitShows(sub string, args []word) bool {
 	if slices.ContainsFunc(args, func(w word) bool { return strings.Contains(w.text, "%(raw") }) {
 		return true
@@ -150,7 +150,7 @@ func gitShows(sub string, args []word) bool {
 	return false
 }
 
-// namesObjects says that a command may be told the name of a file's content: any
+// namesObjects reports whether an argument may be the name of a file's content: any name
 // but that of a commit may be one.
 func namesObjects(args []word) bool {
 	for i, w := range args {
@@ -166,7 +166,7 @@ func namesObjects(args []word) bool {
 	return false
 }
 
-// only says that all options are among some.
+// only reports whether all options are in a list.
 func only(args []word, among []string) bool {
 	for _, w := range args {
 		name, _, _ := strings.Cut(w.text, "=")
@@ -182,7 +182,7 @@ func only(args []word, among []string) bool {
 	return true
 }
 
-// has says that one of some options is surely there.
+// has reports whether one of some options is certainly present.
 func has(args []word, options []string) bool {
 	for i, w := range args {
 		if name, _, _ := strings.Cut(w.text, "="); w.known && slices.Contains(options, name) && !taken(args, i) {
@@ -195,7 +195,7 @@ func has(args []word, options []string) bool {
 	return false
 }
 
-// taken says that a word may be the value of the option before it.
+// taken reports whether a word may be the value of the option before it.
 func taken(args []word, i int) bool {
 	if i == 0 {
 		return false
@@ -205,8 +205,8 @@ func taken(args []word, i int) bool {
 		!numbered().MatchString(before.text) && !slices.Contains(gitFlags, before.text)
 }
 
-// asks says that an option may be there: a letter in a cluster, or a long one,
-// also cut short.
+// asks reports whether an option may be present: a letter in a cluster, or a long one,
+// also shortened.
 func asks(args []word, letters string, long ...string) bool {
 	return slices.ContainsFunc(args, func(w word) bool {
 		switch {

@@ -1,9 +1,6 @@
-// Package shell says what a shell script would do, from its text alone.
+// Package shell determines what a shell script would do, from its text alone.
 //
-// It accounts for every part of the syntax tree. What it does not understand
-// makes the script dynamic: then neither the list of commands nor the list of
-// paths can be relied on, and a policy treats them as unknown. So the lists may
-// hold too much, never too little, unless Dynamic is set.
+// It accounts for every part of the syntax tree. A part that it does not understand makes the script dynamic: then neither the list of commands nor the list of paths is complete, and a policy treats them as unknown. So the lists may hold too much, never too little, unless Dynamic is set.
 package shell
 
 import (
@@ -14,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Unknown stands for a command or a path that only the run can tell.
+// Unknown replaces a command or a path that is known only at run time.
 const Unknown = "?"
 
 // Limits of a script. A longer or deeper one is dynamic.
@@ -36,8 +33,8 @@ const (
 type Command struct {
 	// Name is the last element of the program's path, after quote removal.
 	Name string `json:"name"`
-	// Argv is the command as written, after quote removal; an argument that
-	// only the run can tell is "?".
+	// Argv is the command as written, after quote removal; an argument that is known only
+	// at run time is "?".
 	Argv []string `json:"argv"`
 	// Env names the variables set for this command alone.
 	Env []string `json:"env,omitempty"`
@@ -68,29 +65,29 @@ type Facts struct {
 	Words []string `json:"words,omitempty"`
 	// Redirects are those of Writes and Reads that the shell opens, not a command.
 	Redirects []Redirect `json:"redirects,omitempty"`
-	// Trees are folders of which a command takes everything within: it searches,
-	// copies, packs, moves or removes them. They stand in another list, too, unless
-	// the command starts in the current folder of its own accord.
+	// Trees are folders that a command processes with all their content: it searches,
+	// copies, packs, moves or removes them. They are in another list, too, unless the
+	// command starts in the current folder without naming it.
 	Trees []string `json:"trees,omitempty"`
 	// Folders that the script changes to, has a program run in, or lists by a pattern.
 	Folders []string `json:"folders,omitempty"`
-	// Resplit are patterns whose names are split into words once more: a name with a
-	// blank in it is several arguments.
+	// Resplit are patterns whose matches are split into words: a name with a space in it
+	// becomes several arguments.
 	Resplit []string `json:"resplit,omitempty"`
 	// Repositories that commands of git work on.
 	Repositories []Repository `json:"repositories,omitempty"`
 	// Hosts that are named in arguments.
 	Hosts []string `json:"hosts,omitempty"`
-	// Variables are the names of those whose values the script uses. HOME is
-	// written as ~ wherever it begins a path, and stands here all the same.
+	// Variables are the names of the variables whose values the script uses. HOME is
+	// listed although it is written as ~ at the beginning of a path.
 	Variables []string `json:"variables,omitempty"`
-	// Network says that a command can open a connection.
+	// Network is true if a command can open a connection.
 	Network bool `json:"network"`
-	// Anywhere says that one of them may lead to a host that no argument names: a
-	// setting does, or the program takes connections from others.
+	// Anywhere is true if a connection may lead to a host that no argument names: a
+	// setting names it, or the program accepts connections.
 	Anywhere bool `json:"anywhere,omitempty"`
-	// Dynamic says that something decides only at run time what runs or which
-	// path is touched.
+	// Dynamic is true if it depends on the run which program runs or which path is
+	// touched.
 	Dynamic bool `json:"dynamic"`
 	// Reasons why it is dynamic.
 	Reasons []string `json:"reasons,omitempty"`
@@ -111,10 +108,10 @@ func (f *Facts) Joined(p string) string {
 // paths as they are.
 func Parse(script, cwd string) Facts { return ParseIn(script, cwd, nil) }
 
-// ParseIn is Parse for a script whose folders can be looked at: cd into one of which
-// isFolder says that it is there works, as long as nothing before it in the script
-// may have changed that. Without isFolder, or for another folder, the script may go
-// on in the folder that it was in.
+// ParseIn is Parse for a script whose folders can be examined: cd into a folder that
+// isFolder reports as existing succeeds, as long as nothing earlier in the script may have
+// changed that. Without isFolder, or for another folder, the script may continue in the
+// folder that it was in.
 func ParseIn(script, cwd string, isFolder func(dir string) bool) (facts Facts) {
 	a := &analyser{
 		facts: &facts, start: cwd, isFolder: isFolder, funcs: map[string]*function{},
@@ -164,7 +161,7 @@ func (s *scope) wrapped(name string) *scope {
 	return &c
 }
 
-// take goes on where another scope has ended.
+// take continues with the state at the end of another scope.
 func (s *scope) take(from *scope) {
 	wrappers := s.wrappers
 	*s = *from
@@ -201,7 +198,7 @@ type analyser struct {
 	// iterated are the variables whose values were relied on, bare those that were used
 	// without quotes.
 	iterated, bare map[string]bool
-	// understood is set by statements that are no command: assignments, tests.
+	// understood is set by statements that are not commands: assignments, tests.
 	understood bool
 	// links is set when the script makes symbolic links.
 	links bool

@@ -112,8 +112,8 @@ var remote = []string{
 	"mail", "mailx", "sendmail", "mutt", "ntpdate", "snmpget", "ldapsearch", "redis-cli", "mongo", "mongosh", "http", "https", "httpie", "xh", "aria2c", "yt-dlp", "lynx", "w3m", "links", "elinks", "lftp", "tftp", "rsh", "rlogin",
 }
 
-// isKnown says whether a name has a meaning for the analysis, so that something
-// else of that name would mislead it.
+// isKnown reports whether a name has a meaning for the analysis, so that another program
+// of that name would mislead it.
 func isKnown(name string) bool {
 	if _, ok := programs[name]; ok {
 		return true
@@ -386,8 +386,8 @@ func (a *analyser) makeOptions(name string, args []word, sc *scope) {
 	}
 }
 
-// compiler judges gcc and clang: plugins, specs and other tools are named by options,
-// which may also stand in a file.
+// compiler analyses gcc and clang: plugins, specs and other tools are named by options,
+// which may also be in a file.
 func compiler(a *analyser, name string, args []word, sc *scope) {
 	for _, w := range args {
 		for _, option := range []string{"@", "-fplugin", "-fpass-plugin", "-wrapper", "-B", "-specs", "--specs", "-X", "-Wl,", "-Wa,", "-load", "--config", "-fuse-ld", "--ld-path"} {

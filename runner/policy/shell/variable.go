@@ -7,10 +7,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// assigned records that the script gives a variable a value. Every way to do so
-// passes here: assignments, declarations, loops, arithmetic, expansions, redirections
-// and the builtins that take the name of a variable. The name may have a subscript,
-// which bash evaluates. numeric says that the value is surely a number.
+// assigned records that the script gives a variable a value. Every way to do so passes
+// here: assignments, declarations, loops, arithmetic, expansions, redirections and the
+// builtins that take the name of a variable. The name may have a subscript, which bash
+// evaluates. numeric: the value is certainly a number.
 func (a *analyser) assigned(name word, numeric bool, sc *scope) {
 	plain, subscript, indexed := strings.Cut(name.text, "[")
 	switch {
@@ -180,8 +180,8 @@ func declare(a *analyser, name string, args []word, sc *scope) {
 	}
 }
 
-// declareFlags judges the options of a declaration: -n makes a name stand for
-// another one, -i makes every value arithmetic, -f is about functions.
+// declareFlags analyses the options of a declaration: -n makes a name an alias of another
+// one, -i makes every value arithmetic, -f is about functions.
 func (a *analyser) declareFlags(name, flags string) {
 	if strings.ContainsAny(flags, "nifF") && !(name == "export" && !strings.Contains(flags, "f")) && !(name == "unset" && flags == "-v") {
 		a.dynamic("a declaration that changes how variables are read")
@@ -233,8 +233,8 @@ func (a *analyser) setOptions(args []word) {
 	}
 }
 
-// meanings are the options of shopt, and of bash -O, that change what a name, a
-// pattern or an assignment stands for.
+// meanings are the options of shopt, and of bash -O, that change the meaning of a name, a
+// pattern or an assignment.
 var meanings = map[string]bool{
 	"expand_aliases": true, "dotglob": true, "extglob": true, "globstar": true, "nocaseglob": true, "cdable_vars": true, "cdspell": true, "autocd": true,
 	"globskipdots": true, "globasciiranges": true, "assoc_expand_once": true, "array_expand_once": true, "lastpipe": true, "interactive_comments": true,
@@ -242,9 +242,9 @@ var meanings = map[string]bool{
 	"varredir_close": true, "patsub_replacement": true, "nullglob": false, "failglob": false, "inherit_errexit": false,
 }
 
-// changesMeaning says the same of a word behind set: -a exports what is set, -k takes
-// every assignment for one of the command, -H reads ! as a command of the history,
-// -P lets cd follow links, posix expands aliases, -x evaluates PS4.
+// changesMeaning reports the same of an argument of set: -a exports each variable that is
+// set, -k takes every assignment as one for the command, -H reads ! as a command of the
+// history, -P lets cd follow links, posix expands aliases, -x evaluates PS4.
 func changesMeaning(option string) bool {
 	switch option {
 	case "allexport", "physical", "keyword", "posix", "histexpand", "history", "emacs", "vi", "interactive-comments", "hashall":
@@ -319,8 +319,8 @@ func let(a *analyser, _ string, args []word, sc *scope) {
 	}
 }
 
-// selects says whether a variable decides what runs, which files programs read as
-// their settings, or how the shell reads words.
+// selects reports whether a variable decides which program runs, which files programs read
+// as their settings, or how the shell reads words.
 func selects(name string) bool {
 	if plainVariables[name] {
 		return false
@@ -332,7 +332,7 @@ func selects(name string) bool {
 		slices.ContainsFunc(selectorSuffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// loads says whether a variable names a library or a script that is loaded.
+// loads reports whether a variable names a library or a script that is loaded.
 func loads(name string) bool { return name == "LD_PRELOAD" || name == "LD_AUDIT" || name == "BASH_ENV" }
 
 // selectorPrefixes are the families of variables of programs that have settings of
@@ -349,8 +349,8 @@ var selectorSuffixes = []string{
 	"_RC", "_RSH", "_SHELL", "_BROWSER", "_LOADER", "_ENV_ARGS",
 }
 
-// plainVariables are variables of these families that select nothing: how much a
-// program says, and for which machine it builds.
+// plainVariables are variables of these families that select nothing: how much a program
+// prints, and for which machine it builds.
 var plainVariables = map[string]bool{
 	"GOOS": true, "GOARCH": true, "GOARM": true, "GOARM64": true, "GOAMD64": true, "GO386": true, "GOMIPS": true, "GOPPC64": true, "GORISCV64": true, "GOMAXPROCS": true, "GOGC": true, "GOMEMLIMIT": true,
 	"GODEBUG": true, "GOTRACEBACK": true, "GO111MODULE": true, "GOEXPERIMENT": true, "CGO_ENABLED": true,

@@ -16,8 +16,8 @@ func (a *analyser) stmts(list []*syntax.Stmt, sc *scope) {
 	}
 }
 
-// settle goes on behind a statement, whether it has succeeded or not. Behind one that
-// ends the script nothing runs; it is judged all the same.
+// settle continues after a statement, whether it has succeeded or not. Nothing runs after
+// one that ends the script, but the rest is analysed all the same.
 func (s *scope) settle() {
 	if both := s.yes.union(s.no); !both.empty() {
 		s.here = both
@@ -140,8 +140,8 @@ func (a *analyser) binary(c *syntax.BinaryCmd, sc *scope) {
 	}
 }
 
-// ends judges exit and return. Neither goes on behind it, unless an argument is one
-// that makes it fail, or there is no function to return from.
+// ends analyses exit and return. Nothing runs after either, unless an argument makes it
+// fail, or there is no function to return from.
 func (a *analyser) ends(name string, args []word, sc *scope) {
 	if len(args) > 1 || len(args) == 1 && !args[0].number && !(args[0].known && isNumber(args[0].text)) {
 		return
@@ -229,8 +229,8 @@ type function struct {
 	body *syntax.Stmt
 	// at is where the shell was when it was declared, and so when it was walked.
 	at folders
-	// moves says that it changes the folder, certain that it surely exists by the time
-	// that it is called.
+	// moves: it changes the folder; certain: it certainly exists by the time that it is
+	// called.
 	moves, certain bool
 	// walking is set while the body is walked, recursive when it calls itself.
 	walking, recursive bool

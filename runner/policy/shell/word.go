@@ -15,15 +15,15 @@ type word struct {
 	text string
 	// known is false when an expansion decides the text.
 	known bool
-	// glob says that the shell expands the text to names of files.
+	// glob: the shell expands the text to names of files.
 	glob bool
-	// split says that the text may become several words, or none.
+	// split: the text may become several words, or none.
 	split bool
-	// proc says that the word is a process substitution.
+	// proc: the word is a process substitution.
 	proc bool
-	// bound says that a part of it is the value of a loop's variable.
+	// bound: a part of it is the value of a loop's variable.
 	bound bool
-	// number says that what is unknown is only the value of an arithmetic expansion.
+	// number: only the value of an arithmetic expansion is unknown.
 	number bool
 }
 
@@ -34,7 +34,7 @@ func (w word) shown() string {
 	return w.text
 }
 
-// value returns what a word stands for, as one text.
+// value returns the value of a word, as one text.
 func (a *analyser) value(w *syntax.Word) word {
 	if w == nil {
 		return word{}
@@ -115,14 +115,13 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 
 func isHome(p *syntax.ParamExp) bool { return isPlain(p) && p.Param.Value == "HOME" }
 
-// isPlain says that an expansion is the value of a variable as it is.
+// isPlain reports whether an expansion is the unmodified value of a variable.
 func isPlain(p *syntax.ParamExp) bool {
 	return p.Param != nil && !p.Excl && !p.Length && !p.Width && !p.IsSet &&
 		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil && len(p.Modifiers) == 0
 }
 
-// isCount says that an expansion is a number whatever happens: $?, $#, $$, $!
-// and ${#x}.
+// isCount reports whether an expansion is always a number: $?, $#, $$, $! and ${#x}.
 func isCount(p *syntax.ParamExp) bool {
 	if p.Param == nil || p.Exp != nil || p.Excl || p.Repl != nil || p.Slice != nil {
 		return false
@@ -246,7 +245,7 @@ func (a *analyser) visitParam(p *syntax.ParamExp, sc *scope) {
 	}
 }
 
-// unescape removes backslashes and says whether the text is a pattern.
+// unescape removes backslashes and reports whether the text is a pattern.
 func unescape(s string) (text string, glob bool) {
 	if !strings.ContainsAny(s, `\*?[`) {
 		return s, false

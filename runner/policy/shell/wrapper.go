@@ -12,9 +12,9 @@ type launcher struct {
 	before int
 	// unless are options with which the program starts nothing.
 	unless []string
-	// shell says that without an operand it starts a shell.
+	// shell: without an operand it starts a shell.
 	shell bool
-	// within says that it is a builtin which runs the command in the shell itself.
+	// within: it is a builtin which runs the command in the shell itself.
 	within bool
 }
 
@@ -123,8 +123,8 @@ func launch(a *analyser, name string, args []word, sc *scope) {
 	}
 }
 
-// starts judges a program that another program starts: what changes the shell itself
-// has no effect from there.
+// starts analyses a program that another program starts: a builtin that would change the
+// shell has no effect there.
 func (a *analyser) starts(args []word, inner *scope) {
 	a.run(args, nil, inner.copy())
 }
@@ -141,7 +141,7 @@ func (a *analyser) maybeStarts(args []word, sc *scope) {
 	}
 }
 
-// plausible says that a text may be the name of a program that is known.
+// plausible reports whether a text may be the name of a known program.
 func plausible(text string) bool {
 	return text != "" && text[0] != '-' && !isNumber(text) && isKnown(text[strings.LastIndexByte(text, '/')+1:])
 }

@@ -27,15 +27,15 @@ type Facts struct {
 	// ones joined to a literal cd before them, and patterns kept; "?" is unknown.
 	Writes []string `json:"writes"`
 	Reads  []string `json:"reads"`
-	// Network says that something can open a connection.
+	// Network is true if a command can open a connection.
 	Network bool `json:"network"`
-	// Dynamic says that only the run can tell all that runs or is touched.
+	// Dynamic is true if some of the commands or paths are known only at run time.
 	Dynamic bool `json:"dynamic"`
 	// Details are the facts as rules read them.
 	Details shell.Facts `json:"details"`
 }
 
-// factsOf says what a shell command does. It runs and opens nothing.
+// factsOf analyses a shell command. It runs and opens nothing.
 func factsOf(command string) Facts {
 	f := shell.Parse(command, "")
 	// An empty list is a list, for readers in other languages.
@@ -75,10 +75,10 @@ func (l Line) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Read reads JSON strings, one a line, and hands on what each of these
-// shell commands does, in order. Idle is called before it waits for more input:
-// who buffers writes there. A line that is no JSON string is answered as such;
-// an error is one of r, of emit, or the end of the context.
+// Read reads JSON strings, one a line, and emits the facts of each of these shell
+// commands, in order. Idle is called before Read waits for more input, so that a caller
+// which buffers can flush. A line that is not a JSON string yields an error line; an error
+// is one of r, of emit, or the end of the context.
 func Read(ctx context.Context, r io.Reader, emit func(Line) error, idle func() error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for ctx.Err() == nil {
