@@ -22,7 +22,7 @@ type Options struct {
 	// OnAsk and Timeout as the agent declares them; empty is Deny and 10 minutes.
 	OnAsk   v1alpha1.OnAsk
 	Timeout time.Duration
-	// Terminal to ask on; nil when stdin or stderr is none.
+	// Terminal to ask on; nil when stdin or stderr is not a terminal.
 	Terminal *Terminal
 	// Attendance lets people answer from outside; nil when they cannot.
 	Attendance *Attendance

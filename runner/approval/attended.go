@@ -22,14 +22,13 @@ type Attendance struct {
 	// Binding returns the open question about a call as one word: its hash, the
 	// rule, the facts, the plan of the run.
 	Binding func(call string) string
-	// Used says whether a request has been an answer before.
+	// Used reports whether a request has been an answer before.
 	Used func(call, request string) bool
-	// Refused is told of requests that are not taken, and why.
+	// Refused is called for requests that are not accepted, with the reason.
 	Refused func(name string, why error)
 }
 
-// attended asks an approver and looks into the inbox at the same time: whoever
-// answers first is heard.
+// attended asks an approver and polls the inbox at the same time: the first answer counts.
 type attended struct {
 	Attendance
 	next Approver
@@ -40,8 +39,8 @@ type elsewhereError struct{ answer message.Answer }
 
 func (elsewhereError) Error() string { return "answered elsewhere" }
 
-// Ask asks nobody about what is remembered. It never leaves the other approver
-// behind.
+// Ask returns a remembered answer without asking. It returns only after the other approver
+// has.
 func (a *attended) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return message.Answer{}, context.Cause(ctx)
@@ -88,7 +87,7 @@ func recalled(q message.Question) message.Answer {
 	return message.Answer{State: message.Approved, By: "remembered: " + Summary(q.Decision.Always)}
 }
 
-// left returns the answer that somebody left for the question.
+// left returns the answer in the inbox for the question.
 func (a *attended) left(q message.Question) (message.Answer, bool) {
 	r, ok := a.take(q.Call.ID, func(r *Request) error {
 		if r.Answer != nil {
@@ -139,8 +138,7 @@ func (a *attended) settle(answer message.Answer, q message.Question) message.Ans
 	return answer
 }
 
-// Decided takes away the request that brought an answer, once that stands in
-// the journal.
+// Decided removes the request that brought an answer, once the answer is in the journal.
 func (a *attended) Decided(call string, answer message.Answer) {
 	if answer.Request != "" {
 		_ = a.Inbox.Remove(call, answer.Request) // used; should it stay, it is refused

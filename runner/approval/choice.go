@@ -28,7 +28,7 @@ type Choice struct {
 	Mode Mode
 	// R3 lets all answer calls that cannot be undone.
 	R3 bool
-	// File the approvals come from, and how often each call hash stands in it.
+	// File holds the approvals; the map counts how often each call hash is in it.
 	File   string
 	hashes map[string]int
 }

@@ -29,8 +29,8 @@ type facts struct {
 	Audit   []string `json:"audit"`
 }
 
-// writeFacts says what a call would do, one thing a line. Facts that hold more
-// than we have words for are shown as they are: nothing is left out.
+// writeFacts describes what a call would do, one fact a line. Facts that these lines
+// cannot express are shown as JSON: nothing is left out.
 func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

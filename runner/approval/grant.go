@@ -37,15 +37,15 @@ func Summary(grants []message.Grant) string {
 	return strings.Join(texts, ", ")
 }
 
-// sameCommand says whether grants differ at most in what may be changed.
+// sameCommand reports whether grants differ at most in what may be changed.
 func sameCommand(a, b message.Grant) bool {
 	a.Within, b.Within = "", ""
 	return a == b
 }
 
-// Policy writes grants as a manifest that somebody may keep. A permission list
-// knows no folder that a command runs in, and no command that may change one
-// place but not another: what it cannot say is asked about.
+// Policy writes grants as a manifest that users can keep. A permission list cannot express
+// the folder that a command runs in, or that a command may change one place but not
+// another: calls that the list cannot express are asked about.
 func Policy(grants []message.Grant) string {
 	var list entries
 	var rules strings.Builder
@@ -90,9 +90,9 @@ func (l *entries) changes(place string) {
 	l.add("edit", place, "allow")
 }
 
-// careless are the patterns of a command with options that go further than it
-// did: into folders, and past what would stop it. A pattern with an option holds
-// wherever the option stands.
+// careless are the patterns of a command with options that do more than the approved one:
+// that recurse into folders, or override what would stop it. A pattern with an option
+// matches wherever the option is.
 func careless(g message.Grant) (patterns []string) {
 	base, options, ok := parts(g.Pattern)
 	name, _, _ := strings.Cut(base, " ")
@@ -122,14 +122,14 @@ func covers(have, g message.Grant) bool {
 	return have.Pattern == g.Pattern || holds(have.Pattern, g.Pattern) || fewer(have.Pattern, g.Pattern)
 }
 
-// holds says whether a folder, as dir/*, has another pattern of paths in it.
+// holds reports whether another pattern of paths lies in a folder, given as dir/*.
 func holds(folder, pattern string) bool {
 	dir, ok := strings.CutSuffix(folder, "/*")
 	return ok && strings.HasPrefix(pattern, dir+"/")
 }
 
-// fewer says whether a command is another one with no option that the other has
-// not. Options stand behind the words that say what a command is.
+// fewer reports whether a command equals another but for options that it lacks. Options
+// come after the words that name the command.
 func fewer(have, pattern string) bool {
 	base, options, ok := parts(have)
 	other, some, also := parts(pattern)

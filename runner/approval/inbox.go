@@ -19,8 +19,8 @@ const (
 	requestLimit = 64 << 10
 	reasonLimit  = 4096
 	byLimit      = 256
-	// Life is how long an approval may be used: what was true of the world when
-	// somebody looked at a call is true for so long.
+	// Life is how long an approval may be used: the circumstances in which a person looked
+	// at a call may have changed after that.
 	Life = 24 * time.Hour
 	// skew is how far the clock of another process may be ahead.
 	skew = time.Minute
@@ -73,11 +73,11 @@ func (b *Inbox) put(r Request) error {
 	return b.folder.Put(file(r.Call, r.ID), raw)
 }
 
-// Replace leaves a request instead of those that were left for its call: while
-// nobody has taken an answer, a person may think again. Should it end half-way,
-// there is no answer, and the call is asked about.
+// Replace stores a request instead of those stored for its call: until a run has taken an
+// answer, a person may change it. If it is interrupted half-way, there is no answer, and
+// the call is asked about.
 func (b *Inbox) Replace(r Request) error {
-	names, _, _ := b.folder.Names(prefix(r.Call)) // Put says what is wrong with the folder
+	names, _, _ := b.folder.Names(prefix(r.Call)) // Put reports problems of the folder
 	for _, name := range names {
 		if err := b.folder.Remove(name); err != nil {
 			return fmt.Errorf("replace an answer for call %s: %w", r.Call, err)
@@ -97,8 +97,8 @@ func (b *Inbox) Remove(call, id string) error {
 	return nil
 }
 
-// Left is the request that was left for a question and that nobody has taken; it
-// stays. Nil is none.
+// Left is the stored request for a question that no run has taken; it stays. Nil if there
+// is none.
 func (b *Inbox) Left(call, binding string) *Request {
 	if binding == "" {
 		return nil
@@ -113,14 +113,14 @@ func (b *Inbox) Left(call, binding string) *Request {
 	return nil
 }
 
-// Has says whether a request is still there.
+// Has reports whether a request is still there.
 func (b *Inbox) Has(call, id string) bool {
 	_, err := os.Lstat(filepath.Join(b.folder.Dir, file(call, id)))
 	return err == nil
 }
 
-// take returns the first request about a call that is one. What is none is
-// removed, and refused is told why.
+// take returns the first valid request about a call. Invalid ones are removed, and refused
+// is called with the reason.
 func (b *Inbox) take(call string, check func(*Request) error, refused func(name string, why error)) (*Request, bool) {
 	names, all, err := b.folder.Names(prefix(call))
 	if errors.Is(err, fs.ErrNotExist) {

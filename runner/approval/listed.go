@@ -60,7 +60,7 @@ func parseHashes(r io.Reader) (map[string]int, error) {
 	return hashes, nil
 }
 
-// Listed approves calls whose hash stands in a file, each line once.
+// Listed approves calls whose hash is in a file, each line once.
 type Listed struct {
 	name      string
 	otherwise Nobody

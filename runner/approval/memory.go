@@ -17,9 +17,8 @@ type Memory struct {
 // NewMemory returns a memory that holds what was remembered before.
 func NewMemory(grants []message.Grant) *Memory { return &Memory{grants: slices.Clone(grants)} }
 
-// Covers says whether everything that the call would be remembered as is
-// remembered already. A call that cannot be undone, or that may have happened
-// already, never is.
+// Covers reports whether all grants that the call would yield have been given already. A
+// call that cannot be undone, or that may have happened already, is never covered.
 func (m *Memory) Covers(q message.Question) bool {
 	if m == nil || !rememberable(q) {
 		return false
@@ -31,7 +30,7 @@ func (m *Memory) Covers(q message.Question) bool {
 	})
 }
 
-// rememberable says whether a question can be answered for always.
+// rememberable reports whether a question can be answered with scope Always.
 func rememberable(q message.Question) bool {
 	switch q.Decision.Risk {
 	case "R0", "R1", "R2":

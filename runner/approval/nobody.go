@@ -8,12 +8,12 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Nobody answers when no person can be asked, as the agent declares it: Deny at
-// once, Wait until the time is over, Suspend the run.
+// Nobody answers when no person can be asked, as the agent declares it: Deny at once, Wait
+// until the question expires, Suspend the run.
 type Nobody struct {
 	OnAsk   v1alpha1.OnAsk
 	Timeout time.Duration
-	// why nobody can be asked, besides --approve never.
+	// why no person can be asked, besides --approve never.
 	why string
 }
 

@@ -79,7 +79,7 @@ type Questioner struct {
 	Attendance *Attendance
 	// Timeout of an answer; 0: no person can be asked.
 	Timeout time.Duration
-	// Nobody is why no person can be asked.
+	// Nobody is the reason why no person can be asked.
 	Nobody string
 }
 

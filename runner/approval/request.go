@@ -12,8 +12,8 @@ import (
 	"agentctl.dev/agentctl/runner/inbox"
 )
 
-// Request is an answer that somebody left for a run from outside its process. It
-// is no fact: the run reads it, checks it, and writes down what it made of it.
+// Request is an answer that another process left for a run. It takes no effect by itself:
+// the run reads it, checks it, and records the result.
 type Request struct {
 	// ID is unique; each request counts once.
 	ID string `json:"id"`
@@ -26,7 +26,7 @@ type Request struct {
 	State message.ApprovalState `json:"state"`
 	Scope message.Scope         `json:"scope,omitempty"`
 	By    string                `json:"by"`
-	// Reason the model is told of a rejection.
+	// Reason for a rejection, which the model reads.
 	Reason string `json:"reason,omitempty"`
 	// Answer to a question that a running call asks; nil for an approval.
 	Answer *string `json:"answer,omitempty"`
@@ -36,7 +36,7 @@ type Request struct {
 	Time int64 `json:"time"`
 }
 
-// Check says what is wrong with a request, whoever it is for.
+// Check returns what is wrong with a request, independent of the call.
 func (r *Request) Check() error {
 	switch {
 	case !inbox.ValidID(r.ID):

@@ -15,8 +15,8 @@ import (
 // lineLimit bounds an answer.
 const lineLimit = 4096
 
-// Terminal is where a person is asked. It has one reader for as long as it
-// lives; a line that was typed before a question was shown is no answer to it.
+// Terminal is where a person is asked. It has one reader during its whole life; a line
+// that was typed before a question was shown is not an answer to it.
 type Terminal struct {
 	in  io.Reader
 	out io.Writer
@@ -52,13 +52,13 @@ func (t *Terminal) read() {
 		raw, err := r.ReadSlice('\n')
 		text := strings.TrimSpace(string(raw))
 		if errors.Is(err, bufio.ErrBufferFull) {
-			// A line that long is no answer.
+			// A line of that length is not an answer.
 			text = "?"
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = r.ReadSlice('\n')
 			}
 		}
-		// A last line without its end was not finished: it is no answer either.
+		// A last line without its end is incomplete: it is not an answer either.
 		if err != nil {
 			return
 		}
@@ -101,8 +101,8 @@ func (t *Terminal) next(ctx context.Context) (string, error) {
 	}
 }
 
-// Stdio returns the terminal of the process, or nil when standard input or
-// standard error is none: then nobody can be asked.
+// Stdio returns the terminal of the process, or nil when standard input or standard error
+// is not a terminal: then no person can be asked.
 func Stdio(stdin, stderr *os.File) *Terminal {
 	if stdin == nil || stderr == nil || !term.IsTerminal(int(stdin.Fd())) || !term.IsTerminal(int(stderr.Fd())) {
 		return nil

@@ -35,7 +35,7 @@ const (
 	MaxLines = 1 << 20
 )
 
-// Bounds of what no run does, and what would take hours to live again.
+// Limits that no run exceeds, above which a replay would take hours.
 const (
 	maxResumes = 1000
 	maxCalls   = 10_000 // of one answer
@@ -79,15 +79,15 @@ type Facts struct {
 	// model holds that writes the summaries; 0 is not known.
 	Window           int64 `json:"window,omitempty"`
 	SummarizerWindow int64 `json:"summarizerWindow,omitempty"`
-	// PromptBytes is the size of what stood before the conversation, as it was
-	// counted: schemas are kept without their white space. 0 is not known.
+	// PromptBytes is the size of the request before the conversation, as it was counted:
+	// schemas are stored without their white space. 0 is not known.
 	PromptBytes int64 `json:"promptBytes,omitempty"`
 	// ReserveOutput is the most an answer was thought to hold.
 	ReserveOutput int64 `json:"reserveOutput,omitempty"`
 }
 
-// Price is what the tokens of a model cost; above LongAbove tokens of input, where
-// that is set, what Long says.
+// Price is what the tokens of a model cost. Long applies above LongAbove tokens of input,
+// if that is set.
 type Price struct {
 	v1alpha1.Pricing
 	LongAbove int64             `json:"longAbove,omitempty"`

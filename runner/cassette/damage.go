@@ -6,7 +6,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// DamageError says where a cassette is not what was recorded.
+// DamageError describes where a cassette differs from the recording.
 type DamageError struct {
 	// File and the line in it, counted from 1.
 	File string
@@ -22,7 +22,7 @@ const (
 
 func (e *DamageError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem) }
 
-// Unwrap gives the error its reason: a damaged recording cannot be lived again.
+// Unwrap gives the error its reason: a damaged recording cannot be replayed.
 func (e *DamageError) Unwrap() error {
 	return reason.New(reason.ReplayDiverged, "%s", e.Problem).WithHint("%s", e.Hint)
 }

@@ -7,36 +7,36 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Entry is an event and the line it stands on.
+// Entry is an event and its line.
 type Entry struct {
 	event.Event
 	Line int
-	// Past is set on what would not have been told without the interruption, and
+	// Past marks an event that would not have been recorded without the interruption, and
 	// that the result of the run still shows.
 	Past bool
-	// gone is set on what does not stand in a life.
+	// gone marks an entry that is left out.
 	gone bool
 }
 
 // suspended is the phase of a run that waits, as package view calls it.
 const suspended = "Suspended"
 
-// Ended says whether the run came to an end: one that was interrupted or waits
-// for an approval has none to be lived up to.
+// Ended reports whether the run came to an end: one that was interrupted or waits for an
+// approval cannot be replayed to its end.
 func (c *Cassette) Ended() bool {
 	f, ok := c.Events[len(c.Events)-1].Data.(event.RunFinished)
 	return ok && f.Phase != suspended
 }
 
-// Interrupted says whether more than one process has worked on the run.
+// Interrupted reports whether more than one process has worked on the run.
 func (c *Cassette) Interrupted() bool {
 	return slices.ContainsFunc(c.Events, func(e event.Event) bool { return e.Type() == event.TypeRunResumed })
 }
 
-// Life returns the events as one process would have told them that was never
-// interrupted: requests that were sent again, calls that ran again and questions
-// that were asked again stand there once. Whether a call ran that may have
-// happened was asked because of the interruption: that is marked.
+// Life returns the events as a single process without an interruption would have recorded
+// them: a request that was sent again, a call that ran again and a question that was asked
+// again occur once. The question whether a call ran was asked because of the interruption:
+// it is marked as Past.
 func (c *Cassette) Life() []Entry {
 	l := &life{kept: map[string][]Entry{}, ofCall: map[string][]int{}}
 	for i, e := range c.Events {
@@ -45,18 +45,18 @@ func (c *Cassette) Life() []Entry {
 	return slices.DeleteFunc(l.entries, func(e Entry) bool { return e.gone })
 }
 
-// life puts together what several processes have told.
+// life merges the events of several processes.
 type life struct {
 	entries []Entry
-	// ofCall are the places of each call's entries: a recording may tell of a
-	// hundred thousand.
+	// ofCall are the indexes of each call's entries: a recording may have a hundred
+	// thousand calls.
 	ofCall map[string][]int
 	// kept is the approval that a call was given by a process that was interrupted,
 	// for one that judges it again.
 	kept map[string][]Entry
-	// interrupted says that more than one process is at work.
+	// interrupted: more than one process was at work.
 	interrupted bool
-	// again says that the next step has begun already.
+	// again: the next step has begun already.
 	again bool
 	// unknown is the call that is asked about because it may have happened.
 	unknown string
@@ -173,7 +173,7 @@ func (l *life) openRequest() string {
 	return ""
 }
 
-// inStep says whether the request at i belongs to a step that has no answer.
+// inStep reports whether the request at i belongs to a step that has no answer.
 func (l *life) inStep(i int) bool {
 	for _, o := range slices.Backward(l.entries[:i]) {
 		if o.gone {
@@ -189,8 +189,8 @@ func (l *life) inStep(i int) bool {
 	return false
 }
 
-// judged is told a call that is judged, and forgets that it was before. A yes
-// that counts still is kept until the call runs.
+// judged records that a call was decided about, and drops its earlier decision. An
+// approval that still applies is kept until the call runs.
 func (l *life) judged(e Entry) {
 	l.drop(e.Call, func(Entry) bool { return false }) // forgets the places of what is gone
 	of := l.ofCall[e.Call]

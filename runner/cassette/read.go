@@ -41,8 +41,8 @@ func open(path string) (*os.File, error) {
 	return f, err
 }
 
-// Begins says what is wrong with the beginning of the file at path: nil when it
-// is a cassette of this format. Whether it is as it was recorded is not looked at.
+// Begins checks the beginning of the file at path: nil if it is a cassette of this format.
+// Damage further on is not found.
 func Begins(path string) error {
 	f, err := open(path)
 	if err != nil {
@@ -92,7 +92,7 @@ type reader struct {
 	in    *bufio.Reader
 	buf   []byte
 	ended bool
-	// facts says that their line has been read.
+	// facts: their line has been read.
 	facts bool
 	// resumes of the run so far, and calls of the answer that is being read.
 	resumes, calls int
@@ -102,7 +102,7 @@ func (r *reader) damaged(format string, args ...any) error {
 	return &DamageError{File: r.c.Name, Line: max(1, r.lines), Problem: fmt.Sprintf(format, args...), Hint: damageHint}
 }
 
-// next reads one line, holds it against the chain and takes it.
+// next reads one line, checks it against the hash chain and decodes it.
 func (r *reader) next() error {
 	line, err := r.readLine()
 	r.lines++
@@ -154,7 +154,7 @@ func (r *reader) verify(line []byte) (object []byte, sum string) {
 	return r.buf, sum
 }
 
-// known refuses what is no cassette, or one of a version that is not known.
+// known refuses a file that is not a cassette, or one of an unknown version.
 func (r *reader) known(line []byte, intact bool) error {
 	var h Header
 	if err := json.Unmarshal(line, &h); err != nil || h.Cassette == "" {

@@ -10,15 +10,15 @@ import (
 
 // Request is a request to a model and what came of it.
 type Request struct {
-	// Message is the id of the answer, Step the step it belongs to.
+	// Message is the id of the answer, Step the number of its step.
 	Message string
 	Step    int
 	// Summary is set on a request for a summary.
 	Summary bool
 	// Line of the request.
 	Line int
-	// Told are the events of its answer up to the last, in order: pieces, retries,
-	// the ends of its parts.
+	// Told are the events of its answer up to the last, in order: deltas, retries, the
+	// ends of its parts.
 	Told []Entry
 	// Output is the answer; nil when the request failed or was given up.
 	Output *message.Output
@@ -72,7 +72,7 @@ func written(life []Entry) map[string]string {
 // Uncounted begins the warning about answers that a provider does not count.
 const Uncounted = "the model's provider does not say how many tokens"
 
-// guessed says whether an answer was the first that the provider did not count.
+// guessed reports whether an answer was the first for which the provider sent no usage.
 func guessed(after []Entry) bool {
 	for _, e := range after {
 		w, ok := e.Data.(event.Warning)
@@ -88,8 +88,8 @@ func guessed(after []Entry) bool {
 	return false
 }
 
-// Renamed says whether a warning tells of a call that was given another id than
-// the model's: the answer as it is told has that id already.
+// Renamed reports whether a warning is about a call that was given another id than the
+// model's: the recorded answer has the new id already.
 func Renamed(e Entry, after []Entry) bool {
 	if e.Type() != event.TypeWarning || e.Message == "" || e.Call != "" {
 		return false
@@ -98,7 +98,7 @@ func Renamed(e Entry, after []Entry) bool {
 	return i >= 0 && after[i].Type() == event.TypeToolInputStart
 }
 
-// answer puts together what was told since the last retry.
+// answer assembles the events since the last retry.
 func answer(told []Entry, raw map[string]string) *message.Output {
 	out := &message.Output{}
 	at := map[string]int{}

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 )
 
-// hashKey stands before the hash of a line, and closing behind it.
+// hashKey comes before the hash of a line, and closing after it.
 const (
 	hashKey = `,"hash":"sha256:`
 	closing = `"}`
@@ -97,8 +97,8 @@ func (c *Cassette) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// Place says whether a cassette can be written at path, before anything is
-// recorded, and returns the file that will be replaced: links are followed.
+// Place checks whether a cassette can be written at path, before anything is recorded, and
+// returns the file that will be replaced: links are followed.
 func Place(path string) (file string, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -134,9 +134,9 @@ func isLink(path string) bool {
 // temporary is how a cassette is called until it is complete.
 const temporary = ".cassette-*"
 
-// Save writes the cassette to a file that Place has returned, durably and at
-// once: whoever reads it finds the old one or the new one, whole. Only its owner
-// may read a new file; one that was there keeps its mode.
+// Save writes the cassette to a file that Place has returned, durably and atomically: a
+// reader finds the whole old file or the whole new one. Only its owner may read a new
+// file; an existing file keeps its mode.
 func (c *Cassette) Save(file string) (err error) {
 	dir := filepath.Dir(file)
 	f, err := os.CreateTemp(dir, temporary)
@@ -163,8 +163,7 @@ func (c *Cassette) Save(file string) (err error) {
 	if err = os.Rename(f.Name(), file); err != nil {
 		return err
 	}
-	// The cassette stands: that its name was not made durable is no reason to
-	// take it away.
+	// The cassette is complete: it is kept although its name may not be durable.
 	if d, openErr := os.Open(dir); openErr == nil { //nolint:gosec // the user names the file
 		_ = d.Sync()
 		_ = d.Close()

@@ -11,9 +11,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Absence is a part of an expression that has no value for some inputs: an item of
-// a list that may be shorter, an entry of a map, an argument that a call may leave
-// out. The evaluation then fails.
+// Absence is a part of an expression that has no value for some inputs: an item of a list
+// that may be shorter, an entry of a map, an argument that a call may leave out. The
+// evaluation then fails.
 type Absence struct {
 	// Text is the part, for example paths[0] or agent.labels.team.
 	Text string
@@ -22,9 +22,9 @@ type Absence struct {
 	Guard string
 }
 
-// Absences lists the parts of the expression that may have no value where they are
-// read, each once. A part behind its guard is not among them: in CEL a false side
-// of && absorbs an error of the other side, and a true side of || does too.
+// Absences lists the parts of the expression that may have no value where they are read,
+// each once. A guarded part is not among them: in CEL a false side of && absorbs an error
+// of the other side, and a true side of || does too.
 func (p *Program) Absences() []Absence {
 	w := absences{env: p.env, typeOf: p.ast.NativeRep().GetType, found: map[string]Absence{}}
 	w.walk(p.ast.NativeRep().Expr(), nil)

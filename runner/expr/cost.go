@@ -33,7 +33,7 @@ func (p *Program) bound() error {
 	return nil
 }
 
-// sizes tells the estimator how long values are.
+// sizes gives the estimator the lengths of values.
 type sizes struct{ env *Env }
 
 // EstimateSize returns the declared or assumed size of a value.

@@ -48,8 +48,8 @@ var (
 	})
 )
 
-// HideCredentials puts a mark in place of everything in a text that looks like a
-// credential: a known form, or a value behind a name that says secret.
+// HideCredentials replaces with mark everything in a text that looks like a credential: a
+// known form, or a value after a name such as "secret".
 func HideCredentials(text, mark string) string {
 	for _, f := range credentials() {
 		if f.within(text) {
@@ -61,12 +61,12 @@ func HideCredentials(text, mark string) string {
 	return assigned().ReplaceAllString(text, "${1}"+mark)
 }
 
-// NamesCredential says whether a name says of its value that it is one.
+// NamesCredential reports whether the name of a value indicates a credential.
 func NamesCredential(name, value string) bool { return assigned().MatchString(name + "=" + value) }
 
-// HoldsCredential says whether a text holds a token of a known form or a private
-// key. It is stricter than HideCredentials, because a call can be refused for
-// it: password = getenv("X") is code, and pk_of_the_accounts_table is a name.
+// HoldsCredential reports whether a text holds a token of a known form or a private key.
+// It is stricter than HideCredentials, because a call can be refused for it: password =
+// getenv("X") is code, and pk_of_the_accounts_table is a name.
 func HoldsCredential(text string) bool {
 	return slices.ContainsFunc(credentials(), func(f form) bool {
 		return f.within(text) && slices.ContainsFunc(f.pattern.FindAllString(text, -1), func(found string) bool {

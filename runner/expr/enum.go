@@ -12,8 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// checkEnums refuses literals that a value can never equal: a rule that waits
-// for a value that does not exist never fires, and nobody notices.
+// checkEnums refuses literals that a value can never equal: a rule that compares with such
+// a value never applies, and the mistake would go unnoticed.
 func (e *Env) checkEnums(tree *ast.AST) error {
 	c := &enumCheck{env: e, tree: tree}
 	c.elements = c.loops()
@@ -32,13 +32,13 @@ func (e *Env) checkEnums(tree *ast.AST) error {
 type enumCheck struct {
 	env  *Env
 	tree *ast.AST
-	// elements are what the names in loops stand for.
+	// elements are the values of the names in loops.
 	elements map[string]known
 	// found is the first mistake.
 	found *Error
 }
 
-// known is a value of which the type says more than its name, and how it is called.
+// known is a value whose type is more specific than its CEL type, with its name.
 type known struct {
 	of   Type
 	path string
@@ -95,7 +95,7 @@ func (c *enumCheck) lists(value, lit ast.Expr) {
 	}
 }
 
-// outside reports a literal that is none of the known values.
+// outside reports a literal that is not one of the known values.
 func (c *enumCheck) outside(v known, lit ast.Expr) {
 	if c.found != nil || !v.of.limited() {
 		return
@@ -159,7 +159,7 @@ func (c *enumCheck) ordered(op string, a, b ast.Expr) {
 	}
 }
 
-// literal reports a text that is no pattern, time or duration: the function
+// literal reports a string that is not a valid pattern, time or duration: the function
 // would fail each time, and a rule that fails denies.
 func (c *enumCheck) literal(function string, args []ast.Expr) {
 	into := map[string]ref.Type{"timestamp": types.TimestampType, "duration": types.DurationType}[function]
@@ -316,7 +316,7 @@ func (s *span) holds(n int64) bool {
 	return n >= s.least && n <= s.most && (s.only == nil || slices.Contains(s.only, n))
 }
 
-// limited says whether a type lists its values.
+// limited reports whether a type lists its values.
 func (t Type) limited() bool { return len(t.enum) > 0 || t.span != nil }
 
 // allowed names the values of a limited type.
@@ -347,8 +347,8 @@ func (e *Env) fieldOf(tree *ast.AST, x ast.Expr) Type {
 	return t
 }
 
-// outcome is the type of an expression's value; where its values are listed,
-// whoever reads it is held to them, too.
+// outcome is the type of an expression's value; if its values are listed, expressions that
+// read it are checked against them, too.
 func (e *Env) outcome(tree *ast.AST, out *types.Type) Type {
 	t := Type{cel: out, object: e.objectOf(out)}
 	c := &enumCheck{env: e, tree: tree}

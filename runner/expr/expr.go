@@ -1,8 +1,6 @@
 // Package expr compiles and evaluates CEL; it is the only user of cel-go.
 //
-// An Env declares typed variables; object types may come from a JSON Schema, so
-// that a field that does not exist is an error of the author and not of the run.
-// Expressions have no I/O and no randomness: the same inputs give the same value.
+// An Env declares typed variables; object types may come from a JSON Schema, so that a field that does not exist is an error of the author and not of the run. Expressions have no I/O and no randomness: the same inputs give the same value.
 package expr
 
 import (
@@ -33,9 +31,9 @@ type Var struct {
 	Type Type
 }
 
-// Env is a set of variables against which expressions are compiled. It is made
-// once and used by many goroutines. The costly part is built at the first
-// compilation, so that an Env nobody uses costs nothing.
+// Env is a set of variables for which expressions are compiled. It is made once and used
+// by many goroutines. The costly part is built at the first compilation, so an unused Env
+// costs nothing.
 type Env struct {
 	vars    []Var
 	objects map[string]*Object

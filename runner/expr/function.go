@@ -29,8 +29,8 @@ func secretFunction() cel.EnvOption {
 		})))
 }
 
-// underFunction is path.under(folder): is a path the folder, or in it? Dots are
-// resolved on paper; a text that is no absolute path is under nothing.
+// underFunction is path.under(folder): is a path the folder, or in it? Dots are resolved
+// lexically; a text that is not an absolute path is under nothing.
 func underFunction() cel.EnvOption {
 	return cel.Function("under", cel.MemberOverload("string_under_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
 		cel.BinaryBinding(func(p, folder ref.Val) ref.Val {
@@ -64,7 +64,7 @@ func globFunction() cel.EnvOption {
 		})))
 }
 
-// Glob says whether a pattern stands for the whole of a text.
+// Glob reports whether a pattern matches the whole of a text.
 func Glob(pattern, text string) bool {
 	p, i, star, mark := 0, 0, -1, 0
 	for i < len(text) {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// slip is a mistake that authors make, told by what the checker says of it, and
-// what they may have meant.
+// slip is a common mistake of authors: the message of the checker for it, and what they
+// may have meant.
 type slip struct {
 	message *regexp.Regexp
 	hint    string
@@ -45,7 +45,7 @@ var slips = sync.OnceValue(func() []slip {
 	return all
 })
 
-// hint is what the author of a mistake may have meant; "" when nobody can tell.
+// hint is what the author of a mistake may have meant; "" if unknown.
 func hint(message string) string {
 	for _, s := range slips() {
 		if m := s.message.FindStringSubmatchIndex(message); m != nil {

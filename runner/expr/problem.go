@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Error says what is wrong with an expression and where.
+// Error is a mistake in an expression, with its position.
 type Error struct {
 	// Line and Col in the expression, counted from 1.
 	Line, Col int
@@ -74,7 +74,7 @@ func (e *Env) problem(tree *ast.AST, iss *cel.Issues) error {
 	return p
 }
 
-// called says whether an expression uses a name as a function.
+// called reports whether an expression uses a name as a function.
 func called(tree *ast.AST, name string) (found bool) {
 	if tree == nil {
 		return false
@@ -85,7 +85,7 @@ func called(tree *ast.AST, name string) (found bool) {
 	return found
 }
 
-// nearestName is what a name that does not exist may stand for.
+// nearestName is the existing name that is most similar to one that does not exist.
 func (e *Env) nearestName(name string, function bool) string {
 	if function {
 		if c, err := e.build(); err == nil {

@@ -55,15 +55,14 @@ const (
 
 // Input is what an evaluation reads.
 type Input struct {
-	// Vars by name. A value may be a func() any, called when it is first read;
-	// the map then keeps its value, so a map with such values belongs to one
-	// goroutine.
+	// Vars by name. A value may be a func() any, called when it is first read; the map
+	// then keeps its value, so a map with such values must be used by one goroutine.
 	Vars map[string]any
-	// Large says that a string is longer or a list has more items than the
-	// static bound assumed, so that the evaluation must be counted.
+	// Large: a string or a list is longer than the static bound assumed, so the cost of
+	// the evaluation must be counted.
 	Large bool
-	// Unknown names facts that could not be established. They are no part of
-	// the map; nil when everything is known.
+	// Unknown names facts that could not be established. They are not in the map; nil when
+	// everything is known.
 	Unknown *Unknowns
 }
 
@@ -198,8 +197,8 @@ func (p *Program) withoutInput() (value, constant bool) {
 	return bool(b), err == nil && ok
 }
 
-// Reads says whether the expression reads a variable or a field of it, given as
-// a path such as call, args.
+// Reads reports whether the expression reads a variable or a field of it, given as a path
+// such as call, args.
 func (p *Program) Reads(path ...string) bool { return reads(p.ast.NativeRep().Expr(), path) }
 
 // Fields returns the fields of a path that the expression reads, has() included.

@@ -176,7 +176,7 @@ func (s *schema) integer() Type {
 	return Range(least, most)
 }
 
-// exact says whether a number is an integer that is written without loss.
+// exact reports whether a number is an integer that is written without loss.
 func exact(f float64) bool { return f == math.Trunc(f) && math.Abs(f) < 1<<53 }
 
 func (c *converter) array(name string, s *schema, depth int) Type {
@@ -245,8 +245,8 @@ var (
 	escapes = strings.NewReplacer("__", "__underscores__", ".", "__dot__", "-", "__dash__", "/", "__slash__")
 )
 
-// isIdentifier says whether CEL can read a name: letters, digits and _, not
-// beginning with a digit.
+// isIdentifier reports whether CEL can read a name: letters, digits and _, not beginning
+// with a digit.
 func isIdentifier(name string) bool {
 	strange := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
@@ -270,8 +270,8 @@ func Identifier(name string) string {
 	return name
 }
 
-// Decode turns JSON into the Go value that an expression reads as this type:
-// numbers become int64 or float64 as the type says, not as they are written.
+// Decode turns JSON into the Go value that an expression reads as this type: numbers
+// become int64 or float64 by their type, not by their notation.
 func (t Type) Decode(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -314,8 +314,8 @@ func (t Type) shape(v any) any {
 	return v
 }
 
-// shape renames the fields that are no identifiers. What the schema does not
-// name is kept under its own name, though a rule cannot read it.
+// shape renames the fields that are not identifiers. A field that is not in the schema is
+// kept under its own name, though a rule cannot read it.
 func (o *Object) shape(v map[string]any) map[string]any {
 	out := make(map[string]any, len(v))
 	for k, x := range v {

@@ -9,12 +9,12 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Source is an expression that was parsed but not checked: what it reads does
-// not depend on types.
+// Source is an expression that was parsed but not checked: what it reads does not depend
+// on types.
 //
-// To parse costs more than to check, so an expression that is compiled for many
-// environments is parsed once. It belongs to one goroutine: a check resolves
-// names inside the tree, each time to the same.
+// Parsing costs more than checking, so an expression that is compiled for many
+// environments is parsed once. It must be used by one goroutine: a check resolves names
+// inside the tree, each time to the same.
 type Source struct{ parsed *cel.Ast }
 
 // Parse reads an expression without checking its types. It needs no Env: all of
@@ -43,14 +43,14 @@ func (s *Source) Text(e *Env) (*Program, error) {
 
 func (s *Source) tree() ast.Expr { return s.parsed.NativeRep().Expr() }
 
-// Reads says whether the expression reads a variable or a field of it.
+// Reads reports whether the expression reads a variable or a field of it.
 func (s *Source) Reads(path ...string) bool { return reads(s.tree(), path) }
 
 // Fields returns the fields of a path that the expression reads, has() included.
 func (s *Source) Fields(path ...string) []string { return fields(s.tree(), path) }
 
-// ReadsWhole says whether the expression reads a path as a whole, or something it
-// is a part of, and not only fields of it.
+// ReadsWhole reports whether the expression reads a path as a whole, or something it is a
+// part of, and not only fields of it.
 func (s *Source) ReadsWhole(path ...string) bool {
 	whole := false
 	visit(s.tree(), func(p []string) {
@@ -59,7 +59,7 @@ func (s *Source) ReadsWhole(path ...string) bool {
 	return whole
 }
 
-// Guarded says whether every read of path.field stands behind has(path.field).
+// Guarded reports whether every read of path.field is guarded by has(path.field).
 func (s *Source) Guarded(field string, path ...string) bool {
 	return guarded(s.tree(), append(append([]string(nil), path...), field), false)
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Spreads says that a condition which is true for one item of a list is true for
-// every list that holds the item: it reads the variable only as list.exists(...),
-// joined by && and ||. Many items can then be asked about at once.
+// Spreads reports whether a condition that is true for one item of a list is true for
+// every list with that item: it reads the variable only as list.exists(...), joined by &&
+// and ||. Then one evaluation can cover many items.
 func (p *Program) Spreads(list string) bool { return spreads(p.ast.NativeRep().Expr(), list) }
 
 func spreads(x ast.Expr, list string) bool {
@@ -35,8 +35,8 @@ func spreads(x ast.Expr, list string) bool {
 	return false
 }
 
-// isExists says that a loop is what the macro exists makes: false at first, and
-// true as soon as one item is.
+// isExists reports whether a loop is the expansion of the macro exists: false at first,
+// and true as soon as one item is.
 func isExists(c ast.ComprehensionExpr) bool {
 	if c.HasIterVar2() || c.AccuInit().Kind() != ast.LiteralKind || c.AccuInit().AsLiteral() != types.False {
 		return false

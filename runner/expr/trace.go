@@ -28,9 +28,9 @@ const (
 	traceText  = 300
 )
 
-// Trace evaluates a condition once more and tells the values of its parts, the
-// whole first. Parts that were not evaluated, because what stands before them
-// has decided, are left out, and so is what happens inside of loops.
+// Trace evaluates a condition again and returns the values of its parts, the whole first.
+// Parts that were not evaluated, because an earlier part decided, are left out, and so are
+// the bodies of loops.
 func (p *Program) Trace(ctx context.Context, in Input) ([]Step, error) {
 	opts := append(tracked(), cel.EvalOptions(cel.OptTrackState, cel.OptTrackCost))
 	var vars any = in.Vars
@@ -64,8 +64,8 @@ func (p *Program) Trace(ctx context.Context, in Input) ([]Step, error) {
 	return t.steps, nil
 }
 
-// written is what is known about the text of the expression, loops included: to
-// write those back takes what a parser keeps only when told to.
+// written is the source information of the expression with its loops: to print loops takes
+// information that a parser keeps only on request.
 func (p *Program) written() *ast.SourceInfo {
 	info := p.ast.NativeRep().SourceInfo()
 	src := p.ast.Source()
@@ -124,7 +124,7 @@ func rowed(x ast.Expr) bool {
 	return x.Kind() == ast.CallKind && slices.Contains([]string{operators.LogicalAnd, operators.LogicalOr}, x.AsCall().FunctionName())
 }
 
-// constant says that an expression reads nothing: its value is its text.
+// constant reports whether an expression reads nothing: its value is its text.
 func constant(x ast.Expr) bool {
 	return x.Kind() != ast.IdentKind && x.Kind() != ast.ComprehensionKind && !slices.ContainsFunc(children(x), func(c ast.Expr) bool { return !constant(c) })
 }

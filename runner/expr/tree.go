@@ -35,7 +35,7 @@ func steps(x ast.Expr) []string {
 	return nil
 }
 
-// reads says whether x reads path or something inside it or the whole it is in.
+// reads reports whether x reads path, something inside it, or something it is inside of.
 func reads(x ast.Expr, path []string) bool {
 	found := false
 	visit(x, func(p []string) {
@@ -101,8 +101,8 @@ func children(x ast.Expr) []ast.Expr {
 	return nil
 }
 
-// needsInput says that x has no value before its variables have one. It may miss
-// some such expressions, but never calls a constant one so.
+// needsInput reports whether x has no value without its variables. It may miss some such
+// expressions, but never calls a constant one so.
 func (e *Env) needsInput(x ast.Expr) bool {
 	needs := e.needsInput
 	switch x.Kind() {
@@ -122,16 +122,15 @@ func (e *Env) needsInput(x ast.Expr) bool {
 			if list := c.Args()[1]; list.Kind() == ast.ListKind && list.AsList().Size() == 0 {
 				return false // nothing is in an empty list
 			}
-		case "or", "orValue": // read the rest only where the first has no value
+		case "or", "orValue": // read the rest only if the first has no value
 			return c.IsMemberFunction() && needs(c.Target())
 		}
 	}
 	return slices.ContainsFunc(children(x), needs)
 }
 
-// guarded says whether every read of path in x happens only where has(path)
-// held. CEL's && and || absorb an error on either side, so the order of the
-// two does not matter.
+// guarded reports whether every read of path in x happens only where has(path) is true.
+// CEL's && and || absorb an error on either side, so the order of the two does not matter.
 func guarded(x ast.Expr, path []string, held bool) bool {
 	if p := steps(x); len(p) >= len(path) && slices.Equal(p[:len(path)], path) {
 		return held || len(p) == len(path) && isTest(x)
@@ -168,7 +167,7 @@ func allGuarded(xs []ast.Expr, path []string, held bool) bool {
 	return true
 }
 
-// bothGuarded judges the sides of && or ||: what the other side says counts.
+// bothGuarded checks the sides of && or ||: each side can guard the other.
 func bothGuarded(args []ast.Expr, path []string, held bool, says func(ast.Expr, []string) bool) bool {
 	for i, a := range args {
 		by := held
@@ -182,7 +181,7 @@ func bothGuarded(args []ast.Expr, path []string, held bool, says func(ast.Expr, 
 	return true
 }
 
-// implies says that has(path) holds where x is true.
+// implies reports whether has(path) is true if x is true.
 func implies(x ast.Expr, path []string) bool {
 	if isTest(x) && x.Kind() == ast.SelectKind && slices.Equal(steps(x), path) {
 		return true
@@ -200,7 +199,7 @@ func implies(x ast.Expr, path []string) bool {
 	return false
 }
 
-// refutes says that has(path) holds where x is false.
+// refutes reports whether has(path) is true if x is false.
 func refutes(x ast.Expr, path []string) bool {
 	if x.Kind() != ast.CallKind {
 		return false

@@ -125,19 +125,19 @@ type Field struct {
 	Type Type
 	// Optional reports that a value may lack the field.
 	Optional bool
-	// key is the name in JSON, where that is no CEL identifier.
+	// key is the name in JSON, if that is not a CEL identifier.
 	key string
 }
 
-// Object is a type with named fields. Its values are map[string]any; a field
-// that is not in the map is absent, and has() says so.
+// Object is a type with named fields. Its values are map[string]any; a field that is not
+// in the map is absent, and has() is false for it.
 type Object struct {
 	name   string
 	fields map[string]Field
 }
 
-// NewObject declares an object type. The name is for error messages and must
-// stand for the same fields in the whole Env.
+// NewObject declares an object type. The name is for error messages and must denote the
+// same fields in the whole Env.
 func NewObject(name string, fields ...Field) Type {
 	o := &Object{name: name, fields: make(map[string]Field, len(fields))}
 	for _, f := range fields {
@@ -183,14 +183,14 @@ func collect(into map[string]*Object, t Type) error {
 	return nil
 }
 
-// provider tells the checker about our object types. At run time their values
-// are plain maps, so it has no accessors: cel-go then qualifies by key.
+// provider gives the checker our object types. At run time their values are plain maps, so
+// it has no accessors: cel-go then qualifies by key.
 type provider struct {
 	types.Provider
 	objects map[string]*Object
 }
 
-// FindStructType says whether a type of that name exists.
+// FindStructType reports whether a type of that name exists.
 func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	if _, ok := p.objects[name]; ok {
 		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
@@ -219,8 +219,7 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return &types.FieldType{Type: f.Type.cel}, true
 }
 
-// NewValue refuses to make objects in an expression: a rule judges values, it
-// has no reason to invent them.
+// NewValue refuses to construct objects in an expression: a rule only reads values.
 func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, ok := p.objects[name]; ok {
 		return types.NewErr("objects of type %s cannot be made in an expression", name)

@@ -70,8 +70,8 @@ func nativeList(l traits.Lister) (any, error) {
 	return out, nil
 }
 
-// Lazy is an object whose fields are computed when they are first read, each at
-// most once. It belongs to one goroutine.
+// Lazy is an object whose fields are computed when they are first read, each at most once.
+// It must be used by one goroutine.
 type Lazy struct {
 	compute func(name string) (any, error)
 	done    map[string]ref.Val
@@ -111,7 +111,7 @@ func (l *Lazy) Get(key ref.Val) ref.Val {
 	return types.NewErr("no such key: %v", key)
 }
 
-// Contains says that a field is there.
+// Contains reports whether a field is present.
 func (l *Lazy) Contains(key ref.Val) ref.Val {
 	_, ok := l.Find(key)
 	return types.Bool(ok)
@@ -120,7 +120,7 @@ func (l *Lazy) Contains(key ref.Val) ref.Val {
 // Size is unknown without computing everything.
 func (l *Lazy) Size() ref.Val { return types.NewErr("variables have no size") }
 
-// Iterator gives nothing: there is no order in which to compute.
+// Iterator is empty: there is no order in which to compute.
 func (l *Lazy) Iterator() traits.Iterator {
 	return types.NewDynamicMap(types.DefaultTypeAdapter, map[string]any{}).Iterator()
 }

@@ -24,18 +24,18 @@ const (
 	Looked = 16 << 10
 )
 
-// ValidID says whether an id can be that of a file: nothing that leads out of a
-// folder or is hidden in it.
+// ValidID reports whether an id can be that of a file: it neither leads out of a folder
+// nor is hidden in it.
 func ValidID(id string) bool { return pattern().MatchString(id) }
 
 var pattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z][0-9a-z_-]{0,63}$`) })
 
-// Folder is where other processes leave files for a run. Only plain files of the
-// run's own user count, in a folder to which nobody else can write.
+// Folder is where other processes leave files for a run. Only plain files of the run's own
+// user count, in a folder to which no other user can write.
 type Folder struct {
 	// Dir is the folder.
 	Dir string
-	// Scratch is where a file stands until it is whole, on the same disk; "" is Dir.
+	// Scratch is the folder of a file until it is complete, on the same disk; "" is Dir.
 	Scratch string
 	// UID owns what counts.
 	UID int
@@ -85,7 +85,7 @@ func flush(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Remove takes a file away; one that is not there is none.
+// Remove removes a file; it ignores a missing one.
 func (f *Folder) Remove(name string) error {
 	if err := os.Remove(filepath.Join(f.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -93,7 +93,7 @@ func (f *Folder) Remove(name string) error {
 	return nil
 }
 
-// Trust says whether the folder is one that only its owner can have written to.
+// Trust reports whether only the owner of the folder can have written to it.
 func (f *Folder) Trust() error {
 	info, err := os.Lstat(f.Dir)
 	if err != nil {
@@ -119,13 +119,13 @@ func (f *Folder) owned(info fs.FileInfo) error {
 	return nil
 }
 
-// Names lists the files whose names begin alike, and behind them what is no file:
-// that may be something that cannot be removed. It fails when the folder cannot be
-// trusted; all is false when it holds too much.
+// Names lists the files whose names have a prefix, and after them what is not a file: that
+// may be something that cannot be removed. It fails when the folder cannot be trusted; all
+// is false when it holds too much.
 func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 	d, err := os.OpenFile(f.Dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		if why := f.Trust(); why != nil { // says more
+		if why := f.Trust(); why != nil { // a better reason
 			err = why
 		}
 		return nil, true, err
@@ -158,8 +158,7 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 	return slices.Concat(names[:min(len(names), Most)], others[:min(len(others), Most)]), all, nil
 }
 
-// Read reads a file of at most so many bytes, and nothing that is no plain file of
-// our own.
+// Read reads a plain file of our own user, of at most so many bytes.
 func (f *Folder) Read(name string, limit int) ([]byte, error) {
 	file, err := statedir.OpenFile(filepath.Join(f.Dir, name), os.O_RDONLY)
 	if errors.Is(err, statedir.ErrNotRegular) {

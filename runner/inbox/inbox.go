@@ -36,7 +36,7 @@ var ErrClosed = errors.New("it takes no messages any more")
 // answer becomes the end of the run, which fails as long as a message lies in it.
 // So every message that could be left is read, unless the run ends otherwise.
 type Inbox struct {
-	// Refused is told of files that are no message, and why; nil is nobody.
+	// Refused is called for files that are not messages, with the reason. Optional.
 	Refused func(name string, why error)
 
 	run    string
@@ -51,8 +51,7 @@ func New(run, dir string) *Inbox {
 	return b
 }
 
-// Open begins to take messages, or goes on: what a process that was killed had put
-// aside is there again.
+// Open begins to accept messages. What a killed process had put aside is there again.
 func (b *Inbox) Open() error {
 	if os.Rename(b.unread, b.folder.Dir) == nil {
 		return nil
@@ -69,7 +68,7 @@ type letter struct {
 	message.Incoming
 }
 
-// Check says what is wrong with a message.
+// Check returns what is wrong with a message.
 func Check(m message.Incoming) error {
 	switch {
 	case !ValidID(m.ID):
@@ -168,15 +167,15 @@ func (b *Inbox) refuse(name string, why error) {
 	}
 }
 
-// Heard removes messages that the run has written down. One that cannot be
-// removed comes again, and is known.
+// Heard removes messages that the run has recorded. One that cannot be removed is read
+// again, and recognised.
 func (b *Inbox) Heard(messages []message.Incoming) {
 	for _, m := range messages {
 		_ = b.folder.Remove(m.ID + extension)
 	}
 }
 
-// Close ends the taking of messages if none lies there, and says whether it did.
+// Close stops accepting messages if none is waiting, and reports whether it did.
 func (b *Inbox) Close() bool {
 	err := syscall.Rmdir(b.folder.Dir)
 	return !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST)
@@ -196,8 +195,8 @@ func (b *Inbox) Shut() (unread int) {
 	return len(names)
 }
 
-// Discard removes what was put aside, now that the run has ended: nobody reads it
-// any more, and it may hold what the journal would not. Of a flood something stays.
+// Discard removes what was put aside, now that the run has ended: it is not read any more,
+// and it may hold secrets that the journal redacts. Of very many files some stay.
 func (b *Inbox) Discard() {
 	put := Folder{Dir: b.unread, UID: b.folder.UID}
 	for range Looked / Most {

@@ -7,12 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxExpanded bounds the values of one file once its aliases are replaced by what they
-// stand for: the library replaces them without a limit.
+// maxExpanded bounds the values of one file once its aliases are expanded: the library
+// expands them without a limit.
 const maxExpanded = 1 << 20
 
-// expands reports whether the aliases of a file stand for too much. A text that is not
-// YAML is left to the library.
+// expands reports whether the expanded aliases of a file exceed the limit. A text that is
+// not YAML is left to the library.
 func expands(text []byte) bool {
 	if !bytes.ContainsRune(text, '*') {
 		return false
@@ -30,8 +30,8 @@ func expands(text []byte) bool {
 	}
 }
 
-// size is the number of values in a node, of which those in known were counted before.
-// A node that is part of itself has no end.
+// size is the number of values in a node, of which those in known were counted before. A
+// node that contains itself is infinitely large.
 func size(n *yaml.Node, known map[*yaml.Node]int) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
