@@ -14,9 +14,9 @@ import (
 // caseEnds are what the name of a file ends in that may hold cases.
 var caseEnds = []string{"tests.yaml", "tests.yml"}
 
-// holdsCases reports whether a document is no object but a list of cases beside
-// a policy: "policy: NAME" and "tests:". A document that says its kind is an
-// object, whatever its file is called, so that no policy is passed over.
+// holdsCases reports whether a document is not an object but a list of cases for a policy:
+// "policy: NAME" and "tests:". A document with a kind is an object, whatever its file is
+// called, so that no policy is missed.
 func (c chunk) holdsCases(file string) bool {
 	if !slices.ContainsFunc(caseEnds, func(end string) bool { return strings.HasSuffix(strings.ToLower(file), end) }) {
 		return false
@@ -27,8 +27,8 @@ func (c chunk) holdsCases(file string) bool {
 	return has("policy:") && has("tests:") && !has("kind:") && !has("apiVersion:")
 }
 
-// ReadCases decodes the documents that hold cases, which a run has no need of.
-// Each becomes a Policy with nothing but its name and spec.tests in Cases.
+// ReadCases decodes the documents that hold cases, which a run does not need. Each becomes
+// a Policy with only its name and spec.tests in Cases.
 func (s *Set) ReadCases(ctx context.Context) Findings {
 	read, found := read(ctx, s.cases, nil)
 	s.Cases, s.cases = read.Documents, nil
@@ -45,7 +45,7 @@ func asPolicy(obj map[string]any) map[string]any {
 	}
 }
 
-// caseKeys reports what else stands beside cases, and a policy without a name.
+// caseKeys reports unknown keys next to the cases, and a policy without a name.
 func (d *Document) caseKeys(obj map[string]any) (found Findings) {
 	if name := obj["policy"]; name == nil || name == "" {
 		f := Finding{Severity: Error, Path: "policy", Message: "names no policy: cases are about one"}
@@ -60,7 +60,7 @@ func (d *Document) caseKeys(obj map[string]any) (found Findings) {
 	return found
 }
 
-// written is where a field of such a policy stands in the file.
+// written is the path of a field of such a policy in the file.
 func written(path string) string {
 	if path == "metadata.name" {
 		return "policy"

@@ -15,7 +15,7 @@ import (
 
 // Document is one object of a manifest.
 type Document struct {
-	// File and Line tell where the document begins.
+	// File and Line are where the document begins.
 	File string
 	Line int
 	// Dir is the absolute folder that relative paths of the document start from.
@@ -30,8 +30,7 @@ type Document struct {
 	// Value is the same, decoded.
 	JSON  []byte
 	Value map[string]any
-	// Object is a *v1alpha1.Agent, Model, Tool, Policy or Run; nil when the kind
-	// is none of them.
+	// Object is a *v1alpha1.Agent, Model, Tool, Policy or Run; nil for any other kind.
 	Object any
 	// Broken is set when some of the document was left out because of an error.
 	Broken bool
@@ -50,7 +49,7 @@ type Document struct {
 type Validation struct {
 	// Path of the value, and of the field the rule blames.
 	Path, Field string
-	// Rule in CEL over self; Message says what is wrong when it is false.
+	// Rule in CEL over self; Message is the mistake when it is false.
 	Rule, Message string
 	Self          any
 }
@@ -89,11 +88,11 @@ func newDocument(of *piece, p patterns) (*Document, Findings) {
 	return d, errs
 }
 
-// Written returns the object as its author wrote it: without defaults, and with
-// every field, also one that could not be used. It is decoded anew and the
-// caller's own.
+// Written returns the object as its author wrote it: without defaults, and with every
+// field, also one that could not be used. It is decoded again, so the caller may change
+// it.
 func (d *Document) Written() map[string]any {
-	value, _ := decode(d.text) // its mistakes are told
+	value, _ := decode(d.text) // its mistakes have been reported
 	obj, _ := value.(map[string]any)
 	return obj
 }
@@ -106,13 +105,13 @@ func (d *Document) shape(obj map[string]any, p patterns) Findings {
 		return nil
 	}
 	s := &shape{doc: d, patterns: p}
-	delete(obj, "status") // written by whoever runs the object, never by its author
+	delete(obj, "status") // written by the program that runs the object, never by its author
 	s.object("", wholeSchema(kind.Schema), obj)
 	for i, f := range s.found {
 		if f.Severity == Error {
 			d.faults, d.Broken = append(d.faults, f.Path), true
 		}
-		if len(d.secrets) > 0 { // one that stood before the secret was found
+		if len(d.secrets) > 0 { // one that comes before the secret
 			s.found[i] = d.at(f, f.Position)
 		}
 	}
@@ -165,8 +164,8 @@ func newObject(kind string) any {
 // String names the document as kind/name.
 func (d *Document) String() string { return strings.ToLower(d.Kind) + "/" + d.Name }
 
-// Locate returns the place of a field's value, for example of
-// spec.tools[1].name. A field that is not there stands where its parent's key is.
+// Locate returns the position of a field's value, for example of spec.tools[1].name. For a
+// missing field it is that of the parent's key.
 func (d *Document) Locate(path string) Position {
 	at := d.text.find(path)
 	if at.key != nil && (!at.exact || at.value.Line != at.key.Line) {
@@ -246,7 +245,7 @@ func (d *Document) conceal(s string) string {
 // amount is a number of tokens, and too short for a credential.
 var amount = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9][0-9_]{0,8}[kKmM]?$`) })
 
-// hiddenText stands where a credential stood.
+// hiddenText replaces a credential.
 const hiddenText = "***"
 
 // credential finds what looks like one in a line that could not be understood.

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Severity says whether a finding keeps a manifest out.
+// Severity decides whether a finding makes a manifest invalid.
 type Severity string
 
 // The severities.
 const (
 	// Error keeps the manifest out.
 	Error Severity = "error"
-	// Warning is told, and the manifest is let in.
+	// Warning is reported; the manifest is valid.
 	Warning Severity = "warning"
 )
 
@@ -34,7 +34,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
-// Finding is one mistake, where it stands and how to mend it.
+// Finding is one mistake, its position and how to fix it.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Position Position `json:"position"`
@@ -45,7 +45,7 @@ type Finding struct {
 	Suggestion string `json:"suggestion,omitempty"`
 	// Snippet is the line of the manifest, fit for a terminal.
 	Snippet string `json:"snippet,omitempty"`
-	// See is a command that tells more.
+	// See is a command that explains more.
 	See string `json:"see,omitempty"`
 
 	// caret is the number of columns before the place in the snippet.
@@ -88,14 +88,14 @@ func fileError(file, format string, args ...any) Finding {
 	return Finding{Severity: Error, Position: Position{File: file}, Message: fmt.Sprintf(format, args...)}
 }
 
-// With returns the finding with a sentence on how to go on.
+// With returns the finding with a suggestion.
 func (f Finding) With(suggestion string) Finding {
 	f.Suggestion = suggestion
 	return f
 }
 
-// At returns the finding with another path: that of a field that is missing,
-// reported where its parent stands.
+// At returns the finding with another path: that of a missing field, reported at the
+// position of its parent.
 func (f Finding) At(path string) Finding {
 	f.Path = path
 	return f

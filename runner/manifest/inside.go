@@ -45,7 +45,7 @@ func (d *Document) LocateInside(path string, line, col int) Position {
 		return whole
 	}
 	p.Col += utf8.RuneCountInString(indent)
-	// What stands there must be what is meant.
+	// The text at that position must be the one that is meant.
 	if _, rest := cut(d.text.lineAt(p.Line), p.Col); !strings.HasPrefix(rest, lines[line-1]) {
 		return whole
 	}

@@ -22,7 +22,7 @@ const (
 // kustomizeFS is the file system as one build sees it: it can only be read, only regular
 // files, and each kustomization is checked before the library gets it.
 type kustomizeFS struct {
-	ctx context.Context //nolint:containedctx // the interface of the library has none
+	ctx context.Context //nolint:containedctx // the interface of the library has no context
 	// kustomizations are the files that names of kustomizations lead to.
 	kustomizations map[string]bool
 	// read are the files that were read, without links.

@@ -8,19 +8,19 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// text is the source of a document. It is parsed into nodes only when somebody
-// asks where a field stands, because a manifest without mistakes is never asked.
+// text is the source of a document. It is parsed into nodes only when the position of a
+// field is needed, which a manifest without mistakes never needs.
 type text struct {
 	file string
 	data []byte
 	line int
-	// cases says that paths of a policy are looked for in a list of cases.
+	// cases: paths of a policy are searched in a list of cases.
 	cases bool
 	root  func() *yaml.Node
 	// lines are made when the first finding shows one.
 	lines func() [][]byte
-	// words says whether the text holds a word that YAML 1.1 reads as a boolean.
-	// Every free-form value asks, so the text is searched once.
+	// words reports whether the text holds a word that YAML 1.1 reads as a boolean. It is
+	// needed for every free-form value, so the text is searched once.
 	words func() bool
 }
 
@@ -148,8 +148,8 @@ func (t *text) lineAt(line int) string {
 	return ""
 }
 
-// boolWord reports whether YAML 1.1 reads a plain word as a boolean that
-// people write as a word: these are the surprises, true and false are none.
+// boolWord reports whether YAML 1.1 reads a plain word as a boolean although people mean
+// the word, such as yes or off; true and false are not among them.
 func boolWord(s string) bool {
 	switch s {
 	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off", "OFF":

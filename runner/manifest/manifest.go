@@ -1,4 +1,4 @@
-// Package manifest turns files into documents that know where each of their fields stands.
+// Package manifest turns files into documents that know the position of each of their fields.
 package manifest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// The limits of what is read. A manifest is foreign input: it may come from a
-// repository nobody has looked at yet.
+// The limits of what is read. A manifest is foreign input: it may come from a repository
+// that the user has not looked at yet.
 const (
 	// MaxDocument is the size of one document in bytes.
 	MaxDocument = 1 << 20
@@ -19,11 +19,10 @@ const (
 	MaxFile = 16 << 20
 	// MaxDepth is how deep lists and mappings may be nested.
 	MaxDepth = 64
-	// MaxExpanded is the size of one document in bytes once its aliases are
-	// replaced by what they stand for.
+	// MaxExpanded is the size of one document in bytes once its aliases are expanded.
 	MaxExpanded = 4 << 20
-	// MaxFindings is the number of mistakes told about one document; what has
-	// more is no manifest, and telling each costs a search.
+	// MaxFindings is the number of mistakes reported for one document: finding the
+	// position of each costs a search.
 	MaxFindings = 100
 )
 
@@ -31,8 +30,8 @@ const (
 // a folder, and the places in a file.
 type Set struct {
 	Documents []*Document
-	// Cases are policies that hold nothing but tests, from the files that stand
-	// beside policies. ReadCases fills it.
+	// Cases are policies that hold only tests, from the case files next to policies.
+	// ReadCases fills it.
 	Cases []*Document
 
 	cases []*piece
@@ -76,7 +75,8 @@ func Load(ctx context.Context, paths []string, stdin io.Reader) (*Set, Findings)
 	return set, found
 }
 
-// Parse reads the documents of a text that is no file; name stands in positions.
+// Parse reads the documents of a text that is not a file; positions have name in place of
+// a file name.
 func Parse(ctx context.Context, name string, data []byte) (*Set, Findings) {
 	var pieces []*piece
 	for _, c := range split(data) {

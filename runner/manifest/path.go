@@ -15,8 +15,8 @@ type step struct {
 	list  bool
 }
 
-// Join appends a key to a path: spec.tools, or metadata.labels["a.b/c"] where
-// the key is no plain word.
+// Join appends a key to a path: spec.tools, or metadata.labels["a.b/c"] if the key is not
+// a plain word.
 func Join(path, key string) string {
 	if plainKey(key) {
 		if path == "" {
@@ -82,8 +82,8 @@ func parsePath(path string) []step {
 	return steps
 }
 
-// fieldPath is the path as explain wants it: agent.spec.tools, without what
-// stands inside a list, and no deeper than the schema goes.
+// fieldPath is the path as explain expects it: agent.spec.tools, without indexes, and no
+// deeper than the schema.
 func fieldPath(kind, path string) string {
 	field := strings.ToLower(kind)
 	k, ok := crds.Kind(kind)

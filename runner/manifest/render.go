@@ -13,9 +13,9 @@ import (
 // MaxShown is how many findings are printed when the caller does not say.
 const MaxShown = 20
 
-// Write prints findings as a compiler does: the place and the message, the
-// line, a caret under the column, and how to go on. At most limit findings are
-// printed (0: MaxShown), errors before warnings when not all fit.
+// Write prints findings as a compiler does: the position and the message, the line, a
+// caret under the column, and a suggestion. At most limit findings are printed (0:
+// MaxShown), errors before warnings when not all fit.
 func (f Findings) Write(w io.Writer, limit int) error {
 	if limit <= 0 {
 		limit = MaxShown
@@ -88,8 +88,8 @@ func cut(line string, col int) (before, rest string) {
 	return line[:at], line[at:]
 }
 
-// snippet makes a line fit for a terminal and returns it with the width of
-// what stands before the place. A long line is cut around the place.
+// snippet makes a line safe for a terminal and returns it with the width of the part
+// before the position. A long line is cut around the position.
 func snippet(before, rest string) (string, int) {
 	head, tail := Sanitize(before), Sanitize(strings.TrimRight(rest, " \t\r"))
 	if columns(head) > snippetWidth/2 {

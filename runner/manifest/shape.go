@@ -27,12 +27,12 @@ type shape struct {
 
 func (s *shape) add(f Finding) { s.found = append(s.found, f) }
 
-// full reports whether enough has been told. What is left of the document stays
-// unchecked, and the document is broken in any case.
+// full reports whether there are enough findings. The rest of the document is not checked;
+// it is invalid in any case.
 func (s *shape) full() bool { return len(s.found) >= MaxFindings }
 
-// wholeSchema is a kind's schema with the metadata that people write; a CRD
-// says only "object" about it.
+// wholeSchema is a kind's schema with the metadata that people write; a CRD describes
+// metadata only as "object".
 func wholeSchema(schema map[string]any) map[string]any {
 	whole := maps.Clone(schema)
 	properties := maps.Clone(mapping(schema["properties"]))
@@ -81,7 +81,7 @@ func (s *shape) value(path string, schema map[string]any, v any) bool {
 	return true
 }
 
-// free reports whether a schema says nothing about what is inside.
+// free reports whether a schema allows any content.
 func free(schema map[string]any) bool {
 	return schema["x-kubernetes-preserve-unknown-fields"] == true && schema["properties"] == nil
 }
@@ -141,8 +141,8 @@ func (s *shape) required(path string, schema, obj map[string]any) {
 	}
 }
 
-// blamed reports whether a missing field has been explained already: it was
-// given and wrong, misspelt, or a literal stands in its place.
+// blamed reports whether a missing field has been explained already: it was given and
+// wrong, misspelt, or there is a literal in its place.
 func (s *shape) blamed(path, name string) bool {
 	return slices.ContainsFunc(s.found, func(f Finding) bool {
 		if f.Severity != Error {
@@ -197,7 +197,7 @@ func (s *shape) validations(path string, schema, obj map[string]any) {
 		rule := mapping(r)
 		v := Validation{Path: path, Field: path, Self: obj}
 		if v.Rule, _ = rule["rule"].(string); strings.Contains(v.Rule, "oldSelf") {
-			continue // about a change: a manifest by itself is none, and the server asks
+			continue // about a change of an object, which only the server sees
 		}
 		v.Message, _ = rule["message"].(string)
 		if field, _ := rule["fieldPath"].(string); field != "" {
@@ -232,7 +232,7 @@ func (s *shape) list(path string, schema map[string]any, list []any) bool {
 	return true
 }
 
-// unique reports entries that stand twice in a list that is a set or a map.
+// unique reports entries that occur twice in a list that is a set or a map.
 func (s *shape) unique(path string, schema map[string]any, list []any) {
 	kind := schema["x-kubernetes-list-type"]
 	if kind != "set" && kind != "map" {
@@ -438,7 +438,7 @@ func is(want string, v any) bool {
 	return false
 }
 
-// wrongType says what is wanted, and what to do about the usual reasons.
+// wrongType reports the expected type, with a suggestion for the usual mistakes.
 func (s *shape) wrongType(path string, schema map[string]any, want string, v any) Finding {
 	wanted := map[string]string{
 		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
@@ -526,8 +526,8 @@ func (s *shape) wordKey(path, word string, known bool) {
 	s.add(f)
 }
 
-// freeForm looks for the surprises of YAML 1.1 where any JSON may stand: there
-// a word cannot be told from a boolean, so it is a warning only.
+// freeForm looks for words that YAML 1.1 reads as booleans where any JSON is allowed:
+// there the word may be meant as a boolean, so it is a warning only.
 func (s *shape) freeForm(path string, v any) {
 	if s.full() || !s.doc.text.words() {
 		return

@@ -191,8 +191,8 @@ func openStdin(ctx context.Context, stdin io.Reader) ([]source, Findings) {
 	return []source{{name: StdinName, dir: dir, data: data}}, nil
 }
 
-// plain drops the operation and the path that package os puts before a cause:
-// the position already says which file it is.
+// plain drops the operation and the path that package os puts before a cause: the position
+// names the file already.
 func plain(err error) string {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()

@@ -8,10 +8,10 @@ type chunk struct {
 	line int
 }
 
-// split cuts a stream into documents. YAML forbids a line that begins with
-// "---" or "..." and a blank inside any scalar (c-forbidden), so lines are
-// enough to find the borders, and one broken document does not hide those
-// behind it, as a decoder would. "---x" is no border, "--- # text" is one.
+// split cuts a stream into documents. YAML forbids a line that begins with "---" or "..."
+// and a space inside any scalar (c-forbidden), so lines are enough to find the borders,
+// and a broken document does not hide those after it, as with a decoder. "---x" is not a
+// border, "--- # text" is one.
 func split(data []byte) []chunk {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	var chunks []chunk

@@ -35,8 +35,8 @@ func decode(t *text) (any, Findings) {
 	var errs Findings
 	raw, err := yaml.YAMLToJSONStrict(t.data)
 	if err != nil {
-		// Strict decoding takes a key that overrides a merged one for a
-		// duplicate, so the nodes tell which are.
+		// Strict decoding reports a key that overrides a merged one as a duplicate, so the
+		// nodes are checked instead.
 		errs = d.duplicates()
 		if raw, err = yaml.YAMLToJSON(t.data); err != nil {
 			return nil, append(errs, d.syntax(err)...)
@@ -58,7 +58,7 @@ func (d *Document) start(format string, args ...any) Finding {
 	return d.at(f, Position{File: d.File, Line: d.text.first(), Col: 1})
 }
 
-// rawCharacters finds the first byte that has no place in a text file.
+// rawCharacters finds the first byte that a text file must not contain.
 func rawCharacters(t *text) *Finding {
 	data := t.data
 	bad := -1
@@ -98,7 +98,7 @@ func aliases(data []byte) bool {
 	return marks(data, '&') && marks(data, '*')
 }
 
-// marks reports whether c stands before a letter or digit, as in &name.
+// marks reports whether c comes before a letter or digit, as in &name.
 func marks(data []byte, c byte) bool {
 	for {
 		i := bytes.IndexByte(data, c)
@@ -113,12 +113,11 @@ func marks(data []byte, c byte) bool {
 	}
 }
 
-// expansion measures what a document becomes when each alias is replaced by
-// what it stands for, without doing so.
+// expansion measures the document with all aliases expanded, without expanding them.
 func (t *text) expansion() error {
 	n := t.root()
 	if n == nil {
-		return nil // no YAML at all: the decoder says why
+		return nil // not YAML at all: the decoder reports it
 	}
 	sizes := map[*yaml3.Node]int{}
 	if size, err := expanded(n, sizes); err != nil {
@@ -187,7 +186,7 @@ func (d *Document) duplicates() Findings {
 	return errs
 }
 
-// yamlLine is how the decoder tells places.
+// yamlLine matches the positions in errors of the decoder.
 var yamlLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`line (\d+): (.*)`)
 })
@@ -277,7 +276,7 @@ func naming(key string) bool {
 	return false
 }
 
-// describe says what a value is in the words of YAML.
+// describe names the type of a value in the words of YAML.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -17,10 +17,10 @@ const (
 	quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 )
 
-// pattern says in words what a text that breaks a pattern should be.
+// pattern describes what a text that does not match a pattern should be.
 func (s *shape) pattern(path, pattern, v string) Finding {
 	if strings.Contains(path, ".valueFrom") || strings.HasSuffix(path, ".apiKey") {
-		// It may be a credential that was put where its name belongs.
+		// It may be a credential that was put where its name is expected.
 		s.doc.hide(v)
 		return s.doc.Errorf(path, "is not the name of an environment variable; the value itself is never written here").
 			With("write env: NAME")

@@ -10,7 +10,7 @@ import (
 // Approver answers as the recorded people did. It implements loop.Approver.
 type Approver struct{ p *Player }
 
-// Approver returns who answers in the replay.
+// Approver returns the approver of the replay.
 func (p *Player) Approver() *Approver { return &Approver{p} }
 
 // Ask returns the recorded answer. A question that was never answered waits for

@@ -12,10 +12,10 @@ import (
 
 // Change is what a new recording changes.
 type Change struct {
-	// File is the cassette; Written says that it holds the new run.
+	// File is the cassette; Written is true if it holds the new run.
 	File    string `json:"file"`
 	Written bool   `json:"written"`
-	// Same says that nothing differs but times, ids and what follows from them.
+	// Same is true if only times, ids and what follows from them differ.
 	Same bool `json:"same"`
 
 	Reason Pair[string]        `json:"reason"`

@@ -2,15 +2,16 @@ package replay
 
 import "time"
 
-// leap is longer than the loop gathers pieces of an answer before it tells them.
+// leap is longer than the time for which the loop gathers pieces of an answer before it
+// emits them.
 const leap = time.Minute
 
-// clock is the time of the recording. While an answer is played it decides which
-// pieces the loop tells at once and which it gathers.
+// clock is the time of the recording. While an answer is played it determines which pieces
+// the loop emits at once and which it gathers.
 type clock struct {
 	last time.Time
-	// ahead grows with each piece that is to be told at once; still is set while
-	// pieces are to be gathered.
+	// ahead grows with each piece that is to be emitted at once; still is set while pieces
+	// are to be gathered.
 	ahead time.Duration
 	still bool
 }
@@ -23,7 +24,7 @@ func (c *clock) at(t time.Time) {
 
 func (c *clock) now() time.Time {
 	if c.still {
-		return time.Time{}.Add(leap) // before anything was told
+		return time.Time{}.Add(leap) // before the first event
 	}
 	return c.last.Add(c.ahead)
 }

@@ -156,10 +156,10 @@ func read(b []byte) (v any, err error) {
 	return v, d.Decode(&v)
 }
 
-// absent stands for a member that is not there.
+// absent represents a missing member.
 type absent struct{}
 
-// missing is what stands for a member that the other side has.
+// missing represents a member that only the other side has.
 func missing(other any) any {
 	if _, ok := other.(bool); ok {
 		return false
@@ -224,7 +224,7 @@ func show(v any) string {
 // first difference, and in all.
 const mostBefore, mostShown = 40, 160
 
-// Around shortens two values to what stands around their first difference.
+// Around shortens two values to the text around their first difference.
 func Around(a, b string) (string, string) {
 	if len(a) <= mostShown && len(b) <= mostShown {
 		return a, b

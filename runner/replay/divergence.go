@@ -11,10 +11,10 @@ import (
 
 // Divergence is the first place where a replay is not what was recorded.
 type Divergence struct { //nolint:errname // it is what a replay finds; that it is an error, too, comes second
-	// File and the line in it that holds what was recorded; 0 is no single line.
+	// File and the line in it with the recorded value; 0 if it is not a single line.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
-	// Step, and the call and its tool; zero where there is none.
+	// Step, and the call and its tool; zero if there is none.
 	Step int    `json:"step,omitempty"`
 	Call string `json:"call,omitempty"`
 	Tool string `json:"tool,omitempty"`
@@ -24,7 +24,7 @@ type Divergence struct { //nolint:errname // it is what a replay finds; that it 
 	Now      string `json:"now"`
 }
 
-// Error says where and what in one line.
+// Error is the position and the difference in one line.
 func (d *Divergence) Error() string {
 	var b strings.Builder
 	if at := d.Where(); at != "" {
@@ -77,7 +77,7 @@ func (p *Player) diverge(d *Divergence) *Divergence {
 	return p.diverged
 }
 
-// Diverged returns the divergence so far, nil when there is none.
+// Diverged returns the divergence so far, nil if there is none.
 func (p *Player) Diverged() *Divergence {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *Player) tool(call string) string {
 	return tool
 }
 
-// surplus is an event of which the recording has none.
+// surplus is an event that the recording does not have.
 func (p *Player) surplus(e event.Event) *Divergence {
 	last := &p.tape.entries[len(p.tape.entries)-1]
 	if left := p.tape.left(); left != nil {
@@ -137,7 +137,7 @@ func (p *Player) missing(left *entry) *Divergence {
 	return p.at(left, "something did not happen", describe(left.Event), "nothing within "+p.Patience.String())
 }
 
-// describe tells of an event in a few words.
+// describe summarises an event in a few words.
 func describe(e event.Event) string {
 	switch d := e.Data.(type) {
 	case event.RunFinished:

@@ -13,7 +13,7 @@ type Files struct{ p *Player }
 // Files returns the workspace of the replay, which has no files.
 func (p *Player) Files() *Files { return &Files{p} }
 
-// State returns what the recording has for the call, "" where it has nothing.
+// State returns the recorded state for the call, "" if there is none.
 func (f *Files) State(_ context.Context, call string) string {
 	_, next := f.p.upcoming(call)
 	d, _ := next.Data.(event.ToolInputEnd)

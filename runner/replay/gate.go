@@ -14,9 +14,9 @@ type Gate struct{ p *Player }
 // Gate returns the judge of the replay.
 func (p *Player) Gate() *Gate { return &Gate{p} }
 
-// Decide returns the recorded decision. A call that is judged once more and that
-// the recorded run then told nothing of keeps the one it has; one that never ran,
-// because the run was stopped, waits for that.
+// Decide returns the recorded decision. If the call is decided about again and the
+// recorded run has no event of that, the first decision is returned again. For a call that
+// never ran, because the run was stopped, it waits for the stop.
 func (g *Gate) Decide(ctx context.Context, call message.ToolCall) (message.Decision, error) {
 	p := g.p
 	p.mu.Lock()
@@ -35,7 +35,7 @@ func (g *Gate) Decide(ctx context.Context, call message.ToolCall) (message.Decis
 	switch next.Data.(type) {
 	case event.ToolCall, event.ApprovalRequested:
 	default:
-		_ = p.untilStopped(ctx) // the loop looks at ctx, and has been told of a divergence
+		_ = p.untilStopped(ctx) // the loop checks ctx, and a divergence has been recorded
 	}
 	return decision, nil
 }

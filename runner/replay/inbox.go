@@ -32,5 +32,5 @@ func (b *Inbox) Take(context.Context) (messages []message.Incoming) {
 // Heard implements loop.Inbox.
 func (b *Inbox) Heard([]message.Incoming) {}
 
-// Close says whether the recorded run read nothing more at this place.
+// Close reports whether the recorded run read no further message at this point.
 func (b *Inbox) Close() bool { return len(b.Take(context.Background())) == 0 }

@@ -60,7 +60,7 @@ func untoldThen(now, recorded event.Event) bool {
 	return ok && failed.Code == message.CodeUnknownTool
 }
 
-// Sync has nothing to do: a replay is not kept.
+// Sync does nothing: a replay is not stored.
 func (j *Journal) Sync() error { return nil }
 
 // PutBlob returns the id under which the recorded run has kept a text.

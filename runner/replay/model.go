@@ -10,12 +10,11 @@ import (
 	"agentctl.dev/agentctl/runner/cassette"
 )
 
-// Model answers as the recorded models did, in their order. It implements
-// loop.Model; what the conversation holds follows from what was told before, which
-// has been compared.
+// Model answers as the recorded models did, in their order. It implements loop.Model; the
+// content of the conversation follows from earlier events, which have been compared.
 type Model struct{ p *Player }
 
-// Model returns the model of the replay, who writes its summaries, too.
+// Model returns the model of the replay, which writes its summaries, too.
 func (p *Player) Model() *Model { return &Model{p} }
 
 // Append implements loop.Model.
@@ -24,7 +23,7 @@ func (m *Model) Append(*message.Message) error { return nil }
 // Reset implements loop.Model.
 func (m *Model) Reset([]*message.Message) error { return nil }
 
-// Next tells the recorded answer to the next request as it was told, or fails as
+// Next emits the recorded answer to the next request in the recorded pieces, or fails as
 // the recorded request did.
 func (m *Model) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
 	p := m.p
@@ -72,12 +71,12 @@ type speech struct {
 	emit func(message.Delta) error
 	// calls are the places of the calls that are being written.
 	calls map[string]int
-	// closing says that the parts are being closed: what is told from here on was
-	// gathered before.
+	// closing: the parts are being closed, so what is emitted from here on was gathered
+	// before.
 	closing bool
 }
 
-// speak emits the pieces of an answer so that the loop tells them as recorded.
+// speak emits the pieces of an answer so that the loop records them as in the recording.
 func (p *Player) speak(r *cassette.Request, emit func(message.Delta) error) error {
 	s := &speech{p: p, emit: emit, calls: map[string]int{}}
 	for i := range r.Told {

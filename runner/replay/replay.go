@@ -1,13 +1,8 @@
-// Package replay plays the world of a recorded run, so that the real loop lives it once more and every difference is found.
+// Package replay plays the environment of a recorded run, so that the real loop runs again and every difference is found.
 //
-// The loop is given players instead of a model, a judge, a person and tools:
-// each answers as the recording says. What the loop does is its own: it checks
-// the calls, guards, counts, shortens and judges the answer as it does today.
-// Whatever it tells is held against the recording (tape.go); the first event
-// that differs ends the replay.
+// The loop is given players instead of a model, a gate, an approver and tools: each answers as recorded. The loop itself is the current one: it checks the calls, guards, counts, shortens and judges the answer as it does today. Each event that it emits is compared with the recording (tape.go); the first difference ends the replay.
 //
-// No player looks at the machine it runs on: there is no clock but that of the
-// recording, no file, no program and no network.
+// No player uses the machine it runs on: there is no clock but that of the recording, no file, no program and no network.
 package replay
 
 import (
@@ -29,10 +24,10 @@ const patience = 5 * time.Second
 
 // Options are what a Player does not find in the recording.
 type Options struct {
-	// Check is that of the toolbox: calls are checked anew. Required.
+	// Check is that of the toolbox: calls are checked again. Required.
 	Check func(message.CallRequest) (message.Checked, error)
-	// Roughly says that the size of what stands before the conversation is not
-	// known exactly, and so the estimates of requests are not compared.
+	// Roughly is set if the size of the request before the conversation is not known
+	// exactly, and so the estimates of requests are not compared.
 	Roughly bool
 	// Patience bounds waits; the default is five seconds.
 	Patience time.Duration
@@ -48,7 +43,7 @@ type Player struct {
 
 	mu   sync.Mutex
 	tape tape
-	// changed is closed, and made anew, whenever the tape has moved.
+	// changed is closed, and replaced, whenever the tape has moved.
 	changed  chan struct{}
 	diverged *Divergence
 	// asked counts the requests that were played.
@@ -61,13 +56,13 @@ type Player struct {
 	// notes are what the loop adds to the result of a call that it read otherwise.
 	notes map[string]string
 
-	// told is what happened, in the order of the recording; run is its fold.
+	// told are the events so far, in the order of the recording; run is their fold.
 	told []event.Event
 	run  view.Run
 }
 
-// New returns a player of a cassette whose run has ended. Cancel ends the context
-// in which the loop is going to live.
+// New returns a player of a cassette whose run has ended. Cancel ends the context of the
+// loop.
 func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Player, error) {
 	if !c.Ended() {
 		return nil, &cassette.DamageError{File: c.Name, Line: c.Line(len(c.Events) - 1), Problem: "the recorded run has no end", Hint: "record it with agentctl resume --record"}
@@ -92,7 +87,7 @@ func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Play
 	return p, nil
 }
 
-// View is the beginning of the run, for the loop to go on with.
+// View is the beginning of the run, from which the loop continues.
 func (p *Player) View() (*view.Run, error) {
 	v := &view.Run{}
 	if err := v.Apply(p.tape.entries[0].Event); err != nil {
@@ -140,13 +135,13 @@ func (p *Player) collectIDs() {
 	}
 }
 
-// Told returns what happened so far, in the order of the recording.
+// Told returns the events so far, in the order of the recording.
 func (p *Player) Told() []event.Event { return p.told }
 
-// Run is the run as it has been told.
+// Run is the fold of the events so far.
 func (p *Player) Run() *view.Run { return &p.run }
 
-// tell tells every event whose turn has come. The caller holds mu, or is alone.
+// tell records every event that is due. The caller holds mu, or has the only reference.
 func (p *Player) tell() {
 	for _, e := range p.tape.due() {
 		p.publish(e)
@@ -161,8 +156,8 @@ func (p *Player) publish(e event.Event) {
 	}
 }
 
-// End compares how the run ended with the recorded end, and tells it. The view
-// that is returned is the whole run, which is one that diverged where it did.
+// End compares the end of the run with the recorded end, and records it. The returned view
+// is the whole run, up to a divergence if there is one.
 func (p *Player) End(f event.RunFinished) (*view.Run, *Divergence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +200,7 @@ func (p *Player) cause() error {
 	return reason.New(reason.Reason(p.finished.Reason), "%s", p.finished.Message).WithHint("%s", p.finished.Hint)
 }
 
-// stopped says whether the recorded run was stopped from outside.
+// stopped reports whether the recorded run was stopped from outside.
 func (p *Player) stopped() bool {
 	r := reason.Reason(p.finished.Reason)
 	return r == reason.Cancelled || r == reason.DeadlineExceeded
@@ -224,7 +219,7 @@ func (p *Player) await(place int) error {
 	return p.waitFor(nil, func() bool { return p.tape.reached(place) }, place)
 }
 
-// untilStopped waits for the end of a run that the recording tells of.
+// untilStopped waits for the recorded end of the run.
 func (p *Player) untilStopped(ctx context.Context) error {
 	if err := p.waitFor(ctx.Done(), func() bool { return false }, len(p.tape.entries)-1); err != nil {
 		return err
@@ -232,8 +227,8 @@ func (p *Player) untilStopped(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// waitFor waits for the tape to move until there is reason to go on, or done is
-// closed. What is waited for in vain is a divergence.
+// waitFor waits for the tape to move until ready, or until done is closed. If that cannot
+// happen any more, it is a divergence.
 func (p *Player) waitFor(done <-chan struct{}, ready func() bool, place int) error {
 	late := time.NewTimer(p.Patience)
 	defer late.Stop()
@@ -262,7 +257,7 @@ func (p *Player) waitFor(done <-chan struct{}, ready func() bool, place int) err
 	}
 }
 
-// moved wakes whoever waits for the tape. The caller holds mu.
+// moved wakes all that wait for the tape. The caller holds mu.
 func (p *Player) moved() {
 	close(p.changed)
 	p.changed = make(chan struct{})

@@ -8,14 +8,13 @@ import (
 	"agentctl.dev/agentctl/runner/cassette"
 )
 
-// tape is the recording on its way past the loop. Calls that run side by side
-// may come in another order than they did: each call is a lane of its own, and
-// so is everything that belongs to no call. What has come is told in the order
-// of the recording.
+// tape compares the events of the loop with the recording. Concurrent calls may come in
+// another order than recorded: each call is a lane of its own, and so are the events
+// without a call. Events are recorded in the order of the recording.
 type tape struct {
 	entries []entry
 	lanes   map[string][]int
-	// toldTo is how many entries were told, doneTo how many the loop has come past.
+	// toldTo is the number of recorded entries, doneTo of those that the loop has passed.
 	toldTo, doneTo int
 	// stop is the place after which the recorded run was stopped; -1 is nowhere.
 	stop int
@@ -25,10 +24,10 @@ type tape struct {
 type entry struct {
 	cassette.Entry
 	step int
-	// made events come from the loop; the others are taken over as they stand.
+	// made events come from the loop; the others are copied from the recording.
 	made bool
 	done bool
-	// sure is set on an event that is about to happen and holds nobody up.
+	// sure marks an event that is about to happen and that no other has to wait for.
 	sure bool
 }
 
@@ -47,8 +46,8 @@ func (t *tape) load(recorded []cassette.Entry) {
 	}
 }
 
-// made says whether the loop itself makes such an event. The rest comes from
-// what stands around it: the files, the network, the process.
+// made reports whether the loop itself makes such an event. The others come from its
+// environment: the files, the network, the process.
 func made(e cassette.Entry, after []cassette.Entry) bool {
 	if e.Past {
 		return false
@@ -74,7 +73,7 @@ func (t *tape) next(lane string) int {
 	return -1
 }
 
-// pass marks the next event of a lane as lived.
+// pass marks the next event of a lane as done.
 func (t *tape) pass(lane string) {
 	t.entries[t.lanes[lane][0]].done = true
 	t.lanes[lane] = t.lanes[lane][1:]
@@ -90,8 +89,8 @@ func (t *tape) advance() {
 	}
 }
 
-// free returns the place of the last event that is no consequence of the run's
-// being stopped, as a cancelled call is; -1 when there is none.
+// free returns the place of the last event that does not follow from stopping the run, as
+// a cancelled call does; -1 if there is none.
 func (t *tape) free() int {
 	for i := len(t.entries) - 1; i >= 0; i-- {
 		e := &t.entries[i]
@@ -102,10 +101,10 @@ func (t *tape) free() int {
 	return -1
 }
 
-// reached says whether the loop has lived everything before a place.
+// reached reports whether the loop has done everything before a place.
 func (t *tape) reached(place int) bool { return t.doneTo >= place }
 
-// left is the first event that has not been lived, nil when there is none.
+// left is the first event that the loop has not done, nil if there is none.
 func (t *tape) left() *entry {
 	for i := t.toldTo; i < len(t.entries); i++ {
 		if e := &t.entries[i]; e.made && !e.done {
@@ -115,7 +114,8 @@ func (t *tape) left() *entry {
 	return nil
 }
 
-// due returns the events that may be told by now. The end is told when it is there.
+// due returns the events that may be recorded by now. The end is recorded when it is
+// there.
 func (t *tape) due() []event.Event {
 	var due []event.Event
 	for ; t.toldTo < len(t.entries); t.toldTo++ {

@@ -9,8 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// Toolbox checks calls anew and returns the recorded results. It implements
-// loop.Toolbox.
+// Toolbox checks calls again and returns the recorded results. It implements loop.Toolbox.
 type Toolbox struct{ p *Player }
 
 // Toolbox returns the tools of the replay.
@@ -27,8 +26,8 @@ func (t *Toolbox) Check(req message.CallRequest) (message.Checked, error) {
 	return checked, err
 }
 
-// Run returns the recorded result, in its turn among the calls that ran beside
-// it. What the call is to do was compared when its intent was told.
+// Run returns the recorded result, in its order among concurrent calls. The intent of the
+// call has been compared already.
 func (t *Toolbox) Run(ctx context.Context, call message.ToolCall, _ func(string)) (*message.ToolResult, error) {
 	p := t.p
 	place, next := p.upcoming(call.ID)
@@ -68,8 +67,8 @@ func (p *Player) breakOff(place int) error {
 	return p.cause()
 }
 
-// broke says whether a call failed because its tool could not be asked at all,
-// which ended the run with the same words.
+// broke reports whether a call failed because its tool could not be reached at all, which
+// ended the run with the same error.
 func (p *Player) broke(r *message.ToolResult) bool {
 	return (r.Code == message.CodeTool || r.Code == message.CodeCancelled) && !p.stopped() &&
 		p.finished.Phase == view.Failed && r.Text == p.finished.Message

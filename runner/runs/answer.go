@@ -33,9 +33,9 @@ type AnswerOptions struct {
 	Reason string
 	// EndRun ends the run with a denial; without it the run continues.
 	EndRun bool
-	// By says who answers, for example "jane@pts/3".
+	// By is the person who answers, for example "jane@pts/3".
 	By string
-	// Patience is how long a run that goes on may take to notice; 0 is 5 seconds.
+	// Patience is how long a running run may take to read the answer; 0 is 5 seconds.
 	Patience time.Duration
 }
 
@@ -54,8 +54,8 @@ type Answered struct {
 	EndRun bool `json:"endRun"`
 	// Answer that the tool is given; nil for an approval.
 	Answer *string `json:"answer,omitempty"`
-	// Taken says that the answer stands in the journal; else it lies in the
-	// run's inbox until a resume takes it.
+	// Taken is true if the answer is in the journal; otherwise it is in the run's inbox
+	// until a resume takes it.
 	Taken bool `json:"taken"`
 	// Remember is what is allowed from now on, and Policy the same as a manifest.
 	Remember []message.Grant `json:"remember"`
@@ -67,15 +67,15 @@ const (
 	takenLook     = 50 * time.Millisecond
 )
 
-// Answer answers a call of a run that another process drives, or will drive. It
-// writes nothing but a request; the run checks it, and its journal is the fact.
+// Answer answers a call of a run that another process executes, or will execute. It writes
+// only a request; the run checks it and records the result in its journal.
 //
 //	the call                          Answer returns
-//	waits, its run goes on            what the journal says, Taken
-//	waits, its run is suspended       what lies in the inbox now, instead of
-//	or was killed                     what lay there
+//	waits, its run is executed        the result from the journal, Taken
+//	waits, its run is suspended       the answer in the inbox, which replaces an
+//	or was killed                     earlier one
 //	is not there, several fit         a *reason.UsageError
-//	was answered, has ended, or the   an error that says which
+//	was answered, has ended, or the   an error with the reason
 //	run does not take the answer
 func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	state, err := statedir.Find(o.State)
@@ -228,7 +228,7 @@ func taken(ctx context.Context, found journal.Found, inbox *approval.Inbox, r ap
 	}
 }
 
-// became says what a run has made of a request: taken, refused with a reason, or
+// became reports what a run has done with a request: taken, refused with a reason, or
 // nothing so far.
 func became(v *view.Run, r approval.Request, there bool) (taken bool, err error) {
 	if v.Used(r.Call, r.ID) {

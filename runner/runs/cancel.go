@@ -11,14 +11,15 @@ import (
 // interrupted is the program to which an interrupt is the wish to end its one run.
 const interrupted = "agentctl"
 
-// Cancel asks the process that lives a run to end it, as Ctrl-C in its terminal does,
-// and returns the id of the run, "" when there is none. The reference is as Get takes it.
+// Cancel asks the process that executes a run to end it, as Ctrl-C in its terminal does,
+// and returns the id of the run, "" if there is none. The reference is as for Get.
 //
 //	the run                       the error
-//	is lived by agentctl          nil: its process was asked
-//	is lived by another program   a *reason.UsageError that names it
+//	is executed by agentctl       nil: its process was asked
+//	is executed by another        a *reason.UsageError that names it
+//	program
 //	is unknown                    a *reason.UsageError
-//	does not go on                another error: it has ended, was killed, or waits
+//	is not executed               another error: it has ended, was killed, or waits
 func Cancel(state, ref string) (id string, err error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
@@ -35,7 +36,7 @@ func Cancel(state, ref string) (id string, err error) {
 	if err != nil {
 		return found.ID, fmt.Errorf("run %q: find %s: %w", found.ID, holder, err)
 	}
-	defer process.Release() //nolint:errcheck // a handle to somebody else's process
+	defer process.Release() //nolint:errcheck // a handle to a process of somebody else
 	// The handle is to the process that has the number now: it is the one that is
 	// meant if the journal is still held by that number.
 	if again, held := journal.HeldBy(found.Dir); !held || again != holder {

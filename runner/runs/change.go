@@ -43,12 +43,12 @@ func unknown(v *view.Run) error {
 	return (&reason.Error{Reason: reason.WorkspaceUnavailable, Err: &UnknownError{v.ID, dir, v.Changes.Error}}).WithHint("its files are in %s", dir)
 }
 
-// Applied is a change that stands in the source folder now.
+// Applied is a change that is in the source folder now.
 type Applied struct {
 	Run    string             `json:"run"`
 	Source string             `json:"source"`
 	Files  []event.FileChange `json:"files"`
-	// Already says that it stood there before.
+	// Already is true if it was there before.
 	Already bool `json:"already"`
 }
 
@@ -78,16 +78,16 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	return c, unknown(v)
 }
 
-// unfinished is the error for a run that goes on or was killed: what it changed
-// is recorded at its end.
+// unfinished is the error for a run that is executed or was killed: its changes are
+// recorded at its end.
 func unfinished(v *view.Run) error {
 	return reason.Usagef("run %s has not finished: what it changed is recorded at its end", v.ID).
 		WithHint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
 }
 
-// Apply makes the recorded change of a run in its source folder: exactly
-// it, all or nothing. It is refused when a file has changed since; where the
-// folder has the change already, nothing is done and that is no error.
+// Apply makes the recorded change of a run in its source folder: exactly it, all or
+// nothing. It is refused when a file has changed since. If the folder has the change
+// already, Apply does nothing and returns no error.
 func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	found, v, err := read(ctx, state, ref)
 	if err != nil {
@@ -134,7 +134,7 @@ func notApplied(id string, err error) error {
 	return fmt.Errorf("run %s: %w", id, err)
 }
 
-// stored reads the blobs of a run that nobody writes to any more.
+// stored reads the blobs of a run that no process writes any more.
 type stored string
 
 // GetBlob implements workspace.Blobs.

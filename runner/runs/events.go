@@ -16,31 +16,29 @@ import (
 // eventsEvery is how often a journal is looked at that another process writes.
 const eventsEvery = 50 * time.Millisecond
 
-// EventsOptions say which events are told.
+// EventsOptions select events.
 type EventsOptions struct {
 	// Ref names the run as View takes it, and State is the folder that holds it.
 	Ref, State string
-	// From is the number of the first event that is told; 0 is the first there is.
+	// From is the number of the first event; 0 is the first there is.
 	From int64
-	// Follow goes on with what is yet to come, until the run has ended or nobody
-	// works on it.
+	// Follow waits for further events, until the run has ended or no process executes it.
 	Follow bool
 }
 
-// Told is how a run stands when its events have been told.
+// Told is the state of a run after its events have been read.
 type Told struct {
 	// Run is its id, Journal its folder.
 	Run, Journal string
 	// Phase as in Summary.
 	Phase string
-	// Finished is its newest end, nil while it goes on.
+	// Finished is its newest end, nil while it runs.
 	Finished *event.RunFinished
 }
 
-// Events tells the events of a run that stand in its journal, of whichever
-// process; see ends it by an error. What a run that is worked on adds is told
-// within a tenth of a second. A journal that was cut at its end is an error after
-// the last event.
+// Events passes the events in the journal of a run to see, which can end that by an error.
+// Events that a running process adds follow within a tenth of a second. A journal that was
+// cut at its end is an error after the last event.
 func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (*Told, error) {
 	found, err := journal.FindRun(o.State, o.Ref)
 	if err != nil {
@@ -52,7 +50,7 @@ func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (
 	tick := time.NewTicker(eventsEvery)
 	defer tick.Stop()
 	for {
-		// Who lets go of a journal has written before.
+		// A process writes before it releases its lock.
 		held := journal.Held(found.Dir)
 		if err := t.read(in, o.From, see); err != nil {
 			return nil, err
@@ -73,7 +71,7 @@ func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (
 	}
 }
 
-// read tells what has come.
+// read passes on the new events.
 func (t *Told) read(in *journal.Follower, from int64, see func(event.Event) error) error {
 	for {
 		e, err := in.Event()

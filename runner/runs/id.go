@@ -8,9 +8,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// newID returns an id for what is left in an inbox. It is read in the order of the
-// ids, and one who leaves two things in a row does so within a millisecond: what is
-// left of the time stands where other ids have chance.
+// newID returns an id for an item of an inbox, which is read in the order of the ids. Two
+// items of one writer may be made within a millisecond: the sub-millisecond part of the
+// time is used where other ids have random bits.
 func newID(kind string, now time.Time) string {
 	var id ulid.ULID
 	_, _ = rand.Read(id[:]) // never fails

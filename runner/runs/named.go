@@ -11,9 +11,9 @@ import (
 // Latest is the name of the run that was started last.
 const Latest = journal.Latest
 
-// Named lists the runs of a state folder that a name may mean. An id and @latest
-// mean exactly one, which exact reports; any other name means those whose ids begin
-// with it, the newest first, and there may be none.
+// Named lists the runs of a state folder that a name may mean. An id and @latest mean
+// exactly one, which exact reports; any other name means the runs whose ids begin with it,
+// the newest first, and there may be none.
 func Named(state, name string) (ids []string, exact bool, err error) {
 	found, err := journal.FindRun(state, name)
 	if err == nil && (name == Latest || found.ID == name) {

@@ -15,11 +15,11 @@ import (
 // limits rules out. A run that is in progress or waits for an approval never is.
 type PruneOptions struct {
 	State string
-	// OlderThan rules out runs that ended longer ago; 0 is no limit.
+	// OlderThan selects runs that ended longer ago; 0 is no limit.
 	OlderThan time.Duration
-	// Keep rules out all but the newest so many runs; negative is no limit.
+	// Keep selects all but the newest so many runs; negative is no limit.
 	Keep int
-	// MaxSize rules out the oldest runs, until the others take at most so many bytes;
+	// MaxSize selects the oldest runs, until the others take at most so many bytes;
 	// negative is no limit.
 	MaxSize int64
 	// Spare keeps a run that something else refers to. Optional.
@@ -36,8 +36,8 @@ type Pruned struct {
 	Size int64
 }
 
-// Prune deletes runs, the oldest first, and hands each to told. Runs that cannot be
-// deleted are errors at the end, and stop nothing.
+// Prune deletes runs, the oldest first, and passes each to told. A run that cannot be
+// deleted is an error at the end, and does not stop the others.
 func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
 	if !o.DryRun {
 		if err := journal.SweepDeleted(o.State); err != nil {
@@ -99,7 +99,7 @@ func Delete(ctx context.Context, state, ref string, dryRun bool) error {
 	return journal.Delete(ctx, state, found.ID)
 }
 
-// needed is why a run must not be deleted; "" is nothing.
+// needed is why a run must not be deleted; "" if it may be.
 func (s *Summary) needed(dir string) string {
 	switch {
 	case s.Phase == view.Running || journal.Held(dir):

@@ -20,27 +20,29 @@ import (
 // Asked is a question that a run has asked, and what became of it.
 type Asked struct {
 	WaitingCall
-	// ID tells the question from every other one, also from an earlier or later one
-	// about the same call. A run that is resumed and asks again asks the same question.
+	// ID distinguishes the question from every other one, also from an earlier or later
+	// one about the same call. A run that is resumed and asks again asks the same
+	// question.
 	ID string
-	// Binding is the question as one word: whoever answers has seen exactly this.
+	// Binding is a hash of what the question shows: an answer with it was given to exactly
+	// this question.
 	Binding string
 	// Open: the call still waits.
 	Open bool
-	// Answer is nil for a question that is open, or that was closed without one; Why
-	// says how.
+	// Answer is nil for a question that is open, or that was closed without one; Why is
+	// the reason.
 	Answer *view.Answer
 	Why    string
 	// Reply is the answer to the question of a running call; nil for an approval, and
 	// for a question that is open or was closed without one.
 	Reply *view.Reply
-	// Used says that it is known what became of the call after its answer: it has
-	// begun, or was refused all the same, for which Why has the reason.
+	// Used is true if the outcome of the call after its answer is known: it has begun, or
+	// was refused all the same, for which Why is the reason.
 	Used bool
 }
 
-// Questions reads the questions of a run from its journal, in order. A run that
-// has no journal has asked nothing.
+// Questions reads the questions of a run from its journal, in order. A run without a
+// journal has no questions.
 func Questions(ctx context.Context, state, id string) ([]Asked, error) {
 	dir := journal.Dir(state, id)
 	b := book{}
@@ -115,8 +117,8 @@ func (b *book) ask(call string) {
 		return // nothing that an answer could be bound to
 	}
 	q := Asked{WaitingCall: *w, Binding: w.binding, Open: true}
-	// Asked anew after an answer, for example because that was too old, it is
-	// another question: an answer counts once.
+	// A question that is asked again after an answer, for example because that was too
+	// old, is another question: an answer counts once.
 	before := ""
 	if a := b.view.Answer(call); a != nil {
 		before = a.Time.UTC().Format(time.RFC3339Nano)
@@ -160,7 +162,7 @@ func (b *book) lose(why string) {
 	}
 }
 
-// open is the question about a call that waits for an answer; nil is none.
+// open is the question about a call that waits for an answer; nil if there is none.
 func (b *book) open(call string) *Asked {
 	i := slices.IndexFunc(b.asked, func(q Asked) bool { return q.Open && q.Call == call })
 	if i < 0 {
@@ -194,8 +196,7 @@ func (b *book) close(call, why string) {
 	}
 }
 
-// Left is an answer that somebody has given elsewhere, for example to a control
-// plane.
+// Left is an answer that was given elsewhere, for example to a control plane.
 type Left struct {
 	// Request is the id of the answer; each counts once.
 	Request string
@@ -214,9 +215,8 @@ type Left struct {
 // AnswerLife is how long an answer may be used.
 const AnswerLife = approval.Life
 
-// Leave hands an answer to the run that asks. An answer that lies there already
-// stays: whoever answered first is heard. It can be left as often as one wants,
-// and counts once; left is false where there was one.
+// Leave stores an answer for the run that asks. An earlier answer is kept: the first one
+// counts. Storing it repeatedly has no further effect; left is false if there was one.
 func Leave(state string, q *Asked, a Left, now func() time.Time) (left bool, err error) {
 	inbox := approval.NewInbox(journal.Dir(state, q.Run), now)
 	if inbox.Left(q.Call, q.Binding) != nil {

@@ -10,9 +10,9 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// Resumable says whether a resume would find more than the last process did: the
-// run is not suspended, or each of its calls that wait has an answer in the
-// inbox. As long as nobody has left an answer it reads one event.
+// Resumable reports whether a resume could make progress: the run is not suspended, or
+// each of its waiting calls has an answer in the inbox. While there is no answer it reads
+// one event.
 func Resumable(ctx context.Context, state, id string) (bool, error) {
 	dir := journal.Dir(state, id)
 	last, err := journal.Last(dir)
@@ -23,7 +23,7 @@ func Resumable(ctx context.Context, state, id string) (bool, error) {
 		return true, nil
 	}
 	if left, err := os.ReadDir(approval.InboxDir(dir)); err != nil || len(left) == 0 {
-		return false, nil //nolint:nilerr // a run that nobody has answered has no inbox
+		return false, nil //nolint:nilerr // a run without answers has no inbox
 	}
 	found := journal.Found{ID: id, Dir: dir}
 	v := &view.Run{}

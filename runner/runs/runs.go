@@ -1,8 +1,6 @@
-// Package runs is what is asked of the runs of a state folder, and left for them, by who lives none of them.
+// Package runs reads the runs of a state folder and stores answers and messages for them, for programs that do not execute these runs.
 //
-// A journal is the fact: whatever is told here has been read from one, and what is
-// left, an answer or a message, lies in a folder of the run until the process that
-// lives it has written it down.
+// A journal is authoritative: everything that is reported here has been read from one. An answer or a message is stored in a folder of the run until the process that executes the run has recorded it.
 package runs
 
 import (
@@ -50,8 +48,8 @@ type Summary struct {
 	Journal string `json:"journal"`
 }
 
-// List tells of the runs of a state folder, the newest first. Of a run that
-// has ended it reads the beginning and the end, of any other the whole journal.
+// List returns the runs of a state folder, the newest first. Of a run that has ended it
+// reads the beginning and the end, of any other the whole journal.
 func List(ctx context.Context, state string) ([]Summary, error) {
 	found, err := journal.List(state)
 	if err != nil {
@@ -67,7 +65,7 @@ func List(ctx context.Context, state string) ([]Summary, error) {
 	return runs, nil
 }
 
-// Get tells of one run; the reference is as View takes it.
+// Get returns one run; the reference is as for View.
 func Get(ctx context.Context, state, ref string) (*Summary, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
@@ -113,7 +111,7 @@ func summary(ctx context.Context, found journal.Found) Summary {
 	return s
 }
 
-// end is what the last event of a run says.
+// end copies the last event of a run.
 func (s *Summary) end(f *event.RunFinished, at time.Time) {
 	s.Phase, s.Reason, s.Message, s.ExitCode, s.EndTime = f.Phase, f.Reason, f.Message, &f.ExitCode, &at
 	s.Steps, s.Tokens, s.Cost, s.DurationMs = f.Steps, f.Tokens, f.Cost, f.DurationMs
@@ -156,8 +154,8 @@ func IDs(state string) ([]string, error) {
 	return ids, nil
 }
 
-// Ended says whether a run has come to its end, so that a resume would only tell
-// its result again. Only the end of its journal is read.
+// Ended reports whether a run has ended, so that a resume would only report its result
+// again. Only the end of its journal is read.
 func Ended(state, id string) bool {
 	e, err := journal.Last(journal.Dir(state, id))
 	if err != nil {

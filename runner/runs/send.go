@@ -20,7 +20,7 @@ const MessageLimit = inbox.TextLimit
 // ErrEnded is the cause of the error for a message to a run that has ended.
 var ErrEnded = errors.New("it has ended")
 
-// SendOptions say which run is told what. Ref and Text are required.
+// SendOptions are a message and its run. Ref and Text are required.
 type SendOptions struct {
 	// Ref is the run as View takes it.
 	Ref string
@@ -28,7 +28,7 @@ type SendOptions struct {
 	State string
 	// Text of the message, at most MessageLimit bytes.
 	Text string
-	// By says who sends it, for example "jane@pts/3".
+	// By is the sender, for example "jane@pts/3".
 	By string
 }
 
@@ -42,13 +42,14 @@ type Sent struct {
 	State string `json:"state"`
 }
 
-// Send tells a run something while it goes on. The message is durable when Send
-// returns, and the run reads it before its next request to the model; a run that
-// would end with its final answer goes on. It may still end otherwise before that,
-// at a limit for example, and then says in a warning how much it has not read.
+// Send sends a message to a run while it is executed. The message is durable when Send
+// returns, and the run reads it before its next request to the model; a run that would end
+// with its final answer continues. It may still end otherwise before that, at a limit for
+// example, and then warns how many messages it has not read.
 //
 //	the run                            Send returns
-//	goes on, is suspended, was killed  the message, kept until it is read
+//	is executed, is suspended, was     the message, stored until it is read
+//	killed
 //	has ended, or is about to          a *reason.UsageError whose cause is ErrEnded
 //	is not there, has not begun        a *reason.UsageError
 func Send(_ context.Context, o SendOptions) (*Sent, error) {

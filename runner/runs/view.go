@@ -29,15 +29,15 @@ func read(ctx context.Context, state, ref string) (journal.Found, *view.Run, err
 	return found, v, nil
 }
 
-// Fold reads a journal into views of the run: one for each who goes on with it.
+// Fold reads a journal into views of the run: one for each caller that continues it.
 func Fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 	for e, err := range journal.Read(ctx, found.Dir, 0) {
 		if err != nil {
 			return unread(found.ID, views[0], err)
 		}
 		for _, v := range views {
-			// An event that the rules forbid is what the run died of; it changes
-			// nothing, and is no reason to lose the rest.
+			// An event that the rules forbid is why the run failed; it changes nothing,
+			// and the other events still count.
 			if err := v.Apply(e); err != nil {
 				v.Warnings = append(v.Warnings, err.Error())
 			}

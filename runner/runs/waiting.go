@@ -45,9 +45,10 @@ type WaitingCall struct {
 	Message string          `json:"message"`
 	Facts   json.RawMessage `json:"facts"`
 	Hash    string          `json:"hash"`
-	// Unknown says that the call may have happened already.
+	// Unknown is true if the call may have happened already.
 	Unknown bool `json:"unknown"`
-	// Always is what an approval for always would allow, Once why there is none.
+	// Always is what an approval with scope Always would allow, Once why there is no such
+	// approval.
 	Always []message.Grant `json:"always"`
 	Once   string          `json:"once,omitempty"`
 	// AskedAt, and ExpiresAt unless the question waits for ever.
@@ -58,14 +59,15 @@ type WaitingCall struct {
 	// for an approval.
 	Question *message.Inquiry `json:"question,omitempty"`
 
-	// Left is the answer that lies in the run's inbox until a resume takes it:
-	// approved or rejected; "" is none.
+	// Left is the answer in the run's inbox until a resume takes it: approved or rejected;
+	// "" if there is none.
 	Left message.ApprovalState `json:"left,omitempty"`
 
 	binding string
 }
 
-// Policy is what an approval for always would allow, as a manifest; "" is nothing.
+// Policy is what an approval with scope Always would allow, as a manifest; "" if there is
+// none.
 func (w *WaitingCall) Policy() string {
 	if len(w.Always) == 0 {
 		return ""
@@ -110,7 +112,7 @@ func Waiting(ctx context.Context, state string) ([]WaitingCall, error) {
 	return waiting, nil
 }
 
-// quiet says whether nothing can wait in a run, by the last line of its journal.
+// quiet reports whether no call can wait in a run, by the last line of its journal.
 func quiet(dir string) bool {
 	e, err := journal.Last(dir)
 	if err != nil {
@@ -149,8 +151,7 @@ func waitingIn(found journal.Found, v *view.Run) []WaitingCall {
 	return waiting
 }
 
-// questionOf is the newest question about a call with everything that is known
-// about it; nil is none.
+// questionOf is the newest question about a call with all its facts; nil if there is none.
 func questionOf(v *view.Run, call string) *WaitingCall {
 	p, q := v.Call(call), v.Question(call)
 	if p != nil && v.Inquiry(call) != nil {
@@ -195,9 +196,9 @@ func inquiryOf(v *view.Run, call string) *WaitingCall {
 	return w
 }
 
-// Binding is the open question about a call as one word: whoever answers has
-// seen exactly this, in this run, with its agent, its tools and its policies. ""
-// is no question.
+// Binding is a hash of the open question about a call, in this run, with its agent, its
+// tools and its policies: an answer with it was given to exactly this question. "" if
+// there is no question.
 func Binding(v *view.Run, call string) string {
 	p, q := v.Call(call), v.Question(call)
 	if in := v.Inquiry(call); in != nil {
@@ -225,7 +226,7 @@ func hashed(question any) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// closed says why a call does not wait for an approval.
+// closed returns why a call does not wait for an approval.
 func closed(v *view.Run, call string) error {
 	p, a := v.Call(call), v.Answer(call)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// keyword checks what stands behind a keyword of JSON Schema 2020-12. Words that
-// are not listed are annotations and are not looked at.
+// keyword checks the value of a keyword of JSON Schema 2020-12. Words that are not listed
+// are annotations and are not checked.
 func (l *linter) keyword(word string, value any, place []string, depth int) {
 	switch word {
 	case "type":

@@ -77,8 +77,7 @@ func (r *follower) target(ref string, place []string) int {
 	return r.size(target, to)
 }
 
-// child is a schema inside of a schema; same says that it is applied to the
-// same value.
+// child is a schema inside of a schema; same: it applies to the same value.
 type child struct {
 	schema any
 	place  []string

@@ -1,9 +1,6 @@
-// Package schema holds JSON values against JSON Schemas (2020-12) and tells everything that is wrong at once.
+// Package schema validates JSON values against JSON Schemas (2020-12) and reports all mistakes at once.
 //
-// Whether a value is valid is decided by a library; what is wrong with an
-// invalid one is found by walking value and schema side by side, because the
-// library stops at its first finding and a model, or a person, should mend all
-// of them in one go.
+// Whether a value is valid is decided by a library. The mistakes of an invalid value are found by walking value and schema side by side: the library stops at its first finding, but a model, or a person, should be able to fix all of them at once.
 package schema
 
 import (
@@ -19,7 +16,7 @@ import (
 const (
 	// maxDepth bounds how deep schemas and values may nest.
 	maxDepth = 64
-	// most is how many mistakes are told.
+	// most is how many mistakes are reported.
 	most = 20
 )
 
@@ -33,7 +30,7 @@ type Schema struct {
 type Mistake struct {
 	// At is the place in the value: names and positions, outermost first.
 	At []string
-	// Message says what is wanted and what is there.
+	// Message is what is expected and what was found.
 	Message string
 	// Missing is the name of a field that has to be there, or "".
 	Missing string
@@ -46,7 +43,7 @@ func (m Mistake) Pointer() string {
 	return "/" + strings.Join(m.At, "/")
 }
 
-// InvalidError says what is wrong with a schema itself.
+// InvalidError lists the mistakes in a schema itself.
 type InvalidError struct{ Mistakes []Mistake }
 
 func (e *InvalidError) Error() string {

@@ -29,7 +29,7 @@ func (w *walker) add(m Mistake) {
 	}
 }
 
-// value compares a value with a schema. Each keyword is looked at on its own.
+// value compares a value with a schema, keyword by keyword.
 func (w *walker) value(value, schema any, place []string, depth int) {
 	if depth > maxDepth || len(w.found) >= most {
 		return
@@ -200,8 +200,8 @@ func (w *walker) number(v float64, s map[string]any, place []string) {
 	}
 }
 
-// combined looks at allOf, and at anyOf and oneOf where no way fits: of several
-// ways to be right, the mistakes of the first are told.
+// combined checks allOf, and anyOf and oneOf when no branch matches: of several branches,
+// the mistakes of the first are reported.
 func (w *walker) combined(value any, s map[string]any, place []string, depth int) {
 	all, _ := s["allOf"].([]any)
 	for _, sub := range all {

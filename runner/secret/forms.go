@@ -74,7 +74,7 @@ func ascii(v string) string {
 // print it encoded and by itself: base64 after 76 characters, PEM after 64, xxd
 // after 60 digits.
 func wrappedForms(v string) []string {
-	// A shorter rest stands by chance in other texts too.
+	// A shorter rest occurs in other texts by chance.
 	const enough = 8
 	var all []string
 	base := base64.RawStdEncoding.EncodeToString([]byte(v))[:len(v)*8/6]
@@ -98,7 +98,7 @@ func wrappedForms(v string) []string {
 // lineForms are the lines of a key that has several: tools indent them, number
 // them and end them with CRLF.
 func lineForms(v string) []string {
-	// A shorter line, or one that frames a key, stands in other texts too.
+	// A shorter line, or one that frames a key, occurs in other texts too.
 	const enough = 24
 	if !strings.Contains(v, "\n") {
 		return nil
@@ -135,8 +135,8 @@ func lowerEscapes(s string) string {
 	return string(b)
 }
 
-// base64Forms are the characters that depend on the value alone, for each of
-// the three positions at which it can stand in a longer text.
+// base64Forms are the characters that depend on the value alone, for each of the three
+// positions that it can have in a longer text.
 func base64Forms(v string) []string {
 	var all []string
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

@@ -80,8 +80,8 @@ func (m *matcher) find(b []byte, from int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// begun returns the first position of b from which on b is the beginning of a
-// word that is not whole; len(b) if there is none.
+// begun returns the first position of b from which on b is the beginning of an incomplete
+// word; len(b) if there is none.
 func (m *matcher) begun(b []byte) int {
 	for i := max(0, len(b)-m.longest+1); i < len(b); i++ {
 		if !m.first[b[i]] {

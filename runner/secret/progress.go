@@ -3,12 +3,11 @@ package secret
 // NewProgress begins the progress of one call.
 func (r *Redactor) NewProgress() *Progress { return &Progress{r: r} }
 
-// Progress redacts what watchers are shown of a call while it runs: texts of which
-// each may be the next piece of one output, or its newest part, cut at both ends.
-// So what is shown is read together with what was shown before, and what a secret
-// leaves at either end of a text is replaced, unless it has a few characters only.
-// Nothing is held back: a watcher who missed a piece is not told again. It belongs to
-// one goroutine.
+// Progress redacts the output of a running call that watchers see: each text may be the
+// next piece of one output, or its newest part, cut at both ends. So a text is read
+// together with the earlier ones, and a part of a secret at either end of a text is
+// replaced, unless it has a few characters only. Nothing is held back: a piece is not
+// shown to a watcher a second time. It must be used by one goroutine.
 type Progress struct {
 	r *Redactor
 	// before is the end of what has been shown so far, as it came.

@@ -22,8 +22,8 @@ const fewCharacters = 3
 // form do not hide it, nor do the lines of xxd, od and hexdump. It never changes
 // and may be used by many goroutines; nil redacts nothing.
 type Redactor struct {
-	// skimmed finds forms in a skimmed text. exact finds those in a text as it is
-	// which would be too short without their white space; nil is none.
+	// skimmed finds forms in a skimmed text. exact finds those in the original text that
+	// would be too short without their white space; nil if there are none.
 	skimmed, exact *matcher
 }
 
@@ -283,7 +283,7 @@ func (r *Redactor) dumped(b []byte) (found bool) {
 	return found
 }
 
-// JSON is Bytes for the text of a JSON value: its escapes stand for characters.
+// JSON is Bytes for the text of a JSON value: its escapes are decoded.
 func (r *Redactor) JSON(b []byte) []byte {
 	if r == nil || !r.suspect(b, true) {
 		return b
@@ -313,5 +313,5 @@ func (r *Redactor) Cut(s string) string {
 	return string(hide(bytesOf(s), r.secrets(bytesOf(s), false, true, true)))
 }
 
-// bytesOf are the bytes of a text themselves, which nobody here writes to.
+// bytesOf are the bytes of a text itself, which are only read here.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) } //nolint:gosec // they are only read

@@ -24,12 +24,12 @@ const (
 
 // Resolver turns references into values.
 type Resolver struct {
-	// LookupEnv stands for the environment. Default: os.LookupEnv.
+	// LookupEnv replaces the environment. Default: os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
 	// Environ lists it, to find the name that was meant. Default: os.Environ.
 	Environ func() []string
-	// Stored looks a name up that the environment does not set; false says that
-	// it is not stored either. Default: nothing is stored.
+	// Stored looks up a name that the environment does not set; false means that it is not
+	// stored either. Default: nothing is stored.
 	Stored func(name string) (value string, found bool, err error)
 	// Exec starts a program and returns its standard output. Programs are
 	// started in one place, which gives them a minimal environment, bounds their
@@ -98,8 +98,8 @@ func (r Resolver) env(name string) (Value, error) {
 	return check([]byte(text), "the value stored for "+name)
 }
 
-// meant names a variable that is set and whose name differs by a slip. Names of
-// keys end alike: one that begins otherwise belongs to somebody else.
+// meant returns a variable that is set and whose name is similar. Names of keys end alike:
+// one that begins differently is for another purpose.
 func (r Resolver) meant(name string) string {
 	environ := r.Environ
 	if environ == nil {
@@ -160,7 +160,7 @@ func (r Resolver) exec(ctx context.Context, argv []string) (Value, error) {
 		return Value{}, missing("%s did not answer within %s: %w", source, execTimeout, ctx.Err()).
 			WithHint("run the command by hand and see whether it asks for something: here nobody answers it")
 	case err != nil:
-		// What the command printed may hold the value: only its failure is told.
+		// The output of the command may hold the value: only its failure is reported.
 		return Value{}, missing("%s: %w", source, err).WithHint("run the command by hand: is it there, and what does it say?")
 	}
 	return check(trim(out), source)

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// mask stands where a value was.
+// mask replaces a value.
 const mask = "***"
 
 // Value is a secret. However it is printed, formatted, logged or encoded, it
@@ -23,8 +23,8 @@ func NewValue(text string) Value { return Value{text: &text} }
 // Reveal returns the secret itself.
 func (v Value) Reveal() string { return plain(v.text) }
 
-// Source is where a Resolver found the secret, for people: "environment variable
-// X". It tells nothing of the value.
+// Source is where a Resolver found the secret, for people: "environment variable X". It
+// reveals nothing of the value.
 func (v Value) Source() string { return plain(v.source) }
 
 func plain(text *string) string {
@@ -34,7 +34,7 @@ func plain(text *string) string {
 	return *text
 }
 
-// IsZero says whether there is no secret.
+// IsZero reports whether there is no secret.
 func (v Value) IsZero() bool { return v.Reveal() == "" }
 
 // String returns ***.

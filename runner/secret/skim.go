@@ -12,7 +12,7 @@ import (
 // cleaner reads: white space and line breaks (fold, base64), escape sequences
 // (grep --color), control and invisible characters, and bytes that are not UTF-8.
 type reading struct {
-	// json reads the escapes of JSON strings as the characters they stand for.
+	// json decodes the escapes of JSON strings.
 	json bool
 	// bare leaves out the ESC of an escape sequence only: a program that does not
 	// know a sequence shows the rest of it.
@@ -191,8 +191,8 @@ func ignored(r rune) bool {
 // maxSequence bounds an escape sequence. The display of agentctl has the same rules.
 const maxSequence = 256
 
-// sequence returns the length of the escape sequence that goes on in b behind its
-// ESC. One that does not end within its line is only its ESC.
+// sequence returns the length of the escape sequence in b after its ESC. For one that does
+// not end within its line only the ESC counts.
 func (s *skimmer) sequence(b []byte) int {
 	b = b[:min(len(b), maxSequence)]
 	if len(b) == 0 {
@@ -235,8 +235,8 @@ func (s *skimmer) ends() []string {
 	return []string{"\a", "\x1b\\"}
 }
 
-// unfinished returns where an escape sequence or a character begins whose end is
-// not there yet; len(b) if there is none.
+// unfinished returns the start of an incomplete escape sequence or character; len(b) if
+// there is none.
 func unfinished(b []byte) int {
 	at := len(b)
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {

@@ -5,10 +5,9 @@ import "bytes"
 // NewStream begins a text that comes in pieces.
 func (r *Redactor) NewStream() *Stream { return &Stream{r: r} }
 
-// Stream redacts a text that comes in pieces, wherever the borders fall. It
-// holds back what may be the beginning of a secret and nothing else, and gives
-// exactly what String would give for the whole text, but for dumps. It belongs to
-// one goroutine.
+// Stream redacts a text that comes in pieces, wherever the borders fall. It holds back
+// only what may be the beginning of a secret, and returns exactly what String would return
+// for the whole text, except for dumps. It must be used by one goroutine.
 type Stream struct {
 	r    *Redactor
 	held []byte
