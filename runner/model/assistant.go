@@ -6,11 +6,11 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// PastAnswer is what a message of a model says to the model that reads it.
+// PastAnswer is an earlier message of a model, as the model that reads it gets it.
 type PastAnswer struct {
-	// Own says that the reader wrote it itself.
+	// Own: the reader wrote the message itself.
 	Own bool
-	// Paused says that the reader has paused its turn here, and goes on with it.
+	// Paused: the reader paused its turn here, and continues it.
 	Paused bool
 	// Reasoning is there only where the reader wrote it itself, with its metadata.
 	Reasoning []message.Part

@@ -11,9 +11,9 @@ import (
 
 const interrupted = "interrupted: the call has no result; it may or may not have run"
 
-// SentArguments are sent as the model wrote them. Where they are no JSON object
-// they are wrapped in one: servers that parse the history answer anything else
-// with 400, and the model could never read what was wrong with its call.
+// SentArguments are sent as the model wrote them. Arguments that are not a JSON object are
+// wrapped in one: servers that parse the history answer anything else with 400, and the
+// model could never read what was wrong with its call.
 func SentArguments(raw string) string {
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" {
@@ -59,7 +59,7 @@ func ResultText(c *message.ToolPart) string {
 	return text
 }
 
-// leftOut stands for an output that was taken out of the conversation.
+// leftOut replaces an output that was removed from the conversation.
 func leftOut(blob string) string {
 	if blob == "" {
 		return "[output left out to save room]"

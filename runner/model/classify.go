@@ -84,10 +84,9 @@ func kindOf(status int, should string, f Fault) (Kind, string) {
 	return Never, ""
 }
 
-// status is the status that goes with a type of the messages API, which comes
-// without one in the middle of a stream; 0 of any other type. The words of
-// OpenAI that sound alike stand for less: they say what may be wrong, not whether
-// it passes.
+// status is the HTTP status for a type of the messages API, which comes without one in the
+// middle of a stream; 0 for any other type. Similar types of OpenAI are not mapped: they
+// do not tell whether the fault is temporary.
 func (f Fault) status() int {
 	switch f.Type {
 	case "api_error":
@@ -133,9 +132,9 @@ func (f Fault) busy() bool {
 	return f.any("overloaded", "rate limit", "rate_limit", "ratelimit", "try again", "resource exhausted", "resource_exhausted", "capacity", "server_error", "temporarily unavailable")
 }
 
-// badKey says that the key is no key: Google answers it with 400.
+// badKey reports whether the key is invalid: Google answers that with 400.
 func (f Fault) badKey() bool { return strings.Contains(f.Detail, "API_KEY_INVALID") }
 
-// perDay says that what is used up comes back tomorrow. The quotas of a minute
-// come back within the wait that the server asks for.
+// perDay reports whether the quota is one that is reset the next day. The quotas of a
+// minute are reset within the wait that the server asks for.
 func (f Fault) perDay() bool { return strings.Contains(f.Detail, "PerDay") }

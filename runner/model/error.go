@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Kind says what can be done about a failed request.
+// Kind is what can be done about a failed request.
 type Kind int
 
 // The kinds. The zero value is the strictest: an unknown error is not repeated.
@@ -68,9 +68,9 @@ func (e *Error) repeatable() bool { return e.Kind == Retryable || e.Kind == Malf
 // Reason is how a run ends that cannot get past the error.
 func (e *Error) Reason() reason.Reason { return reasons[e.Kind] }
 
-// Explain gives any error of an attempt the reason the loop reads. An error
-// that has one keeps it; the end of a context is told apart from a failure of
-// the provider; anything unknown is Internal.
+// Explain gives any error of an attempt the reason that the loop reads. An error that has
+// a reason keeps it; the end of a context is distinguished from a failure of the provider;
+// anything unknown is Internal.
 func Explain(err error) error {
 	if _, ok := errors.AsType[*reason.Error](err); ok || err == nil {
 		return err

@@ -63,7 +63,7 @@ func ParseFault(body []byte) Fault {
 	return f
 }
 
-// details reads what an error of Google's APIs says for programs: the reasons, the
+// details reads the machine-readable part of an error of Google's APIs: the reasons, the
 // quotas that are used up, and how long to wait.
 func details(raw []byte) (words string, wait time.Duration) {
 	var e struct {
@@ -101,8 +101,8 @@ func relayed(raw []byte) string {
 	return e.Metadata.Raw
 }
 
-// onlyError returns the error in a list that holds nothing else, which is how
-// Google answers those who asked for a stream; nil for any other body.
+// onlyError returns the error in a list with nothing else, which is how Google answers
+// requests for a stream; nil for any other body.
 func onlyError(body []byte) json.RawMessage {
 	var list []struct{ Error json.RawMessage }
 	var whole []json.RawMessage

@@ -8,8 +8,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Conversation is a conversation with a model, as the loop uses it. It belongs
-// to one run and to one goroutine.
+// Conversation is a conversation with a model, as the loop uses it. It is used by one run
+// and one goroutine.
 //
 //	Next returns                        the loop then
 //	output, nil                         has a complete answer, which may be empty
@@ -21,8 +21,8 @@ import (
 //	nil, Cancelled or DeadlineExceeded  ends the run: ctx ended
 //	nil, what emit returned             ends the run: the watcher stopped the stream
 //
-// Output and error are never both set and never both nil. Emit is called from
-// the calling goroutine only. What was emitted before a DeltaRetry is void.
+// Output and error are never both set and never both nil. Emit is called from the calling
+// goroutine only. What was emitted before a DeltaRetry is void.
 type Conversation interface {
 	// Append adds a complete message: the user's, or the model's own with a
 	// result in every tool part. It encodes that message and nothing else.
@@ -35,8 +35,8 @@ type Conversation interface {
 	Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error)
 }
 
-// Silence takes the calls out of the answer to a request that may have none: a
-// server may call a tool that it was not offered.
+// Silence removes the calls from the answer to a request without tools: a server may call
+// a tool that it was not offered.
 func Silence(req message.Request, out *message.Output) {
 	if !req.NoTools && req.Aside == nil {
 		return
@@ -52,8 +52,7 @@ func Silence(req message.Request, out *message.Output) {
 type Problem struct {
 	// Path of the field, for example spec.parameters.temperature.
 	Path string
-	// Message says what is wrong and, after a semicolon or as Advice, what would be
-	// right.
+	// Message is the mistake and, after a semicolon or as Advice, what would be right.
 	Message, Advice string
 }
 

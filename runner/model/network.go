@@ -28,13 +28,13 @@ func Network(err error) *Error {
 		e.Kind, e.Class, e.Hint = Never, "protocol", "the server does not speak TLS: is spec.baseURL meant to begin with http://?"
 		return e
 	}
-	// A name that does not exist is a typo, and waiting does not mend it; a
-	// resolver that does not answer is another matter.
+	// A name that does not exist is a typo, and trying again does not help; a resolver
+	// that does not answer is another matter.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		e.Kind, e.Hint = Unavailable, "the host is not known here: check spec.baseURL if the Model has one, else the network"
 		return e
 	}
-	// net/http has no type for an answer that is no HTTP.
+	// net/http has no type for an answer that is not HTTP.
 	if strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "malformed MIME header") {
 		e.Kind, e.Class, e.Hint = Never, "protocol", "the server does not speak HTTP: check spec.baseURL"
 	}

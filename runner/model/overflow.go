@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// overflowWords are the messages with which servers refuse a conversation that
-// does not fit into the model's window, in lower case. A * stands for any text.
-// Compatible servers share messages: the first server that is known to send one
-// is named.
+// overflowWords are the messages with which servers refuse a conversation that does not
+// fit into the model's window, in lower case. A * matches any text. Compatible servers
+// share messages: the first server that is known to send one is named.
 var overflowWords = []struct{ server, words string }{
 	{"OpenAI chat, Azure, DeepSeek, OpenRouter, Mistral, vLLM", "maximum context length"},
 	{"OpenAI responses", "exceeds the context window"},

@@ -44,7 +44,7 @@ type GivenParameters struct {
 	// Always are the members to send always, WithTools those to send only
 	// together with tools.
 	Always, WithTools Members
-	// Values of the parameters that have no name on the wire.
+	// Values of the parameters that have no name in the wire format.
 	Values   map[string]json.RawMessage
 	Problems []Problem
 }
@@ -53,7 +53,7 @@ func (g *GivenParameters) bad(path, format string, args ...any) {
 	g.Problems = append(g.Problems, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// Read reads spec.parameters; nothing given is no problem.
+// Read reads spec.parameters; missing parameters are not a problem.
 func (t ParameterTable) Read(raw json.RawMessage) GivenParameters {
 	g := GivenParameters{Values: map[string]json.RawMessage{}}
 	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {

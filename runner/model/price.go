@@ -12,8 +12,8 @@ import (
 // Price is what the tokens of a model cost.
 type Price struct {
 	v1alpha1.Pricing
-	// LongAbove is the number of input tokens, the cache's included, above which a
-	// request costs what Long says. 0: all cost the same.
+	// LongAbove is the number of input tokens, including those read from the cache, above
+	// which Long applies to a request. 0: all cost the same.
 	LongAbove int64
 	Long      v1alpha1.Pricing
 }
@@ -48,7 +48,7 @@ func most(p v1alpha1.Pricing, u message.Usage) (message.Cost, error) {
 	return max(cost, written), err
 }
 
-// snapshot says whether an id is that of a model with a date behind it.
+// snapshot reports whether an id is that of a model with a date appended.
 func snapshot(id, name string) bool {
 	date, ok := strings.CutPrefix(id, name+"-")
 	if !ok {
@@ -62,8 +62,8 @@ func snapshot(id, name string) bool {
 	return false
 }
 
-// standard says whether the request is in the tier of the list: others cost
-// half, or many times as much.
+// standard reports whether the request is in the tier of the list price: others cost half,
+// or many times as much.
 func standard(parameters *v1alpha1.JSON) bool {
 	if parameters == nil || len(parameters.Raw) == 0 {
 		return true

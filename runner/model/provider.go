@@ -34,8 +34,8 @@ type Provider struct {
 	Open func(s Setup, p message.Prompt) (Conversation, error)
 	// CheckParameters returns what is wrong with spec.parameters, which are not empty.
 	CheckParameters func(api v1alpha1.ModelAPI, raw json.RawMessage) []Problem
-	// OutputLimit is the most tokens that requests let an answer hold, where it is
-	// not what the parameter maxOutputTokens says. Optional.
+	// OutputLimit is the most tokens that requests let an answer hold, if it is not the
+	// parameter maxOutputTokens. Optional.
 	OutputLimit func(spec *v1alpha1.ModelSpec) int64
 	// CheckExpressions returns what is wrong with CEL in the section. Optional.
 	CheckExpressions func(spec *v1alpha1.ModelSpec) []Problem

@@ -62,7 +62,7 @@ func (r Registry) Problems(spec *v1alpha1.ModelSpec) []Problem {
 	return found
 }
 
-// takers says which providers take a parameter, or "" when none does.
+// takers returns which providers have a parameter, or "" if none has it.
 func (r Registry) takers(name string) string {
 	raw, err := json.Marshal(map[string]any{name: nil})
 	if err != nil {
@@ -118,10 +118,10 @@ func (r Registry) Price(spec *v1alpha1.ModelSpec) (Price, bool) {
 	return e.Price, ok && standard(spec.Parameters)
 }
 
-// Window is how many tokens a request to a model and its answer may have
-// together: what its manifest declares, else what the catalog says. 0 is not
-// known. Where a request may have less than the window, it is that and the most
-// that the answer is asked for.
+// Window is how many tokens a request to a model and its answer may have together: as
+// declared by its manifest, otherwise as listed in the catalog. 0 is not known. If the
+// input is limited to less than the window, it is that limit plus the output limit of the
+// request.
 func (r Registry) Window(spec *v1alpha1.ModelSpec) int64 {
 	if spec.ContextWindow > 0 {
 		return spec.ContextWindow
@@ -133,8 +133,8 @@ func (r Registry) Window(spec *v1alpha1.ModelSpec) int64 {
 	return min(e.ContextWindow, e.MaxInput+max(0, maxOutputTokens(spec)))
 }
 
-// Listed returns what the catalog says about a model: by its exact id, or the id
-// and the date of a snapshot; only at the provider's own endpoint.
+// Listed returns the catalog entry of a model: by its exact id, or the id and the date of
+// a snapshot; only at the provider's own endpoint.
 func (r Registry) Listed(spec *v1alpha1.ModelSpec) (CatalogEntry, bool) {
 	p, ok := r.Of(spec.Provider)
 	if !ok || spec.Model == "" || !r.Own(spec) {

@@ -32,7 +32,7 @@ type Retry struct {
 	Attempts int
 	// MaxDelay is the longest wait. A server that asks for more is not waited for.
 	MaxDelay time.Duration
-	// Now, Rand and Sleep stand for the clock and chance; Rand returns [0, 1).
+	// Now, Rand and Sleep replace the clock and chance; Rand returns [0, 1).
 	Now   func() time.Time
 	Rand  func() float64
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -41,8 +41,8 @@ type Retry struct {
 // Attempt is one request and its whole answer.
 type Attempt func(ctx context.Context) (*message.Output, error)
 
-// Do calls attempt until it succeeds, fails for good, or the attempts are
-// spent. Before each wait it emits a DeltaRetry; an error of emit ends it.
+// Do calls attempt until it succeeds, fails permanently, or the attempts are spent. Before
+// each wait it emits a DeltaRetry; an error of emit ends it.
 //
 //	attempt returns           Do
 //	output, nil               returns it
@@ -50,8 +50,8 @@ type Attempt func(ctx context.Context) (*message.Output, error)
 //	any other error           returns it
 //	anything, and ctx ended   returns the end of ctx
 //
-// A wait that MaxDelay or the deadline of ctx does not allow is not begun.
-// Every error has a reason.
+// A wait that MaxDelay or the deadline of ctx does not allow is not begun. Every error has
+// a reason.
 func (r Retry) Do(ctx context.Context, emit func(message.Delta) error, attempt Attempt) (*message.Output, error) {
 	r = r.withDefaults()
 	for n := 1; ; n++ {
@@ -116,7 +116,7 @@ func (r Retry) wait(n int, failed *Error) time.Duration {
 	return min(d, r.MaxDelay)
 }
 
-// allows says whether the wait may be begun.
+// allows reports whether the wait may be begun.
 func (r Retry) allows(ctx context.Context, wait time.Duration, failed *Error) error {
 	if failed.Wait != nil && *failed.Wait > r.MaxDelay {
 		return &Error{
@@ -146,9 +146,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RetryAfter reads how long a server asks to wait: retry-after-ms, else
-// retry-after in seconds, else as a date. A wait that cannot be counted is the
-// longest there is, so that nobody begins it.
+// RetryAfter reads how long a server asks to wait: retry-after-ms, else retry-after in
+// seconds, else as a date. A wait that overflows is the longest possible one, so that it
+// is never begun.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if d, ok := number(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d, true

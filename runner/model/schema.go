@@ -6,7 +6,7 @@ import (
 )
 
 // CompactSchema returns a schema without white space, which would be sent with every
-// request, or says that it is no JSON.
+// request, or an error if it is not JSON.
 func CompactSchema(schema json.RawMessage) (json.RawMessage, error) {
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, schema); err != nil {

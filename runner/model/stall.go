@@ -15,9 +15,9 @@ const (
 	DefaultIdle      = 60 * time.Second
 )
 
-// Patience bounds how long an answer may make no progress. Progress is a piece of
-// the answer: a text, a thought, a call. Comments, pings and other bytes that
-// only keep the connection open are none.
+// Patience bounds how long an answer may make no progress. Progress is a piece of the
+// answer: a text, a thought, a call. Comments, pings and other bytes that only keep the
+// connection open do not count.
 type Patience struct {
 	// FirstByte bounds the time to the first byte of the response. From then on the
 	// header has to be complete within Idle.
@@ -31,10 +31,9 @@ type Patience struct {
 	Busy time.Duration
 }
 
-// WithDefaults fills in what is not set. A server that sends keep-alives gets
-// twice the time of a silent one, as queues and long prompts take that long, and
-// ten times as long while it says that the model is at work: that is what the
-// vendors' own clients wait in total.
+// WithDefaults sets the defaults. A server that sends keep-alives gets twice the time of a
+// silent one, as queues and long prompts take that long, and ten times as long while it
+// reports that the model is at work: that is what the vendors' own clients wait in total.
 func (p Patience) WithDefaults() Patience {
 	if p.FirstByte <= 0 {
 		p.FirstByte = DefaultFirstByte
@@ -111,8 +110,8 @@ func (s *Stall) begin() {
 	s.expectProgress(s.patience.Quiet)
 }
 
-// Progress reports a piece of the answer. Busy says that the server has announced
-// more which it does not send in pieces.
+// Progress records a piece of the answer. Busy: the server has announced more which it
+// does not send in pieces.
 func (s *Stall) Progress(busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,8 +2,7 @@ package model
 
 import "agentctl.dev/agentctl/api/message"
 
-// Tell emits an answer that is complete already, each text in the pieces that cut
-// makes of it and each call in one.
+// Tell emits a complete answer, each text in the pieces of cut and each call in one.
 func Tell(out *message.Output, cut func(string) []string, emit func(message.Delta) error) error {
 	for _, said := range []message.Delta{{Kind: message.DeltaReasoning, Text: out.Reasoning}, {Kind: message.DeltaText, Text: out.Text}} {
 		for _, piece := range cut(said.Text) {

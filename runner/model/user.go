@@ -14,9 +14,9 @@ type Piece struct {
 	File *message.File
 }
 
-// Pieces returns what a user message says, in order. Texts that stand together are
-// one piece. Takes says whether the model can be shown a file; of any other it is
-// told that there is one.
+// Pieces returns the content of a user message, in order. Adjacent texts are one piece.
+// Takes reports whether the model can be shown a file; for any other it gets a text that
+// names the file.
 func Pieces(m *message.Message, takes func(*message.File) bool) []Piece {
 	var pieces []Piece
 	for i := range m.Parts {
@@ -87,14 +87,14 @@ type Media struct {
 // URL returns the media as a data: address.
 func (m Media) URL() string { return "data:" + m.Mime + ";base64," + m.Data }
 
-// Inline says whether the content of a file stands where a provider can take it
-// from: in the address itself, or in a blob of the run.
+// Inline reports whether a provider can read the content of a file: from the address
+// itself, or from a blob of the run.
 func Inline(f *message.File) bool {
 	return strings.HasPrefix(f.URL, "blob:") || strings.HasPrefix(f.URL, "data:") && strings.Contains(f.URL, ";base64,")
 }
 
-// MimeOf returns the type of a file's content: what its address says, else what
-// is written beside it.
+// MimeOf returns the type of a file's content: from its address, else from the field
+// beside it.
 func MimeOf(f *message.File) string {
 	if head, _, ok := strings.Cut(strings.TrimPrefix(f.URL, "data:"), ";base64,"); ok && strings.HasPrefix(f.URL, "data:") {
 		return head

@@ -20,13 +20,13 @@ import (
 var (
 	// ErrApplied means that the folder has the change already.
 	ErrApplied = errors.New("the change is already applied")
-	// ErrInPlace means that there is nothing to apply.
+	// ErrInPlace: there is nothing to apply.
 	ErrInPlace = errors.New("the run worked in place: its change is in the folder already")
 	// ErrBusy means that another process applies a change to the folder.
 	ErrBusy = errors.New("another change is being applied to this folder")
 )
 
-// DriftError says which files are no longer what the run began with. Nothing was touched.
+// DriftError lists the files that have changed since the run began. Nothing was touched.
 type DriftError struct{ Files []Drift }
 
 // Drift is one such file.
@@ -56,8 +56,8 @@ func (e *DriftError) Error() string {
 type Application struct {
 	// Source is the folder to change.
 	Source string
-	// Record is a file in the run's folder. While a change is being made it
-	// says how to undo it; the next Apply after a crash reads it.
+	// Record is a file in the run's folder. While a change is being made it holds how to
+	// undo it; the next Apply after a crash reads it.
 	Record string
 	Change *Change
 	Blobs  Blobs
@@ -85,11 +85,11 @@ func ReadChange(blobs Blobs, id string) (*Change, error) {
 //	as the run found it             nil            has the change
 //	has the change                  ErrApplied     is untouched
 //	some file differs               *DriftError    is untouched
-//	fails or changes on the way     other          is as before
+//	fails or changes meanwhile      other          is as before
 //
-// A file that somebody edits on the way is not lost: it is swapped out, looked
-// at and put back. Links are never followed, and nothing under a .git is
-// written. An Apply that was killed is undone by the next one before it starts.
+// A file that is edited meanwhile is not lost: it is swapped out, compared and put back.
+// Links are never followed, and nothing under a .git is written. An Apply that was killed
+// is undone by the next one before it starts.
 func Apply(ctx context.Context, a Application) error {
 	if a.Change.Strategy == v1alpha1.StrategyInPlace {
 		return ErrInPlace
@@ -213,8 +213,8 @@ func driftProblem(f *FileChange, now *Version) string {
 	return "was changed"
 }
 
-// planFolders lists which folders go and come, and finds those that new files
-// need but that are no longer there.
+// planFolders lists which folders are created and removed, and finds those that new files
+// need but that are missing.
 func (s *swapper) planFolders() (drift []Drift) {
 	c := s.app.Change
 	gone, come, leaves := map[Path]bool{}, map[Path]bool{}, map[Path]bool{}
@@ -282,9 +282,9 @@ func (s *swapper) planFiles() {
 	s.record.Operations = slices.Concat(removes, s.rmdirs, s.mkdirs, places)
 }
 
-// version says what stands at p, seen without following links. Nothing, a
-// folder, and a path through something that is no folder are nil; a folder
-// where a file was is found when the file is looked for.
+// version returns what is at p, without following links: nil for nothing, a folder, and a
+// path through something that is not a folder. A folder in place of a file is noticed when
+// the file is read.
 func (r *root) version(p Path) (*Version, error) {
 	at, name, err := r.parent(p)
 	if err != nil {

@@ -58,7 +58,7 @@ type FileChange struct {
 	// Old is what was there before, New what is there now; nil where nothing.
 	Old *Version `json:"old,omitempty"`
 	New *Version `json:"new,omitempty"`
-	// NotApplicable says why the new content was not recorded; "" when it was.
+	// NotApplicable is why the new content was not recorded; "" if it was.
 	NotApplicable string `json:"notApplicable,omitempty"`
 }
 
@@ -101,7 +101,7 @@ type contents struct {
 	bytes int64
 }
 
-// take reserves room for a file, or says why there is none.
+// take reserves room for a file, or returns why there is none.
 func (c *contents) take(size int64) (why string) {
 	switch {
 	case c.files == 0:
@@ -114,7 +114,7 @@ func (c *contents) take(size int64) (why string) {
 	return ""
 }
 
-// incomplete says why the change is not all that the run did; "" when it is.
+// incomplete returns why the change is not all that the run did; "" if it is.
 func (c *Change) incomplete() string {
 	if len(c.Unlisted) == 0 {
 		return ""
@@ -135,7 +135,7 @@ func (c *Change) Named() []event.FileChange {
 	return files
 }
 
-// Record stores the change and its diff and returns the event that tells of them.
+// Record stores the change and its diff and returns the event that refers to them.
 func (c *Change) Record(blobs Blobs) (event.WorkspacePatch, error) {
 	p := event.WorkspacePatch{Files: []event.FileChange{}, Error: c.incomplete()}
 	size := 0
@@ -168,7 +168,7 @@ func (w *Workspace) Changes(ctx context.Context) (*Change, error) {
 	if err := w.Ready(ctx); err != nil {
 		return nil, err
 	}
-	// What the run itself has written is not held against the limit of the copy.
+	// What the run itself has written does not count towards the limit of the copy.
 	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base.index()}
 	now, err := t.walk(w.last)
 	if err != nil {
@@ -321,7 +321,7 @@ func (w *Workspace) record(root *root, f *FileChange, room *contents) ([]byte, e
 	b, err := root.read(f.Path, maxApply)
 	if err != nil {
 		f.NotApplicable = "it could not be read: " + err.Error()
-		return nil, nil //nolint:nilerr // the change itself says so, and is refused by Apply
+		return nil, nil //nolint:nilerr // the change is marked, and is refused by Apply
 	}
 	f.New.Size, f.New.Hash = int64(len(b)), hashOf(b)
 	if w.spec.Blobs == nil {

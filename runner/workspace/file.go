@@ -120,7 +120,7 @@ func (t *tree) copyFile(dir *folder, name string, src descriptor, st *unix.Stat_
 	}
 	dst := descriptor(fd)
 	defer dst.close()
-	// Nobody asks for the hashes of git's own files, and its packs are large.
+	// The hashes of git's own files are not needed, and its packs are large.
 	wanted := !dir.git
 	var sum digest
 	switch cloned := st.Size > maxText && cloneFile(int(dst), int(src)) == nil; {
@@ -159,7 +159,7 @@ type digest struct {
 	size int64
 }
 
-// errRead marks a failure of the source: that file is left out, the rest goes on.
+// errRead marks a failure of the source: that file is left out, the others are copied.
 var errRead = errors.New("cannot be read")
 
 // digest reads src to its end and writes it to dst unless that is -1. When
@@ -256,7 +256,7 @@ func (d descriptor) writeAll(b []byte) error {
 	return nil
 }
 
-// errNotRegular is what stands at a path where a file was expected.
+// errNotRegular: there is something else at a path where a file was expected.
 var errNotRegular = errors.New("not a regular file")
 
 // openFile opens a regular file in a folder. It neither follows a link nor

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filter says which paths are not part of a workspace.
+// filter decides which paths are not part of a workspace.
 type filter struct {
 	names, paths []string
 	skip         map[inode]bool

@@ -10,7 +10,7 @@ import (
 // the journal.
 const maxPart = 32 << 20
 
-// parts is what stands in place of a large record: the blobs that hold it.
+// parts replaces a large record: the blobs that hold it.
 type parts struct {
 	Parts []string `json:"parts"`
 }

@@ -17,18 +17,17 @@ import (
 // not there.
 var ErrGone = errors.New("the folder of the interrupted run is gone")
 
-// Open takes up the workspace of a run that was interrupted, as its programs
-// have left it: Changes then gives the whole change against base, the snapshot
-// that was recorded before the first of them ran (ReadSnapshot). The spec is
-// that of Prepare.
+// Open continues the workspace of a run that was interrupted, as its programs have left
+// it: Changes then returns the whole change against base, the snapshot that was recorded
+// before the first of them ran (ReadSnapshot). The spec is that of Prepare.
 //
-// Without a base no program has seen the files. A copy may be half made then,
-// and is thrown away and made anew. One with a base is complete, and is taken up
-// also when its source is not there any more.
+// Without a base no program has seen the files. A copy may be half made then, and is
+// discarded and made again. A copy with a base is complete, and is used even if its source
+// no longer exists.
 //
-// Like Prepare it returns at once and works on until Ready returns: every file
-// is read once, for how long a file has been what it is was known to the
-// process that was killed only.
+// Like Prepare it returns at once and works on until Ready returns. Every file is read
+// once: the times that prove a file unchanged were known only to the process that was
+// killed.
 func Open(ctx context.Context, spec Spec, base *Snapshot) (*Workspace, error) {
 	need, from := mustBeThere, anySource
 	if base == nil {
@@ -86,8 +85,7 @@ type silence struct{}
 
 func (silence) note(string, ...any) {}
 
-// sweep removes the files in which the shipped tools were writing new contents
-// when they were killed: they are nobody's work.
+// sweep removes the temporary files of shipped tools that were killed while they wrote.
 func (w *Workspace) sweep(base, now *Snapshot) error {
 	var r *root
 	before := base.index()

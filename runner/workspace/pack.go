@@ -20,17 +20,17 @@ const (
 	maxPack = 256 << 20
 )
 
-// pack keeps the texts of the base, so that a diff does not depend on what
-// becomes of the source meanwhile, nor on which process asks for it. It is one
-// file: writing five hundred of them would cost more than the copy. It is not
-// flushed to the disk: what a crash of the machine leaves of it is held against
-// the hashes, and a text that is lost costs lines of a diff, never a change.
+// pack stores the texts of the base, so that a diff does not depend on later changes of
+// the source, nor on the process that makes it. It is one file: writing five hundred would
+// cost more than the copy. It is not flushed to the disk: after a crash of the machine its
+// texts are compared with the hashes, and a text that is lost costs lines of a diff, never
+// a change.
 //
 //	the texts, one after the other
 //	hash and length of each, in the same order   packRecord bytes each
 //	packMagic, number of texts, their bytes      packFooter bytes
 //
-// The file without the last two is that of a preparation that did not end.
+// A file without the last two is that of a preparation that did not end.
 type pack struct {
 	path string
 
@@ -49,8 +49,8 @@ const (
 	packFooter = len(packMagic) + 4 + 8
 )
 
-// newPack makes an empty pack, in place of one that may be there. Without a
-// path it has no name, and ends with this process.
+// newPack makes an empty pack, and replaces an existing one. Without a path it has no
+// name, and ends with this process.
 func newPack(path string) (*pack, error) {
 	p := &pack{path: path, index: map[string]span{}}
 	var err error
@@ -116,7 +116,7 @@ func (p *pack) load(size int64) error {
 	return nil
 }
 
-// put keeps b unless it is no text or the pack is full.
+// put stores b unless it is not text or the pack is full.
 func (p *pack) put(hash string, b []byte) error {
 	if !isText(b) {
 		return nil
@@ -180,7 +180,7 @@ func (p *pack) close() error {
 	return nil
 }
 
-// remove is for when nobody will ask for a diff any more.
+// remove is called when no further diff will be made.
 func (p *pack) remove() error {
 	if p.path == "" {
 		return nil
@@ -191,8 +191,7 @@ func (p *pack) remove() error {
 	return nil
 }
 
-// Forget removes what a workspace in dir has kept for a run that goes on: the
-// run has ended.
+// Forget removes what a workspace in dir has stored for a running run: the run has ended.
 func Forget(dir string) error { return (&pack{path: (&Spec{Dir: dir}).packPath()}).remove() }
 
 func isText(b []byte) bool { return len(b) <= maxText && bytes.IndexByte(b, 0) < 0 }

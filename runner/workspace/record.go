@@ -33,7 +33,7 @@ type applyRecord struct {
 	Stage      string      `json:"stage"`
 	Phase      phase       `json:"phase"`
 	Operations []operation `json:"operations"`
-	// Partial says that this apply went on after one that could not be undone.
+	// Partial is set if this apply continued after one that could not be undone.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -93,8 +93,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// end closes the record of an apply that changed nothing: there is nothing to
-// undo. What an earlier one has done stays known.
+// end closes the record of an apply that changed nothing: there is nothing to undo. The
+// operations of an earlier one stay recorded.
 func (s *swapper) end() error {
 	if s.partial {
 		return s.write(phasePartial)
@@ -183,9 +183,9 @@ func (s *swapper) finish() (partial bool, err error) {
 	return false, fmt.Errorf("the phase %q is unknown", s.record.Phase)
 }
 
-// rollBack undoes whatever was done, the last first, and clears the stage. If
-// somebody has edited a file since, it stays as it is, the old content stays in
-// the stage, and the record stays too.
+// rollBack undoes all operations, the last first, and clears the stage. A file that was
+// edited since stays as it is; then the old content stays in the stage, and the record
+// stays too.
 func (s *swapper) rollBack() error {
 	var errs []error
 	for i := len(s.record.Operations) - 1; i >= 0; i-- {
@@ -210,7 +210,7 @@ func (s *swapper) rollBack() error {
 	return errors.Join(s.clearStage(), s.end())
 }
 
-// errEdited stops the undoing of a file that is no longer ours.
+// errEdited stops the undoing of a file that was edited.
 var errEdited = errors.New("it was changed meanwhile")
 
 func (s *swapper) undo(op *operation) error {
@@ -319,7 +319,7 @@ func (s *swapper) undoReplace(op *operation, at int, name string) error {
 	return err
 }
 
-// isOurs reports whether what stands there is what we put there, unchanged.
+// isOurs reports whether the file there is the one that this apply put there, unchanged.
 func (s *swapper) isOurs(op *operation, at int, name string) (bool, error) {
 	if ino, ok := s.inode(at, name); !ok || ino != op.Inode {
 		return false, nil

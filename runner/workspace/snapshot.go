@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Path is a path inside a workspace with slashes, or the target of a link. In
-// JSON one that is not UTF-8 stands as {"base64": ...}, so that it comes back
-// as it was.
+// Path is a path inside a workspace with slashes, or the target of a link. In JSON a path
+// that is not UTF-8 is {"base64": ...}, so that it can be decoded exactly.
 type Path string
 
 // MarshalJSON writes a string, or an object where a string would lose bytes.
@@ -40,7 +39,7 @@ type rawPath struct {
 	Base64 []byte `json:"base64"`
 }
 
-// Type is what stands at a path.
+// Type is the type of what is at a path.
 type Type string
 
 // The types of entries.
@@ -65,9 +64,8 @@ type Entry struct {
 	sig signature
 }
 
-// signature tells without reading whether a file is still the one that was
-// hashed. The change time is part of it: unlike the modification time, no
-// program can set it back.
+// signature determines without reading whether a file is still the one that was hashed.
+// The change time is part of it: unlike the modification time, no program can set it back.
 type signature struct {
 	id           inode
 	size         int64
@@ -86,7 +84,7 @@ func (s signature) proves(now signature) bool {
 	return !s.racy && s == now
 }
 
-// Snapshot is the state of a tree, sorted by path. The .git folders are no part of it.
+// Snapshot is the state of a tree, sorted by path, without the .git folders.
 type Snapshot struct {
 	Entries []Entry `json:"entries"`
 	// Files and Bytes are totals.
@@ -97,7 +95,7 @@ type Snapshot struct {
 	Hidden []Path `json:"hidden,omitempty"`
 }
 
-// hides reports whether nobody can know what stands at p.
+// hides reports whether the content at p is unknown.
 func (s *Snapshot) hides(p Path) bool {
 	for _, dir := range s.Hidden {
 		if dir == "" || p == dir || strings.HasPrefix(string(p), string(dir)+"/") {
@@ -117,7 +115,7 @@ func newSnapshot(entries []Entry, tick unix.Timespec) *Snapshot {
 			s.Bytes += e.Size
 		}
 		c := e.sig.ctime
-		// A file system that keeps no fractions cannot tell two changes apart.
+		// A file system without fractions of a second cannot distinguish two changes.
 		if c.Nsec == 0 || c.Sec > tick.Sec || (c.Sec == tick.Sec && c.Nsec >= tick.Nsec) {
 			e.sig.racy = true
 		}
@@ -168,7 +166,7 @@ func ReadSnapshot(blobs Blobs, id string) (*Snapshot, error) {
 	return s, nil
 }
 
-// isLocal says whether a path leads to a place in the folder, by its words.
+// isLocal reports whether a path stays in the folder, lexically.
 func isLocal(p Path) bool {
 	s := string(p)
 	return s != "." && path.Clean(s) == s && filepath.IsLocal(s) && strings.IndexByte(s, 0) < 0

@@ -89,8 +89,8 @@ func (w *Workspace) refs(h io.Writer) error {
 	return nil
 }
 
-// skipGone ignores what is not there, or is no folder, or leads elsewhere: it is
-// no reference of the workspace.
+// skipGone ignores a path that does not exist, is not a folder, or leads elsewhere: it is
+// not a reference of the workspace.
 func skipGone(err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil

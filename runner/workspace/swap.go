@@ -36,7 +36,7 @@ type operation struct {
 	Mode  uint32   `json:"mode,omitempty"`
 	Old   *Version `json:"old,omitempty"`
 	New   *Version `json:"new,omitempty"`
-	// Inode of the staged content tells it from whatever else may stand there.
+	// Inode of the staged content identifies it.
 	Inode uint64 `json:"inode,omitempty"`
 }
 
@@ -50,7 +50,7 @@ type swapper struct {
 	app    Application
 	record applyRecord
 	stage  descriptor
-	// partial says that an earlier apply was interrupted and cannot be undone.
+	// partial: an earlier apply was interrupted and cannot be undone.
 	partial bool
 	// done are the files of the change that a partial apply finds changed.
 	done []bool
@@ -100,8 +100,8 @@ func (s *swapper) make(ctx context.Context) error {
 		return errors.Join(err, s.rollBack())
 	}
 	if err := s.write(phaseApplied); err != nil {
-		// Undo only under a record that says so: a crash in the middle of it
-		// must not be taken for the end of an apply.
+		// The record must be in that phase before the undoing: a crash in the middle must
+		// not look like the end of an apply.
 		if again := s.write(phaseSwapping); again != nil {
 			return errors.Join(err, again)
 		}
@@ -179,8 +179,8 @@ func (s *swapper) stageFile(v *Version, name string) error {
 	return errors.Join(d.writeAll(b), unix.Fchmod(fd, v.Mode), fsync(fd))
 }
 
-// do makes one operation. After a swap it looks at what was swapped out: if
-// that is not the base, somebody was faster, and all is undone.
+// do makes one operation. After a swap it compares what was swapped out: if that is not
+// the base, the file was edited meanwhile, and all is undone.
 func (s *swapper) do(op *operation) error {
 	if err := s.step(string(op.Kind) + " " + string(op.Path)); err != nil {
 		return err
@@ -294,7 +294,7 @@ func (s *swapper) clearStage() error {
 			}
 		}
 	}
-	// What somebody else has put into it stays, and the stage with it.
+	// Files of others in the stage stay, and the stage with them.
 	if err := unix.Unlinkat(int(s.root.file.Fd()), s.record.Stage, unix.AT_REMOVEDIR); err != nil && !absent(err) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("clear stage: %w", err)
 	}

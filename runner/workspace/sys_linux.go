@@ -28,7 +28,7 @@ func exchange(fromDir int, from string, toDir int, to string) (ok bool, err erro
 	return true, err
 }
 
-// moveNew renames, unless something stands at the target.
+// moveNew renames, unless the target exists.
 func moveNew(fromDir int, from string, toDir int, to string) error {
 	err := unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gitName is the folder that belongs to git: copied, never judged or applied.
+// gitName is the folder of git: copied, but neither compared nor applied.
 const gitName = ".git"
 
 // fileBatch is how many files of one folder a worker takes at a time.
@@ -34,7 +34,7 @@ const maxNames = 256 << 20
 // on the way. Folders are opened one below the other without following links,
 // so that a link swapped in meanwhile leads nowhere.
 type tree struct {
-	ctx       context.Context //nolint:containedctx // lives for one walk
+	ctx       context.Context //nolint:containedctx // used for one walk
 	filter    *filter
 	notes     interface{ note(string, ...any) }
 	sizeLimit int64
@@ -47,7 +47,7 @@ type tree struct {
 	base map[Path]*Entry
 	// target of a copy, or "".
 	target string
-	// pack takes the texts found; nil when nobody will ask for them.
+	// pack stores the texts found; nil if no diff is needed.
 	pack *pack
 
 	known map[Path]*Entry
@@ -394,8 +394,7 @@ func (t *tree) noteLeftOut(p string, err error) {
 	}
 }
 
-// vanished is what a path answers that changed under our hands: it is no
-// longer what was listed.
+// vanished reports whether the error is that of a path which changed since it was listed.
 func vanished(err error) bool { return absent(err) || errors.Is(err, errNotRegular) }
 
 // maxShown is how much of a long path is shown.

@@ -1,4 +1,4 @@
-// Package workspace gives a run its files and says exactly what it changed.
+// Package workspace gives a run its files and records exactly what it changed.
 package workspace
 
 import (
@@ -14,7 +14,7 @@ import (
 	"agentctl.dev/agentctl/runner/fstree"
 )
 
-// Limits of every workspace, whatever its spec says.
+// Limits of every workspace, whatever its spec is.
 const (
 	// MaxFiles bounds the files that a workspace begins with.
 	MaxFiles = 1_000_000
@@ -30,7 +30,7 @@ const (
 var (
 	// ErrUnsupported is a strategy that this version does not have.
 	ErrUnsupported = errors.New("not supported by this version")
-	// ErrSource is a source that is no folder, or one that nobody means.
+	// ErrSource is a source that is not a folder, or one that cannot be meant.
 	ErrSource = errors.New("not usable as the source of a workspace")
 	// ErrTooLarge is a source over its limit of bytes or files.
 	ErrTooLarge = errors.New("workspace too large")
@@ -42,7 +42,7 @@ type Blobs interface {
 	GetBlob(id string) ([]byte, error)
 }
 
-// Spec says which files a run works on.
+// Spec selects the files that a run works on.
 type Spec struct {
 	// Strategy is Copy, InPlace or Empty. Default Copy.
 	Strategy v1alpha1.WorkspaceStrategy
@@ -211,7 +211,7 @@ func apart(spec Spec) error {
 	for up := filepath.Dir(dir); up != "/"; up = filepath.Dir(up) {
 		info, err := os.Stat(up)
 		if err != nil {
-			continue // somebody who may not look there has no folder there to hide
+			continue // a user who may not read that folder has no folder there to hide
 		}
 		for _, path := range spec.Skip {
 			if other, err := os.Stat(path); path != "" && err == nil && os.SameFile(info, other) {
@@ -267,7 +267,7 @@ func (w *Workspace) fill(ctx context.Context) error {
 		return nil
 	}
 	if w.spec.Strategy == v1alpha1.StrategyCopy {
-		// Half a copy serves nobody.
+		// Half a copy is of no use.
 		err = errors.Join(err, fstree.Remove(w.dir))
 	}
 	return fmt.Errorf("prepare workspace from %s: %w", w.spec.Source, err)
@@ -322,13 +322,13 @@ func (w *Workspace) note(format string, args ...any) {
 	w.notes.add(fmt.Sprintf(format, args...))
 }
 
-// Close stops a preparation that goes on and gives everything back but the
-// files. Changes cannot be asked afterwards, and the run cannot go on.
+// Close stops a preparation in progress and releases everything but the files. Changes
+// cannot be called afterwards, and the run cannot continue.
 func (w *Workspace) Close() error {
 	return errors.Join(w.Leave(), w.pack.remove())
 }
 
-// Leave is Close for a run that has not ended: Open takes it up again.
+// Leave is Close for a run that has not ended: Open continues it.
 func (w *Workspace) Leave() error {
 	w.cancel()
 	<-w.done

@@ -1,4 +1,4 @@
-// Package cassette answers from a recorded run: the model is played, everything else is live.
+// Package cassette answers from a recorded run: only the model is replayed, the rest of the run is real.
 package cassette
 
 import (
@@ -26,17 +26,17 @@ type answer struct {
 	used    bool
 }
 
-// Conversation is a model.Conversation that gives the recorded answers in order,
-// whatever it is told.
+// Conversation is a model.Conversation that returns the recorded answers in order,
+// whatever the requests are.
 //
-// An answer is used up when it is complete. A message that is appended without
-// having been answered here is an earlier answer of a run that is resumed, and
-// uses up the one that was given then; the answer of another model uses up none.
+// An answer is used up when it is complete. A message that is appended without having been
+// answered here is an earlier answer of a resumed run, and uses up the answer that was
+// given then; the answer of another model uses up none.
 type Conversation struct {
 	name, file string
 	answers    []answer
-	// answered says that the latest answer has not been appended yet, aside the
-	// same of an answer to a question beside the conversation.
+	// answered: the latest answer has not been appended yet; aside: the same for an answer
+	// to a question outside the conversation.
 	answered, aside bool
 }
 

@@ -2,9 +2,9 @@ package exchange
 
 import "io"
 
-// Body is a request made of pieces. None is copied and none is ever changed while
-// somebody may read it: a history only grows behind the bytes that a request was
-// given, and what stands around it is fixed for the run.
+// Body is a request made of pieces, which are neither copied nor changed while they may be
+// read: a history only grows after the bytes that a request was given, and the bytes
+// around it are fixed for the run.
 type Body [][]byte
 
 // Size in bytes.

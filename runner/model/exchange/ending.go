@@ -16,10 +16,9 @@ type Endings map[string]Ending
 // Ending is what one word means: how the model ended, or how the attempt failed.
 type Ending struct {
 	Finish message.Finish
-	// Failed says that the server broke off. The attempt failed, and what was
-	// streamed is void: Retryable for a fault of the server, Malformed for an
-	// answer of the model that the server could not read. The zero value is not a
-	// failure.
+	// Failed: the server broke off. The attempt failed, and what was streamed is void:
+	// Retryable for a fault of the server, Malformed for an answer of the model that the
+	// server could not read. The zero value is not a failure.
 	Failed model.Kind
 }
 

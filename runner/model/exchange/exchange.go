@@ -29,7 +29,7 @@ const (
 	errorBodyTime = 5 * time.Second
 )
 
-// Config says how a model is reached.
+// Config is the address and the settings of a model.
 type Config struct {
 	// Name of the Model object, for errors and answers. Required.
 	Name string
@@ -39,8 +39,8 @@ type Config struct {
 	BaseURL string
 	// APIKey is asked for the key before the first request; nil sends none.
 	APIKey func(ctx context.Context) (string, error)
-	// KeySource says where the key was found, for the error when it is refused:
-	// "environment variable X".
+	// KeySource is where the key was found, for the error when it is refused: "environment
+	// variable X".
 	KeySource string
 	// Parameters is spec.parameters; each provider checks its own.
 	Parameters json.RawMessage
@@ -53,7 +53,7 @@ type Config struct {
 	Transport http.RoundTripper
 	// Blob returns the content of a blob that a message names; nil knows none.
 	Blob func(id string) ([]byte, error)
-	// Now stands for the clock.
+	// Now is the clock.
 	Now func() time.Time
 }
 
@@ -67,11 +67,11 @@ type Provider struct {
 	KeyVariable string
 	// Speaks names one answer of its API, for errors: "chat completion".
 	Speaks string
-	// Wants says what it takes as baseURL, for the hint of a wrong one.
+	// Wants describes a valid baseURL, for the hint about a wrong one.
 	Wants string
 }
 
-// Exchange sends requests to one endpoint. It belongs to one conversation.
+// Exchange sends the requests of one conversation to one endpoint.
 type Exchange struct {
 	cfg      Config
 	provider Provider
@@ -139,8 +139,8 @@ func (x *Exchange) Client() *http.Client { return x.client }
 // BaseURL returns the address of the endpoint.
 func (x *Exchange) BaseURL() string { return x.cfg.BaseURL }
 
-// Official says whether the endpoint is the provider's own, which is known to
-// take all that the provider has documented. Of a compatible one nobody knows.
+// Official reports whether the endpoint is the provider's own, which supports everything
+// that the provider documents. A compatible endpoint may not.
 func (x *Exchange) Official() bool {
 	u, err := url.Parse(x.cfg.BaseURL)
 	own, ownErr := url.Parse(x.provider.BaseURL)
@@ -170,9 +170,9 @@ func (x *Exchange) Close() error {
 // Send sends a request and returns the answer to it, whatever its status.
 type Send func(ctx context.Context, b Body) (*http.Response, error)
 
-// Ask sends a request as b, as often as the retry layer allows, and reads the
-// answer. Read makes the reader of one attempt; what it tells goes to tell. Errors
-// name the model and never hold the key.
+// Ask sends a request as b, as often as the retry layer allows, and reads the answer. Read
+// makes the reader of one attempt, which passes each delta to its argument. Errors name
+// the model and never hold the key.
 func (x *Exchange) Ask(ctx context.Context, req message.Request, b Body, send Send, emit func(message.Delta) error, read func(tell func(message.Delta)) Answer) (*message.Output, error) {
 	if err := x.credential(ctx); err != nil {
 		return nil, fmt.Errorf("model %q: %w", x.cfg.Name, err)
@@ -188,7 +188,7 @@ func (x *Exchange) Ask(ctx context.Context, req message.Request, b Body, send Se
 	return out, nil
 }
 
-// Self returns who answers here.
+// Self returns the model that answers here.
 func (x *Exchange) Self() message.ModelRef {
 	return message.ModelRef{Name: x.cfg.Name, Provider: x.provider.Name, Model: x.cfg.Model}
 }
@@ -239,10 +239,9 @@ func (x *Exchange) attempt(parent context.Context, b Body, send Send, emit func(
 	return s.answer.Output(), nil
 }
 
-// Pass hands a request on to next as the bytes of b, and turns every answer but a
-// 200 into an error. Where an SDK carries the request it stands between the SDK
-// and the network: the SDK knows the length of its own buffers only, and would
-// read an error's body without a bound.
+// Pass sends a request with the bytes of b by next, and turns every answer but a 200 into
+// an error. It is the middleware of an SDK: the SDK knows the length of its own buffers
+// only, and would read an error's body without a limit.
 func (x *Exchange) Pass(r *http.Request, b Body, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	// Without a length the body would be chunked, and could not be sent again on a
 	// connection that the server has closed meanwhile.

@@ -9,8 +9,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Bounds of one answer. Each of its parts becomes one event, that of a call with
-// its arguments twice, and a journal takes 16 MiB: no model says a tenth of it.
+// Limits of one answer. Each of its parts becomes one event, that of a call with its
+// arguments twice, and a journal accepts 16 MiB: no model writes a tenth of it.
 const (
 	maxAnswer = 7 << 20
 	// maxCalls is more than the loop runs of one answer: the calls beyond its limit
@@ -19,8 +19,8 @@ const (
 	maxName  = 1 << 10
 )
 
-// Gather collects what an answer says, and tells each piece. Pieces may be cut
-// inside a character: only what they make up is valid again.
+// Gather collects an answer, and passes on each piece. Pieces may be cut inside a
+// character: only the assembled text is valid again.
 type Gather struct {
 	tell            func(message.Delta)
 	text, reasoning strings.Builder
@@ -40,10 +40,10 @@ type Call struct {
 	Metadata json.RawMessage
 }
 
-// NewGather tells the pieces to tell.
+// NewGather passes the pieces to tell.
 func NewGather(tell func(message.Delta)) *Gather { return &Gather{tell: tell} }
 
-// Err says that the answer is larger than any that is meant well.
+// Err is the error for an answer that is larger than any valid one.
 func (g *Gather) Err() error { return g.err }
 
 func (g *Gather) grow(s []byte) {
@@ -62,7 +62,7 @@ func written(s []byte) int {
 		case b == '"' || b == '\\':
 			n++
 		case b >= 0x80:
-			n += len("\uFFFD") - 1 // it may be no text
+			n += len("\uFFFD") - 1 // it may not be valid text
 		}
 	}
 	return n
@@ -109,8 +109,8 @@ func (g *Gather) Begin() int {
 	return len(g.Calls) - 1
 }
 
-// Args adds a piece of the arguments of the call at a place. Its id and name are
-// told with it: the first piece may be empty.
+// Args adds a piece of the arguments of the call at a place. Its id and name are passed on
+// with it: the first piece may be empty.
 func (g *Gather) Args(at int, s []byte) {
 	if g.err != nil {
 		return
@@ -128,9 +128,9 @@ func (g *Gather) Args(at int, s []byte) {
 	g.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
 }
 
-// Output returns what was gathered. A stop that forgets the calls becomes one for
-// them, since several servers send stop behind calls. Any other finish stays: an
-// answer that is not whole has no calls to run.
+// Output returns what was gathered. A finish of stop becomes one for calls if there are
+// calls, since several servers send stop after calls. Any other finish stays: an
+// incomplete answer has no calls to run.
 func (g *Gather) Output(finish message.Finish) *message.Output {
 	out := &message.Output{Text: valid(g.text.String()), Reasoning: valid(g.reasoning.String()), Finish: finish}
 	for i, c := range g.Calls {

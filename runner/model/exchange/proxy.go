@@ -22,8 +22,8 @@ func proxyFor(r *http.Request) (*url.URL, error) {
 	return nil, passedBy(r.URL, os.Getenv)
 }
 
-// passedBy says that a variable was meant to name the proxy to a server, and what
-// it holds cannot be read.
+// passedBy returns an error if a variable was meant to name the proxy to a server, and its
+// value cannot be parsed.
 func passedBy(server *url.URL, getenv func(string) string) error {
 	if local(server.Hostname()) {
 		return nil
@@ -43,7 +43,7 @@ func passedBy(server *url.URL, getenv func(string) string) error {
 	return nil
 }
 
-// readable says whether net/http makes an address of a value, as it is or with a
+// readable reports whether net/http can parse a value as an address, as it is or with a
 // scheme before it.
 func readable(value string) bool {
 	_, err := url.Parse(value)
@@ -53,15 +53,14 @@ func readable(value string) bool {
 	return err == nil
 }
 
-// local says whether net/http takes no proxy to a host, whatever the variables
-// say.
+// local reports whether net/http uses no proxy for a host, whatever the variables are.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// throughProxy judges what a proxy answered that was asked for the way to a
-// server. Its refusal says nothing about the key of the model.
+// throughProxy turns the answer of a proxy to CONNECT into an error. A refusal by the
+// proxy is not a refusal of the model's key.
 func throughProxy(_ context.Context, _ *url.URL, asked *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil

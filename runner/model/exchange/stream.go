@@ -22,35 +22,35 @@ const (
 	// thing that is ever sent at once.
 	maxEvent = 8 << 20
 	readSize = 32 << 10
-	// afterFinish is how long a server may take to say what it still has to say
-	// when the answer itself is complete: the usage and a last word. What adds to
-	// the answer all the same begins it anew.
+	// afterFinish is how long a server may take to send the rest when the answer itself is
+	// complete: the usage and a last event. An event that adds to the answer starts that
+	// time again.
 	afterFinish = 5 * time.Second
 	// afterLast is how long to wait for the end of the body, which lets the
 	// connection be used again.
 	afterLast = 50 * time.Millisecond
 )
 
-// readers are what answers are read with: one belongs to nobody while the model
-// is silent, so that conversations that wait share a few.
+// readers are the buffers with which answers are read. A conversation has none while the
+// model is silent, so that waiting conversations share a few.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readSize) }}
 
 // errCut is a stream that ended before the answer did.
 var errCut = errors.New("the stream ended before the answer was complete")
 
-// Answer gathers one answer in a wire format. What it tells goes to the function
-// it was made with.
+// Answer gathers one answer in a wire format. It passes deltas to the function that it was
+// made with.
 //
-// An error of Event or Whole that is a *model.Error is returned as it is; any
-// other says that the bytes are not of this format.
+// An error of Event or Whole that is a *model.Error is returned as it is; any other means
+// that the bytes are not of this format.
 type Answer interface {
 	// Event adds one event of the stream, with its name and its data.
 	Event(name string, data []byte) error
 	// Whole adds an answer that came in one piece instead of a stream.
 	Whole(data []byte) error
-	// Complete says that the answer itself is there: only counts may be missing.
+	// Complete reports whether the answer itself is there: only counts may be missing.
 	Complete() bool
-	// Over says that nothing more is to be read.
+	// Over reports whether there is nothing more to read.
 	Over() bool
 	// Output returns the complete answer.
 	Output() *message.Output
@@ -59,9 +59,9 @@ type Answer interface {
 	Pieces() int
 }
 
-// Knower is an Answer that passes over events it does not know, and can say
-// whether it has known any: a stream of another API's events is no stream that
-// was cut, and asking again would not help.
+// Knower is an Answer that skips unknown events, and can report whether it has known any:
+// a stream of another API's events is not a stream that was cut, and asking again would
+// not help.
 type Knower interface {
 	Known() bool
 }
@@ -83,7 +83,7 @@ type stream struct {
 	speaks string
 	// stopped is what emit returned.
 	stopped error
-	// grown says that the answer has become longer since it was looked at.
+	// grown: the answer has become longer since it was checked.
 	grown bool
 }
 
@@ -235,7 +235,7 @@ func (r *spoken) Read(p []byte) (int, error) {
 // drain reads what is left of the body, if it comes at once.
 func (s *stream) drain(br *bufio.Reader) {
 	s.stall.Within(afterLast)
-	_, _ = io.CopyN(io.Discard, br, 64<<10) // the answer is complete whatever this says
+	_, _ = io.CopyN(io.Discard, br, 64<<10) // the answer is complete, with or without an error here
 }
 
 func readError(ctx context.Context, err error, resp *http.Response, empty bool) error {
@@ -260,7 +260,7 @@ func cut(err error) error {
 	return &model.Error{Kind: model.Retryable, Class: "stream", Err: fmt.Errorf("read the answer: %w", err)}
 }
 
-// protocol is the class of what is no answer of the API.
+// protocol is the class of an answer that is not of the API.
 const protocol = "protocol"
 
 // Garbage is the error for a server that speaks something else.

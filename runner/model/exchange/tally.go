@@ -12,13 +12,13 @@ import (
 // Tally is a server's report of what an answer took.
 type Tally struct {
 	Usage message.Usage
-	// Reported says that there was one.
+	// Reported is true if there was a report.
 	Reported bool
 	wrong    []string
 }
 
-// Count reads a number of tokens; null leaves it as it is. One that cannot be
-// counts as 0, and a warning tells of it.
+// Count reads a number of tokens; null leaves the value as it is. An impossible number
+// counts as 0, with a warning.
 func (t *Tally) Count(c *jsonpass.Cursor, into *int64) {
 	if c.Null() {
 		return
@@ -34,9 +34,8 @@ func (t *Tally) Count(c *jsonpass.Cursor, into *int64) {
 	*into = n
 }
 
-// Into writes the report into an answer. Without one, and after one in which
-// nothing can be believed, nobody knows what the answer took: no budget would end
-// such a run.
+// Into writes the report into an answer. Without a report, or without one plausible number
+// in it, the usage is marked as unknown: otherwise no budget would end such a run.
 func (t *Tally) Into(out *message.Output) {
 	out.Usage, out.Warnings = t.Usage, append(out.Warnings, t.wrong...)
 	out.Uncounted = !t.Reported || len(t.wrong) > 0 && t.Usage.Total() == 0

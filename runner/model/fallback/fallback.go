@@ -33,37 +33,37 @@ type Options struct {
 	// Cooldown is how long a model is not asked after it was unavailable; a
 	// server that asks for more is given more. Default: DefaultCooldown.
 	Cooldown time.Duration
-	// Now stands for the clock.
+	// Now is the clock.
 	Now func() time.Time
 }
 
-// Conversation is a model.Conversation over several models. Each is told the
-// whole conversation in its own words, as far as it has not been told yet, and
-// only when it is its turn.
+// Conversation is a model.Conversation over several models. Each receives the whole
+// conversation in its own format, as far as it has not received it yet, and only when it
+// is asked.
 //
 //	a model's Next returns                     the Conversation then
-//	output                                     returns it; Output.Model says who answered
+//	output                                     returns it; Output.Model is the model that answered
 //	Retryable, Unavailable or Malformed        emits a DeltaRetry that names the next model, and asks that
 //	the same, and no model is left             returns ProviderUnavailable with the names of all
-//	any other error                            returns it: another model would not make it right
+//	any other error                            returns it: another model would not help
 //
-// A fallback that cannot be opened, for want of a key or for any other reason,
-// counts as unavailable. So does the first model when this program cannot speak
-// to it; any other mistake about the first one is an error.
+// A fallback that cannot be opened, because it has no key or for any other reason, counts
+// as unavailable. So does the first model when this program does not support its provider;
+// any other mistake about the first one is an error.
 type Conversation struct {
 	choices  []*choice
 	cooldown time.Duration
 	now      func() time.Time
 
-	// log is everything that was ever appended. Where resets is not 0, kept is
-	// what stands for the first resetAt messages of it.
+	// log is everything that was ever appended. If resets is not 0, kept replaces the
+	// first resetAt messages of it.
 	log     []*message.Message
 	kept    []*message.Message
 	resetAt int
 	resets  int
 }
 
-// choice is a model and how far it has been told.
+// choice is a model, and the part of the conversation that it has received.
 type choice struct {
 	Choice
 	talk   model.Conversation
@@ -91,8 +91,8 @@ func New(choices []Choice, o Options) (*Conversation, error) {
 	for _, k := range choices {
 		c.choices = append(c.choices, &choice{Choice: k})
 	}
-	// Whether the first can be had at all is known before anything is asked. A
-	// failure that passes shows again when it is its turn, and is told then.
+	// A mistake about the first model is reported before anything is asked. A temporary
+	// failure shows again when the model is asked, and is reported then.
 	if err := c.choices[0].open(); err != nil && reason.Of(err) != reason.ProviderUnavailable {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (k *choice) open() error {
 	return nil
 }
 
-// Append keeps a message for whoever will be asked.
+// Append keeps a message for the model that will be asked.
 func (c *Conversation) Append(m *message.Message) error {
 	c.log = append(c.log, m)
 	return nil
@@ -124,8 +124,8 @@ func (c *Conversation) Reset(history []*message.Message) error {
 	return nil
 }
 
-// tell brings a model to where the conversation stands. What was said before a
-// reset is told as well: it counts as asked.
+// tell gives a model the part of the conversation that it lacks, including what was said
+// before a reset, since a script counts that.
 func (c *Conversation) tell(k *choice) error {
 	if k.resets != c.resets {
 		if err := k.append(c.log[:c.resetAt]); err != nil {
@@ -191,7 +191,7 @@ func (c *Conversation) ask(ctx context.Context, k *choice, req message.Request, 
 	return k.talk.Next(ctx, req, emit)
 }
 
-// unavailable says whether another model may help.
+// unavailable reports whether another model may help.
 func (k *choice) unavailable(err error, fallback bool) bool {
 	if k.talk == nil {
 		return fallback || reason.Of(err) == reason.ProviderUnavailable
@@ -208,7 +208,7 @@ func (c *Conversation) pause(err error) time.Duration {
 	return c.cooldown
 }
 
-// inPlace says in whose place a model was asked that failed for good.
+// inPlace adds to the final error of a fallback the model that it replaced.
 func (c *Conversation) inPlace(i int, err error) error {
 	if i == 0 {
 		return err

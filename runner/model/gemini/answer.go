@@ -15,7 +15,7 @@ import (
 // maxSignatures bounds the signatures on one answer, in bytes.
 const maxSignatures = 2 << 20
 
-// errForeign is an event that none of the API's members stands in.
+// errForeign is an event without any of the API's members.
 var errForeign = errors.New("it holds nothing that this API sends")
 
 // answer gathers an answer of streamGenerateContent.
@@ -58,8 +58,8 @@ func (a *answer) Event(name string, data []byte) error {
 	return a.wrong(err)
 }
 
-// Whole adds an answer that was not streamed: one chunk, or a list of them, which
-// is what the API sends to those who ask for no events.
+// Whole adds an answer that was not streamed: one chunk, or a list of them, which is what
+// the API sends to requests for no events.
 func (a *answer) Whole(data []byte) error {
 	a.cur.Reset(data)
 	var err error
@@ -91,7 +91,7 @@ func (a *answer) Complete() bool { return a.finish != "" }
 // of the stream is.
 func (a *answer) Over() bool { return false }
 
-// chunk reads a chunk, and returns what it says against there being an answer.
+// chunk reads a chunk, and returns the error in it, if any.
 func (a *answer) chunk() error {
 	c := &a.cur
 	var refused []byte
@@ -208,7 +208,7 @@ func (a *answer) content() {
 	})
 }
 
-// part reads a part. What it is may stand behind what it holds.
+// part reads a part. Its kind may come after its content.
 func (a *answer) part() {
 	c, p := &a.cur, &a.got
 	*p = part{text: p.text[:0], signature: p.signature[:0], id: p.id[:0], name: p.name[:0], args: p.args[:0]}
@@ -255,7 +255,7 @@ func (a *answer) call() {
 			}
 			p.args = append(p.args, c.Raw()...)
 		case "partialArgs":
-			// Sent only to those who ask for it. What stands in args is not all then.
+			// Sent only on request. The arguments in args are incomplete then.
 			c.Fail("functionCall.partialArgs: the arguments of a call come in pieces")
 		default:
 			c.Skip()
@@ -263,8 +263,8 @@ func (a *answer) call() {
 	})
 }
 
-// add puts the part where it belongs. Of a kind that nobody knows it is passed
-// over; a signature alone stands on an empty text.
+// add adds the part to the answer. An unknown kind is skipped; a signature alone comes
+// with an empty text.
 func (a *answer) add() {
 	p := &a.got
 	if a.signatures += len(p.signature); a.signatures > maxSignatures {

@@ -26,14 +26,14 @@ const foreignSignature = "skip_thought_signature_validator"
 // mediaTypes are the files that every model of the API takes.
 var mediaTypes = []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"}
 
-// takes says whether the model can be shown a file. One that stands anywhere
-// else than in the message or in the run itself is out of its reach.
+// takes reports whether the model can be shown a file. Only files in the message or in the
+// run itself can be sent.
 func takes(f *message.File) bool {
 	return model.Inline(f) && slices.Contains(mediaTypes, model.MimeOf(f))
 }
 
-// history is a request as it grows. Its last content stays open, for the same
-// speaker may go on: the bytes that a request was given are never changed.
+// history is a growing request. Its last content stays open, since the same speaker may
+// continue: the bytes that a request was given are never changed.
 type history struct {
 	b    []byte
 	role string // whose content is open, "" for none
@@ -56,7 +56,7 @@ func (h *history) text(role, text string) {
 	h.b = append(jsonpass.AppendString(append(h.b, `{"text":`...), text), '}')
 }
 
-// encode adds the parts of a message: none for one that says nothing.
+// encode adds the parts of a message: none for an empty one.
 func (c *Conversation) encode(h *history, m *message.Message) error {
 	switch m.Role {
 	case message.RoleUser:
@@ -85,8 +85,8 @@ func (c *Conversation) user(h *history, m *message.Message) error {
 	return nil
 }
 
-// answer adds what a model said, and the results of its calls as the user's
-// answer to it, in their order. Strict says that a first call must be signed.
+// answer adds the message of a model, and the results of its calls as the user's answer to
+// it, in their order. Strict: a first call must be signed.
 func (h *history) answer(said model.PastAnswer, strict bool) {
 	for _, r := range said.Reasoning {
 		for _, p := range cut(r.Text, r.Metadata) {

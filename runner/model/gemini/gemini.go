@@ -1,9 +1,6 @@
-// Package gemini speaks the Gemini API, streamed, over net/http; Google's SDK is only what its tests hold it against.
+// Package gemini speaks the Gemini API, streamed, over net/http; its tests are compared with Google's SDK.
 //
-// The SDK cannot send bytes that are ready, so every turn would convert the whole
-// history by reflection, and its streams end at 256 MB a line and in the global
-// log. It also links text/template, after which the linker keeps every exported
-// method: the program would be twice as large.
+// The SDK cannot send prepared bytes, so every turn would convert the whole history by reflection, and its streams end at 256 MB a line and in the global log. It also links text/template, after which the linker keeps every exported method: the program would be twice as large.
 package gemini
 
 import (
@@ -76,9 +73,9 @@ func address(base, name string) string {
 // newest is the generation of models that are only called the latest.
 const newest = 3
 
-// generation is the number behind a model's name, 0 where there is none. Models
-// of the third think in levels and want every call's signature back; those
-// before it count tokens and cannot hold to a schema while they have tools.
+// generation is the number in a model's name, 0 if there is none. Models of the third
+// generation have thinking levels and require every call's signature; older ones count
+// thinking tokens and cannot follow a schema while they have tools.
 func generation(name string) int {
 	_, version, ok := strings.Cut(strings.TrimPrefix(name, "models/"), "gemini-")
 	if !ok {
@@ -98,8 +95,8 @@ func generation(name string) int {
 	return 0
 }
 
-// holds says whether the API will hold the model to the prompt's schema: where
-// it is known to, or said to, and knows every word of the schema.
+// holds reports whether the API can enforce the prompt's schema: the endpoint is known or
+// declared to do so, and every keyword of the schema is supported.
 func (c *Conversation) holds(p message.Prompt) bool {
 	able := c.Official()
 	if c.structured != nil {
@@ -146,7 +143,7 @@ func (c *Conversation) layout(prompt message.Prompt) error {
 	return nil
 }
 
-// begin writes what stands behind the system prompt and the tools, up to the
+// begin writes the part of the request after the system prompt and the tools, up to the
 // first message.
 func (c *Conversation) begin(b []byte, config model.Members) []byte {
 	if len(config) > 0 {
@@ -164,8 +161,8 @@ func appendSystem(b []byte, system string) []byte {
 	return append(jsonpass.AppendString(b, system), `}]}`...)
 }
 
-// appendTool declares a function. One without parameters says nothing of them:
-// the API refuses an object that has no properties in some places.
+// appendTool declares a function. One without parameters has no member for them: in some
+// places the API refuses an object that has no properties.
 func appendTool(b []byte, t message.ToolSpec) []byte {
 	b = jsonpass.AppendString(append(jsonpass.Open(b), `{"name":`...), t.Name)
 	if t.Description != "" {
@@ -187,8 +184,8 @@ func (c *Conversation) Append(m *message.Message) error {
 	return nil
 }
 
-// Reset encodes a conversation anew behind the prompt. The bytes of the old one
-// are left alone: a request may still be reading them.
+// Reset encodes a conversation again after the prompt. The old bytes are not changed: a
+// request may still be reading them.
 func (c *Conversation) Reset(messages []*message.Message) error {
 	h := history{b: append(make([]byte, 0, len(c.history.b)), c.history.b[:c.prefix]...)}
 	for _, m := range messages {
@@ -238,7 +235,7 @@ func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Respons
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
 	if key := c.Key(); key != "" {
-		// In the address it would stand in every log on the way.
+		// In the address it would be in every log on the way.
 		r.Header.Set("X-Goog-Api-Key", key)
 	}
 	return c.Pass(r, b, c.Client().Do)

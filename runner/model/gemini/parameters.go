@@ -69,7 +69,7 @@ type settings struct {
 	thoughts, budget json.RawMessage
 	// effort is how much the model may think, "" for its own measure.
 	effort string
-	// structured says whether the API takes a schema; nil leaves it to the address.
+	// structured: whether the API accepts a schema; nil decides by the address.
 	structured *bool
 }
 

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// keywords are those of JSON Schema that the API holds a model to. It takes all
-// others as well, and does not hold to them: a schema that has one is told to the
-// model in words instead.
+// keywords are those of JSON Schema that the API enforces. It accepts all others as well,
+// without enforcing them: a schema with one is given to the model as text instead.
 var keywords = []string{
 	"$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems", "minItems", "maxItems",
 	"minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required", "propertyOrdering",
@@ -16,7 +15,7 @@ var keywords = []string{
 	"$schema", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly",
 }
 
-// supported says whether the API holds a model to all that a schema says.
+// supported reports whether the API enforces the whole schema.
 func supported(raw json.RawMessage) bool {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil || len(root) == 0 {
@@ -45,7 +44,7 @@ func (w *walk) schema(v any) bool {
 		}
 	}
 	if ref, ok := s["$ref"]; ok {
-		// Nothing but words with a $ may stand beside a reference.
+		// Only keywords with a $ may be next to a reference.
 		for k := range s {
 			if !strings.HasPrefix(k, "$") {
 				return false

@@ -13,8 +13,8 @@ type metadata struct {
 	Signature string `json:"thoughtSignature"`
 }
 
-// signatures is what the API wants back with a text. The text is one in the
-// journal and came in parts, so each signature says which bytes it stood on.
+// signatures is what the API requires back with a text. The text is one in the journal and
+// came in parts, so each signature records which bytes it belongs to.
 type signatures struct {
 	Signatures []signed `json:"signatures"`
 }
@@ -56,8 +56,8 @@ func encodeSignatures(all []signed) json.RawMessage {
 // piece of a text that was one part, or of several that carried no signature.
 type piece struct{ text, signature string }
 
-// cut returns a text in the parts that its signatures stood on. Where they do not
-// fit the text, which somebody may have changed since, it is one unsigned piece.
+// cut returns a text in the parts that its signatures belong to. If they do not fit the
+// text, which may have been changed since, it is one unsigned piece.
 func cut(text string, raw json.RawMessage) []piece {
 	var s signatures
 	if len(raw) > 0 && json.Unmarshal(raw, &s) != nil {
@@ -82,5 +82,5 @@ func cut(text string, raw json.RawMessage) []piece {
 	return pieces
 }
 
-// boundary says whether a character begins at a byte.
+// boundary reports whether a character begins at a byte.
 func boundary(text string, at int) bool { return at == len(text) || utf8.RuneStart(text[at]) }

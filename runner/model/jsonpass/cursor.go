@@ -31,7 +31,7 @@ func (c *Cursor) Reset(b []byte) {
 	c.b, c.i, c.depth, c.key, c.err = b, 0, 0, nil, nil
 }
 
-// Err returns the first mistake, nil when there is none.
+// Err returns the first mistake, nil if there is none.
 func (c *Cursor) Err() error { return c.err }
 
 // Key returns the name of the member that is being read.
@@ -44,7 +44,7 @@ func (c *Cursor) Fail(format string, args ...any) {
 	}
 }
 
-// Next returns the next byte that is no space, without reading it; 0 at the end.
+// Next returns the next byte that is not a space, without reading it; 0 at the end.
 func (c *Cursor) Next() byte {
 	if c.err != nil {
 		return 0
@@ -68,7 +68,7 @@ func (c *Cursor) take(want byte) bool {
 	return true
 }
 
-// End says that nothing may follow.
+// End fails if anything follows.
 func (c *Cursor) End() {
 	if c.Next(); c.err == nil && c.i < len(c.b) {
 		c.Fail("text after the value")
@@ -143,7 +143,7 @@ func (c *Cursor) open(b byte, what string) bool {
 	return true
 }
 
-// more reads a comma, or the closing byte and says that there is no more.
+// more reads a comma, or the closing byte, for which it returns false.
 func (c *Cursor) more(closing byte) bool {
 	if c.take(',') {
 		return true
@@ -162,7 +162,7 @@ func (c *Cursor) want(what string) {
 	c.Fail("want %s, got %s", what, c.kind())
 }
 
-// kind names what stands at the cursor.
+// kind names the JSON type at the cursor.
 func (c *Cursor) kind() string {
 	switch b := c.Next(); {
 	case c.i >= len(c.b):
@@ -308,8 +308,8 @@ func (c *Cursor) unicode() rune {
 	return r
 }
 
-// Integer reads a whole number or a null, which is 0. "12" is an error: where
-// something belongs must not be guessed.
+// Integer reads a whole number or a null, which is 0. "12" is an error: an index must not
+// be guessed.
 func (c *Cursor) Integer() int64 {
 	if c.Null() || c.err != nil {
 		return 0
@@ -342,9 +342,9 @@ func whole(raw []byte) (n int64, ok bool) {
 // the longest run can be counted.
 const maxCount = 1 << 40
 
-// Count reads a number of tokens. Sums that went wrong, NaN and what no answer
-// takes included, are no reason to lose an answer: they count as 0, and wrong is
-// what stands there. A number in a string is one: protobuf writes long ones so.
+// Count reads a number of tokens. A wrong number, including NaN and more than any answer
+// can take, must not lose an answer: it counts as 0, and wrong is its text. A number in a
+// string is valid: protobuf writes long ones so.
 func (c *Cursor) Count() (n int64, wrong string) {
 	c.Next()
 	if c.err != nil {
@@ -437,8 +437,8 @@ func (c *Cursor) Skip() {
 	}
 }
 
-// skipText reads a string that nobody wants: a server that says everything twice
-// sends long ones.
+// skipText reads a string that is not needed: a server that sends everything twice sends
+// long ones.
 func (c *Cursor) skipText() {
 	c.i++
 	for c.i < len(c.b) && c.err == nil {

@@ -59,7 +59,7 @@ func (p *Program) Check() []model.Problem {
 	bad := func(path string, err error) {
 		problems = append(problems, model.Problem{Path: path, Message: err.Error()})
 	}
-	// Here a text stands for itself: only its expressions are looked at.
+	// Here a text is not evaluated: only its expressions are checked.
 	inspect := func(path, text string) (string, error) {
 		segments, err := parse(text)
 		if err != nil {
@@ -128,7 +128,7 @@ func (p *Program) compile(known map[string]*expr.Program, src string, how func(*
 	return prog, nil
 }
 
-// holds says whether a step may be taken.
+// holds reports whether a step may be taken.
 func (p *Program) holds(ctx context.Context, i int, vars map[string]any) (bool, error) {
 	src := p.script.Steps[i].When
 	if src == "" {
@@ -177,8 +177,7 @@ func (p *Program) render(ctx context.Context, path, text string, vars map[string
 	return b.String(), nil
 }
 
-// textOf is a value as it stands in a text: strings as they are, lists and maps
-// as JSON.
+// textOf is a value as part of a text: strings as they are, lists and maps as JSON.
 func textOf(v any) (string, error) {
 	switch v := v.(type) {
 	case string:

@@ -49,8 +49,8 @@ type Conversation struct {
 	used  map[int]bool
 	turn  int64
 	last  map[string]any
-	// answered says that the latest answer has not been appended yet, aside the
-	// same of an answer to a question beside the conversation.
+	// answered: the latest answer has not been appended yet; aside: the same for an answer
+	// to a question outside the conversation.
 	answered, aside bool
 }
 
@@ -227,7 +227,7 @@ func (c *Conversation) failed(ctx context.Context, err error) error {
 	return reason.New(reason.ModelError, "model %q: %w", c.name, err).WithHint("the expression can be mended in the Model's manifest")
 }
 
-// answer fills out with what step i says.
+// answer fills out with the answer of step i.
 func (c *Conversation) answer(ctx context.Context, i int, noTools bool, out *message.Output) error {
 	step, vars := &c.program.script.Steps[i], c.vars()
 	render := func(path, text string) (string, error) { return c.program.render(ctx, path, text, vars) }
@@ -270,6 +270,6 @@ func cut(s string) []string {
 	return out
 }
 
-// Reset changes nothing: a script follows from what was asked, not from what is
-// still told.
+// Reset changes nothing: a script depends on the requests, not on the messages that are
+// left.
 func (c *Conversation) Reset([]*message.Message) error { return nil }

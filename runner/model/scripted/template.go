@@ -11,8 +11,8 @@ type segment struct {
 	expr bool
 }
 
-// parse splits a text at its ${expressions}; $${ is a literal ${. A brace inside
-// an expression belongs to it when it is balanced or stands in a string.
+// parse splits a text at its ${expressions}; $${ is a literal ${. A brace inside an
+// expression is part of it when it is balanced or in a string.
 func parse(s string) ([]segment, error) {
 	var out []segment
 	var lit strings.Builder
@@ -71,8 +71,8 @@ func closing(s string) int {
 	return -1
 }
 
-// literal returns the length of the CEL string literal at the beginning of s,
-// or -1 when it has no end. In a raw one a backslash is a backslash.
+// literal returns the length of the CEL string literal at the beginning of s, or -1 if it
+// has no end. In a raw literal a backslash is an ordinary character.
 func literal(s string, raw bool) int {
 	quote := s[:1]
 	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {

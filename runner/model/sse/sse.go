@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// ErrTooLong says that a line or an event is longer than the reader allows.
+// ErrTooLong is the error for a line or an event that is longer than the reader allows.
 var ErrTooLong = errors.New("event is too long")
 
 // Event is one event of a stream.
@@ -17,7 +17,7 @@ type Event struct {
 	Name string
 	// Data is valid until the next call.
 	Data []byte
-	// Cut says that the stream ended before the event did.
+	// Cut is true if the stream ended before the event did.
 	Cut bool
 }
 
@@ -33,8 +33,8 @@ type Reader struct {
 // NewReader reads events of at most limit bytes from r.
 func NewReader(r *bufio.Reader, limit int) *Reader { return &Reader{r: r, max: limit} }
 
-// Junk returns the first line that was none of the protocol's, or nil. Servers
-// that speak something else than events are told apart by it.
+// Junk returns the first line that is not of the protocol, or nil. It identifies servers
+// that send something other than events.
 func (r *Reader) Junk() []byte { return r.junk }
 
 // Next returns the next event that has data. At the end it returns io.EOF; an
@@ -67,7 +67,7 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// begun says that a line may be the beginning of a field that was cut.
+// begun reports whether a line may be the beginning of a field that was cut.
 func begun(line []byte) bool {
 	for _, name := range []string{"data:", "event:", "id:", "retry:"} {
 		if len(line) < len(name) && name[:len(line)] == string(line) {

@@ -1,4 +1,4 @@
-// Package gitguard says which files of a git repository no program may change, for whoever may has git run programs.
+// Package gitguard lists the files of a git repository through which a program could make git run commands, and which no program may change.
 package gitguard
 
 import (
@@ -9,14 +9,14 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// gitFiles are the files of a repository by which one who may write there has
-// git run programs. Other work trees are set up in worktrees.
+// gitFiles are the files of a repository through which a program that can write there
+// makes git run commands. Other work trees are configured in worktrees.
 var gitFiles = []string{"config", "config.worktree", "hooks", "worktrees", commonDir}
 
-// Files returns what no program may change of the repositories in the
-// files of the run, as paths in them. In a copy that is the one at the root: git
-// is run there by tools alone, and nothing of a .git is ever applied. On the files
-// themselves each counts, for whoever works on them runs git there.
+// Files returns the files that no program may change in the repositories of the run's
+// files, as paths in them. In a copy that is the repository at the root: git is run there
+// by tools only, and nothing of a .git is ever applied. In place it is every repository,
+// since the user runs git there.
 func Files(root string, base *workspace.Snapshot, inPlace bool) (names []string) {
 	names = repository(root, "", inPlace)
 	if !inPlace {
@@ -30,8 +30,8 @@ func Files(root string, base *workspace.Snapshot, inPlace bool) (names []string)
 	return names
 }
 
-// repository does it for the one of a folder, if there is one. Where .git is a
-// file, or a link, it says where the repository is.
+// repository returns them for the repository of a folder, if there is one. If .git is a
+// file, or a link, it leads to the repository.
 func repository(root, dir string, inPlace bool) []string {
 	git := filepath.Join(dir, ".git")
 	info, err := os.Lstat(filepath.Join(root, git))
@@ -85,5 +85,5 @@ func isRepository(dir string) bool {
 	return err == nil
 }
 
-// commonDir tells git to take a repository's config and hooks from another folder.
+// commonDir makes git read a repository's config and hooks from another folder.
 const commonDir = "commondir"

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A Guard holds what git would run, or take its settings from, in files that a run
-// works on in place: as it was before the first program ran. Most of it is
-// read-only in a sandbox. What a program can change all the same is undone
-// afterwards, by Restore: also what it makes anew, such as another repository.
+// A Guard keeps the files that git would run, or read its settings from, as they were
+// before the first program of a run that works in place. Most of them are read-only in a
+// sandbox. What a program can change all the same, for example by creating another
+// repository, is undone afterwards by Restore.
 type Guard struct {
 	// Repositories are the folders that git takes for a repository.
 	Repositories []string `json:"repositories"`
@@ -50,9 +50,9 @@ const untrusted = ".untrusted"
 // settings are the files of a repository from which git takes what it runs.
 var settings = []string{"config", "config.worktree", commonDir}
 
-// Take looks at the files below root before the first program runs. A repository
-// that has no config.worktree and no commondir gets harmless ones: what is not
-// there cannot be made read-only.
+// Take reads the files below root before the first program runs. A repository that has no
+// config.worktree and no commondir gets harmless ones: a missing file cannot be made
+// read-only.
 func Take(root string) (*Guard, error) {
 	g := &Guard{Files: map[string]*File{}, Links: map[string]bool{}}
 	repos, links, err := find(root)
@@ -168,7 +168,7 @@ func (g *Guard) take(r *os.Root, name string) {
 	}
 }
 
-// look returns what is at a path; nil is nothing, or what git does not read.
+// look returns what is at a path; nil for nothing, or something that git does not read.
 func look(r *os.Root, name string) *File {
 	info, err := r.Lstat(name)
 	switch {
