@@ -28,8 +28,7 @@ var files embed.FS
 //go:generate cp ../internal/toolpb/tool.proto python/tool.proto
 //go:generate cp ../internal/toolpb/tool.proto node/tool.proto
 
-// Name is what the tool of every example is called, and what stands for the name
-// of a new one.
+// Name is the name of the tool in every example; it is replaced by the name of a new one.
 const Name = "wordcount"
 
 // Languages lists the languages there are examples in.
@@ -39,7 +38,7 @@ func Languages() []string { return []string{"go", "python", "node", "shell"} }
 type File struct {
 	Path string
 	Text []byte
-	// Program says that the file is to be executable.
+	// Program: the file must be executable.
 	Program bool
 }
 

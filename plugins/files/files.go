@@ -6,10 +6,9 @@ import (
 	"agentctl.dev/agentctl/plugins/sdk"
 )
 
-// Tools returns read, list, glob, grep, edit and write. They share what they
-// know of the files read in a run, which edit and write insist on, and which
-// their metadata tells to a process after them; the tools of two calls of Tools
-// know nothing of each other.
+// Tools returns read, list, glob, grep, edit and write. They share the record of files
+// read in a run, which edit and write require. Their metadata passes that record to a
+// later process; the tools of two calls of Tools share nothing.
 func Tools() []sdk.Tool {
 	s := &set{seen: newSeen(), locks: newLocks()}
 	return s.tools()

@@ -65,7 +65,7 @@ func (s *set) glob(ctx context.Context, call *sdk.Call, in globIn) (*sdk.Result,
 	return res, nil
 }
 
-// foundData is the metadata of a search, for who must know which files it showed.
+// foundData is the metadata of a search: the files that it showed.
 type foundData struct {
 	Matches int      `json:"matches"`
 	Files   []string `json:"files"`
@@ -98,7 +98,7 @@ func splitPattern(from, pattern string) (string, string) {
 	return filepath.Join(from, base), rest
 }
 
-// matches says whether a path fits a valid pattern.
+// matches reports whether a path matches a valid pattern.
 func matches(pattern, rel string) bool {
 	ok, err := doublestar.Match(pattern, rel)
 	return err == nil && ok

@@ -67,7 +67,7 @@ func searchOne(ctx context.Context, w *workspace, rel string, q *query, out *fou
 	if err != nil {
 		return sdk.Errorf("grep %s: %w", w.show(rel), err)
 	}
-	_ = out.add(w.show(rel), hits) // it says in its text that it is full
+	_ = out.add(w.show(rel), hits) // its text shows that it is full
 	return nil
 }
 
@@ -102,7 +102,8 @@ func newQuery(in grepIn) (*query, error) {
 		}
 	}
 	if tree, err := syntax.Parse(in.Pattern, syntax.Perl); err == nil {
-		// It only finds candidates, so whatever cannot be written back is no loss.
+		// It only finds candidates, so a part that cannot be translated back does not
+		// matter.
 		if re, err := regexp.Compile(withinLine(tree).String()); err == nil {
 			q.whole = re
 		}
@@ -153,8 +154,8 @@ func withoutNewline(ranges []rune) []rune {
 	return out
 }
 
-// wants says whether a file is to be searched; a pattern without a slash is
-// about the file's name.
+// wants reports whether a file is to be searched; a pattern without a slash applies to the
+// file's name.
 func (q *query) wants(base, rel string) bool {
 	switch {
 	case q.include == "":

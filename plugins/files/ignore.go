@@ -16,8 +16,8 @@ const maxIgnore = 1 << 20
 // ignores are the patterns in force in a folder, the nearest last.
 type ignores []gitignore.Pattern
 
-// match says whether git would leave out the path. A folder above it was not
-// left out, or the walk would not be here.
+// match reports whether git would ignore the path. No folder above it is ignored, or the
+// walk would not be here.
 func (g ignores) match(rel string, dir bool) bool {
 	if len(g) == 0 {
 		return false
@@ -31,8 +31,8 @@ func (g ignores) match(rel string, dir bool) bool {
 	return false
 }
 
-// inherited collects the rules of the folders above rel. Who names an ignored
-// folder wants to see into it, so rules that leave it out do not count.
+// inherited collects the rules of the folders above rel. A call that names an ignored
+// folder is meant to see its content, so rules that ignore that folder do not count.
 func (w *workspace) inherited(rel string) ignores {
 	g := w.patterns(nil, ".git/info/exclude", nil)
 	if rel == "." {

@@ -40,7 +40,7 @@ func (l *lines) skip(n int) (int, error) {
 	return done, nil
 }
 
-// next returns a line without its end. io.EOF means there is none.
+// next returns a line without its end, and io.EOF after the last one.
 func (l *lines) next() (string, error) {
 	l.buf = l.buf[:0]
 	total := 0

@@ -11,8 +11,8 @@ type locks struct {
 	files map[string]*lock
 }
 
-// lock is a lock that can be waited for with a context; users counts who holds
-// or awaits it.
+// lock is a lock that can be waited for with a context; users counts the holder and the
+// waiters.
 type lock struct {
 	held  chan struct{}
 	users int

@@ -20,8 +20,8 @@ type place struct {
 	with       []byte
 }
 
-// find returns the places where before stands in text, by the first rule that
-// finds any. Guessing by likeness is no rule: a wrong place is worse than none.
+// find returns the places of before in text, by the first rule that finds any. There is no
+// rule for similar texts: a wrong place is worse than none.
 func find(text []byte, before, after string) (rule, []place) {
 	eol := lineEnd(text)
 	after = withEnds(after, eol)
@@ -76,7 +76,7 @@ func withEnds(s, eol string) string {
 	return strings.ReplaceAll(s, "\n", eol)
 }
 
-// line is a line of a file and where it stands.
+// line is a line of a file and its position.
 type line struct {
 	text string // without its end and trailing blanks
 	// start of the line, end of its text, next the start of the following line.
@@ -103,7 +103,7 @@ func linesOf(text []byte) []line {
 // block is oldString as lines.
 type block struct {
 	lines []string // without trailing blanks
-	// closed says that the last line has its end, which is then replaced too.
+	// closed: the last line has its end, which is then replaced too.
 	closed bool
 }
 
@@ -235,7 +235,7 @@ func replace(text []byte, places []place) []byte {
 	return b.Bytes()
 }
 
-// lineAt is the number of the line in which a position stands.
+// lineAt is the number of the line of a position.
 func lineAt(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte{'\n'}) }
 
 // nearest returns the line of text most like the first full line of before.
@@ -259,7 +259,7 @@ func nearest(text []byte, before string) (int, string) {
 	return at, shown
 }
 
-// alike says in percent how much of two lines is the same at both ends.
+// alike returns in percent how much of two lines is equal at both ends.
 func alike(a, b string) int {
 	long := max(len(a), len(b))
 	if long == 0 {

@@ -48,7 +48,7 @@ func openOutside(p sdk.OutsidePath) (*workspace, string, error) {
 	if w.root, err = os.OpenRoot(w.dir); err != nil {
 		return nil, "", sdk.Errorf("open %s: %w", p.Name, err)
 	}
-	// The kernel says which folder this is: a link on the way leads to another one.
+	// Ask the kernel for the path of the folder: a link on the way leads to another one.
 	if w.real, err = realPath(w.root); err == nil && w.real != w.dir {
 		err = replaced(p.Name)
 	}

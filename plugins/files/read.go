@@ -40,7 +40,7 @@ type fileData struct {
 	Hash string `json:"hash,omitempty"`
 	Size int64  `json:"size"`
 	Diff string `json:"diff,omitempty"`
-	// DiffCut says that Diff is not the whole of it.
+	// DiffCut is true if Diff is incomplete.
 	DiffCut bool `json:"diffCut,omitempty"`
 }
 
@@ -110,8 +110,8 @@ func (s *set) readFile(ctx context.Context, call *sdk.Call, rel string, f *os.Fi
 	return res, nil
 }
 
-// remember notes that the run has read f as it now is. Without a real path the
-// file only has to be read again before an edit, so that is no error.
+// remember records that the run has read f as it is now. Without a real path the file only
+// has to be read again before an edit, so that is not an error.
 func (s *set) remember(run string, f *os.File, sum hash.Hash) string {
 	d := digest(sum.Sum(nil))
 	if p, err := realFile(f); err == nil {
@@ -180,7 +180,7 @@ func (p *page) ending(win window) string {
 	return "(empty file)"
 }
 
-// rest says how much there is beside the page.
+// rest describes how much there is besides the page.
 func (p *page) rest(r io.Reader, all bool) (string, error) {
 	if !all {
 		return ", more follow", nil

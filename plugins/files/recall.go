@@ -10,9 +10,8 @@ import (
 	"agentctl.dev/agentctl/plugins/sdk"
 )
 
-// recall notes what a process before this one has read or written. A file that
-// is no longer there, or whose path or hash did not come through whole, has to
-// be read again: that is the safe side.
+// recall records what an earlier process of the run has read or written. A file that is
+// gone, or whose path or hash is incomplete, has to be read again, to be safe.
 func (s *set) recall(past sdk.Past) {
 	var data fileData
 	if json.Unmarshal(past.Metadata, &data) != nil {

@@ -15,7 +15,7 @@ import (
 // maxScan is the largest file grep looks into.
 const maxScan = 10 << 20
 
-// errSkipped says why a file is not searched.
+// errSkipped is why a file is not searched.
 var errSkipped = errors.New("binary, or larger than 10 MiB: not searched")
 
 // scan returns the matching lines of a file.
@@ -51,8 +51,8 @@ type job struct {
 	done chan struct{}
 }
 
-// search looks into the files beneath base, several at once, and adds what it
-// finds in the order of their paths. It ends as soon as there is no more room.
+// search searches the files beneath base, several at once, and adds the hits in the order
+// of their paths. It ends when there is no room for more.
 func search(ctx context.Context, w *workspace, base string, q *query, out *found) error {
 	ctx, stop := context.WithCancel(ctx)
 	workers := min(runtime.NumCPU(), 8)
@@ -109,7 +109,8 @@ func feed(ctx context.Context, w *workspace, base string, q *query, todo, order 
 	return files, err
 }
 
-// collect adds hits in order; when there is no more room it calls stop and only drains.
+// collect adds hits in order; when there is no room for more it calls stop and only
+// drains.
 func collect(w *workspace, order <-chan *job, out *found, stop func()) (full bool) {
 	for j := range order {
 		<-j.done

@@ -15,7 +15,7 @@ import (
 // maxSearch bounds the look elsewhere for a file that is not where it was expected.
 const maxSearch = 5000
 
-// missing says that there is no such file, and names up to three that may be meant.
+// missing is the error for a file that does not exist, with up to three similar names.
 func (w *workspace) missing(rel string) error {
 	if w.approved { // what else is there was not approved
 		return sdk.Errorf("%s does not exist", w.show(rel))

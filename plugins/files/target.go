@@ -107,7 +107,7 @@ func (t *target) place() (*os.Root, string, error) {
 	return nil, "", sdk.Errorf("%s is being replaced all the time", t.rel)
 }
 
-// errMoved says that a file was replaced while its path was looked up.
+// errMoved: a file was replaced while its path was resolved.
 var errMoved = errors.New("the file was replaced")
 
 // try is one attempt of place.
@@ -302,8 +302,7 @@ func (t *target) fill(temp string, content []byte) (err error) {
 	return err
 }
 
-// unchanged looks once more at the file: a command may have written to it since
-// it was read.
+// unchanged compares the file again: a command may have written to it since it was read.
 func (t *target) unchanged() error {
 	now, err := t.dir.Lstat(t.name)
 	if t.info == nil {

@@ -28,7 +28,7 @@ func attachment(head []byte) (string, bool) {
 	return "", false
 }
 
-// binary says whether data is no text: a NUL, or more than 30 % control bytes.
+// binary reports whether data is not text: a NUL, or more than 30 % control bytes.
 func binary(data []byte) bool {
 	control := 0
 	for _, b := range data {

@@ -20,9 +20,9 @@ type workspace struct {
 	root *os.Root
 	// dir is the folder as the call names it, real the same without symlinks.
 	dir, real string
-	// approved says that this is no workspace but a folder outside, which was
-	// approved for one call; writable, that the call may change it, and only, if it
-	// is not empty, is the one file in it that was approved.
+	// approved: this is not the workspace but a folder outside, which was approved for one
+	// call; writable: the call may change it; only, if it is not empty, is the one file in
+	// it that was approved.
 	approved, writable bool
 	only               string
 }
@@ -83,7 +83,7 @@ func (w *workspace) outside(name string) error {
 	return sdk.Errorf("%s is outside the workspace %s (external_directory): the file tools serve only files of the workspace, and paths that the policy or a person allows by name. Use a path within it, or have the file copied there", name, w.dir)
 }
 
-// fail turns an error of the file system into one that helps the model go on.
+// fail turns an error of the file system into one that helps the model continue.
 func (w *workspace) fail(verb, rel string, err error) error {
 	var errno syscall.Errno
 	shown := w.show(rel)
@@ -105,8 +105,8 @@ func (w *workspace) fail(verb, rel string, err error) error {
 	return sdk.Errorf("%s %s: %w", verb, shown, err)
 }
 
-// open opens a regular file for reading and refuses everything else without
-// waiting: opening a pipe would block until somebody writes to it.
+// open opens a regular file for reading and refuses everything else without waiting:
+// opening a pipe would block until another process opens it for writing.
 func (w *workspace) open(rel string) (*os.File, fs.FileInfo, error) {
 	f, info, err := openRegular(w.root, rel)
 	if err == nil {
@@ -121,7 +121,7 @@ func (w *workspace) open(rel string) (*os.File, fs.FileInfo, error) {
 	return nil, nil, w.fail("open", rel, err)
 }
 
-// irregularError says that a name is neither a file nor a folder.
+// irregularError: the name is that of neither a file nor a folder.
 type irregularError struct {
 	name string
 	mode fs.FileMode
@@ -185,8 +185,8 @@ func realFile(f *os.File) (string, error) {
 	return p, nil
 }
 
-// inGit says whether a path goes through git's own folder, whose files run
-// programs: hooks, filters, the configured pager.
+// inGit reports whether a path goes through git's own folder, whose files run programs:
+// hooks, filters, the configured pager.
 func inGit(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.EqualFold(part, ".git") {

@@ -43,8 +43,8 @@ func (s *set) write(ctx context.Context, call *sdk.Call, in writeIn) (*sdk.Resul
 	return s.finish(call, t, content, what+kept)
 }
 
-// inStyle gives new content the byte order mark and the line ends of the old,
-// and says what it kept.
+// inStyle gives new content the byte order mark and the line ends of the old, and returns
+// a description of what it kept.
 func inStyle(content string, old []byte) (styled []byte, kept string) {
 	var what []string
 	body, marked := bytes.CutPrefix(old, bom)

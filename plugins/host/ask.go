@@ -61,7 +61,7 @@ func (w *wisher) grant(ctx context.Context, ask *toolpb.Ask) {
 		}
 		answer.Ticket, answer.Id = w.ticket, ask.GetId()
 		if ctx.Err() != nil {
-			return // nobody waits any more
+			return // the caller has left
 		}
 		rpc, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()

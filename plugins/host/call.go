@@ -20,7 +20,7 @@ type CallRequest struct {
 	Tool string
 	// Args is a JSON object that satisfies the tool's schema.
 	Args json.RawMessage
-	// ID of the call; Run, Agent, Session and Message say who asks.
+	// ID of the call; Run, Agent, Session and Message identify the caller.
 	ID, Run, Agent, Session, Message string
 	// Workspace is the root of the run's files as the program sees them.
 	Workspace string
@@ -30,15 +30,15 @@ type CallRequest struct {
 	Outside []OutsidePath
 	// Key is the idempotency key.
 	Key string
-	// Timeout of the call; 0 is none of its own. When it passes, the call is an
-	// error result with code timeout and the output so far.
+	// Timeout of the call; 0 is no timeout. After it, the call is an error result with
+	// code timeout and the output so far.
 	Timeout time.Duration
 	// MaxOutput bounds the text; 0 and more than 10 MiB are 10 MiB.
 	MaxOutput int64
-	// Ask puts a question of the call to a person and returns the answer, one of
-	// the options where there are some. Its error is told to the tool as the reason
-	// why nobody answers. Its context ends with the call. The caller records the
-	// question and its answer. Nil: no person can be asked.
+	// Ask puts a question of the call to a person and returns the answer: one of the
+	// options, if there are any. The tool receives its error as the reason why there is no
+	// answer. Its context ends with the call. The caller records the question and its
+	// answer. Nil: no person can be asked.
 	Ask func(ctx context.Context, q Question) (string, error)
 	// History returns what has been said in the run, at most the newest of that
 	// number unless it is 0, the oldest of them first. Nil: the run gives none.
@@ -56,8 +56,8 @@ type OutsidePath struct {
 type Event struct {
 	// Progress is the newest output, for watchers.
 	Progress string
-	// Output is a piece of the result's text. It may end inside a character and
-	// belongs to the callback only while it runs.
+	// Output is a piece of the result's text. It may end inside a character, and is valid
+	// only during the callback.
 	Output []byte
 }
 
@@ -72,9 +72,10 @@ type CallResult struct {
 	Title string
 	// Metadata is JSON for programs, or nil.
 	Metadata json.RawMessage
-	// Writes says that the call may have changed files.
+	// Writes is true if the call may have changed files.
 	Writes bool
-	// IsError says that the call failed in a way the model should read, Code why.
+	// IsError is true if the call failed in a way the model should read; Code is the kind
+	// of failure.
 	IsError bool
 	Code    string
 	// Dropped counts the bytes of text above MaxOutput.
@@ -111,8 +112,8 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// The RPC lives apart from the caller's context: when that ends we return at
-	// once, but the tool is first asked to let go and then cut off.
+	// The RPC is independent of the caller's context: when that ends we return at once,
+	// but the tool is first asked to stop and then cut off.
 	rpc, cut := context.WithCancel(context.WithoutCancel(ctx))
 	ticket, f, ok := p.calls.open(cut)
 	if !ok {
@@ -155,8 +156,8 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 }
 
 const (
-	// asIs is how long after a cancel a result still counts as what it says: the
-	// tool had done its work before it heard.
+	// asIs is how long after a cancel a result still counts as a success: the tool had
+	// finished before it received the cancel.
 	asIs = 250 * time.Millisecond
 	// letGoWait is how long after a cancel the output so far is awaited: the SDK
 	// needs half a second for a function that does not listen.
@@ -246,7 +247,7 @@ func (r CallRequest) limit() int64 {
 
 // reception collects what a call sends.
 type reception struct {
-	// wish is told what the call asks for; it does not block.
+	// wish is called with the requests of the call; it must not block.
 	wish func(*toolpb.Ask)
 
 	mu   sync.Mutex
@@ -328,8 +329,8 @@ func (r *reception) show(progress string) {
 	r.limit.show(progress)
 }
 
-// tell shows watchers a text at once: what a person was asked, and progress for
-// which there is room.
+// tell shows watchers a text at once: the question to a person, and progress if there is
+// room.
 func (r *reception) tell(progress string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -373,8 +374,8 @@ func (r *reception) timedOut(after time.Duration) *CallResult {
 // stopped makes the result of a call that was cancelled and did not answer.
 func (r *reception) stopped() *CallResult { return r.soFar(codeCancelled) }
 
-// soFar is the output that has come: the text, or what watchers were shown.
-// Nobody knows what the call did.
+// soFar is the output so far: the text, or what watchers were shown. The effects of the
+// call are unknown.
 func (r *reception) soFar(code string) *CallResult {
 	r.mu.Lock()
 	text, dropped := r.text.string(), r.text.dropped

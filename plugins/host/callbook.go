@@ -10,7 +10,7 @@ import (
 	"agentctl.dev/agentctl/plugins/internal/toolpb"
 )
 
-// callbook knows the calls that run and sees to it that none runs for ever.
+// callbook tracks the running calls and ensures that none runs for ever.
 type callbook struct {
 	mu      sync.Mutex
 	next    uint64
@@ -27,7 +27,7 @@ type flight struct {
 	cut context.CancelFunc
 	// over is closed when nothing more will be received.
 	over chan struct{}
-	// leaving is set when somebody waits for the tool to let go.
+	// leaving is set when the host waits for the tool to stop.
 	leaving bool
 }
 
@@ -95,8 +95,8 @@ func (b *callbook) letGo(ticket uint64, p *Plugin) {
 	}()
 }
 
-// attend runs f for a call; the end of all calls waits for it. It says no when
-// nobody would wait any more.
+// attend runs f for a call; the end of all calls waits for it. It returns false when the
+// calls have ended.
 func (b *callbook) attend(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 	maxParameters  = 256 << 10
 )
 
-// callable says whether a model can be offered a tool of this name: 1 to 64
-// letters, digits, _ and -.
+// callable reports whether a model can be offered a tool of this name: 1 to 64 letters,
+// digits, _ and -.
 func callable(name string) bool {
 	strange := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Kind says what went wrong with a program.
+// Kind is the kind of failure of a program.
 type Kind string
 
 // The kinds of errors.
 const (
 	// KindStart: the operating system would not start it.
 	KindStart Kind = "Start"
-	// KindNotPlugin: it runs, but is no plugin.
+	// KindNotPlugin: it runs, but is not a plugin.
 	KindNotPlugin Kind = "NotPlugin"
 	// KindVersion: it speaks another version of the protocol.
 	KindVersion Kind = "Version"
@@ -72,7 +72,7 @@ func (e startTimeoutError) Error() string {
 	return fmt.Sprintf("it was not ready to be called within %s", e.after)
 }
 
-// startError says why a start failed: the guard knows better than go-plugin.
+// startError returns why a start failed: the guard knows more than go-plugin.
 func (p *Plugin) startError(ctx context.Context, err error) *Error {
 	e := &Error{Plugin: p.name}
 	p.guard.mu.Lock()

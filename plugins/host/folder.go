@@ -20,8 +20,8 @@ const inside = "/plugin-dir4294967295/plugin4294967295"
 // folderName is how the folders for sockets are called.
 const folderName = "plugin-"
 
-// folder is where a program's socket lies. A lock on it tells the folder of a
-// program that runs from one that a killed host has left.
+// folder is the folder of a program's socket. A lock on it distinguishes the folder of a
+// running program from one that a killed host has left.
 type folder struct {
 	path string
 	// home holds the folders of this user; "" is one that holds others' things too.
@@ -54,8 +54,7 @@ func newFolder(base string) (*folder, error) {
 	return nil, fmt.Errorf("folder for its socket: the path of %s is too long for a unix socket (%d bytes)", candidates[0], maxSocketPath)
 }
 
-// makeFolder makes a folder in home, or where somebody else has taken that name,
-// beside it.
+// makeFolder makes a folder in home, or in otherwise if another user has taken that name.
 func makeFolder(home, otherwise string) (*folder, error) {
 	f := &folder{home: home}
 	if !ours(home) {
@@ -74,8 +73,7 @@ func makeFolder(home, otherwise string) (*folder, error) {
 	return f, nil
 }
 
-// ours makes a folder of this user's, and says whether it is one that nobody
-// else can change.
+// ours makes a folder of this user, and reports whether no other user can change it.
 func ours(dir string) bool {
 	_ = os.Mkdir(dir, 0o700)
 	info, err := os.Lstat(dir)
@@ -116,11 +114,11 @@ func (f *folder) remove() {
 	})
 }
 
-// sweep removes the folders of this user that nobody holds.
+// sweep removes the folders of this user that are not locked.
 func sweep(home string) {
 	all, err := lock(home, syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		return // somebody makes one right now; the next end sweeps
+		return // another process is just making one; the next end sweeps
 	}
 	defer func() { _ = all.Close() }()
 	list, err := os.ReadDir(home)
@@ -132,7 +130,7 @@ func sweep(home string) {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), folderName) {
 			continue
 		}
-		if f, err := lock(dir, syscall.LOCK_EX|syscall.LOCK_NB); err == nil { // nobody holds it
+		if f, err := lock(dir, syscall.LOCK_EX|syscall.LOCK_NB); err == nil { // not locked
 			_ = os.RemoveAll(dir)
 			_ = f.Close()
 		}

@@ -62,8 +62,8 @@ type codec struct {
 	pool mem.BufferPool
 }
 
-// newCodec makes a codec whose buffers fit an output chunk of 32 KB with what
-// stands around it: gRPC's own next size is 1 MiB.
+// newCodec makes a codec whose buffers fit an output chunk of 32 KB in its message: gRPC's
+// own next size is 1 MiB.
 func newCodec() codec {
 	return codec{encoding.GetCodecV2(proto.Name), mem.NewTieredBufferPool(1<<10, toolpb.MaxChunk+1<<10, 256<<10+1<<10)}
 }

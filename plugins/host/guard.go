@@ -14,10 +14,10 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
-// guard stands between go-plugin and the program. It lets go-plugin see one
-// well-formed handshake line or nothing, because go-plugin dereferences nil on
-// some malformed ones, stops reading at a line over 64 KiB, and says little
-// about either; and it knows when the process has ended.
+// guard is between go-plugin and the program. It passes one well-formed handshake line to
+// go-plugin or nothing: go-plugin dereferences nil on some malformed lines, stops reading
+// at a line over 64 KiB, and reports neither clearly. The guard also knows when the
+// process has ended.
 type guard struct {
 	stderr *stderrTail
 
@@ -114,8 +114,8 @@ func (g *guard) greet() {
 	_ = g.outW.Close()
 }
 
-// withExit adds how a program that is no plugin ended: an exit code often says
-// more than its silence.
+// withExit adds the exit status of a program that is not a plugin: the code often explains
+// the failure.
 func (g *guard) withExit(bad *Error) error {
 	if bad.Kind != KindNotPlugin {
 		return bad.Err
@@ -126,7 +126,7 @@ func (g *guard) withExit(bad *Error) error {
 	return bad.Err
 }
 
-// exitWait is how long a program that is no plugin may take to end by itself.
+// exitWait is how long a program that is not a plugin may take to end by itself.
 const exitWait = time.Second
 
 // Wait implements runner.Runner.
@@ -164,10 +164,10 @@ func (g *guard) kill(why string) {
 		defer cancel()
 		_ = inner.Kill(ctx)
 	}
-	_ = g.out.Close() // whoever writes to go-plugin must not wait for it
+	_ = g.out.Close() // a writer to go-plugin must not wait for it
 }
 
-// killedWhy says why we ended the process, or "" when it ended by itself.
+// killedWhy returns why we ended the process, or "" if it ended by itself.
 func (g *guard) killedWhy() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

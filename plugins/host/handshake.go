@@ -61,7 +61,7 @@ func parseHandshake(line []byte, readErr error) (handshake, *Error) {
 	return handshake{addr: f[3]}, nil
 }
 
-// digits says whether s is a number as a version is written.
+// digits reports whether s is written like the number of a version.
 func digits(s string) bool {
 	return s != "" && len(s) < 6 && strings.Trim(s, "0123456789") == ""
 }

@@ -38,9 +38,9 @@ type Options struct {
 	TempDir string
 	// MaxMessage bounds a message in either direction; default 64 MiB.
 	MaxMessage int
-	// Stderr receives what the program writes there; default nobody. Errors
-	// quote the last lines in any case. It must not block; nothing is written
-	// to it after Close or a failed Start has returned.
+	// Stderr receives the program's stderr; optional. Errors quote the last lines in any
+	// case. It must not block; nothing is written to it after Close or a failed Start has
+	// returned.
 	Stderr io.Writer
 }
 
@@ -52,8 +52,8 @@ type ToolInfo struct {
 	Parameters []byte
 }
 
-// grace is how long a cancelled call may go on before its program is killed,
-// and how long Close waits for calls that run.
+// grace is how long a cancelled call may continue before its program is killed, and how
+// long Close waits for running calls.
 const grace = 2 * time.Second
 
 // Plugin is a program that runs.
@@ -120,7 +120,7 @@ func (p *Plugin) start(ctx context.Context, opts Options) error {
 	}
 	go p.watch()
 	p.tools, err = p.describe(ctx)
-	// Connected or not: nobody else is to find the socket.
+	// Connected or not: no other process is to find the socket.
 	_ = os.Remove(addr)
 	return err
 }
@@ -159,9 +159,9 @@ func (p *Plugin) shakeHands(ctx context.Context, opts Options) (string, error) {
 	}
 }
 
-// watch ends the program's calls when it dies: the socket's file is gone, so it
-// cannot be reached again. Nobody may close a program that has died by itself,
-// so its folder goes too.
+// watch ends the program's calls when it dies: the socket's file is gone, so it cannot be
+// reached again. Close may never be called for a program that has died by itself, so its
+// folder is removed here too.
 func (p *Plugin) watch() {
 	<-p.guard.exited
 	_ = p.conn.Close()
@@ -172,7 +172,7 @@ func (p *Plugin) watch() {
 // Tools returns what the program serves, as it said when it was started.
 func (p *Plugin) Tools() []ToolInfo { return append([]ToolInfo(nil), p.tools...) }
 
-// Describe asks the program anew what it serves.
+// Describe asks the program again for its tools.
 func (p *Plugin) Describe(ctx context.Context) ([]ToolInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -197,8 +197,8 @@ func (p *Plugin) Running() int {
 	return len(p.calls.flights)
 }
 
-// Ending says how a program that has exited came to its end, for example "exit
-// code 3" or "signal killed"; it is "" while the program runs.
+// Ending returns how a program ended, for example "exit code 3" or "signal killed"; it is
+// "" while the program runs.
 func (p *Plugin) Ending() string {
 	select {
 	case <-p.guard.exited:
@@ -208,9 +208,9 @@ func (p *Plugin) Ending() string {
 	}
 }
 
-// Close cancels what runs, waits at most 2 s for it, kills the program with all
-// it started and removes its folder. It may be called more than once; the
-// context only shortens the wait. The error says that something is left.
+// Close cancels the running calls, waits at most 2 s for them, kills the program with all
+// its descendants and removes its folder. It may be called more than once; the context
+// only shortens the wait. It returns an error if something is left.
 func (p *Plugin) Close(ctx context.Context) error {
 	p.closing.Do(func() {
 		p.calls.refuse()

@@ -17,14 +17,14 @@ type Answer struct {
 }
 
 const (
-	// recallPiece is how much is told at a time.
+	// recallPiece is how much is sent at a time.
 	recallPiece = 4 << 20
-	// maxRecall bounds what is told in all; the oldest answers are left out.
+	// maxRecall bounds what is sent in all; the oldest answers are left out.
 	maxRecall = 64 << 20
 )
 
-// Recall tells a program that was started in the middle of a run what its tools
-// answered before, the oldest first. A program that does not want to know is no
+// Recall sends the earlier answers of its tools to a program that was started in the
+// middle of a run, the oldest first. A program that does not implement recall is not an
 // error.
 func (p *Plugin) Recall(ctx context.Context, run, workspace string, answers []Answer) error {
 	size, from := 0, len(answers)

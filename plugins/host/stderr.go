@@ -66,7 +66,7 @@ func (t *stderrTail) push() {
 	t.full = append(t.full, s)
 }
 
-// tee is the program's stderr on its way to go-plugin, which has no use for it.
+// tee copies the program's stderr before it goes to go-plugin, which does not use it.
 type tee struct {
 	io.ReadCloser
 	tail *stderrTail
@@ -113,8 +113,8 @@ func (t *stderrTail) lines() []string {
 	return append([]string(nil), t.full...)
 }
 
-// escapes are the sequences with which a program could write to the terminal of
-// whoever reads the error.
+// escapes are the sequences with which a program could write to the terminal of a user who
+// reads the error.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[@-Z\\\\-_])")
 })

@@ -10,9 +10,8 @@ import (
 	"agentctl.dev/agentctl/plugins/internal/toolpb"
 )
 
-// ErrNobody says that a question was put to nobody: no person is there, none
-// may be asked, or the call has asked too often. The text of the error that
-// wraps it says which.
+// ErrNobody: a question cannot be answered. No person is there, none may be asked, or the
+// call has asked too often. The text of the error that wraps it names which.
 var ErrNobody = errors.New("nobody answers")
 
 // Message is something that was said in a run.
@@ -22,13 +21,12 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// Ask puts a question to the person behind the run and returns what that person
-// said, or the option that was chosen. It waits as long as the context lives,
-// and the call's time goes on meanwhile. Without a person, as in a pipeline, the
-// error is ErrNobody at once: a tool must be able to do without an answer, or say
-// by Errorf what it would have asked.
+// Ask puts a question to the person behind the run and returns the answer, or the option
+// that was chosen. It waits as long as the context lasts, which counts towards the call's
+// time. Without a person, as in a pipeline, the error is ErrNobody at once: a tool must
+// work without an answer, or return by Errorf what it would have asked.
 //
-// A question is no approval: whether the call may run was decided before it.
+// A question is not an approval: whether the call may run was decided before it.
 func (c *Call) Ask(ctx context.Context, question string, options ...string) (string, error) {
 	if c.AskFunc == nil {
 		return "", fmt.Errorf("ask %q: %w", question, ErrNobody)
@@ -85,7 +83,7 @@ func (w *wishes) make(ctx context.Context, ask *toolpb.Ask, send func(*toolpb.Ca
 	}
 }
 
-// grant hands an answer to whoever waits for it; a second one goes nowhere.
+// grant passes an answer to the question that waits for it; a second answer is ignored.
 func (w *wishes) grant(a *toolpb.AnswerRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

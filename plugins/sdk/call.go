@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Call is one call of a tool: who asks, and where to write. Its deadline is the
-// context's. The zero value works in tests: Progress goes nowhere and Output
-// is kept for Result.
+// Call is one call of a tool: its caller, and where to write. Its deadline is the
+// context's. The zero value works in tests: Progress is discarded and Output is kept for
+// Result.
 type Call struct {
 	// ID of the call, unique within the run.
 	ID string
-	// Run, Agent, Session and Message say who asks.
+	// Run, Agent, Session and Message identify the caller.
 	Run, Agent, Session, Message string
 	// Workspace is the absolute root of the run's files; the process starts there.
 	Workspace string
-	// Hidden are files, relative to Workspace, that a tool which searches folders
-	// must leave out: whoever calls may not read them. A file of a folder in
-	// Outside is named by its absolute path.
+	// Hidden are files, relative to Workspace, that a tool which searches folders must
+	// leave out: the caller may not read them. A file of a folder in Outside is named by
+	// its absolute path.
 	Hidden []string
 	// Outside are files and folders outside Workspace that this call may use,
 	// because the policy or a person has allowed them. They are for this call
@@ -30,8 +30,8 @@ type Call struct {
 	// MaxOutput is how many bytes of text the caller keeps; 0 means the SDK's
 	// bound of 10 MiB. What a tool writes beyond it is counted and dropped.
 	MaxOutput int64
-	// AskFunc and HistoryFunc stand behind Ask and History. Tests of a tool set
-	// them; in a program they reach the run.
+	// AskFunc and HistoryFunc implement Ask and History. Tests of a tool set them; in a
+	// program they reach the run.
 	AskFunc     func(ctx context.Context, question string, options []string) (string, error)
 	HistoryFunc func(ctx context.Context, most int) ([]Message, error)
 
@@ -43,9 +43,9 @@ type Call struct {
 // times a second, the latest wins, and only the last 4 KB are shown.
 func (c *Call) Progress(text string) { c.progress.set(text) }
 
-// Output streams text of the result, in chunks as they are written. It is safe
-// for use by several goroutines and never fails: a tool should go on draining
-// its program even if nobody keeps the text.
+// Output streams text of the result, in chunks as they are written. It is safe for use by
+// several goroutines and never fails: a tool should continue to drain its program even if
+// the text is discarded.
 func (c *Call) Output() io.Writer { return outputWriter{c} }
 
 // Written returns what was written to Output in a Call made by a test.

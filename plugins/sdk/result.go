@@ -12,15 +12,15 @@ import (
 // Codes a result may carry when it is an error. Others are allowed; agentctl
 // reads an unknown one as CodeTool.
 const (
-	// CodeTool says that the tool could not do what was asked.
+	// CodeTool: the tool could not do what was asked.
 	CodeTool = "tool"
-	// CodeTimeout says that the call's time ran out; the text is the output so far.
+	// CodeTimeout: the call timed out; the text is the output so far.
 	CodeTimeout = "timeout"
-	// CodeCancelled says that the call was cancelled.
+	// CodeCancelled: the call was cancelled.
 	CodeCancelled = "cancelled"
-	// CodeSchema says that the arguments do not fit the schema.
+	// CodeSchema: the arguments do not match the schema.
 	CodeSchema = "schema"
-	// CodeUnknownTool says that the program serves no tool of that name.
+	// CodeUnknownTool: the program has no tool of that name.
 	CodeUnknownTool = "unknown_tool"
 )
 
@@ -37,17 +37,17 @@ type Result struct {
 	// Metadata is for people and programs, never for the model. It is encoded
 	// as JSON; above 1 MiB it is dropped.
 	Metadata any
-	// Writes says that the call may have changed files.
+	// Writes is true if the call may have changed files.
 	Writes bool
-	// IsError says that the call failed in a way the model should read.
+	// IsError is true if the call failed in a way the model should read.
 	IsError bool
-	// Code says why it failed; "" with IsError is CodeTool.
+	// Code is the kind of failure; "" with IsError is CodeTool.
 	Code string
 }
 
-// Errorf returns an error for the model to read: the call becomes an error
-// result with this text and the run goes on. Any other error of a tool means
-// that it could not be asked at all, and ends the run.
+// Errorf returns an error for the model to read: the call becomes an error result with
+// this text and the run continues. Any other error of a tool means that the tool itself
+// does not work, and ends the run.
 func Errorf(format string, args ...any) error {
 	return &toolError{fmt.Errorf(format, args...)}
 }

@@ -18,8 +18,8 @@ import (
 	"agentctl.dev/agentctl/plugins/internal/toolpb"
 )
 
-// lonely is how long a program waits for a caller before it ends: the socket
-// file is gone once a caller has connected, so nobody can come back later.
+// lonely is how long a program waits for a caller before it ends: the socket file is
+// removed once a caller has connected, so no other can come later.
 const lonely = 30 * time.Second
 
 // Serve is the whole main function of a plugin program. It returns when the
@@ -106,7 +106,7 @@ func (g *guest) listen() (stop func()) {
 	}
 }
 
-// GRPCClient implements plugin.GRPCPlugin; a program of tools calls nobody.
+// GRPCClient implements plugin.GRPCPlugin; a program of tools is never a client.
 func (g *guest) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, nil
 }

@@ -20,8 +20,8 @@ import (
 	"agentctl.dev/agentctl/plugins/internal/toolpb"
 )
 
-// deafGrace is how long a function may go on after its deadline before the
-// output so far is sent without it.
+// deafGrace is how long a function may continue after its deadline before the output so
+// far is sent without it.
 const deafGrace = 500 * time.Millisecond
 
 // server answers for the tools of a program.
@@ -189,10 +189,9 @@ func newCall(req *toolpb.CallRequest) *Call {
 	}
 }
 
-// await runs the tool and waits for it, but not much longer than its context
-// lives: a function that does not listen must not hold back the output so far.
-// Such a function goes on in its goroutine; the caller kills the program if it
-// does not end either.
+// await runs the tool and waits for it, but not much longer than its context lasts: a
+// function that ignores its context must not hold back the output so far. Such a function
+// continues in its goroutine; the caller kills the program if it does not end either.
 func (s *server) await(ctx context.Context, t *Tool, call *Call, req *toolpb.CallRequest, sink *sender) (*Result, error) {
 	type outcome struct {
 		res *Result
@@ -258,7 +257,8 @@ func (s *sender) close() {
 	s.closed = true
 }
 
-// send ignores errors: the only one is that the caller left, which the context says too.
+// send ignores errors: the only one is that the caller left, which the context reports
+// too.
 func (s *sender) send(e *toolpb.CallEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ func (o *output) write(p []byte, limit int64) {
 	}
 }
 
-// fits says whether n more bytes are within the limit.
+// fits reports whether n more bytes are within the limit.
 func (o *output) fits(n int, limit int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// callable says whether a model can be offered a tool of this name: 1 to 64
-// letters, digits, _ and -.
+// callable reports whether a model can be offered a tool of this name: 1 to 64 letters,
+// digits, _ and -.
 func callable(name string) bool {
 	strange := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
@@ -49,11 +49,11 @@ type Past struct {
 	Metadata json.RawMessage
 }
 
-// OnRecall is for a tool that remembers something from one call to the next.
-// When its program is started in the middle of a run, after a crash of either
-// side, fn is told every answer of the tool that completed, in order and before
-// the first call; the answers of all tools of the program come in the order in
-// which they were given. What the metadata does not hold cannot be remembered.
+// OnRecall is for a tool that remembers something from one call to the next. When its
+// program is started in the middle of a run, after a crash of either side, fn receives
+// every completed answer of the tool, in order and before the first call; the answers of
+// all tools of the program come in the order in which they were given. Only what the
+// metadata holds can be remembered.
 func OnRecall(fn func(past Past)) Option {
 	return func(t *Tool) { t.recall = fn }
 }
@@ -93,7 +93,7 @@ func New[In any](name, description string, fn func(ctx context.Context, call *Ca
 // Name returns the tool's name.
 func (t Tool) Name() string { return t.name }
 
-// Description returns what the model is told about the tool.
+// Description returns the description of the tool that the model reads.
 func (t Tool) Description() string { return t.description }
 
 // Parameters returns the JSON Schema of the arguments.

@@ -71,8 +71,8 @@ func workdir(call *sdk.Call, name string) (*folder, error) {
 	return &folder{path: at}, nil
 }
 
-// approved opens a folder outside the workspace. Its path has no links: what the
-// kernel calls it once it is open shows whether that still holds.
+// approved opens a folder outside the workspace. Its path has no links: the kernel's path
+// of the open folder shows whether that is still true.
 func approved(p sdk.OutsidePath) (*folder, error) {
 	f, err := os.OpenFile(p.Path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	switch {

@@ -16,20 +16,19 @@ import (
 
 // forest knows which process belongs to which command.
 //
-// Parents tell nothing once a daemon has forked twice, process groups and
-// sessions nothing after setsid, and an environment can be cleared. Limits are
-// inherited by every child and can be read of every process of the same user,
-// so each command bears a number of its own as its limit of real-time CPU time
-// (RLIMIT_RTTIME), which no ordinary process ever reaches. The hard limit is set
-// too: it can only be lowered, which makes the process a stray. Where the hard
-// limit is already somebody's mark, that of the runner that started this
-// program, it is left alone: the numbers lie below it, in the soft limit.
+// Parents are lost once a daemon has forked twice, process groups and sessions after
+// setsid, and an environment can be cleared. Limits are inherited by every child and can
+// be read from every process of the same user, so each command gets a number of its own as
+// its limit of real-time CPU time (RLIMIT_RTTIME), which no ordinary process ever reaches.
+// The hard limit is set too: it can only be lowered, which makes the process a stray. If
+// the hard limit is already a mark, that of the runner that started this program, it is
+// left unchanged: the numbers are below it, in the soft limit.
 //
-// Orphans come to this process (PR_SET_CHILD_SUBREAPER): as long as it has no
-// children, no command has left anything behind, and there is nothing to search.
+// Orphans become children of this process (PR_SET_CHILD_SUBREAPER): as long as it has no
+// children, no command has left a process behind, and there is nothing to search.
 type forest struct {
 	mu sync.Mutex
-	// own is the limit of this process and of everything that is no command's.
+	// own is the limit of this process and of everything that is not part of a command.
 	own  unix.Rlimit
 	base uint64
 	last uint64
@@ -40,15 +39,15 @@ const (
 	// leastMark is 12 days of real-time CPU, in microseconds.
 	leastMark = 1 << 40
 	mostMark  = 1 << 62
-	// maxMarks is after how many commands the numbers begin anew.
+	// maxMarks is the number of commands after which the numbers begin again.
 	maxMarks = 1 << 24
 )
 
 func newForest() *forest {
 	f := &forest{live: map[uint64]*tree{}}
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	// Whoever started this program may have left descriptors open that are not
-	// meant for commands; Go's own are closed on exec anyway.
+	// The parent of this program may have left descriptors open that are not meant for
+	// commands; Go's own are closed on exec anyway.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if unix.Prlimit(0, unix.RLIMIT_RTTIME, nil, &f.own) != nil {
 		return f // base stays 0: only process groups are known
@@ -98,14 +97,14 @@ func (f *forest) forget(t *tree) {
 	delete(f.live, t.mark)
 }
 
-// bare says that this process has no children at all, ended ones included.
+// bare reports whether this process has no children at all, ended ones included.
 func (f *forest) bare() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return errors.Is(err, unix.ECHILD)
 }
 
-// living returns the processes of the tree and collects those that have ended.
-// The command itself is left to its own Wait until that has returned.
+// living returns the processes of the tree and reaps those that have ended. The command
+// itself is left to its own Wait until that has returned.
 func (t *tree) living(exited bool) []int {
 	if t.mark == 0 {
 		return t.survivors(exited)
@@ -132,9 +131,9 @@ func (t *tree) living(exited bool) []int {
 	return pids
 }
 
-// survivors returns the tree's process group. Orphans of it that have ended are
-// ours to collect, or the group would seem to live on. Before the command's own
-// end they are not: its Wait would find nothing.
+// survivors returns the tree's process group. Its ended orphans must be reaped here, or
+// the group would seem to exist. Before the command's own end they must not: its Wait
+// would find nothing.
 func (t *tree) survivors(exited bool) []int {
 	for exited {
 		if got, err := unix.Wait4(-t.root, nil, unix.WNOHANG, nil); err != nil || got <= 0 {

@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/plugins/sdk"
 )
 
-// stop says why a command was stopped.
+// stop is why a command was stopped.
 type stop int
 
 const (
@@ -47,15 +47,15 @@ func (j *job) run(ctx context.Context, limit time.Duration) {
 	j.watch(ctx, limit)
 	j.ended, j.left = j.tree.fell(j.exited, j.bash.grace)
 	j.took = time.Since(j.began)
-	// Whoever wrote is gone, so the pipe ends by itself; only a process that
-	// cannot be killed or has left the tree could still hold it.
+	// The writers are gone, so the pipe ends by itself; only a process that cannot be
+	// killed or has left the tree could still hold it.
 	_ = j.pipe.SetReadDeadline(time.Now().Add(drain))
 	work.Wait()
 	<-j.exited
 	_ = j.pipe.Close()
 }
 
-// read takes the output until nobody is left who could write.
+// read takes the output until no process is left that could write.
 func (j *job) read() {
 	buf := make([]byte, 32<<10)
 	for {
@@ -97,7 +97,7 @@ func (j *job) watch(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// shower passes on the newest output without ever holding up who watches the
+// shower passes on the newest output without ever blocking the goroutine that watches the
 // command: a caller that does not read would otherwise also stop the clock.
 type shower struct {
 	call *sdk.Call

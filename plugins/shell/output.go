@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxOutput is how much of the output is kept if the caller says nothing.
+	// maxOutput is how much of the output is kept by default.
 	maxOutput = 10 << 20
 	// reserve is room for our remarks.
 	reserve = 1024
@@ -32,8 +32,8 @@ type output struct {
 	total int64
 }
 
-// newOutput makes an output whose text fits into limit bytes; 0 is no limit of
-// the caller's.
+// newOutput makes an output whose text fits into limit bytes; 0 is no limit of the
+// caller's.
 func newOutput(limit int64) *output {
 	room := maxOutput
 	if limit > 0 && limit < maxOutput {
@@ -148,8 +148,8 @@ func begun(b []byte) []byte {
 	return b
 }
 
-// valid returns b with everything that is not UTF-8 replaced, and b itself if
-// there is nothing of that kind.
+// valid returns b with everything that is not UTF-8 replaced, and b itself if all of it is
+// UTF-8.
 func valid(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
@@ -170,8 +170,8 @@ func whole(b []byte) []byte {
 	return b
 }
 
-// isBinary says whether output is no text: a NUL, or more than 30 % of bytes
-// that are controls or no UTF-8.
+// isBinary reports whether output is not text: a NUL, or more than 30 % of bytes that are
+// control characters or not UTF-8.
 func isBinary(b []byte) bool {
 	if bytes.IndexByte(b, 0) >= 0 {
 		return true

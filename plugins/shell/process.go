@@ -31,8 +31,8 @@ func (b *bash) spawn(dir *folder, files []*os.File, args ...string) (*process, e
 	p.cmd.Env = b.environment(dir.path)
 	p.cmd.ExtraFiles = files
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// Files, not writers: os/exec then copies nothing itself, and its Wait ends
-	// with the process, whoever else still holds the pipe.
+	// Files, not writers: os/exec then copies nothing itself, and its Wait ends with the
+	// process, even if another process still holds the pipe.
 	p.cmd.Stdout, p.cmd.Stderr = w, w
 	p.tree, err = b.forest.plant(p.cmd)
 	if e := w.Close(); err == nil {
@@ -43,7 +43,7 @@ func (b *bash) spawn(dir *folder, files []*os.File, args ...string) (*process, e
 	}
 	go func() { // ends with the process, which is killed at the latest with ours
 		defer close(p.exited)
-		_ = p.cmd.Wait() // its state says all that the error does
+		_ = p.cmd.Wait() // its state has all that the error has
 	}()
 	return p, nil
 }

@@ -132,7 +132,7 @@ func patience(ctx context.Context, timeout int) (limit time.Duration, whole bool
 	return limit, true
 }
 
-// result tells what became of the command.
+// result describes the end of the command.
 func (j *job) result(in bashIn, limit time.Duration, whole bool) *sdk.Result {
 	res := &sdk.Result{
 		Title: title(in), Writes: true,
@@ -159,9 +159,8 @@ func (j *job) result(in bashIn, limit time.Duration, whole bool) *sdk.Result {
 	return res
 }
 
-// text returns output and notes, as they came: who shows it says that there was
-// none. Long output goes ahead of it in pieces, so
-// that it is not copied once more.
+// text returns output and notes, as they came; an empty output is described where it is
+// shown. Long output is streamed ahead of it in pieces, to avoid another copy.
 func (j *job) text(notes []string) string {
 	var b strings.Builder
 	pieces := j.out.pieces()
@@ -218,7 +217,7 @@ func title(in bashIn) string {
 	if !more {
 		return t
 	}
-	// The first line never stands for all of them.
+	// The first line never replaces all of them.
 	lines := "lines"
 	n := strings.Count(rest, "\n") + 1
 	if n == 1 {

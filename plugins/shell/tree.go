@@ -45,8 +45,8 @@ func (t *tree) fell(exited <-chan struct{}, grace time.Duration) (ended, left in
 	}
 }
 
-// ask sends TERM to every process, also to those that come meanwhile, and
-// says whether all were gone within the grace time.
+// ask sends TERM to every process, also to those that are started meanwhile, and reports
+// whether all were gone within the grace time.
 func (t *tree) ask(exited <-chan struct{}, grace time.Duration, met map[int]bool) bool {
 	limit := time.Now().Add(grace)
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {

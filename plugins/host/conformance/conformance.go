@@ -39,9 +39,10 @@ type Check struct {
 	// Promise is what a program must do.
 	Promise string  `json:"promise"`
 	Outcome Outcome `json:"outcome"`
-	// Problem says what it did instead, or why it could not be tried; else empty.
+	// Problem is what the program did instead, or why the check could not be run; else
+	// empty.
 	Problem string `json:"problem"`
-	// Mend says how to make it keep the promise; empty unless it failed.
+	// Mend is how to fix the program; empty unless the check failed.
 	Mend           string `json:"mend"`
 	DurationMicros int64  `json:"durationMicros"`
 }
@@ -71,12 +72,12 @@ type Options struct {
 	// environment with which it does.
 	Launch func(hclog.Logger, *exec.Cmd, string) (runner.Runner, error)
 	Env    []string
-	// Schema says what is wrong with the JSON Schema of a tool, where it is more
-	// than a JSON object whose type is object. Optional.
+	// Schema returns what is wrong with the JSON Schema of a tool, beyond being a JSON
+	// object whose type is object. Optional.
 	Schema func(schema []byte) error
 	// Workspace is handed to the calls.
 	Workspace string
-	// Contained says that process ids of the program are not those of this host.
+	// Contained is true if process ids of the program are not those of this host.
 	Contained bool
 	// Good are calls that must be answered without an error, Slow such that take
 	// long: they must end at their deadline and when they are cancelled.
@@ -93,13 +94,13 @@ type check struct {
 	name, promise, mend string
 	// probe is the probe tool it needs, or "".
 	probe string
-	// attempts is how often it may be tried, default once: what is held against a
-	// clock may fail for a moment of the machine.
+	// attempts is how often the check may be tried, default once: a check that measures
+	// time may fail because of a busy machine.
 	attempts int
 	try      func(ctx context.Context, t *trial) error
 }
 
-// skipError says that something could not be tried.
+// skipError: the check could not be run.
 type skipError struct{ why string }
 
 func (e skipError) Error() string { return e.why }

@@ -13,7 +13,7 @@ import (
 // ExecReply is what a program that is started for each call answered.
 type ExecReply struct {
 	Output string
-	// Failed says that it ended with an exit code other than 0, or not by itself.
+	// Failed is true if the program ended with an exit code other than 0, or was killed.
 	Failed bool
 	// Code is timeout when its time was up.
 	Code string
@@ -23,8 +23,8 @@ type ExecReply struct {
 // and writes the result to stdout.
 type ExecOptions struct {
 	Name string
-	// Call starts the program once. Required. Its error says that the program could
-	// not be started, or that the context ended.
+	// Call starts the program once. Required. It returns an error if the program could not
+	// be started, or the context ended.
 	Call func(ctx context.Context, args json.RawMessage, timeout time.Duration) (ExecReply, error)
 	// Good are arguments that must be answered with exit code 0, Slow such that
 	// take long.

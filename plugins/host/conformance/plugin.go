@@ -167,7 +167,7 @@ func brief(s string) string {
 
 const unknownField = `{"no such field":1}`
 
-// closed says whether a schema refuses fields it does not name.
+// closed reports whether a schema refuses fields it does not name.
 func closed(schema []byte) bool {
 	var s struct {
 		AdditionalProperties *bool `json:"additionalProperties"`
@@ -280,8 +280,8 @@ func deadline(ctx context.Context, t *trial, s Sample, soFar string) error {
 	})
 }
 
-// alive says whether a program still answers. It waits until a call that was
-// told to let go has done so, or has cost the program its life: at most 2 s.
+// alive reports whether a program still answers. It waits at most 2 s until a cancelled
+// call has ended, or the program has been killed for it.
 func (t *trial) alive(ctx context.Context, p *host.Plugin) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -465,7 +465,7 @@ func orphans(ctx context.Context, t *trial) error {
 // dying is how long a busy machine may take to end a process that was killed.
 const dying = 5 * time.Second
 
-// gone says whether a process has ended, or does so in a moment.
+// gone reports whether a process has ended, or does so in a moment.
 func gone(ctx context.Context, pid int) bool {
 	late := time.NewTimer(dying)
 	defer late.Stop()
@@ -483,7 +483,7 @@ func gone(ctx context.Context, pid int) bool {
 	return true
 }
 
-// runs says whether a process exists and is more than a zombie.
+// runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(b), ") Z ")

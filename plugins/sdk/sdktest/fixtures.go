@@ -55,7 +55,7 @@ func Fixtures() []sdk.Tool {
 	}
 }
 
-// memory returns what its process was told of the run before its first call.
+// memory returns what its process received about the run before its first call.
 func memory() sdk.Tool {
 	var mu sync.Mutex
 	var told []string

@@ -65,7 +65,7 @@ func (l *launched) Start(context.Context) error {
 	return nil
 }
 
-// name says how a program ended as agentctl's launcher does.
+// name describes the end of a program as agentctl's launcher does.
 func name(err error) error {
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		if ws, ok := e.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -129,7 +129,7 @@ func (l *launched) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// runs says whether a process exists and is more than a zombie.
+// runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(b), ") Z ")

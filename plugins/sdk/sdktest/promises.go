@@ -292,7 +292,7 @@ func closing(t *testing.T, p Program) {
 func asking(t *testing.T, p Program) {
 	h := p.Start(t)
 	req := host.CallRequest{Tool: "asks", Args: []byte(`{"question":"which?","options":["a","b"],"times":2}`)}
-	wantCode(t, call(t, h, req), "tool") // nobody is there
+	wantCode(t, call(t, h, req), "tool") // no person is there
 	req.Ask = func(_ context.Context, q host.Question) (string, error) { return q.Options[1], nil }
 	if res := call(t, h, req); res.Text != "begun\nb\nb" {
 		t.Errorf("asks = %+v", res)

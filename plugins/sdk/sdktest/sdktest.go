@@ -25,15 +25,15 @@ import (
 type Program struct {
 	// Command is the program and its arguments.
 	Command []string
-	// Env is its whole environment; the default is none.
+	// Env is its whole environment; the default is empty.
 	Env []string
 	// Dir is its working folder; the default is a temporary one.
 	Dir string
 	// Launch starts it; the default is Launch of this package. With a launcher
 	// of its own, RunFixtures also checks that the launcher leaves no orphans.
 	Launch func(hclog.Logger, *exec.Cmd, string) (runner.Runner, error)
-	// Alive says whether a process runs, by the number it has where the program
-	// runs; the default looks on this machine.
+	// Alive reports whether a process runs, by the id it has where the program runs; the
+	// default looks on this machine.
 	Alive func(pid int) bool
 }
 
@@ -104,7 +104,7 @@ func Run(t *testing.T, p Program) {
 	}
 }
 
-// resolves says what is wrong with a JSON Schema.
+// resolves returns what is wrong with a JSON Schema.
 func resolves(schema []byte) error {
 	var s jsonschema.Schema
 	if err := json.Unmarshal(schema, &s); err != nil {

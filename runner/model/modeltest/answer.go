@@ -2,11 +2,11 @@ package modeltest
 
 import "unicode/utf8"
 
-// Answer is what the model says in one step, in no wire format yet.
+// Answer is the answer of a model in one step, independent of a wire format.
 type Answer struct {
 	Text, Reasoning string
-	// Hidden says that the model thinks and shows none of it: what the API wants
-	// back is sent without a text. Wires that sign nothing send nothing.
+	// Hidden: the model thinks and shows none of it; what the API requires back is sent
+	// without a text. Formats without signatures send nothing.
 	Hidden bool
 	Calls  []Call
 	// Finish is the word for the end on the wire; by default the one for a
@@ -17,7 +17,7 @@ type Answer struct {
 	// TextSize and ArgsSize are the bytes of text and of arguments in one event.
 	// Default: 24, and all arguments at once.
 	TextSize, ArgsSize int
-	// NoDone leaves out the event behind the last one that says something.
+	// NoDone leaves out the event after the last one with content.
 	NoDone bool
 }
 

@@ -55,7 +55,7 @@ func (s suite) everyCut(t *testing.T) {
 			}
 		})
 	}
-	// Over a network it is no different.
+	// A network makes no difference.
 	k := s.talk(t)
 	for n := 0; n < len(stream); n += len(stream) / 10 {
 		k.restart(a.Step().CutAt(n), a.Step())

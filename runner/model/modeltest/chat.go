@@ -28,7 +28,7 @@ func (chat) Route(r Request) (int, error) {
 	return route(r, strings.HasSuffix(r.Path, "/v1/chat/completions"))
 }
 
-// route says what is wrong with an address and with the type of the body.
+// route returns what is wrong with an address and with the type of the body.
 func route(r Request, exists bool) (int, error) {
 	if !exists || r.Method != http.MethodPost {
 		return http.StatusNotFound, fmt.Errorf("no such route: %s %s", r.Method, r.Path)
@@ -114,7 +114,7 @@ func openAICode(status int) string {
 	return ""
 }
 
-// InStream has the status as the code, as gateways do, where there is no word.
+// InStream has the status as the code, as gateways do, if there is no word.
 func (w chat) InStream(status int, message, code string) string {
 	if code == "" && status != 0 {
 		return event(object{"error": object{"message": message, "code": status}})

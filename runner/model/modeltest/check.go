@@ -36,20 +36,20 @@ func members(raw []byte, names ...string) error {
 	return nil
 }
 
-// isObject says whether a value is a JSON object.
+// isObject reports whether a value is a JSON object.
 func isObject(raw []byte) bool {
 	var o map[string]json.RawMessage
 	return json.Unmarshal(raw, &o) == nil && o != nil
 }
 
-// isSchema says whether a value is the schema of an object.
+// isSchema reports whether a value is the schema of an object.
 func isSchema(raw []byte) bool {
 	var s struct{ Type string }
 	return json.Unmarshal(raw, &s) == nil && s.Type == "object"
 }
 
-// isClosed says whether a schema and those inside it name all members there are,
-// and require each: what OpenAI's strict mode takes.
+// isClosed reports whether a schema and those inside it name all members, and require
+// each, as OpenAI's strict mode demands.
 func isClosed(raw []byte) bool {
 	var s struct {
 		Type       any
@@ -72,10 +72,10 @@ func isClosed(raw []byte) bool {
 	return len(s.Items) == 0 || isClosed(s.Items)
 }
 
-// isText says whether a value of valid JSON is a string.
+// isText reports whether a value of valid JSON is a string.
 func isText(content json.RawMessage) bool { return len(content) > 0 && content[0] == '"' }
 
-// textOf returns a JSON string's text, "" where it is none.
+// textOf returns a JSON string's text, "" if it is not a string.
 func textOf(content json.RawMessage) string {
 	var s string
 	if json.Unmarshal(content, &s) != nil {
@@ -95,7 +95,7 @@ func dataURL(s string) (mime string, ok bool) {
 	return mime, ok && strings.HasPrefix(s, "data:") && isBase64(data)
 }
 
-// jsonObject returns arguments as the object they are, nil where they are none.
+// jsonObject returns arguments as an object, nil if they are not one.
 func jsonObject(args string) json.RawMessage {
 	if args == "" {
 		return json.RawMessage("{}")

@@ -17,7 +17,7 @@ type fault struct {
 	step     Step
 	want     reason.Reason
 	requests int
-	// says is part of the error or its hint.
+	// says is a part of the error or its hint.
 	says string
 }
 
@@ -102,7 +102,7 @@ func (s suite) faults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := s.talk(t, slices.Repeat([]Step{f.step}, f.requests+1)...)
 			k.fails(t, f)
-			// The failure is no part of the conversation: it can go on.
+			// The failure is not part of the conversation, which can continue.
 			k.restart(Answer{Text: "fine again"}.Step())
 			k.deltas = nil
 			if out, err := k.next(t, t.Context(), message.Request{}); err != nil || out.Text != "fine again" {

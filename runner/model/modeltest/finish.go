@@ -50,8 +50,8 @@ func (s suite) usage(t *testing.T) {
 	}
 }
 
-// unknown puts events of a later version into a stream, at its beginning, in
-// front of the last event that says something, and everywhere.
+// unknown puts events of a later version into a stream, at its beginning, before the last
+// event with content, and everywhere.
 func (s suite) unknown(t *testing.T) {
 	parts := strings.SplitAfter(string(s.wire.Stream(full)), "\n\n")
 	for _, e := range s.wire.traits().unknown {

@@ -66,8 +66,8 @@ func (s suite) foreignFaults(t *testing.T, other Wire) {
 	}
 }
 
-// foreignEvents puts each event of another API into a stream. They are passed
-// over or they end it; the answer is whole or there is none.
+// foreignEvents puts each event of another API into a stream. They are skipped or they end
+// it; the answer is complete or there is none.
 func (s suite) foreignEvents(t *testing.T, other Wire) {
 	first, rest, _ := strings.Cut(string(s.wire.Stream(full)), "\n\n")
 	for _, e := range strings.SplitAfter(string(other.Stream(full)), "\n\n") {

@@ -31,7 +31,7 @@ func FuzzArguments(f *testing.F, wire Wire, open Over) {
 	}
 	f.Fuzz(func(t *testing.T, args, tool string, size, network int) {
 		whole := wire.traits().whole
-		// Bytes that are no text are no JSON, whatever encoding/json says.
+		// Bytes that are not text are not JSON, although encoding/json accepts them.
 		if len(args) > 4096 || len(tool) > 64 || whole && !(utf8.ValidString(args) && isObject([]byte(args))) {
 			return
 		}
@@ -46,7 +46,7 @@ func FuzzArguments(f *testing.F, wire Wire, open Over) {
 		}
 		want := &message.Output{
 			Text: "I call.", Finish: message.FinishToolCalls, Uncounted: true,
-			// What is no text was replaced when the server wrote its JSON.
+			// Invalid text was replaced when the server wrote its JSON.
 			Calls: []message.CallRequest{{ID: "call_a", Tool: throughJSON(t, tool), Args: throughJSON(t, args)}, {ID: other.ID, Tool: other.Tool, Args: other.Args}},
 		}
 		for name, r := range map[string]io.Reader{

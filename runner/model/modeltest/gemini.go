@@ -45,7 +45,7 @@ func (w gemini) Stream(a Answer) []byte {
 	for i, c := range a.Calls {
 		args := jsonObject(c.Args)
 		if args == nil {
-			// What the model wrote is nothing that the API could send.
+			// What the model wrote is not something that the API could send.
 			stop = "MALFORMED_FUNCTION_CALL"
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 // functionName is what the API takes for a name.
 var functionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
 
-// geminiTypes are the files the API takes that are read, not heard or watched.
+// geminiTypes are the files that the API reads, without sound and video.
 var geminiTypes = []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf", "text/plain"}
 
 type geminiRequest struct {

@@ -12,9 +12,9 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Golden holds what is sent of the stored conversation, and of the messages behind
-// it, against a file: the request is the same bytes for ever, for caches, cassettes
-// and replays live on it. Update writes the file.
+// Golden compares the requests for the stored conversation, and for further messages, with
+// a file: a request must never change, since caches, cassettes and replays depend on it.
+// Update writes the file.
 func Golden(t *testing.T, wire Wire, open Over, file string, update bool, more ...*message.Message) {
 	t.Helper()
 	p := begin(t, wire, open)
@@ -38,9 +38,8 @@ func Golden(t *testing.T, wire Wire, open Over, file string, update bool, more .
 	}
 }
 
-// Resets holds that a conversation is the same however it has come about, in
-// whatever order its messages stand, and that a request which is still being sent
-// sees nothing of what is said meanwhile.
+// Resets checks that a conversation is the same however it was built, in whatever order
+// its messages are, and that a request in progress does not change with later messages.
 func Resets(t *testing.T, wire Wire, open Over) {
 	t.Helper()
 	all := Conversation(t)

@@ -52,7 +52,7 @@ func Run(t *testing.T, wire Wire, open Open) {
 	t.Run("RedirectIsNotFollowed", s.redirect)
 }
 
-// Talks is the part of Run that also holds for what stands around a provider.
+// Talks is the part of Run that also applies to the layers around a provider.
 func Talks(t *testing.T, wire Wire, open Open) {
 	t.Helper()
 	s := suite{wire, open}

@@ -16,8 +16,7 @@ type Over func(t testing.TB, transport http.RoundTripper) model.Conversation
 
 // Played is a transport without a network.
 type Played struct {
-	// Streams are the bodies of the next answers; where there is none left, an answer
-	// is empty.
+	// Streams are the bodies of the next answers; after the last one, an answer is empty.
 	Streams []io.Reader
 	// Sent is the body of the newest request, Resend reads it from where it came.
 	Sent   []byte

@@ -12,7 +12,7 @@ import (
 
 // quirk is an answer that another server, or another day, spells otherwise.
 type quirk struct {
-	// reason says who does so.
+	// reason names the servers that do so.
 	reason string
 	// body is a stream of events, or one JSON object.
 	body string

@@ -27,8 +27,8 @@ func text(r *rand.Rand, most int) string {
 	return b.String()
 }
 
-// random holds that whatever a model says comes as it is, and goes back in a
-// request that the API takes.
+// random checks that the answer of a model arrives unchanged, and goes back in a request
+// that the API accepts.
 func (s suite) random(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // the same answers every time
 	k := s.talk(t)

@@ -39,8 +39,8 @@ func (s suite) media(t *testing.T) {
 	}
 }
 
-// contract holds that a schema of the answer stands in every request of the
-// conversation, in the API's own member or in plain words, and in no question beside it.
+// contract checks that a schema of the answer is in every request of the conversation, in
+// the API's own member or in words, and in no question outside it.
 func (s suite) contract(t *testing.T) {
 	schema := `{"type":"object","properties":{"verdict":{"type":"string","enum":["good","bad"]}},"required":["verdict"],"additionalProperties":false}`
 	answer := `{"verdict":"good"}`
@@ -50,7 +50,7 @@ func (s suite) contract(t *testing.T) {
 		if out, err := k.next(t, t.Context(), message.Request{NoTools: true}); err != nil || out.Text != answer {
 			t.Errorf("closing: %+v, %v", out, err)
 		}
-		// A question beside the conversation has no such answer.
+		// A question outside the conversation has no such answer.
 		if out, err := k.next(t, t.Context(), aside); err != nil || out.Text != "in short" {
 			t.Errorf("aside: %+v, %v", out, err)
 		}
@@ -134,7 +134,7 @@ func (s suite) environment(t *testing.T) {
 	}
 	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
 	t.Setenv("ANTHROPIC_CONFIG_DIR", t.TempDir())
-	for _, key := range []string{Key, ""} { // a key of the manifest would stand over one of the environment
+	for _, key := range []string{Key, ""} { // a key of the manifest would override one of the environment
 		r := s.sends(t, "", key)
 		for name, values := range r.Header {
 			if strings.Contains(strings.Join(values, " "), "the-environment") || name == "X-From" {

@@ -89,7 +89,7 @@ func (responses) response(status string, output []any) object {
 	if output == nil {
 		output = []any{}
 	}
-	// The API repeats the settings of the request here, which nobody needs.
+	// The API repeats the settings of the request here, which are not needed.
 	return object{
 		"id": "resp_0123456789abcdef", "object": "response", "created_at": 1750000000, "status": status, "error": nil,
 		"incomplete_details": nil, "model": "test-model", "output": output, "store": false, "usage": nil,

@@ -98,7 +98,7 @@ func (responses) Check(body []byte) error {
 type itemState struct {
 	// open are the calls that have no result yet, seen every call there was.
 	open, seen []string
-	// thought says that the last item is a reasoning.
+	// thought: the last item is a reasoning.
 	thought bool
 }
 

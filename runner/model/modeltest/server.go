@@ -135,7 +135,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step.write(w, r, s.opts.Wire)
 }
 
-// refuses says why the API would not take a request.
+// refuses returns why the API would not accept a request.
 func (s *Server) refuses(req Request) (int, error) {
 	if !s.opts.Unrouted {
 		if status, err := s.opts.Wire.Route(req); err != nil {

@@ -24,7 +24,7 @@ func (s suite) stall(t *testing.T) {
 			t.Errorf("stalled at %d: %d waits, %d requests", at, len(k.waits), len(k.Requests()))
 		}
 	}
-	// A server that has said everything and does not hang up is no stall.
+	// A server that has sent everything and does not close the connection does not stall.
 	body := s.wire.Stream(Answer{Text: "ok", Usage: full.Usage})
 	k := s.patient(t, idle, Events(string(body)).StallAt(len(body)))
 	out, err := k.next(t, t.Context(), message.Request{})
@@ -90,7 +90,7 @@ func (s suite) asksInTheBody(t *testing.T) {
 }
 
 func (s suite) cancel(t *testing.T) {
-	// Behind the first piece that is told.
+	// After the first piece that is emitted.
 	stream := s.wire.Stream(full)
 	begun := bytes.Index(stream, []byte("The user"))
 	begun += bytes.Index(stream[begun:], []byte("\n\n")) + 2

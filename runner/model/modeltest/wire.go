@@ -22,11 +22,11 @@ type Wire interface {
 	Base() string
 	// Key is the key that a request carries, "" without one.
 	Key(h http.Header) string
-	// Route says why the API does not take a request at this address or with these
-	// headers, and with which status it says so.
+	// Route returns why the API does not accept a request at this address or with these
+	// headers, and its status.
 	Route(r Request) (status int, err error)
-	// Check says why the API would refuse the body of a request. It is stricter
-	// than any one of the servers that imitate the API.
+	// Check returns why the API would refuse the body of a request. It is stricter than
+	// any one of the servers that imitate the API.
 	Check(body []byte) error
 	// Stream is the body of an answer, in the events that the API sends.
 	Stream(a Answer) []byte
@@ -38,7 +38,7 @@ type Wire interface {
 	// InStream is the event that a stream ends with when the API gives up.
 	InStream(status int, message, code string) string
 
-	// traits tell the suite where the formats differ.
+	// traits are the differences of the format that the suite has to know.
 	traits() traits
 }
 
@@ -47,18 +47,18 @@ func Wires() []Wire { return []Wire{Chat, Responses, Anthropic, Gemini} }
 
 // traits are what the suite has to know of a wire format.
 type traits struct {
-	// address is what a hint about a wrong base URL says.
+	// address is a part of the hint about a wrong base URL.
 	address string
-	// whole says that arguments are sent as one JSON object. They can neither be
-	// split nor broken, and come back with another spelling.
+	// whole: arguments are sent as one JSON object. They can neither be split nor broken,
+	// and come back with another spelling.
 	whole bool
-	// signed says that reasoning comes with something that must go back with it.
+	// signed: reasoning comes with data that must be sent back with it.
 	signed bool
-	// shown says that reasoning goes back as it was shown.
+	// shown: reasoning is sent back as it was shown.
 	shown bool
 	// thoughts are answers that are signed in more than one place.
 	thoughts func() map[string]string
-	// writes says that usage counts what was written to a cache.
+	// writes: usage counts the tokens written to a cache.
 	writes bool
 	// silent is how a request forbids calls without leaving the tools out, "" when
 	// it has to leave them out.
@@ -69,8 +69,8 @@ type traits struct {
 	stop string
 	// finishes are the words a stream may end with, and what they mean.
 	finishes map[string]message.Finish
-	// unknown are events that a later version of the API might send: nobody knows
-	// them, and everybody passes over them.
+	// unknown are events that a later version of the API might send, and that every reader
+	// must skip.
 	unknown []string
 	// ping is an event that only keeps the connection open.
 	ping string
@@ -110,7 +110,7 @@ func encode(v any) []byte {
 	return raw
 }
 
-// event is one event that has no name.
+// event is one event without a name.
 func event(v any) string { return "data: " + string(encode(v)) + "\n\n" }
 
 // named is one event with a name.
@@ -119,14 +119,14 @@ func named(name string, v any) string { return "event: " + name + "\n" + event(v
 // signature is what sign returns, in a stream or in a request.
 var signature = regexp.MustCompile(`c2ln[A-Za-z0-9+/]{40,}=*`)
 
-// genuine says whether a signature stands where it belongs. One of somebody else
-// cannot be verified: a stored conversation has some.
+// genuine reports whether a signature is where it belongs. A foreign one cannot be
+// verified: a stored conversation has some.
 func genuine(got, want string) bool {
 	return got == want || got != "" && !signature.MatchString(got)
 }
 
-// sign stands for the signature an API puts on what its model thought: Check
-// knows by it that the thought came back as it was sent.
+// sign replaces the signature of an API for the thought of its model: Check recognises by
+// it that the thought came back as it was sent.
 func sign(kind, text string) string {
 	sum := sha256.Sum256([]byte(kind + "\n" + text))
 	return base64.StdEncoding.EncodeToString(append([]byte("sig"), sum[:]...))
