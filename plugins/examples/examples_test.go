@@ -148,7 +148,7 @@ func nodeProject(t *testing.T) string {
 	return dir
 }
 
-// arguments are held against schemas alike in every language.
+// arguments are validated alike in every language.
 const arguments = `[
 	[true,  {"type": "object"}, {}], [false, {"type": "object"}, []], [false, {"type": "object"}, null],
 	[true,  {"type": "integer"}, 5], [true, {"type": "integer"}, 5.0], [false, {"type": "integer"}, 5.5], [false, {"type": "integer"}, true],

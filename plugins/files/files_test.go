@@ -96,7 +96,7 @@ func (d *desk) refused(tool string, in args) string {
 	return res.Text
 }
 
-// want compares a text; a trailing * stands for anything.
+// want compares a text; a trailing * matches anything.
 func (d *desk) want(reason, got, want string) {
 	d.t.Helper()
 	want = strings.ReplaceAll(want, "$WS", d.dir)

@@ -99,7 +99,7 @@ func TestAFileOutsideIsWrittenInPlace(t *testing.T) {
 	}
 	p := sdk.OutsidePath{Name: file, Path: file, Writable: true}
 	first := outsideCall(d, "read", args{"path": file}, p)
-	var p1 past // a process that serves one call is told what those before it knew
+	var p1 past // a process that serves one call receives what earlier ones recorded
 	p1.add(t, d, first)
 	d.restart(p1)
 	if res := outsideCall(d, "write", args{"path": file, "content": "beta\n"}, p); res.IsError {

@@ -21,7 +21,7 @@ func (p *past) add(t *testing.T, d *desk, res *sdk.Result) {
 	*p = append(*p, sdk.Past{Run: d.run, Workspace: d.dir, Metadata: b})
 }
 
-// restart gives the desk the tools of another process, which is told the past.
+// restart gives the desk the tools of another process, which recalls the past.
 func (d *desk) restart(p past) {
 	s := &set{seen: newSeen(), locks: newLocks()}
 	for _, told := range p {

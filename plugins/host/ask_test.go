@@ -77,7 +77,8 @@ func TestAQuestionIsShownCleaned(t *testing.T) {
 	}
 }
 
-// Whoever is asked is let go with the call, and the call does not wait for it.
+// The question to a person is withdrawn when the call ends, and the call does not wait for
+// it.
 func TestAQuestionEndsWithItsCall(t *testing.T) {
 	t.Parallel()
 	p := start(t, exe(t), "serve-fixtures")

@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/plugins/host"
 )
 
-// taken is the memory of this process that the operating system has no longer.
+// taken is the memory that this process occupies.
 func taken() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

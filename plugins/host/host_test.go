@@ -286,7 +286,7 @@ func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
 			t.Errorf("%s: %v", how, err)
 		}
 		if how != "never" {
-			continue // a program without Cancel cannot tell; it gets the reset and lives on
+			continue // a program without Cancel gets the reset only, and continues
 		}
 		select {
 		case <-p.Exited():

@@ -14,9 +14,9 @@ import (
 	"agentctl.dev/agentctl/plugins/host"
 )
 
-// TestACancelledCallReturnsAtOnce: a person who gives up must not wait for a
-// tool. It takes about a millisecond; the bound only has to tell that from the
-// waits for a tool that does not listen, on the busiest machine.
+// TestACancelledCallReturnsAtOnce: a person who gives up must not wait for a tool. It
+// takes about a millisecond; the bound only has to be below the time-outs for a tool that
+// ignores the cancel, on the busiest machine.
 func TestACancelledCallReturnsAtOnce(t *testing.T) {
 	p := start(t, exe(t), "serve-fixtures")
 	var took []time.Duration

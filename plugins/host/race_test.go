@@ -2,5 +2,6 @@
 
 package host_test
 
-// raced: the race detector makes pools forget on purpose, so that memory says nothing.
+// raced: the race detector drops items of pools on purpose, so that measured memory means
+// nothing.
 const raced = true

@@ -290,8 +290,8 @@ func TestTheHandshakeIsHiddenAndTheProgramEndsAlone(t *testing.T) {
 	var _ grpc.ServiceRegistrar = server
 }
 
-// A question that nobody answers ends with the call, not with the context the
-// tool has asked with, and none is sent after the result.
+// An unanswered question ends with the call, not with the context that the tool has
+// passed, and none is sent after the result.
 func TestAQuestionDoesNotOutliveItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		after := make(chan error, 2)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnderARunnersMark has commands run as they do below a runner, which gives
-// every program it starts a hard limit of its own. A limit cannot be raised
-// again, so a copy of this program lives with it.
+// TestUnderARunnersMark runs commands as below a runner, which gives every program it
+// starts a hard limit of its own. A limit cannot be raised again, so a copy of this
+// program has it.
 func TestUnderARunnersMark(t *testing.T) {
 	const variable = "SHELL_TEST_LIMIT"
 	if text := os.Getenv(variable); text != "" {

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain keeps what would have bash say more than it is told to, such as a
-// locale that is not installed, away from the commands.
+// TestMain removes from the environment what would make bash print more, such as a locale
+// that is not installed.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"LC_ALL", "LANG", "LANGUAGE", "BASH_ENV", "ENV", "CDPATH"} {
 		_ = os.Unsetenv(name)

@@ -117,7 +117,7 @@ func TestAnswerIsGoodForADay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, refused := desk(t)
 				put(t, a, "ans-1", nil)
-				time.Sleep(c.later) // nobody goes on with the run meanwhile
+				time.Sleep(c.later) // no process executes the run meanwhile
 				got, err := waiting(a).Ask(t.Context(), question("R2", hashA))
 				if err != nil || got.State != c.want {
 					t.Errorf("%s: got %+v, %v", c.reason, got, err)

@@ -16,8 +16,8 @@ func asked(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 }
 
-// TestWhatHappensGoesAheadOfWhatWaits: a run that waits to be begun and tells of
-// its end comes first, too, although it stood at the end.
+// TestWhatHappensGoesAheadOfWhatWaits: a queued run comes first, too, when there is an
+// event about its end, although it was last.
 func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
 	l := newLanes()
 	q := l.queue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -51,7 +51,7 @@ func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
 	if n := len(slices.Compact(got)); n != 101 || q.Len() != 0 {
 		t.Errorf("%d different ones, %d are left", n, q.Len())
 	}
-	// One that tells something while it is looked at is ahead the next time.
+	// One with an event while it is processed is ahead the next time.
 	q.Add(asked("busy"))
 	req, _ := q.Get()
 	q.Add(asked("waits"))
@@ -60,7 +60,7 @@ func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
 	if first, second := next(), next(); first != "busy" || second != "waits" {
 		t.Errorf("%s, then %s", first, second)
 	}
-	// It stays so, whoever adds it, until it has ended.
+	// It stays ahead, whatever adds it, until it has ended.
 	q.Add(asked("waits"))
 	q.AddRateLimited(asked("busy"))
 	for q.Len() < 2 {

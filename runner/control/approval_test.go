@@ -25,7 +25,7 @@ import (
 	"agentctl.dev/agentctl/runner/runs"
 )
 
-// fakeAsker has the questions that a test says, and keeps the answers.
+// fakeAsker has the questions of a test, and keeps the answers.
 type fakeAsker struct {
 	asked []runs.Asked
 	left  []runs.Left
@@ -143,8 +143,8 @@ func TestACallThatWaitsIsAnObject(t *testing.T) {
 	}
 }
 
-// What is larger than an object is shown not at all, so that nobody approves a
-// part of it; the same holds for what a server would change.
+// A call that is larger than an object is not shown at all, so that nobody approves a part
+// of it; the same applies to a value that a server would change.
 func TestACallIsShownWholeOrNotAtAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  string
@@ -299,7 +299,7 @@ func TestApprovalsGoWithTheirRun(t *testing.T) {
 	if len(b.all()) != 0 || len(b.asker.left) != 0 {
 		t.Errorf("a run of the same name has %d approvals of another, left %v", len(b.all()), b.asker.left)
 	}
-	// An object whose run nobody knows.
+	// An object whose run is unknown.
 	b.asker.asked[0].ID = strings.Repeat("c", 64)
 	stray, err := newApproval(run, &b.asker.asked[0], b.Scheme())
 	if err != nil {
@@ -502,8 +502,8 @@ func TestAnApprovalThatNobodyDecidesExpires(t *testing.T) {
 	s.awaitPhase("brief", v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed)
 }
 
-// A rule that is made while a call waits is not too late for it, and the person
-// who approved the call reads why it did not run.
+// A rule that is made while a call waits still applies to it, and the person who approved
+// the call can read why it did not run.
 func TestANewDenyWinsOverAnApproval(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -545,8 +545,8 @@ func TestAMilderPolicyDoesNotApprove(t *testing.T) {
 	}
 }
 
-// Runs that wait for people do not keep others from being lived.
-func TestARunThatWaitsTakesNoPlace(t *testing.T) {
+// Runs that wait for people do not keep others from being executed.
+func TestAWaitingRunDoesNotCountTowardsTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	many := 2 * atOnce()

@@ -20,8 +20,8 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// child is what a test binary does that is to be agentd: it serves and lives
-// runs until its standard input ends, or until it is killed.
+// child makes a test binary an agentd: it serves and executes runs until its standard
+// input ends, or until it is killed.
 func child(state string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	server, err := embedded.Start(context.Background(), embedded.Options{State: state, Log: log})
@@ -106,8 +106,8 @@ func (d *agentd) kill() {
 	_ = d.cmd.Wait()
 }
 
-// marking is an agent whose tool writes down each of its calls, and takes long
-// enough for a process to be killed while it goes on.
+// marking is an agent whose tool records each of its calls, and takes long enough for a
+// process to be killed meanwhile.
 func marking(t *testing.T) (manifests, marks string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -142,7 +142,7 @@ func TestRunsOutliveAProcessThatIsKilled(t *testing.T) {
 			d.apply(manifests)
 			d.awaitReady("Agent", "worker", "True", "Accepted")
 			d.startMany(many)
-			d.awaitPhase("run-3", v1alpha1.PhaseSucceeded) // some have ended, some go on, some wait
+			d.awaitPhase("run-3", v1alpha1.PhaseSucceeded) // some have ended, some run, some wait
 			end(t, d)
 
 			d = startAgentd(t, state)

@@ -21,8 +21,8 @@ import (
 	"agentctl.dev/agentctl/runner/control/embedded/kubetest"
 )
 
-// realOne is the API server of a cluster. There the controllers are lived by
-// somebody who may do what rightsYAML says, and nothing else.
+// realOne is the API server of a cluster. The controllers there run with the rights of
+// rightsYAML, and no others.
 var realOne kubetest.Shared
 
 const controllerName = "agentctl-controller"
@@ -134,9 +134,9 @@ func eventsClient(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// TestTheControllersWorkOnACluster: nothing of them assumes the embedded server.
-// What is told live, and how a person decides, is agentd's own HTTP API, which no
-// cluster serves: here an approver writes the status that it would write.
+// TestTheControllersWorkOnACluster: none of them assumes the embedded server. Event
+// streams and decisions are agentd's own HTTP API, which no cluster serves: here an
+// approver writes the status that agentd would write.
 func TestTheControllersWorkOnACluster(t *testing.T) {
 	t.Parallel()
 	c := newOnCluster(t)
@@ -179,7 +179,7 @@ func (c *onCluster) eventsAreWritten(t *testing.T) {
 	told := map[string]bool{}
 	all := eventsClient(t, config)
 	var list eventsv1.EventList
-	// They are written behind the change of which they tell.
+	// Events are written after the change that they report.
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -216,7 +216,7 @@ func (c *onCluster) aRunAsks(t *testing.T) {
 	}
 }
 
-// awaitOpen waits for an Approval that nobody has decided.
+// awaitOpen waits for an Approval without a decision.
 func (c *onCluster) awaitOpen(t *testing.T) *v1alpha1.Approval {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -235,7 +235,7 @@ func (c *onCluster) awaitOpen(t *testing.T) *v1alpha1.Approval {
 	return nil
 }
 
-// anotherGoesOn stops the controllers while a run goes on.
+// anotherGoesOn stops the controllers while a run is executed.
 func (c *onCluster) anotherGoesOn(t *testing.T) {
 	manifests, fifo := hangingOnce(t)
 	c.apply(strings.ReplaceAll(manifests, "echo", "hang") + sep + runYAML("left", ""))

@@ -12,8 +12,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// TestWhatBecomesOfDependentsIsAsked deletes an agent that owns runs: one that
-// has ended, and one that goes on.
+// TestWhatBecomesOfDependentsIsAsked deletes an agent that owns runs: one that has ended,
+// and one that is running.
 func TestWhatBecomesOfDependentsIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// bench is reconcilers over a fake server, an executor of the test's own and a
-// clock that stands still.
+// bench is reconcilers over a fake server, an executor of the test's own and a stopped
+// clock.
 type bench struct {
 	base
 	t        *testing.T
@@ -59,7 +59,7 @@ func newBench(t *testing.T, manifests string) *bench {
 	return b
 }
 
-// settled says of every object but runs that it is ready.
+// settled marks every object but runs as ready.
 func (b *bench) settled() *bench {
 	b.t.Helper()
 	for _, kind := range []string{v1alpha1.KindModel, v1alpha1.KindTool, v1alpha1.KindPolicy, v1alpha1.KindAgent} {
@@ -98,14 +98,14 @@ func (b *bench) step(r *runReconciler, name string) ctrl.Result {
 	return result
 }
 
-// fakeExecutor does what the test says.
+// fakeExecutor does what a test sets.
 type fakeExecutor struct {
 	mu                  sync.Mutex
 	seen                map[string]Observation
 	started             []Work
 	cancelled, released []string
 	suspended           []string
-	keeps               bool // what is suspended goes on, as one that a worker has taken
+	keeps               bool // a suspended run continues, as one that a worker has taken
 }
 
 func (e *fakeExecutor) Start(w Work) {

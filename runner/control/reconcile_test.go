@@ -283,8 +283,8 @@ func TestAChangedToolIsAccepted(t *testing.T) {
 	}
 }
 
-// TestAProgramIsAskedAgainWhenItsFileIsAnother replaces the program of a plugin
-// while nobody looks.
+// TestAProgramIsAskedAgainWhenItsFileIsAnother replaces the program of a plugin without an
+// event.
 func TestAProgramIsAskedAgainWhenItsFileIsAnother(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "program")
 	write := func(text string) {
@@ -360,7 +360,7 @@ func TestTheTimeOfAFinishedRunGoesOnAcrossARestart(t *testing.T) {
 	if again := b.step(newRunReconciler(b.base, b.executor), "one"); again.RequeueAfter != 6*time.Minute {
 		t.Fatalf("it is looked at again after %s, want 6m", again.RequeueAfter)
 	}
-	b.clock = b.clock.Add(time.Hour) // nobody was there when it was over
+	b.clock = b.clock.Add(time.Hour) // no process was there when it ended
 	b.step(newRunReconciler(b.base, b.executor), "one")
 	if run := b.run("one"); run.DeletionTimestamp.IsZero() {
 		t.Fatal("it is still there")

@@ -38,8 +38,7 @@ func TestWhatWasChangedMeanwhileIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestACollectorIsNotAlone plays somebody who changes an owner while the collector
-// takes its finalizer away.
+// TestACollectorIsNotAlone changes an owner while the collector removes its finalizer.
 func TestACollectorIsNotAlone(t *testing.T) {
 	b := newBench(t, workerYAML)
 	agent := &v1alpha1.Agent{}

@@ -18,7 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// died is what an executor tells of a run that has failed.
+// died is the observation of a run that has failed.
 func died(why reason.Reason) Observation {
 	return Observation{
 		Progress: Ended, Reason: string(why), Message: "it broke",
@@ -163,8 +163,8 @@ func TestARunIsCancelledBetweenItsAttempts(t *testing.T) {
 	}
 }
 
-// TestEveryAttemptHasAJournalOfItsOwn lives two attempts of a run whose provider
-// is out of order at first.
+// TestEveryAttemptHasAJournalOfItsOwn executes two attempts of a run whose provider fails
+// at first.
 func TestEveryAttemptHasAJournalOfItsOwn(t *testing.T) {
 	broken, asked := true, 0
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

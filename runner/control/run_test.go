@@ -96,7 +96,7 @@ func TestARunThatCannotBeginFails(t *testing.T) {
 	}
 }
 
-// hanging is an agent whose tool says that it has begun by a FIFO, and hangs.
+// hanging is an agent whose tool reports by a FIFO that it has begun, and hangs.
 func hanging(t *testing.T) (manifests, fifo string) {
 	t.Helper()
 	dir := t.TempDir()

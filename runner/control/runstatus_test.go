@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// TestANewerSpecIsObserved changes runs about which nothing else changes: who waits
-// for a condition waits for one of the newest generation.
+// TestANewerSpecIsObserved changes only the spec of runs: clients that wait for a
+// condition wait for one of the newest generation.
 func TestANewerSpecIsObserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason, spec string
@@ -68,7 +68,7 @@ func TestAnEndIsNotThatOfANamesake(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.apply(runYAML("one", ""))
-	first := s.awaitPhase("one", v1alpha1.PhasePending) // there is no agent
+	first := s.awaitPhase("one", v1alpha1.PhasePending) // the agent does not exist
 	s.delete(first)
 	s.apply(runYAML("one", ""))
 	r := newRunReconciler(base{Client: s, live: s, events: LogSink(shared.plane.workers.o.Log), now: shared.plane.workers.o.Now}, nil)

@@ -29,8 +29,7 @@ func someRun(name string) *v1alpha1.Run {
 	return &v1alpha1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-1", ResourceVersion: "7"}}
 }
 
-// TestWhatWasWantedIsNormal goes through all reasons: a new one is a Warning
-// until somebody says otherwise.
+// TestWhatWasWantedIsNormal checks all reasons: a new one is a Warning by default.
 func TestWhatWasWantedIsNormal(t *testing.T) {
 	for _, i := range reason.All() {
 		want := corev1.EventTypeWarning
@@ -121,9 +120,9 @@ func TestClusterEventsAreCounted(t *testing.T) {
 	})
 }
 
-// TestClusterEventsBlockNobody while the API server hangs: what is too much is
-// dropped, and the log says so.
-func TestClusterEventsBlockNobody(t *testing.T) {
+// TestClusterEventsDoNotBlock while the API server hangs: excess events are dropped,
+// which is logged.
+func TestClusterEventsDoNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())

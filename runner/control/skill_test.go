@@ -42,8 +42,8 @@ func TestASkillFollowsItsFolder(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotWorkYetIsNotReady: an object that would be accepted without effect
-// says so in its condition.
+// TestWhatDoesNotWorkYetIsNotReady: an object that would be accepted without effect has a
+// condition that says so.
 func TestWhatDoesNotWorkYetIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -57,8 +57,8 @@ func TestWhatDoesNotWorkYetIsNotReady(t *testing.T) {
 	}
 }
 
-// TestASkillIsReadAnew changes the file of a skill, which tells nobody.
-func TestASkillIsReadAnew(t *testing.T) {
+// TestASkillIsReadAgain changes the file of a skill, which triggers no event.
+func TestASkillIsReadAgain(t *testing.T) {
 	dir := writeSkill(t, "one")
 	b := newBench(t, skillYAML(dir))
 	r := &skillReconciler{base: b.base}

@@ -102,8 +102,7 @@ func await[T client.Object](s space, obj T, list client.ObjectList, name string,
 	return last
 }
 
-// awaitReady waits until an object says of its present generation that it is
-// ready, or not, and why.
+// awaitReady waits for the Ready condition of an object's current generation.
 func (s space) awaitReady(kind, name, status, why string) client.Object {
 	s.t.Helper()
 	lists := map[string]client.ObjectList{

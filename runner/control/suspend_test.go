@@ -134,7 +134,7 @@ func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
 	}
 	w.Start(Work{ID: "third-1", Namespace: "ns", Agent: "worker", Name: "third", Documents: made})
 	w.Suspend("first-1")
-	w.Suspend("first-1") // once more
+	w.Suspend("first-1") // again
 	w.Suspend("nobody")
 	over := func(id string) bool { p := w.Observe(id).Progress; return p == Ended || p == Left }
 	for !over("first-1") || !over("third-1") {
@@ -153,8 +153,8 @@ func TestWorkersForgetWhatIsSuspendedInTheLine(t *testing.T) {
 	}
 }
 
-// TestACancelledRunGoesOnFromWhatItWas cancels a run that was left before a worker
-// has looked into its journal: what it says then is still of the same run.
+// TestACancelledRunGoesOnFromWhatItWas cancels a run that was left before a worker has
+// read its journal: the status then is still that of the same run.
 func TestACancelledRunGoesOnFromWhatItWas(t *testing.T) {
 	manifests, fifo := hangingOnce(t)
 	log := &controltest.Log{}

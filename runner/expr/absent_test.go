@@ -19,7 +19,7 @@ func TestAbsencesNameWhatMayHaveNoValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for src, want := range map[string]string{
-		// Nothing says that it is there.
+		// Nothing shows that it is there.
 		"paths[0].clean == ''":                                           "paths[0]",
 		"paths[1].clean == '' || paths[0].clean == ''":                   "paths[0] paths[1]",
 		"cmd.commands.exists(c, c.argv[1] == 'x')":                       "c.argv[1]",
@@ -75,7 +75,7 @@ func TestAbsencesNameWhatMayHaveNoValue(t *testing.T) {
 			// The guard is an expression that removes the finding.
 			again, err := env.Bool("(" + a.Guard + ") && (" + src + ")")
 			if err != nil {
-				if strings.Contains(src, "exists(c") { // it belongs inside the macro
+				if strings.Contains(src, "exists(c") { // it is part of the macro
 					continue
 				}
 				t.Errorf("%s: the guard %s: %v", src, a.Guard, err)

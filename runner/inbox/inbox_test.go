@@ -360,7 +360,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// BenchmarkTakeNothing is what a request costs a run that nobody talks to.
+// BenchmarkTakeNothing is the cost of a request for a run without messages.
 func BenchmarkTakeNothing(b *testing.B) {
 	i := New("r", b.TempDir())
 	if err := i.Open(); err != nil {

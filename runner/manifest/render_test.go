@@ -99,7 +99,7 @@ func TestFindingsAboutNoFileHaveNoPlace(t *testing.T) {
 	}
 }
 
-func TestWriteTellsThatItFailed(t *testing.T) {
+func TestWriteReportsThatItFailed(t *testing.T) {
 	if err := (Findings{{Message: "x"}}).Write(full{}, 0); err == nil {
 		t.Error("no error")
 	}

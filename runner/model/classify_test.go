@@ -162,8 +162,8 @@ func TestFaultsOfOpenAI(t *testing.T) {
 	}
 }
 
-// The messages API says what happened in the type of an error: beside a status,
-// and alone in the middle of a stream.
+// The messages API describes a fault by the type of an error: with a status, and alone in
+// the middle of a stream.
 func TestFaultsOfTheMessagesAPI(t *testing.T) {
 	fault := func(kind, message string) Fault {
 		return ParseFault([]byte(`{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`))
@@ -267,7 +267,7 @@ func TestAStatusIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A gateway says that there was an error, and beside it what the error was.
+// A gateway reports an error, with the original error inside it.
 func TestFaultsBehindAGateway(t *testing.T) {
 	const said = `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\\"error\\":{\\"message\\":\\"This model's maximum context length is 8192 tokens.\\"}}","provider_name":"x"}}}`
 	if e := Status(400, nil, ParseFault([]byte(said)), time.Time{}); e.Kind != Overflow || !strings.Contains(e.Error(), "maximum context length") {

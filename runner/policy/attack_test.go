@@ -92,8 +92,8 @@ rules:
 	}
 }
 
-// A redaction lets a call run because it is changed: one that changes nothing, and
-// one that nobody knows to hold, let nothing run.
+// A redaction lets a call run because it is changed: one that changes nothing, and one
+// that is not known to apply, let nothing run.
 func TestARedactionOfNothingLetsNothingRun(t *testing.T) {
 	const rules = `
 rules:
@@ -123,8 +123,8 @@ rules:
 	}
 }
 
-// A rule that says which files may be read says that the others may not, by any tool:
-// also where the workspace itself is among the others.
+// A rule about which files may be read applies to every tool: also if the workspace itself
+// is among the files that may not be read.
 func TestWhatMayBeReadIsTheSameForEveryTool(t *testing.T) {
 	rules := map[string]string{
 		"all but":    "rules:\n- {name: only, match: {tools: [read]}, when: \"paths.exists(p, !p.clean.contains('/src/'))\", action: deny}\n- {name: ok, action: allow}",
@@ -160,7 +160,7 @@ func TestWhatMayBeReadIsTheSameForEveryTool(t *testing.T) {
 	}
 }
 
-// A rule that asks for other arguments than a path says nothing of a file.
+// A rule about other arguments than a path does not refuse a file.
 func TestARuleAboutOtherArgumentsOfReadRefusesNoFile(t *testing.T) {
 	e := engine(t, "rules:\n- {name: long, match: {tools: [read]}, when: call.args.limit > 1000, action: deny}\n- {name: ok, match: {tools: [bash]}, action: allow}")
 	put(t, e.context.Workspace.Root, "a.go")
@@ -171,8 +171,8 @@ func TestARuleAboutOtherArgumentsOfReadRefusesNoFile(t *testing.T) {
 	}
 }
 
-// Facts that nobody could establish never allow: whatever the rules are, a script
-// whose words only the run can tell is allowed only where every script is.
+// Unknown facts never allow: whatever the rules are, a dynamic script is allowed only
+// where every script is.
 func TestUnknownFactsNeverAllow(t *testing.T) {
 	conditions := []string{
 		"cmd.commands.exists(c, c.name == 'ls')", "!cmd.commands.exists(c, c.name == 'rm')", "cmd.commands.all(c, c.name in ['ls', 'cat'])", "cmd.commands.size() == 1",
@@ -190,7 +190,7 @@ func TestUnknownFactsNeverAllow(t *testing.T) {
 			action := []string{"allow", "allow", "ask", "deny", "redact"}[r.IntN(5)]
 			more := ""
 			if action == "redact" {
-				continue // lets a call run as it is changed, and is no allow
+				continue // lets a changed call run, and is not an allow
 			}
 			fmt.Fprintf(&rules, "- {name: r%d, match: {tools: [bash]}, when: %q, action: %s%s}\n", i, conditions[r.IntN(len(conditions))], action, more)
 		}
@@ -207,8 +207,8 @@ func TestUnknownFactsNeverAllow(t *testing.T) {
 	}
 }
 
-// TestOrderNeverMatters: of rules in a policy, of policies, and of what stands in
-// either; only inside one permission list does it count.
+// TestOrderNeverMatters: of rules in a policy, of policies, and of their parts; it counts
+// only inside one permission list.
 func TestOrderNeverMatters(t *testing.T) {
 	conditions := []string{
 		"", "cmd.dynamic", "paths.exists(p, !p.inWorkspace)", "cmd.commands.exists(c, c.name == 'rm')", "1 / call.repeats == 1", "tool.risk >= 2",

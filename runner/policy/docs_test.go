@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocsTellEveryFact: who writes a rule finds each name that it can read.
-func TestDocsTellEveryFact(t *testing.T) {
+// TestDocsListEveryFact: authors of rules find each name that a rule can read.
+func TestDocsListEveryFact(t *testing.T) {
 	text, err := os.ReadFile("../../docs/policies.md")
 	if err != nil {
 		t.Fatal(err)

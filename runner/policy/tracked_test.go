@@ -231,8 +231,8 @@ func FuzzIndexNames(f *testing.F) {
 	})
 }
 
-// TestALargeRepositoryCostsOnce measures nothing: it says that a name is judged
-// once, whatever the number of calls.
+// TestALargeRepositoryCostsOnce measures nothing: a name is judged once, whatever the
+// number of calls.
 func TestALargeRepositoryCostsOnce(t *testing.T) {
 	e := engine(t, ways["rule"])
 	root := e.context.Workspace.Root

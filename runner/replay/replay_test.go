@@ -18,7 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/loop"
 )
 
-// same wants a replay to tell what the recording holds, event by event.
+// same expects a replay to record the same events as the recording.
 func same(t *testing.T, c *cassette.Cassette, change ...func(*loop.Config)) {
 	t.Helper()
 	p, run, d := again(t, c, Options{}, change...)

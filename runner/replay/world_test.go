@@ -20,8 +20,8 @@ import (
 	"agentctl.dev/agentctl/runner/loop"
 )
 
-// world is what a recorded run lives on: everything in it is made up, and decided
-// by one seed.
+// world is the environment of a recorded run: everything in it is made up, and derived
+// from one seed.
 type world struct {
 	t       testing.TB
 	answers []turn
@@ -290,7 +290,7 @@ func (w *world) parallel() int {
 	return 1 + w.rand.IntN(3)
 }
 
-// live lets the real loop live the world, and returns the recording of that.
+// live runs the real loop in the world, and returns the recording of that.
 func (w *world) live(change ...func(*loop.Config)) *cassette.Cassette {
 	w.t.Helper()
 	ctx, cancel := context.WithCancelCause(w.t.Context())

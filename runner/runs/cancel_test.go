@@ -29,7 +29,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "lived by runs.test (process ") {
 		t.Errorf("lived by this test: %q, %v", id, err)
 	}
-	// A lock that says nothing of use is no reason to interrupt anybody.
+	// A lock without a valid content is no reason to interrupt a process.
 	for name, text := range map[string]string{"garbage": "me", "a group": "-1 \"agentctl\"\n", "everybody": "0 \"agentctl\"\n", "no name": "1 agentctl\n"} {
 		if err := os.WriteFile(filepath.Join(dir, "lock"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -41,8 +41,8 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What the file says does not count when nobody holds it: the number may be
-	// anybody's now.
+	// The content of the file does not count when it is not locked: the number may be that
+	// of another process now.
 	if err := os.WriteFile(filepath.Join(dir, "lock"), []byte("1 \"agentctl\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

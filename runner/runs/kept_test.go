@@ -13,15 +13,15 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// kept is a run whose journal a test writes, in place of the process that would
-// live the run.
+// kept is a run whose journal a test writes, in place of the process that would execute
+// the run.
 type kept struct {
 	t         *testing.T
 	state, id string
 	w         *journal.Writer
 }
 
-// begun is a run that goes on: its one call waits for an approval.
+// begun is a running run: its one call waits for an approval.
 func begun(t *testing.T, state, id string) *kept {
 	t.Helper()
 	w, err := journal.Create(context.Background(), journal.Options{Dir: journal.Dir(state, id), Run: id})
@@ -60,8 +60,8 @@ func (k *kept) end(phase, reason string, code int) {
 	}
 }
 
-// killed is a state folder as it would be had all processes been killed now:
-// nobody holds the journals in it.
+// killed is a copy of a state folder as if all processes had been killed now: its journals
+// are not locked.
 func killed(t *testing.T, state string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")

@@ -145,8 +145,8 @@ func TestPropertiesAndTypes(t *testing.T) {
 	}
 }
 
-// Whatever the walk says, it never speaks of a value that the library takes,
-// and never stays silent about one it refuses.
+// The walk never reports a value that the library accepts, and always reports one that it
+// refuses.
 func FuzzCheck(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"a":"x"}`)
 	f.Add(`{"$ref":"#/$defs/x","$defs":{"x":{"$ref":"#"}}}`, `1`)

@@ -15,9 +15,9 @@ import (
 
 const token = `sk-canary<TOOL>&9/8+7=\é-zz'q"0123456789klmnop`
 
-// leak returns the longest part of a secret that a text shows, as it is, in hex or
-// in base64, counted in characters of that form, and looking at a text as somebody
-// would who strips it of everything that is not seen.
+// leak returns the longest part of a secret that a text shows, as it is, in hex or in
+// base64, counted in characters of that form, also after invisible characters are removed
+// from the text.
 func leak(text string, value string) (longest int, part string) {
 	s := skimmer{b: []byte(text)}
 	seen := string(s.next(make([]byte, 0, len(text)+8), nil))
@@ -168,8 +168,8 @@ func TestADumpShowsNoSecret(t *testing.T) {
 	}
 }
 
-// dumpedLeak counts how many characters of a secret can be read in all columns: as
-// text, and as the numbers that stand for them.
+// dumpedLeak counts how many characters of a secret can be read in all columns: as text,
+// and as numbers.
 func dumpedLeak(dump, value string) int {
 	most, _ := leak(dump, value)
 	dumps([]byte(dump), func(bytes []dumped) {

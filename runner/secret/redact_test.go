@@ -45,7 +45,7 @@ func TestRedactBase64AtEveryPosition(t *testing.T) {
 			for after := range 4 {
 				text := strings.Repeat("x", before) + key + strings.Repeat("y", after)
 				got := r.String(enc.EncodeToString([]byte(text)))
-				// What is left may tell a few bits of the first and last byte.
+				// The rest may reveal a few bits of the first and last byte.
 				if !strings.Contains(got, mask) || len(got) > len(mask)+(before+after+2)*4/3+6 {
 					t.Errorf("%d before, %d after: %s", before, after, got)
 				}

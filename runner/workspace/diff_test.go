@@ -66,7 +66,7 @@ func TestGitAppliesTheDiff(t *testing.T) {
 			c := runTo(t, before, after)
 			for _, command := range [][]string{{"git", "apply", "-"}, {"patch", "-p1", "-s", "--binary"}} {
 				if command[0] == "patch" && name == "emptied" {
-					continue // patch -p1 deletes a file that becomes empty unless it is told not to
+					continue // patch -p1 deletes a file that becomes empty unless an option forbids it
 				}
 				if diff := cmp.Diff(after, patched(t, before, c.Diff, command...)); diff != "" {
 					t.Errorf("%s: %s: (-want +got):\n%s\n%s", tt.reason, command[0], diff, c.Diff)

@@ -73,7 +73,7 @@ func (f files) write(t testing.TB, dir string) {
 	}
 }
 
-// read is the reverse; folders stand for themselves only when empty.
+// read is the reverse; a folder is listed only if it is empty.
 func read(t testing.TB, dir string) files {
 	t.Helper()
 	out := files{}

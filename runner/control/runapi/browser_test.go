@@ -31,7 +31,7 @@ import (
 //go:embed testdata/browser.html
 var attackPage string
 
-// task is what the page is told.
+// task is what the page is asked to do.
 type task struct {
 	Servers  map[string]victim `json:"servers"`
 	Token    string            `json:"token"`
@@ -71,9 +71,9 @@ type attempts struct {
 	Told   map[string]string `json:"told"`
 }
 
-// TestForeignPageCanDoNothing has a browser show pages of foreign origins, which
-// have a token of an admin and try everything that a page can. Beside our server
-// there is one that forbids nothing: what does not succeed there was no attempt.
+// TestForeignPageCanDoNothing has a browser show pages of foreign origins, which have a
+// token of an admin and try everything that a page can. Next to our server there is one
+// that forbids nothing: an attempt that fails there too proves nothing.
 func TestForeignPageCanDoNothing(t *testing.T) {
 	t.Parallel()
 	program := browser(t)
@@ -271,7 +271,7 @@ func (a *attacker) page(r *http.Request) string {
 	return "here"
 }
 
-// connect is the proxy of the browser: it says where names lead to.
+// connect is the proxy of the browser: it resolves names.
 func (a *attacker) connect(w http.ResponseWriter, r *http.Request) {
 	to := a.secure.Listener.Addr().String()
 	a.mu.Lock()
@@ -318,8 +318,8 @@ func (a *attacker) show(t *testing.T, program, page string) attempts {
 	cmd := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+home,
 		"--ignore-certificate-errors", // else no page would get as far as our server
-		// Newer browsers ask a person before a page may reach this machine: that
-		// somebody says yes, or uses an older one, must not matter.
+		// Newer browsers ask a person before a page may reach this machine: the result
+		// must not depend on the answer, nor on the version.
 		"--disable-features=LocalNetworkAccessChecks,PrivateNetworkAccessSendPreflights,BlockInsecurePrivateNetworkRequests,HttpsUpgrades",
 		"--proxy-server="+proxy.Host, "--remote-debugging-pipe", page)
 	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home) // what it makes there it leaves behind

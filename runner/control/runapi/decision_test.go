@@ -101,7 +101,7 @@ func TestADecisionIsWrittenWithWhoAsked(t *testing.T) {
 	}
 }
 
-// Whoever began the run may reject its calls, and approve them where that is
+// The identity that began a run may reject its calls, and approve them if that is
 // permitted.
 func TestWhoBeganARunRejects(t *testing.T) {
 	for body, permitted := range map[string]bool{`{"decision": "rejected"}`: false, `{"decision": "approved"}`: true} {
@@ -207,7 +207,7 @@ func TestADecisionIsRefused(t *testing.T) {
 	}
 }
 
-// Of several who decide at once exactly one does, and the others are told.
+// Of several concurrent decisions exactly one counts, and the others are refused.
 func TestOneOfSeveralDecides(t *testing.T) {
 	for round := range 50 {
 		d := newDecider(t, first(question()), second(question()))

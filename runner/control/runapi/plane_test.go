@@ -23,8 +23,8 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// Objects of an agent that echoes twice, and of one whose call waits for an
-// approval that nobody gives.
+// Objects of an agent that echoes twice, and of one whose call waits for an approval that
+// nobody gives.
 const (
 	model = `{"apiVersion": "agentctl.dev/v1alpha1", "kind": "Model", "metadata": {"name": "script"}, "spec": {"provider": "scripted", "scripted": {"steps": [
 		{"say": "one", "calls": [{"tool": "echo", "args": {"text": "a"}}]}, {"say": "two", "calls": [{"tool": "echo", "args": {"text": "b"}}]}, {"say": "done"}]}}}`
@@ -90,9 +90,9 @@ func (p *plane) ws(t testing.TB, path string, o *websocket.DialOptions) (reader,
 	return &wsReader{ctx: ctx, t: t, c: c}, resp.StatusCode
 }
 
-// TestRunIsLivedAndTold has agentd's parts live a run, and reads it by every
-// protocol and from every event on.
-func TestRunIsLivedAndTold(t *testing.T) {
+// TestRunIsExecutedAndStreamed has agentd's parts execute a run, and reads it by every protocol
+// and from every event on.
+func TestRunIsExecutedAndStreamed(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
 	ns := p.settle(t, "told")
@@ -109,7 +109,7 @@ func TestRunIsLivedAndTold(t *testing.T) {
 	if end := got.last(); end.Type != recordEnd || end.Phase != v1alpha1.PhaseSucceeded || end.Reason != "Completed" || *end.ExitCode != 0 {
 		t.Fatalf("%+v", end)
 	}
-	// Who has read the end finds it in the object.
+	// A client that has read the end finds it in the object.
 	if _, text := p.ask(t, "GET", apis(ns)+"runs/r", viewer, "", nil); !strings.Contains(text, `"phase":"Succeeded"`) {
 		t.Errorf("the object says %s", text)
 	}
@@ -188,8 +188,8 @@ func TestRunThatWaitsIsToldAndCancelled(t *testing.T) {
 	}
 }
 
-// TestHostileRequestsForRunsAreRefused goes for the addresses of this package
-// with what a page, a stranger, or somebody with another role can send.
+// TestHostileRequestsForRunsAreRefused sends requests that a page, a stranger, or an
+// identity with another role can send to the addresses of this package.
 func TestHostileRequestsForRunsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)
@@ -297,8 +297,8 @@ func (p *plane) get(path string) (string, error) {
 	return string(text), err
 }
 
-// TestSlowBodiesAreCutOffBehindTheServer: none of what stands between hides the
-// connection from the time-out.
+// TestSlowBodiesAreCutOffBehindTheServer: no handler in between hides the connection from
+// the time-out.
 func TestSlowBodiesAreCutOffBehindTheServer(t *testing.T) {
 	t.Parallel()
 	p := sharedPlane(t)

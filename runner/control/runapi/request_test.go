@@ -87,8 +87,8 @@ func TestCancelAsksOnce(t *testing.T) {
 	}
 }
 
-// TestMessagesLieInTheInboxOfTheRun, with the name of who sent them.
-func TestMessagesLieInTheInboxOfTheRun(t *testing.T) {
+// TestMessagesAreStoredInTheInboxOfTheRun, with the name of their sender.
+func TestMessagesAreStoredInTheInboxOfTheRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run := w.run("r", standing(v1alpha1.PhaseRunning, "Accepted", ""))

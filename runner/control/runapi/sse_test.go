@@ -23,7 +23,7 @@ func TestSilentStreamIsNotCut(t *testing.T) {
 			return
 		}
 		if s.event(head{Seq: 7, Type: event.TypeTextDelta}, []byte("{}")) == nil {
-			_ = s.flush() // the reader says what has come
+			_ = s.flush() // the reader reports what has come
 		}
 	}))
 	server.EnableHTTP2 = true

@@ -25,9 +25,9 @@ func text(s string) event.Payload { return event.TextDelta{Text: s} }
 
 var protocols = []string{"sse", "ws"}
 
-// TestStreamGoesOnAtEveryEvent reads a journal from each of its events on; what
-// comes is what stands in it, byte for byte.
-func TestStreamGoesOnAtEveryEvent(t *testing.T) {
+// TestStreamContinuesAtEveryEvent reads a journal from each of its events on; the stream
+// equals the journal, byte for byte.
+func TestStreamContinuesAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	b := w.begin(w.run("r", standing(v1alpha1.PhaseSucceeded, "Completed", "")), 1)
@@ -46,7 +46,7 @@ func TestStreamGoesOnAtEveryEvent(t *testing.T) {
 				t.Errorf("%s from %d (-journal +stream)\n%.500s", how, from, diff)
 			}
 			end := record{Type: recordEnd, Next: int64(max(from, len(lines)+1)), Attempt: 1, Phase: v1alpha1.PhaseSucceeded, Reason: "Completed", ExitCode: new(0)}
-			if from == len(lines)+2 { // the end lies before what is wanted: the object tells it
+			if from == len(lines)+2 { // the end is before the wanted events: it comes from the object
 				end.Attempt = 0
 			}
 			if diff := cmp.Diff(end, got.last()); diff != "" {
@@ -117,8 +117,8 @@ func TestStreamsTellWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestEndWaitsForTheObject: who has read the end of a run finds it in the object,
-// and one that nobody writes keeps no stream for ever.
+// TestEndWaitsForTheObject: a client that has read the end of a run finds it in the
+// object, and an object that is never updated keeps no stream for ever.
 func TestEndWaitsForTheObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -209,8 +209,8 @@ func TestRunThatNeverBeginsHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestSuspendedRunIsNoEnd: it goes on when somebody has answered.
-func TestSuspendedRunIsNoEnd(t *testing.T) {
+// TestSuspendedRunDoesNotEndTheStream: it continues when there is an answer.
+func TestSuspendedRunDoesNotEndTheStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run := w.run("r", standing(v1alpha1.PhaseSuspended, "ApprovalPending", ""))
@@ -351,9 +351,9 @@ func TestSlowReaderIsDroppedWithItsPlace(t *testing.T) {
 	}
 }
 
-// TestReaderThatTakesNothingIsCutOff: it holds nobody up, and goes on after the
-// last event that it has got as a whole.
-func TestReaderThatTakesNothingIsCutOff(t *testing.T) {
+// TestSlowReaderIsCutOff: it delays no other reader, and continues after the
+// last event that it has received completely.
+func TestSlowReaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	for _, how := range protocols {
 		t.Run(how, func(t *testing.T) {
@@ -462,7 +462,7 @@ func TestSilenceIsBroken(t *testing.T) {
 		}
 	}
 	pinged := make(chan struct{}, 100)
-	c, _, err := websocket.Dial(t.Context(), w.http.URL+base+"runs/r/events", &websocket.DialOptions{ //nolint:bodyclose // there is none
+	c, _, err := websocket.Dial(t.Context(), w.http.URL+base+"runs/r/events", &websocket.DialOptions{ //nolint:bodyclose // the response has no body
 		OnPingReceived: func(context.Context, []byte) bool { pinged <- struct{}{}; return true },
 	})
 	if err != nil {
@@ -486,7 +486,7 @@ func TestSilenceIsBroken(t *testing.T) {
 	<-read
 }
 
-// TestNothingIsReadFromAReader: whatever it says is a mistake.
+// TestNothingIsReadFromAReader: any message of it is a mistake.
 func TestNothingIsReadFromAReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

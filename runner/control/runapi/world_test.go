@@ -31,8 +31,8 @@ import (
 // patience is what a test waits at most; only a failure takes it.
 const patience = 5 * time.Minute
 
-// narrow is how much a connection holds, about, when nobody reads it: else it
-// takes what a machine has for one to notice that.
+// narrow is about how much a connection buffers: with the default size a test would have
+// to write megabytes to notice that the reader does not read.
 const narrow = 64 << 10
 
 // world is a server over objects in memory and journals in a folder.
@@ -134,7 +134,7 @@ func standing(phase v1alpha1.Phase, why, message string) v1alpha1.RunStatus {
 	}}}
 }
 
-// book is the journal of an attempt, as who lives it writes it.
+// book is the journal of an attempt, with its writer.
 type book struct {
 	*journal.Writer
 	w   *world
@@ -166,7 +166,7 @@ func (b *book) add(payloads ...event.Payload) {
 	}
 }
 
-// lines are the journal as it stands in its files.
+// lines are the journal as it is in its files.
 func (b *book) lines() []string {
 	b.w.t.Helper()
 	files, err := filepath.Glob(filepath.Join(b.dir, "events-*.jsonl"))
@@ -204,7 +204,7 @@ func (w *world) open(how, run, query string) reader {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	w.t.Cleanup(cancel)
 	if how == "ws" {
-		c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: w.client}) //nolint:bodyclose // there is none
+		c, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: w.client}) //nolint:bodyclose // the response has no body
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func newSSEReader(tb testing.TB, body io.ReadCloser) *sseReader {
 	return &sseReader{t: tb, body: body, in: bufio.NewReaderSize(body, 64<<10)}
 }
 
-// sseReader also holds what stands beside the data to the data.
+// sseReader also compares the other fields of an event with its data.
 type sseReader struct {
 	t    testing.TB
 	body io.Closer
@@ -294,7 +294,7 @@ func (r *wsReader) next() (string, bool) {
 
 func (r *wsReader) close() { _ = r.c.CloseNow() }
 
-// told is what a stream told until it ended.
+// told is a stream up to its end.
 type told struct {
 	events []string
 	record []record // in their order, the attempts left out that begin at once
@@ -308,7 +308,7 @@ func (t *told) last() record {
 	return t.record[len(t.record)-1]
 }
 
-// take adds one record, and returns it if it is none of a journal.
+// take adds one record, and returns it if it is not an event of a journal.
 func (t *told) take(tb testing.TB, text string) *record {
 	tb.Helper()
 	r := record{}
@@ -358,7 +358,7 @@ func until(tb testing.TB, r reader, t *told, kind event.Type) {
 	}
 }
 
-// damage writes behind a journal what is no event.
+// damage appends invalid data to a journal.
 func damage(tb testing.TB, b *book, text string) {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(b.dir, "events-*.jsonl"))

@@ -13,8 +13,8 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-// trickle is a body that says something, and then the same for ever, a piece each
-// pause. It ends when it is closed, or its request is given up.
+// trickle is a body with a beginning, followed by the same piece for ever, one each pause.
+// It ends when it is closed, or its request is given up.
 type trickle struct {
 	first, again string
 	pause        time.Duration

@@ -14,7 +14,6 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/sse"
 )
 
 const (
@@ -133,7 +132,7 @@ func firstByte(br *bufio.Reader) (byte, error) {
 }
 
 func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
-	r := sse.NewReader(br, maxEvent)
+	r := newSSEReader(br, maxEvent)
 	finished := false
 	var first []byte // of the events, for an error
 	for n := 0; ; n++ {
@@ -141,7 +140,7 @@ func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 		if errors.Is(err, io.EOF) && n == 0 && r.Junk() != nil {
 			return Garbage("the server answered 200 with something that is no stream of events: %s", model.Quote(r.Junk()))
 		}
-		if err != nil && s.answer.Complete() && !errors.Is(err, sse.ErrTooLong) {
+		if err != nil && s.answer.Complete() && !errors.Is(err, errTooLong) {
 			// The answer is complete; only the usage or the last word is missing.
 			return nil
 		}
@@ -170,7 +169,7 @@ func (s *stream) events(ctx context.Context, br *bufio.Reader) error {
 
 // event adds one event. A piece that was cut is the stream's fault, a whole one
 // that cannot be read is the server's.
-func (s *stream) event(e sse.Event) error {
+func (s *stream) event(e sseEvent) error {
 	complete, pieces := s.answer.Complete(), s.answer.Pieces()
 	err := s.answer.Event(e.Name, e.Data)
 	if s.answer.Pieces() != pieces {
@@ -201,7 +200,7 @@ func (s *stream) whole(ctx context.Context, br *bufio.Reader, resp *http.Respons
 		return readError(ctx, err, resp, false)
 	}
 	if len(body) > maxEvent {
-		return readError(ctx, sse.ErrTooLong, resp, false)
+		return readError(ctx, errTooLong, resp, false)
 	}
 	err = s.answer.Whole(body)
 	failed, known := errors.AsType[*model.Error](err)
@@ -242,7 +241,7 @@ func readError(ctx context.Context, err error, resp *http.Response, empty bool) 
 	if stalled, ok := errors.AsType[*model.Error](context.Cause(ctx)); ok {
 		return stalled
 	}
-	if errors.Is(err, sse.ErrTooLong) {
+	if errors.Is(err, errTooLong) {
 		return Garbage("the server sent an event longer than %d bytes", maxEvent)
 	}
 	if errors.Is(err, io.EOF) {

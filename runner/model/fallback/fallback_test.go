@@ -20,10 +20,10 @@ import (
 
 var _ model.Conversation = (*Conversation)(nil)
 
-// fake is a model that answers what it was told, or fails as it is set to.
+// fake is a model that answers with what it received, or fails as it is set to.
 type fake struct {
 	name string
-	// fails is given one after another; nil is an answer, and so is none left.
+	// fails are returned in order; nil, and the end of the list, is an answer.
 	fails []error
 	// openFails is the same for Open.
 	openFails []error
@@ -153,7 +153,7 @@ func say(t *testing.T, c *Conversation, ids ...string) {
 	}
 }
 
-// ask returns who answered and what: "name: text", and the turns to others.
+// ask returns the model and its answer: "name: text", and the retries with another model.
 func ask(t *testing.T, c *Conversation) (string, []message.Retry) {
 	t.Helper()
 	var turns []message.Retry
@@ -302,8 +302,8 @@ func TestEachIsToldWhatItHasNotHeard(t *testing.T) {
 	})
 }
 
-// A model whose steps follow from what was asked must hear that, too, when it
-// is turned to behind a compaction.
+// A model whose steps depend on the requests must receive them, too, when it is asked
+// after a compaction.
 func TestWhatWasForgottenStillCountsAsAsked(t *testing.T) {
 	var heard []string
 	late := Choice{Name: "b", Open: func() (model.Conversation, error) { return &listener{heard: &heard}, nil }}
@@ -346,12 +346,12 @@ func TestEveryModelInOrder(t *testing.T) {
 		if got != "d: m1" || len(turns) != 2 || turns[0].Fallback != "b" || turns[1].Fallback != "d" || turns[1].Class != "unavailable" || !strings.Contains(turns[1].Error, "no key") {
 			t.Errorf("got %q over %+v", got, turns)
 		}
-		// Only the last is left, and it fails: there is nobody to turn to.
+		// Only the last is left, and it fails: there is no other.
 		_, err := c.Next(t.Context(), message.Request{}, func(message.Delta) error { return nil })
 		if reason.Of(err) != reason.ProviderUnavailable || !strings.HasPrefix(err.Error(), `models "a", "b" and "d" are unavailable; the last said: model "d": too many`) || reason.Hint(err) == "" {
 			t.Errorf("%v (%s, hint %q)", err, reason.Of(err), reason.Hint(err))
 		}
-		// Nobody is asked while all cool down.
+		// No model is asked while all cool down.
 		before := a.asked + b.asked + d.asked
 		if got, turns := ask(t, c); !strings.HasPrefix(got, "error: models ") || len(turns) > 0 || a.asked+b.asked+d.asked != before {
 			t.Errorf("while all cool down: %q, %v", got, turns)
@@ -381,7 +381,7 @@ func TestFirstModelThatCannotBeOpened(t *testing.T) {
 }
 
 func TestErrorsThatAreNoModels(t *testing.T) {
-	// The fallback's own fault is its own, and says in whose place it was asked.
+	// The error of a fallback is its own, and names the model that it replaced.
 	c := begin(t, &fake{fails: []error{down(model.Retryable)}}, &fake{fails: []error{down(model.Credential)}}, &fake{})
 	_, err := c.Next(t.Context(), message.Request{}, func(message.Delta) error { return nil })
 	if reason.Of(err) != reason.CredentialRejected || !strings.HasPrefix(err.Error(), `in place of model "a": model "b": `) {
@@ -406,7 +406,7 @@ func TestErrorsThatAreNoModels(t *testing.T) {
 		t.Errorf("the watcher's error at the turn: %v", err)
 	}
 
-	// The end of the run is no failure of a model.
+	// The end of the run is not a failure of a model.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c = begin(t, &fake{fails: []error{down(model.Retryable)}}, b)
@@ -414,7 +414,7 @@ func TestErrorsThatAreNoModels(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 
-	// A message no model can be told.
+	// A message that no model can be sent.
 	c = begin(t, &fake{}, b)
 	if err := c.Append(&message.Message{ID: "m1"}); err != nil {
 		t.Fatal(err)

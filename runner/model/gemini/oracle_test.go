@@ -27,9 +27,9 @@ type oracle struct {
 	GenerationConfig  *genai.GenerationConfig `json:"generationConfig,omitempty"`
 }
 
-// normal is JSON without what says nothing: the SDK leaves out empty texts and
-// objects, false and zero. It writes bytes in the alphabet that the signature for
-// a foreign call does not keep to, and which the API reads as well.
+// normal is JSON without empty values: the SDK leaves out empty texts and objects, false
+// and zero. It writes bytes in another base64 alphabet than that of the signature for a
+// foreign call; the API reads both.
 func normal(t *testing.T, raw []byte) any {
 	t.Helper()
 	var v any
@@ -199,7 +199,7 @@ func TestTheSDKSendsTheSame(t *testing.T) {
 		t.Errorf("ours %s %s %s %s, the SDK's %s %s %s %s", ours.method, ours.address, ours.key, ours.contentType, last.method, last.address, last.key, last.contentType)
 	}
 	theirs := normal(t, last.body)
-	// The API's own examples leave it out: a system prompt has no speaker.
+	// The API's own examples leave it out: a system prompt has no role.
 	if system, ok := theirs.(map[string]any)["systemInstruction"].(map[string]any); ok {
 		delete(system, "role")
 	}

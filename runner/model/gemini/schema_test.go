@@ -11,7 +11,7 @@ func TestSupportedSchemas(t *testing.T) {
 		`{"type":"object","additionalProperties":{"type":"string"}}`:                                                                                                                                 true,
 		`{"$defs":{"p":{"type":"object","properties":{"x":{"type":"number"}}}},"type":"object","properties":{"a":{"$ref":"#/$defs/p"},"b":{"$ref":"#/$defs/p"}}}`:                                    true,
 
-		// Words that the API passes over, wherever they stand.
+		// Keywords that the API ignores, wherever they are.
 		`{"type":"string","minLength":1}`:                                      false,
 		`{"type":"object","properties":{"a":{"type":"string","pattern":"x"}}}`: false,
 		`{"anyOf":[{"type":"string"},{"const":"x"}]}`:                          false,
@@ -28,7 +28,7 @@ func TestSupportedSchemas(t *testing.T) {
 		`{"$defs":{"p":{"type":"string"}},"$ref":"#/$defs/p","title":"beside it"}`:                        false,
 		`{"$defs":{"p":{"type":"object","properties":{"p":{"$ref":"#/$defs/p"}}}},"$ref":"#/$defs/p"}`:    false,
 		`{"$defs":{"a":{"items":{"$ref":"#/$defs/b"}},"b":{"items":{"$ref":"#/$defs/a"}}},"type":"null"}`: false,
-		// What is no schema of an answer.
+		// Not schemas of an answer.
 		`true`: false, `{}`: false, `[]`: false, ``: false, `{"properties":5}`: false, `{"anyOf":{}}`: false, `{"items":[{}]}`: false, `{"items":true}`: false,
 	} {
 		if got := supported([]byte(schema)); got != want {

@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
-// holds checks requests: says is part of the refusal, "" where there is none.
+// holds checks requests: says is part of the refusal, "" if there is none.
 func holds(t *testing.T, w modeltest.Wire, cases map[string]string) {
 	t.Helper()
 	for in, says := range cases {

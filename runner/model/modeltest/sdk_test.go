@@ -24,7 +24,7 @@ var told = modeltest.Answer{
 	Usage: &modeltest.Usage{Prompt: 100, Completion: 20, Cached: 40, CacheWrite: 25, Reasoning: 5}, TextSize: 5, ArgsSize: 3,
 }
 
-// heard is what a client made of a stream.
+// heard is the answer as a client read it from a stream.
 type heard struct {
 	Text, Reasoning, Signature, Finish string
 	Calls                              []modeltest.Call

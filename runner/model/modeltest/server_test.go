@@ -66,8 +66,8 @@ var providers = map[modeltest.Wire]modeltest.Open{
 	modeltest.Chat: completions, modeltest.Responses: items, modeltest.Anthropic: messages, modeltest.Gemini: contents,
 }
 
-// The suite is held against the providers; the tests of each have its slow part,
-// which is about every byte.
+// The suite is tested with the providers; the tests of each have its slow part, which is
+// about every byte.
 func TestSuite(t *testing.T) {
 	for wire, open := range providers {
 		t.Run(wire.Name(), func(t *testing.T) {

@@ -238,8 +238,8 @@ func BenchmarkListed(b *testing.B) {
 	}
 }
 
-// TestWhatIsWrittenToTheCacheIsReserved is about APIs that take more for input that
-// they keep: which part of a request that is, only the answer says.
+// TestWhatIsWrittenToTheCacheIsReserved is about APIs that charge more for input that they
+// cache: only the answer reports which part of a request that is.
 func TestWhatIsWrittenToTheCacheIsReserved(t *testing.T) {
 	kept := v1alpha1.Pricing{Input: "4", CacheWrite: "5", Output: "20"}
 	for name, c := range map[string]struct {

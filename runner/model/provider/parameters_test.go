@@ -88,7 +88,7 @@ func TestAParameterOfAnotherProviderIsNamedAsSuch(t *testing.T) {
 	}
 }
 
-// problemsOf is what a provider says of a parameter without a value.
+// problemsOf are a provider's problems with a parameter without a value.
 func problemsOf(spec v1alpha1.ModelSpec, name string) string {
 	spec.Parameters = &v1alpha1.JSON{Raw: []byte(`{"` + name + `":null}`)}
 	var all []string

@@ -300,7 +300,7 @@ func TestVoidAnswersUseNothing(t *testing.T) {
 	if got := ask(t, c).Text; got != "one" {
 		t.Errorf("a failed answer used a step up: %q", got)
 	}
-	// An answer that was complete is used up even if nobody appends it.
+	// An answer that was complete is used up even if it is not appended.
 	if got := ask(t, c).Text; got != "two" {
 		t.Errorf("got %q", got)
 	}

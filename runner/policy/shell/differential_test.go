@@ -40,7 +40,7 @@ func stubs(t *testing.T) string {
 	return bin
 }
 
-// observe runs a script in real bash and says which programs ran.
+// observe runs a script in real bash and returns which programs ran.
 func observe(t *testing.T, bin, script string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -150,8 +150,8 @@ func TestRealBashRunsNothingUnreported(t *testing.T) {
 	slots := make(chan struct{}, 8)
 	for _, script := range scripts {
 		f := Parse(script, "")
-		// What is dynamic claims nothing; absolute programs are no stubs, and
-		// devices are real.
+		// A dynamic script claims nothing; absolute programs are not stubs, and devices
+		// are real.
 		if f.Dynamic || strings.Contains(script, "/bin/") || strings.Contains(script, "/dev/tcp") || strings.Contains(script, "/dev/sd") {
 			continue
 		}

@@ -27,7 +27,7 @@ func TestAFolderIsWhatACommandTouches(t *testing.T) {
 	}
 }
 
-// TestAFailingCdIsFollowedToo: a script goes on in the folder that it was in.
+// TestAFailingCdIsFollowedToo: a script continues in the folder that it was in.
 func TestAFailingCdIsFollowedToo(t *testing.T) {
 	tests := map[string]struct{ reason, reads string }{
 		"cd a; cat ../x":                         {"cd may fail", "x ../x"},

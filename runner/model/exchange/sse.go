@@ -1,5 +1,4 @@
-// Package sse reads a stream of server-sent events in one pass, with a bound on every line and every event.
-package sse
+package exchange
 
 import (
 	"bufio"
@@ -8,11 +7,11 @@ import (
 	"io"
 )
 
-// ErrTooLong is the error for a line or an event that is longer than the reader allows.
-var ErrTooLong = errors.New("event is too long")
+// errTooLong is the error for a line or an event that is longer than the reader allows.
+var errTooLong = errors.New("event is too long")
 
-// Event is one event of a stream.
-type Event struct {
+// sseEvent is one event of a stream.
+type sseEvent struct {
 	// Name of the event; "" is an ordinary one.
 	Name string
 	// Data is valid until the next call.
@@ -21,8 +20,9 @@ type Event struct {
 	Cut bool
 }
 
-// Reader reads events.
-type Reader struct {
+// sseReader reads a stream of server-sent events in one pass, with a bound on every line
+// and every event.
+type sseReader struct {
 	r    *bufio.Reader
 	max  int
 	line []byte
@@ -30,17 +30,17 @@ type Reader struct {
 	junk []byte
 }
 
-// NewReader reads events of at most limit bytes from r.
-func NewReader(r *bufio.Reader, limit int) *Reader { return &Reader{r: r, max: limit} }
+// newSSEReader reads events of at most limit bytes from r.
+func newSSEReader(r *bufio.Reader, limit int) *sseReader { return &sseReader{r: r, max: limit} }
 
 // Junk returns the first line that is not of the protocol, or nil. It identifies servers
 // that send something other than events.
-func (r *Reader) Junk() []byte { return r.junk }
+func (r *sseReader) Junk() []byte { return r.junk }
 
 // Next returns the next event that has data. At the end it returns io.EOF; an
 // event that the end cut short is returned first and marked as Cut.
-func (r *Reader) Next() (Event, error) {
-	var e Event
+func (r *sseReader) Next() (sseEvent, error) {
+	var e sseEvent
 	r.data = r.data[:0]
 	some := false
 	for {
@@ -49,7 +49,7 @@ func (r *Reader) Next() (Event, error) {
 		// A last line without its end counts: servers forget the final blank line.
 		if len(line) > 0 && !(atEnd && begun(line)) {
 			if err := r.field(&e, line, &some); err != nil {
-				return Event{}, err
+				return sseEvent{}, err
 			}
 		}
 		switch {
@@ -57,7 +57,7 @@ func (r *Reader) Next() (Event, error) {
 			e.Data, e.Cut = r.data, true
 			return e, nil
 		case err != nil:
-			return Event{}, err
+			return sseEvent{}, err
 		case len(line) == 0 && some:
 			e.Data = r.data
 			return e, nil
@@ -77,7 +77,7 @@ func begun(line []byte) bool {
 	return false
 }
 
-func (r *Reader) field(e *Event, line []byte, some *bool) error {
+func (r *sseReader) field(e *sseEvent, line []byte, some *bool) error {
 	if v, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 		if *some {
 			r.data = append(r.data, '\n')
@@ -85,7 +85,7 @@ func (r *Reader) field(e *Event, line []byte, some *bool) error {
 		*some = true
 		v = bytes.TrimPrefix(v, []byte(" "))
 		if len(r.data)+len(v) > r.max {
-			return ErrTooLong
+			return errTooLong
 		}
 		r.data = append(r.data, v...)
 		return nil
@@ -104,14 +104,14 @@ func (r *Reader) field(e *Event, line []byte, some *bool) error {
 
 // readLine returns a line without its end. The slice is valid until the next
 // call. Together with an error it is what came before it.
-func (r *Reader) readLine() ([]byte, error) {
+func (r *sseReader) readLine() ([]byte, error) {
 	line, err := r.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		r.line = r.line[:0]
 		for errors.Is(err, bufio.ErrBufferFull) {
 			r.line = append(r.line, line...)
 			if len(r.line) > r.max {
-				return nil, ErrTooLong
+				return nil, errTooLong
 			}
 			line, err = r.r.ReadSlice('\n')
 		}
