@@ -35,16 +35,16 @@ func parseHandshake(line []byte, readErr error) (handshake, *Error) {
 	text := strings.TrimSpace(string(line))
 	switch {
 	case errors.Is(readErr, bufio.ErrBufferFull):
-		return bad(KindNotPlugin, "it is no plugin program: it printed a line over %d bytes, beginning %q", maxLine, excerpt(text))
+		return bad(KindNotPlugin, "it is not a plugin program: it printed a line over %d bytes, beginning %q", maxLine, excerpt(text))
 	case readErr != nil && text == "":
 		if errors.Is(readErr, io.EOF) {
-			return bad(KindNotPlugin, "it is no plugin program: it ended without a word on stdout")
+			return bad(KindNotPlugin, "it is not a plugin program: it ended without a word on stdout")
 		}
 		return bad(KindHandshake, "read its stdout: %w", readErr)
 	}
 	f := strings.Split(text, "|")
 	if len(f) < 5 || !digits(f[0]) || !digits(f[1]) {
-		return bad(KindNotPlugin, "it is no plugin program: it printed %q where a plugin says how to reach it", excerpt(text))
+		return bad(KindNotPlugin, "it is not a plugin program: it printed %q where a plugin says how to reach it", excerpt(text))
 	}
 	switch {
 	case f[0] != strconv.Itoa(coreVersion):

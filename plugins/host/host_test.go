@@ -78,7 +78,7 @@ func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
 	}{
 		"says something else": {
 			reason: "the line is quoted without what it does to a terminal",
-			script: `printf 'hello \033[31mworld\n'; sleep 60`, kind: host.KindNotPlugin, want: []string{"no plugin program", `"hello world"`},
+			script: `printf 'hello \033[31mworld\n'; sleep 60`, kind: host.KindNotPlugin, want: []string{"not a plugin program", `"hello world"`},
 		},
 		"exits at once": {
 			reason: "exit code and stderr say more than the silence",
@@ -130,7 +130,7 @@ func TestProgramsThatAreNoPluginsAreNamedAsSuch(t *testing.T) {
 		},
 		"no protocol": {
 			reason: "go-plugin would take it for net/rpc",
-			script: `echo '1|1|unix|/x'; sleep 60`, kind: host.KindNotPlugin, want: []string{"no plugin program"},
+			script: `echo '1|1|unix|/x'; sleep 60`, kind: host.KindNotPlugin, want: []string{"not a plugin program"},
 		},
 		"a socket elsewhere": {
 			reason: "the address is held against the folder it was given",
@@ -243,7 +243,7 @@ func TestCallsThatBreakTheProtocol(t *testing.T) {
 			select {
 			case <-p.Exited():
 			case <-time.After(patience):
-				t.Error("the program lives on after it broke the protocol")
+				t.Error("the program keeps running after it broke the protocol")
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func TestACancelledCallThatNeverEndsEndsItsProgram(t *testing.T) {
 		select {
 		case <-p.Exited():
 		case <-time.After(patience):
-			t.Error("the program lives on")
+			t.Error("the program keeps running")
 		}
 	}
 }

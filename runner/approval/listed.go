@@ -27,7 +27,7 @@ func readHashes(name string) (map[string]int, error) {
 	}
 	// A pipe would block before anything has started.
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is no regular file")
+		return nil, fmt.Errorf("it is not a regular file")
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -47,7 +47,7 @@ func parseHashes(r io.Reader) (map[string]int, error) {
 			continue
 		}
 		if !hashLine().MatchString(text) {
-			return nil, fmt.Errorf("line %d is no call hash: want sha256: and 64 hex digits", n)
+			return nil, fmt.Errorf("line %d is not a call hash: expected sha256: and 64 hex digits", n)
 		}
 		hashes[text]++
 	}

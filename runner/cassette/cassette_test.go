@@ -212,11 +212,11 @@ func TestWhatNobodyRecordedIsNoCassette(t *testing.T) {
 		want   string
 	}{
 		"empty":           {"nothing is no cassette", nil, 1, "is empty"},
-		"text":            {"some other file", []byte("hello\n"), 1, "no cassette"},
-		"one line":        {"some other file without a line break", []byte("<html>"), 1, "no cassette"},
+		"text":            {"some other file", []byte("hello\n"), 1, "not a cassette"},
+		"one line":        {"some other file without a line break", []byte("<html>"), 1, "not a cassette"},
 		"half a line":     {"the begin of one", []byte(`{"cassette":"agentctl.dev/v1"`), 1, "no end"},
 		"CRLF":            {"version control may convert it", bytes.ReplaceAll(text(t, small()), []byte("\n"), []byte("\r\n")), 1, "CRLF"},
-		"json":            {"some other JSON", []byte("{\"a\":1}\n"), 1, "no cassette"},
+		"json":            {"some other JSON", []byte("{\"a\":1}\n"), 1, "not a cassette"},
 		"foreign":         {"a format of tomorrow", forge(t, `{"cassette":"agentctl.dev/v2"}`), 1, `format "agentctl.dev/v2"`},
 		"foreign, other":  {"a format whose hashes are others", []byte("{\"cassette\":\"agentctl.dev/v2\",\"sum\":1}\n"), 1, "or its first line was changed"},
 		"no plan":         {"a run has a plan", forge(t, header, start, last), 2, "plan is missing"},
@@ -337,11 +337,11 @@ func TestPlaceThatCannotBeWrittenIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		dir:                                "no regular file",
+		dir:                                "not a regular file",
 		filepath.Join(dir, "no", "x"):      "no such file or directory",
 		filepath.Join(dir, "dangling"):     "a file that does not exist",
 		filepath.Join(dir, "dangling/x"):   "",
-		"/dev/null":                        "no regular file",
+		"/dev/null":                        "not a regular file",
 		"/proc/x":                          "",
 		filepath.Join(dir, "a\x00b.jsonl"): "",
 	} {
@@ -353,7 +353,7 @@ func TestPlaceThatCannotBeWrittenIsRefused(t *testing.T) {
 
 func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder: %v", err)
 	}
 	missing := filepath.Join(dir, "x")
@@ -373,11 +373,11 @@ func TestFilesThatAreNone(t *testing.T) {
 		"whole":      {file, ""},
 		"damaged":    {bytes.Replace(file, []byte("1.2.3"), []byte("1.2.4"), 1), ""},
 		"first line": {bytes.SplitAfter(file, []byte("\n"))[0], ""},
-		"other":      {[]byte("a\nb\n"), "no cassette"},
-		"no line":    {[]byte("{"), "no cassette"},
+		"other":      {[]byte("a\nb\n"), "not a cassette"},
+		"no line":    {[]byte("{"), "not a cassette"},
 		"foreign":    {forge(t, `{"cassette":"agentctl.dev/v9"}`), "v9"},
-		"endless":    {bytes.Repeat([]byte("x"), maxHeader+1), "no cassette"},
-		"empty":      {nil, "no cassette"},
+		"endless":    {bytes.Repeat([]byte("x"), maxHeader+1), "not a cassette"},
+		"empty":      {nil, "not a cassette"},
 	} {
 		if err := os.WriteFile(good, c.file, 0o600); err != nil {
 			t.Fatal(err)

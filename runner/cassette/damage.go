@@ -16,7 +16,7 @@ type DamageError struct {
 }
 
 const (
-	damageHint = "take the file from version control again, or record it anew with agentctl run --record"
+	damageHint = "take the file from version control again, or record it again with agentctl run --record"
 	converted  = "keep version control from converting it: a line *.cassette.jsonl -text in .gitattributes"
 )
 

@@ -29,7 +29,7 @@ func Open(path string) (*Cassette, error) {
 func open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() { // opening a FIFO could wait for ever
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	var f *os.File
 	if err == nil {
@@ -78,7 +78,7 @@ func Read(name string, r io.Reader) (*Cassette, error) {
 	}
 	if _, err := rd.in.ReadByte(); err == nil {
 		rd.lines++
-		return nil, rd.damaged("the cassette goes on behind its end")
+		return nil, rd.damaged("the cassette continues after its end")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read cassette %s: %w", name, err)
 	}
@@ -158,7 +158,7 @@ func (r *reader) verify(line []byte) (object []byte, sum string) {
 func (r *reader) known(line []byte, intact bool) error {
 	var h Header
 	if err := json.Unmarshal(line, &h); err != nil || h.Cassette == "" {
-		return &DamageError{File: r.c.Name, Line: 1, Problem: "this is no cassette", Hint: "agentctl run --record FILE records one"}
+		return &DamageError{File: r.c.Name, Line: 1, Problem: "this is not a cassette", Hint: "agentctl run --record FILE records one"}
 	}
 	if h.Cassette == Format {
 		return nil
@@ -169,7 +169,7 @@ func (r *reader) known(line []byte, intact bool) error {
 	}
 	return &DamageError{
 		File: r.c.Name, Line: 1, Problem: problem,
-		Hint: "replay it with the version of agentctl that recorded it, or record it anew with agentctl run --record",
+		Hint: "replay it with the version of agentctl that recorded it, or record it again with agentctl run --record",
 	}
 }
 

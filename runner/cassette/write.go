@@ -103,7 +103,7 @@ func Place(path string) (file string, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no regular file", path)
+		return "", fmt.Errorf("%s is not a regular file", path)
 	case err == nil:
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return "", err

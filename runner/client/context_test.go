@@ -174,7 +174,7 @@ func TestUnreadKubeconfigsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := LoadConfig("/state", "", environment("KUBECONFIG", t.TempDir())); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := LoadConfig("/state", "", environment("KUBECONFIG", t.TempDir())); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder: %v", err)
 	}
 }

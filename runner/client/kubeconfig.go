@@ -110,7 +110,7 @@ func readSmall(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("it is no regular file")}
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("it is not a regular file")}
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	if err == nil && len(b) > maxConfig {

@@ -35,6 +35,6 @@ func (r *runReconciler) suspend(ctx context.Context, run *v1alpha1.Run, seen Obs
 		r.executor.Release(id)
 	}
 	return r.write(ctx, run, status, verdict{
-		status: metav1.ConditionUnknown, why: reason.Accepted, message: "suspended by spec.suspend: false goes on with it",
+		status: metav1.ConditionUnknown, why: reason.Accepted, message: "suspended by spec.suspend: false continues it",
 	})
 }

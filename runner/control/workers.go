@@ -270,7 +270,7 @@ func (w *Workers) Observe(id string) Observation {
 			o.Reason, o.Message = f.Reason, f.Message
 			switch {
 			case f.Phase == string(v1alpha1.PhaseSuspended) && f.Reason == string(reason.ApprovalRequired): // nobody needs to resume it
-				o.Message += " (agentctl approve or agentctl deny answers; then it goes on)"
+				o.Message += " (agentctl approve or agentctl deny answers; then it continues)"
 			case f.Hint != "":
 				o.Message += " (" + f.Hint + ")"
 			}

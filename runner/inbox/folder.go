@@ -162,7 +162,7 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 func (f *Folder) Read(name string, limit int) ([]byte, error) {
 	file, err := statedir.OpenFile(filepath.Join(f.Dir, name), os.O_RDONLY)
 	if errors.Is(err, statedir.ErrNotRegular) {
-		return nil, errors.New("it is no regular file") // without the path: it is written down
+		return nil, errors.New("it is not a regular file") // without the path: it is written down
 	}
 	if err != nil {
 		return nil, err

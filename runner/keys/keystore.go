@@ -226,7 +226,7 @@ func (s keystore) List() ([]storeEntry, error) {
 func (s keystore) usable(info fs.FileInfo) error {
 	path := filepath.Join(s.Dir, info.Name())
 	if !info.Mode().IsRegular() {
-		return problem("%s is no regular file", path).hint("remove it, and store the value with agentctl auth set " + info.Name())
+		return problem("%s is not a regular file", path).hint("remove it, and store the value with agentctl auth set " + info.Name())
 	}
 	return private(info, path, 0o600)
 }

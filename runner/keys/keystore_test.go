@@ -170,15 +170,15 @@ func TestWhatIsNotPrivateIsRefused(t *testing.T) {
 		"readable":    {func(_ keystore, p string) { check(os.Chmod(p, 0o644)) }, "has mode 0644", "chmod 600 "},
 		"writable":    {func(_ keystore, p string) { check(os.Chmod(p, 0o602)) }, "has mode 0602", "chmod 600 "},
 		"open folder": {func(s keystore, _ string) { check(os.Chmod(s.Dir, 0o750)) }, "has mode 0750", "chmod 700 "},
-		"link inside": {func(_ keystore, p string) { check(os.Rename(p, p+"2")); check(os.Symlink("KEY2", p)) }, "no regular file", "auth set KEY"},
+		"link inside": {func(_ keystore, p string) { check(os.Rename(p, p+"2")); check(os.Symlink("KEY2", p)) }, "not a regular file", "auth set KEY"},
 		"link out": {func(s keystore, p string) {
 			check(os.Rename(p, filepath.Join(filepath.Dir(s.Dir), "x")))
 			check(os.Symlink("../x", p))
-		}, "no regular file", "auth set KEY"},
+		}, "not a regular file", "auth set KEY"},
 		"linked folder": {func(s keystore, _ string) { check(os.Rename(s.Dir, s.Dir+"2")); check(os.Symlink(s.Dir+"2", s.Dir)) }, "is no folder", ""},
 		"a file":        {func(s keystore, _ string) { check(os.RemoveAll(s.Dir)); check(os.WriteFile(s.Dir, nil, 0o600)) }, "is no folder", ""},
-		"folder":        {func(_ keystore, p string) { check(os.Remove(p)); check(os.Mkdir(p, 0o700)) }, "no regular file", "auth set KEY"},
-		"pipe":          {func(_ keystore, p string) { check(os.Remove(p)); check(syscall.Mkfifo(p, 0o600)) }, "no regular file", "auth set KEY"},
+		"folder":        {func(_ keystore, p string) { check(os.Remove(p)); check(os.Mkdir(p, 0o700)) }, "not a regular file", "auth set KEY"},
+		"pipe":          {func(_ keystore, p string) { check(os.Remove(p)); check(syscall.Mkfifo(p, 0o600)) }, "not a regular file", "auth set KEY"},
 		"emptied":       {func(_ keystore, p string) { check(os.Truncate(p, 0)) }, "is empty", "auth set KEY"},
 		"swollen":       {func(_ keystore, p string) { check(os.Truncate(p, 1<<40)) }, "longer than", "auth set KEY"},
 		"damaged":       {func(_ keystore, p string) { check(os.WriteFile(p, []byte("two\nlines"), 0o600)) }, "line break", "auth set KEY"},

@@ -39,11 +39,11 @@ func (s *shape) pattern(path, pattern, v string) Finding {
 	case sha256Pattern:
 		return s.doc.Errorf(path, "%q is not a SHA-256 in 64 lower-case hex digits", text)
 	case variablePattern:
-		return s.doc.Errorf(path, "%q is no name of letters, digits and _ that begins with no digit", text)
+		return s.doc.Errorf(path, "%q is not a name of letters, digits and _ that does not begin with a digit", text)
 	case callPattern:
-		return s.doc.Errorf(path, "%q is no call name: 1 to 64 of A-Z a-z 0-9 _ -", text)
+		return s.doc.Errorf(path, "%q is not a call name: 1 to 64 of A-Z a-z 0-9 _ -", text)
 	case rulePattern:
-		return s.doc.Errorf(path, "%q is no rule name: lower-case letters, digits and - between them", text)
+		return s.doc.Errorf(path, "%q is not a rule name: lower-case letters, digits and - between them", text)
 	case quantityPattern:
 		return s.doc.Errorf(path, "%q is not a quantity such as 512Mi, 2Gi, 1 or 500m", text)
 	}

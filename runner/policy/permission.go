@@ -49,7 +49,7 @@ func (c *compiler) compilePermissions() {
 		switch p.Action {
 		case v1alpha1.ActionAllow, v1alpha1.ActionAsk, v1alpha1.ActionDeny:
 		default:
-			c.report(Problem{Path: field + ".action", Message: fmt.Sprintf("%q is no action of a permission", p.Action), Suggestion: "use allow, ask or deny"})
+			c.report(Problem{Path: field + ".action", Message: fmt.Sprintf("%q is not an action of a permission", p.Action), Suggestion: "use allow, ask or deny"})
 		}
 		if p.Permission == "" {
 			c.report(Problem{Path: field + ".permission", Message: "the permission has no name"})

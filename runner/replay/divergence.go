@@ -64,7 +64,7 @@ func (d *Divergence) Unwrap() error {
 }
 
 func (d *Divergence) hint() string {
-	return "if that is how it is meant to be, record the run anew: the same command with --update"
+	return "if that is how it is meant to be, record the run again: the same command with --update"
 }
 
 // diverge ends the replay, unless it has ended already. The caller holds mu.

@@ -76,7 +76,7 @@ func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Play
 		p.Patience = patience
 	}
 	if len(p.requests) == 0 {
-		return nil, &cassette.DamageError{File: c.Name, Line: entries[len(entries)-1].Line, Problem: "the recorded run ended before the model was asked anything: there is nothing to replay", Hint: "record it anew with agentctl run --record"}
+		return nil, &cassette.DamageError{File: c.Name, Line: entries[len(entries)-1].Line, Problem: "the recorded run ended before the model was asked anything: there is nothing to replay", Hint: "record it again with agentctl run --record"}
 	}
 	p.finished, _ = entries[len(entries)-1].Data.(event.RunFinished) // it has ended
 	p.tape.load(entries)

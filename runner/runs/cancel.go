@@ -30,7 +30,7 @@ func Cancel(state, ref string) (id string, err error) {
 	case !held:
 		return found.ID, gone(found.ID)
 	case holder.Program != interrupted:
-		return found.ID, reason.Usagef("run %q is lived by %s", found.ID, holder).WithHint("stop it there")
+		return found.ID, reason.Usagef("run %q is executed by %s", found.ID, holder).WithHint("stop it there")
 	}
 	process, err := os.FindProcess(holder.PID)
 	if err != nil {
@@ -49,5 +49,5 @@ func Cancel(state, ref string) (id string, err error) {
 }
 
 func gone(id string) error {
-	return fmt.Errorf("run %q does not go on; agentctl get run/%s tells how it stands", id, id)
+	return fmt.Errorf("run %q does not go on; agentctl get run/%s shows its state", id, id)
 }

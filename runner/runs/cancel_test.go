@@ -26,7 +26,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := Cancel(state, "run/r-1")
-	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "lived by runs.test (process ") {
+	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "executed by runs.test (process ") {
 		t.Errorf("lived by this test: %q, %v", id, err)
 	}
 	// A lock without a valid content is no reason to interrupt a process.
@@ -34,7 +34,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "lock"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Cancel(state, "r-1"); err == nil || !strings.Contains(err.Error(), "is lived by") {
+		if _, err := Cancel(state, "r-1"); err == nil || !strings.Contains(err.Error(), "is executed by") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

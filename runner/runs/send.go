@@ -69,7 +69,7 @@ func Send(_ context.Context, o SendOptions) (*Sent, error) {
 	s := &Sent{ID: m.ID, Run: found.ID, State: view.Running}
 	last, err := journal.Last(found.Dir)
 	if err != nil {
-		return nil, reason.Usagef("run %s cannot be told anything: %w", found.ID, err)
+		return nil, reason.Usagef("run %s cannot be sent a message: %w", found.ID, err)
 	}
 	switch f, finished := last.Data.(event.RunFinished); {
 	case finished && f.Phase != view.Suspended:

@@ -134,7 +134,7 @@ func file(path string) (Value, error) {
 	case err != nil:
 		return Value{}, missing("look at the file of a secret: %w", err)
 	case !info.Mode().IsRegular():
-		return Value{}, missing("%s is no regular file", path)
+		return Value{}, missing("%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return Value{}, missing("file %s has mode %04o: others may read or change it", path, info.Mode().Perm()).WithHint("chmod 600 %s", path)
 	case info.Size() > maxSize+2:

@@ -66,7 +66,7 @@ func (o *ExecOptions) checks() []check {
 	for _, args := range o.Good {
 		checks = append(checks, check{
 			name: "call", promise: "the call " + brief(string(args)) + " ends with exit code 0",
-			mend: "see what it says, or mend the arguments of the test", try: func(ctx context.Context, _ *trial) error {
+			mend: "see what it says, or fix the arguments of the test", try: func(ctx context.Context, _ *trial) error {
 				reply, err := o.Call(ctx, args, patience)
 				if err == nil && reply.Failed {
 					err = fmt.Errorf("it failed: %s", brief(reply.Output))

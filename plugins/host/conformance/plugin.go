@@ -67,7 +67,7 @@ func pluginChecks() []check {
 			},
 		},
 		{
-			name: "cancel", promise: "a cancelled call ends at once and the program lives on", probe: "probe_wait", attempts: 2,
+			name: "cancel", promise: "a cancelled call ends at once and the program keeps running", probe: "probe_wait", attempts: 2,
 			mend: "implement the method Cancel: end the call of that ticket and return when it has ended", try: func(ctx context.Context, t *trial) error {
 				return cancel(ctx, t, Sample{"probe_wait", []byte(`{"ms":60000}`)})
 			},
@@ -77,11 +77,11 @@ func pluginChecks() []check {
 			mend: "send output in chunks of at most 32 KB; above max_output_bytes count and drop it, and tell how much in dropped_bytes", try: bigOutput,
 		},
 		{
-			name: "panic", promise: "a tool that fails as a defect does is an error result, and the program lives on", probe: "probe_panic",
+			name: "panic", promise: "a tool that fails as a defect does is an error result, and the program keeps running", probe: "probe_panic",
 			mend: "catch everything a tool can throw and answer with code \"tool\"", try: panics,
 		},
 		{
-			name: "stdout pollution", promise: "what tools and their programs print to stdout harms nobody", probe: "probe_print",
+			name: "stdout pollution", promise: "what tools and their programs print to stdout does no harm", probe: "probe_print",
 			mend: "make file descriptor 1 a copy of stderr once the handshake line is out", try: pollution,
 		},
 		{
@@ -94,10 +94,10 @@ func pluginChecks() []check {
 		},
 		{
 			name: "orphan processes", promise: "nothing that a tool has started is left when the program has been ended", probe: "probe_spawn",
-			mend: "start programs as children, and do not hide them from whoever ends the tree", try: orphans,
+			mend: "start programs as children, and do not hide them from the process that ends the tree", try: orphans,
 		},
 		{
-			name: "question", promise: "a tool can ask a person, and is told when nobody is there", probe: "probe_ask",
+			name: "question", promise: "a tool can ask a person, and gets an error when no person is there", probe: "probe_ask",
 			mend: "send an ask event and implement the method Answer", try: question,
 		},
 		{

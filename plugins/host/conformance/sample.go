@@ -13,7 +13,7 @@ func sampleChecks(o Options) []check {
 	for _, s := range o.Good {
 		checks = append(checks, check{
 			name: "call of " + s.Tool, promise: "the call " + brief(string(s.Args)) + " is answered without an error",
-			mend: "see what the tool says, or mend the arguments of the test", try: func(ctx context.Context, t *trial) error { return good(ctx, t, s) },
+			mend: "see what the tool says, or fix the arguments of the test", try: func(ctx context.Context, t *trial) error { return good(ctx, t, s) },
 		})
 	}
 	for _, s := range o.Slow {

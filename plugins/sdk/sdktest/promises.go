@@ -26,7 +26,7 @@ func RunFixtures(t *testing.T, p Program) {
 		{"the call arrives whole", wholeCall},
 		{"results and errors are told apart", outcomes},
 		{"a deadline is a result with the output so far", deadline},
-		{"cancel is quick and the program lives on", cancels},
+		{"cancel is quick and the program keeps running", cancels},
 		{"a call that does not listen costs the program its life", deafness},
 		{"output is capped and counted", capped},
 		{"messages over 4 MiB pass", largeArguments},

@@ -161,7 +161,7 @@ func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 	}
 	all = append(all, d.answerProblems(a)...)
 	if approves && a.Spec.Args == nil && a.Spec.Question == "" {
-		all = append(all, field.Forbidden(field.NewPath("decision"), "the call is larger than an object can show, and nobody approves what they cannot see: answer where the run is lived, with agentctl approve"))
+		all = append(all, field.Forbidden(field.NewPath("decision"), "the call is larger than an object can show, and nobody approves what they cannot see: answer where the run is executed, with agentctl approve"))
 	}
 	if approves && d.EndRun {
 		all = append(all, field.Invalid(field.NewPath("endRun"), d.EndRun, "only a rejection can end the run"))

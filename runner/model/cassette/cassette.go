@@ -103,7 +103,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	i := c.pick(req.Aside != nil)
 	if i < 0 {
 		return nil, reason.New(reason.ReplayDiverged, "model %q: %s holds %d answers, and all are used", c.name, c.file, len(c.answers)).
-			WithHint("the run goes further than the recorded one: record it anew with the model that answered then")
+			WithHint("the run asks for more answers than the recorded one: record it again with the model that answered then")
 	}
 	a := c.answers[i]
 	out := *a.Output

@@ -9,8 +9,8 @@ import (
 // silence, and about logins, which an error must not repeat.
 func TestAddressesThatCannotBeMeant(t *testing.T) {
 	for address, says := range map[string]string{
-		"ftp://host/v1":                    "no http or https address",
-		"host/v1":                          "no http or https address",
+		"ftp://host/v1":                    "not an http or https address",
+		"host/v1":                          "not an http or https address",
 		"http://user:pa55word@host/v1":     "holds a login",
 		"http://user:pa55word@host:x/v1":   "holds a login",
 		"http://user:pa55word@ho st/v1":    "holds a login",

@@ -91,7 +91,7 @@ func New(cfg Config, p Provider) (*Exchange, error) {
 		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a login", cfg.Name).WithHint("a key is named by spec.apiKey, never written into a manifest")
 	}
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, reason.New(reason.ModelError, "model %q: baseURL %q is no http or https address", cfg.Name, cfg.BaseURL)
+		return nil, reason.New(reason.ModelError, "model %q: baseURL %q is not an http or https address", cfg.Name, cfg.BaseURL)
 	}
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, reason.New(reason.ModelError, "model %q: baseURL holds a query or a fragment, which no request would have", cfg.Name).

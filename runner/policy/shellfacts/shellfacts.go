@@ -129,15 +129,15 @@ func answer(line []byte, long bool) Line {
 	case len(text) == 0:
 		return Line{Err: errors.New("the line is empty, not a JSON string")}
 	case text[0] != '"':
-		return Line{Err: errors.New("the line is no JSON string")}
+		return Line{Err: errors.New("the line is not a JSON string")}
 	case !utf8.Valid(text):
 		// A decoder would replace what it cannot read, and we would judge another
 		// command than the one that runs.
-		return Line{Err: errors.New("the line is no UTF-8 text")}
+		return Line{Err: errors.New("the line is not UTF-8 text")}
 	}
 	var command string
 	if err := json.Unmarshal(text, &command); err != nil {
-		return Line{Err: fmt.Errorf("the line is no JSON string: %w", err)}
+		return Line{Err: fmt.Errorf("the line is not a JSON string: %w", err)}
 	}
 	return Line{Facts: factsOf(command)}
 }

@@ -14,8 +14,8 @@ func TestEachLineIsAnsweredInItsPlace(t *testing.T) {
 	}{
 		"command":  {"what it does", `"rm -r x > out"`, `"commands":["rm"],"writes":["x","out"]`},
 		"nothing":  {"lists are lists", `""`, `"commands":[],"writes":[],"reads":[],"network":false,"dynamic":false`},
-		"no JSON":  {"it may be anything", `rm -rf /`, `{"error":"the line is no JSON string","dynamic":true}`},
-		"no text":  {"another command would be judged than runs", "\"\xff\"", `{"error":"the line is no UTF-8 text","dynamic":true}`},
+		"no JSON":  {"it may be anything", `rm -rf /`, `{"error":"the line is not a JSON string","dynamic":true}`},
+		"no text":  {"another command would be judged than runs", "\"\xff\"", `{"error":"the line is not UTF-8 text","dynamic":true}`},
 		"empty":    {"an empty line is no empty command", ``, `{"error":"the line is empty, not a JSON string","dynamic":true}`},
 		"too long": {"nothing of it is kept", `"` + strings.Repeat("x", maxLine) + `"`, `longer than 1048576 bytes`},
 	}

@@ -75,12 +75,12 @@ func TestPolicyFactsAreThoseOfTheCorpus(t *testing.T) {
 
 func TestPolicyFactsAnswerEveryLine(t *testing.T) {
 	tests := map[string]struct{ reason, line, want string }{
-		"null":        {"null is no text", "null", `{"error":"the line is no JSON string","dynamic":true}`},
-		"object":      {"a call is no command", `{"command":"ls"}`, `{"error":"the line is no JSON string","dynamic":true}`},
+		"null":        {"null is no text", "null", `{"error":"the line is not a JSON string","dynamic":true}`},
+		"object":      {"a call is no command", `{"command":"ls"}`, `{"error":"the line is not a JSON string","dynamic":true}`},
 		"empty":       {"an empty line keeps its place", "", `{"error":"the line is empty, not a JSON string","dynamic":true}`},
-		"bare":        {"a command without quotes", "ls -l", `{"error":"the line is no JSON string","dynamic":true}`},
-		"open":        {"the string does not end", `"ls`, `{"error":"the line is no JSON string: unexpected end of JSON input","dynamic":true}`},
-		"no UTF-8":    {"a decoder would judge another command", "\"ls \xff\"", `{"error":"the line is no UTF-8 text","dynamic":true}`},
+		"bare":        {"a command without quotes", "ls -l", `{"error":"the line is not a JSON string","dynamic":true}`},
+		"open":        {"the string does not end", `"ls`, `{"error":"the line is not a JSON string: unexpected end of JSON input","dynamic":true}`},
+		"no UTF-8":    {"a decoder would judge another command", "\"ls \xff\"", `{"error":"the line is not UTF-8 text","dynamic":true}`},
 		"too long":    {"a line is not kept in memory for ever", `"` + strings.Repeat("x", 2<<20) + `"`, `{"error":"the line is longer than 1048576 bytes","dynamic":true}`},
 		"blank":       {"nothing is done", `" "`, `{"commands":[],"writes":[],"reads":[],"network":false,"dynamic":false,"details":{"commands":[],"writes":[],"reads":[],"network":false,"dynamic":false}}`},
 		"white space": {"JSON may stand between blanks", ` "true" ` + "\r", `{"commands":["true"],"writes":[],"reads":[],"network":false,"dynamic":false,"details":{"commands":[{"name":"true","argv":["true"]}],"writes":[],"reads":[],"network":false,"dynamic":false}}`},

@@ -52,10 +52,10 @@ func TestAReplayIsShownLikeARunThatLeavesNothing(t *testing.T) {
 
 func TestADivergenceIsShownOnTwoLines(t *testing.T) {
 	d := &replay.Divergence{File: "dir/fix.jsonl", Line: 14, Step: 2, Call: "c\x1b[31m", Tool: "bash", What: "arguments differ", Recorded: `{"command":"ls"}`, Now: "{\"command\":\"ls \x1b[31m-l\"}"}
-	f := event.RunFinished{Phase: view.Failed, Reason: "ReplayDiverged", ExitCode: 7, Message: d.Error(), Hint: "record it anew"}
+	f := event.RunFinished{Phase: view.Failed, Reason: "ReplayDiverged", ExitCode: 7, Message: d.Error(), Hint: "record it again"}
 	stdout, stderr := replayed(t, FormatText, f, d)
 	for _, want := range []string{
-		"\nrecorded  {\"command\":\"ls\"}\n", "\nnow       {\"command\":\"ls ", "(bash): arguments differ (fix.jsonl:14)\nhint: record it anew\n", "exit code 7",
+		"\nrecorded  {\"command\":\"ls\"}\n", "\nnow       {\"command\":\"ls ", "(bash): arguments differ (fix.jsonl:14)\nhint: record it again\n", "exit code 7",
 	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is missing in:\n%s", want, stderr)
