@@ -19,9 +19,9 @@ const farewell = 2 * time.Second
 func mountLive(server *embedded.Server, p *control.Plane, state string, log *slog.Logger, selfApproval func() bool) (*runapi.Server, error) {
 	l := runapi.New(runapi.Options{
 		Client: p.Client(), Reader: p.Reader(), State: state, Log: log,
-		RunID: control.AttemptID, Lives: p.Lives, Caller: caller, SelfApproval: selfApproval, Audit: note,
+		RunID: control.AttemptID, Executes: p.Executes, Caller: caller, SelfApproval: selfApproval, Audit: note,
 	})
-	if err := p.Tell(l.Wake); err != nil {
+	if err := p.Notify(l.Wake); err != nil {
 		return nil, err
 	}
 	server.Handle(l)

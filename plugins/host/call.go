@@ -268,7 +268,7 @@ func newReception(req CallRequest, on func(Event)) *reception {
 		on = func(Event) {}
 	}
 	r := &reception{text: keeper{limit: int(req.limit())}, on: on, wish: func(*toolpb.Ask) {}}
-	r.limit = newThrottle(r.tell)
+	r.limit = newThrottle(r.report)
 	return r
 }
 
@@ -329,9 +329,9 @@ func (r *reception) show(progress string) {
 	r.limit.show(progress)
 }
 
-// tell shows watchers a text at once: the question to a person, and progress if there is
+// report shows watchers a text at once: the question to a person, and progress if there is
 // room.
-func (r *reception) tell(progress string) {
+func (r *reception) report(progress string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.on != nil {

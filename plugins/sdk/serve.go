@@ -33,19 +33,19 @@ func Serve(tools ...Tool) {
 	if err != nil {
 		panic("plugin: " + err.Error())
 	}
-	g := &guest{server: s}
-	g.shield()
-	defer g.listen()()
+	p := &process{server: s}
+	p.shield()
+	defer p.listen()()
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: toolpb.Version, MagicCookieKey: toolpb.CookieKey, MagicCookieValue: toolpb.CookieValue},
-		VersionedPlugins: map[int]plugin.PluginSet{toolpb.Version: {toolpb.PluginName: g}},
-		GRPCServer:       g.newGRPC,
+		VersionedPlugins: map[int]plugin.PluginSet{toolpb.Version: {toolpb.PluginName: p}},
+		GRPCServer:       p.newGRPC,
 		Logger:           hclog.NewNullLogger(),
 	})
 }
 
-// guest is this program as go-plugin sees it.
-type guest struct {
+// process is this program as go-plugin sees it.
+type process struct {
 	plugin.NetRPCUnsupportedPlugin
 	server *server
 	stderr *os.File
@@ -58,8 +58,8 @@ type guest struct {
 
 // newGRPC makes the server that go-plugin fills. GRPCController.Shutdown, the
 // health service and the handshake line are go-plugin's.
-func (g *guest) newGRPC(opts []grpc.ServerOption) *grpc.Server {
-	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(g),
+func (p *process) newGRPC(opts []grpc.ServerOption) *grpc.Server {
+	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(p),
 		// Fixed windows keep gRPC from pinging the other side with every message.
 		grpc.InitialWindowSize(toolpb.Window), grpc.InitialConnWindowSize(toolpb.Window))
 	return grpc.NewServer(opts...)
@@ -67,8 +67,8 @@ func (g *guest) newGRPC(opts []grpc.ServerOption) *grpc.Server {
 
 // GRPCServer implements plugin.GRPCPlugin. By now the handshake variables have
 // been read; a program that a tool starts must not find them.
-func (g *guest) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	toolpb.RegisterToolServer(s, g.server)
+func (p *process) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	toolpb.RegisterToolServer(s, p.server)
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		if name == toolpb.CookieKey || strings.HasPrefix(name, "PLUGIN_") {
@@ -77,10 +77,10 @@ func (g *guest) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 			}
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.timer = time.AfterFunc(lonely, func() {
-		g.server.endAll()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(lonely, func() {
+		p.server.endAll()
 		s.Stop()
 	})
 	return nil
@@ -88,13 +88,13 @@ func (g *guest) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 
 // listen has calls end before SIGTERM ends the program: what a tool has started
 // must not be left behind by a caller that was killed.
-func (g *guest) listen() (stop func()) {
+func (p *process) listen() (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGTERM)
 	go func() {
 		select {
 		case <-signals:
-			g.server.endAll()
+			p.server.endAll()
 			signal.Reset(syscall.SIGTERM)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // now it ends as it would have
 		case <-done:
@@ -107,25 +107,25 @@ func (g *guest) listen() (stop func()) {
 }
 
 // GRPCClient implements plugin.GRPCPlugin; a program of tools is never a client.
-func (g *guest) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+func (p *process) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, nil
 }
 
 // HandleConn implements stats.Handler: the program ends with its caller.
-func (g *guest) HandleConn(_ context.Context, s stats.ConnStats) {
+func (p *process) HandleConn(_ context.Context, s stats.ConnStats) {
 	// go-plugin has by now put pipes in place of stdout and stderr that only its
 	// own client drains; ours does not, so a chatty tool would block for ever.
-	g.settle.Do(func() { os.Stdout, os.Stderr = g.stderr, g.stderr })
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	p.settle.Do(func() { os.Stdout, os.Stderr = p.stderr, p.stderr })
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch s.(type) {
 	case *stats.ConnBegin:
-		g.conns++
-		g.timer.Stop()
+		p.conns++
+		p.timer.Stop()
 	case *stats.ConnEnd:
-		g.conns--
-		if g.conns == 0 {
-			g.timer.Reset(callerGone)
+		p.conns--
+		if p.conns == 0 {
+			p.timer.Reset(callerGone)
 		}
 	}
 }
@@ -134,10 +134,10 @@ func (g *guest) HandleConn(_ context.Context, s stats.ConnStats) {
 const callerGone = time.Second
 
 // TagRPC implements stats.Handler.
-func (g *guest) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (p *process) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleRPC implements stats.Handler.
-func (g *guest) HandleRPC(context.Context, stats.RPCStats) {}
+func (p *process) HandleRPC(context.Context, stats.RPCStats) {}
 
 // TagConn implements stats.Handler.
-func (g *guest) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (p *process) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }

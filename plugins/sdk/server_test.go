@@ -259,7 +259,7 @@ func TestTheHandshakeIsHiddenAndTheProgramEndsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guest{server: s, stderr: errs}
+	g := &process{server: s, stderr: errs}
 	server := g.newGRPC(nil)
 	if err := g.GRPCServer(nil, server); err != nil {
 		t.Fatal(err)

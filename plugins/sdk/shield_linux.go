@@ -10,8 +10,8 @@ import (
 // descriptor 1 becomes stderr, so that neither a print nor a program started
 // by a tool writes into the handshake, and processes of the same user can
 // neither read this one's memory nor its first environment.
-func (g *guest) shield() {
-	g.stderr = os.Stderr
+func (p *process) shield() {
+	p.stderr = os.Stderr
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -5,4 +5,4 @@ package sdk
 import "os"
 
 // shield only remembers stderr: agents run on Linux, other systems build tools.
-func (g *guest) shield() { g.stderr = os.Stderr }
+func (p *process) shield() { p.stderr = os.Stderr }

@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 		"upper":     {file("upper", strings.ToUpper(hashA)), "line 1", ""},
 		"large":     {file("large", strings.Repeat("# x\n", fileLimit/4+1)), "larger than", ""},
 		"long line": {file("long", "#"+strings.Repeat("x", 100_000)), "too long", ""},
-		"folder":    {dir, "no regular file", ""},
+		"folder":    {dir, "not a regular file", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

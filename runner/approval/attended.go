@@ -28,8 +28,8 @@ type Attendance struct {
 	Refused func(name string, why error)
 }
 
-// attended asks an approver and polls the inbox at the same time: the first answer counts.
-type attended struct {
+// remoteApprover asks an approver and polls the inbox at the same time: the first answer counts.
+type remoteApprover struct {
 	Attendance
 	next Approver
 }
@@ -41,7 +41,7 @@ func (elsewhereError) Error() string { return "answered elsewhere" }
 
 // Ask returns a remembered answer without asking. It returns only after the other approver
 // has.
-func (a *attended) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
+func (a *remoteApprover) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return message.Answer{}, context.Cause(ctx)
 	}
@@ -88,7 +88,7 @@ func recalled(q message.Question) message.Answer {
 }
 
 // left returns the answer in the inbox for the question.
-func (a *attended) left(q message.Question) (message.Answer, bool) {
+func (a *remoteApprover) left(q message.Question) (message.Answer, bool) {
 	r, ok := a.take(q.Call.ID, func(r *Request) error {
 		if r.Answer != nil {
 			return errors.New("it answers a question, and the call waits for an approval")
@@ -124,7 +124,7 @@ func (a *Attendance) take(call string, check func(*Request) error) (*Request, bo
 
 // settle completes an answer: what holds for always is remembered, and no
 // approval holds for ever.
-func (a *attended) settle(answer message.Answer, q message.Question) message.Answer {
+func (a *remoteApprover) settle(answer message.Answer, q message.Question) message.Answer {
 	if answer.Scope == message.Always && (answer.State != message.Approved || !rememberable(q)) {
 		answer.Scope = message.Once
 	}
@@ -139,7 +139,7 @@ func (a *attended) settle(answer message.Answer, q message.Question) message.Ans
 }
 
 // Decided removes the request that brought an answer, once the answer is in the journal.
-func (a *attended) Decided(call string, answer message.Answer) {
+func (a *remoteApprover) Decided(call string, answer message.Answer) {
 	if answer.Request != "" {
 		_ = a.Inbox.Remove(call, answer.Request) // used; should it stay, it is refused
 	}

@@ -146,7 +146,7 @@ func TestFirstOfTwoAnswersCounts(t *testing.T) {
 		if err != nil || got.Request != "ans-1" || !a.Inbox.Has("c1", "ans-1") {
 			t.Fatalf("got %+v, %v", got, err)
 		}
-		approver.(*attended).Decided("c1", got)
+		approver.(*remoteApprover).Decided("c1", got)
 		if a.Inbox.Has("c1", "ans-1") || !a.Inbox.Has("c1", "ans-2") {
 			t.Error("the answer that stands in the journal is taken away, the other is left to who gave it")
 		}

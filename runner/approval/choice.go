@@ -64,7 +64,7 @@ func (c Choice) Approver(o Options) Approver {
 	if o.Attendance == nil {
 		return own
 	}
-	return &attended{Attendance: *o.Attendance, next: own}
+	return &remoteApprover{Attendance: *o.Attendance, next: own}
 }
 
 // Waits is how long a question of the choice waits for an answer; 0 is not at all.

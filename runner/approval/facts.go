@@ -47,7 +47,7 @@ func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
 	for _, c := range f.Commands {
 		writeIndented(b, "    ", "runs", c)
 	}
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for i := range f.Paths {
 		p := &f.Paths[i]
 		text := p.Raw
@@ -66,8 +66,8 @@ func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
 		if !ok {
 			op = p.Op
 		}
-		if !told[op+text] {
-			told[op+text] = true
+		if !seen[op+text] {
+			seen[op+text] = true
 			writeIndented(b, "    ", op, text)
 		}
 	}

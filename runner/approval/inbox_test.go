@@ -106,7 +106,7 @@ func TestInboxRefusesWhatIsNoRequestOfOurs(t *testing.T) {
 		"open folder":  {"others may have put it there", good, func(b *Inbox, _ string) error { return os.Chmod(b.folder.Dir, 0o770) }, "other users"},
 		"link": {"it may lead anywhere", good, func(b *Inbox, path string) error {
 			return errors.Join(os.Rename(path, b.folder.Dir+"-moved"), os.Symlink(b.folder.Dir+"-moved", path))
-		}, "no regular file"},
+		}, "not a regular file"},
 		"linked folder": {"so may the folder", good, func(b *Inbox, _ string) error {
 			return errors.Join(os.Rename(b.folder.Dir, b.folder.Dir+"-moved"), os.Symlink(b.folder.Dir+"-moved", b.folder.Dir))
 		}, "no folder"},

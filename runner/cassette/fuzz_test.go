@@ -44,7 +44,7 @@ func FuzzLife(f *testing.F) {
 			if r.Output != nil && r.Message == "" {
 				continue
 			}
-			for _, e := range r.Told {
+			for _, e := range r.Events {
 				if e.Message != r.Message {
 					t.Fatalf("request %s is told of %s", r.Message, e.Message)
 				}

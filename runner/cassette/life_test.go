@@ -189,10 +189,10 @@ func TestAnswersAreReadFromWhatWasTold(t *testing.T) {
 		{Message: "m6", Step: 4},
 	}
 	for i := range got {
-		if len(got[i].Told) > 0 && i != 0 {
-			t.Errorf("request %d is told of %d events", i, len(got[i].Told))
+		if len(got[i].Events) > 0 && i != 0 {
+			t.Errorf("request %d has %d events", i, len(got[i].Events))
 		}
-		got[i].Told, got[i].Line = nil, 0
+		got[i].Events, got[i].Line = nil, 0
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

@@ -17,9 +17,9 @@ type Request struct {
 	Summary bool
 	// Line of the request.
 	Line int
-	// Told are the events of its answer up to the last, in order: deltas, retries, the
+	// Events are the events of its answer up to the last, in order: deltas, retries, the
 	// ends of its parts.
-	Told []Entry
+	Events []Entry
 	// Output is the answer; nil when the request failed or was given up.
 	Output *message.Output
 }
@@ -39,7 +39,7 @@ func Requests(life []Entry) []Request {
 			if open == nil || open.Message != e.Message {
 				continue
 			}
-			out := answer(open.Told, raw)
+			out := answer(open.Events, raw)
 			out.Finish, out.Usage, out.Model = d.Finish, d.Tokens, d.Model
 			counted = counted && !guessed(life[i+1:])
 			out.Uncounted = (!counted || d.Estimate != nil) && d.Tokens.Total() == 0
@@ -52,7 +52,7 @@ func Requests(life []Entry) []Request {
 			open = nil
 		}
 		if open != nil && open.Message == e.Message && e.Message != "" {
-			open.Told = append(open.Told, e)
+			open.Events = append(open.Events, e)
 		}
 	}
 	return all
@@ -99,11 +99,11 @@ func Renamed(e Entry, after []Entry) bool {
 }
 
 // answer assembles the events since the last retry.
-func answer(told []Entry, raw map[string]string) *message.Output {
+func answer(entries []Entry, raw map[string]string) *message.Output {
 	out := &message.Output{}
 	at := map[string]int{}
 	var args [][]byte
-	for i, e := range told {
+	for i, e := range entries {
 		switch d := e.Data.(type) {
 		case event.ModelRetry:
 			out, at, args = &message.Output{}, map[string]int{}, nil
@@ -122,7 +122,7 @@ func answer(told []Entry, raw map[string]string) *message.Output {
 				}
 			}
 		case event.Warning:
-			if e.Call == "" && !Renamed(e, told[i+1:]) {
+			if e.Call == "" && !Renamed(e, entries[i+1:]) {
 				out.Warnings = append(out.Warnings, d.Message)
 			}
 		}

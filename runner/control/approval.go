@@ -196,7 +196,7 @@ func (r *approvalReconciler) ask(ctx context.Context, run *v1alpha1.Run, q *runs
 	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner(v1alpha1.KindApproval), client.ForceOwnership); err != nil {
 		return fmt.Errorf("show what run %s asks: %w", client.ObjectKeyFromObject(run), err)
 	}
-	r.events.Tell(ctx, run, reason.ApprovalRequired, fmt.Sprintf("a call of %s waits: approval %s", q.Tool, a.Name))
+	r.events.Record(ctx, run, reason.ApprovalRequired, fmt.Sprintf("a call of %s waits: approval %s", q.Tool, a.Name))
 	return nil
 }
 

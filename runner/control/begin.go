@@ -37,7 +37,7 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 		case v.own:
 			return ctrl.Result{}, r.never(ctx, run, v.why, v.message)
 		default: // it begins when the object has been fixed
-			return r.await(ctx, run, verdict{status: metav1.ConditionUnknown, why: v.why, message: v.message}, again)
+			return r.await(ctx, run, readiness{status: metav1.ConditionUnknown, why: v.why, message: v.message}, again)
 		}
 		w.Documents, w.Pins = made.documents, made.pins
 		if left, bounded := r.untilOverdue(run, false); bounded {
@@ -63,15 +63,15 @@ func (r *runReconciler) begin(ctx context.Context, run *v1alpha1.Run, p Progress
 // time of its own: it may know a run but not a policy or a tool that was created before
 // it. So dependencies are read from the API server. again is the time of the next attempt,
 // for cases where no change of an object triggers one.
-func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verdict, made *closure, again time.Duration, err error) {
-	known, err := r.closureKnown(ctx, run)
+func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v readiness, made *dependencies, again time.Duration, err error) {
+	known, err := r.cachedDependencies(ctx, run)
 	if err != nil {
 		return v, nil, 0, err
 	}
 	if v = r.fit(ctx, known, run); v.status != metav1.ConditionTrue {
 		return v, known, 0, nil
 	}
-	if made, err = r.closureNow(ctx, run); err != nil {
+	if made, err = r.currentDependencies(ctx, run); err != nil {
 		return v, nil, 0, err
 	}
 	if !made.equal(known) { // else it is judged already
@@ -81,10 +81,10 @@ func (r *runReconciler) prepared(ctx context.Context, run *v1alpha1.Run) (v verd
 }
 
 // fit reports whether a run can begin with its dependencies.
-func (r *runReconciler) fit(ctx context.Context, c *closure, run *v1alpha1.Run) verdict {
-	v, done := c.verdict(ctx, run, r.shared)
+func (r *runReconciler) fit(ctx context.Context, c *dependencies, run *v1alpha1.Run) readiness {
+	v, done := c.check(ctx, run, r.shared)
 	if !done {
-		return verdict{status: metav1.ConditionUnknown, why: reason.Accepted, message: "waits until what it names has been looked at"}
+		return readiness{status: metav1.ConditionUnknown, why: reason.Accepted, message: "waits until what it names has been looked at"}
 	}
 	return v
 }

@@ -42,8 +42,8 @@ func NewClusterEvents(c client.Client, instance string, log *slog.Logger, now fu
 	return &ClusterEvents{client: c, instance: instance, log: log, now: now, queue: make(chan *eventsv1.Event, eventsWaiting)}
 }
 
-// Tell implements EventSink.
-func (c *ClusterEvents) Tell(_ context.Context, obj client.Object, why reason.Reason, message string) {
+// Record implements EventSink.
+func (c *ClusterEvents) Record(_ context.Context, obj client.Object, why reason.Reason, message string) {
 	e := &eventsv1.Event{
 		EventTime: metav1.NewMicroTime(c.now()), ReportingController: reporter(obj), ReportingInstance: c.instance,
 		Action: "Reconcile", Reason: string(why), Regarding: regarding(obj), Type: severity(why), Note: note(message),

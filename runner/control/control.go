@@ -196,10 +196,10 @@ func (p *Plane) Client() client.Client { return p.manager.GetClient() }
 // Reader reads the objects as they are now.
 func (p *Plane) Reader() client.Reader { return p.manager.GetAPIReader() }
 
-// Tell registers changed, which is called when there may be news about a run: for each
+// Notify registers changed, which is called when there may be news about a run: for each
 // event of a run that is executed here, and for each change of an object. It must not
-// block. Call Tell before Run.
-func (p *Plane) Tell(changed func(namespace, name string)) error {
+// block. Call Notify before Run.
+func (p *Plane) Notify(changed func(namespace, name string)) error {
 	// It is filled once Run is called; to wait for that here would be for ever.
 	runs, err := p.manager.GetCache().GetInformer(context.Background(), &v1alpha1.Run{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -223,8 +223,8 @@ func (p *Plane) Tell(changed func(namespace, name string)) error {
 	return nil
 }
 
-// Lives reports whether the run of that id is executed here.
-func (p *Plane) Lives(id string) bool { return p.workers.lives(id) }
+// Executes reports whether the run of that id is executed here.
+func (p *Plane) Executes(id string) bool { return p.workers.executes(id) }
 
 // Busy reports whether a run is executed or queued. A suspended run does not count,
 // whatever it waits for: it executes nothing, and may wait for days.

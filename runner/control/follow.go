@@ -101,16 +101,16 @@ func phases() predicate.Predicate {
 	}
 }
 
-// readiness is what others look at in a Ready condition.
-type readiness struct {
+// readyState is the part of a Ready condition that other objects depend on.
+type readyState struct {
 	status, why, message string
 	generation           int64
 }
 
-func readyOf(obj client.Object) readiness {
+func readyOf(obj client.Object) readyState {
 	c := meta.FindStatusCondition(conditionsOf(obj), v1alpha1.ConditionReady)
 	if c == nil {
-		return readiness{}
+		return readyState{}
 	}
-	return readiness{string(c.Status), c.Reason, c.Message, c.ObservedGeneration}
+	return readyState{string(c.Status), c.Reason, c.Message, c.ObservedGeneration}
 }

@@ -39,8 +39,8 @@ type item struct {
 	err      error
 }
 
-// live executes one run until it has ended or is left.
-func (w *Workers) live(i *item) {
+// execute executes one run until it has ended or is left.
+func (w *Workers) execute(i *item) {
 	if i.left() {
 		w.forget(i)
 		return
@@ -90,7 +90,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			Events: w.watch(i, fold), Leave: i.leave, Drain: i.drain, Present: w.present(i),
 		})
 	}
-	ctx, begun, done := i.takenUpFirst()
+	ctx, begun, done := i.resumeContext()
 	defer done()
 	if before, err := runs.View(ctx, w.o.State, i.work.ID); err == nil {
 		fold = before
@@ -147,10 +147,10 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 		w.heard(i.work.Namespace, i.work.Name)
 		switch e.Data.(type) {
 		case event.RunStarted, event.RunResumed, event.StepFinish, event.ApprovalRequested, event.ApprovalDecided, event.QuestionAsked, event.QuestionAnswered:
-			w.tell(i.work)
+			w.notify(i.work)
 		case event.ToolCall, event.ToolResult, event.ToolError:
 			if asked { // what became of an approval is known
-				w.tell(i.work)
+				w.notify(i.work)
 			}
 		}
 	}
@@ -175,9 +175,9 @@ func (i *item) show(v *view.Run) {
 	i.progress, i.view = Living, v
 }
 
-// takenUpFirst returns the context of a run that continues. It is cancelled with the run,
+// resumeContext returns the context of a run that continues. It is cancelled with the run,
 // but not before begun has been called: until then nothing could record the cancellation.
-func (i *item) takenUpFirst() (_ context.Context, begun, done func()) {
+func (i *item) resumeContext() (_ context.Context, begun, done func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(i.ctx))
 	up, ended := make(chan struct{}), make(chan struct{})
 	begun = sync.OnceFunc(func() { close(up) })

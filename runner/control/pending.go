@@ -63,7 +63,7 @@ func (r *runReconciler) untilOverdue(run *v1alpha1.Run, forOthers bool) (left ti
 
 // await keeps a Run pending until what it names is ready, at most until its
 // deadline: an agent that never becomes ready must not be waited for without end.
-func (r *runReconciler) await(ctx context.Context, run *v1alpha1.Run, v verdict, again time.Duration) (ctrl.Result, error) {
+func (r *runReconciler) await(ctx context.Context, run *v1alpha1.Run, v readiness, again time.Duration) (ctrl.Result, error) {
 	left, bounded := r.untilOverdue(run, true)
 	if bounded && left <= 0 {
 		if own := ownTimeout(run); own > 0 && r.waited(run) >= own {

@@ -32,21 +32,21 @@ func backOff(n int32) time.Duration {
 	return min(wait, lastRetry)
 }
 
-// mendable reports whether another attempt may succeed: the failure was neither caused by
+// retryable reports whether another attempt may succeed: the failure was neither caused by
 // the run itself, nor a refusal, nor a limit.
-func mendable(why reason.Reason) bool {
+func retryable(why reason.Reason) bool {
 	return why == reason.ModelError || why == reason.ProviderUnavailable || why == reason.Internal
 }
 
 // again reports whether a run that failed for a reason is to be tried again.
 func (r *runReconciler) again(run *v1alpha1.Run, why reason.Reason) bool {
-	return mendable(why) && !run.Spec.Cancel && max(run.Status.Attempt, 1) <= run.Spec.BackoffLimit
+	return retryable(why) && !run.Spec.Cancel && max(run.Status.Attempt, 1) <= run.Spec.BackoffLimit
 }
 
 // retry records that a run will be tried again, and when. The journal of the ended attempt
 // stays. The next attempt begins only when this is written, so that a later process knows
 // which attempt is the newest.
-func (r *runReconciler) retry(ctx context.Context, run *v1alpha1.Run, died verdict) (ctrl.Result, error) {
+func (r *runReconciler) retry(ctx context.Context, run *v1alpha1.Run, died readiness) (ctrl.Result, error) {
 	before, n := RunID(run), max(run.Status.Attempt, 1)
 	wait := backOff(n)
 	v := died

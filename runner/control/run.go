@@ -40,7 +40,7 @@ const (
 type runReconciler struct {
 	base
 	executor Executor
-	lanes    *lanes
+	order    *priorityQueue
 
 	mu      sync.Mutex
 	written map[types.NamespacedName]written
@@ -61,7 +61,7 @@ type written struct {
 }
 
 func newRunReconciler(b base, e Executor) *runReconciler {
-	return &runReconciler{base: b, executor: e, lanes: newLanes(), written: map[types.NamespacedName]written{}}
+	return &runReconciler{base: b, executor: e, order: newPriorityQueue(), written: map[types.NamespacedName]written{}}
 }
 
 func (r *runReconciler) setup(m ctrl.Manager) error {
@@ -70,7 +70,7 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 			// With a thousand that wait to be begun, the end of one would be shown after
 			// all of them.
 			req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-			r.lanes.ahead(req)
+			r.order.ahead(req)
 			q.Add(req)
 		})
 		return nil
@@ -80,7 +80,7 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		Watches(&v1alpha1.Workspace{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		WatchesRawSource(follow).
-		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce, NewQueue: r.lanes.queue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce, NewQueue: r.order.queue}).
 		Complete(untilStopped(r))
 }
 
@@ -94,7 +94,7 @@ func (r *runReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	err := r.Get(ctx, req.NamespacedName, run)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.lanes.behind(req)
+		r.order.behind(req)
 		r.gone(req.NamespacedName, "")
 		return ctrl.Result{}, nil
 	case err != nil:
@@ -105,7 +105,7 @@ func (r *runReconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	case !run.DeletionTimestamp.IsZero():
 		return r.end(ctx, run)
 	case run.Status.Phase.Finished():
-		r.lanes.behind(req)
+		r.order.behind(req)
 		return r.retire(ctx, run)
 	}
 	return r.advance(ctx, run)

@@ -22,7 +22,7 @@ import (
 // show writes how far a run is. What only counts on is written once a second;
 // the time that is left of it is the result.
 func (r *runReconciler) show(ctx context.Context, run *v1alpha1.Run, seen Observation) (ctrl.Result, error) {
-	status, v := seen.Status, verdict{status: metav1.ConditionUnknown, why: reason.Accepted}
+	status, v := seen.Status, readiness{status: metav1.ConditionUnknown, why: reason.Accepted}
 	switch {
 	case status.Phase == "" && run.Status.Phase == v1alpha1.PhaseRunning: // it continues, and has not been read yet
 		return ctrl.Result{}, nil
@@ -47,14 +47,14 @@ func (r *runReconciler) show(ctx context.Context, run *v1alpha1.Run, seen Observ
 }
 
 // turns reports whether a status differs in more than its counters.
-func (r *runReconciler) turns(run *v1alpha1.Run, s *v1alpha1.RunStatus, v verdict) bool {
+func (r *runReconciler) turns(run *v1alpha1.Run, s *v1alpha1.RunStatus, v readiness) bool {
 	old := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionSucceeded)
 	return s.Phase != run.Status.Phase || s.PendingApprovals != run.Status.PendingApprovals || !same(old, v.condition(v1alpha1.ConditionSucceeded, run))
 }
 
 // over writes the end of a run.
 func (r *runReconciler) over(ctx context.Context, run *v1alpha1.Run, seen Observation) (ctrl.Result, error) {
-	v := verdict{status: metav1.ConditionFalse, why: reason.Reason(seen.Reason), message: seen.Message}
+	v := readiness{status: metav1.ConditionFalse, why: reason.Reason(seen.Reason), message: seen.Message}
 	if seen.Err != nil {
 		v.why, v.message = unborn(seen.Err)
 	}
@@ -98,11 +98,11 @@ func (r *runReconciler) never(ctx context.Context, run *v1alpha1.Run, why reason
 	if why == reason.Cancelled {
 		status.Phase = v1alpha1.PhaseCancelled
 	}
-	return r.write(ctx, run, status, verdict{status: metav1.ConditionFalse, why: why, message: message})
+	return r.write(ctx, run, status, readiness{status: metav1.ConditionFalse, why: why, message: message})
 }
 
 // write writes the status of a run, if it is another one.
-func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v verdict) error {
+func (r *runReconciler) write(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v readiness) error {
 	c := v.condition(v1alpha1.ConditionSucceeded, run)
 	conditions := r.withCondition(run.Status.Conditions, c)
 	if died := meta.FindStatusCondition(conditions, v1alpha1.ConditionRetrying); died != nil && died.Status == metav1.ConditionTrue && s.Phase != v1alpha1.PhasePending {
@@ -125,10 +125,10 @@ func (r *runReconciler) observed(ctx context.Context, run *v1alpha1.Run) error {
 	}
 	now := *c
 	now.ObservedGeneration = run.Generation
-	return r.writeConditions(ctx, run, *run.Status.DeepCopy(), verdict{}, r.withCondition(run.Status.Conditions, now))
+	return r.writeConditions(ctx, run, *run.Status.DeepCopy(), readiness{}, r.withCondition(run.Status.Conditions, now))
 }
 
-func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v verdict, conditions []metav1.Condition) error {
+func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, s v1alpha1.RunStatus, v readiness, conditions []metav1.Condition) error {
 	s.ObservedGeneration, s.Conditions = run.Generation, conditions
 	if reflect.DeepEqual(s, run.Status) {
 		return nil
@@ -158,7 +158,7 @@ func (r *runReconciler) writeConditions(ctx context.Context, run *v1alpha1.Run, 
 	r.written[name] = w
 	r.mu.Unlock()
 	if s.Phase != run.Status.Phase && !told {
-		r.events.Tell(ctx, run, v.why, string(s.Phase)+said(v.condition("", run).Message))
+		r.events.Record(ctx, run, v.why, string(s.Phase)+said(v.condition("", run).Message))
 	}
 	return nil
 }

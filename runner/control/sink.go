@@ -12,15 +12,15 @@ import (
 // EventSink records what happens to objects. For a cluster it is ClusterEvents, for an
 // embedded API server a CoreSink.
 type EventSink interface {
-	// Tell is called once for each change. It does not block.
-	Tell(ctx context.Context, obj client.Object, why reason.Reason, message string)
+	// Record is called once for each change. It does not block.
+	Record(ctx context.Context, obj client.Object, why reason.Reason, message string)
 }
 
 // SinkFunc lets a plain function be an EventSink.
 type SinkFunc func(ctx context.Context, obj client.Object, why reason.Reason, message string)
 
-// Tell implements EventSink.
-func (f SinkFunc) Tell(ctx context.Context, obj client.Object, why reason.Reason, message string) {
+// Record implements EventSink.
+func (f SinkFunc) Record(ctx context.Context, obj client.Object, why reason.Reason, message string) {
 	f(ctx, obj, why, message)
 }
 
@@ -35,7 +35,7 @@ func LogSink(l *slog.Logger) EventSink {
 func Sinks(all ...EventSink) EventSink {
 	return SinkFunc(func(ctx context.Context, obj client.Object, why reason.Reason, message string) {
 		for _, s := range all {
-			s.Tell(ctx, obj, why, message)
+			s.Record(ctx, obj, why, message)
 		}
 	})
 }

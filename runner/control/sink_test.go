@@ -46,7 +46,7 @@ func TestCoreSinkSaysWhatHappenedToWhat(t *testing.T) {
 	var got []*corev1.Event
 	var log bytes.Buffer
 	sink := Sinks(CoreSink(func(e *corev1.Event) { got = append(got, e) }), LogSink(slog.New(slog.NewTextHandler(&log, nil))))
-	sink.Tell(t.Context(), someRun("r1"), reason.ToolError, "Failed: bash")
+	sink.Record(t.Context(), someRun("r1"), reason.ToolError, "Failed: bash")
 	want := []*corev1.Event{{
 		InvolvedObject: corev1.ObjectReference{APIVersion: "agentctl.dev/v1alpha1", Kind: "Run", Namespace: "default", Name: "r1", UID: "uid-1", ResourceVersion: "7"},
 		Type:           "Warning", Reason: "ToolError", Message: "Failed: bash",
@@ -88,9 +88,9 @@ func TestClusterEventsAreCounted(t *testing.T) {
 			s := NewClusterEvents(c, fmt.Sprintf("agentd-%d", i), slog.New(slog.DiscardHandler), time.Now)
 			done := make(chan error, 1)
 			go func() { done <- s.Start(ctx) }()
-			s.Tell(ctx, someRun("r1"), reason.Accepted, "Running")
-			s.Tell(ctx, someRun("r1"), reason.Accepted, "Running")
-			s.Tell(ctx, someRun(strings.Repeat("n", 253)), reason.ToolError, strings.Repeat("é", maxNote))
+			s.Record(ctx, someRun("r1"), reason.Accepted, "Running")
+			s.Record(ctx, someRun("r1"), reason.Accepted, "Running")
+			s.Record(ctx, someRun(strings.Repeat("n", 253)), reason.ToolError, strings.Repeat("é", maxNote))
 			synctest.Wait()
 			cancel()
 			if err := <-done; err != nil {
@@ -133,10 +133,10 @@ func TestClusterEventsDoNotBlock(t *testing.T) {
 		s := NewClusterEvents(c, "agentd", slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 		done := make(chan error, 1)
 		go func() { done <- s.Start(ctx) }()
-		s.Tell(ctx, someRun("first"), reason.Accepted, "")
+		s.Record(ctx, someRun("first"), reason.Accepted, "")
 		synctest.Wait() // it hangs
 		for i := range eventsWaiting + 1 {
-			s.Tell(ctx, someRun("r1"), reason.Accepted, fmt.Sprint(i))
+			s.Record(ctx, someRun("r1"), reason.Accepted, fmt.Sprint(i))
 		}
 		if n := strings.Count(log.String(), "dropped"); n != 1 {
 			t.Errorf("%d were dropped: %.300s", n, log.String())
@@ -165,8 +165,8 @@ func TestClusterEventsThatCannotBeWrittenAreLogged(t *testing.T) {
 			s := NewClusterEvents(cluster(t, funcs), "agentd", slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 			done := make(chan error, 1)
 			go func() { done <- s.Start(ctx) }()
-			s.Tell(ctx, someRun("r1"), reason.Accepted, "")
-			s.Tell(ctx, someRun("r1"), reason.Accepted, "")
+			s.Record(ctx, someRun("r1"), reason.Accepted, "")
+			s.Record(ctx, someRun("r1"), reason.Accepted, "")
 			synctest.Wait()
 			cancel()
 			if err := <-done; err != nil {

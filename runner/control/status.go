@@ -33,7 +33,7 @@ func (b *base) withCondition(old []metav1.Condition, c metav1.Condition) []metav
 }
 
 // ready writes the state of a long-lived object, if it has changed.
-func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map[string]any) error {
+func (b *base) ready(ctx context.Context, obj client.Object, v readiness, more map[string]any) error {
 	c := v.condition(v1alpha1.ConditionReady, obj)
 	old := meta.FindStatusCondition(conditionsOf(obj), v1alpha1.ConditionReady)
 	if same(old, c) && !differs(obj, more) {
@@ -49,7 +49,7 @@ func (b *base) ready(ctx context.Context, obj client.Object, v verdict, more map
 		if message == "" && v.status == metav1.ConditionTrue {
 			message = "Ready"
 		}
-		b.events.Tell(ctx, obj, v.why, message)
+		b.events.Record(ctx, obj, v.why, message)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (r *runReconciler) suspend(ctx context.Context, run *v1alpha1.Run, seen Obs
 	if run.Status.Phase == v1alpha1.PhaseSuspended { // it is known what it came to
 		r.executor.Release(id)
 	}
-	return r.write(ctx, run, status, verdict{
+	return r.write(ctx, run, status, readiness{
 		status: metav1.ConditionUnknown, why: reason.Accepted, message: "suspended by spec.suspend: false continues it",
 	})
 }

@@ -50,9 +50,9 @@ type probed struct {
 	uid        types.UID
 	generation int64
 	// program identifies the files of the program.
-	program string
-	digest  string
-	verdict verdict
+	program   string
+	digest    string
+	readiness readiness
 }
 
 func newToolReconciler(b base, o runner.ProbeOptions) *toolReconciler {
@@ -93,8 +93,8 @@ func (r *toolReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 			return ctrl.Result{}, context.Cause(ctx)
 		}
 		switch {
-		case p.verdict.why != reason.Accepted: // what it lacks may come: a file, a mount, memory
-			v, again.RequeueAfter = p.verdict, lookAgain
+		case p.readiness.why != reason.Accepted: // what it lacks may come: a file, a mount, memory
+			v, again.RequeueAfter = p.readiness, lookAgain
 		case changed(t, p.digest):
 			v = refused(reason.ToolChanged, "its program tells another description or schema than before: it was %s and is %s (to accept what it is now, annotate the tool with %s=%s, or change its spec)",
 				t.Status.Digest, p.digest, AcceptDigest, p.digest)
@@ -125,12 +125,12 @@ func (r *toolReconciler) ask(ctx context.Context, t *v1alpha1.Tool) probed {
 	if known && p.uid == t.UID && p.generation == t.Generation && p.program == file {
 		return p
 	}
-	p = probed{uid: t.UID, generation: t.Generation, program: file, verdict: accepted}
+	p = probed{uid: t.UID, generation: t.Generation, program: file, readiness: accepted}
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	facts, err := r.probe(limited, t)
 	if err != nil {
-		p.verdict = refused(whyUnusable(err), "%s", explained(err))
+		p.readiness = refused(whyUnusable(err), "%s", explained(err))
 		return p
 	}
 	p.digest = facts.Digest

@@ -85,8 +85,8 @@ func (w *Workers) Follow(changed func(namespace, name string)) {
 	w.changed = append(w.changed, changed)
 }
 
-// tell reports that there may be news about a run.
-func (w *Workers) tell(work Work) {
+// notify reports that there may be news about a run.
+func (w *Workers) notify(work Work) {
 	w.following.Lock()
 	all := slices.Clone(w.changed)
 	w.following.Unlock()
@@ -111,7 +111,7 @@ func (w *Workers) Answer(work Work, q *runs.Asked, a runs.Left) error {
 			w.dispatch()
 		}
 		w.mu.Unlock()
-		w.tell(work)
+		w.notify(work)
 	}
 	return err
 }
@@ -152,7 +152,7 @@ func (w *Workers) dispatch() {
 		w.living++
 		i.taken = true
 		w.wg.Go(func() {
-			w.live(i)
+			w.execute(i)
 			w.mu.Lock()
 			w.living--
 			w.restLocked(i, restNone)
@@ -163,7 +163,7 @@ func (w *Workers) dispatch() {
 			}
 			w.dispatch()
 			w.mu.Unlock()
-			w.tell(i.work)
+			w.notify(i.work)
 		})
 	}
 }
@@ -209,8 +209,8 @@ func (w *Workers) Cancel(id string) {
 	}
 }
 
-// lives reports whether a run is executed here.
-func (w *Workers) lives(id string) bool {
+// executes reports whether a run is executed here.
+func (w *Workers) executes(id string) bool {
 	w.mu.Lock()
 	i := w.items[id]
 	w.mu.Unlock()

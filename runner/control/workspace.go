@@ -52,7 +52,7 @@ func (r *workspaceReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 // usable reports whether a run could use the files of a workspace now, none of which may
 // be in the state folder. Looked is true if the result depends on the host, and may differ
 // next time.
-func usable(w *v1alpha1.WorkspaceSpec, state string) (v verdict, looked bool) {
+func usable(w *v1alpha1.WorkspaceSpec, state string) (v readiness, looked bool) {
 	if w.Strategy == v1alpha1.StrategyEmpty {
 		return accepted, false
 	}

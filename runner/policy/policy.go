@@ -120,8 +120,8 @@ func Compile(p *v1alpha1.Policy, tools []Tool) (*Compiled, []Problem) {
 // Name returns the policy's name.
 func (c *Compiled) Name() string { return c.name }
 
-// Applies reports whether a policy's appliesTo selects an agent with these labels. A
-// policy without appliesTo applies only to agents that refer to it.
+// Applies says whether a policy's appliesTo selects an agent with these labels.
+// A policy without appliesTo counts only where an agent refers to it.
 func Applies(p *v1alpha1.Policy, agentLabels map[string]string) (bool, error) {
 	if p.Spec.AppliesTo == nil || p.Spec.AppliesTo.AgentSelector == nil {
 		return false, nil

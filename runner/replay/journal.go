@@ -28,7 +28,7 @@ func (j *Journal) Append(e event.Event) (event.Event, error) {
 		return e, p.diverge(p.surplus(e))
 	}
 	recorded := &p.tape.entries[place]
-	if untoldThen(e, recorded.Event) {
+	if missingThen(e, recorded.Event) {
 		return e, nil
 	}
 	if d := p.compare(recorded, e, recorded.Event); d != nil {
@@ -39,20 +39,20 @@ func (j *Journal) Append(e event.Event) (event.Event, error) {
 		p.decisions[e.Call] = d.Decision
 	}
 	p.clock.at(recorded.Time)
-	p.tell()
+	p.emit()
 	if p.tape.stop >= 0 && p.tape.reached(p.tape.stop+1) {
 		p.tape.stop = -1
 		p.cancel(p.cause())
 	}
 	p.moved()
-	lived := recorded.Event
-	lived.Message, lived.Part, lived.Prev = e.Message, e.Part, ""
-	return lived, nil
+	played := recorded.Event
+	played.Message, played.Part, played.Prev = e.Message, e.Part, ""
+	return played, nil
 }
 
-// untoldThen reports whether an event is the warning about a tool that the agent
+// missingThen reports whether an event is the warning about a tool that the agent
 // does not have, and the recording was made by a version that did not write one.
-func untoldThen(now, recorded event.Event) bool {
+func missingThen(now, recorded event.Event) bool {
 	if now.Type() != event.TypeWarning || now.Call == "" {
 		return false
 	}

@@ -79,8 +79,8 @@ type speech struct {
 // speak emits the pieces of an answer so that the loop records them as in the recording.
 func (p *Player) speak(r *cassette.Request, emit func(message.Delta) error) error {
 	s := &speech{p: p, emit: emit, calls: map[string]int{}}
-	for i := range r.Told {
-		if err := s.say(&r.Told[i]); err != nil {
+	for i := range r.Events {
+		if err := s.say(&r.Events[i]); err != nil {
 			return err
 		}
 	}

@@ -56,9 +56,9 @@ type Player struct {
 	// notes are what the loop adds to the result of a call that it read otherwise.
 	notes map[string]string
 
-	// told are the events so far, in the order of the recording; run is their fold.
-	told []event.Event
-	run  view.Run
+	// emitted are the events so far, in the order of the recording; run is their fold.
+	emitted []event.Event
+	run     view.Run
 }
 
 // New returns a player of a cassette whose run has ended. Cancel ends the context of the
@@ -83,7 +83,7 @@ func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Play
 	p.tape.stop = p.stopsAfter()
 	p.collectIDs()
 	p.clock.at(entries[0].Time)
-	p.tell()
+	p.emit()
 	return p, nil
 }
 
@@ -136,21 +136,21 @@ func (p *Player) collectIDs() {
 }
 
 // Told returns the events so far, in the order of the recording.
-func (p *Player) Told() []event.Event { return p.told }
+func (p *Player) Told() []event.Event { return p.emitted }
 
 // Run is the fold of the events so far.
 func (p *Player) Run() *view.Run { return &p.run }
 
-// tell records every event that is due. The caller holds mu, or has the only reference.
-func (p *Player) tell() {
+// emit records every event that is due. The caller holds mu, or has the only reference.
+func (p *Player) emit() {
 	for _, e := range p.tape.due() {
 		p.publish(e)
 	}
 }
 
 func (p *Player) publish(e event.Event) {
-	e.Seq, e.Prev = int64(len(p.told)+1), ""
-	p.told = append(p.told, e)
+	e.Seq, e.Prev = int64(len(p.emitted)+1), ""
+	p.emitted = append(p.emitted, e)
 	if err := p.run.Apply(e); err != nil {
 		p.run.Warnings = append(p.run.Warnings, err.Error())
 	}
@@ -171,7 +171,7 @@ func (p *Player) End(f event.RunFinished) (*view.Run, *Divergence) {
 	}
 	if p.diverged == nil {
 		last.done = true
-		p.tell()
+		p.emit()
 		return &p.run, nil
 	}
 	d := p.diverged

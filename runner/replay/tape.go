@@ -14,8 +14,8 @@ import (
 type tape struct {
 	entries []entry
 	lanes   map[string][]int
-	// toldTo is the number of recorded entries, doneTo of those that the loop has passed.
-	toldTo, doneTo int
+	// emittedTo is the number of recorded entries, doneTo of those that the loop has passed.
+	emittedTo, doneTo int
 	// stop is the place after which the recorded run was stopped; -1 is nowhere.
 	stop int
 }
@@ -106,7 +106,7 @@ func (t *tape) reached(place int) bool { return t.doneTo >= place }
 
 // left is the first event that the loop has not done, nil if there is none.
 func (t *tape) left() *entry {
-	for i := t.toldTo; i < len(t.entries); i++ {
+	for i := t.emittedTo; i < len(t.entries); i++ {
 		if e := &t.entries[i]; e.made && !e.done {
 			return e
 		}
@@ -118,8 +118,8 @@ func (t *tape) left() *entry {
 // there.
 func (t *tape) due() []event.Event {
 	var due []event.Event
-	for ; t.toldTo < len(t.entries); t.toldTo++ {
-		e := &t.entries[t.toldTo]
+	for ; t.emittedTo < len(t.entries); t.emittedTo++ {
+		e := &t.entries[t.emittedTo]
 		if _, ends := e.Data.(event.RunFinished); !e.done && (e.made || ends) {
 			break
 		}

@@ -36,9 +36,9 @@ type Pruned struct {
 	Size int64
 }
 
-// Prune deletes runs, the oldest first, and passes each to told. A run that cannot be
+// Prune deletes runs, the oldest first, and passes each to deleted. A run that cannot be
 // deleted is an error at the end, and does not stop the others.
-func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
+func Prune(ctx context.Context, o PruneOptions, deleted func(Pruned)) error {
 	if !o.DryRun {
 		if err := journal.SweepDeleted(o.State); err != nil {
 			return err
@@ -76,7 +76,7 @@ func Prune(ctx context.Context, o PruneOptions, told func(Pruned)) error {
 			}
 		}
 		total -= sizes[i]
-		told(Pruned{ID: s.Name, Size: sizes[i]})
+		deleted(Pruned{ID: s.Name, Size: sizes[i]})
 	}
 	return errors.Join(failed...)
 }

@@ -8,8 +8,8 @@ import (
 
 func TestAQuestionIsAnsweredOrRefused(t *testing.T) {
 	for body, want := range map[string]struct {
-		code         int
-		answer, told string
+		code            int
+		answer, message string
 	}{
 		`{"decision": "approved", "answer": "2"}`:                    {http.StatusOK, "blue", ""},
 		`{"decision": "approved", "answer": "red"}`:                  {http.StatusOK, "red", ""},
@@ -24,7 +24,7 @@ func TestAQuestionIsAnsweredOrRefused(t *testing.T) {
 		a.Spec.Question, a.Spec.Options, a.Spec.Always = "Which colour?", []string{"red", "blue"}, nil
 		d := newDecider(t, run, a)
 		w := d.post(body, "application/json")
-		if w.Code != want.code || !strings.Contains(w.Body.String(), want.told) {
+		if w.Code != want.code || !strings.Contains(w.Body.String(), want.message) {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 		got := d.status(t)

@@ -11,14 +11,14 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// teller writes a stream to one reader, and gives up on a reader that is too slow.
+// eventWriter writes a stream to one reader, and gives up on a reader that is too slow.
 //
 //	event   writes an event of a journal, as it is there; it may be buffered
 //	record  writes a record about the stream itself
 //	flush   sends what is buffered
 //	ping    keeps an idle connection open
 //	end     writes the last record, and ends the stream
-type teller interface {
+type eventWriter interface {
 	event(h head, line []byte) error
 	record(r record) error
 	flush() error
@@ -97,7 +97,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if want.attempt == 0 {
 		want.attempt = newest
 	}
-	done, err := s.seats.take(s.o.Caller(r.Context()).Name)
+	done, err := s.limiter.reserve(s.o.Caller(r.Context()).Name)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 }
 
 // stream writes the wanted events to one reader.
-func (s *Server) stream(ctx context.Context, run *v1alpha1.Run, want wanted, t teller) {
-	one := &stream{s: s, run: run, want: want, out: t, next: want.from, attempt: want.attempt}
+func (s *Server) stream(ctx context.Context, run *v1alpha1.Run, want wanted, w eventWriter) {
+	one := &stream{s: s, run: run, want: want, out: w, next: want.from, attempt: want.attempt}
 	one.in = journal.Follow(journal.Dir(s.o.State, s.o.RunID(run, one.attempt)))
 	defer func() { _ = one.in.Close() }() // nothing was written
-	one.tell(ctx)
+	one.serve(ctx)
 }
 
 // takesStream reports whether a client accepts server-sent events.

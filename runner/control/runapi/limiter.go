@@ -11,56 +11,56 @@ const (
 	maxEach    = 64
 )
 
-// seats are the streams that there can be at a time.
-type seats struct {
+// limiter bounds the number of concurrent streams.
+type limiter struct {
 	mu     sync.Mutex
-	taken  int
+	used   int
 	by     map[string]int
 	closed bool
-	free   chan struct{} // closed when the last stream has ended after close
+	idle   chan struct{} // closed when the last stream has ended after close
 }
 
-// take reserves a stream for an identity.
-func (s *seats) take(name string) (giveBack func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// reserve reserves a stream for an identity.
+func (l *limiter) reserve(name string) (release func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case s.closed:
+	case l.closed:
 		return nil, later(http.StatusServiceUnavailable, 1, "the server is stopping")
-	case s.by[name] >= maxEach:
+	case l.by[name] >= maxEach:
 		return nil, later(http.StatusTooManyRequests, 5, "%s has %d streams already", name, maxEach)
-	case s.taken >= maxStreams:
+	case l.used >= maxStreams:
 		return nil, later(http.StatusTooManyRequests, 5, "there are %d streams already", maxStreams)
 	}
-	if s.by == nil {
-		s.by = map[string]int{}
+	if l.by == nil {
+		l.by = map[string]int{}
 	}
-	s.taken++
-	s.by[name]++
-	return func() { s.giveBack(name) }, nil
+	l.used++
+	l.by[name]++
+	return func() { l.release(name) }, nil
 }
 
-func (s *seats) giveBack(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	if s.by[name]--; s.by[name] == 0 {
-		delete(s.by, name)
+func (l *limiter) release(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used--
+	if l.by[name]--; l.by[name] == 0 {
+		delete(l.by, name)
 	}
-	if s.closed && s.taken == 0 {
-		close(s.free)
+	if l.closed && l.used == 0 {
+		close(l.idle)
 	}
 }
 
-// close gives no more, and returns what is closed when all are given back.
-func (s *seats) close() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed, s.free = true, make(chan struct{})
-		if s.taken == 0 {
-			close(s.free)
+// close refuses further streams, and returns a channel that is closed when all have ended.
+func (l *limiter) close() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed, l.idle = true, make(chan struct{})
+		if l.used == 0 {
+			close(l.idle)
 		}
 	}
-	return s.free
+	return l.idle
 }

@@ -75,13 +75,13 @@ func (p *plane) start() error {
 		return err
 	}
 	p.live = New(Options{
-		Client: c.Client(), Reader: c.Reader(), State: p.dir, Log: log, RunID: control.AttemptID, Lives: c.Lives, bodyPatience: shortBody,
+		Client: c.Client(), Reader: c.Reader(), State: p.dir, Log: log, RunID: control.AttemptID, Executes: c.Executes, bodyPatience: shortBody,
 		Caller: func(ctx context.Context) Caller {
 			id, _ := embedded.IdentityOf(ctx)
 			return Caller{Name: id.Name, Runs: id.Runs}
 		},
 	})
-	if err := c.Tell(p.live.Wake); err != nil {
+	if err := c.Notify(p.live.Wake); err != nil {
 		return err
 	}
 	p.server.Handle(p.live)

@@ -8,8 +8,8 @@ import (
 
 // pause is what a stream waits by.
 type pause struct {
-	rung <-chan struct{}
-	look *time.Timer
+	woken <-chan struct{}
+	look  *time.Timer
 	// looks counts the polls that found nothing.
 	looks int
 	ping  *time.Timer
@@ -20,10 +20,10 @@ type pause struct {
 func (st *stream) rest(ctx context.Context, p *pause) bool {
 	for {
 		select {
-		case <-p.rung:
+		case <-p.woken:
 			return true
 		case <-p.look.C:
-			if st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
+			if st.s.o.Executes(st.s.o.RunID(st.run, st.attempt)) {
 				p.look.Reset(looksIdle * st.s.o.lookEvery)
 				return true
 			}

@@ -169,7 +169,7 @@ func TestRunThatWaitsIsToldAndCancelled(t *testing.T) {
 	if code, text := p.ask(t, "POST", apis(ns)+"agents/asker/runs", user, `{"name": "r"}`, nil); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, text)
 	}
-	r, got := p.sse(t, "/ws/"+ns+"/r", user), &told{}
+	r, got := p.sse(t, "/ws/"+ns+"/r", user), &received{}
 	until(t, r, got, event.TypeApprovalRequested)
 	if code, text := p.ask(t, "POST", apis(ns)+"runs/r/messages", user, `{"text": "never mind"}`, nil); code != http.StatusAccepted {
 		t.Errorf("%d %s", code, text)
@@ -325,7 +325,7 @@ func TestStreamsAreNoRequestsOfAServerAtWork(t *testing.T) {
 	for i := range 5 {
 		viewer := p.token(t, fmt.Sprintf("open-%d", i), embedded.RoleViewer)
 		for range maxEach {
-			r, got := p.sse(t, "/ws/"+ns+"/r", viewer), &told{}
+			r, got := p.sse(t, "/ws/"+ns+"/r", viewer), &received{}
 			until(t, r, got, recordWaiting)
 		}
 	}

@@ -29,9 +29,9 @@ type Options struct {
 	State string
 	// RunID is the id of an attempt of a run, which names its journal. Required.
 	RunID func(run *v1alpha1.Run, attempt int32) string
-	// Lives reports whether this process executes the run of that id: its streams are
+	// Executes reports whether this process executes the run of that id: its streams are
 	// woken then, and poll rarely. Default: it executes none.
-	Lives func(id string) bool
+	Executes func(id string) bool
 	// Log receives errors that no client is responsible for. Required.
 	Log *slog.Logger
 	// Caller returns the identity that makes a request. Required.
@@ -74,10 +74,10 @@ type Caller struct {
 
 // Server serves what happens in the runs.
 type Server struct {
-	o     Options
-	mux   *http.ServeMux
-	bells bells
-	seats seats
+	o        Options
+	mux      *http.ServeMux
+	notifier notifier
+	limiter  limiter
 
 	stop     sync.Once
 	stopping chan struct{}
@@ -97,8 +97,8 @@ func New(o Options) *Server {
 	if o.Audit == nil {
 		o.Audit = func(context.Context, Audited, string) {}
 	}
-	if o.Lives == nil {
-		o.Lives = func(string) bool { return false }
+	if o.Executes == nil {
+		o.Executes = func(string) bool { return false }
 	}
 	o.bodyPatience = cmp.Or(o.bodyPatience, bodyPatience)
 	o.writePatience = cmp.Or(o.writePatience, writePatience)
@@ -124,13 +124,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // Wake has the streams of a run look for what is new: in its journal, or about
 // its object. They look by themselves, too, but not at once.
 func (s *Server) Wake(namespace, name string) {
-	s.bells.ring(client.ObjectKey{Namespace: namespace, Name: name})
+	s.notifier.notify(client.ObjectKey{Namespace: namespace, Name: name})
 }
 
 // Close ends the streams, each with its position, and waits until they have ended or the
 // context has. New streams are refused.
 func (s *Server) Close(ctx context.Context) error {
-	ended := s.seats.close()
+	ended := s.limiter.close()
 	s.stop.Do(func() { close(s.stopping) })
 	select {
 	case <-ended:

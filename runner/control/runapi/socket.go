@@ -61,7 +61,7 @@ func listen(c *websocket.Conn) {
 	}
 }
 
-// socket is a teller.
+// socket is an eventWriter.
 type socket struct {
 	c        *websocket.Conn
 	patience time.Duration

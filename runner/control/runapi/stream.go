@@ -42,7 +42,7 @@ const (
 // journal: only the position of the reader is kept in memory.
 type stream struct {
 	s    *Server
-	out  teller
+	out  eventWriter
 	want wanted
 
 	run  *v1alpha1.Run // as it was seen last
@@ -54,8 +54,8 @@ type stream struct {
 	in      *journal.Follower
 	line    int64 // that was read last
 	next    int64
-	// told: the reader knows the attempt.
-	told bool
+	// announced: the reader knows the attempt.
+	announced bool
 	// finished is the end of the attempt, while it is the last that was read.
 	finished *event.RunFinished
 	// since is when it was found that the attempt has ended; see overdue.
@@ -76,12 +76,12 @@ type head struct {
 // errSlow: the reader fell back too far.
 var errSlow = fmt.Errorf("the reader is more than %d MiB behind", maxLag>>20)
 
-// tell sends events until the stream ends.
-func (st *stream) tell(ctx context.Context) {
-	rung, takeDown := st.s.bells.hang(client.ObjectKeyFromObject(st.run))
-	defer takeDown()
+// serve sends events until the stream ends.
+func (st *stream) serve(ctx context.Context) {
+	woken, unsubscribe := st.s.notifier.subscribe(client.ObjectKeyFromObject(st.run))
+	defer unsubscribe()
 	st.nearest, _ = st.in.Behind() // 0 before there is a journal
-	p := &pause{rung: rung, look: time.NewTimer(st.s.o.lookEvery), ping: time.NewTimer(st.s.o.pingEvery)}
+	p := &pause{woken: woken, look: time.NewTimer(st.s.o.lookEvery), ping: time.NewTimer(st.s.o.pingEvery)}
 	defer p.look.Stop()
 	defer p.ping.Stop()
 	for {
@@ -131,7 +131,7 @@ func (st *stream) turn(ctx context.Context) (said, done bool, err error) {
 		}
 	}
 	if end := st.over(); end != nil {
-		if !st.s.o.Lives(st.s.o.RunID(st.run, st.attempt)) {
+		if !st.s.o.Executes(st.s.o.RunID(st.run, st.attempt)) {
 			if damage, ok := journal.DamagedAtEnd(st.in.Ended()); ok {
 				end.Damage = damage.Error()
 			}
@@ -183,11 +183,11 @@ func (st *stream) pump() (n int, err error) {
 			return n, err
 		}
 		st.line++
-		told, err := st.event(line)
+		sent, err := st.event(line)
 		if err != nil {
 			return n, err
 		}
-		if told {
+		if sent {
 			n++
 			if err := st.lag(len(line)); err != nil {
 				return n, err
@@ -204,7 +204,7 @@ func lost(err error) error {
 }
 
 // event sends an event, if the reader wants it.
-func (st *stream) event(line []byte) (told bool, err error) {
+func (st *stream) event(line []byte) (sent bool, err error) {
 	if st.line < st.next {
 		if st.line == st.next-1 { // all others were followed by this one
 			st.finished = finishedBy(line)
@@ -218,11 +218,11 @@ func (st *stream) event(line []byte) (told bool, err error) {
 	if h.Seq != st.line {
 		return false, fmt.Errorf("the journal has event %d where %d is next", h.Seq, st.line)
 	}
-	if !st.told {
+	if !st.announced {
 		if err := st.out.record(record{Type: recordAttempt, Attempt: st.attempt}); err != nil {
 			return false, lost(err)
 		}
-		st.told = true
+		st.announced = true
 	}
 	if err := st.out.event(h, line); err != nil {
 		return false, lost(err)
@@ -260,7 +260,7 @@ func (st *stream) turnsTo() bool {
 	_ = st.in.Close() // nothing was written
 	st.attempt++
 	st.in = journal.Follow(journal.Dir(st.s.o.State, st.s.o.RunID(st.run, st.attempt)))
-	st.line, st.next, st.told, st.finished, st.since, st.waiting = 0, 1, false, nil, time.Time{}, record{}
+	st.line, st.next, st.announced, st.finished, st.since, st.waiting = 0, 1, false, nil, time.Time{}, record{}
 	st.nearest, _ = st.in.Behind()
 	return true
 }

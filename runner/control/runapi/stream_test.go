@@ -74,7 +74,7 @@ func TestStreamsTellWhatIsWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, func(o *Options) {
-				if o.Lives = func(string) bool { return lives }; lives {
+				if o.Executes = func(string) bool { return lives }; lives {
 					o.lookEvery = time.Hour // nothing but a wake helps
 				}
 			})
@@ -82,15 +82,15 @@ func TestStreamsTellWhatIsWritten(t *testing.T) {
 			b := w.begin(run, 1)
 			b.add(text("first"))
 			var wg sync.WaitGroup
-			results := make([]*told, 8)
+			results := make([]*received, 8)
 			begun := make(chan struct{}, len(results))
 			for i := range results {
 				wg.Go(func() {
-					r, got := w.open(protocols[i%2], "r", ""), &told{}
+					r, got := w.open(protocols[i%2], "r", ""), &received{}
 					until(t, r, got, event.TypeTextDelta)
 					begun <- struct{}{}
 					rest := all(t, r)
-					results[i] = &told{events: append(got.events, rest.events...), record: rest.record}
+					results[i] = &received{events: append(got.events, rest.events...), record: rest.record}
 				})
 			}
 			for range results {
@@ -125,7 +125,7 @@ func TestEndWaitsForTheObject(t *testing.T) {
 	run := w.run("r", standing(v1alpha1.PhaseRunning, "Accepted", ""))
 	b := w.begin(run, 1)
 	b.add(text("a"), finished(v1alpha1.PhaseSucceeded, 0))
-	r, got := w.open("sse", "r", ""), &told{}
+	r, got := w.open("sse", "r", ""), &received{}
 	until(t, r, got, event.TypeRunFinished)
 	run.Status.Phase = v1alpha1.PhaseSucceeded
 	w.say(run)
@@ -147,7 +147,7 @@ func TestRunThatHasNotBegunIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			run := w.run("r", v1alpha1.RunStatus{})
-			r, got := w.open(how, "r", ""), &told{}
+			r, got := w.open(how, "r", ""), &received{}
 			until(t, r, got, recordWaiting)
 			run.Status = standing(v1alpha1.PhasePending, "ReferenceNotFound", "there is no agent")
 			w.say(run)
@@ -191,7 +191,7 @@ func TestRunThatNeverBeginsHasAnEnd(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
 			run := w.run("r", v1alpha1.RunStatus{})
-			r, got := w.open("sse", "r", ""), &told{}
+			r, got := w.open("sse", "r", ""), &received{}
 			until(t, r, got, recordWaiting)
 			if c.status.Phase != "" {
 				run.Status = c.status
@@ -216,7 +216,7 @@ func TestSuspendedRunDoesNotEndTheStream(t *testing.T) {
 	run := w.run("r", standing(v1alpha1.PhaseSuspended, "ApprovalPending", ""))
 	b := w.begin(run, 1)
 	b.add(text("a"), finished(v1alpha1.PhaseSuspended, 6))
-	r, got := w.open("ws", "r", ""), &told{}
+	r, got := w.open("ws", "r", ""), &received{}
 	until(t, r, got, event.TypeRunFinished)
 	now := all(t, w.open("sse", "r", "?follow=false"))
 	if end := now.last(); end.Type != recordEnd || end.Phase != v1alpha1.PhaseSuspended || end.Next != 3 || *end.ExitCode != 6 {
@@ -261,7 +261,7 @@ func TestAttemptsFollowEachOther(t *testing.T) {
 	}
 	b := w.begin(run, 1)
 	b.add(text("a"), finished(v1alpha1.PhaseFailed, 1))
-	r, got := w.open("sse", "r", ""), &told{}
+	r, got := w.open("sse", "r", ""), &received{}
 	until(t, r, got, event.TypeRunFinished)
 	run.Status = standing(v1alpha1.PhasePending, "ModelError", "tried again in 10s")
 	run.Status.Attempt = 1
@@ -301,10 +301,10 @@ func TestAttemptsFollowEachOther(t *testing.T) {
 
 // trickle is a reader so slow that three more events come while it takes one.
 type trickle struct {
-	told told
-	t    *testing.T
-	b    *book
-	n    int
+	received received
+	t        *testing.T
+	b        *book
+	n        int
 }
 
 func (s *trickle) event(_ head, line []byte) error {
@@ -313,13 +313,16 @@ func (s *trickle) event(_ head, line []byte) error {
 			s.b.add(text(strings.Repeat("x", 100_000)))
 		}
 	}
-	s.told.take(s.t, string(line))
+	s.received.take(s.t, string(line))
 	return nil
 }
 
-func (s *trickle) record(r record) error { s.told.record = append(s.told.record, r); return nil }
-func (s *trickle) flush() error          { return nil }
-func (s *trickle) ping() error           { return nil }
+func (s *trickle) record(r record) error {
+	s.received.record = append(s.received.record, r)
+	return nil
+}
+func (s *trickle) flush() error { return nil }
+func (s *trickle) ping() error  { return nil }
 func (s *trickle) end(r record, w why) {
 	if _ = s.record(r); w != whyReader {
 		s.t.Errorf("dropped because of %v", w)
@@ -338,15 +341,15 @@ func TestSlowReaderIsDroppedWithItsPlace(t *testing.T) {
 	}
 	s := &trickle{t: t, b: b}
 	w.server.stream(t.Context(), run, wanted{from: 5, attempt: 1, follow: true}, s)
-	end := s.told.last()
-	if end.Type != recordDropped || end.Next != int64(5+len(s.told.events)) || end.Message == "" {
-		t.Fatalf("after %d events: %+v", len(s.told.events), end)
+	end := s.received.last()
+	if end.Type != recordDropped || end.Next != int64(5+len(s.received.events)) || end.Message == "" {
+		t.Fatalf("after %d events: %+v", len(s.received.events), end)
 	}
 	b.add(finished(v1alpha1.PhaseSucceeded, 0))
 	run.Status.Phase = v1alpha1.PhaseSucceeded
 	w.say(run)
 	rest := all(t, w.open("sse", "r", fmt.Sprintf("?from=%d", end.Next)))
-	if diff := cmp.Diff(b.lines()[4:], append(s.told.events, rest.events...)); diff != "" {
+	if diff := cmp.Diff(b.lines()[4:], append(s.received.events, rest.events...)); diff != "" {
 		t.Errorf("(-journal +streams)\n%.500s", diff)
 	}
 }
@@ -368,15 +371,15 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			select {
-			case <-w.server.seats.close(): // the stream has ended, though nothing was read
+			case <-w.server.limiter.close(): // the stream has ended, though nothing was read
 			case <-ctx.Done():
 				t.Fatal("the stream goes on")
 			}
 			got := all(t, r)
 			if n := len(got.events); n >= 61 || got.last().Type == recordEnd {
-				t.Fatalf("%d events were told", n)
+				t.Fatalf("%d events were sent", n)
 			}
-			w.server.seats.reopen()
+			w.server.limiter.reopen()
 			w.server.o.writePatience = patience
 			rest := all(t, w.open(how, "r", fmt.Sprintf("?from=%d", len(got.events)+1)))
 			if diff := cmp.Diff(b.lines(), append(got.events, rest.events...)); diff != "" {
@@ -387,10 +390,10 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 }
 
 // reopen takes a close back, after the last stream has ended.
-func (s *seats) reopen() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed, s.free = false, nil
+func (l *limiter) reopen() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.idle = false, nil
 }
 
 func TestStopTellsEachReaderItsPlace(t *testing.T) {
@@ -401,7 +404,7 @@ func TestStopTellsEachReaderItsPlace(t *testing.T) {
 			w := newWorld(t, nil)
 			b := w.begin(w.run("r", standing(v1alpha1.PhaseRunning, "Accepted", "")), 1)
 			b.add(text("a"), text("b"))
-			r, got := w.open(how, "r", ""), &told{}
+			r, got := w.open(how, "r", ""), &received{}
 			until(t, r, got, event.TypeTextDelta)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -435,7 +438,7 @@ func TestReaderWhoMayNotAnyMoreIsDropped(t *testing.T) {
 			w := newWorld(t, nil)
 			b := w.begin(w.run("r", standing(v1alpha1.PhaseRunning, "Accepted", "")), 1)
 			b.add(text("a"))
-			r, got := w.open(how, "r", ""), &told{}
+			r, got := w.open(how, "r", ""), &received{}
 			until(t, r, got, event.TypeTextDelta)
 			w.cancel(errors.New("the token is not valid any more"))
 			rest := all(t, r)
@@ -492,7 +495,7 @@ func TestNothingIsReadFromAReader(t *testing.T) {
 	w := newWorld(t, nil)
 	w.begin(w.run("r", standing(v1alpha1.PhaseRunning, "Accepted", "")), 1).add(text("a"))
 	r := w.open("ws", "r", "").(*wsReader)
-	until(t, r, &told{}, event.TypeTextDelta)
+	until(t, r, &received{}, event.TypeTextDelta)
 	if err := r.c.Write(t.Context(), websocket.MessageText, []byte(`{"cancel": true}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -503,10 +506,10 @@ func TestNothingIsReadFromAReader(t *testing.T) {
 
 func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := &seats{}
+	s := &limiter{}
 	var back []func()
 	take := func(name string) error {
-		done, err := s.take(name)
+		done, err := s.reserve(name)
 		if err == nil {
 			back = append(back, done)
 		}

@@ -294,14 +294,14 @@ func (r *wsReader) next() (string, bool) {
 
 func (r *wsReader) close() { _ = r.c.CloseNow() }
 
-// told is a stream up to its end.
-type told struct {
+// received is a stream up to its end.
+type received struct {
 	events []string
 	record []record // in their order, the attempts left out that begin at once
 	code   websocket.StatusCode
 }
 
-func (t *told) last() record {
+func (t *received) last() record {
 	if len(t.record) == 0 {
 		return record{}
 	}
@@ -309,7 +309,7 @@ func (t *told) last() record {
 }
 
 // take adds one record, and returns it if it is not an event of a journal.
-func (t *told) take(tb testing.TB, text string) *record {
+func (t *received) take(tb testing.TB, text string) *record {
 	tb.Helper()
 	r := record{}
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -324,9 +324,9 @@ func (t *told) take(tb testing.TB, text string) *record {
 }
 
 // all reads a stream to the end of its connection.
-func all(tb testing.TB, r reader) *told {
+func all(tb testing.TB, r reader) *received {
 	tb.Helper()
-	t := &told{}
+	t := &received{}
 	for {
 		text, ok := r.next()
 		if !ok {
@@ -341,7 +341,7 @@ func all(tb testing.TB, r reader) *told {
 }
 
 // until reads a stream until a record of that type, or to that event.
-func until(tb testing.TB, r reader, t *told, kind event.Type) {
+func until(tb testing.TB, r reader, t *received, kind event.Type) {
 	tb.Helper()
 	for {
 		text, ok := r.next()

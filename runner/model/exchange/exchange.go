@@ -173,7 +173,7 @@ type Send func(ctx context.Context, b Body) (*http.Response, error)
 // Ask sends a request as b, as often as the retry layer allows, and reads the answer. Read
 // makes the reader of one attempt, which passes each delta to its argument. Errors name
 // the model and never hold the key.
-func (x *Exchange) Ask(ctx context.Context, req message.Request, b Body, send Send, emit func(message.Delta) error, read func(tell func(message.Delta)) Answer) (*message.Output, error) {
+func (x *Exchange) Ask(ctx context.Context, req message.Request, b Body, send Send, emit func(message.Delta) error, read func(pass func(message.Delta)) Answer) (*message.Output, error) {
 	if err := x.credential(ctx); err != nil {
 		return nil, fmt.Errorf("model %q: %w", x.cfg.Name, err)
 	}
@@ -229,7 +229,7 @@ func (x *Exchange) attempt(parent context.Context, b Body, send Send, emit func(
 	}
 	defer resp.Body.Close()
 	s := stream{stall: stall, emit: emit, idle: x.cfg.Idle, speaks: x.provider.Speaks}
-	s.answer = read(s.tell)
+	s.answer = read(s.pass)
 	if err := s.read(ctx, resp); err != nil {
 		if failed, ok := errors.AsType[*model.Error](err); ok && s.stopped == nil {
 			return nil, x.explain(failed)
@@ -272,20 +272,20 @@ var wrongAddress = []string{"404", "405", "501", protocol}
 // provider takes as an address. It takes the key out of a server's words, some of
 // which repeat it in full.
 func (x *Exchange) explain(e *model.Error) *model.Error {
-	told := *e
+	explained := *e
 	switch {
 	case x.cfg.APIKey == nil && e.Kind == model.Credential:
-		told.Hint = fmt.Sprintf("the Model sends no key: name one, such as spec.apiKey: {valueFrom: {env: %s}}", x.provider.KeyVariable)
+		explained.Hint = fmt.Sprintf("the Model sends no key: name one, such as spec.apiKey: {valueFrom: {env: %s}}", x.provider.KeyVariable)
 	case slices.Contains(wrongAddress, e.Class) && x.provider.Wants != "":
-		told.Hint = strings.TrimSpace(e.Hint + " (" + x.provider.Wants + ")")
+		explained.Hint = strings.TrimSpace(e.Hint + " (" + x.provider.Wants + ")")
 	}
 	if words := x.withoutKey(e.Error()); words != e.Error() {
-		told.Err = errors.New(words)
+		explained.Err = errors.New(words)
 	}
 	if e.Kind == model.Credential {
-		told.Err = fmt.Errorf("%s%w", x.keyField(), told.Err)
+		explained.Err = fmt.Errorf("%s%w", x.keyField(), explained.Err)
 	}
-	return &told
+	return &explained
 }
 
 // leastKey is the shortest beginning of a key that is taken out of words.

@@ -22,7 +22,7 @@ const (
 // Gather collects an answer, and passes on each piece. Pieces may be cut inside a
 // character: only the assembled text is valid again.
 type Gather struct {
-	tell            func(message.Delta)
+	emit            func(message.Delta)
 	text, reasoning strings.Builder
 	size            int
 	pieces          int
@@ -40,8 +40,8 @@ type Call struct {
 	Metadata json.RawMessage
 }
 
-// NewGather passes the pieces to tell.
-func NewGather(tell func(message.Delta)) *Gather { return &Gather{tell: tell} }
+// NewGather passes the pieces to emit.
+func NewGather(emit func(message.Delta)) *Gather { return &Gather{emit: emit} }
 
 // Err is the error for an answer that is larger than any valid one.
 func (g *Gather) Err() error { return g.err }
@@ -82,7 +82,7 @@ func (g *Gather) say(kind message.DeltaKind, into *strings.Builder, s []byte) {
 	g.Piece()
 	text := string(s)
 	into.WriteString(text)
-	g.tell(message.Delta{Kind: kind, Text: valid(text)})
+	g.emit(message.Delta{Kind: kind, Text: valid(text)})
 }
 
 // Piece counts a piece of the answer that is neither text nor a call: a block that
@@ -125,7 +125,7 @@ func (g *Gather) Args(at int, s []byte) {
 		g.Piece()
 	}
 	c.Args = append(c.Args, s...)
-	g.tell(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
+	g.emit(message.Delta{Kind: message.DeltaTool, Index: at, Tool: c.Tool, Call: c.ID, Text: valid(string(s))})
 }
 
 // Output returns what was gathered. A finish of stop becomes one for calls if there are

@@ -86,7 +86,7 @@ type stream struct {
 	grown bool
 }
 
-func (s *stream) tell(d message.Delta) {
+func (s *stream) pass(d message.Delta) {
 	s.grown = s.grown || d.Text != ""
 	if s.stopped == nil {
 		s.stopped = s.emit(d)

@@ -26,9 +26,9 @@ func (t *Tally) Count(c *jsonpass.Cursor, into *int64) {
 	name := c.Key()
 	n, wrong := c.Count()
 	if wrong != "" {
-		told := fmt.Sprintf("the server reported %s: %s; it counts as 0", name, model.Quote([]byte(wrong)))
-		if !slices.Contains(t.wrong, told) {
-			t.wrong = append(t.wrong, told)
+		warning := fmt.Sprintf("the server reported %s: %s; it counts as 0", name, model.Quote([]byte(wrong)))
+		if !slices.Contains(t.wrong, warning) {
+			t.wrong = append(t.wrong, warning)
 		}
 	}
 	*into = n

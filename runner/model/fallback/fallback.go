@@ -67,7 +67,7 @@ type Conversation struct {
 type choice struct {
 	Choice
 	talk   model.Conversation
-	told   int
+	sent   int
 	resets int
 
 	// until is when the model may be asked again, failure why not before.
@@ -107,7 +107,7 @@ func (k *choice) open() error {
 	if err != nil {
 		return err
 	}
-	k.talk, k.told, k.resets = talk, 0, 0
+	k.talk, k.sent, k.resets = talk, 0, 0
 	return nil
 }
 
@@ -124,9 +124,9 @@ func (c *Conversation) Reset(history []*message.Message) error {
 	return nil
 }
 
-// tell gives a model the part of the conversation that it lacks, including what was said
+// catchUp gives a model the part of the conversation that it lacks, including what was said
 // before a reset, since a script counts that.
-func (c *Conversation) tell(k *choice) error {
+func (c *Conversation) catchUp(k *choice) error {
 	if k.resets != c.resets {
 		if err := k.append(c.log[:c.resetAt]); err != nil {
 			return err
@@ -140,11 +140,11 @@ func (c *Conversation) tell(k *choice) error {
 }
 
 func (k *choice) append(log []*message.Message) error {
-	for k.told < len(log) {
-		if err := k.talk.Append(log[k.told]); err != nil {
+	for k.sent < len(log) {
+		if err := k.talk.Append(log[k.sent]); err != nil {
 			return err
 		}
-		k.told++
+		k.sent++
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (c *Conversation) ask(ctx context.Context, k *choice, req message.Request, 
 	if err := k.open(); err != nil {
 		return nil, err
 	}
-	if err := c.tell(k); err != nil {
+	if err := c.catchUp(k); err != nil {
 		return nil, err
 	}
 	return k.talk.Next(ctx, req, emit)

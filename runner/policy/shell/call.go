@@ -240,7 +240,7 @@ func (a *analyser) generic(p program, args []word, sc *scope) {
 	if p.inert {
 		return
 	}
-	if slices.ContainsFunc(p.told, func(option string) bool { return hits[option] }) {
+	if slices.ContainsFunc(p.lists, func(option string) bool { return hits[option] }) {
 		a.dynamic("the names of files stand in what the program reads")
 	}
 	if p.saves && (hits["resolve"] || hits["connect-to"]) {

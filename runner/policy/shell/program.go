@@ -23,8 +23,8 @@ type program struct {
 	trees []string
 	// here: without an operand it then takes the current folder.
 	here bool
-	// told are options with which it reads names of files and opens those.
-	told []string
+	// lists are options with which it reads names of files and opens those.
+	lists []string
 	// saves: -O names a file after its address.
 	saves bool
 }
@@ -70,7 +70,7 @@ var programs = map[string]program{
 	"ln": {ops: "cp", flags: "t=w S=v"}, "install": {ops: "cp", flags: "m=v o=v g=v t=w strip-program=x"},
 	"gzip": {ops: "rw", flags: "S=v"}, "gunzip": {ops: "rw"}, "bzip2": {ops: "rw"}, "xz": {ops: "rw", flags: "T=v files=n? files0=n? S=v F=v M=v"}, "zstd": {ops: "rw", flags: "o=w T=v"}, "zcat": {ops: "r"},
 	"patch": {ops: "w", flags: "i=r input=r o=w p=v d=w r=w", writes: "."},
-	"unzip": {ops: "r", flags: "d=w x=v", writes: ".", instead: []string{"d"}}, "zip": {ops: "wr", trees: deep, told: []string{"@"}, flags: "x=v i=v b=w n=v TT=x unzip-command=x"}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
+	"unzip": {ops: "r", flags: "d=w x=v", writes: ".", instead: []string{"d"}}, "zip": {ops: "wr", trees: deep, lists: []string{"@"}, flags: "x=v i=v b=w n=v TT=x unzip-command=x"}, "mktemp": {flags: "p=w tmpdir=w", writes: "/tmp"}, "split": {ops: "ro", flags: "b=v l=v n=v filter=x", writes: "."},
 	"curl": {ops: "url", net: true, saves: true, flags: "o=w output=w d=d data=d data-binary=d data-urlencode=d F=d form=d T=r upload-file=r K=x config=x H=d header=d X=v request=v u=v user=v A=v e=v b=r cookie=r c=w cookie-jar=w D=w dump-header=w x=u proxy=u socks4=u socks4a=u socks5=u socks5-hostname=u doh-url=u m=v max-time=v connect-timeout=v w=v retry=v E=r cacert=r cert=r key=r output-dir=w trace=w trace-ascii=w stderr=w url=u resolve=v json=d data-raw=v libcurl=w hsts=w alt-svc=w etag-save=w etag-compare=r netrc-file=r variable=d unix-socket=r abstract-unix-socket=v form-string=v preproxy=u connect-to=v interface=v pinnedpubkey=v crlfile=r pubkey=r proxy-cacert=r proxy-cert=r proxy-key=r"},
 	"wget": {ops: "url", net: true, anywhere: []string{"i", "input-file"}, writes: ".", instead: []string{"O", "output-document", "P", "directory-prefix"}, flags: "O=w output-document=w P=w directory-prefix=w o=w a=w i=r input-file=r U=v header=v post-data=v post-file=r body-file=r T=v t=v use-askpass=x e=x execute=x"},
 	"scp":  {ops: "cp", net: true, trees: deep, flags: "J=u D=x S=x o=x F=x i=r P=v l=v c=v"}, "sftp": {ops: "url", net: true, flags: "J=u D=x S=x b=x o=x F=x i=r P=v"},
@@ -80,5 +80,5 @@ var programs = map[string]program{
 	"telnet": {ops: "port", net: true}, "ftp": {ops: "port", net: true},
 	"mkfs": {ops: "w", flags: "t=v"}, "mkswap": {ops: "w"}, "wipefs": {ops: "w", flags: "o=v t=v"},
 	"iconv": {ops: "r", flags: "o=w output=w f=v t=v from-code=v to-code=v"},
-	"gcc":   {ops: "r", told: []string{"E"}, flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},
+	"gcc":   {ops: "r", lists: []string{"E"}, flags: "o=w I=v L=v D=v wrapper=x B=x include=r imacros=r"}, "rustc": {ops: "r", flags: "o=w"},
 }

@@ -15,9 +15,9 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 )
 
-// closure is an object with all objects that it depends on: the input of admission, and of
+// dependencies is an object with all objects that it depends on: the input of admission, and of
 // a run.
-type closure struct {
+type dependencies struct {
 	read      client.Reader
 	namespace string
 	// whole requires all dependencies to be ready, not only those that the object names
@@ -33,22 +33,22 @@ type closure struct {
 	missing []string
 }
 
-// closureOf follows the references of an object, as far as the cache knows them.
-func (b *base) closureOf(ctx context.Context, obj client.Object) (*closure, error) {
-	return (&closure{read: b.Client}).of(ctx, obj)
+// dependenciesOf follows the references of an object, as far as the cache knows them.
+func (b *base) dependenciesOf(ctx context.Context, obj client.Object) (*dependencies, error) {
+	return (&dependencies{read: b.Client}).of(ctx, obj)
 }
 
-// closureKnown is closureNow as far as the cache knows.
-func (b *base) closureKnown(ctx context.Context, obj client.Object) (*closure, error) {
-	return (&closure{read: b.Client, whole: true}).of(ctx, obj)
+// cachedDependencies is currentDependencies as far as the cache knows.
+func (b *base) cachedDependencies(ctx context.Context, obj client.Object) (*dependencies, error) {
+	return (&dependencies{read: b.Client, whole: true}).of(ctx, obj)
 }
 
-// closureNow follows the references of an object as they are at this moment.
-func (b *base) closureNow(ctx context.Context, obj client.Object) (*closure, error) {
-	return (&closure{read: b.live, whole: true}).of(ctx, obj)
+// currentDependencies follows the references of an object as they are at this moment.
+func (b *base) currentDependencies(ctx context.Context, obj client.Object) (*dependencies, error) {
+	return (&dependencies{read: b.live, whole: true}).of(ctx, obj)
 }
 
-func (c *closure) of(ctx context.Context, obj client.Object) (*closure, error) {
+func (c *dependencies) of(ctx context.Context, obj client.Object) (*dependencies, error) {
 	c.namespace, c.seen, c.pins = obj.GetNamespace(), map[string]bool{}, map[string]string{}
 	if err := c.add(ctx, obj, true); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (c *closure) of(ctx context.Context, obj client.Object) (*closure, error) {
 	return c, nil
 }
 
-func (c *closure) add(ctx context.Context, obj client.Object, first bool) error {
+func (c *dependencies) add(ctx context.Context, obj client.Object, first bool) error {
 	name := docName(kindOf(obj), obj.GetName())
 	if c.seen[name] {
 		return nil
@@ -89,7 +89,7 @@ func (c *closure) add(ctx context.Context, obj client.Object, first bool) error 
 	return nil
 }
 
-func (c *closure) follow(ctx context.Context, r reference, first bool) error {
+func (c *dependencies) follow(ctx context.Context, r reference, first bool) error {
 	obj := newObject(r.kind)
 	err := c.read.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: r.name}, obj)
 	switch {
@@ -108,7 +108,7 @@ func (c *closure) follow(ctx context.Context, r reference, first bool) error {
 }
 
 // selecting adds the policies that select an agent by its labels.
-func (c *closure) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) error {
+func (c *dependencies) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) error {
 	var all v1alpha1.PolicyList
 	if err := c.read.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
 		return fmt.Errorf("list the policies: %w", err)
@@ -129,7 +129,7 @@ func (c *closure) selecting(ctx context.Context, a *v1alpha1.Agent, first bool) 
 }
 
 // allTools adds every tool that a rule could match.
-func (c *closure) allTools(ctx context.Context) error {
+func (c *dependencies) allTools(ctx context.Context) error {
 	var all v1alpha1.ToolList
 	if err := c.read.List(ctx, &all, client.InNamespace(c.namespace)); err != nil {
 		return fmt.Errorf("list the tools: %w", err)
@@ -145,13 +145,13 @@ func (c *closure) allTools(ctx context.Context) error {
 	return nil
 }
 
-// equal reports whether two closures lead to the same result. Lists come in any order.
-func (c *closure) equal(other *closure) bool {
+// equal reports whether two sets of dependencies lead to the same result. Lists come in any order.
+func (c *dependencies) equal(other *dependencies) bool {
 	return slices.Equal(c.missing, other.missing) && maps.Equal(c.pins, other.pins) &&
-		maps.Equal(c.texts(), other.texts()) && maps.Equal(c.readiness(), other.readiness())
+		maps.Equal(c.texts(), other.texts()) && maps.Equal(c.readyStates(), other.readyStates())
 }
 
-func (c *closure) texts() map[string]string {
+func (c *dependencies) texts() map[string]string {
 	all := make(map[string]string, len(c.documents))
 	for _, d := range c.documents {
 		all[d.Name] = string(d.Text)
@@ -159,8 +159,8 @@ func (c *closure) texts() map[string]string {
 	return all
 }
 
-func (c *closure) readiness() map[string]readiness {
-	all := make(map[string]readiness, len(c.needs))
+func (c *dependencies) readyStates() map[string]readyState {
+	all := make(map[string]readyState, len(c.needs))
 	for _, o := range c.needs {
 		r := readyOf(o)
 		r.message += "\n" + string(o.GetUID()) + fmt.Sprint(o.GetGeneration())

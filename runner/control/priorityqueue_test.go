@@ -19,7 +19,7 @@ func asked(name string) reconcile.Request {
 // TestWhatHappensGoesAheadOfWhatWaits: a queued run comes first, too, when there is an
 // event about its end, although it was last.
 func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
-	l := newLanes()
+	l := newPriorityQueue()
 	q := l.queue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	ahead := func(name string) {
@@ -77,7 +77,7 @@ func TestWhatHappensGoesAheadOfWhatWaits(t *testing.T) {
 	if first, second := next(), next(); first != "waits" || second != "busy" {
 		t.Errorf("%s, then %s", first, second)
 	}
-	if len(l.goOn) != 0 || len(l.lane) != 0 {
-		t.Errorf("something is kept: %v, %v", l.goOn, l.lane)
+	if len(l.first) != 0 || len(l.lane) != 0 {
+		t.Errorf("something is kept: %v, %v", l.first, l.lane)
 	}
 }

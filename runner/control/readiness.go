@@ -16,8 +16,8 @@ import (
 	"agentctl.dev/agentctl/runner/manifest"
 )
 
-// verdict is what is said of an object.
-type verdict struct {
+// readiness is the state of an object, as its Ready condition shows it.
+type readiness struct {
 	status  metav1.ConditionStatus
 	why     reason.Reason
 	message string
@@ -25,14 +25,14 @@ type verdict struct {
 	own bool
 }
 
-var accepted = verdict{status: metav1.ConditionTrue, why: reason.Accepted}
+var accepted = readiness{status: metav1.ConditionTrue, why: reason.Accepted}
 
-func refused(why reason.Reason, format string, args ...any) verdict {
-	return verdict{status: metav1.ConditionFalse, why: why, message: fmt.Sprintf(format, args...)}
+func refused(why reason.Reason, format string, args ...any) readiness {
+	return readiness{status: metav1.ConditionFalse, why: why, message: fmt.Sprintf(format, args...)}
 }
 
-// condition is a verdict as a condition of an object in its present generation.
-func (v verdict) condition(typ string, obj client.Object) metav1.Condition {
+// condition returns it as a condition of an object in its current generation.
+func (v readiness) condition(typ string, obj client.Object) metav1.Condition {
 	message := v.message
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
@@ -43,16 +43,16 @@ func (v verdict) condition(typ string, obj client.Object) metav1.Condition {
 // judge returns the state of an object, from its spec and its dependencies. Done is false
 // while a dependency has not been judged itself: when it is, the object is processed
 // again.
-func (b *base) judge(ctx context.Context, obj client.Object) (v verdict, done bool, err error) {
-	c, err := b.closureOf(ctx, obj)
+func (b *base) judge(ctx context.Context, obj client.Object) (v readiness, done bool, err error) {
+	c, err := b.dependenciesOf(ctx, obj)
 	if err != nil {
 		return v, false, err
 	}
-	v, done = c.verdict(ctx, obj, b.shared)
+	v, done = c.check(ctx, obj, b.shared)
 	return v, done, nil
 }
 
-func (c *closure) verdict(ctx context.Context, obj client.Object, shared *runner.Shared) (v verdict, done bool) {
+func (c *dependencies) check(ctx context.Context, obj client.Object, shared *runner.Shared) (v readiness, done bool) {
 	if len(c.missing) > 0 {
 		return refused(reason.ReferenceNotFound, "%s not found in namespace %s", strings.Join(c.missing, ", "), c.namespace), true
 	}
@@ -79,7 +79,7 @@ func (c *closure) verdict(ctx context.Context, obj client.Object, shared *runner
 
 // own are the findings about an object itself; findings about the others are reported on
 // them.
-func (c *closure) own(obj client.Object, found manifest.Findings) manifest.Findings {
+func (c *dependencies) own(obj client.Object, found manifest.Findings) manifest.Findings {
 	name := docName(kindOf(obj), obj.GetName())
 	return slices.DeleteFunc(found, func(f manifest.Finding) bool { return f.Position.File != name && f.Position.File != "" })
 }

@@ -7,17 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// lanes is the order in which a controller processes its objects: those of runs that
+// priorityQueue is the order in which a controller processes its objects: those of runs that
 // continue before those that wait, and each lane in the order of arrival. The work queue
 // of client-go above it ensures that an object is queued once and processed by one worker
 // at a time.
 //
 // The priority queue of controller-runtime v0.24 would do the same, but it cannot be
 // stopped: it waits, holding a lock, for a worker that has ended.
-type lanes struct {
+type priorityQueue struct {
 	mu sync.Mutex
-	// goOn are the objects that are looked at ahead.
-	goOn map[reconcile.Request]bool
+	// first are the objects that are looked at ahead.
+	first map[reconcile.Request]bool
 	// lane is the lane of a queued object. An entry in a lane that the object has left is
 	// skipped.
 	lane  map[reconcile.Request]int
@@ -29,65 +29,65 @@ const (
 	usualLane
 )
 
-func newLanes() *lanes {
-	return &lanes{goOn: map[reconcile.Request]bool{}, lane: map[reconcile.Request]int{}}
+func newPriorityQueue() *priorityQueue {
+	return &priorityQueue{first: map[reconcile.Request]bool{}, lane: map[reconcile.Request]int{}}
 }
 
 // queue returns the work queue of a controller that looks at its objects in this order.
-func (l *lanes) queue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func (l *priorityQueue) queue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: l})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: plain})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
 }
 
 // ahead has an object looked at ahead from now on, however it is added.
-func (l *lanes) ahead(req reconcile.Request) {
+func (l *priorityQueue) ahead(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.goOn[req] = true
+	l.first[req] = true
 }
 
 // behind takes that back.
-func (l *lanes) behind(req reconcile.Request) {
+func (l *priorityQueue) behind(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.goOn, req)
+	delete(l.first, req)
 }
 
 // Push implements workqueue.Queue.
-func (l *lanes) Push(req reconcile.Request) {
+func (l *priorityQueue) Push(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := usualLane
-	if l.goOn[req] {
+	if l.first[req] {
 		to = aheadLane
 	}
 	l.put(req, to)
 }
 
 // Touch implements workqueue.Queue: an object that is queued is added again.
-func (l *lanes) Touch(req reconcile.Request) {
+func (l *priorityQueue) Touch(req reconcile.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.goOn[req] && l.lane[req] == usualLane {
+	if l.first[req] && l.lane[req] == usualLane {
 		l.put(req, aheadLane)
 	}
 }
 
-func (l *lanes) put(req reconcile.Request, to int) {
+func (l *priorityQueue) put(req reconcile.Request, to int) {
 	l.lane[req] = to
 	l.lines[to] = append(l.lines[to], req)
 }
 
 // Len implements workqueue.Queue.
-func (l *lanes) Len() int {
+func (l *priorityQueue) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lane)
 }
 
 // Pop implements workqueue.Queue. It is called when something is queued only.
-func (l *lanes) Pop() reconcile.Request {
+func (l *priorityQueue) Pop() reconcile.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n := range l.lines {
