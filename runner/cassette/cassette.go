@@ -1,19 +1,17 @@
-// Package cassette is the file format of a recorded run: its journal, its plan and what it asked its surroundings for, in one portable file.
+// Package cassette is the file format of a recorded run: its journal, its plan and the input from its environment, in one portable file.
 //
-// A cassette is JSON, one object a line. Each line ends with a hash over the
-// line before it and itself, so that a changed, lost, added or moved byte is
-// found and named:
+// A cassette is JSON, one object a line. Each line ends with a hash over the line before
+// it and itself, so that a changed, lost, added or moved byte is found and located:
 //
 //	{"cassette":"agentctl.dev/v1","version":…,"recorded":…,"run":…,"agent":…,"hash":…}
 //	{"plan":{…},"hash":…}                  the manifests as the run resolved them
-//	{"tool":{"name":…},"hash":…}           a tool as the model was told of it
+//	{"tool":{"name":…},"hash":…}           the description of a tool that the model read
 //	{"blob":{"id":…,"base64":…},"hash":…}  a file that was attached to the prompt
-//	{"facts":{"prices":{…},…},"hash":…}    what was known of the models then
-//	{"seq":1,"time":…,"type":…,"hash":…}   the events, as the journal has them
+//	{"facts":{"prices":{…},…},"hash":…}    the prices and limits of the models then
+//	{"seq":1,"time":…,"type":…,"hash":…}   the events, as in the journal
 //	{"end":{"lines":14,"head":…},"hash":…}
 //
-// No other blob of the run is in it: what a run did is in its events, and files of
-// a workspace may hold secrets that nobody has declared.
+// No other blob of the run is in it: the events show what a run did, and files of a workspace may hold undeclared secrets.
 package cassette
 
 import (

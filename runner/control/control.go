@@ -1,6 +1,7 @@
 // Package control reconciles the objects of a Kubernetes API server: it reports of each whether it can be used, and has runs executed.
 //
-// Nothing here assumes the embedded server: the controllers are those of controller-runtime, and runs are executed by an Executor.
+// Nothing here assumes the embedded server: the controllers are those of
+// controller-runtime, and runs are executed by an Executor.
 package control
 
 import (

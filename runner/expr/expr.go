@@ -1,6 +1,8 @@
 // Package expr compiles and evaluates CEL; it is the only user of cel-go.
 //
-// An Env declares typed variables; object types may come from a JSON Schema, so that a field that does not exist is an error of the author and not of the run. Expressions have no I/O and no randomness: the same inputs give the same value.
+// An Env declares typed variables; object types may come from a JSON Schema, so that a
+// field that does not exist is an error of the author and not of the run. Expressions have
+// no I/O and no randomness: the same inputs give the same value.
 package expr
 
 import (

@@ -106,8 +106,8 @@ func (b *Inbox) Put(m message.Incoming) error {
 	return nil
 }
 
-// Take returns the messages that were left, the oldest first; they stay. What is
-// no message is removed.
+// Take returns the stored messages, the oldest first; they stay. A file that is not a
+// message is removed.
 func (b *Inbox) Take(ctx context.Context) (messages []message.Incoming) {
 	names, all, err := b.folder.Names("")
 	if errors.Is(err, fs.ErrNotExist) {

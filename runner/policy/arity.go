@@ -56,7 +56,7 @@ var (
 	}
 )
 
-// options are those directly after the first words. A later option cannot be told from the
+// options are those directly after the first words. A later option looks the same as the
 // value of another option.
 func (c *command) options(n int) (options []string, once string) {
 	rest := c.Argv[n:]

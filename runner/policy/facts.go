@@ -436,8 +436,8 @@ func (f *facts) addresses(v any) {
 	}
 }
 
-// addressed reports whether the name of an argument says that its value is an address,
-// also without a scheme. It is asked for tools that open connections.
+// addressed reports whether an argument of that name is an address, also without a scheme.
+// It is used for tools that open connections.
 func addressed(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"url", "uri", "href", "endpoint", "proxy", "host", "hostname", "server", "address"}, func(s string) bool { return strings.HasSuffix(name, s) })

@@ -1,6 +1,9 @@
 // Package replay plays the environment of a recorded run, so that the real loop runs again and every difference is found.
 //
-// The loop is given players instead of a model, a gate, an approver and tools: each answers as recorded. The loop itself is the current one: it checks the calls, guards, counts, shortens and judges the answer as it does today. Each event that it emits is compared with the recording (tape.go); the first difference ends the replay.
+// The loop is given players instead of a model, a gate, an approver and tools: each
+// answers as recorded. The loop itself is the current one: it checks the calls, guards,
+// counts, shortens and judges the answer as it does today. Each event that it emits is
+// compared with the recording (tape.go); the first difference ends the replay.
 //
 // No player uses the machine it runs on: there is no clock but that of the recording, no file, no program and no network.
 package replay

@@ -1,6 +1,8 @@
 // Package runs reads the runs of a state folder and stores answers and messages for them, for programs that do not execute these runs.
 //
-// A journal is authoritative: everything that is reported here has been read from one. An answer or a message is stored in a folder of the run until the process that executes the run has recorded it.
+// A journal is authoritative: everything that is reported here has been read from one. An
+// answer or a message is stored in a folder of the run until the process that executes the
+// run has recorded it.
 package runs
 
 import (

@@ -1,6 +1,8 @@
 // Package schema validates JSON values against JSON Schemas (2020-12) and reports all mistakes at once.
 //
-// Whether a value is valid is decided by a library. The mistakes of an invalid value are found by walking value and schema side by side: the library stops at its first finding, but a model, or a person, should be able to fix all of them at once.
+// Whether a value is valid is decided by a library. The mistakes of an invalid value are
+// found by walking value and schema side by side: the library stops at its first finding,
+// but a model, or a person, should be able to fix all of them at once.
 package schema
 
 import (

@@ -1,6 +1,9 @@
 // Package gemini speaks the Gemini API, streamed, over net/http; its tests are compared with Google's SDK.
 //
-// The SDK cannot send prepared bytes, so every turn would convert the whole history by reflection, and its streams end at 256 MB a line and in the global log. It also links text/template, after which the linker keeps every exported method: the program would be twice as large.
+// The SDK cannot send prepared bytes, so every turn would convert the whole history by
+// reflection, and its streams end at 256 MB a line and in the global log. It also links
+// text/template, after which the linker keeps every exported method: the program would be
+// twice as large.
 package gemini
 
 import (

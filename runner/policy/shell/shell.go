@@ -1,6 +1,9 @@
 // Package shell determines what a shell script would do, from its text alone.
 //
-// It accounts for every part of the syntax tree. A part that it does not understand makes the script dynamic: then neither the list of commands nor the list of paths is complete, and a policy treats them as unknown. So the lists may hold too much, never too little, unless Dynamic is set.
+// It accounts for every part of the syntax tree. A part that it does not understand makes
+// the script dynamic: then neither the list of commands nor the list of paths is complete,
+// and a policy treats them as unknown. So the lists may hold too much, never too little,
+// unless Dynamic is set.
 package shell
 
 import (
