@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// Most bounds how many names are handed out at one look: the rest has to wait
-	// until those are gone.
+	// Most bounds how many names one call of Names returns: further files are listed once
+	// these are gone.
 	Most = 256
-	// Looked bounds how many names are looked at.
+	// Looked bounds how many names one call of Names reads.
 	Looked = 16 << 10
 )
 
@@ -30,21 +30,21 @@ func ValidID(id string) bool { return pattern().MatchString(id) }
 
 var pattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-z][0-9a-z_-]{0,63}$`) })
 
-// Folder is where other processes leave files for a run. Only plain files of the run's own
+// Folder is where other processes put files for a run. Only plain files of the run's own
 // user count, in a folder to which no other user can write.
 type Folder struct {
 	// Dir is the folder.
 	Dir string
 	// Scratch is the folder of a file until it is complete, on the same disk; "" is Dir.
 	Scratch string
-	// UID owns what counts.
+	// UID is the user who must own the folder and its files.
 	UID int
 }
 
-// NewFolder returns the folder dir of the user of this process.
+// NewFolder returns the folder dir, for the user of this process.
 func NewFolder(dir string) Folder { return Folder{Dir: dir, UID: os.Geteuid()} }
 
-// Put leaves a file: whole and durable, or not at all.
+// Put stores a file: complete and durable, or not at all.
 func (f *Folder) Put(name string, raw []byte) error {
 	if err := f.Trust(); err != nil {
 		return err
@@ -54,8 +54,8 @@ func (f *Folder) Put(name string, raw []byte) error {
 		scratch = f.Dir
 	}
 	temporary := filepath.Join(scratch, "."+name)
-	// What is left of a process that was killed while it wrote the same; anything
-	// else is found by the next line.
+	// It may be left of a process that was killed while it wrote the same file. If it
+	// cannot be removed, the next line fails.
 	_ = os.Remove(temporary)
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -73,7 +73,8 @@ func (f *Folder) Put(name string, raw []byte) error {
 	return flush(f.Dir)
 }
 
-// flush makes the names in a folder durable. One that is gone held nothing more.
+// flush makes the names in a folder durable. It ignores a folder that is gone: no file is
+// left in it.
 func flush(dir string) error {
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +151,7 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 				others = append(others, e.Name())
 			}
 		}
-		all = err != nil // the end, or what cannot be read now and is read the next time
+		all = err != nil // the end, or entries that cannot be read now and are read the next time
 		seen += len(entries)
 	}
 	slices.Sort(names)
@@ -162,7 +163,7 @@ func (f *Folder) Names(prefix string) (names []string, all bool, err error) {
 func (f *Folder) Read(name string, limit int) ([]byte, error) {
 	file, err := statedir.OpenFile(filepath.Join(f.Dir, name), os.O_RDONLY)
 	if errors.Is(err, statedir.ErrNotRegular) {
-		return nil, errors.New("it is not a regular file") // without the path: it is written down
+		return nil, errors.New("it is not a regular file") // without the path, since the error is recorded
 	}
 	if err != nil {
 		return nil, err

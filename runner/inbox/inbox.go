@@ -1,4 +1,4 @@
-// Package inbox keeps what is left for a run from outside its process until the run takes it.
+// Package inbox stores messages and answers that other processes send to a run, until the run has recorded them.
 package inbox
 
 import (
@@ -21,20 +21,21 @@ import (
 const (
 	// TextLimit bounds the text of a message.
 	TextLimit = 1 << 20
-	// fileLimit is what a file may have whose text is written with escapes.
+	// fileLimit bounds the file of a message: escapes in JSON take up to six bytes for
+	// one.
 	fileLimit = 6*TextLimit + 4096
 	byLimit   = 256
-	// takenTexts bounds the texts of one look; the rest comes with the next.
+	// takenTexts bounds the texts that one Take returns; the next one returns the rest.
 	takenTexts = 4 << 20
 )
 
-// ErrClosed is the error for a message to a run that takes none any more.
+// ErrClosed is the error for a message to a run that no longer accepts messages.
 var ErrClosed = errors.New("it takes no messages any more")
 
-// Inbox holds the messages that were sent to a run and that it has not read. The
-// folder is there as long as the run takes messages: it is removed before the last
-// answer becomes the end of the run, which fails as long as a message lies in it.
-// So every message that could be left is read, unless the run ends otherwise.
+// Inbox holds the messages to a run that it has not read. Its folder exists as long as the
+// run accepts messages. A run that is about to end with its final answer removes the
+// folder first. That fails while there is a message in it, and the run continues with the
+// message. So every message that could be stored is read, unless the run ends otherwise.
 type Inbox struct {
 	// Refused is called for files that are not messages, with the reason. Optional.
 	Refused func(name string, why error)
@@ -51,7 +52,8 @@ func New(run, dir string) *Inbox {
 	return b
 }
 
-// Open begins to accept messages. What a killed process had put aside is there again.
+// Open begins to accept messages. Messages that Shut has put aside in a process that was
+// killed afterwards are back.
 func (b *Inbox) Open() error {
 	if os.Rename(b.unread, b.folder.Dir) == nil {
 		return nil
@@ -62,7 +64,7 @@ func (b *Inbox) Open() error {
 	return nil
 }
 
-// letter is a message as it lies in a file.
+// letter is the content of a message file.
 type letter struct {
 	Run string `json:"run"`
 	message.Incoming
@@ -87,8 +89,8 @@ func Check(m message.Incoming) error {
 
 const extension = ".json"
 
-// Put leaves a message, durably. Messages are read in the order of their ids. The
-// error is ErrClosed when the run takes none any more.
+// Put stores a message, durably. Messages are read in the order of their ids. The error is
+// ErrClosed when the run no longer accepts messages.
 func (b *Inbox) Put(m message.Incoming) error {
 	err := Check(m)
 	if err == nil {
@@ -106,8 +108,8 @@ func (b *Inbox) Put(m message.Incoming) error {
 	return nil
 }
 
-// Take returns the stored messages, the oldest first; they stay. A file that is not a
-// message is removed.
+// Take returns the stored messages, the oldest first, without removing them. A file that
+// is not a message is removed.
 func (b *Inbox) Take(ctx context.Context) (messages []message.Incoming) {
 	names, all, err := b.folder.Names("")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,15 +183,15 @@ func (b *Inbox) Close() bool {
 	return !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST)
 }
 
-// Shut ends the taking of messages whatever lies there, and returns how many files
-// those are: they are put aside, in case the run does not end after all.
+// Shut stops accepting messages in any case, and returns how many files are unread. They
+// are put aside, since the end of the run may fail to be recorded.
 func (b *Inbox) Shut() (unread int) {
 	if b.Close() {
 		return 0
 	}
 	names, _, _ := b.folder.Names("")
 	if os.Rename(b.folder.Dir, b.unread) != nil {
-		_ = os.RemoveAll(b.unread) // of an end that was never written down
+		_ = os.RemoveAll(b.unread) // of an end that was never recorded
 		_ = os.Rename(b.folder.Dir, b.unread)
 	}
 	return len(names)

@@ -18,7 +18,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// opened is the open inbox of the run r, and what it refuses.
+// opened is the open inbox of the run r, and the reasons of its refusals.
 func opened(t *testing.T) (b *Inbox, why *[]string) {
 	t.Helper()
 	b, why = New("r", t.TempDir()), &[]string{}
@@ -38,7 +38,7 @@ func hello(id string) message.Incoming {
 	return message.Incoming{ID: id, Text: "hello", By: "jane", PostedAt: 5}
 }
 
-// ids are those of the messages that lie in an inbox.
+// ids are those of the messages in an inbox.
 func ids(b *Inbox) (ids []string) {
 	for _, m := range b.Take(context.Background()) {
 		ids = append(ids, m.ID)
@@ -110,7 +110,7 @@ func TestWhatWasPutAsideComesBack(t *testing.T) {
 	if err := b.Put(hello("in-3")); !errors.Is(err, ErrClosed) {
 		t.Errorf("put into a shut inbox: %v", err)
 	}
-	// The process died before it could say that the run has ended.
+	// The process died before it could record the end of the run.
 	check(t, b.Open())
 	if d := cmp.Diff([]string{"in-1", "in-2"}, ids(b)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -133,7 +133,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Whatever Put has acknowledged was taken before the inbox was closed.
+// Every message that Put has acknowledged was taken before the inbox was closed.
 func TestNothingIsLostBetweenTheLastLookAndTheEnd(t *testing.T) {
 	for range 5 {
 		b, _ := opened(t)
@@ -263,7 +263,7 @@ func TestPutRefusesWhatIsNoMessage(t *testing.T) {
 func TestAFloodDoesNotHideAMessage(t *testing.T) {
 	b, why := opened(t)
 	check(t, b.Put(hello("zzz")))
-	// Junk, and what cannot be removed, all sorted before the message.
+	// Junk, and entries that cannot be removed, all sorted before the message.
 	for i := range 700 {
 		check(t, os.WriteFile(filepath.Join(b.folder.Dir, fmt.Sprintf("junk-%d", i)), nil, 0o600))
 		if i < 300 {

@@ -23,10 +23,10 @@ const (
 	hashPrefix = "sha256:"
 )
 
-// PutBlob stores b under its hash, sha256:<hex>, and returns it. The same
-// content is stored once. The blob is durable when the next Sync returns. One that
-// cannot be stored, on a full disk for example, poisons the writer as an event
-// does: a run must not end, or go on, without a part of its memory.
+// PutBlob stores b under its hash, sha256:<hex>, and returns it. The same content is
+// stored once. The blob is durable when the next Sync returns. If a blob cannot be stored,
+// on a full disk for example, the writer fails from then on, as for an event: a run must
+// neither end nor continue with an incomplete journal.
 func (w *Writer) PutBlob(b []byte) (id string, err error) {
 	if len(b) > MaxBlob {
 		return "", fmt.Errorf("run %q: store blob: %d bytes, at most %d", w.opts.Run, len(b), MaxBlob)

@@ -111,8 +111,8 @@ func TestDamagedBlobIsRefusedAndReplaced(t *testing.T) {
 	}
 }
 
-// TestABlobThatCannotBeStoredEndsTheWriting: a run must not be told as ended, or
-// go on, while a part of its memory is missing.
+// TestABlobThatCannotBeStoredEndsTheWriting: a run must neither end nor continue while a
+// part of its journal is missing.
 func TestABlobThatCannotBeStoredEndsTheWriting(t *testing.T) {
 	o := options(t)
 	full := true

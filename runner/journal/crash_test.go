@@ -55,8 +55,8 @@ func (m *mortal) sync(*os.File) error {
 // volatile is a sync that costs nothing, for tests in which only processes die.
 func volatile(*os.File) error { return nil }
 
-// life is a run that appends, syncs and stores; it returns what it was told is
-// there, and what it was told is durable.
+// life is a run that appends, syncs and stores; it returns the last event that was
+// acknowledged, and the last that was acknowledged as durable.
 func life(o Options) (told, durable int64) {
 	w, err := Create(context.Background(), o)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestAKillAtAnyWriteOrSyncLosesNothingThatWasTold(t *testing.T) {
 				t.Fatalf("killed at step %d: %v", n, err)
 			}
 			seq, _ := w.Head()
-			// The line at which it died may be whole; whether it is told is not known.
+			// The line at which it died may be complete, although it was not acknowledged.
 			if seq < told || seq > told+1 || durable > seq {
 				t.Fatalf("killed at step %d: %d events are there, %d were told, %d durable", n, seq, told, durable)
 			}
@@ -195,7 +195,7 @@ func TestASuspendedRunIsVouchedForBeforeDuringAndAfterAResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// While it goes on the old head still vouches for what was there then.
+	// Until then the old head still vouches for the earlier events.
 	rewrite(t, path, []byte(strings.Replace(string(whole), "two", "2wo", 1)))
 	if _, err := Verify(context.Background(), o.Dir); !isCorrupt(err) {
 		t.Errorf("a change before the resume was not found: %v", err)

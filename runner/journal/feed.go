@@ -12,16 +12,15 @@ const (
 	// watcherRoom is how many events wait in memory for a watcher. It can fall further
 	// behind: what finds no room is read from the journal later.
 	watcherRoom = 256
-	// watcherPatience is how long, at the end of a run, a watcher may stand still before it
-	// is given up; stoppedPatience is the same for a run that was stopped.
+	// watcherPatience is how long, at the end of a run, a watcher may take for one event
+	// before it is given up; stoppedPatience is the same for a run that was stopped.
 	watcherPatience = 10 * time.Second
 	stoppedPatience = time.Second
 )
 
-// Feed tells a watcher the events of a run, each once and in order, and never
-// lets the run wait for it: a pipe that nobody reads must not stop an agent.
-// Events are numbered without gaps, so that a number says what comes next and
-// whether it is still in memory.
+// Feed passes the events of a run to a watcher, each once and in order, and never blocks
+// the run: a pipe without a reader must not stop an agent. Events are numbered without
+// gaps, so that the number of the next event shows whether it is still in memory.
 type Feed struct {
 	watch func(event.Event)
 	tail  *Tail
@@ -33,19 +32,20 @@ type Feed struct {
 	mu    sync.Mutex
 	queue []event.Event // the events after taken, or fewer; from head on
 	head  int
-	// last was offered, taken is being told, told has been told.
+	// last was offered, taken is being passed to the watcher, told has been.
 	last, taken, told int64
 	closing           bool
 	waiting           []waiter
 }
 
-// waiter waits until an event has been told.
+// waiter waits until an event has been passed to the watcher.
 type waiter struct {
 	seq  int64
 	told chan struct{}
 }
 
-// NewFeed begins to tell what comes after event last of the journal in dir. End it.
+// NewFeed passes on the events after event last of the journal in dir. The caller must
+// call End.
 func NewFeed(dir string, last int64, watch func(event.Event)) *Feed {
 	f := &Feed{
 		watch: watch, tail: NewTail(dir), wake: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -55,7 +55,7 @@ func NewFeed(dir string, last int64, watch func(event.Event)) *Feed {
 	return f
 }
 
-// Offer takes an event that stands in the journal. Events come in order.
+// Offer takes an event that is in the journal. Events come in order.
 func (f *Feed) Offer(e event.Event) {
 	f.mu.Lock()
 	n := len(f.queue) - f.head
@@ -91,9 +91,9 @@ func (f *Feed) run() {
 	}
 }
 
-// next waits for the event after the one that was told last. There is none when
-// the feed is closing and everything was told, or when the journal cannot be
-// read: then nothing more is told, for an event that is left out would be worse.
+// next waits for the event after the last one that the watcher got. There is none when the
+// feed is closing and everything was passed on, or when the journal cannot be read: then
+// the feed stops, since a missing event would be worse.
 func (f *Feed) next() (event.Event, bool) {
 	for {
 		f.mu.Lock()
@@ -143,8 +143,8 @@ func (f *Feed) done(seq int64) {
 	f.waiting = kept
 }
 
-// Flush returns when everything that was offered before the call has been told,
-// or ctx ends, or the feed does.
+// Flush returns when the watcher has got everything that was offered before the call, or
+// ctx ends, or the feed does.
 func (f *Feed) Flush(ctx context.Context) {
 	f.mu.Lock()
 	if f.told >= f.last {
@@ -161,11 +161,10 @@ func (f *Feed) Flush(ctx context.Context) {
 	}
 }
 
-// End tells what is left and ends the feed. A watcher that takes nothing for
-// watcherPatience, for stoppedPatience once ctx has ended, or until giveUp is
-// closed, is given up: its goroutine ends when its call returns, and tells it
-// nothing more.
-// It returns the number of events that were not told.
+// End passes on the remaining events and ends the feed. A watcher that takes nothing for
+// watcherPatience, for stoppedPatience once ctx has ended, or until giveUp is closed, is
+// given up: its goroutine ends when its current call returns. End returns the number of
+// events that the watcher did not get.
 func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	f.mu.Lock()
 	f.closing = true
@@ -196,7 +195,7 @@ func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	}
 }
 
-// left counts what was not told; drop sees to it that it stays so.
+// left counts the events that the watcher did not get; drop ensures that it gets no more.
 func (f *Feed) left(drop bool) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,7 +21,7 @@ type told struct {
 	*Feed
 }
 
-// recorded is a new journal whose events are told to watch, and its folder.
+// recorded is a new journal whose events are passed to watch, and its folder.
 func recorded(t testing.TB, watch func(event.Event)) (told, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "r-1")
@@ -108,7 +108,7 @@ func TestWatcherThatStandsStillIsGivenUp(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		giveUp chan struct{}
-		signal time.Duration // after the end of the run; 0 is none
+		signal time.Duration // after the end of the run; 0 means none
 		want   time.Duration
 	}{
 		"time":          {"the end of a run has a deadline", nil, 0, watcherPatience},

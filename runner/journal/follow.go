@@ -13,9 +13,8 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// Follower reads a journal that is still written, line by line, by whoever does
-// not write it. It keeps its place, so that asking again costs nothing; the chain
-// is not checked.
+// Follower reads a journal of another process while it is written, line by line. It keeps
+// its position, so that reading on costs nothing; the hash chain is not checked.
 type Follower struct {
 	dir  string
 	name string
@@ -26,8 +25,8 @@ type Follower struct {
 	line int64
 }
 
-// Follow returns a reader of the journal in dir that stands at its beginning.
-// Close it.
+// Follow returns a reader at the beginning of the journal in dir. The caller must close
+// it.
 func Follow(dir string) *Follower { return &Follower{dir: dir, line: 1} }
 
 // Next returns the next event as it was written, without the line break; it is
@@ -73,8 +72,7 @@ func (f *Follower) fill() error {
 	if n, err := f.read(); n > 0 || err != nil {
 		return err
 	}
-	// A new file says that nothing is added to this one any more: what came until
-	// then is read before.
+	// If there is a later file, this one is complete: the rest of it is read first.
 	later, err := f.later()
 	if err != nil {
 		return err
@@ -186,8 +184,8 @@ func (f *Follower) Behind() (int64, error) {
 	return n - at + int64(len(f.buf)), nil
 }
 
-// Grown says, at little cost, whether the journal may have more. It does not see
-// that another file was begun: Next does.
+// Grown reports cheaply whether the journal may have more. It does not notice a further
+// file: Next does.
 func (f *Follower) Grown() bool {
 	if f.file == nil {
 		_, err := os.Lstat(f.dir)
@@ -195,7 +193,7 @@ func (f *Follower) Grown() bool {
 	}
 	info, err := f.file.Stat()
 	if err != nil {
-		return true // Next says why
+		return true // Next returns the error
 	}
 	at, err := f.file.Seek(0, io.SeekCurrent)
 	return err != nil || info.Size() != at

@@ -111,7 +111,7 @@ func (w *Writer) writeAnchor(a anchor) error {
 // replaceHead makes a new head.json and returns it open.
 func (w *Writer) replaceHead(b []byte, durable bool) (f *os.File, err error) {
 	if w.running.file != nil {
-		_ = w.running.file.Close() // what it says is replaced
+		_ = w.running.file.Close() // its content is replaced
 		w.running.file = nil
 	}
 	temp := filepath.Join(w.opts.Dir, anchorTemp)

@@ -50,7 +50,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 )
 
-// MaxLine bounds one event as it stands in the file. Larger values belong into a blob.
+// MaxLine bounds one event as it is in the file. Larger values are stored as blobs.
 const MaxLine = 16 << 20
 
 // ErrClosed is what a closed Writer answers.
@@ -62,7 +62,7 @@ type Options struct {
 	Dir string
 	// Run is the id written into every event. Required.
 	Run string
-	// Clock gives the time of events that have none. Default time.Now.
+	// Clock is the time of events that have none. Default time.Now.
 	Clock func() time.Time
 	// Redact takes secrets out of an encoded payload before it is hashed and
 	// written. It may return its argument. What it returns must still be JSON:
@@ -133,14 +133,13 @@ func Create(ctx context.Context, opts Options) (*Writer, error) {
 //	the journal                       Open returns
 //	complete, closed or not           a Writer
 //	its last line is torn             a Writer; the line is cut off
-//	without a complete event, or none ErrEmpty
+//	without a complete event          ErrEmpty
 //	cut at its end, or the last       *CorruptError; a Writer with AcceptEnd
 //	line changed (see head.json)
 //	damaged anywhere else             *CorruptError
 //	written by another process        *HeldError
 //
-// Whoever wants to know what stands in it reads it after Open: nobody else
-// writes then.
+// The journal should be read after Open: then no other process writes it.
 func Open(ctx context.Context, opts Options) (*Writer, error) {
 	if _, err := os.Stat(opts.Dir); err != nil {
 		return nil, fmt.Errorf("run %q: open journal: %w", opts.Run, err)

@@ -18,7 +18,7 @@ import (
 
 const lockFile = "lock"
 
-// HeldError says that another process writes the journal.
+// HeldError: another process writes the journal.
 type HeldError struct {
 	Run string
 	// Holder is the program and its process id, or "another process".
@@ -90,7 +90,8 @@ func (h Holder) String() string {
 	return fmt.Sprintf("%s (process %d)", h.Program, h.PID)
 }
 
-// HeldBy says which process writes the journal in dir at this moment, if one does.
+// HeldBy returns the process that writes the journal in dir at this moment, if there is
+// one.
 func HeldBy(dir string) (by Holder, held bool) {
 	if !Held(dir) {
 		return Holder{}, false
@@ -108,7 +109,7 @@ func readHolder(path string) Holder {
 	if err != nil || n <= 0 {
 		return Holder{}
 	}
-	name, _ := strconv.Unquote(quoted) // "" where it is none
+	name, _ := strconv.Unquote(quoted) // "" if there is none
 	return Holder{PID: n, Program: name}
 }
 

@@ -29,15 +29,15 @@ func dayOf(file string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(file, "events-"), ".jsonl")
 }
 
-// CorruptError says where a journal is damaged. A torn last line is no damage.
+// CorruptError is where a journal is damaged. A torn last line is not damage.
 type CorruptError struct {
 	// File inside the run's folder, and the line in it from 1.
 	File    string
 	Line    int
 	Problem string
-	// AtEnd says that all of the journal is whole but its end, which does not fit
-	// head.json: Kept events are left, and Missing ones were cut off. Readers report
-	// it after the last event.
+	// AtEnd: only the end of the journal is damaged, and does not match head.json: Kept
+	// events are left, and Missing ones were cut off. Readers report it after the last
+	// event.
 	AtEnd         bool
 	Kept, Missing int64
 }

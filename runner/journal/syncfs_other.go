@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// syncFilesystem syncs every file in dir, where the system has no syncfs.
+// syncFilesystem syncs every file in dir, on systems without syncfs.
 func syncFilesystem(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

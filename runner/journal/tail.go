@@ -12,9 +12,9 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// Tail reads single events of a journal that is still written, going on from
-// where it was: no line is read twice. It is for whoever knows that an event has
-// been appended; the chain is not checked.
+// Tail reads single events of a journal while it is written, continuing from its position:
+// no line is read twice. Its callers know that an event has been appended; the hash chain
+// is not checked.
 type Tail struct {
 	dir  string
 	name string
@@ -28,8 +28,8 @@ type Tail struct {
 // NewTail returns a reader of the journal in dir. Close it.
 func NewTail(dir string) *Tail { return &Tail{dir: dir, line: 1} }
 
-// Event returns the event of that number, which has been appended and is none
-// that was passed already.
+// Event returns the event of that number, which must have been appended and not been
+// passed already.
 func (t *Tail) Event(seq int64) (event.Event, error) {
 	if seq < t.line {
 		return event.Event{}, fmt.Errorf("read event %d: the reader is at %d", seq, t.line)
@@ -68,8 +68,8 @@ func (t *Tail) next() ([]byte, error) {
 	}
 }
 
-// turn goes on to the file of the next day. What is asked for has been written,
-// so that the end of one file means that it stands in a later one.
+// turn moves to the file of the next day. The wanted event has been written, so if it is
+// not in this file, it is in a later one.
 func (t *Tail) turn() error {
 	files, err := dayFiles(t.dir)
 	if err != nil {

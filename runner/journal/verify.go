@@ -32,9 +32,9 @@ type Torn struct {
 	Bytes  int64
 }
 
-// Verify walks the whole chain of the run in dir. Damage is a *CorruptError; a
-// torn last line is only reported. A chain finds accidents and strangers; its
-// owner could write it anew, which only a head kept elsewhere would show.
+// Verify walks the whole hash chain of the run in dir. Damage is a *CorruptError; a torn
+// last line is only reported. A chain detects accidents and changes by strangers; its
+// owner could write it again, which only a head kept elsewhere would show.
 func Verify(ctx context.Context, dir string) (Report, error) {
 	return inspect(ctx, dir, func(event.Event) error { return nil })
 }
