@@ -23,7 +23,7 @@ type AnswerOptions struct {
 	Ref string
 	// State is the folder that holds runs; see statedir.Find.
 	State string
-	// Approve the call, or else deny it.
+	// Approve is true to approve the call, false to deny it.
 	Approve bool
 	// Answer to the question that the call asks while it runs; nil for an approval.
 	Answer *string
@@ -108,7 +108,7 @@ func Answer(ctx context.Context, o AnswerOptions) (*Answered, error) {
 	inbox := approval.NewInbox(found.Dir, time.Now)
 	leave := inbox.Put
 	if w.State != Waits {
-		leave = inbox.Replace // a denial takes back an approval that no run has seen
+		leave = inbox.Replace // a denial replaces an approval that no run has read
 	}
 	if err := leave(r); err != nil {
 		return nil, err
@@ -196,8 +196,8 @@ func refs(waiting []WaitingCall) string {
 	return strings.Join(names, ", ")
 }
 
-// taken waits until the run has made something of a request. It is false when
-// the run has ended meanwhile, and a resume will find the request.
+// taken waits until the run has handled a request. It is false when the run has ended
+// meanwhile, and a resume will find the request.
 func taken(ctx context.Context, found journal.Found, inbox *approval.Inbox, r approval.Request, patience time.Duration) (bool, error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -205,7 +205,7 @@ func taken(ctx context.Context, found journal.Found, inbox *approval.Inbox, r ap
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		there := inbox.Has(r.Call, r.ID)
-		// The journal is read as a whole: seldom, while nothing has happened.
+		// The whole journal is read seldom while the request is still there.
 		if !there || n%10 == 9 {
 			v := &view.Run{}
 			if err := Fold(ctx, found, v); err != nil {
@@ -245,5 +245,5 @@ func became(v *view.Run, r approval.Request, there bool) (taken bool, err error)
 	return false, nil
 }
 
-// Choose returns the answer to a question that a text means; see approval.Choose.
+// Choose returns the answer that a text stands for; see approval.Choose.
 func Choose(q message.Inquiry, text string) (string, error) { return approval.Choose(q, text) }

@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// interrupted is the program to which an interrupt is the wish to end its one run.
+// interrupted is the name of the program that ends its run on an interrupt.
 const interrupted = "agentctl"
 
 // Cancel asks the process that executes a run to end it, as Ctrl-C in its terminal does,
@@ -37,8 +37,8 @@ func Cancel(state, ref string) (id string, err error) {
 		return found.ID, fmt.Errorf("run %q: find %s: %w", found.ID, holder, err)
 	}
 	defer process.Release() //nolint:errcheck // a handle to a process of somebody else
-	// The handle is to the process that has the number now: it is the one that is
-	// meant if the journal is still held by that number.
+	// The process id may have been reused: signal the process only if it still holds the
+	// journal.
 	if again, held := journal.HeldBy(found.Dir); !held || again != holder {
 		return found.ID, gone(found.ID)
 	}

@@ -22,7 +22,7 @@ type Change struct {
 	Diff []byte `json:"-"`
 }
 
-// UnknownError reports that what a run changed is not completely known.
+// UnknownError: the changes of a run are not completely known.
 type UnknownError struct {
 	// Run is its id, Dir the folder with its files.
 	Run, Dir string
@@ -52,8 +52,8 @@ type Applied struct {
 	Already bool `json:"already"`
 }
 
-// Diff returns the recorded change of a run. What is known of one that is not
-// completely known is returned with an error.
+// Diff returns the recorded change of a run. If it is incomplete, it is returned with an
+// error.
 func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	found, v, err := read(ctx, state, ref)
 	if err != nil {
@@ -121,7 +121,7 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	return &Applied{Run: v.ID, Source: source, Files: change.Named(), Already: already}, nil
 }
 
-// notApplied is the error of an apply, with the next step where there is one.
+// notApplied is the error of a failed apply, with a suggestion if there is one.
 func notApplied(id string, err error) error {
 	again := "agentctl apply-changes run/" + id
 	out := reason.New(reason.Internal, "run %s: %w", id, err)

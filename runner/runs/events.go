@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// eventsEvery is how often a journal is looked at that another process writes.
+// eventsEvery is the interval at which the journal of another process is polled.
 const eventsEvery = 50 * time.Millisecond
 
 // EventsOptions select events.

@@ -31,8 +31,8 @@ func Named(state, name string) (ids []string, exact bool, err error) {
 	return slices.Clip(ids), false, nil
 }
 
-// NotNamed is the error for a name that means no run of a state folder: it names
-// the runs that are called similarly.
+// NotNamed is the error for a name that means no run of a state folder, with similar
+// names.
 func NotNamed(state, name string) error {
 	_, err := journal.FindRun(state, name)
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// PruneOptions say which runs of a state folder are deleted: those that any of the
-// limits rules out. A run that is in progress or waits for an approval never is.
+// PruneOptions select the runs of a state folder that are deleted: a run is deleted if any
+// of the limits selects it. A run that is in progress or waits for an approval never is.
 type PruneOptions struct {
 	State string
 	// OlderThan selects runs that ended longer ago; 0 is no limit.
@@ -22,7 +22,7 @@ type PruneOptions struct {
 	// MaxSize selects the oldest runs, until the others take at most so many bytes;
 	// negative is no limit.
 	MaxSize int64
-	// Spare keeps a run that something else refers to. Optional.
+	// Spare keeps a run that other data refers to. Optional.
 	Spare func(id string) bool
 	// DryRun deletes nothing.
 	DryRun bool
@@ -81,8 +81,8 @@ func Prune(ctx context.Context, o PruneOptions, deleted func(Pruned)) error {
 	return errors.Join(failed...)
 }
 
-// Delete deletes one run; the reference is as Get takes it. One that is in progress or
-// waits for an approval is refused.
+// Delete deletes one run; the reference is as for Get. A run that is in progress or waits
+// for an approval is refused.
 func Delete(ctx context.Context, state, ref string, dryRun bool) error {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Summary) needed(dir string) string {
 	return ""
 }
 
-// lastSeen is when a run ended, or began where that is not known.
+// lastSeen is when a run ended, or began if the end is not known.
 func (s *Summary) lastSeen() time.Time {
 	if s.EndTime != nil {
 		return *s.EndTime

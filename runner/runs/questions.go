@@ -17,7 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// Asked is a question that a run has asked, and what became of it.
+// Asked is a question that a run has asked, with its outcome.
 type Asked struct {
 	WaitingCall
 	// ID distinguishes the question from every other one, also from an earlier or later
@@ -68,7 +68,7 @@ func Questions(ctx context.Context, state, id string) ([]Asked, error) {
 	return b.asked, nil
 }
 
-// book keeps the questions of a run as its events are read.
+// book collects the questions of a run from its events.
 type book struct {
 	view  view.Run
 	asked []Asked
@@ -76,7 +76,7 @@ type book struct {
 
 func (b *book) add(e event.Event) {
 	if b.view.Apply(e) != nil {
-		return // what the rules forbid has changed nothing
+		return // an invalid event changes nothing
 	}
 	switch d := e.Data.(type) {
 	case event.ApprovalRequested, event.QuestionAsked:
@@ -114,7 +114,7 @@ func (b *book) add(e event.Event) {
 func (b *book) ask(call string) {
 	w := questionOf(&b.view, call)
 	if w == nil || w.binding == "" {
-		return // nothing that an answer could be bound to
+		return // nothing to bind an answer to
 	}
 	q := Asked{WaitingCall: *w, Binding: w.binding, Open: true}
 	// A question that is asked again after an answer, for example because that was too
@@ -153,7 +153,7 @@ func (b *book) reply(call string) {
 	q.Answer = &view.Answer{Answer: message.Answer{State: state, By: r.By, Reason: r.Reason, Request: r.Request}, Time: r.Time}
 }
 
-// lose closes the open questions of running calls.
+// lose closes the open questions of running calls: the calls have ended.
 func (b *book) lose(why string) {
 	for i := range b.asked {
 		if q := &b.asked[i]; q.Open && q.Question != nil {
@@ -171,7 +171,7 @@ func (b *book) open(call string) *Asked {
 	return &b.asked[i]
 }
 
-// use notes what became of an answered call, or of all.
+// use records the outcome of an answered call, or of all if call is "".
 func (b *book) use(call, why string) {
 	for i := range b.asked {
 		if q := &b.asked[i]; q.Answer != nil && !q.Used && (call == "" || q.Call == call) {
@@ -187,7 +187,7 @@ func refusal(message string) string {
 	return ", " + message
 }
 
-// close ends the open questions about a call, or all, without an answer.
+// close closes the open questions about a call, or all, without an answer.
 func (b *book) close(call, why string) {
 	for i := range b.asked {
 		if q := &b.asked[i]; q.Open && (call == "" || q.Call == call) {
@@ -208,7 +208,7 @@ type Left struct {
 	Answer *string
 	// EndRun ends the run with a rejection.
 	EndRun bool
-	// Time it was given: it may be used for AnswerLife from then on.
+	// Time of the answer: it may be used for AnswerLife after it.
 	Time time.Time
 }
 

@@ -38,8 +38,8 @@ func Resumable(ctx context.Context, state, id string) (bool, error) {
 	return true, nil
 }
 
-// AnswerLeft reports whether an answer was left for a call of the run that waits. As
-// long as the inbox is empty it reads a folder.
+// AnswerLeft reports whether there is an answer for a waiting call of the run. While the
+// inbox is empty it only reads a folder.
 func AnswerLeft(ctx context.Context, state, id string) (bool, error) {
 	dir := journal.Dir(state, id)
 	if left, err := os.ReadDir(approval.InboxDir(dir)); err != nil || len(left) == 0 {

@@ -21,13 +21,13 @@ const Unreadable = "Unreadable"
 
 // Summary is a run in a list.
 type Summary struct {
-	// Name is the id of the run; run/NAME is how other verbs take it.
+	// Name is the id of the run; other commands refer to it as run/NAME.
 	Name  string `json:"name"`
 	Agent string `json:"agent"`
 	// Model by its name in the manifests.
 	Model string `json:"model"`
 	// Phase is Running, Interrupted, Suspended, Succeeded, Failed, Cancelled or
-	// Unreadable; Reason is the one word why, Message a sentence.
+	// Unreadable; Reason is one word for the cause, Message a sentence.
 	Phase   string `json:"phase"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -41,11 +41,11 @@ type Summary struct {
 	// does not count tokens.
 	Tokens message.Usage `json:"tokens"`
 	Cost   *message.Cost `json:"cost"`
-	// DurationMs is the time processes worked on the run.
+	// DurationMs is the time during which processes executed the run.
 	DurationMs int64 `json:"durationMs"`
 	// Waiting are the calls that wait for an approval.
 	Waiting []string `json:"waiting"`
-	// Source is the folder the run works for, Journal its own.
+	// Source is the source folder of the run, Journal that of its journal.
 	Source  string `json:"source"`
 	Journal string `json:"journal"`
 }
@@ -113,13 +113,13 @@ func summary(ctx context.Context, found journal.Found) Summary {
 	return s
 }
 
-// end copies the last event of a run.
+// end takes over the event that ends the run.
 func (s *Summary) end(f *event.RunFinished, at time.Time) {
 	s.Phase, s.Reason, s.Message, s.ExitCode, s.EndTime = f.Phase, f.Reason, f.Message, &f.ExitCode, &at
 	s.Steps, s.Tokens, s.Cost, s.DurationMs = f.Steps, f.Tokens, f.Cost, f.DurationMs
 }
 
-// goesOn is what can be said of a run that has not ended.
+// goesOn fills in the state of a run that has not ended.
 func (s *Summary) goesOn(v *view.Run, held bool) {
 	s.Phase, s.Steps, s.Tokens = Interrupted, v.Steps, v.Tokens
 	s.Waiting = append(s.Waiting, v.PendingApprovals...)

@@ -34,7 +34,7 @@ type SendOptions struct {
 
 // Sent is a message that a run will read.
 type Sent struct {
-	// ID of the message: that of the event message.received once it is read.
+	// ID of the message, as in the event message.received once it is read.
 	ID  string `json:"id"`
 	Run string `json:"run"`
 	// State is Running: the model reads the message with its next request; or

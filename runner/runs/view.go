@@ -9,14 +9,14 @@ import (
 	"agentctl.dev/agentctl/runner/journal"
 )
 
-// View folds the journal of a run. The reference is an id, with or without
-// run/, a unique beginning of one, or @latest.
+// View folds the journal of a run. The reference is an id, with or without run/, a unique
+// beginning of one, or @latest.
 func View(ctx context.Context, state, ref string) (*view.Run, error) {
 	_, v, err := read(ctx, state, ref)
 	return v, err
 }
 
-// read is View with the place of the journal.
+// read is View that also returns the location of the journal.
 func read(ctx context.Context, state, ref string) (journal.Found, *view.Run, error) {
 	found, err := journal.FindRun(state, ref)
 	if err != nil {
@@ -49,8 +49,8 @@ func Fold(ctx context.Context, found journal.Found, views ...*view.Run) error {
 	return nil
 }
 
-// Damaged is the word for a run whose journal was cut at its end or whose last
-// line was changed, as a list shows it.
+// Damaged is the reason that a list shows for a run whose journal was cut at its end or
+// whose last line was changed.
 const Damaged = "JournalDamaged"
 
 // unread is the error of a journal that could not be read to its end.

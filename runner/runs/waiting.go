@@ -27,10 +27,9 @@ const (
 	Interrupted = "Interrupted"
 )
 
-// WaitingCall is a call that waits for an approval, with everything that is known
-// about it.
+// WaitingCall is a call that waits for an approval, with all its facts.
 type WaitingCall struct {
-	// Ref is the run and the call as "agentctl approve" takes them.
+	// Ref is the run and the call, as for "agentctl approve".
 	Ref   string `json:"ref"`
 	Run   string `json:"run"`
 	Agent string `json:"agent"`

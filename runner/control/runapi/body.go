@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxPrompt bounds the body of a request that carries a text, maxBody any other.
+	// maxPrompt bounds the body of a request with a prompt or a message, maxBody any
+	// other.
 	maxPrompt = 2 << 20
 	maxBody   = 1 << 20
 	// bodyPatience is how long a body may take to arrive.
@@ -30,7 +31,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, limit int64, int
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{})
-	} // else the server would wait for the rest of the body before it answers
+	} // after an error the deadline stays: otherwise the server would wait for the rest of the body before it answers
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return refusal(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", limit)
 	}

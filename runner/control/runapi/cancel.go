@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cancel asks a run to stop. To ask twice is to ask once.
+// cancel asks a run to stop. Repeating the request changes nothing.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err := s.decode(w, r, maxBody, &struct{}{}); err != nil {
 		return err
@@ -21,7 +21,8 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 		return errEnded(run)
 	}
 	if !run.Spec.Cancel {
-		// The object that was looked at, and none that has come under its name.
+		// The UID limits the patch to the object that was read: another one may have got
+		// its name meanwhile.
 		patch := fmt.Appendf(nil, `{"metadata": {"uid": %q}, "spec": {"cancel": true}}`, run.UID)
 		if err := s.o.Client.Patch(r.Context(), run, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return err

@@ -20,7 +20,8 @@ import (
 const (
 	// maxReason bounds the text that comes with a decision.
 	maxReason = 4096
-	// decideAttempts is how often a decision is tried while the object changes.
+	// decideAttempts is how often a decision is written if the object changes at the same
+	// time.
 	decideAttempts = 3
 )
 
@@ -40,8 +41,8 @@ type decisionRequest struct {
 	EndRun bool `json:"endRun,omitempty"`
 }
 
-// decision lets a call run, or refuses it. The status of the Approval is where
-// the decision is made; its controller hands it to the run.
+// decision lets a call run, or refuses it. The decision is stored in the status of the
+// Approval; the controller of Approvals passes it to the run.
 func (s *Server) decision(w http.ResponseWriter, r *http.Request) error {
 	d := &decisionRequest{}
 	if err := s.decode(w, r, maxBody, d); err != nil {
@@ -62,8 +63,8 @@ func (s *Server) decision(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// decide writes a decision into the status of an Approval, unless there is one:
-// of several at once exactly one is written.
+// decide writes a decision into the status of an Approval, unless there is one already: of
+// several concurrent decisions exactly one is written.
 func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d *decisionRequest) (*v1alpha1.Approval, error) {
 	for attempt := 1; ; attempt++ {
 		a := &v1alpha1.Approval{}
@@ -84,7 +85,7 @@ func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d
 				a.Status.Scope = v1alpha1.ScopeAlways
 			}
 		}
-		err := s.o.Client.Status().Update(ctx, a) // conditional: the object is the one that was read
+		err := s.o.Client.Status().Update(ctx, a) // conditional: it fails if the object has changed since it was read
 		if !apierrors.IsConflict(err) || attempt == decideAttempts {
 			return a, err
 		}
@@ -95,8 +96,8 @@ func (s *Server) decide(ctx context.Context, who Caller, key client.ObjectKey, d
 // comes too late.
 func (s *Server) decidable(ctx context.Context, who Caller, a *v1alpha1.Approval, d *decisionRequest) error {
 	owner := runOwner(a)
-	// A run is known by the runs of its token, and never by the name of the identity:
-	// a Run may be named like a person.
+	// A run is identified by the runs of its token, never by the name of the identity: a
+	// Run may have the name of a person.
 	if who.Name == "" || slices.Contains(who.Runs, a.Namespace+"/"+a.Spec.RunRef.Name) {
 		return apierrors.NewForbidden(resource("approvals"), a.Name, errorf("a run does not approve its own calls"))
 	}
@@ -172,7 +173,7 @@ func (d *decisionRequest) problems(a *v1alpha1.Approval) (all field.ErrorList) {
 	return all
 }
 
-// answerProblems are what is wrong with the answer of a decision.
+// answerProblems are the mistakes in the answer of a decision.
 func (d *decisionRequest) answerProblems(a *v1alpha1.Approval) (all field.ErrorList) {
 	path, question := field.NewPath("answer"), a.Spec.Question != ""
 	switch {
@@ -192,9 +193,9 @@ func (d *decisionRequest) answerProblems(a *v1alpha1.Approval) (all field.ErrorL
 	return all
 }
 
-// answer is the answer that a decision means.
+// answer is the text of the answer: an option can be given by its number.
 func (d *decisionRequest) answer(a *v1alpha1.Approval) string {
-	text, _ := runs.Choose(inquiry(a), *d.Answer) // answerProblems has looked at it
+	text, _ := runs.Choose(inquiry(a), *d.Answer) // answerProblems has checked it
 	return text
 }
 
@@ -202,8 +203,7 @@ func inquiry(a *v1alpha1.Approval) message.Inquiry {
 	return message.Inquiry{Text: a.Spec.Question, Options: a.Spec.Options}
 }
 
-// runOwner is the identity of the run that asks: another run of the same name has
-// another one.
+// runOwner is the UID of the run that asks: a later run of the same name has another one.
 func runOwner(a *v1alpha1.Approval) string {
 	for _, o := range a.OwnerReferences {
 		if o.Kind == v1alpha1.KindRun && o.Name == a.Spec.RunRef.Name {

@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// finishedBy reads the end of a run; nil for any other event.
+// finishedBy decodes the event that ends a run; nil for any other event.
 func finishedBy(line []byte) *event.RunFinished {
 	var e event.Event
 	if e.UnmarshalJSON(line) != nil {
@@ -25,7 +25,7 @@ func (st *stream) halted() bool {
 	return st.finished != nil && v1alpha1.Phase(st.finished.Phase) != v1alpha1.PhaseSuspended
 }
 
-// over is the end of the stream, if it is at its end.
+// over returns the last record of the stream, if the stream is at its end.
 func (st *stream) over() *record {
 	switch {
 	case st.halted() && (st.gone || st.run.Status.Phase.Finished() || st.overdue()):

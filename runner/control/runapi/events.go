@@ -26,7 +26,7 @@ type eventWriter interface {
 	end(r record, w why)
 }
 
-// wanted is what a reader asks for.
+// wanted is the part of the events that a reader asks for.
 type wanted struct {
 	from    int64
 	attempt int32 // 0: the newest

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// maxStreams bounds the streams at a time, and maxEach those of one identity.
+	// maxStreams bounds the concurrent streams, and maxEach those of one identity.
 	maxStreams = 1000
 	maxEach    = 64
 )
@@ -17,7 +17,7 @@ type limiter struct {
 	used   int
 	by     map[string]int
 	closed bool
-	idle   chan struct{} // closed when the last stream has ended after close
+	idle   chan struct{} // closed when close was called and the last stream has ended
 }
 
 // reserve reserves a stream for an identity.

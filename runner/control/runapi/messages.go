@@ -18,8 +18,8 @@ type messageAnswer struct {
 	ID string `json:"id"`
 }
 
-// messages keeps a message for a run, which reads it before its next request to
-// the model.
+// messages stores a message for a run, which reads it before its next request to the
+// model.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	m := &messageRequest{}
 	if err := s.decode(w, r, maxPrompt, m); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pause is what a stream waits by.
+// pause holds what a waiting stream is woken by.
 type pause struct {
 	woken <-chan struct{}
 	look  *time.Timer
@@ -37,7 +37,7 @@ func (st *stream) rest(ctx context.Context, p *pause) bool {
 				return false // the reader is gone
 			}
 		case <-st.s.stopping:
-			if _, done, err := st.turn(ctx); !done { // what came before
+			if _, done, err := st.turn(ctx); !done { // events from before the stop
 				st.drop(errors.Join(errStopping, err), whyLater)
 			}
 			return false

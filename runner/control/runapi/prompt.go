@@ -11,7 +11,7 @@ import (
 // promptRequest is the body of a request for a run of an agent: its spec without the
 // agent, which is in the path.
 type promptRequest struct {
-	// Name of the Run. Default: the agent's with something behind it.
+	// Name of the Run. Default: the agent's name with a random suffix.
 	Name string `json:"name,omitempty"`
 	// Labels of the Run.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -19,8 +19,8 @@ type promptRequest struct {
 	v1alpha1.RunSpec
 }
 
-// prompt makes a Run of an agent. It checks no more than that there is the agent:
-// everything else is the API server's and the controllers' to say.
+// prompt creates a Run of an agent. It only checks that the agent exists: the API server
+// and the controllers check the rest.
 func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	p := &promptRequest{}
 	if err := s.decode(w, r, maxPrompt, p); err != nil {

@@ -5,12 +5,12 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// The types of the records by which a stream speaks of itself. No event of a
-// journal has one of these.
+// The types of the records about the stream itself. No event of a journal has one of these
+// types.
 const (
 	// recordWaiting: the run has no journal yet.
 	recordWaiting event.Type = "stream.waiting"
-	// recordAttempt: what follows is the journal of that attempt.
+	// recordAttempt: the events of that attempt follow.
 	recordAttempt event.Type = "stream.attempt"
 	// recordEnd: there are no more events.
 	recordEnd event.Type = "stream.end"
@@ -18,7 +18,7 @@ const (
 	recordDropped event.Type = "stream.dropped"
 )
 
-// record is one by which a stream speaks of itself.
+// record is a record about the stream itself.
 type record struct {
 	Type event.Type `json:"type"`
 	// Next is the number of the first event that was not sent.
@@ -42,7 +42,7 @@ type why int
 const (
 	// whyEnd: everything was sent.
 	whyEnd why = iota
-	// whyLater: this server goes away.
+	// whyLater: this server is stopping.
 	whyLater
 	// whyReader: the reader was too slow, or may not read any more.
 	whyReader

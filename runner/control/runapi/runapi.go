@@ -19,11 +19,11 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Options say what is served.
+// Options are what a Server needs.
 type Options struct {
 	// Client reads the objects, from a cache if there is one, and writes them. Required.
 	Client client.Client
-	// Reader reads an object that was written just now. Default: Client.
+	// Reader reads an object that was just written. Default: Client.
 	Reader client.Reader
 	// State is the folder that holds runs. Required.
 	State string
@@ -44,35 +44,36 @@ type Options struct {
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 
-	// A test has neither time nor room.
+	// Tests use shorter times and a smaller lag.
 	bodyPatience, writePatience, statusPatience, pingEvery, lookEvery time.Duration
 	maxLag                                                            int64
 }
 
-// Audited is what an audit record has beside the request.
+// Audited names a value of an audit record.
 type Audited string
 
-// What an audit record has.
+// The values of an audit record.
 const (
-	// AuditedRun is the name of the Run that was created, or whose call was decided about.
+	// AuditedRun is the name of the Run that was created, or of the one whose call was
+	// decided about.
 	AuditedRun Audited = "run"
-	// AuditedDecision is what was decided, with Always behind it.
+	// AuditedDecision is the decision, followed by Always if that is its scope.
 	AuditedDecision Audited = "decision"
 )
 
 // Caller is the identity that makes a request.
 type Caller struct {
-	// Name is what the audit log calls them.
+	// Name is the name of the identity in the audit log.
 	Name string
-	// Runs are those that a worker works on, as NAMESPACE/NAME: it may ask for
-	// nothing that is a person's to give.
+	// Runs are the runs of a worker, as NAMESPACE/NAME. An identity with runs may not do
+	// what is reserved for persons.
 	Runs []string
-	// NoPaths refuses a workspace written in place: its source is a folder of this
-	// machine. A Workspace object may still be named.
+	// NoPaths refuses an inline workspace: its source is a folder of this machine. A
+	// Workspace object may still be named.
 	NoPaths bool
 }
 
-// Server serves what happens in the runs.
+// Server serves the requests about runs.
 type Server struct {
 	o        Options
 	mux      *http.ServeMux
@@ -118,11 +119,11 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP serves a request that was let through.
+// ServeHTTP serves a request that has been authorised.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Wake has the streams of a run look for what is new: in its journal, or about
-// its object. They look by themselves, too, but not at once.
+// Wake makes the streams of a run check its journal and its object now. Without it they do
+// so at their next poll.
 func (s *Server) Wake(namespace, name string) {
 	s.notifier.notify(client.ObjectKey{Namespace: namespace, Name: name})
 }
@@ -140,8 +141,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// serve has a subresource answered by f, which has written nothing where it
-// returns an error.
+// serve registers f for a subresource. If f returns an error, it has written no response.
 func (s *Server) serve(method, resource string, f func(http.ResponseWriter, *http.Request) error) {
 	pattern := "/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/{namespace}/" + resource
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,7 @@ func target(r *http.Request) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 }
 
-// run reads the Run object that a request is about, as it is now.
+// run reads the current Run object that a request is about.
 func (s *Server) run(r *http.Request) (*v1alpha1.Run, error) {
 	run := &v1alpha1.Run{}
 	if err := s.o.Reader.Get(r.Context(), target(r), run); err != nil {

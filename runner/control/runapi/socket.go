@@ -14,8 +14,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// subprotocol is what a client names that has to name one: a browser can send a
-// token as another subprotocol only.
+// subprotocol is the WebSocket subprotocol of the events. A browser can send its token
+// only as a further subprotocol, and then has to name one that the server accepts.
 const subprotocol = "events.agentctl.dev"
 
 // maxClose bounds the text of a close frame.
@@ -39,7 +39,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request, run *v1alpha1.Ru
 	if err != nil {
 		return nil //nolint:nilerr // it has answered already
 	}
-	defer c.CloseNow() //nolint:errcheck // closed before, or not worth a word
+	defer c.CloseNow() //nolint:errcheck // closed before, or the client is gone
 	ctx, gone := context.WithCancel(r.Context())
 	defer gone()
 	var wg sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// flushAt is how much is kept back at most before it is sent.
+// flushAt is the most that is buffered before it is sent.
 const flushAt = 32 << 10
 
 // sse writes a stream as server-sent events.
@@ -27,7 +27,7 @@ func newSSE(w http.ResponseWriter, patience time.Duration, now func() time.Time)
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
 	s := &sse{w: w, c: http.NewResponseController(w), patience: patience, now: now}
-	_ = s.flush() // so that the client knows; that it is gone shows later, too
+	_ = s.flush() // so that the client gets the header at once; if it is gone, a later write fails
 	return s
 }
 
@@ -65,7 +65,7 @@ func (s *sse) ping() error {
 	return s.flush()
 }
 
-// write hands over what was kept back.
+// write sends what is buffered.
 func (s *sse) write() error {
 	defer s.hurry()()
 	_, err := s.w.Write(s.buf)
@@ -83,8 +83,8 @@ func (s *sse) flush() error {
 	return s.c.Flush()
 }
 
-// hurry bounds what the reader takes for one write. The bound goes with the write:
-// HTTP/2 cuts off a stream whose time is over, though nothing waits to be written.
+// hurry bounds the time of one write. The deadline is removed after it: HTTP/2 cuts off a
+// stream whose deadline has passed, even if nothing is being written.
 func (s *sse) hurry() (done func()) {
 	_ = s.c.SetWriteDeadline(s.now().Add(s.patience)) // the recorder of a test does not support it
 	return func() { _ = s.c.SetWriteDeadline(time.Time{}) }

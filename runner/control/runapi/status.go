@@ -15,7 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// errorf is fmt.Errorf for what only a person reads.
+// errorf is fmt.Errorf for errors whose text is all that matters.
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
 // resource names one of our resources.
@@ -23,7 +23,7 @@ func resource(plural string) schema.GroupResource {
 	return schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: plural}
 }
 
-// reasons are the words that a Kubernetes API has for the codes used here.
+// reasons are the Kubernetes reasons for the status codes used here.
 var reasons = map[int32]metav1.StatusReason{
 	http.StatusBadRequest:            metav1.StatusReasonBadRequest,
 	http.StatusNotFound:              metav1.StatusReasonNotFound,
@@ -37,14 +37,14 @@ var reasons = map[int32]metav1.StatusReason{
 	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
 
-// refusal is an error that is answered with that code.
+// refusal is an error that is answered with the given status code.
 func refusal(code int32, format string, args ...any) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Reason: reasons[code], Message: fmt.Sprintf(format, args...),
 	}}
 }
 
-// later is a refusal of what may be tried again.
+// later is a refusal of a request that may be repeated after some seconds.
 func later(code int32, seconds int32, format string, args ...any) *apierrors.StatusError {
 	e := refusal(code, format, args...)
 	e.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
@@ -56,12 +56,12 @@ func errConflict(run *v1alpha1.Run, format string, args ...any) error {
 	return apierrors.NewConflict(resource("runs"), run.Name, errorf(format, args...))
 }
 
-// errEnded refuses what comes too late.
+// errEnded refuses a request to a run that has ended.
 func errEnded(run *v1alpha1.Run) error {
 	return errConflict(run, "the run has ended: its phase is %s", run.Status.Phase)
 }
 
-// fail answers with an error as the API server writes them.
+// fail writes an error as the API server does.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -78,7 +78,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answer(w, int(status.Code), status)
 }
 
-// answer writes a value.
+// answer writes a value as JSON.
 func answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -31,10 +31,10 @@ const (
 	looksIdle = 10
 	// statusPatience is how long the object of a run may take to show its end.
 	statusPatience = 2 * time.Second
-	// maxLag is by how much a reader may fall back, in bytes of the journal. How
-	// far back it began does not count: to read what is old is not to be slow.
+	// maxLag is by how many bytes of the journal a reader may fall back while it reads.
+	// The distance at which it began does not count: reading old events is not slow.
 	maxLag = 64 << 20
-	// lagEvery is after how many bytes its place is looked at.
+	// lagEvery is the number of bytes after which the lag of a reader is checked.
 	lagEvery = 1 << 20
 )
 
@@ -45,29 +45,28 @@ type stream struct {
 	out  eventWriter
 	want wanted
 
-	run  *v1alpha1.Run // as it was seen last
-	gone bool          // it was deleted since
+	run  *v1alpha1.Run // as it was read last
+	gone bool          // it has been deleted
 
-	// attempt is the one that in reads, and next the number of the event that its
-	// next line holds, or of the first that is wanted.
+	// attempt is the attempt that in reads. next is the number of the next event to send.
 	attempt int32
 	in      *journal.Follower
-	line    int64 // that was read last
+	line    int64 // the number of the line that was read last
 	next    int64
 	// announced: the reader knows the attempt.
 	announced bool
-	// finished is the end of the attempt, while it is the last that was read.
+	// finished is the end of the attempt, if that is the last event that was read.
 	finished *event.RunFinished
-	// since is when it was found that the attempt has ended; see overdue.
+	// since is the time at which the stream found that the attempt has ended; see overdue.
 	since time.Time
-	// waiting is what was said last about a run that has not begun.
+	// waiting is the last record sent about a run that has not begun.
 	waiting record
 
-	// sent are the bytes since the lag was looked at, nearest the smallest lag.
+	// sent counts the bytes since the lag was checked, nearest is the smallest lag so far.
 	sent, nearest int64
 }
 
-// head is what a stream has to know of an event.
+// head is the part of an event that a stream decodes.
 type head struct {
 	Seq  int64      `json:"seq"`
 	Type event.Type `json:"type"`
@@ -106,14 +105,14 @@ func (st *stream) serve(ctx context.Context) {
 
 var errStopping = errors.New("the server is stopping")
 
-// drop ends a stream that is not at its end.
+// drop ends a stream before its end.
 func (st *stream) drop(err error, w why) {
 	st.out.end(record{Type: recordDropped, Next: st.next, Attempt: st.attempt, Message: err.Error()}, w)
 }
 
 // turn sends everything that is there now. When done is true, the stream has ended.
 func (st *stream) turn(ctx context.Context) (said, done bool, err error) {
-	// The object first: what is then read of the journal is not older.
+	// The object first: the journal that is read afterwards is at least as new.
 	if err := st.look(ctx); err != nil {
 		return false, false, err
 	}
@@ -158,7 +157,7 @@ func (st *stream) look(ctx context.Context) error {
 		st.gone = true
 	case err == nil:
 		st.run = run
-	case ctx.Err() == nil: // else that is what ends the stream
+	case ctx.Err() == nil: // otherwise the end of the context ends the stream
 		return fmt.Errorf("read run %s: %w", key, err)
 	}
 	return nil
@@ -206,7 +205,7 @@ func lost(err error) error {
 // event sends an event, if the reader wants it.
 func (st *stream) event(line []byte) (sent bool, err error) {
 	if st.line < st.next {
-		if st.line == st.next-1 { // all others were followed by this one
+		if st.line == st.next-1 { // for an earlier line another one followed, so it was not the end
 			st.finished = finishedBy(line)
 		}
 		return false, nil
@@ -235,7 +234,7 @@ func (st *stream) event(line []byte) (sent bool, err error) {
 	return true, nil
 }
 
-// lag gives up on a reader that falls back.
+// lag returns an error for a reader that falls back too far.
 func (st *stream) lag(n int) error {
 	if st.sent += int64(n); st.sent < lagEvery {
 		return nil
@@ -272,7 +271,7 @@ func (st *stream) wait() (said bool, err error) {
 		return false, nil
 	}
 	r := st.standing(recordWaiting)
-	stale := r.Phase == v1alpha1.PhaseRunning || st.halted() && r.Reason == string(reason.Accepted) // it speaks of what was before
+	stale := r.Phase == v1alpha1.PhaseRunning || st.halted() && r.Reason == string(reason.Accepted) // it is about the earlier attempt
 	if r == st.waiting || stale {
 		return false, nil
 	}
