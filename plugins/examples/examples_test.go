@@ -221,7 +221,7 @@ func TestPythonsModuleOfTheProtocolIsFresh(t *testing.T) {
 	}
 	want := protodesc.ToFileDescriptorProto(toolpb.File_tool_proto)
 	if diff := cmp.Diff(want, &got, protocmp.Transform(), protocmp.IgnoreFields(&descriptorpb.FieldDescriptorProto{}, "json_name")); diff != "" {
-		t.Errorf("tool_pb2.py is stale; write it anew as examples.go says (-want +got):\n%s", diff)
+		t.Errorf("tool_pb2.py is stale; write it again as examples.go says (-want +got):\n%s", diff)
 	}
 }
 

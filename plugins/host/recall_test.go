@@ -57,7 +57,7 @@ func TestALongPastComesInPiecesAndLosesItsBeginning(t *testing.T) {
 	}
 	got := remembered(t, p)
 	if len(got) != 63 || !strings.HasPrefix(got[0], `r /w {"n":7,`) || !strings.HasPrefix(got[62], `r /w {"n":69,`) {
-		t.Errorf("%d answers were told, the first %.20s", len(got), got[0])
+		t.Errorf("%d answers were sent, the first %.20s", len(got), got[0])
 	}
 }
 

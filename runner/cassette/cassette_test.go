@@ -86,7 +86,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 	for i, line := range bytes.Split(bytes.TrimSuffix(file, []byte("\n")), []byte("\n")) {
 		if !json.Valid(line) {
-			t.Errorf("line %d is no JSON: %s", i+1, line)
+			t.Errorf("line %d is not JSON: %s", i+1, line)
 		}
 	}
 	for i, e := range got.Events {
@@ -321,7 +321,7 @@ func TestSaveReplacesAtOnce(t *testing.T) {
 	// One that cannot be written leaves the old one, and nothing else.
 	c.Agent, c.Plan = "c", json.RawMessage(`{`)
 	if err := c.Save(file); err == nil {
-		t.Error("a plan that is no JSON is written")
+		t.Error("a plan that is not JSON is written")
 	}
 	if got, err := Open(path); err != nil || got.Agent != "b" {
 		t.Errorf("the old cassette is %+v, %v", got, err)

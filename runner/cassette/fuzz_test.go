@@ -46,7 +46,7 @@ func FuzzLife(f *testing.F) {
 			}
 			for _, e := range r.Events {
 				if e.Message != r.Message {
-					t.Fatalf("request %s is told of %s", r.Message, e.Message)
+					t.Fatalf("request %s has %s", r.Message, e.Message)
 				}
 			}
 		}

@@ -279,7 +279,7 @@ func TestADecisionIsNotGoodForEver(t *testing.T) {
 	}
 	b.look()
 	if a := b.only(); a.Status.Decision != "" {
-		t.Errorf("it is not asked anew: %+v", a.Status)
+		t.Errorf("it is not asked again: %+v", a.Status)
 	}
 }
 

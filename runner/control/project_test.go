@@ -21,7 +21,7 @@ func TestMoneyIsRoundedUpToMillionths(t *testing.T) {
 			t.Errorf("%d picodollars are %s, want %s", pico, got, want)
 		}
 		if _, err := got.Micros(); err != nil {
-			t.Errorf("%s is no amount: %v", got, err)
+			t.Errorf("%s is not an amount: %v", got, err)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func TestARetryIsRememberedByTheObjectAlone(t *testing.T) {
 	b.executor.seen[first+"-2"] = Observation{Progress: Left}
 	b.step(anew(), "one")
 	if len(b.executor.started) != 3 || b.executor.started[2].ID != first+"-2" || len(b.executor.started[2].Documents) > 0 {
-		t.Errorf("it goes on as %+v", b.executor.started[2])
+		t.Errorf("it continues as %+v", b.executor.started[2])
 	}
 }
 

@@ -49,7 +49,7 @@ func TestARunIsLivedAndShown(t *testing.T) {
 	}
 	for _, m := range run.ManagedFields {
 		if m.Manager != "test" && m.Manager != string(owner(v1alpha1.KindRun)) {
-			t.Errorf("%q has set fields, who is nobody", m.Manager)
+			t.Errorf("%q has set fields, which is no writer", m.Manager)
 		}
 	}
 	agent := &v1alpha1.Agent{}
@@ -127,7 +127,7 @@ func TestARunIsCancelledByItsObject(t *testing.T) {
 	begun(t, fifo)
 	run := s.awaitPhase("hangs", v1alpha1.PhaseRunning)
 	if c := run.Status.Conditions[0]; c.Status != "Unknown" || run.Status.Steps == 0 && run.Status.Journal == nil {
-		t.Errorf("a run that goes on is shown as %+v", run.Status)
+		t.Errorf("a run that continues is shown as %+v", run.Status)
 	}
 	s.apply(runYAML("hangs", ", cancel: true"))
 	run = s.awaitPhase("hangs", v1alpha1.PhaseCancelled, v1alpha1.PhaseFailed, v1alpha1.PhaseSucceeded)

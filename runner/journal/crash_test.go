@@ -105,7 +105,7 @@ func TestAKillAtAnyWriteOrSyncLosesNothingThatWasTold(t *testing.T) {
 			seq, _ := w.Head()
 			// The line at which it died may be complete, although it was not acknowledged.
 			if seq < told || seq > told+1 || durable > seq {
-				t.Fatalf("killed at step %d: %d events are there, %d were told, %d durable", n, seq, told, durable)
+				t.Fatalf("killed at step %d: %d events are there, %d were sent, %d durable", n, seq, told, durable)
 			}
 			for i := range told - 1 {
 				if _, err := w.GetBlob(hashLine([]byte(fmt.Sprint("blob ", i)))); err != nil {
@@ -155,7 +155,7 @@ func TestAFullDiskIsAnErrorAndNoDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seq, _ := again.Head(); seq != told {
-		t.Errorf("%d events, want the %d that were told", seq, told)
+		t.Errorf("%d events, want the %d that were sent", seq, told)
 	}
 	closeWriter(t, again)
 }

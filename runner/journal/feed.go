@@ -32,16 +32,16 @@ type Feed struct {
 	mu    sync.Mutex
 	queue []event.Event // the events after taken, or fewer; from head on
 	head  int
-	// last was offered, taken is being passed to the watcher, told has been.
-	last, taken, told int64
-	closing           bool
-	waiting           []waiter
+	// last was offered, taken is being passed to the watcher, passed has been.
+	last, taken, passed int64
+	closing             bool
+	waiting             []waiter
 }
 
 // waiter waits until an event has been passed to the watcher.
 type waiter struct {
-	seq  int64
-	told chan struct{}
+	seq    int64
+	passed chan struct{}
 }
 
 // NewFeed passes on the events after event last of the journal in dir. The caller must
@@ -49,7 +49,7 @@ type waiter struct {
 func NewFeed(dir string, last int64, watch func(event.Event)) *Feed {
 	f := &Feed{
 		watch: watch, tail: NewTail(dir), wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		last: last, taken: last, told: last,
+		last: last, taken: last, passed: last,
 	}
 	go f.run()
 	return f
@@ -131,11 +131,11 @@ func (f *Feed) pop() event.Event {
 func (f *Feed) done(seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told = seq
+	f.passed = seq
 	kept := f.waiting[:0]
 	for _, w := range f.waiting {
 		if w.seq <= seq {
-			close(w.told)
+			close(w.passed)
 		} else {
 			kept = append(kept, w)
 		}
@@ -147,7 +147,7 @@ func (f *Feed) done(seq int64) {
 // ctx ends, or the feed does.
 func (f *Feed) Flush(ctx context.Context) {
 	f.mu.Lock()
-	if f.told >= f.last {
+	if f.passed >= f.last {
 		f.mu.Unlock()
 		return
 	}
@@ -155,7 +155,7 @@ func (f *Feed) Flush(ctx context.Context) {
 	f.waiting = append(f.waiting, w)
 	f.mu.Unlock()
 	select {
-	case <-w.told:
+	case <-w.passed:
 	case <-f.ended:
 	case <-ctx.Done():
 	}
@@ -168,7 +168,7 @@ func (f *Feed) Flush(ctx context.Context) {
 func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 	f.mu.Lock()
 	f.closing = true
-	before := f.told
+	before := f.passed
 	f.mu.Unlock()
 	f.call()
 	still, stopped := watcherPatience, ctx.Done()
@@ -184,8 +184,8 @@ func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 			still, stopped = stoppedPatience, nil
 		case <-idle.C:
 			f.mu.Lock()
-			stands := f.told == before
-			before = f.told
+			stands := f.passed == before
+			before = f.passed
 			f.mu.Unlock()
 			if stands {
 				return f.left(true)
@@ -199,7 +199,7 @@ func (f *Feed) End(ctx context.Context, giveUp <-chan struct{}) int64 {
 func (f *Feed) left(drop bool) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := f.last - f.told
+	n := f.last - f.passed
 	if drop {
 		f.last, f.queue, f.head = f.taken, nil, 0
 	}

@@ -142,7 +142,7 @@ func TestWatcherThatStandsStillIsGivenUp(t *testing.T) {
 				close(block)
 				<-f.ended
 				if calls != 3 {
-					t.Errorf("%s: it was told %d events", c.reason, calls)
+					t.Errorf("%s: it got %d events", c.reason, calls)
 				}
 			})
 		})

@@ -145,6 +145,6 @@ func TestSchemasAreSentWithoutWhiteSpace(t *testing.T) {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 	if _, err := CompactSchema([]byte(`{"a":`)); err == nil {
-		t.Error("what is no JSON is no schema")
+		t.Error("what is not JSON is no schema")
 	}
 }

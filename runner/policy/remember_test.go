@@ -230,7 +230,7 @@ func FuzzAlways(f *testing.F) {
 		d := decide(t, e, bash(script))
 		if len(d.Always) == 0 {
 			if d.Action == message.Ask && d.Once == "" {
-				t.Errorf("%q: nothing is remembered, and nobody is told why", script)
+				t.Errorf("%q: nothing is remembered, without a reason", script)
 			}
 			return
 		}

@@ -79,7 +79,7 @@ func TestSharedForgetsWhatNobodyHolds(t *testing.T) {
 		runtime.GC() // the cleanup runs some time after it
 	}
 	if n := size(); n != 0 {
-		t.Errorf("%d policies are kept that nobody holds", n)
+		t.Errorf("%d policies are kept that are not in use", n)
 	}
 }
 

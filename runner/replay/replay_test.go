@@ -265,7 +265,7 @@ func TestTheFirstDifferenceIsNamed(t *testing.T) {
 				t.Errorf("%s: the run ends %+v", c.reason, f)
 			}
 			if told := p.Told(); told[len(told)-1].Type() != event.TypeRunFinished || d.Line < recorded.Line(0) || d.File != "dir/fix.jsonl" {
-				t.Errorf("%s: the end is not told, or the place is wrong: %+v", c.reason, d)
+				t.Errorf("%s: the end is missing, or the place is wrong: %+v", c.reason, d)
 			}
 		})
 	}

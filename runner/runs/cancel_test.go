@@ -27,7 +27,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 	}
 	id, err := Cancel(state, "run/r-1")
 	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "executed by runs.test (process ") {
-		t.Errorf("lived by this test: %q, %v", id, err)
+		t.Errorf("executed by this test: %q, %v", id, err)
 	}
 	// A lock without a valid content is no reason to interrupt a process.
 	for name, text := range map[string]string{"garbage": "me", "a group": "-1 \"agentctl\"\n", "everybody": "0 \"agentctl\"\n", "no name": "1 agentctl\n"} {
@@ -47,7 +47,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := Cancel(state, "r-1"); id != "r-1" || err == nil || !strings.Contains(err.Error(), "does not go on") {
-		t.Errorf("nobody lives it: %q, %v", id, err)
+		t.Errorf("no process executes it: %q, %v", id, err)
 	}
 	if id, err := Cancel(state, "r-2"); id != "" || err == nil {
 		t.Errorf("an unknown run: %q, %v", id, err)

@@ -21,7 +21,7 @@ func TestWhatARunChangedIsToldAtItsEnd(t *testing.T) {
 	for _, err := range []error{diff, apply} {
 		wrong, ok := errors.AsType[*reason.UsageError](err)
 		if !ok || !strings.Contains(wrong.Error(), "has not finished") || !strings.Contains(wrong.Hint, "agentctl resume run/"+k.id) {
-			t.Errorf("while it goes on: %v", err)
+			t.Errorf("while it continues: %v", err)
 		}
 	}
 	k.end(view.Succeeded, "Completed", 0)

@@ -47,7 +47,7 @@ func TestEventsOfARunThatGoesOnAreFollowed(t *testing.T) {
 		t.Errorf("at the end: %+v", end)
 	}
 	if last.Type() != event.TypeRunFinished {
-		t.Errorf("the last event told is %d %s", last.Seq, last.Type())
+		t.Errorf("the last event sent is %d %s", last.Seq, last.Type())
 	}
 }
 

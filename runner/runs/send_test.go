@@ -19,7 +19,7 @@ func TestAMessageIsForWhoGoesOn(t *testing.T) {
 		return Send(t.Context(), SendOptions{Ref: k.id, State: state, Text: "Hurry.", By: "jane"})
 	}
 	if s, err := send(k.state); err != nil || s.Run != k.id || s.State != view.Running {
-		t.Errorf("while it goes on: %+v, %v", s, err)
+		t.Errorf("while it continues: %+v, %v", s, err)
 	}
 	if s, err := send(killed(t, k.state)); err != nil || s.State != Interrupted {
 		t.Errorf("killed: %+v, %v", s, err)

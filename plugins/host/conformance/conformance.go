@@ -91,7 +91,7 @@ const patience = 30 * time.Second
 
 // check is a promise and the way to try it.
 type check struct {
-	name, promise, mend string
+	name, promise, fix string
 	// probe is the probe tool it needs, or "".
 	probe string
 	// attempts is how often the check may be tried, default once: a check that measures
@@ -177,7 +177,7 @@ func (t *trial) do(ctx context.Context, c check) Check {
 	if err == nil {
 		return done
 	}
-	done.Outcome, done.Problem, done.Mend = Failed, err.Error(), c.mend
+	done.Outcome, done.Problem, done.Mend = Failed, err.Error(), c.fix
 	if _, skipped := errors.AsType[skipError](err); skipped {
 		done.Outcome, done.Mend = Skipped, ""
 	}

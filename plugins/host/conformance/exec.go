@@ -48,25 +48,25 @@ func (o *ExecOptions) checks() []check {
 	checks := []check{
 		{
 			name: "start", promise: "it can be started, and ends when it has read its arguments",
-			mend: "make it executable, with a #! line that names an interpreter", try: o.start,
+			fix: "make it executable, with a #! line that names an interpreter", try: o.start,
 		},
 		{
 			name: "bad arguments", promise: "what is no JSON object ends it with an exit code other than 0",
-			mend: "parse stdin before anything else; exit with 2 when it is not what you expect", try: o.badArguments,
+			fix: "parse stdin before anything else; exit with 2 when it is not what you expect", try: o.badArguments,
 		},
 		{
 			name: "large request", promise: "arguments of 6 MiB are read, and what it does not know is refused",
-			mend: "read stdin to its end, and refuse fields you do not know", try: o.largeRequest,
+			fix: "read stdin to its end, and refuse fields you do not know", try: o.largeRequest,
 		},
 		{
 			name: "parallel calls", promise: "8 calls at once are all answered",
-			mend: "keep no file or port that another call may need at the same time", try: o.parallelCalls,
+			fix: "keep no file or port that another call may need at the same time", try: o.parallelCalls,
 		},
 	}
 	for _, args := range o.Good {
 		checks = append(checks, check{
 			name: "call", promise: "the call " + brief(string(args)) + " ends with exit code 0",
-			mend: "see what it says, or fix the arguments of the test", try: func(ctx context.Context, _ *trial) error {
+			fix: "see what it says, or fix the arguments of the test", try: func(ctx context.Context, _ *trial) error {
 				reply, err := o.Call(ctx, args, patience)
 				if err == nil && reply.Failed {
 					err = fmt.Errorf("it failed: %s", brief(reply.Output))
@@ -78,10 +78,10 @@ func (o *ExecOptions) checks() []check {
 	for _, args := range o.Slow {
 		checks = append(checks, check{
 			name: "deadline", promise: "the call " + brief(string(args)) + " ends when its time is up",
-			mend: "do not ignore SIGTERM", try: func(ctx context.Context, _ *trial) error { return o.deadline(ctx, args) },
+			fix: "do not ignore SIGTERM", try: func(ctx context.Context, _ *trial) error { return o.deadline(ctx, args) },
 		}, check{
 			name: "cancel", promise: "the call " + brief(string(args)) + " ends when it is cancelled",
-			mend: "do not ignore SIGTERM", try: func(ctx context.Context, _ *trial) error { return o.cancel(ctx, args) },
+			fix: "do not ignore SIGTERM", try: func(ctx context.Context, _ *trial) error { return o.cancel(ctx, args) },
 		})
 	}
 	return checks

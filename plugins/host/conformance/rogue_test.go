@@ -86,7 +86,7 @@ func TestTheKitNoticesEachBrokenPromise(t *testing.T) {
 			t.Parallel()
 			c := byName(conformance.Run(t.Context(), options(t, fmt.Sprintf("exec %s rogue '%s'", exe(t), how))))[how]
 			if c.Outcome != conformance.Failed || c.Problem == "" || c.Mend == "" {
-				t.Errorf("%+v, want a failure and how to mend it", c)
+				t.Errorf("%+v, want a failure and how to fix it", c)
 			}
 			t.Log(c.Problem)
 		})

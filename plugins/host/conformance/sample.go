@@ -13,16 +13,16 @@ func sampleChecks(o Options) []check {
 	for _, s := range o.Good {
 		checks = append(checks, check{
 			name: "call of " + s.Tool, promise: "the call " + brief(string(s.Args)) + " is answered without an error",
-			mend: "see what the tool says, or fix the arguments of the test", try: func(ctx context.Context, t *trial) error { return good(ctx, t, s) },
+			fix: "see what the tool says, or fix the arguments of the test", try: func(ctx context.Context, t *trial) error { return good(ctx, t, s) },
 		})
 	}
 	for _, s := range o.Slow {
 		checks = append(checks, check{
 			name: "deadline of " + s.Tool, promise: "the call " + brief(string(s.Args)) + " ends at its deadline with code timeout",
-			mend: "hand the context of the call, or its deadline, to everything the tool waits for", attempts: 2, try: func(ctx context.Context, t *trial) error { return deadline(ctx, t, s, "") },
+			fix: "hand the context of the call, or its deadline, to everything the tool waits for", attempts: 2, try: func(ctx context.Context, t *trial) error { return deadline(ctx, t, s, "") },
 		}, check{
 			name: "cancel of " + s.Tool, promise: "the call " + brief(string(s.Args)) + " ends when it is cancelled",
-			mend: "hand the context of the call, or its cancellation, to everything the tool waits for", attempts: 2, try: func(ctx context.Context, t *trial) error { return cancel(ctx, t, s) },
+			fix: "hand the context of the call, or its cancellation, to everything the tool waits for", attempts: 2, try: func(ctx context.Context, t *trial) error { return cancel(ctx, t, s) },
 		})
 	}
 	return checks

@@ -138,7 +138,7 @@ func deafness(t *testing.T, p Program) {
 	select {
 	case <-h.Exited():
 	case <-time.After(patience):
-		t.Fatal("the program goes on although its call does not listen")
+		t.Fatal("the program continues although its call does not listen")
 	}
 	_, err := h.Call(t.Context(), host.CallRequest{Tool: "echo", Args: []byte(`{"text":""}`)}, nil)
 	if err == nil || !strings.Contains(err.Error(), "did not end when it was cancelled") {

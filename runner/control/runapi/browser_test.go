@@ -133,7 +133,7 @@ func TestForeignPageCanDoNothing(t *testing.T) {
 			case server == "ours" && read && !strings.Contains(became, `"code":403`):
 				t.Errorf("%s: %s: %s", name, how, became)
 			case server == "open" && !read && !strings.Contains(became, "cannot be read"):
-				t.Errorf("%s: %s is no attempt at all: %s", name, how, became)
+				t.Errorf("%s: %s is not an attempt at all: %s", name, how, became)
 			}
 		}
 	}

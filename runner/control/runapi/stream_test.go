@@ -373,7 +373,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 			select {
 			case <-w.server.limiter.close(): // the stream has ended, though nothing was read
 			case <-ctx.Done():
-				t.Fatal("the stream goes on")
+				t.Fatal("the stream continues")
 			}
 			got := all(t, r)
 			if n := len(got.events); n >= 61 || got.last().Type == recordEnd {

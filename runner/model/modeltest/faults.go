@@ -132,7 +132,7 @@ func (k *talk) fails(t *testing.T, f fault) {
 		}
 	}
 	if retries != f.requests-1 {
-		t.Errorf("%d retries were told, want %d", retries, f.requests-1)
+		t.Errorf("%d retries were sent, want %d", retries, f.requests-1)
 	}
 	all := err.Error() + " " + reason.Hint(err)
 	if !strings.Contains(all, f.says) {

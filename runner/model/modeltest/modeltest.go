@@ -119,7 +119,7 @@ func (s suite) answer(t *testing.T) {
 	}
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, r.Body); err != nil || plain.Len() != len(r.Body) {
-		t.Errorf("the request is no JSON, or has white space that every one would carry: %v: %s", err, r.Body)
+		t.Errorf("the request is not JSON, or has white space that every one would carry: %v: %s", err, r.Body)
 	}
 	if holds != 1 || strings.Contains(r.Path+"?"+r.Query+string(r.Body), Key) {
 		t.Errorf("the key stands in %d headers, in the address %s?%s or in the body, where logs keep it", holds, r.Path, r.Query)
