@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 		"all R2":    {"all,R2", "only addition", ""},
 		"typo":      {"nevr", "neither never, prompt", ""},
 		"file":      {file("ok", "# mine\n"+hashA+" # first\n\n"+hashB+"\n"), "", ModeFile},
-		"bad line":  {file("bad", hashA+"\nsha256:xyz\n"), "line 2 is no call hash", ""},
+		"bad line":  {file("bad", hashA+"\nsha256:xyz\n"), "line 2 is not a call hash", ""},
 		"upper":     {file("upper", strings.ToUpper(hashA)), "line 1", ""},
 		"large":     {file("large", strings.Repeat("# x\n", fileLimit/4+1)), "larger than", ""},
 		"long line": {file("long", "#"+strings.Repeat("x", 100_000)), "too long", ""},
