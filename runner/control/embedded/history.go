@@ -28,6 +28,10 @@ const (
 	// hundreds of megabytes otherwise. Every client of the API has to expect the end of
 	// a watch.
 	forgetLarge = 4096
+	// forgetHuge is the number of writes of a kind that are forgotten in the busy time
+	// itself: they bound the memory that a long busy time takes, and the holes that it
+	// leaves in the heap.
+	forgetHuge = 8192
 	// forgetPatience bounds the time in which a new cache has to get ready.
 	forgetPatience = 10 * time.Second
 )
@@ -37,8 +41,8 @@ const (
 // them up only for newer ones. After a busy time that is most of the memory of this
 // process, so a cache is replaced by a new one after the busy time: a small one when
 // there are no writes, and no other client is connected with a request; a large one
-// as soon as there are few writes. The clients that watch it, among them the
-// controllers of this process, read the objects again then.
+// as soon as there are few writes; a huge one always. The clients that watch it,
+// among them the controllers of this process, read the objects again then.
 type histories struct {
 	forgot func() // what is done when some has been forgotten
 
@@ -104,8 +108,9 @@ func (h *histories) run(ctx context.Context, idle func() bool) {
 	}
 }
 
-// forget replaces the caches whose busy time is over, and reports whether there was
-// one. idle reports that no client but this process has a request that goes on.
+// forget replaces the caches whose busy time is over and those that are huge, and
+// reports whether the busy time of one was over: only then the memory is not needed
+// again at once. idle reports that no client but this process has a request that goes on.
 func (h *histories) forget(ctx context.Context, idle bool) (some bool) {
 	h.mu.Lock()
 	all := make([]*history, 0, len(h.all))
@@ -119,11 +124,12 @@ func (h *histories) forget(ctx context.Context, idle bool) (some bool) {
 		one.seen = writes
 		small := idle && lately == 0 && all >= forgetFrom
 		large := lately < forgetFrom && all >= forgetLarge
-		if !small && !large {
+		if !small && !large && all < forgetHuge {
 			continue
 		}
 		if one.reopen(ctx) == nil { // else it is tried again
-			one.forgotten, some = writes, true
+			one.forgotten = writes
+			some = some || small || large
 		}
 	}
 	return some

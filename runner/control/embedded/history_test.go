@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/dynamic"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -99,4 +100,44 @@ func TestALargeHistoryIsForgottenAlthoughAClientWatches(t *testing.T) {
 	if s.histories.forget(t.Context(), false) {
 		t.Error("forgotten twice")
 	}
+}
+
+// TestAHugeHistoryIsForgottenInTheBusyTime runs alone, as those above.
+func TestAHugeHistoryIsForgottenInTheBusyTime(t *testing.T) {
+	s := sharedServer(t)
+	busy := func(writes int64) (replaced int) {
+		t.Helper()
+		before := map[*history]storage.Interface{}
+		for one := range s.histories.all {
+			one.writes.Add(writes)
+			before[one] = one.current()
+		}
+		if s.histories.forget(t.Context(), false) {
+			t.Error("memory is given back in the busy time")
+		}
+		for one, cache := range before {
+			if one.current() != cache {
+				replaced++
+			}
+		}
+		return replaced
+	}
+	s.histories.forget(t.Context(), true) // notes what has been written so far
+	s.histories.forget(t.Context(), true) // forgets all but less than forgetFrom
+	if n := busy(forgetHuge - forgetFrom); n != 0 {
+		t.Errorf("%d are forgotten before they are huge", n)
+	}
+	if n := busy(forgetFrom); n != len(s.histories.all) {
+		t.Errorf("%d of %d are forgotten when they are huge", n, len(s.histories.all))
+	}
+	if n := busy(forgetFrom); n != 0 {
+		t.Errorf("%d are forgotten twice", n)
+	}
+}
+
+// current is the cache that is in use.
+func (h *history) current() storage.Interface {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.inner
 }
