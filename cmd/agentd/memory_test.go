@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,4 +65,49 @@ func TestGivingBackEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		giveBack(ctx) // or the test hangs
 	})
+}
+
+func TestTheMemoryOfABusyTimeIsBounded(t *testing.T) {
+	for reason, c := range map[string]struct {
+		environment string
+		bounded     bool
+	}{
+		"by default":                     {"", true},
+		"not where the environment does": {"4GiB", false},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Setenv("GOMEMLIMIT", c.environment)
+			before := debug.SetMemoryLimit(-1)
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { defer close(ended); giveBack(ctx) }()
+				synctest.Wait()
+				if limit := debug.SetMemoryLimit(-1); (limit != before) != c.bounded || c.bounded && limit < memoryFloor {
+					t.Errorf("the limit is %d, was %d", limit, before)
+				}
+				cancel()
+				<-ended
+			})
+			if limit := debug.SetMemoryLimit(-1); limit != before {
+				t.Errorf("the limit is %d afterwards, was %d", limit, before)
+			}
+		})
+	}
+}
+
+// TestTheLimitLeavesRoom: else the collector would run all the time.
+func TestTheLimitLeavesRoom(t *testing.T) {
+	const mb = 1 << 20
+	for live, want := range map[uint64]int64{
+		0:         memoryFloor,
+		30 * mb:   memoryFloor,
+		128 * mb:  memoryFloor,
+		200 * mb:  364 * mb,
+		2000 * mb: 3064 * mb,
+	} {
+		if got := memoryLimit(live); got != want {
+			t.Errorf("%d MB in use: %d MB, want %d", live/mb, got/mb, want/mb)
+		}
+	}
 }
