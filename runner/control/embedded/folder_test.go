@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -207,6 +208,51 @@ func TestDamagedStateIsTold(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDamageWhileItRunsIsReportedByTheNextStart damages all pages of a database that
+// is open. The database then ends the process, and the next start reports the damage.
+func TestDamageWhileItRunsIsReportedByTheNextStart(t *testing.T) {
+	t.Parallel()
+	state := stateDir(t)
+	p := start(t, state)
+	c := client(t, p)
+	if _, err := c.Apply(t.Context(), "r", runNamed("r"), applyAs); err != nil {
+		t.Fatal(err)
+	}
+	database := filepath.Join(controlDir, etcdDir, "member", "snap", "db")
+	info, err := os.Stat(filepath.Join(state, database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := int64(os.Getpagesize())
+	for at := 2 * page; at < info.Size(); at += page { // the first two say where the others are
+		if err := overwrite(database, at)(state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := time.Now().Add(patient)
+	for n := 0; ; n++ {
+		if _, err := c.Apply(t.Context(), fmt.Sprint("r", n), runNamed("r"), applyAs); err != nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("it goes on with a damaged database:\n%s", p.stderr)
+		}
+	}
+	if err := p.cmd.Wait(); err == nil {
+		t.Errorf("it ended as if nothing had happened:\n%s", p.stderr)
+	}
+	next, ready := launch(t, state)
+	if ready {
+		next.kill(t)
+		t.Fatalf("it starts with a damaged database:\n%s", next.stderr)
+	}
+	err = next.cmd.Wait()
+	text := next.stderr.String()
+	if err == nil || !strings.Contains(text, "refused: ") || !strings.Contains(text, "the database is damaged") || strings.Contains(text, "goroutine ") {
+		t.Errorf("the next start reports:\n%s", text)
 	}
 }
 
