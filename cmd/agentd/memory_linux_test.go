@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,25 +38,39 @@ func TestPagesOfAMappedFileAreDropped(t *testing.T) {
 	if !bytes.Equal(m, text) {
 		t.Error("the mapping has another text now")
 	}
+	if flags := mapping(t, path, "VmFlags:"); !bytes.Contains(append(flags, ' '), []byte(" nh ")) && hugePages() {
+		t.Errorf("what comes back may come in huge pages: %s", flags)
+	}
 }
 
-// resident is how much of a mapped file is in this process, in KB.
-func resident(t *testing.T, path string) (kb int) {
+// hugePages reports whether the system knows huge pages.
+func hugePages() bool {
+	_, err := os.Stat("/sys/kernel/mm/transparent_hugepage/enabled")
+	return err == nil
+}
+
+// mapping is what the system says of a mapped file in the line that begins with the key.
+func mapping(t *testing.T, path, key string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, after, found := bytes.Cut(text, []byte(" "+path+"\n"))
-	_, after, rss := bytes.Cut(after, []byte("\nRss:"))
-	if !found || !rss {
+	_, after, listed := bytes.Cut(after, []byte("\n"+key))
+	if !found || !listed {
 		t.Fatal("the mapping is not listed")
 	}
-	for _, c := range bytes.TrimLeft(after, " ") {
-		if c < '0' || c > '9' {
-			break
-		}
-		kb = kb*10 + int(c-'0')
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	return line
+}
+
+// resident is how much of a mapped file is in this process, in KB.
+func resident(t *testing.T, path string) (kb int) {
+	t.Helper()
+	line := string(mapping(t, path, "Rss:"))
+	if _, err := fmt.Sscanf(line, "%d", &kb); err != nil {
+		t.Fatal(line, err)
 	}
 	return kb
 }
