@@ -16,9 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expr"
 )
@@ -119,19 +116,6 @@ func Compile(p *v1alpha1.Policy, tools []Tool) (*Compiled, []Problem) {
 
 // Name returns the policy's name.
 func (c *Compiled) Name() string { return c.name }
-
-// Applies says whether a policy's appliesTo selects an agent with these labels.
-// A policy without appliesTo counts only where an agent refers to it.
-func Applies(p *v1alpha1.Policy, agentLabels map[string]string) (bool, error) {
-	if p.Spec.AppliesTo == nil || p.Spec.AppliesTo.AgentSelector == nil {
-		return false, nil
-	}
-	s, err := metav1.LabelSelectorAsSelector(p.Spec.AppliesTo.AgentSelector)
-	if err != nil {
-		return false, fmt.Errorf("policy %q: agentSelector: %w", p.Name, err)
-	}
-	return s.Matches(labels.Set(agentLabels)), nil
-}
 
 type compiler struct {
 	policy   *v1alpha1.Policy

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,7 +121,7 @@ func spawn(t testing.TB, state string) (*process, io.Reader, time.Time) {
 // config is what the kubeconfig in the state folder says.
 func (p *process) config(t testing.TB) *rest.Config {
 	t.Helper()
-	c, err := clientcmd.BuildConfigFromFlags("", KubeconfigPath(p.state))
+	c, err := clientcmd.BuildConfigFromFlags("", filepath.Join(p.state, controlDir, kubeconfigFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,11 +62,6 @@ type folder struct {
 	lock *flock.Flock
 }
 
-// KubeconfigPath is where the control plane of a state folder writes its kubeconfig.
-func KubeconfigPath(state string) string {
-	return filepath.Join(state, controlDir, kubeconfigFile)
-}
-
 // openFolder makes the folder if need be and takes its lock.
 func openFolder(ctx context.Context, state string) (*folder, error) {
 	dir, err := privateFolder(state)
