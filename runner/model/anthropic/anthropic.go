@@ -1,8 +1,8 @@
 // Package anthropic speaks the messages API, streamed, to Anthropic and to the servers that imitate it; it is the only user of anthropic-sdk-go.
 //
-// The SDK is the transport. Its typed requests would encode the whole history
-// in every turn: so the history is kept encoded and only grows, and the answer
-// is read in one pass.
+// A typed request of the SDK would encode the whole history in every turn. So the
+// history is kept encoded and only grows, and the answer is read in one pass.
+// Client.Post, which the SDK has for bodies that it does not encode, carries it.
 package anthropic
 
 import (

@@ -17,7 +17,7 @@ var chatAPI = api{
 		Name: name, BaseURL: baseURL, KeyVariable: keyVariable, Speaks: "chat completion",
 		Wants: "provider openai wants baseURL: https://host/v1",
 	},
-	path:       "chat/completions",
+	send:       (*Conversation).sendChat,
 	fixed:      `"stream_options":{"include_usage":true},`,
 	parameters: &chatParameters,
 	limits:     []string{"max_completion_tokens", "max_tokens", "max_output_tokens", "max_new_tokens", "n_predict"},

@@ -1,15 +1,15 @@
 // Package openai speaks OpenAI's two APIs, chat completions and responses, streamed, to OpenAI and to the servers that imitate it; it is the only user of openai-go.
 //
-// The SDK is the transport. Its typed requests would encode the whole history
-// in every turn, and its typed stream costs more than the network: so the
-// history is kept encoded and only grows, and the answer is read in one pass.
+// A typed request of the SDK would encode the whole history in every turn, and
+// its typed stream costs more than the network. So the history is kept encoded
+// and only grows, and the answer is read in one pass. The SDK carries the bytes
+// of the responses API. Those of chat completions are sent with net/http.
 package openai
 
 import (
 	"context"
 	"encoding/json"
-
-	"github.com/openai/openai-go/v3/responses"
+	"net/http"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
@@ -24,8 +24,8 @@ const maxCacheKey = 64
 // api is one of the two APIs.
 type api struct {
 	provider exchange.Provider
-	// path of its requests, behind the base URL.
-	path string
+	// send sends a request in the way of the API.
+	send func(c *Conversation, ctx context.Context, b exchange.Body) (*http.Response, error)
 	// fixed are the members that stand at the beginning of every request.
 	fixed      string
 	parameters *model.ParameterTable
@@ -63,10 +63,9 @@ type wire interface {
 // Conversation is a model.Conversation over one of the APIs.
 type Conversation struct {
 	*exchange.Exchange
-	cfg     exchange.Config
-	api     *api
-	wire    wire
-	service responses.ResponseService
+	cfg  exchange.Config
+	api  *api
+	wire wire
 
 	// history is the request up to the last message; it only grows. Together
 	// with one of the ends it is a whole request.
@@ -102,7 +101,6 @@ func open(a *api, cfg exchange.Config, prompt message.Prompt) (*Conversation, er
 	if err := c.layout(given, prompt); err != nil {
 		return nil, err
 	}
-	c.service = responses.ResponseService{Options: transport(x)}
 	return c, nil
 }
 

@@ -18,7 +18,7 @@ var responsesAPI = api{
 		Name: "openai", BaseURL: chatAPI.provider.BaseURL, KeyVariable: chatAPI.provider.KeyVariable, Speaks: "response",
 		Wants: chatAPI.provider.Wants,
 	},
-	path:       responsesPath,
+	send:       (*Conversation).sendResponses,
 	fixed:      `"store":false,`,
 	parameters: &responsesParameters,
 	limits:     []string{"max_output_tokens"},

@@ -3,66 +3,74 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/exchange"
 )
 
 const (
-	responsesPath = "responses"
-	// carrierPath is where the SDK's service sends what stands for our requests: the
-	// cancel of an answer is the POST that has no parameters. Those of the others are
-	// encoded before the body is replaced, deep enough to double the stack that a
-	// conversation holds while it waits.
-	carrierPath = responsesPath + "/" + carrierID + "/cancel"
-	carrierID   = "-"
+	asJSON   = "application/json"
+	asEvents = "text/event-stream"
 )
 
-// transport returns the options of a service that sends to one endpoint. It is
-// made as a literal with nothing but these: NewClient and DefaultClientOptions
-// read OPENAI_* variables, and a key or an address that no manifest names must
-// never be used.
-func transport(x *exchange.Exchange) []option.RequestOption {
-	return []option.RequestOption{option.WithBaseURL(x.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(x.Client())}
+// sendChat sends the bytes of a request for a chat completion. openai-go has
+// that service in its root package only, together with every other service of
+// OpenAI: linking it makes agentctl 13 MB larger and its start 0.7 ms slower.
+func (c *Conversation) sendChat(ctx context.Context, b exchange.Body) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.BaseURL(), "/")+"/chat/completions", b.Reader())
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	r.Header.Set("Content-Type", asJSON)
+	r.Header.Set("Accept", asEvents)
+	r.Header.Set("User-Agent", "agentctl")
+	if key := c.Key(); key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	return c.Pass(r, b, c.Client().Do)
 }
 
-// send hands the bytes of a request to the SDK. Of its services only the one of
-// the responses API is linked, which carries chat completions as well: the
-// package that holds the chat service holds two dozen others, is three times as
-// large, and takes longer to initialise than everything else of this program.
-func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+// sendResponses hands the bytes of a request to the SDK's service of the
+// responses API, in place of the parameters that it would encode.
+//
+// The service is a literal with nothing but these options: NewClient and
+// DefaultClientOptions read OPENAI_* variables, and a key or an address that no
+// manifest names must never be used.
+func (c *Conversation) sendResponses(ctx context.Context, b exchange.Body) (*http.Response, error) {
 	var resp *http.Response
 	opts := []option.RequestOption{
-		option.WithRequestBody("application/json", io.Reader(b.Reader())),
+		option.WithBaseURL(c.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(c.Client()),
+		option.WithRequestBody(asJSON, io.Reader(b.Reader())),
 		option.WithResponseBodyInto(&resp),
-		option.WithHeader("Accept", "text/event-stream"),
+		option.WithHeader("Accept", asEvents),
 		option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-			c.route(r)
 			return c.Pass(r, b, next)
 		}),
 	}
 	if key := c.Key(); key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
-	if _, err := c.service.Cancel(ctx, carrierID, opts...); err != nil {
-		return nil, c.advise(err)
+	service := responses.ResponseService{}
+	if _, err := service.New(ctx, responses.ResponseNewParams{}, opts...); err != nil {
+		return nil, err
 	}
 	return resp, nil
 }
 
-// route gives a request the path of its API.
-func (c *Conversation) route(r *http.Request) {
-	u := *r.URL
-	u.Path = strings.TrimSuffix(u.Path, carrierPath) + c.api.path
-	if u.RawPath != "" {
-		u.RawPath = strings.TrimSuffix(u.RawPath, carrierPath) + c.api.path
+// send sends a request and explains its error.
+func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+	resp, err := c.api.send(c, ctx, b)
+	if err != nil {
+		return nil, c.advise(err)
 	}
-	r.URL = &u
+	return resp, nil
 }
 
 // advise adds to a refusal which setting may have led to it: the API is another

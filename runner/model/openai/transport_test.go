@@ -107,8 +107,8 @@ func TestTransportHonoursProxies(t *testing.T) {
 	}
 }
 
-// The SDK's one service carries both APIs: each has its own path, behind whatever
-// stands in the base URL, and the key in one header only.
+// Each API has its own path, behind the path of the base URL, and the key is in
+// one header only.
 func TestPathsAndKeys(t *testing.T) {
 	var seen *http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
