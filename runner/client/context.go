@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -102,47 +104,66 @@ func (c *Config) Current() string { return c.current }
 // Contexts lists all, the local one first, then by name.
 func (c *Config) Contexts() []Context {
 	all := []Context{{Name: LocalContext, Server: "", Namespace: "default"}}
-	for _, k := range c.files {
-		for _, x := range k.Contexts {
-			if slices.ContainsFunc(all, func(y Context) bool { return y.Name == x.Name }) {
-				continue // the first one counts
-			}
-			e := Context{Name: x.Name, Cluster: x.Context.Cluster, User: x.Context.User, Namespace: cmp.Or(x.Context.Namespace, "default"), File: k.path}
-			if cl := c.cluster(x.Context.Cluster); cl != nil {
-				e.Server = cl.Server
-			}
-			all = append(all, e)
+	k := c.merged()
+	for _, name := range slices.Sorted(maps.Keys(k.Contexts)) {
+		if name == LocalContext {
+			continue
 		}
+		x := k.Contexts[name]
+		e := Context{Name: name, Cluster: x.Cluster, User: x.AuthInfo, Namespace: cmp.Or(x.Namespace, "default"), File: x.LocationOfOrigin}
+		if cl := k.Clusters[x.Cluster]; cl != nil {
+			e.Server = cl.Server
+		}
+		all = append(all, e)
 	}
-	slices.SortStableFunc(all[1:], func(a, b Context) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range all {
 		all[i].Current = all[i].Name == c.current
 	}
 	return all
 }
 
-func (c *Config) cluster(name string) *cluster {
-	for _, k := range c.files {
-		for i := range k.Clusters {
-			if k.Clusters[i].Name == name {
-				return &k.Clusters[i].Cluster
-			}
-		}
+// merged returns the files as one: of entries with the same name the first
+// counts, as with kubectl.
+func (c *Config) merged() *api.Config {
+	all := api.NewConfig()
+	for _, k := range slices.Backward(c.files) {
+		maps.Copy(all.Clusters, k.Clusters)
+		maps.Copy(all.AuthInfos, k.AuthInfos)
+		maps.Copy(all.Contexts, k.Contexts)
 	}
-	return nil
+	return all
 }
 
 // Endpoint returns where a context leads to. That of the local one is found by
 // Connect.
 func (c *Config) Endpoint(name string) (*Endpoint, error) {
-	for _, k := range c.files {
-		for _, x := range k.Contexts {
-			if x.Name == name {
-				e := &Endpoint{Context: name, Namespace: x.Context.Namespace}
-				return e, c.resolve(e, k, x.Context.Cluster, x.Context.User)
-			}
-		}
+	k := c.merged()
+	x := k.Contexts[name]
+	if x == nil {
+		return nil, c.unknown(name)
 	}
+	e := &Endpoint{Context: name, Namespace: x.Namespace}
+	cluster := k.Clusters[x.Cluster]
+	if cluster == nil {
+		return nil, fail(nil, "kubeconfig %s: context %q names the cluster %q, which is not there", x.LocationOfOrigin, name, x.Cluster)
+	}
+	if err := e.setCluster(x.Cluster, cluster); err != nil {
+		return nil, err
+	}
+	user := k.AuthInfos[x.AuthInfo]
+	switch {
+	case user != nil:
+		if err := e.setUser(x.AuthInfo, user, cluster); err != nil {
+			return nil, err
+		}
+	case x.AuthInfo != "":
+		return nil, fail(nil, "kubeconfig %s: context %q names the user %q, who is not there", x.LocationOfOrigin, name, x.AuthInfo)
+	}
+	return e, nil
+}
+
+// unknown is the error for a context that does not exist.
+func (c *Config) unknown(name string) error {
 	var known []string
 	for _, x := range c.Contexts() {
 		known = append(known, x.Name)
@@ -153,37 +174,9 @@ func (c *Config) Endpoint(name string) (*Endpoint, error) {
 	}
 	e := fail(nil, "there is no context %q%s", name, origin).hint("see which there are: agentctl config get-contexts")
 	if s := reason.Nearest(name, known); s != "" {
-		return nil, e.hint("did you mean %q?", s)
+		return e.hint("did you mean %q?", s)
 	}
-	return nil, e
-}
-
-func (c *Config) resolve(e *Endpoint, in *kubeconfig, clusterName, userName string) error {
-	found := false
-	for _, k := range c.files {
-		for i := range k.Clusters {
-			if x := &k.Clusters[i]; x.Name == clusterName && !found {
-				found = true
-				if err := k.cluster(e, clusterName, &x.Cluster); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if !found {
-		return fail(nil, "kubeconfig %s: context %q names the cluster %q, which is not there", in.path, e.Context, clusterName)
-	}
-	for _, k := range c.files {
-		for i := range k.Users {
-			if x := &k.Users[i]; x.Name == userName {
-				return k.user(e, userName, &x.User)
-			}
-		}
-	}
-	if userName != "" {
-		return fail(nil, "kubeconfig %s: context %q names the user %q, who is not there", in.path, e.Context, userName)
-	}
-	return nil
+	return e
 }
 
 // Use makes a context the current one, in the file that says which it is. The

@@ -288,6 +288,9 @@ func (c *Client) unreachable(ctx context.Context, r request, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the address is said already
 	}
+	if own, ok := errors.AsType[*Error](err); ok {
+		return own
+	}
 	about := r.about.prefix()
 	e := fail(err, "%s%s cannot be reached", about, c.name())
 	_, isUnknown := errors.AsType[x509.UnknownAuthorityError](err)

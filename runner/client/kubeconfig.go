@@ -2,65 +2,29 @@ package client
 
 import (
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"io"
+	"net/url"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
-	"sigs.k8s.io/yaml"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // maxConfig bounds a kubeconfig and what it names.
 const maxConfig = 1 << 20
 
-// kubeconfig is the part of a kubeconfig file that we read. What we would have
-// to obey and do not is read, too, so that it can be refused.
+// execExtension is the extension of a cluster that is meant for the program
+// which prints the credentials.
+const execExtension = "client.authentication.k8s.io/exec"
+
+// kubeconfig is a kubeconfig file.
 type kubeconfig struct {
 	path string
-
-	CurrentContext string `json:"current-context"`
-	Clusters       []struct {
-		Name    string  `json:"name"`
-		Cluster cluster `json:"cluster"`
-	} `json:"clusters"`
-	Users []struct {
-		Name string `json:"name"`
-		User user   `json:"user"`
-	} `json:"users"`
-	Contexts []struct {
-		Name    string `json:"name"`
-		Context struct {
-			Cluster   string `json:"cluster"`
-			User      string `json:"user"`
-			Namespace string `json:"namespace"`
-		} `json:"context"`
-	} `json:"contexts"`
-}
-
-type cluster struct {
-	Server     string `json:"server"`
-	ServerName string `json:"tls-server-name"`
-	CAFile     string `json:"certificate-authority"`
-	CAData     string `json:"certificate-authority-data"`
-	Insecure   bool   `json:"insecure-skip-tls-verify"`
-	ProxyURL   string `json:"proxy-url"`
-}
-
-type user struct {
-	Token     string `json:"token"`
-	TokenFile string `json:"tokenFile"`
-	CertFile  string `json:"client-certificate"`
-	CertData  string `json:"client-certificate-data"`
-	KeyFile   string `json:"client-key"`
-	KeyData   string `json:"client-key-data"`
-
-	Exec         *struct{ Command string } `json:"exec"`
-	AuthProvider *struct{ Name string }    `json:"auth-provider"`
-	Username     string                    `json:"username"`
-	As           string                    `json:"as"`
+	*api.Config
 }
 
 // readConfig reads a kubeconfig file.
@@ -72,16 +36,30 @@ func readConfig(path string) (*kubeconfig, error) {
 	return parseConfig(path, text)
 }
 
+// parseConfig parses a kubeconfig. Relative paths in it start from its folder.
 func parseConfig(path string, text []byte) (*kubeconfig, error) {
-	k := &kubeconfig{path: path}
-	if err := yaml.Unmarshal(text, k); err != nil {
+	c, err := clientcmd.Load(text)
+	if err == nil {
+		for _, x := range c.Clusters {
+			x.LocationOfOrigin = path
+		}
+		for _, x := range c.AuthInfos {
+			x.LocationOfOrigin = path
+		}
+		for _, x := range c.Contexts {
+			x.LocationOfOrigin = path
+		}
+		err = clientcmd.ResolveLocalPaths(c)
+	}
+	if err != nil {
 		return nil, fail(nil, "kubeconfig %s: %s", path, plain(err)).
 			hint("repair it, or name another by AGENTCTL_KUBECONFIG; runs of the state folder need none")
 	}
-	return k, nil
+	return &kubeconfig{path: path, Config: c}, nil
 }
 
-// plain leaves the values out of an error: they may be secrets.
+// plain leaves the values out of an error: they may be secrets. clientcmd
+// repeats a whole list of users.
 func plain(err error) string {
 	text := err.Error()
 	if strings.Contains(text, "cannot unmarshal") {
@@ -89,6 +67,15 @@ func plain(err error) string {
 		field, _, _ = strings.Cut(field, " of type")
 		_, field, _ = strings.Cut(field, ".")
 		return "the field " + field + " has the wrong type"
+	}
+	for _, known := range [][2]string{
+		{"illegal base64", "a field that ends in -data is no base64"},
+		{"duplicate name", "two entries of a list have the same name"},
+		{"is registered", "it is not a Config of apiVersion v1"},
+	} {
+		if strings.Contains(text, known[0]) {
+			return known[1]
+		}
 	}
 	if _, rest, ok := strings.Cut(text, "yaml: line "); ok {
 		line, _, _ := strings.Cut(rest, ":")
@@ -119,83 +106,95 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// beside makes a path absolute: those of a kubeconfig start from its folder.
-func (k *kubeconfig) beside(path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
+// data returns the PEM text of a field, or of the file that it names. clientcmd
+// would read the file without a bound, and wait for the writer of a FIFO.
+func data(origin, what string, inline []byte, file string) ([]byte, error) {
+	if len(inline) > 0 || file == "" {
+		return inline, nil
 	}
-	return filepath.Join(filepath.Dir(k.path), path)
-}
-
-// data returns what stands in the file, or in the file that it names.
-func (k *kubeconfig) data(what, inline, file string) ([]byte, error) {
-	if inline != "" {
-		b, err := base64.StdEncoding.DecodeString(inline)
-		if err != nil {
-			return nil, fail(nil, "kubeconfig %s: %s-data is no base64", k.path, what)
-		}
-		return b, nil
-	}
-	if file == "" {
-		return nil, nil
-	}
-	b, err := readSmall(k.beside(file))
+	b, err := readSmall(file)
 	if err != nil {
-		return nil, fail(err, "kubeconfig %s: %s", k.path, what)
+		return nil, fail(err, "kubeconfig %s: %s", origin, what)
 	}
 	return b, nil
 }
 
-func (k *kubeconfig) cluster(e *Endpoint, name string, c *cluster) error {
+// setCluster takes the server from a cluster.
+func (e *Endpoint) setCluster(name string, c *api.Cluster) error {
+	origin := c.LocationOfOrigin
 	switch {
 	case c.Server == "":
-		return fail(nil, "kubeconfig %s: cluster %q names no server", k.path, name)
-	case c.Insecure:
-		return fail(nil, "kubeconfig %s: cluster %q has insecure-skip-tls-verify: anybody could be it, and be given the token", k.path, name).
+		return fail(nil, "kubeconfig %s: cluster %q names no server", origin, name)
+	case c.InsecureSkipTLSVerify:
+		return fail(nil, "kubeconfig %s: cluster %q has insecure-skip-tls-verify: anybody could be it, and be given the token", origin, name).
 			hint("write the certificate-authority-data of the server instead")
-	case c.ProxyURL != "":
-		return fail(nil, "kubeconfig %s: cluster %q has proxy-url, which is not read here", k.path, name).hint("set HTTPS_PROXY")
 	}
-	ca, err := k.data("certificate-authority", c.CAData, c.CAFile)
+	if c.ProxyURL != "" {
+		u, err := url.Parse(c.ProxyURL)
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) { // not repeated: it may hold a password
+			return fail(nil, "kubeconfig %s: cluster %q: proxy-url is not an http, https or socks5 address", origin, name)
+		}
+		e.Proxy = u
+	}
+	ca, err := data(origin, "certificate-authority", c.CertificateAuthorityData, c.CertificateAuthority)
 	if err != nil {
 		return err
 	}
-	e.Server, e.ServerName, e.CA = c.Server, c.ServerName, ca
+	e.Server, e.ServerName, e.CA = c.Server, c.TLSServerName, ca
 	return nil
 }
 
-func (k *kubeconfig) user(e *Endpoint, name string, u *user) error {
+// setUser takes the credentials, or the program that prints them, from a user.
+func (e *Endpoint) setUser(name string, u *api.AuthInfo, c *api.Cluster) error {
+	origin := u.LocationOfOrigin
 	refuse := func(field string) error {
-		return fail(nil, "kubeconfig %s: user %q has %s, which is not read here: no program is started for a token", k.path, name, field).
-			hint("use a token, a tokenFile or a client certificate: for example kubectl create token, or agentd token create")
+		return fail(nil, "kubeconfig %s: user %q has %s, which is not supported", origin, name, field).
+			hint("use a token, a tokenFile, a client certificate or exec: for example kubectl create token, or agentd token create")
 	}
 	switch {
-	case u.Exec != nil:
-		return refuse("exec")
 	case u.AuthProvider != nil:
 		return refuse("auth-provider")
 	case u.Username != "":
 		return refuse("username")
-	case u.As != "":
+	case u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups)+len(u.ImpersonateUserExtra) > 0:
 		return refuse("as")
 	}
-	e.Token, e.TokenFile = u.Token, k.beside(u.TokenFile)
-	cert, err := k.data("client-certificate", u.CertData, u.CertFile)
+	e.Token, e.TokenFile = u.Token, u.TokenFile
+	cert, err := data(origin, "client-certificate", u.ClientCertificateData, u.ClientCertificate)
 	if err != nil {
 		return err
 	}
-	key, err := k.data("client-key", u.KeyData, u.KeyFile)
+	key, err := data(origin, "client-key", u.ClientKeyData, u.ClientKey)
 	if err != nil {
 		return err
 	}
-	if len(cert) == 0 && len(key) == 0 {
+	if len(cert) > 0 || len(key) > 0 {
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return fail(nil, "kubeconfig %s: user %q: the client certificate and its key do not fit together", origin, name)
+		}
+		e.Certificate = &pair
+	}
+	return e.setExec(name, u, c)
+}
+
+// setExec takes the program that prints the credentials of a user. A token or a
+// certificate beside it comes first, as with kubectl.
+func (e *Endpoint) setExec(name string, u *api.AuthInfo, c *api.Cluster) error {
+	if u.Exec == nil || e.Token != "" || e.TokenFile != "" || e.Certificate != nil {
 		return nil
 	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return fail(nil, "kubeconfig %s: user %q: the client certificate and its key do not fit together", k.path, name)
+	// Without its other fields, whose files clientcmd would open.
+	one := api.Config{
+		Contexts:  map[string]*api.Context{"c": {Cluster: "c", AuthInfo: name}},
+		Clusters:  map[string]*api.Cluster{"c": {Server: e.Server}},
+		AuthInfos: map[string]*api.AuthInfo{name: {Exec: u.Exec}},
 	}
-	e.Certificate = &pair
+	if err := clientcmd.ConfirmUsable(one, "c"); err != nil {
+		return fail(nil, "kubeconfig %s: user %q: exec: %s", u.LocationOfOrigin, name, strings.TrimPrefix(err.Error(), "invalid configuration: "))
+	}
+	e.Exec = u.Exec.DeepCopy()
+	e.Exec.Config = c.Extensions[execExtension]
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -71,16 +72,9 @@ func (c *Config) Connect(ctx context.Context, o ConnectOptions) (*Client, error)
 	return l.start(ctx, o.Notice)
 }
 
-// declared says whether a kubeconfig has a context of its own by a name.
+// declared reports whether a kubeconfig has a context of its own by a name.
 func (c *Config) declared(name string) bool {
-	for _, k := range c.files {
-		for _, x := range k.Contexts {
-			if x.Name == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.files, func(k *kubeconfig) bool { return k.Contexts[name] != nil })
 }
 
 // local is the control plane of a state folder.
