@@ -5,6 +5,20 @@
 // are events, which only the server writes. What is not there: namespace
 // objects, garbage collection of owner references, secrets, leases and
 // admission plugins.
+//
+// Objects of our kinds are in the registry store of k8s.io/apiserver. Three parts
+// are our own where a library has something similar:
+//
+//   - Events (package events) are in memory and in a file. A registry store would
+//     write each of them to etcd, and has no limit for the events of one object.
+//   - The audit log keeps lines for which the disk has no room until it has some,
+//     and bounds the refused requests of one identity. The log backend of
+//     apiserver drops a line that it cannot write, and has neither the limit nor
+//     this format.
+//   - The certificates come from crypto/x509. client-go's util/cert makes only
+//     authorities that may sign for every name, and serving certificates only
+//     together with a new authority. Our authority is limited to this machine and
+//     stays when a serving certificate is renewed.
 package embedded
 
 import (
