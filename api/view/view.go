@@ -51,7 +51,7 @@ type Run struct {
 	Uncounted bool
 	Estimated message.Usage
 
-	// Counted are the calls of all steps that are finished, by what became of them.
+	// Counted are the calls of all steps that are finished, by outcome.
 	Counted message.CallCounts
 
 	// Changes the run made to the files, and the blobs that hold them.
@@ -203,7 +203,7 @@ func (r *Run) resume(e event.Event, d event.RunResumed) error {
 }
 
 // finish closes the run, the message that was being written, and, unless
-// somebody is waited for, the calls that have no result.
+// the run waits for a person, the calls that have no result.
 func (r *Run) finish(e event.Event, d event.RunFinished) {
 	r.Finished, r.Phase, r.EndTime = &d, d.Phase, e.Time
 	if m := r.open; m != nil {

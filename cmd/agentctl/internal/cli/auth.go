@@ -11,7 +11,7 @@ import (
 func (a *app) authCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "auth",
-		Short:   "Keep keys, and ask what an agent may do",
+		Short:   "Store keys, and check what an agent may do",
 		GroupID: groupManifest,
 		Args:    subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -16,7 +16,7 @@ func (a *app) explainCmd() *cobra.Command {
 	o := &explainOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD...]",
-		Short: "Say what a field of a manifest means",
+		Short: "Describe a field of a manifest",
 		Example: `  agentctl explain agent
   agentctl explain agent.spec.limits
   agentctl explain policy.spec --recursive`,

@@ -16,7 +16,7 @@ import (
 func (a *app) pluginCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "plugin",
-		Short:   "Begin, call and test a tool of your own",
+		Short:   "Create, call and test a tool of your own",
 		GroupID: groupManifest,
 		Args:    subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

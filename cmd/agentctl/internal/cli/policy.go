@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func (a *app) policyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "policy",
-		Short:   "Look at what policies see and decide",
+		Short:   "Test policies and explain their decisions",
 		GroupID: groupManifest,
 		Args:    subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -16,16 +16,16 @@ import (
 // showing is a run that is about to be executed and shown.
 type showing struct {
 	format string
-	// asks says that a person is asked on the same terminal.
+	// asks is true when the same terminal has prompts.
 	asks bool
-	// past is what a run that is taken up has behind it; nil for a new one.
+	// past is the state of a resumed run before the resume; nil for a new run.
 	past *view.Run
 	// mute keeps the answer from stdout.
 	mute bool
-	// record is the cassette that the run is to leave behind, or "".
+	// record is the cassette to write, or "".
 	record string
-	// leave is closed when stdout takes no more events: the run is left as it
-	// stands, and can be resumed. nil cancels it instead.
+	// leave is closed when stdout takes no more events: the run is interrupted, and
+	// can be resumed. nil cancels the run instead.
 	leave chan struct{}
 	// execute executes it. It reports events, and ends the run when kill is closed.
 	execute func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
@@ -62,8 +62,8 @@ func (a *app) show(ctx context.Context, s showing) error {
 		}
 		shown.Event(e)
 	}, signals.kill)
-	// What is left is to write. Whoever does not want to wait for a reader may
-	// end the program as any other.
+	// Only output remains. A signal now ends the program at once, so that no user has
+	// to wait for a reader.
 	signals.stop()
 	if err != nil {
 		return letGo(ctx, err)
@@ -96,8 +96,8 @@ func unwritten(code int, o *runner.Outcome, err error) int {
 	return code
 }
 
-// showEnd shows how a run ended. An output that takes nothing any more is reported once
-// what it misses, and not waited for.
+// showEnd shows how a run ended. It does not wait for an output that takes
+// nothing any more, but reports how many events are missing.
 func (a *app) showEnd(shown display.Renderer, o *runner.Outcome) error {
 	if o.Unseen == 0 {
 		err := shown.Finish(o.Run, o.Journal)

@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// interrupts turns signals into the end of what is going on. The first cancels
+// interrupts ends the current work on signals. The first cancels
 // the context with the signal as cause, the second closes kill, and from then
 // on a signal ends the program as if this watch did not exist.
 type interrupts struct {
@@ -41,10 +41,10 @@ const echoTime = 250 * time.Millisecond
 // noticeTime is how long the end waits for a notice that is being written.
 const noticeTime = time.Second
 
-// watching counts those who listen to signals.
+// watching counts the listeners to signals.
 var watching atomic.Int32
 
-// Watching reports whether a signal is handled: it ends what is going on, and the
+// Watching reports whether a signal is handled: it ends the current work, and the
 // program then ends by itself.
 func Watching() bool { return watching.Load() > 0 }
 

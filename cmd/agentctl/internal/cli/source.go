@@ -26,11 +26,11 @@ type source struct {
 	id string
 	// seen is the object when it was looked up; nil for any other run.
 	seen client.Object
-	// call is what the word named behind the run.
+	// call is the call of a word RUN/CALL.
 	call string
 }
 
-// wish says which events of a source are meant, as client.EventsOptions do.
+// wish selects events of a source, as client.EventsOptions do.
 type wish struct {
 	from   int64
 	follow bool

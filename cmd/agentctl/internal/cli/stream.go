@@ -20,7 +20,7 @@ import (
 const (
 	// cancelTime is how long a request to cancel may take.
 	cancelTime = 15 * time.Second
-	// waitingTime is how long a run has to wait until that is worth a word.
+	// waitingTime is how long a run waits before the wait is shown.
 	waitingTime = 300 * time.Millisecond
 )
 
@@ -29,10 +29,10 @@ type following struct {
 	format string
 	// from is the number of the first event that is shown.
 	from int64
-	// owns says that the run is ours: the first signal cancels it, and only the
-	// second lets go of it. A run that is watched is let go of by the first.
+	// owns is true when this process began the run: the first signal cancels the run,
+	// and the second detaches. From the run of another process the first detaches.
 	owns bool
-	// find finds it, or has it begun.
+	// find finds the run, or begins it.
 	find func(ctx context.Context) (*source, error)
 }
 
@@ -44,8 +44,8 @@ func (a *app) follow(parent context.Context, f following) error {
 	s := &streamed{app: a, format: f.format, from: f.from, owns: f.owns, stop: stop, view: &view.Run{}}
 	ctx, signals := watch(broken, s.signalled)
 	defer signals.stop()
-	// What is asked about a run of ours outlives the first signal, and nothing
-	// outlives the second.
+	// Requests about an owned run continue after the first signal; the second signal
+	// ends them.
 	asking, leave := context.WithCancelCause(parent)
 	defer leave(nil)
 	// A closed output is not a reason to cancel a run: it continues.
@@ -89,10 +89,10 @@ func onKill(kill <-chan struct{}, leave func()) (stop func()) {
 	return func() { close(over); <-done }
 }
 
-// errLeft is the cause of the end of a stream that a second signal has cut.
+// errLeft is the cause of a stream that a second signal ended.
 var errLeft = errors.New("left")
 
-// letGo turns the end by a signal into its exit code.
+// letGo returns the exit code of a signal that detached.
 func letGo(ctx context.Context, err error) error {
 	if sig, ok := errors.AsType[runner.SignalError](context.Cause(ctx)); ok {
 		return exit(sig.ExitCode())
@@ -100,7 +100,7 @@ func letGo(ctx context.Context, err error) error {
 	return err
 }
 
-// streamed is a run as it comes from a source, and how it is shown.
+// streamed shows the events of a source.
 type streamed struct {
 	app    *app
 	format string
@@ -113,17 +113,17 @@ type streamed struct {
 	source *source
 	shown  display.Renderer
 
-	// view is the fold of what has come; past is the same up to from, for a
+	// view is the fold of all events; past is the fold of those before from, for a
 	// renderer that shows only what follows.
 	view, past *view.Run
 	began      bool
-	// last is what was said last beside the events: it is not said twice.
+	// last is the last notice: it is not repeated.
 	last string
-	// due says what the run waits for; nil when it does not wait.
+	// due shows what the run waits for; nil when it does not wait.
 	due *time.Timer
 }
 
-// renew makes a renderer for what comes next.
+// renew makes a renderer for the next events.
 func (s *streamed) renew() {
 	shown := display.NewRun(s.format, s.app.stdout(), s.app.stderr(), display.RunOptions{
 		Place: s.source.place, Past: s.past,
@@ -168,11 +168,11 @@ func (s *streamed) suspended(ctx context.Context, src *source) {
 	}
 }
 
-// late reports whether what came before the first event that is shown has to be
-// known to show it.
+// late reports whether the events before the first shown event are needed to show
+// it.
 func (s *streamed) late() bool { return s.from > 1 && s.format != display.FormatJSONL }
 
-// first is the first event that is asked for.
+// first is the number of the first requested event.
 func (s *streamed) first() int64 {
 	if s.format == display.FormatJSONL {
 		return s.from
@@ -180,7 +180,7 @@ func (s *streamed) first() int64 {
 	return 1
 }
 
-// notice is say, once.
+// notice shows a line, and never the same line twice in a row.
 func (s *streamed) notice(text string) {
 	if text != s.last {
 		s.last = text
@@ -188,10 +188,10 @@ func (s *streamed) notice(text string) {
 	}
 }
 
-// away says that the connection was lost.
+// away shows that the connection was lost.
 func (s *streamed) away(err error) { s.notice(err.Error() + "; trying again") }
 
-// signalled says what the first signal does to a run that is ours.
+// signalled shows what the first signal does to an owned run.
 func (s *streamed) signalled(n int) {
 	s.mu.Lock()
 	known := s.shown != nil
@@ -223,7 +223,7 @@ func (s *streamed) record(r client.Record) error {
 	return nil
 }
 
-// waits says what a run waits for, if it still does so a little later.
+// waits shows what a run waits for, if it still waits after waitingTime.
 func (s *streamed) waits(text string) {
 	if text == s.last {
 		return
@@ -234,7 +234,7 @@ func (s *streamed) waits(text string) {
 	}
 }
 
-// begins takes back what was not worth a word.
+// begins drops a wait that was too short to show.
 func (s *streamed) begins() {
 	if s.due != nil {
 		s.due.Stop()
@@ -242,7 +242,7 @@ func (s *streamed) begins() {
 	}
 }
 
-// waiting says why a run has not begun; "" of one that has no reason not to.
+// waiting returns why a run has not begun; "" without a reason.
 func waiting(src *source, w *client.RunWaiting) string {
 	why := because(w.Reason, w.Message)
 	if why == "" {
@@ -254,7 +254,8 @@ func waiting(src *source, w *client.RunWaiting) string {
 // attempt shows which attempt of a run follows.
 func attempt(src *source, n int) string { return fmt.Sprintf("run/%s, attempt %d", src.name(), n) }
 
-// because says why a run stands as it does; a reason that says nothing is left out.
+// because returns the reason of a run's state; a reason without information is left
+// out.
 func because(why, message string) string {
 	if why == string(reason.Accepted) {
 		why = ""
@@ -272,7 +273,7 @@ func because(why, message string) string {
 
 func (s *streamed) event(e event.Event) {
 	s.began, s.last = true, ""
-	// What a journal holds against the rules is told by who shows it.
+	// The renderer reports an event that the fold refuses.
 	if err := s.view.Apply(e); err != nil && s.view.ID == "" {
 		s.view.ID = e.Run
 	}
@@ -317,8 +318,8 @@ func (s *streamed) questions(e event.Event) {
 	}
 }
 
-// cancelOn asks for the end of a run that is ours when the context ends. The
-// caller settles it before somebody else ends the context.
+// cancelOn cancels an owned run when the context ends. The caller stops it before it
+// ends the context itself.
 func (s *streamed) cancelOn(ctx, asking context.Context) (settle func()) {
 	if !s.owns {
 		return func() {}
@@ -343,7 +344,7 @@ func (s *streamed) cancelOn(ctx, asking context.Context) (settle func()) {
 	return func() { close(over); <-done }
 }
 
-// left is the end of a stream that did not come to the end of its run.
+// left is the end of a stream before the end of its run.
 func (s *streamed) left(cause, err error) error {
 	sig, signalled := errors.AsType[runner.SignalError](cause)
 	again := ""

@@ -16,8 +16,7 @@ import (
 	"agentctl.dev/agentctl/runner/runs"
 )
 
-// waitEvery is how often a run of the state folder on which no process works is
-// looked at.
+// waitEvery is how often the journal of a run without a process is read.
 const waitEvery = 250 * time.Millisecond
 
 // waitNamed waits for the runs that words name, each where it is.
@@ -63,8 +62,8 @@ func (o *waitOptions) waitNamed(ctx context.Context, words []string) error {
 	return nil
 }
 
-// find finds a run. One that is nowhere is an object: it can be waited for until it is
-// there, or until it is gone.
+// find finds a run. An unknown name is that of an object, which may be created or
+// deleted later.
 func (o *waitOptions) find(ctx context.Context, r runRef) (*source, error) {
 	src, err := o.locate(ctx, r)
 	if err == nil || !absent(err) || r.approval || strings.HasPrefix(r.name, "@") {
@@ -94,7 +93,7 @@ func (o *waitOptions) awaitRun(ctx context.Context, src *source, goals []goal) e
 	return nil
 }
 
-// standing is how a run of the state folder is.
+// standing is the state of a run of the state folder.
 type standing struct{ phase, reason, message string }
 
 func (s standing) describe() string { return s.phase + because(s.reason, s.message) }

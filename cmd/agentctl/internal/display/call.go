@@ -23,7 +23,7 @@ const (
 )
 
 // callLine is the one line that stays of a call: tool, risk, decision, state,
-// duration, what it was about, and why it went another way than it wanted.
+// duration, subject, and why it did not run as the model asked.
 func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 	risk, decision := "-", "-"
 	if d := c.Decision; d != nil {
@@ -67,7 +67,7 @@ func below(why string, width int) string {
 	return indent + strings.Join(text, "\n"+indent) + "\n"
 }
 
-// why says what stood in the way of a call.
+// why is the reason why a call did not run.
 func why(c *message.ToolPart, answer message.Answer) string {
 	var says []string
 	if d := c.Decision; d != nil {
@@ -117,7 +117,7 @@ func because(text string) string {
 	return ": " + text
 }
 
-// subjects are the arguments that say best what a call is about.
+// subjects are the arguments that describe a call best.
 var subjects = []string{"command", "path", "pattern", "url", "query", "name"}
 
 // title is what a call was about: the command it runs, else the tool's own

@@ -37,7 +37,7 @@ func headLines(s *Screen, lines []string) string {
 	return b.String()
 }
 
-// modelName is who answers, under the name of the manifest and the provider's.
+// modelName is the model that answers, by the name of the manifest and the provider's.
 func modelName(m message.ModelRef) string {
 	return "model " + Line(m.Name) + " (" + strings.TrimSpace(Line(m.Provider)+" "+Line(m.Model)) + ")"
 }
@@ -51,7 +51,7 @@ func attached(files []message.File) string {
 	return strings.Join(names, ", ")
 }
 
-// unheld warns of tools that nothing contains.
+// unheld warns of tools without isolation.
 func unheld(s *Screen, level, outer string, tools []string, others map[string]string) string {
 	if outer != "" || len(tools) == 0 {
 		return ""
@@ -110,7 +110,7 @@ func resumed(s *Screen, run *view.Run, d event.RunResumed) string {
 	return cut("resuming "+s.paint(bold, "run/"+Line(run.ID))+" "+from, s.width()) + "\n" + unheld(s, d.Isolation, d.OuterIsolation, run.Started.Tools, run.Started.ToolIsolation)
 }
 
-// retry says that a model request is sent again.
+// retry shows that a model request is sent again.
 func retry(r message.Retry) string {
 	wait := time.Duration(r.WaitMillis) * time.Millisecond
 	next := "again in " + duration(wait)
@@ -145,7 +145,7 @@ func contextLine(s *Screen, what string, before, after int64) string {
 	return s.paint(dim, cut(line, s.width())) + "\n"
 }
 
-// refusedConnection says that a tool asked for a connection it may not have.
+// refusedConnection shows that a connection of a tool was refused.
 func refusedConnection(d event.EgressConnection) string {
 	where := Line(d.Host) + ":" + strconv.Itoa(d.Port)
 	return "network: " + Line(strings.Join(d.Tools, ", ")) + " was refused a connection to " + where + " (" + Line(d.Rule) + ")"
@@ -155,7 +155,7 @@ func refusedConnection(d event.EgressConnection) string {
 // and the answer must not scroll away.
 const mostFiles = 30
 
-// footer says what a run came to, what it cost and what to do next.
+// footer shows the result of a run, its cost and the next command.
 func footer(s *Screen, run *view.Run, journal string, p Place) string {
 	var b strings.Builder
 	if files := run.Changes.Files; len(files) > 0 {
@@ -280,7 +280,7 @@ func failure(s *Screen, f *event.RunFinished) string {
 	return out
 }
 
-// follow lists the commands that take up what the run has left.
+// follow lists the commands that work on the result of the run.
 func follow(run *view.Run, p Place) []string {
 	var next []string
 	if run.Finished.Phase == view.Suspended {

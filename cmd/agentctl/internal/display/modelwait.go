@@ -64,8 +64,8 @@ func (t *textRun) waits(e event.Event) {
 	}
 }
 
-// waitOn begins to wait, or goes on with it. Who looks at a run that is on its way
-// has not seen the begin of the wait, but the event has its time.
+// waitOn begins or continues the wait. A reader that attached later has not seen the
+// start of the wait, but the event has its time.
 func (t *textRun) waitOn(e event.Event) {
 	if t.wait.asked() {
 		return
@@ -84,7 +84,7 @@ func (t *textRun) waitOver() {
 	}
 }
 
-// beat is the time between two signs of life.
+// beat is the time between two status lines.
 func (t *textRun) beat() time.Duration {
 	if t.stderr.Live {
 		return statusEvery
@@ -110,7 +110,7 @@ func (t *textRun) waited() {
 	t.wait.timer = time.AfterFunc(t.beat(), t.waited)
 }
 
-// waitText says for how long a model has been waited for. The time comes first:
+// waitText is the status line of the wait. The time comes first:
 // it is what a narrow terminal keeps.
 func (t *textRun) waitText() string {
 	text := "waiting " + time.Since(t.wait.since).Truncate(time.Second).String() + " for "
