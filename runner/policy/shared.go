@@ -12,12 +12,18 @@ import (
 )
 
 // Shared lets many runs of one process compile a policy once, and hold it once.
-// It forgets a policy that no run holds any more. The zero value is ready, a nil
-// one shares nothing; it may be used by many goroutines.
+// It forgets a policy that no run holds any more, except the last few. The zero
+// value is ready, a nil one shares nothing; it may be used by many goroutines.
 type Shared struct {
 	mu    sync.Mutex
 	known map[digest]*known
+	// recent are the policies that were asked for last, the newest first. Runs that
+	// follow one another find theirs here, though none of them holds it meanwhile.
+	recent []*Compiled
 }
+
+// mostRecent is how many policies are kept that no run holds.
+const mostRecent = 8
 
 // digest is over all that a compilation depends on.
 type digest [sha256.Size]byte
@@ -55,6 +61,7 @@ func (s *Shared) Compile(p *v1alpha1.Policy, tools []Tool) (*Compiled, []Problem
 			made = k.compiled.Value()
 		}
 		if made != nil {
+			s.hold(made)
 			return made, slices.Clone(k.problems)
 		}
 		s.forget(key, k) // the last run that held it has just let go
@@ -73,6 +80,21 @@ func (s *Shared) find(key digest) *known {
 		s.known[key] = k
 	}
 	return k
+}
+
+// hold puts a policy in front of the recent ones.
+func (s *Shared) hold(c *Compiled) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.recent, c)
+	if at < 0 {
+		if len(s.recent) < mostRecent {
+			s.recent = append(s.recent, nil)
+		}
+		at = len(s.recent) - 1 // the one that was asked for longest ago
+	}
+	copy(s.recent[1:at+1], s.recent[:at])
+	s.recent[0] = c
 }
 
 // forget takes k out, unless another one has taken its place.

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
+	"weak"
 
 	"agentctl.dev/agentctl/api/message"
 )
@@ -59,27 +61,61 @@ func TestSharedTellsPoliciesApart(t *testing.T) {
 	runtime.KeepAlive(first)
 }
 
-func TestSharedForgetsWhatNobodyHolds(t *testing.T) {
+func TestSharedKeepsTheLastFewThatNobodyHolds(t *testing.T) {
 	var s Shared
 	size := func() int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.known)
 	}
-	c, _ := s.Compile(parse(t, "default: deny"), testTools())
-	runtime.GC()
-	if again, _ := s.Compile(parse(t, "default: deny"), testTools()); again != c || size() != 1 {
-		t.Errorf("a policy that is held was forgotten, %d are known", size())
+	compile := func(i int) *Compiled {
+		p := parse(t, "default: deny")
+		p.Name = fmt.Sprint("p", i)
+		c, _ := s.Compile(p, testTools())
+		return c
 	}
-	runtime.KeepAlive(c)
+	held := compile(0)
+	first := weak.Make(compile(1))
+	runtime.GC()
+	if first.Value() == nil || compile(1) != first.Value() {
+		t.Error("a policy that was used a moment ago was compiled again")
+	}
+	for i := range 2 * mostRecent {
+		compile(2 + i)
+		compile(1) // it stays the most recent but one
+	}
+	if first.Value() == nil {
+		t.Error("a policy that is used again and again was forgotten")
+	}
+	for i := range mostRecent {
+		compile(100 + i)
+	}
 	for range 1000 {
-		if size() == 0 {
+		if size() == mostRecent+1 {
 			break
 		}
 		runtime.GC() // the cleanup runs some time after it
 	}
-	if n := size(); n != 0 {
-		t.Errorf("%d policies are kept that are not in use", n)
+	if n := size(); n != mostRecent+1 {
+		t.Errorf("%d policies are known, want the last %d and the one that is held", n, mostRecent)
+	}
+	if first.Value() != nil {
+		t.Error("a policy that nobody has used for long is kept")
+	}
+	if compile(0) != held {
+		t.Error("a policy that is held was compiled again")
+	}
+	runtime.KeepAlive(held)
+}
+
+func BenchmarkSharedRunsInTurn(b *testing.B) {
+	text := "rules: [{name: no, match: {tools: [bash]}, when: \"cmd.commands.exists(c, c.name == 'rm' && '-rf' in c.argv)\", action: deny}]"
+	for name, s := range map[string]*Shared{"shared": {}, "alone": nil} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				s.Compile(parse(b, text), testTools())
+			}
+		})
 	}
 }
 
