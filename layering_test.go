@@ -85,7 +85,7 @@ var rules = []rule{
 	},
 	{
 		from: []string{"./runner/model/*/..."}, notFrom: []string{"./runner/model/provider"},
-		to: []string{"./runner/model/*/..."}, notTo: []string{"./runner/model/exchange", "./runner/model/jsonpass"},
+		to: []string{"./runner/model/*/..."}, notTo: []string{"./runner/model/httpapi", "./runner/model/jsonpass"},
 		reason: "one model provider must not depend on another",
 	},
 	{

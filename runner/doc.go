@@ -12,7 +12,7 @@
 //     held as its manifest says: in a sandbox (sandbox, with cmd/agentctl-sandbox) or in a container
 //     (sandbox/container), with a network that sandbox/egress serves. All of it is hidden behind the
 //     first model request; protect.go closes what no program may touch before the first call.
-//   - loop lives the run. It asks a model (one folder below model for each provider; model/exchange is
+//   - loop lives the run. It asks a model (one folder below model for each provider; model/httpapi is
 //     the HTTP they share, model/provider lists them, model/fallback who is asked next), a policy (policy, over
 //     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
 //   - what others leave for the run while it lives, answers (approval) and messages, lies in folders of

@@ -14,8 +14,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/fallback"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 	"agentctl.dev/agentctl/runner/model/openai"
 )
@@ -159,7 +159,7 @@ func TestConformanceOfFallbacks(t *testing.T) {
 		now := time.Now()
 		hurry := func() time.Time { now = now.Add(24 * time.Hour); return now }
 		c, err := fallback.New([]fallback.Choice{{Name: "fast", Open: func() (model.Conversation, error) {
-			return openai.New(exchange.Config{
+			return openai.New(httpapi.Config{
 				Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle},
 				APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 			}, s.Prompt)

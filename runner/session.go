@@ -27,7 +27,7 @@ import (
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
@@ -144,7 +144,7 @@ func newSession(o RunOptions) *session {
 	s := &session{opts: o, ids: newIDs(time.Now)}
 	s.guardGit = sync.OnceValue(s.takeGit)
 	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking, Exceeded: s.exceeded})
-	s.transport = exchange.NewTransport()
+	s.transport = httpapi.NewTransport()
 	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
 	return s
 }

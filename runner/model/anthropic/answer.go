@@ -8,7 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
@@ -47,7 +47,7 @@ type block struct {
 
 // answer gathers an answer of the messages API.
 type answer struct {
-	*exchange.Gather
+	*httpapi.Gather
 	blocks []block
 	// torn says that two thoughts came through each other: nobody knows any more
 	// which text was signed by which.
@@ -57,7 +57,7 @@ type answer struct {
 	over bool
 	open bool // the newest block
 
-	tally  exchange.Tally
+	tally  httpapi.Tally
 	counts counts
 
 	cur   jsonpass.Cursor
@@ -67,17 +67,17 @@ type answer struct {
 // counts are tokens as the API counts them.
 type counts struct{ input, read, written, output, thought int64 }
 
-func newAnswer(tell func(message.Delta)) exchange.Answer {
-	return &answer{Gather: exchange.NewGather(tell)}
+func newAnswer(tell func(message.Delta)) httpapi.Answer {
+	return &answer{Gather: httpapi.NewGather(tell)}
 }
 
-// Complete implements exchange.Answer.
+// Complete implements httpapi.Answer.
 func (a *answer) Complete() bool { return a.stop != "" }
 
-// Over implements exchange.Answer.
+// Over implements httpapi.Answer.
 func (a *answer) Over() bool { return a.over }
 
-// Busy implements exchange.Worker. A thought may be hidden, tools of the API's own
+// Busy implements httpapi.Worker. A thought may be hidden, tools of the API's own
 // run between pings, and the arguments of a call come one member at a time, however
 // long a member is.
 func (a *answer) Busy() bool {
@@ -246,7 +246,7 @@ func (a *answer) Output() *message.Output {
 }
 
 // endings are the stop reasons of the messages API.
-var endings = exchange.Endings{
+var endings = httpapi.Endings{
 	"end_turn":      {Finish: message.FinishStop},
 	"stop_sequence": {Finish: message.FinishStop},
 	"tool_use":      {Finish: message.FinishToolCalls},
@@ -262,7 +262,7 @@ var endings = exchange.Endings{
 func (a *answer) Event(name string, data []byte) error {
 	if string(bytes.TrimSpace(data)) == "[DONE]" { // the end of another API, which some add
 		if a.stop == "" {
-			return exchange.Garbage("the server ended the stream without an answer")
+			return httpapi.Garbage("the server ended the stream without an answer")
 		}
 		a.over = true
 		return nil
@@ -289,11 +289,11 @@ func (a *answer) apply(kind string, data []byte) error {
 		a.finish(string(a.piece.stop))
 	case messageStop:
 		if a.stop == "" && (a.TextSize() > 0 || len(a.Calls) > 0) {
-			return exchange.Unfinished("message_stop")
+			return httpapi.Unfinished("message_stop")
 		}
 		a.over = a.stop != ""
 	case fault:
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (a *answer) Whole(data []byte) error {
 		return c.Err()
 	}
 	if refused || kind == fault {
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	}
 	if kind != "message" {
 		return nil

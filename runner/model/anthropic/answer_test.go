@@ -12,7 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -35,7 +35,7 @@ const (
 // readAnswer reads a body as the answer to the first request.
 func readAnswer(t testing.TB, body string) (*message.Output, error) {
 	t.Helper()
-	c, err := New(exchange.Config{Name: "m", Model: "x", Transport: &modeltest.Played{Streams: []io.Reader{strings.NewReader(body)}}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
+	c, err := New(httpapi.Config{Name: "m", Model: "x", Transport: &modeltest.Played{Streams: []io.Reader{strings.NewReader(body)}}, Retry: model.Retry{Attempts: 1}}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}

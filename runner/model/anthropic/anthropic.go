@@ -18,12 +18,12 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
 // provider is Anthropic itself; compatible servers are reached with a baseURL.
-var provider = exchange.Provider{
+var provider = httpapi.Provider{
 	Name: "anthropic", BaseURL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY", Speaks: "event of a message",
 	Wants: "provider anthropic wants baseURL: https://host, without a version",
 }
@@ -35,8 +35,8 @@ const noTools = `,"tools":[{"name":"unavailable","description":"Stands for the t
 
 // Conversation is a model.Conversation over the messages API.
 type Conversation struct {
-	*exchange.Exchange
-	cfg     exchange.Config
+	*httpapi.Exchange
+	cfg     httpapi.Config
 	options []option.RequestOption
 	given   settings
 
@@ -49,8 +49,8 @@ type Conversation struct {
 
 // New prepares a conversation; it sends nothing. The prompt is encoded here,
 // once.
-func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
-	x, err := exchange.New(cfg, provider)
+func New(cfg httpapi.Config, prompt message.Prompt) (*Conversation, error) {
+	x, err := httpapi.New(cfg, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		mark, choice, limit = "", "", c.given.most(c.cfg.Model, a.MaxOutputTokens)
 		h = history{b: appendMessages(c.given.begin(c.cfg.Model, limit, nil), a.System, mark)}.text(a.Text)
 	}
-	body := exchange.Body{h.b, h.closing(mark), c.end(choice, c.given.thinks(limit, h.unthought))}
+	body := httpapi.Body{h.b, h.closing(mark), c.end(choice, c.given.thinks(limit, h.unthought))}
 	return c.Ask(ctx, req, body, c.send, emit, newAnswer)
 }
 
@@ -161,7 +161,7 @@ func (c *Conversation) end(choice string, thinking json.RawMessage) []byte {
 	return append(append(b, choice...), '}')
 }
 
-func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+func (c *Conversation) send(ctx context.Context, b httpapi.Body) (*http.Response, error) {
 	opts := []option.RequestOption{
 		option.WithRequestBody("application/json", io.Reader(b.Reader())),
 		option.WithHeader("Accept", "text/event-stream"),

@@ -11,7 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -21,7 +21,7 @@ func quiet(message.Delta) error { return nil }
 
 func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 	t.Helper()
-	c, err := New(exchange.Config{
+	c, err := New(httpapi.Config{
 		Name: "careful", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 	}, s.Prompt)
@@ -38,7 +38,7 @@ func TestForeignServers(t *testing.T) { modeltest.RunForeign(t, modeltest.Anthro
 
 func TestAMissingKeyNamesItsVariable(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Refuse(401, nil, modeltest.Anthropic.Fault(401, "x-api-key header is required", "")))
-	c, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: s.URL}, message.Prompt{})
+	c, err := New(httpapi.Config{Name: "m", Model: "x", BaseURL: s.URL}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAMissingKeyNamesItsVariable(t *testing.T) {
 // over opens a conversation as Over wants it.
 func over(t testing.TB, transport http.RoundTripper) model.Conversation {
 	t.Helper()
-	c, err := New(exchange.Config{
+	c, err := New(httpapi.Config{
 		Name: "careful", Model: "claude-sonnet-4-5", Parameters: []byte(`{"temperature":0,"stop":"END","user":"u-1"}`), Transport: transport,
 		Retry: model.Retry{Attempts: 1}, Blob: func(string) ([]byte, error) { return []byte("\x89PNG\r\n\x1a\n"), nil },
 	}, message.Prompt{

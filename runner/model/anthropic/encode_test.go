@@ -11,7 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -68,7 +68,7 @@ func request(c *Conversation) []byte {
 // bare is a conversation without a prompt.
 func bare(t testing.TB) *Conversation {
 	t.Helper()
-	c, err := New(exchange.Config{Name: "careful", Model: self.Model}, message.Prompt{})
+	c, err := New(httpapi.Config{Name: "careful", Model: self.Model}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 		`{"type":"object","anyOf":[{"required":["a"]}],"b":2}`: `"description":"Does it.\n\nThe arguments must satisfy anyOf of this JSON Schema: [{\"required\":[\"a\"]}]","input_schema":{"type":"object","b":2}`,
 		`{"type":"object","properties":{"a":{"anyOf":[{}]}}}`:  `"input_schema":{"type":"object","properties":{"a":{"anyOf":[{}]}}}`,
 	} {
-		c, err := New(exchange.Config{Name: "m", Model: "x"}, message.Prompt{Tools: []message.ToolSpec{{Name: "t", Description: "Does it.", Parameters: []byte(in)}, {Name: "u"}}})
+		c, err := New(httpapi.Config{Name: "m", Model: "x"}, message.Prompt{Tools: []message.ToolSpec{{Name: "t", Description: "Does it.", Parameters: []byte(in)}, {Name: "u"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"{", "[]", `{"a":1}x`, `"object"`} {
-		if _, err := New(exchange.Config{Name: "m", Model: "x"}, message.Prompt{Tools: []message.ToolSpec{{Name: "t", Parameters: []byte(bad)}}}); reason.Of(err) != reason.ModelError || !strings.Contains(err.Error(), `tool "t"`) {
+		if _, err := New(httpapi.Config{Name: "m", Model: "x"}, message.Prompt{Tools: []message.ToolSpec{{Name: "t", Parameters: []byte(bad)}}}); reason.Of(err) != reason.ModelError || !strings.Contains(err.Error(), `tool "t"`) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -259,7 +259,7 @@ func TestToolsAreDeclaredAsTheAPITakesThem(t *testing.T) {
 // behind the newest message, where it moves on with every turn.
 func TestMarksForTheCache(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Answer{Text: "a"}.Step(), modeltest.Answer{Text: "b"}.Step(), modeltest.Answer{Text: "c"}.Step())
-	c, err := New(exchange.Config{Name: "m", Model: "test-model", BaseURL: s.URL}, message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{{Name: "a"}, {Name: "b"}}})
+	c, err := New(httpapi.Config{Name: "m", Model: "test-model", BaseURL: s.URL}, message.Prompt{System: "Be brief.", Tools: []message.ToolSpec{{Name: "a"}, {Name: "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -37,7 +37,7 @@ func TestParametersHaveTheirPlaceInARequest(t *testing.T) {
 		if problems := CheckParameters([]byte(c.params)); len(problems) > 0 {
 			t.Errorf("%s: %v", name, problems)
 		}
-		k, err := New(exchange.Config{Name: "m", Model: c.model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "t"}}})
+		k, err := New(httpapi.Config{Name: "m", Model: c.model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "t"}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -81,7 +81,7 @@ func TestParametersThatAreWrong(t *testing.T) {
 		if len(problems) != 1 || !strings.Contains(problems[0].String(), want) {
 			t.Errorf("%s: %v, want %q", in, problems, want)
 		}
-		if _, err := New(exchange.Config{Name: "m", Model: "x", Parameters: []byte(in)}, message.Prompt{}); reason.Of(err) != reason.ModelError {
+		if _, err := New(httpapi.Config{Name: "m", Model: "x", Parameters: []byte(in)}, message.Prompt{}); reason.Of(err) != reason.ModelError {
 			t.Errorf("%s: New: %v", in, err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestCallsWithoutAThoughtAreAnsweredWithoutThinking(t *testing.T) {
 		"no calls":       {`{"thinkingBudget":1024}`, []*message.Message{user(say("hi")), assistant(say("ok"))}, true},
 		"adaptive":       {`{"thinking":"adaptive"}`, []*message.Message{assistant(call)}, true},
 	} {
-		k, err := New(exchange.Config{Name: self.Name, Model: self.Model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "bash"}}})
+		k, err := New(httpapi.Config{Name: self.Name, Model: self.Model, Parameters: []byte(c.params)}, message.Prompt{Tools: []message.ToolSpec{{Name: "bash"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestAsideKeepsToTheSmallerLimit(t *testing.T) {
 		`{"reasoningEffort":"low","thinking":"adaptive","structuredOutput":true}`: `"max_tokens":2000,"output_config":{"effort":"low"},"system"`,
 	} {
 		s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
-		c, err := New(exchange.Config{Name: "m", Model: "test-model", BaseURL: s.URL, Parameters: []byte(parameters)}, message.Prompt{System: "s", Output: json.RawMessage(`{"type":"object"}`)})
+		c, err := New(httpapi.Config{Name: "m", Model: "test-model", BaseURL: s.URL, Parameters: []byte(parameters)}, message.Prompt{System: "s", Output: json.RawMessage(`{"type":"object"}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestAsideKeepsToTheSmallerLimit(t *testing.T) {
 func TestSilentRequestsKeepTheToolsDeclared(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Anthropic, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
 	for i, tools := range [][]message.ToolSpec{{{Name: "t"}}, nil} {
-		c, err := New(exchange.Config{Name: "m", Model: "test-model", BaseURL: s.URL}, message.Prompt{Tools: tools})
+		c, err := New(httpapi.Config{Name: "m", Model: "test-model", BaseURL: s.URL}, message.Prompt{Tools: tools})
 		if err != nil {
 			t.Fatal(err)
 		}

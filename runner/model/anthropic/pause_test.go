@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -27,7 +27,7 @@ func TestAPausedTurnIsSentBackAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	c, err := New(exchange.Config{Name: self.Name, Model: self.Model, BaseURL: server.URL}, message.Prompt{})
+	c, err := New(httpapi.Config{Name: self.Name, Model: self.Model, BaseURL: server.URL}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 //go:embed models.csv
@@ -18,7 +18,7 @@ func Provider() model.Provider {
 	return model.Provider{
 		Name: v1alpha1.Provider(provider.Name), BaseURL: provider.BaseURL, KeyVariable: provider.KeyVariable, Catalog: catalog,
 		Open: func(s model.Setup, prompt message.Prompt) (model.Conversation, error) {
-			return New(exchange.ConfigOf(s), prompt)
+			return New(httpapi.ConfigOf(s), prompt)
 		},
 		CheckParameters: func(_ v1alpha1.ModelAPI, raw json.RawMessage) []model.Problem { return CheckParameters(raw) },
 		OutputLimit: func(spec *v1alpha1.ModelSpec) int64 {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func TestSchemasThatTheAPITakes(t *testing.T) {
@@ -106,7 +106,7 @@ func TestOutputIsHeldToItsSchemaWhereTheAPICan(t *testing.T) {
 		"with effort":    {"both stand in one member", "claude-sonnet-4-5", "", `{"reasoningEffort":"low"}`, schema, true},
 	}
 	for name, c := range cases {
-		k, err := New(exchange.Config{Name: "m", Model: c.model, BaseURL: c.base, Parameters: []byte(c.params)}, message.Prompt{Output: []byte(c.want)})
+		k, err := New(httpapi.Config{Name: "m", Model: c.model, BaseURL: c.base, Parameters: []byte(c.params)}, message.Prompt{Output: []byte(c.want)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
@@ -20,14 +20,14 @@ var errForeign = errors.New("it holds nothing that this API sends")
 
 // answer gathers an answer of streamGenerateContent.
 type answer struct {
-	*exchange.Gather
+	*httpapi.Gather
 	// texts and thoughts are the signatures on the text and on the reasoning.
 	texts, thoughts []signed
 	signatures      int // bytes of all
 	// finish is the word for the end, why the sentence beside it.
 	finish, why string
 	blocked     string
-	tally       exchange.Tally
+	tally       httpapi.Tally
 
 	cur jsonpass.Cursor
 	got part
@@ -39,15 +39,15 @@ type part struct {
 	text, signature, id, name, args []byte
 }
 
-func newAnswer(tell func(message.Delta)) exchange.Answer {
-	return &answer{Gather: exchange.NewGather(tell)}
+func newAnswer(tell func(message.Delta)) httpapi.Answer {
+	return &answer{Gather: httpapi.NewGather(tell)}
 }
 
 // Event adds the chunk of one event. Gateways end the stream with a word that
 // the API itself does not say.
 func (a *answer) Event(name string, data []byte) error {
 	if name == "error" {
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	}
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		return nil
@@ -84,10 +84,10 @@ func (a *answer) wrong(err error) error {
 	return err
 }
 
-// Complete implements exchange.Answer.
+// Complete implements httpapi.Answer.
 func (a *answer) Complete() bool { return a.finish != "" }
 
-// Over implements exchange.Answer. No event is known to be the last one: the end
+// Over implements httpapi.Answer. No event is known to be the last one: the end
 // of the stream is.
 func (a *answer) Over() bool { return false }
 
@@ -119,7 +119,7 @@ func (a *answer) chunk() error {
 	case c.Err() != nil:
 		return c.Err()
 	case len(refused) > 0 && string(refused) != "null":
-		return exchange.Refused(model.ParseFault(slices.Concat([]byte(`{"error":`), refused, []byte{'}'})))
+		return httpapi.Refused(model.ParseFault(slices.Concat([]byte(`{"error":`), refused, []byte{'}'})))
 	case a.blocked != "":
 		return filtered(a.blocked)
 	case members > 0 && known == 0:
@@ -307,7 +307,7 @@ func (a *answer) readUsage() {
 	if c.Null() {
 		return
 	}
-	a.tally = exchange.Tally{Reported: true}
+	a.tally = httpapi.Tally{Reported: true}
 	var u struct{ prompt, cached, tools, candidates, thoughts int64 }
 	count := func(into *int64) { a.tally.Count(c, into) }
 	c.Object(func(key []byte) {
@@ -340,7 +340,7 @@ func (a *answer) Output() *message.Output {
 }
 
 // endings are the finish reasons of the API.
-var endings = exchange.Endings{
+var endings = httpapi.Endings{
 	"STOP":       {Finish: message.FinishStop},
 	"MAX_TOKENS": {Finish: message.FinishLength},
 

@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func say(s string) message.Part { return message.Part{Type: message.PartText, Text: s} }
@@ -33,7 +33,7 @@ const (
 // open is a conversation with nothing around it.
 func open(t testing.TB, name string, prompt message.Prompt) *Conversation {
 	t.Helper()
-	c, err := New(exchange.Config{Name: "m", Model: name, Blob: func(id string) ([]byte, error) {
+	c, err := New(httpapi.Config{Name: "m", Model: name, Blob: func(id string) ([]byte, error) {
 		if id == "sha256:gone" {
 			return nil, errors.New("it is gone")
 		}
@@ -167,7 +167,7 @@ func TestWhatCannotBeEncodedLeavesTheConversationAsItIs(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	prompt := message.Prompt{System: "sys", Tools: []message.ToolSpec{{Name: "a", Description: "d", Parameters: []byte(`{"type":"object"}`)}, {Name: "b"}}}
-	c, err := New(exchange.Config{Name: "m", Model: plain, Parameters: []byte(`{"temperature":0,"stop":"END","maxOutputTokens": 10,"reasoningEffort":"high","includeThoughts":true,"extra":{"safetySettings":[{"a": 1}],"generationConfig":{"mediaResolution":"MEDIA_RESOLUTION_LOW"}}}`)}, prompt)
+	c, err := New(httpapi.Config{Name: "m", Model: plain, Parameters: []byte(`{"temperature":0,"stop":"END","maxOutputTokens": 10,"reasoningEffort":"high","includeThoughts":true,"extra":{"safetySettings":[{"a": 1}],"generationConfig":{"mediaResolution":"MEDIA_RESOLUTION_LOW"}}}`)}, prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestLayout(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for name, cfg := range map[string]exchange.Config{
+	for name, cfg := range map[string]httpapi.Config{
 		"address":    {BaseURL: "localhost:8080"},
 		"login":      {BaseURL: "http://user:pw@host"},
 		"parameters": {Parameters: []byte(`{"nope":1}`)},
@@ -199,7 +199,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := New(exchange.Config{}, message.Prompt{Tools: []message.ToolSpec{{Name: "x", Parameters: []byte("{")}}}); err == nil || !strings.Contains(err.Error(), `"x"`) {
+	if _, err := New(httpapi.Config{}, message.Prompt{Tools: []message.ToolSpec{{Name: "x", Parameters: []byte("{")}}}); err == nil || !strings.Contains(err.Error(), `"x"`) {
 		t.Errorf("a tool with a broken schema was taken: %v", err)
 	}
 }

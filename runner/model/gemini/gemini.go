@@ -19,11 +19,11 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-var provider = exchange.Provider{
+var provider = httpapi.Provider{
 	Name: "gemini", BaseURL: "https://generativelanguage.googleapis.com", KeyVariable: "GEMINI_API_KEY", Speaks: "chunk of a Gemini answer",
 	Wants: "provider gemini wants baseURL: https://host, without a version",
 }
@@ -31,8 +31,8 @@ var provider = exchange.Provider{
 // Conversation is a model.Conversation over streamGenerateContent. Nothing is
 // sent for the provider's cache, which looks for equal beginnings by itself.
 type Conversation struct {
-	*exchange.Exchange
-	cfg exchange.Config
+	*httpapi.Exchange
+	cfg httpapi.Config
 	url string
 	settings
 
@@ -48,8 +48,8 @@ type Conversation struct {
 
 // New prepares a conversation; it sends nothing. The prompt is encoded here,
 // once.
-func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
-	x, err := exchange.New(cfg, provider)
+func New(cfg httpapi.Config, prompt message.Prompt) (*Conversation, error) {
+	x, err := httpapi.New(cfg, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	if h.role == "" {
 		end = end[len(closing):]
 	}
-	return c.Ask(ctx, req, exchange.Body{h.b, []byte(end)}, c.send, emit, newAnswer)
+	return c.Ask(ctx, req, httpapi.Body{h.b, []byte(end)}, c.send, emit, newAnswer)
 }
 
 // question is a request of its own.
@@ -230,7 +230,7 @@ func (c *Conversation) question(a *message.Aside) history {
 	return h
 }
 
-func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+func (c *Conversation) send(ctx context.Context, b httpapi.Body) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, b.Reader())
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)

@@ -11,7 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the request into testdata")
 
 func openConversation(t testing.TB, s modeltest.Setup) model.Conversation {
 	t.Helper()
-	c, err := New(exchange.Config{
+	c, err := New(httpapi.Config{
 		Name: "third", Model: "gemini-test", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 	}, s.Prompt)
@@ -37,7 +37,7 @@ func TestForeignServers(t *testing.T) { modeltest.RunForeign(t, modeltest.Gemini
 // over opens a conversation as Over wants it.
 func over(t testing.TB, transport http.RoundTripper) model.Conversation {
 	t.Helper()
-	c, err := New(exchange.Config{
+	c, err := New(httpapi.Config{
 		Name: "third", Model: strict, Parameters: []byte(`{"temperature":0}`), Transport: transport, Retry: model.Retry{Attempts: 1},
 		Blob: func(string) ([]byte, error) { return []byte("content"), nil },
 	}, message.Prompt{
@@ -59,7 +59,7 @@ func TestAConversationIsTheSameHoweverItCameAbout(t *testing.T) {
 
 func TestAMissingKeyNamesItsVariable(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Gemini, modeltest.Refuse(403, nil, ""))
-	c, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: s.URL}, message.Prompt{})
+	c, err := New(httpapi.Config{Name: "m", Model: "x", BaseURL: s.URL}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}

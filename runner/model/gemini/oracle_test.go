@@ -15,7 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 // oracle is a request in the SDK's own types.
@@ -137,7 +137,7 @@ func TestTheSDKSendsTheSame(t *testing.T) {
 	const output = `{"type":"object","properties":{"a":{"type":"string"}}}`
 	url, last := listen(t, stopped(genai.NewPartFromText("ok")))
 
-	talk, err := New(exchange.Config{
+	talk, err := New(httpapi.Config{
 		Name: "m", Model: "gemini-3-pro-preview", BaseURL: url, APIKey: func(context.Context) (string, error) { return "AIza-test", nil },
 		Parameters: []byte(`{"temperature":0.5,"topK":40,"maxOutputTokens":99,"stop":["END"],"seed":7,"reasoningEffort":"low","includeThoughts":true,"presencePenalty":0.25,"structuredOutput":true,
 			"extra":{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}]}}`),
@@ -219,7 +219,7 @@ func TestAnswersInTheWordsOfTheSDK(t *testing.T) {
 			&genai.Part{FunctionCall: &genai.FunctionCall{Name: "list"}},
 		),
 	)
-	talk, err := New(exchange.Config{Name: "m", Model: "gemini-3-pro", BaseURL: url}, message.Prompt{})
+	talk, err := New(httpapi.Config{Name: "m", Model: "gemini-3-pro", BaseURL: url}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func TestCheckParameters(t *testing.T) {
@@ -131,7 +131,7 @@ func TestSchemaIsSentWhereTheAPIHoldsToIt(t *testing.T) {
 		{"no schema", "", strict, `{}`, "", nil, false},
 		{"a schema with a word that the API passes over", "", strict, `{}`, `{"type":"string","pattern":"a+"}`, nil, false},
 	} {
-		talk, err := New(exchange.Config{Name: "m", Model: c.model, BaseURL: c.base, Parameters: []byte(c.parameters)}, message.Prompt{Tools: c.tools, Output: []byte(c.schema)})
+		talk, err := New(httpapi.Config{Name: "m", Model: c.model, BaseURL: c.base, Parameters: []byte(c.parameters)}, message.Prompt{Tools: c.tools, Output: []byte(c.schema)})
 		if err != nil {
 			t.Fatal(err)
 		}

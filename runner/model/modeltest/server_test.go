@@ -10,8 +10,8 @@ import (
 
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/anthropic"
-	"agentctl.dev/agentctl/runner/model/exchange"
 	"agentctl.dev/agentctl/runner/model/gemini"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 	"agentctl.dev/agentctl/runner/model/openai"
 )
@@ -30,8 +30,8 @@ func opened(t testing.TB, c conversation, err error) model.Conversation {
 	return c
 }
 
-func config(s modeltest.Setup) exchange.Config {
-	return exchange.Config{
+func config(s modeltest.Setup) httpapi.Config {
+	return httpapi.Config{
 		Name: "m", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 		APIKey: func(context.Context) (string, error) { return s.APIKey, nil },
 		Blob:   func(string) ([]byte, error) { return []byte("content"), nil },

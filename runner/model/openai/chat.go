@@ -6,14 +6,14 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
 // chatAPI is chat completions.
 var chatAPI = api{
 	// Compatible servers are reached with a baseURL.
-	provider: exchange.Provider{
+	provider: httpapi.Provider{
 		Name: name, BaseURL: baseURL, KeyVariable: keyVariable, Speaks: "chat completion",
 		Wants: "provider openai wants baseURL: https://host/v1",
 	},
@@ -67,8 +67,8 @@ func (chat) tool(b []byte, t message.ToolSpec) []byte {
 	return append(appendFunction(b, t), `}}`...)
 }
 
-func (chat) answer(tell func(message.Delta)) exchange.Answer {
-	return &chatAnswer{Gather: exchange.NewGather(tell)}
+func (chat) answer(tell func(message.Delta)) httpapi.Answer {
+	return &chatAnswer{Gather: httpapi.NewGather(tell)}
 }
 
 // said adds several messages where there are calls. Reasoning is left out, but for

@@ -9,13 +9,13 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
 // chatAnswer gathers an answer of the chat completions API.
 type chatAnswer struct {
-	*exchange.Gather
+	*httpapi.Gather
 	// reasoningKey is the member the server streams its reasoning in. Some send
 	// the same text in two.
 	reasoningKey string
@@ -25,7 +25,7 @@ type chatAnswer struct {
 	extra        int // bytes that came beside the calls
 	finish       string
 	over         bool
-	tally        exchange.Tally
+	tally        httpapi.Tally
 	known        bool // some event was a chat completion
 
 	cur  jsonpass.Cursor
@@ -50,14 +50,14 @@ type fragment struct {
 // Event adds the JSON object of one event.
 func (a *chatAnswer) Event(name string, data []byte) error {
 	if name == "error" {
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	}
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		if a.chunks == 0 {
-			return exchange.Garbage("the server ended the stream without an answer")
+			return httpapi.Garbage("the server ended the stream without an answer")
 		}
 		if a.finish == "" {
-			return exchange.Unfinished("[DONE]")
+			return httpapi.Unfinished("[DONE]")
 		}
 		a.over = true
 		return nil
@@ -70,17 +70,17 @@ func (a *chatAnswer) Whole(data []byte) error {
 	return a.chunk(data)
 }
 
-// Complete implements exchange.Answer.
+// Complete implements httpapi.Answer.
 func (a *chatAnswer) Complete() bool { return a.finish != "" }
 
-// Over implements exchange.Answer.
+// Over implements httpapi.Answer.
 func (a *chatAnswer) Over() bool { return a.over }
 
-// Busy implements exchange.Worker: some servers send the arguments of a call when
+// Busy implements httpapi.Worker: some servers send the arguments of a call when
 // they are complete.
 func (a *chatAnswer) Busy() bool { return len(a.Calls) > 0 && a.finish == "" }
 
-// Known implements exchange.Knower.
+// Known implements httpapi.Knower.
 func (a *chatAnswer) Known() bool { return a.known }
 
 func (a *chatAnswer) chunk(data []byte) error {
@@ -120,7 +120,7 @@ func (a *chatAnswer) chunk(data []byte) error {
 		return err
 	}
 	if refused {
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	}
 	if other != nil {
 		return mistaken(other, data)
@@ -326,7 +326,7 @@ func (a *chatAnswer) Output() *message.Output {
 // chatEndings are the finish reasons of the chat completions API, in lower case:
 // those of the API itself, and those that servers which imitate it, and gateways
 // in front of other APIs, are known to send.
-var chatEndings = exchange.Endings{
+var chatEndings = httpapi.Endings{
 	"stop":          {Finish: message.FinishStop},
 	"complete":      {Finish: message.FinishStop}, // Cohere
 	"end_turn":      {Finish: message.FinishStop}, // Anthropic

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func delta(s string) string { return `{"choices":[{"index":0,"delta":` + s + `}]}` }
@@ -120,7 +120,7 @@ func TestServersThatDiffer(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+			a := &chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 			for i, s := range c.chunks {
 				if err := a.chunk([]byte(s)); err != nil {
 					t.Fatalf("%s: chunk %d: %v", c.reason, i, err)
@@ -163,7 +163,7 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 		`{"choices":[{"delta":{"content":[{"type":"text","text":"a"},"b"]}}]}`:    "want an object",
 		`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":[1]}}]}}]}`: "want a string, got an array",
 	} {
-		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		a := &chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 		if err := a.chunk([]byte(in)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", in, err, says)
 		}
@@ -171,7 +171,7 @@ func TestMalformedChunksNameTheirPlace(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
-	a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+	a := &chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 	var b strings.Builder
 	for i := range 4097 {
 		if i > 0 {
@@ -186,7 +186,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		"longer than": `{"content":"` + strings.Repeat("x", 4<<20) + `"}`,
 		"beside them": `{"tool_calls":[{"index":0,"extra_content":{"x":"` + strings.Repeat("x", 1<<20) + `"},"function":{"arguments":""}}]}`,
 	} {
-		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		a := &chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 		var err error
 		for i := 0; i < 10 && err == nil; i++ {
 			err = a.chunk([]byte(delta(big)))
@@ -207,7 +207,7 @@ func FuzzChunk(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		a := &chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 		if a.chunk(in) != nil {
 			return
 		}

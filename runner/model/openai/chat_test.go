@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func say(s string) message.Part { return message.Part{Type: message.PartText, Text: s} }
@@ -53,7 +53,7 @@ func TestMapping(t *testing.T) {
 		"bad call":  {"what no server would take is wrapped", message.Message{Role: assistant, Parts: []message.Part{tool("c1", "no such.tool☃", `{"a":`, &message.ToolResult{Text: "position 5", Code: message.CodeBadJSON})}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"no_such_tool_","arguments":"{\"invalid_arguments\":\"{\\\"a\\\":\"}"}}]},{"role":"tool","tool_call_id":"c1","content":"bad_json: position 5"}`},
 		"error":     {"an error begins with its code, once", message.Message{Role: assistant, Parts: []message.Part{tool("c1", "", `[1]`, &message.ToolResult{Text: "denied: no", Code: message.CodeDenied})}}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"unknown","arguments":"{\"invalid_arguments\":\"[1]\"}"}}]},{"role":"tool","tool_call_id":"c1","content":"denied: no"}`},
 	}
-	conv, err := New(exchange.Config{Name: "fast", Model: "gpt-5-mini"}, message.Prompt{})
+	conv, err := New(httpapi.Config{Name: "fast", Model: "gpt-5-mini"}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestMapping(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	prompt := message.Prompt{System: "sys", Tools: []message.ToolSpec{{Name: "a", Description: "d", Parameters: []byte(`{"type":"object"}`)}, {Name: "b"}}}
-	c, err := New(exchange.Config{Name: "m", Model: "x", Parameters: []byte(`{"temperature":0,"parallelToolCalls":false,"maxOutputTokens": 10,"extra":{"zz":[1, 2],"aa":"b"}}`)}, prompt)
+	c, err := New(httpapi.Config{Name: "m", Model: "x", Parameters: []byte(`{"temperature":0,"parallelToolCalls":false,"maxOutputTokens": 10,"extra":{"zz":[1, 2],"aa":"b"}}`)}, prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestLayout(t *testing.T) {
 		t.Errorf("closing request (-want +got):\n%s", d)
 	}
 	// Not every other server knows how to forbid them.
-	c, err = New(exchange.Config{Name: "m", Model: "x", BaseURL: "http://host/v1"}, prompt)
+	c, err = New(httpapi.Config{Name: "m", Model: "x", BaseURL: "http://host/v1"}, prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestCheckParameters(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	for name, cfg := range map[string]exchange.Config{
+	for name, cfg := range map[string]httpapi.Config{
 		"address":    {BaseURL: "localhost:8080"},
 		"scheme":     {BaseURL: "ftp://host/v1"},
 		"login":      {BaseURL: "http://user:pw@host/v1"},
@@ -158,7 +158,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := New(exchange.Config{}, message.Prompt{Tools: []message.ToolSpec{{Name: "x", Parameters: []byte("{")}}}); err == nil {
+	if _, err := New(httpapi.Config{}, message.Prompt{Tools: []message.ToolSpec{{Name: "x", Parameters: []byte("{")}}}); err == nil {
 		t.Error("a tool with a broken schema was taken")
 	}
 }
@@ -173,7 +173,7 @@ func TestKeys(t *testing.T) {
 		"missing":    {func(context.Context) (string, error) { return "", missing }, reason.CredentialMissing},
 		"line break": {func(context.Context) (string, error) { asked++; return "sk-x\n", nil }, reason.CredentialRejected},
 	} {
-		conv, err := New(exchange.Config{Name: "m", BaseURL: "http://127.0.0.1:1/v1", APIKey: c.key}, message.Prompt{})
+		conv, err := New(httpapi.Config{Name: "m", BaseURL: "http://127.0.0.1:1/v1", APIKey: c.key}, message.Prompt{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 // TestFragmentsAreNotReadAgain is about long arguments in small pieces: one that
@@ -15,7 +15,7 @@ func TestFragmentsAreNotReadAgain(t *testing.T) {
 		"as the API sends them": `{"arguments":"xxxxxxxxxx"}`,
 		"each with the name":    `{"name":"bash","arguments":"xxxxxxxxxx"}`,
 	} {
-		a := &chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+		a := &chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 		pieces := []string{`{"name":"bash","arguments":"{\"x\":\""}`}
 		for range 200_000 {
 			pieces = append(pieces, function)

@@ -14,7 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
@@ -23,9 +23,9 @@ const maxCacheKey = 64
 
 // api is one of the two APIs.
 type api struct {
-	provider exchange.Provider
+	provider httpapi.Provider
 	// send sends a request in the way of the API.
-	send func(c *Conversation, ctx context.Context, b exchange.Body) (*http.Response, error)
+	send func(c *Conversation, ctx context.Context, b httpapi.Body) (*http.Response, error)
 	// fixed are the members that stand at the beginning of every request.
 	fixed      string
 	parameters *model.ParameterTable
@@ -57,13 +57,13 @@ type wire interface {
 	// anything.
 	format(b []byte, schema json.RawMessage) []byte
 	tool(b []byte, t message.ToolSpec) []byte
-	answer(tell func(message.Delta)) exchange.Answer
+	answer(tell func(message.Delta)) httpapi.Answer
 }
 
 // Conversation is a model.Conversation over one of the APIs.
 type Conversation struct {
-	*exchange.Exchange
-	cfg  exchange.Config
+	*httpapi.Exchange
+	cfg  httpapi.Config
 	api  *api
 	wire wire
 
@@ -79,17 +79,17 @@ type Conversation struct {
 
 // New prepares a conversation over chat completions; it sends nothing. The prompt
 // is encoded here, once.
-func New(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
+func New(cfg httpapi.Config, prompt message.Prompt) (*Conversation, error) {
 	return open(&chatAPI, cfg, prompt)
 }
 
 // NewResponses is New over the responses API.
-func NewResponses(cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
+func NewResponses(cfg httpapi.Config, prompt message.Prompt) (*Conversation, error) {
 	return open(&responsesAPI, cfg, prompt)
 }
 
-func open(a *api, cfg exchange.Config, prompt message.Prompt) (*Conversation, error) {
-	x, err := exchange.New(cfg, a.provider)
+func open(a *api, cfg httpapi.Config, prompt message.Prompt) (*Conversation, error) {
+	x, err := httpapi.New(cfg, a.provider)
 	if err != nil {
 		return nil, err
 	}
@@ -197,5 +197,5 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 		history = appendSimple(c.begin(c.always.Capped(most, c.api.limits...), a.System), "user", a.Text)
 		end = c.aside
 	}
-	return c.Ask(ctx, req, exchange.Body{history, end}, c.send, emit, c.wire.answer)
+	return c.Ask(ctx, req, httpapi.Body{history, end}, c.send, emit, c.wire.answer)
 }

@@ -10,20 +10,20 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
 var update = flag.Bool("update", false, "write the requests into testdata")
 
 // opens is New or NewResponses.
-type opens func(exchange.Config, message.Prompt) (*Conversation, error)
+type opens func(httpapi.Config, message.Prompt) (*Conversation, error)
 
 // opener opens a conversation of one of the two APIs as the suite wants it.
 func opener(open opens, parameters string) modeltest.Open {
 	return func(t testing.TB, s modeltest.Setup) model.Conversation {
 		t.Helper()
-		c, err := open(exchange.Config{
+		c, err := open(httpapi.Config{
 			Name: "fast", Model: "test-model", BaseURL: s.BaseURL, Retry: s.Retry, Patience: model.Patience{FirstByte: s.FirstByte, Idle: s.Idle}, Transport: s.Transport,
 			APIKey: func(context.Context) (string, error) { return s.APIKey, nil }, Parameters: []byte(parameters),
 		}, s.Prompt)
@@ -52,7 +52,7 @@ func TestForeignServers(t *testing.T) {
 func overs(open opens, parameters string) modeltest.Over {
 	return func(t testing.TB, transport http.RoundTripper) model.Conversation {
 		t.Helper()
-		c, err := open(exchange.Config{
+		c, err := open(httpapi.Config{
 			Name: "fast", Model: "gpt-5-mini", Parameters: []byte(parameters), Transport: transport, Retry: model.Retry{Attempts: 1},
 			Blob: func(string) ([]byte, error) { return []byte("content"), nil },
 		}, message.Prompt{System: "Be brief.", Tools: bash()})
@@ -147,7 +147,7 @@ func TestAsideKeepsToTheSmallerLimitUnderItsOwnName(t *testing.T) {
 		`{"extra":{"max_tokens":"many"}}`:              `"max_tokens":100`,
 	} {
 		server := modeltest.Serve(t, modeltest.Chat, modeltest.Answer{Text: "ok"}.Step(), modeltest.Answer{Text: "ok"}.Step())
-		c, err := New(fast(exchange.Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s"})
+		c, err := New(fast(httpapi.Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}

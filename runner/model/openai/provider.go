@@ -7,7 +7,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 //go:embed models.csv
@@ -27,9 +27,9 @@ func Provider() model.Provider {
 		APIs: []v1alpha1.ModelAPI{v1alpha1.APIChat, v1alpha1.APIResponses},
 		Open: func(s model.Setup, prompt message.Prompt) (model.Conversation, error) {
 			if s.Spec.API == v1alpha1.APIResponses {
-				return NewResponses(exchange.ConfigOf(s), prompt)
+				return NewResponses(httpapi.ConfigOf(s), prompt)
 			}
-			return New(exchange.ConfigOf(s), prompt)
+			return New(httpapi.ConfigOf(s), prompt)
 		},
 		CheckParameters: func(api v1alpha1.ModelAPI, raw json.RawMessage) []model.Problem {
 			if api == v1alpha1.APIResponses {

@@ -7,14 +7,14 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
 // responsesAPI is the responses API. It keeps nothing: what the model thought
 // comes back encrypted, and is sent again with what followed it.
 var responsesAPI = api{
-	provider: exchange.Provider{
+	provider: httpapi.Provider{
 		Name: "openai", BaseURL: chatAPI.provider.BaseURL, KeyVariable: chatAPI.provider.KeyVariable, Speaks: "response",
 		Wants: chatAPI.provider.Wants,
 	},
@@ -114,8 +114,8 @@ func (*replies) tool(b []byte, t message.ToolSpec) []byte {
 	return append(appendFunction(b, t), `,"strict":false}`...)
 }
 
-func (*replies) answer(tell func(message.Delta)) exchange.Answer {
-	return &replyAnswer{Gather: exchange.NewGather(tell)}
+func (*replies) answer(tell func(message.Delta)) httpapi.Answer {
+	return &replyAnswer{Gather: httpapi.NewGather(tell)}
 }
 
 // said adds items: the texts, the calls, and the results of them. Ids are left out,

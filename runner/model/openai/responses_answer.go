@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
@@ -22,8 +22,8 @@ const (
 
 // replyAnswer gathers an answer of the responses API.
 type replyAnswer struct {
-	*exchange.Gather
-	tally exchange.Tally
+	*httpapi.Gather
+	tally httpapi.Tally
 	// ended is the word for the end; halfCall says that the server marked a call as
 	// incomplete.
 	ended    string
@@ -60,7 +60,7 @@ type place struct {
 // Event adds one event.
 func (a *replyAnswer) Event(_ string, data []byte) error {
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
-		return exchange.Garbage("the server ended the stream without an answer")
+		return httpapi.Garbage("the server ended the stream without an answer")
 	}
 	a.read(data)
 	e := &a.event
@@ -96,11 +96,11 @@ func (a *replyAnswer) take(e *streamed, data []byte) error {
 		return a.itemEnds(e.index, e.item)
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		if e.response == nil {
-			return exchange.Garbage("the server ended the stream without a response: %s", model.Quote(data))
+			return httpapi.Garbage("the server ended the stream without a response: %s", model.Quote(data))
 		}
 		return a.end(strings.TrimPrefix(string(e.kind), "response."), e.response)
 	case "error":
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	case "":
 		return untyped(e, data)
 	default:
@@ -288,14 +288,14 @@ func (a *replyAnswer) Whole(data []byte) error {
 	return faultIn(data)
 }
 
-// Complete implements exchange.Answer.
+// Complete implements httpapi.Answer.
 func (a *replyAnswer) Complete() bool { return a.ended != "" }
 
-// Busy implements exchange.Worker: a reasoning whose summary is not asked for is
+// Busy implements httpapi.Worker: a reasoning whose summary is not asked for is
 // not streamed, nor are the tools of the API's own.
 func (a *replyAnswer) Busy() bool { return a.working }
 
-// Over implements exchange.Answer: what the API has to say stands in its last
+// Over implements httpapi.Answer: what the API has to say stands in its last
 // event.
 func (a *replyAnswer) Over() bool { return a.ended != "" }
 

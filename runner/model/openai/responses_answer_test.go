@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 const (
@@ -33,7 +33,7 @@ func itemAdded(index int, item string) string {
 }
 
 func newReply() *replyAnswer {
-	return &replyAnswer{Gather: exchange.NewGather(func(message.Delta) {})}
+	return &replyAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}
 }
 
 func reply(events ...string) (*message.Output, error) {
@@ -205,7 +205,7 @@ func TestWrongAPIsAreNamed(t *testing.T) {
 }
 
 func chatEvent(data []byte) error {
-	return (&chatAnswer{Gather: exchange.NewGather(func(message.Delta) {})}).Event("", data)
+	return (&chatAnswer{Gather: httpapi.NewGather(func(message.Delta) {})}).Event("", data)
 }
 
 func TestRepliesAreBounded(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 // response is what a stream ends with.
@@ -61,7 +61,7 @@ func (a *replyAnswer) end(event string, raw []byte) error {
 		if r.fault != nil {
 			f = model.ParseFault(append(append([]byte(`{"error":`), r.fault...), '}'))
 		}
-		return exchange.Refused(f)
+		return httpapi.Refused(f)
 	case r.status == "cancelled":
 		return &model.Error{Kind: model.Retryable, Class: "stream", Err: errors.New("the response was cancelled on the server")}
 	}
@@ -87,7 +87,7 @@ func (a *replyAnswer) late(index int64, raw []byte) error {
 		return err
 	}
 	known := i.kind == "message" && a.TextSize() > 0 ||
-		i.kind == "function_call" && slices.ContainsFunc(a.Calls, func(c *exchange.Call) bool { return c.ID == i.call && len(c.Args) > 0 })
+		i.kind == "function_call" && slices.ContainsFunc(a.Calls, func(c *httpapi.Call) bool { return c.ID == i.call && len(c.Args) > 0 })
 	if known {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (a *replyAnswer) late(index int64, raw []byte) error {
 
 // replyEndings are the ends of a response: why it is incomplete where it says so,
 // else its status. What failed or was cancelled is an error before this.
-var replyEndings = exchange.Endings{
+var replyEndings = httpapi.Endings{
 	"completed":         {Finish: message.FinishStop},
 	"max_output_tokens": {Finish: message.FinishLength},
 	"max_tokens":        {Finish: message.FinishLength},

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 // streamed is one event. Its bytes are those of the data, or scratch space that
@@ -84,7 +84,7 @@ func untyped(e *streamed, data []byte) error {
 func faultIn(data []byte) error {
 	var body struct{ Error json.RawMessage }
 	if json.Unmarshal(data, &body) == nil && len(body.Error) > 0 && string(body.Error) != "null" {
-		return exchange.Refused(model.ParseFault(data))
+		return httpapi.Refused(model.ParseFault(data))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -17,7 +17,7 @@ import (
 func replying(t testing.TB, parameters string, prompt message.Prompt) *Conversation {
 	t.Helper()
 	blob := func(string) ([]byte, error) { return []byte("content"), nil }
-	c, err := NewResponses(exchange.Config{Name: "fast", Model: "gpt-5-mini", Parameters: []byte(parameters), Blob: blob}, prompt)
+	c, err := NewResponses(httpapi.Config{Name: "fast", Model: "gpt-5-mini", Parameters: []byte(parameters), Blob: blob}, prompt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestReplyMappingRefuses(t *testing.T) {
 		t.Errorf("an unknown role: %v", err)
 	}
 	lost := &message.Message{ID: "m2", Role: message.RoleUser, Parts: []message.Part{{Type: message.PartFile, File: &message.File{Mime: "image/png", URL: "blob:x"}}}}
-	c, err := NewResponses(exchange.Config{Name: "m", Model: "x"}, message.Prompt{})
+	c, err := NewResponses(httpapi.Config{Name: "m", Model: "x"}, message.Prompt{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestCheckResponsesParameters(t *testing.T) {
 			t.Errorf("%s: %v, want %s: %s", in, p, c.path, c.says)
 		}
 	}
-	if _, err := NewResponses(exchange.Config{Parameters: []byte(`{"seed":1}`)}, message.Prompt{}); reason.Of(err) != reason.ModelError {
+	if _, err := NewResponses(httpapi.Config{Parameters: []byte(`{"seed":1}`)}, message.Prompt{}); reason.Of(err) != reason.ModelError {
 		t.Errorf("a wrong parameter: %v", err)
 	}
 }
@@ -193,7 +193,7 @@ func TestThoughtsAreAskedForOfModelsThatThink(t *testing.T) {
 		"said not to":    {"my-deployment", `{"encryptedReasoning": false}`, false},
 		"said to anyway": {"gpt-4x", `{"encryptedReasoning":true}`, true},
 	} {
-		talk, err := NewResponses(exchange.Config{Name: "m", Model: c.model, Parameters: []byte(c.parameters)}, message.Prompt{})
+		talk, err := NewResponses(httpapi.Config{Name: "m", Model: c.model, Parameters: []byte(c.parameters)}, message.Prompt{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestAsideOverResponses(t *testing.T) {
 		`{"verbosity":"low"}`:      `"text":{"verbosity":"low"}}`,
 	} {
 		server := modeltest.Serve(t, modeltest.Responses, modeltest.Answer{Text: "ok"}.Step())
-		c, err := NewResponses(fast(exchange.Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s", Tools: bash()})
+		c, err := NewResponses(fast(httpapi.Config{BaseURL: server.URL, Parameters: []byte(parameters)}), message.Prompt{System: "s", Tools: bash()})
 		if err != nil {
 			t.Fatal(err)
 		}

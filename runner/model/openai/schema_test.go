@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func TestStrictSchemas(t *testing.T) {
@@ -70,7 +70,7 @@ func TestSchemasAreSentWhereTheyAreTaken(t *testing.T) {
 		"by hand":     {"a format that is given by hand stays", "", `{"extra":{"response_format":{"type":"json_object"}}}`, loose, ``},
 		"none wanted": {"there may be no schema", "", `{}`, ``, ``},
 	} {
-		open, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: c.baseURL, Parameters: []byte(c.parameters)}, message.Prompt{Output: []byte(c.schema)})
+		open, err := New(httpapi.Config{Name: "m", Model: "x", BaseURL: c.baseURL, Parameters: []byte(c.parameters)}, message.Prompt{Output: []byte(c.schema)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestTheKeyOfTheCacheIsForOpenAIOnly(t *testing.T) {
 		"compatible": {"http://host/v1", ``, `]}`},
 		"by hand":    {"", `{"extra":{"prompt_cache_key":"mine"}}`, `]}`},
 	} {
-		open, err := New(exchange.Config{Name: "m", Model: "x", BaseURL: c.baseURL, Parameters: []byte(c.parameters)}, message.Prompt{CacheKey: "k"})
+		open, err := New(httpapi.Config{Name: "m", Model: "x", BaseURL: c.baseURL, Parameters: []byte(c.parameters)}, message.Prompt{CacheKey: "k"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // sendChat sends the bytes of a request for a chat completion. openai-go has
 // that service in its root package only, together with every other service of
 // OpenAI: linking it makes agentctl 13 MB larger and its start 0.7 ms slower.
-func (c *Conversation) sendChat(ctx context.Context, b exchange.Body) (*http.Response, error) {
+func (c *Conversation) sendChat(ctx context.Context, b httpapi.Body) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.BaseURL(), "/")+"/chat/completions", b.Reader())
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
@@ -43,7 +43,7 @@ func (c *Conversation) sendChat(ctx context.Context, b exchange.Body) (*http.Res
 // The service is a literal with nothing but these options: NewClient and
 // DefaultClientOptions read OPENAI_* variables, and a key or an address that no
 // manifest names must never be used.
-func (c *Conversation) sendResponses(ctx context.Context, b exchange.Body) (*http.Response, error) {
+func (c *Conversation) sendResponses(ctx context.Context, b httpapi.Body) (*http.Response, error) {
 	var resp *http.Response
 	opts := []option.RequestOption{
 		option.WithBaseURL(c.BaseURL()), option.WithMaxRetries(0), option.WithHTTPClient(c.Client()),
@@ -65,7 +65,7 @@ func (c *Conversation) sendResponses(ctx context.Context, b exchange.Body) (*htt
 }
 
 // send sends a request and explains its error.
-func (c *Conversation) send(ctx context.Context, b exchange.Body) (*http.Response, error) {
+func (c *Conversation) send(ctx context.Context, b httpapi.Body) (*http.Response, error) {
 	resp, err := c.api.send(c, ctx, b)
 	if err != nil {
 		return nil, c.advise(err)

@@ -15,23 +15,23 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 )
 
 func quiet(message.Delta) error { return nil }
 
-func fast(cfg exchange.Config) exchange.Config {
+func fast(cfg httpapi.Config) httpapi.Config {
 	cfg.Name, cfg.Model = "m", "test-model"
 	cfg.Retry = model.Retry{Attempts: 2, Sleep: func(context.Context, time.Duration) error { return nil }}
 	return cfg
 }
 
-func next(t *testing.T, cfg exchange.Config) (*message.Output, error) {
+func next(t *testing.T, cfg httpapi.Config) (*message.Output, error) {
 	t.Helper()
 	return nextOver(t, New, cfg)
 }
 
-func nextOver(t *testing.T, open opens, cfg exchange.Config) (*message.Output, error) {
+func nextOver(t *testing.T, open opens, cfg httpapi.Config) (*message.Output, error) {
 	t.Helper()
 	c, err := open(fast(cfg), message.Prompt{System: "s"})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 		"unknown domain": {"http://no-such-host.invalid/v1", reason.ProviderUnavailable, ""},
 	}
 	for name, c := range cases {
-		_, err := next(t, exchange.Config{BaseURL: c.url})
+		_, err := next(t, httpapi.Config{BaseURL: c.url})
 		if err == nil || reason.Of(err) != c.want || !strings.Contains(err.Error()+reason.Hint(err), c.says) {
 			t.Errorf("%s: %v (%s), reason %s", name, err, reason.Hint(err), reason.Of(err))
 		}
@@ -101,7 +101,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 // A proxy is used where the environment names one; the loopback is exempt, so
 // the test looks at the transport.
 func TestTransportHonoursProxies(t *testing.T) {
-	tr := exchange.NewTransport()
+	tr := httpapi.NewTransport()
 	if tr.Proxy == nil || !tr.DisableCompression || !tr.ForceAttemptHTTP2 || tr.DisableKeepAlives {
 		t.Errorf("transport %+v", tr)
 	}
@@ -118,7 +118,7 @@ func TestPathsAndKeys(t *testing.T) {
 	defer server.Close()
 	for base, want := range map[string]string{"": "", "/": "", "/v1": "/v1", "/v1/": "/v1", "/responses": "/responses", "/a%2Fb/v1/": "/a%2Fb/v1"} {
 		for path, open := range map[string]opens{"/chat/completions": New, "/responses": NewResponses} {
-			_, _ = nextOver(t, open, exchange.Config{BaseURL: server.URL + base, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
+			_, _ = nextOver(t, open, httpapi.Config{BaseURL: server.URL + base, APIKey: func(context.Context) (string, error) { return "sk-secret", nil }})
 			if got := seen.URL.EscapedPath(); got != want+path || seen.URL.RawQuery != "" {
 				t.Errorf("base %q: sent to %s?%s, want %s", base, got, seen.URL.RawQuery, want+path)
 			}
@@ -155,7 +155,7 @@ func TestRefusalsThatAnotherSettingMends(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body))
 		}))
-		_, err := nextOver(t, c.open, exchange.Config{BaseURL: server.URL + "/v1"})
+		_, err := nextOver(t, c.open, httpapi.Config{BaseURL: server.URL + "/v1"})
 		if hint := reason.Hint(err); !strings.Contains(hint, c.hint) || c.hint == "" && strings.Contains(hint, "spec.api") {
 			t.Errorf("%s: the hint is %q, want %q: %s", name, hint, c.hint, c.reason)
 		}

@@ -2,18 +2,18 @@ package openai
 
 import (
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/runner/model/exchange"
+	"agentctl.dev/agentctl/runner/model/httpapi"
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
 // readUsage reads a report of what an answer took. The APIs differ in two names
 // only, and servers mix them. The last one counts: servers that send several count
 // up.
-func readUsage(c *jsonpass.Cursor, t *exchange.Tally) {
+func readUsage(c *jsonpass.Cursor, t *httpapi.Tally) {
 	if c.Null() {
 		return
 	}
-	*t = exchange.Tally{Reported: true}
+	*t = httpapi.Tally{Reported: true}
 	var u struct{ input, output, total, cached, written, reasoning int64 }
 	count := func(into *int64) { t.Count(c, into) }
 	c.Object(func(key []byte) {

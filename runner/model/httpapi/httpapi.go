@@ -1,8 +1,8 @@
-// Package exchange is the HTTP side of a conversation, the same for every provider: one request at a time with its bounds, its retries and its key, and the answer read as a stream.
+// Package httpapi is the HTTP side of a conversation, the same for every provider: one request at a time with its bounds, its retries and its key, and the answer read as a stream.
 //
 // A provider brings two things: bytes to send, and an Answer that understands the
 // events of its wire format.
-package exchange
+package httpapi
 
 import (
 	"context"

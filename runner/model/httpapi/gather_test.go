@@ -1,4 +1,4 @@
-package exchange
+package httpapi
 
 import (
 	"encoding/json"
