@@ -93,6 +93,10 @@ var rules = []rule{
 		reason: "one kind of tool must not depend on another",
 	},
 	{
+		from: []string{"./runner/tool/source/*/..."}, notFrom: []string{"./runner/tool/source/sources"}, to: []string{"./runner/tool/source/*/..."},
+		reason: "one kind of source must not depend on another",
+	},
+	{
 		from: []string{"./runner/sandbox/spec"}, to: []string{"ours"},
 		reason: "the sandbox helper is static and tiny: its contract is a leaf",
 	},
@@ -279,6 +283,45 @@ func TestProvidersAreNotToldApartByName(t *testing.T) {
 	}
 }
 
+// sourceField is a field of a tool's source, in a program's text.
+var sourceField = regexp.MustCompile(`\bSource\.(Builtin|Plugin|Container|MCP|Agent|Exec)\b|\bToolSource\{`)
+
+// What follows from a tool's source is data (tool.Facts), which its implementation
+// computes once: code that looks at the source itself has to be found again for the
+// next one.
+func TestToolSourcesAreNotToldApart(t *testing.T) {
+	own := []string{
+		"runner/tool/source/",        // the implementations
+		"runner/tool/builtin/",       // the table of shipped tools, which are named by their source
+		"runner/pluginkit/",          // makes a Tool of a command that has no manifest
+		"api/v1alpha1/tool_types.go", // declares them; ToolSource.Kind is the one switch
+		"api/v1alpha1/zz_generated.deepcopy.go",
+	}
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(own, func(p string) bool { return strings.HasPrefix(file, p) }) {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range sourceField.FindAllString(string(text), -1) {
+			t.Errorf("%s has %s: ask tool.Kinds for the facts, or add one to tool.Facts", file, found)
+		}
+	}
+	switches := 0
+	text, err := os.ReadFile("api/v1alpha1/tool_types.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range regexp.MustCompile(`\bs\.Container != nil`).FindAll(text, -1) {
+		switches++
+	}
+	if switches != 1 {
+		t.Errorf("%d places of the API switch on the kind of a source, want 1", switches)
+	}
+}
+
 func TestImportChainsAreShort(t *testing.T) {
 	graph := imports(t)
 	depth := map[string][]string{}
@@ -338,6 +381,9 @@ func TestRulesBite(t *testing.T) {
 		{"./runner/model/openai", "github.com/openai/openai-go/v3/option", no},
 		{"./runner/tool/mcp", "./runner/tool/skill", "one kind of tool"},
 		{"./runner/tool/mcp", "./runner/tool", no},
+		{"./runner/tool/source/exec", "./runner/tool/source/plugin", "one kind of source"},
+		{"./runner/tool/source/sources", "./runner/tool/source/plugin", no},
+		{"./runner/tool/source/builtin", "./runner/tool/builtin", no},
 		{"./runner/sandbox/spec", "./api/reason", "leaf"},
 		{"./runner", "./runner/control", "control knows runs"},
 		{"./runner/policy", "./runner/control", "only agentd"},

@@ -16,8 +16,8 @@ import (
 // an image is in a container, one that asks for nothing is given nothing.
 func level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationLevel {
 	switch {
-	case d.Spec.Source.Container != nil:
-		return v1alpha1.IsolationContainer
+	case d.Contained():
+		return d.Level
 	case d.Spec.Isolation.Minimum == v1alpha1.IsolationNone:
 		return v1alpha1.IsolationNone
 	}

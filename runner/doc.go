@@ -14,7 +14,8 @@
 //     first model request; protect.go closes what no program may touch before the first call.
 //   - loop lives the run. It asks a model (one folder below model for each provider; model/httpapi is
 //     the HTTP they share, model/provider lists them, model/fallback who is asked next), a policy (policy, over
-//     expr and policy/shell), a person (approval) and a tool (tool, over plugins/host).
+//     expr and policy/shell), a person (approval) and a tool (tool; one folder below
+//     tool/source for each kind of program, which tool/source/sources lists; plugins/host is the other end of the tool protocol).
 //   - what others leave for the run while it lives, answers (approval) and messages, lies in folders of
 //     it (inbox) until the journal has it.
 //   - secret keeps credentials out of everything that is written, shown or sent.

@@ -15,13 +15,14 @@ import (
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // present is the plan with the agent, the tools and the limits that manifests
 // have today. The models stay the recorded ones: their answers are known; and so
 // do the decisions, for the files they were judged by are not there.
 func (v *relived) present(ctx context.Context, o *ReplayOptions) (*relived, []string, error) {
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{})
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admission.Options{Tools: sources.All()})
 	if found.HasErrors() {
 		return nil, nil, &InvalidError{found}
 	}

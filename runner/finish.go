@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/loop"
 )
@@ -64,7 +65,7 @@ func (s *session) close(ctx context.Context, end loop.End) (*Outcome, error) {
 // their sandboxes is cleared away beside other work; the function waits for that.
 func (s *session) endPrograms() (cleared func() error) {
 	s.launcher.Retire()
-	if err := s.pool.Close(); err != nil || s.pool.Boxes != nil || s.launcher.Busy() {
+	if err := s.pool.Close(); err != nil || s.pool.Opened(v1alpha1.IsolationContainer) || s.launcher.Busy() {
 		err = s.stop()
 		return func() error { return err }
 	}
@@ -77,11 +78,7 @@ func (s *session) stop() error {
 	s.launcher.Retire()
 	// The launcher kills what the pool could not end.
 	_ = s.pool.Close()
-	err := s.launcher.Close()
-	if s.pool.Boxes != nil {
-		err = errors.Join(err, s.pool.Boxes.Close())
-	}
-	return err
+	return errors.Join(s.launcher.Close(), s.pool.Release())
 }
 
 // closeFiles lets go of the files; a run that has not ended takes them up again.

@@ -66,15 +66,11 @@ func judgedBefore(v *view.Run) (calls map[string]int, denials int) {
 
 // judged is what a policy knows about a tool on a host that gives some level.
 func judged(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
-	t := policy.Tool{
-		Name: d.Name, Source: d.Spec.Source.Kind(), Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
+	return policy.Tool{
+		Name: d.Name, Source: d.Kind, Builtin: d.Shipped, Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: d.Parameters, Digest: d.Digest(), Annotations: d.Annotations,
 		Contained: level(d, host) != v1alpha1.IsolationNone && reaches(d) == "" && files == v1alpha1.StrategyCopy,
 	}
-	if b := d.Spec.Source.Builtin; b != nil {
-		t.Builtin = b.Name
-	}
-	return t
 }
 
 func (s *session) budget() policy.Budget {

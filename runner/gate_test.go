@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 func TestAResumedRunRemembersWhatWasJudged(t *testing.T) {
@@ -44,6 +45,11 @@ func TestWhatCountsAsContained(t *testing.T) {
 			Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone},
 		}}
 		change(&d.Spec)
+		facts, err := sources.All().Facts(&d.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Facts = facts
 		return d
 	}
 	for name, c := range map[string]struct {

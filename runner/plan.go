@@ -22,6 +22,7 @@ import (
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -121,7 +122,7 @@ func define(p *admission.Plan) ([]tool.Definition, error) {
 	tools := make([]tool.Definition, len(p.Tools))
 	for i, t := range p.Tools {
 		var err error
-		if tools[i], err = tool.Define(t.Tool); err != nil {
+		if tools[i], err = sources.All().Define(t.Tool); err != nil {
 			return nil, err
 		}
 	}

@@ -6,17 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
-	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
-	"agentctl.dev/agentctl/runner/tool/builtin"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // ProbeOptions say which tool is tried. Tool is required, with the defaults of
@@ -48,11 +44,11 @@ func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
 		return nil, err
 	}
 	planned := admission.Materialised(o.Tool)
-	d, err := tool.Define(planned)
+	d, err := sources.All().Define(planned)
 	if err != nil {
 		return nil, reason.New(reason.ToolError, "%w", err)
 	}
-	if speaks(&d.Spec) {
+	if d.Describes {
 		d.Parameters, d.Description = nil, "" // what the program says, not what the manifest says of it
 	}
 	s := newSession(RunOptions{State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
@@ -70,12 +66,6 @@ func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
 	return factsOf(&s.tools[0]), nil
 }
 
-// speaks says whether a tool's program can be asked what it takes.
-func speaks(t *v1alpha1.ToolSpec) bool {
-	c := t.Source.Container
-	return t.Source.Plugin != nil || c != nil && c.Protocol != v1alpha1.ProtocolExec
-}
-
 func (s *session) probe(ctx context.Context, d *tool.Definition) error {
 	if err := s.containable(ctx); err != nil {
 		return err
@@ -84,28 +74,11 @@ func (s *session) probe(ctx context.Context, d *tool.Definition) error {
 		return err
 	}
 	s.pool.Dir = s.plan.files.Dir
-	switch {
-	case speaks(&d.Spec):
+	if d.Describes {
 		return s.pool.Describe(ctx, d)
-	case d.Spec.Source.Builtin != nil:
-		if _, err := sandbox.FindProgram(builtin.Program); err != nil {
-			return reason.New(reason.ToolError, "tool %q: %w", d.Name, err)
-		}
-	case d.Spec.Source.Exec != nil:
-		return findProgram(d.Name, d.Spec.Source.Exec.Command[0])
 	}
-	return nil
-}
-
-// findProgram looks for a program that is started for each call.
-func findProgram(tool, program string) error {
-	if strings.Contains(program, "/") && !filepath.IsAbs(program) {
-		return reason.New(reason.ToolError, "tool %q: %s is not an absolute path", tool, program)
-	}
-	if _, err := exec.LookPath(program); err != nil {
-		return reason.New(reason.ToolError, "tool %q: find its program: %w", tool, err)
-	}
-	return nil
+	_, err := s.pool.Functions(ctx, d)
+	return err
 }
 
 func factsOf(d *tool.Definition) *ToolFacts {

@@ -60,7 +60,7 @@ type guard struct {
 // programs can no longer do there what they must not. Release ends the work
 // behind it and waits for that.
 func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(context.Context) (string, error), release func()) {
-	if len(s.pool.Profiles) == 0 && s.pool.Boxes == nil {
+	if len(s.pool.Profiles) == 0 && !s.pool.Opened(v1alpha1.IsolationContainer) {
 		return s.workspace, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -75,11 +75,9 @@ func (s *session) fence(ctx context.Context, gate *policy.Engine) (files func(co
 	}()
 	protected := sync.OnceValue(func() error { return <-done })
 	s.pool.Fence = func(context.Context) error { return protected() }
-	if s.pool.Boxes != nil {
-		s.pool.Boxes.Guard = func(context.Context) ([]string, []string, error) {
-			err := protected()
-			return g.readOnly, g.masked, err
-		}
+	s.pool.Guard = func(context.Context) ([]string, []string, error) {
+		err := protected()
+		return g.readOnly, g.masked, err
 	}
 	files = func(ctx context.Context) (string, error) {
 		dir, err := s.workspace(ctx)
@@ -161,7 +159,7 @@ func programs(tools []tool.Definition, root string) (own, mounted []string) {
 				own = append(own, resolved)
 			}
 		}
-		for at, file := range tools[i].Command() {
+		for at, file := range tools[i].Command {
 			if at > 0 && file != "" && !filepath.IsAbs(file) { // programs start in the files of the run
 				file = filepath.Join(root, file)
 			}

@@ -139,7 +139,7 @@ func TestTheProgramsOfToolsAreThoseThatOthersCanReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec := func(command ...string) tool.Definition {
-		return tool.Definition{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: command}}}}
+		return tool.Definition{Facts: tool.Facts{Command: command}}
 	}
 	builder := exec("/usr/bin/env", "--flag", "relative")
 	builder.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: cache, Access: v1alpha1.MountReadWrite}}

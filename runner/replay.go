@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // ReplayOptions say which recording is lived again. File is required.
@@ -169,7 +170,7 @@ func recordedPlan(c *cassette.Cassette) (*relived, error) {
 		if t.Tool == nil {
 			return nil, damaged(errors.New("a tool of it is missing"))
 		}
-		d, err := tool.Define(t.Tool)
+		d, err := sources.All().Define(t.Tool)
 		if err != nil {
 			return nil, damaged(err)
 		}

@@ -33,6 +33,7 @@ import (
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 	"agentctl.dev/agentctl/runner/workspace"
 	"agentctl.dev/agentctl/runner/workspace/gitguard"
 )
@@ -103,7 +104,7 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		s.launcher.Prepare()
 	}
 	p, err := newPlan(ctx, &s.opts, func(p *plan) {
-		if contain(s.launcher, p.tools) == nil && s.settleIn(p) == nil && s.hold(p) == nil {
+		if s.pool.Contain(p.tools) == nil && s.settleIn(p) == nil && s.hold(p) == nil {
 			s.pool.StartShipped(ctx, p.tools)
 		}
 	})
@@ -145,7 +146,7 @@ func newSession(o RunOptions) *session {
 	s.guardGit = sync.OnceValue(s.takeGit)
 	s.launcher = sandbox.New(sandbox.Options{AllowUnsandboxed: o.AllowUnsandboxed, Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir(), Serve: s.serveSandbox, Lacks: s.lacking, Exceeded: s.exceeded})
 	s.transport = httpapi.NewTransport()
-	s.pool = tool.NewPool(tool.PoolOptions{Launcher: s.launcher})
+	s.pool = tool.NewPool(tool.PoolOptions{Kinds: sources.All(), Launcher: s.launcher})
 	return s
 }
 
@@ -281,9 +282,6 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	if err := s.hold(s.plan); err != nil {
 		return loop.End{}, err
 	}
-	if err := s.boxes(); err != nil {
-		return loop.End{}, err
-	}
 	s.pool.Pins = maps.Clone(s.Pins)
 	s.pool.Past, s.pool.History = s.recorder.past, s.history
 	s.pool.Start(ctx, shipped(s.tools))
@@ -297,14 +295,12 @@ func (s *session) live(ctx context.Context) (loop.End, error) {
 	files, release := s.fence(ctx, gate.Engine)
 	defer release()
 	s.pool.Start(ctx, foreign(s.tools)) // they are shown files, and so wait for the judge
-	if s.pool.Boxes != nil {
-		begun, cancel := context.WithCancel(ctx)
-		defer cancel()
-		s.pool.Boxes.Begin(begun, s.pool, s.tools)
-	}
+	ahead, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.pool.Begin(ahead, s.tools)
 	free := tool.FreeSpace(s.root())
 	toolbox, err := tool.NewRegistry(tool.Options{
-		Tools: s.tools, Serve: s.pool.Serve, ServeOutside: s.pool.ServeOutside, Workspace: files, Blobs: s.journal, Now: time.Now,
+		Tools: s.tools, Serve: s.pool.Serve, Workspace: files, Blobs: s.journal, Now: time.Now,
 		Redactor: s.redactor.Load(), Run: s.id, Agent: s.Agent.Name,
 		Unreadable: gate.Unreadable, Masked: gate.Masked, Unseen: s.unseen(), Space: free, Growth: &tool.Growth{Limit: s.files.GrowthLimit(), Measure: s.files.Growth, Free: free},
 	})
@@ -377,24 +373,6 @@ func (s *session) killOnDemand() (stop func()) {
 		}
 	})
 	return func() { close(done); wg.Wait() }
-}
-
-// contain refuses the run before anything has run when a tool cannot be
-// contained as it demands.
-func contain(l *sandbox.Launcher, tools []tool.Definition) error {
-	for i := range tools {
-		d := &tools[i]
-		if err := tool.Unsupported(d); err != nil {
-			return err
-		}
-		if d.Spec.Source.Container != nil {
-			continue
-		}
-		if err := l.Require(d.Name, d.Spec.Isolation.Minimum, d.Spec.Network.Mode); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // describe asks the plugins whose manifests do not say what they take.

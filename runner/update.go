@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/statedir"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -98,7 +99,7 @@ func (v *relived) runManifests(ctx context.Context, c *cassette.Cassette, o RunO
 	o.inputs, o.attached = v.inputs, attachments(c)
 	o.FailOnDenied = o.FailOnDenied || v.record.FailOnDenied
 	if o.Agent == "" && !slices.Contains(o.Paths, "-") {
-		_, catalog, _ := admission.Read(ctx, o.Paths, nil, admission.Options{})
+		_, catalog, _ := admission.Read(ctx, o.Paths, nil, admission.Options{Tools: sources.All()})
 		if _, ok := catalog.Agents[v.Agent.Name]; ok {
 			o.Agent = v.Agent.Name
 		}
@@ -127,7 +128,7 @@ func (v *relived) runAgain(ctx context.Context, c *cassette.Cassette, o RunOptio
 	s := newSession(o)
 	s.recording = rec
 	s.launcher.Prepare()
-	if err = contain(s.launcher, p.tools); err == nil {
+	if err = s.pool.Contain(p.tools); err == nil {
 		err = s.open(ctx, p)
 	}
 	if err != nil {

@@ -33,18 +33,21 @@ func Absolute(kind string, obj map[string]any, dir string) {
 	}
 }
 
+// absoluteSource is about a source of any kind. What holds a path has the same name in
+// all of them: command is a program and its arguments, valueFrom a reference, image an
+// image.
 func absoluteSource(src map[string]any, dir string) {
-	absoluteArgv(fields(src["plugin"]), "command", dir)
-	absoluteArgv(fields(src["exec"]), "command", dir)
-	mcp := fields(src["mcp"])
-	absoluteArgv(fields(mcp["stdio"]), "command", dir)
-	for _, h := range entries(fields(mcp["http"])["headers"]) {
-		absoluteFrom(fields(h["valueFrom"]), dir)
-	}
-	container := fields(src["container"])
-	if image, ok := container["image"].(string); ok {
+	absoluteArgv(src, "command", dir)
+	absoluteFrom(fields(src["valueFrom"]), dir)
+	if image, ok := src["image"].(string); ok {
 		if layout, ok := strings.CutPrefix(image, "oci:"); ok { // a file or folder of this host
-			container["image"] = "oci:" + absolute(dir, layout)
+			src["image"] = "oci:" + absolute(dir, layout)
+		}
+	}
+	for _, v := range src {
+		absoluteSource(fields(v), dir)
+		for _, e := range entries(v) {
+			absoluteSource(e, dir)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 const relativePaths = `
@@ -153,7 +154,7 @@ func TestElsewhereLeavesOnlyReferencesOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, elsewhere := range []bool{false, true} {
 				set, found := manifest.Parse(context.Background(), "m.yaml", []byte("apiVersion: agentctl.dev/v1alpha1\nmetadata: {name: x}\n"+x.text))
-				_, more := Admit(set, Options{Models: provider.All(), Elsewhere: elsewhere})
+				_, more := Admit(set, Options{Models: provider.All(), Tools: sources.All(), Elsewhere: elsewhere})
 				want := map[bool]bool{false: x.closed, true: x.open}[elsewhere]
 				if got := append(found, more...); got.HasErrors() != want {
 					t.Errorf("%s: elsewhere %v: %v", x.reason, elsewhere, got)

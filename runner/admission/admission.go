@@ -15,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool"
 )
 
 // Options say how much is checked.
@@ -38,6 +39,8 @@ type Options struct {
 	Ahead func(*Catalog)
 	// Models are the providers of models, which check what only they understand.
 	Models model.Registry
+	// Tools are the kinds of programs behind tools, which say what follows from a source.
+	Tools tool.Kinds
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared
 }

@@ -7,6 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // small is a folder as a user has it: six manifests without a mistake.
@@ -37,7 +38,7 @@ func BenchmarkSmallFolder(b *testing.B) {
 	dir := small(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, c, found := Read(b.Context(), []string{dir}, nil, Options{Models: provider.All()})
+		_, c, found := Read(b.Context(), []string{dir}, nil, Options{Models: provider.All(), Tools: sources.All()})
 		if len(found) > 0 {
 			b.Fatal(found)
 		}

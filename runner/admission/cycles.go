@@ -35,9 +35,9 @@ func (a *admitter) cycles() {
 	}
 	for _, name := range names(a.catalog.Tools) {
 		e := a.catalog.Tools[name]
-		if src := e.Object.Spec.Source.Agent; src != nil {
+		if f, _ := a.opts.Tools.Facts(&e.Object.Spec); f.Agent != "" { // what is wrong is found by tool
 			id := node("tool", name)
-			g[id] = append(g[id], edge{node("agent", src.Name), e.Doc, "spec.source.agent.name"})
+			g[id] = append(g[id], edge{node("agent", f.Agent), e.Doc, "spec.source." + f.Kind + ".name"})
 		}
 	}
 	for _, name := range names(a.catalog.Models) {

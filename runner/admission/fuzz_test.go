@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // FuzzAdmit holds the whole chain to its promise for any text: it ends without
@@ -36,7 +37,7 @@ func FuzzAdmit(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		set, found := manifest.Load(t.Context(), []string{"-"}, strings.NewReader(text))
-		c, more := Admit(set, Options{Models: provider.All()})
+		c, more := Admit(set, Options{Models: provider.All(), Tools: sources.All()})
 		found = append(found, more...)
 		if err := found.Write(&strings.Builder{}, 0); err != nil {
 			t.Error(err)

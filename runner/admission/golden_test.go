@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 var update = flag.Bool("update", false, "write what admission says into testdata")
@@ -50,7 +51,7 @@ func golden(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
-	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Models: provider.All()})
+	_, _, found := Read(t.Context(), []string{"."}, nil, Options{Models: provider.All(), Tools: sources.All()})
 	var got strings.Builder
 	if err := found.Write(&got, 0); err != nil {
 		t.Fatal(err)

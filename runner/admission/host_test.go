@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // TestValidateNamesMissingPrograms: a run finds out by starting them, after the
@@ -32,7 +33,7 @@ func TestValidateNamesMissingPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, look := range []bool{true, false} {
-			_, _, found := Read(t.Context(), []string{path}, nil, Options{Models: provider.All(), Programs: look})
+			_, _, found := Read(t.Context(), []string{path}, nil, Options{Models: provider.All(), Tools: sources.All(), Programs: look})
 			var b strings.Builder
 			_ = found.Write(&b, 0)
 			switch {
@@ -61,7 +62,7 @@ func TestAModelThatNothingIsKnownOfIsAWarning(t *testing.T) {
 		if err := os.WriteFile(path, []byte("apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {"+spec+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, _, found := Read(t.Context(), []string{path}, nil, Options{Models: provider.All()})
+		_, _, found := Read(t.Context(), []string{path}, nil, Options{Models: provider.All(), Tools: sources.All()})
 		var b strings.Builder
 		_ = found.Write(&b, 0)
 		if found.HasErrors() || want == "" && len(found) > 0 || !strings.Contains(b.String(), want) {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -365,24 +366,10 @@ func absoluteModel(m *v1alpha1.Model, dir string) {
 }
 
 func absoluteTool(t *v1alpha1.Tool, dir string) {
-	src := &t.Spec.Source
-	if src.Plugin != nil {
-		absoluteCommand(src.Plugin.Command, dir)
-	}
-	if src.Exec != nil {
-		absoluteCommand(src.Exec.Command, dir)
-	}
-	if src.Container != nil {
-		if layout, ok := strings.CutPrefix(src.Container.Image, "oci:"); ok { // a file or folder of this host
-			src.Container.Image = "oci:" + absolute(dir, layout)
-		}
-	}
-	if src.MCP != nil && src.MCP.Stdio != nil {
-		absoluteCommand(src.MCP.Stdio.Command, dir)
-	}
-	if src.MCP != nil && src.MCP.HTTP != nil {
-		for i := range src.MCP.HTTP.Headers {
-			absoluteValue(&src.MCP.HTTP.Headers[i].ValueFrom, dir)
+	if src := plain(t.Spec.Source); src != nil {
+		absoluteSource(src, dir)
+		if raw, err := json.Marshal(src); err == nil {
+			_ = json.Unmarshal(raw, &t.Spec.Source) // it was written from one
 		}
 	}
 	for i := range t.Spec.Env {

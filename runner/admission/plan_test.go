@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 const summarised = `
@@ -32,7 +33,7 @@ func TestPlanCarriesTheModelThatSummarises(t *testing.T) {
 	if err := os.WriteFile("a.yaml", []byte(summarised), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, catalog, found := Read(t.Context(), []string{"."}, nil, Options{Models: provider.All()})
+	_, catalog, found := Read(t.Context(), []string{"."}, nil, Options{Models: provider.All(), Tools: sources.All()})
 	if found.HasErrors() {
 		t.Fatal(found)
 	}

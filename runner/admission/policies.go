@@ -106,9 +106,9 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 
 // policyTool is a materialised Tool as rules see it.
 func policyTool(t *v1alpha1.Tool) policy.Tool {
-	p := policy.Tool{Name: CallName(t), Source: t.Spec.Source.Kind(), Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category}
-	if t.Spec.Source.Builtin != nil {
-		p.Builtin = t.Spec.Source.Builtin.Name
+	p := policy.Tool{
+		Name: CallName(t), Source: t.Spec.Source.Kind(), Builtin: builtin.Named(&t.Spec.Source),
+		Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category,
 	}
 	if t.Spec.Parameters != nil {
 		p.Schema = t.Spec.Parameters.Raw

@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // admit reads a text as a file of dir and fails the test on any error.
@@ -23,7 +24,7 @@ func admit(t *testing.T, dir, text string) *Catalog {
 		t.Fatal(err)
 	}
 	set, found := manifest.Load(t.Context(), []string{path}, nil)
-	c, more := Admit(set, Options{Models: provider.All()})
+	c, more := Admit(set, Options{Models: provider.All(), Tools: sources.All()})
 	found = append(found, more...)
 	if found.HasErrors() {
 		var b strings.Builder

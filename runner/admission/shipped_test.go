@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 const (
@@ -27,7 +28,7 @@ func admitFolder(t *testing.T, files map[string]string) (*Catalog, manifest.Find
 			t.Fatal(err)
 		}
 	}
-	_, c, found := Read(t.Context(), []string{dir}, nil, Options{Models: provider.All(), Cases: true})
+	_, c, found := Read(t.Context(), []string{dir}, nil, Options{Models: provider.All(), Tools: sources.All(), Cases: true})
 	return c, found
 }
 

@@ -16,12 +16,14 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/sandbox/egress"
+	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
 func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
-	a.source(d, t)
-	a.callName(d, t)
+	facts, _ := a.opts.Tools.Facts(&t.Spec) // what is wrong is found below, with its place
+	a.source(d, t, &facts)
+	a.callName(d, t, &facts)
 	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 {
 		a.schema(d, "spec.parameters", t.Spec.Parameters.Raw, true)
 	}
@@ -30,8 +32,8 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 	}
 	a.network(d, t)
 	a.mounts(d, t)
-	if t.Spec.Isolation.Minimum == v1alpha1.IsolationContainer && t.Spec.Source.Container == nil && t.Spec.Source.Kind() != "" {
-		a.add(d.Warnf("spec.isolation.minimum", "only an image runs in a container, and source.%s is none: a run that uses it ends with exit code 8", t.Spec.Source.Kind()).
+	if t.Spec.Isolation.Minimum == v1alpha1.IsolationContainer && facts.Level != v1alpha1.IsolationContainer && facts.Kind != "" {
+		a.add(d.Warnf("spec.isolation.minimum", "only an image runs in a container, and source.%s is none: a run that uses it ends with exit code 8", facts.Kind).
 			With("make an image of the program with agentctl image build, and name it as spec.source.container"))
 	}
 	a.positive(d, "spec.limits.timeout", t.Spec.Limits.Timeout.Duration)
@@ -40,29 +42,29 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 	a.quantity(d, "spec.limits.scratch", t.Spec.Limits.Scratch)
 }
 
-func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool) {
-	src := t.Spec.Source
-	typed := t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0
-	switch {
-	case src.Builtin != nil:
-		a.builtin(d, t, src.Builtin.Name)
-	case src.Agent != nil:
-		a.reference(d, "spec.source.agent.name", v1alpha1.KindAgent, src.Agent.Name, names(a.catalog.Agents))
-	case src.Exec != nil:
-		a.command(d, "spec.source.exec.command", src.Exec.Command)
-		a.program(d, "spec.source.exec.command", src.Exec.Command)
-		if !typed && !d.Faulty("spec.parameters") {
-			a.add(d.KeyErrorf("spec", `field "parameters" is missing: a program behind exec cannot tell its own`).At("spec.parameters").
-				With("write parameters: {type: object, properties: {...}}"))
-		}
-	case src.Plugin != nil:
-		a.command(d, "spec.source.plugin.command", src.Plugin.Command)
-		a.program(d, "spec.source.plugin.command", src.Plugin.Command)
-		if !typed && !d.Faulty("spec.parameters") {
-			a.add(d.Warnf("spec.source.plugin", "args untyped: without parameters no rule can be checked against this tool's arguments").
-				With("write the program's JSON Schema as spec.parameters"))
-		}
+func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool, f *tool.Facts) {
+	path := "spec.source." + f.Kind
+	if f.Shipped != "" {
+		a.builtin(d, t, f.Shipped)
 	}
+	if f.Agent != "" {
+		a.reference(d, path+".name", v1alpha1.KindAgent, f.Agent, names(a.catalog.Agents))
+	}
+	if f.Command == nil {
+		return
+	}
+	a.command(d, path+".command", f.Command)
+	a.program(d, path+".command", f.Command)
+	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 || d.Faulty("spec.parameters") {
+		return
+	}
+	if f.Describes {
+		a.add(d.Warnf(path, "args untyped: without parameters no rule can be checked against this tool's arguments").
+			With("write the program's JSON Schema as spec.parameters"))
+		return
+	}
+	a.add(d.KeyErrorf("spec", `field "parameters" is missing: a program behind %s cannot tell its own`, f.Kind).At("spec.parameters").
+		With("write parameters: {type: object, properties: {...}}"))
 }
 
 func (a *admitter) command(d *manifest.Document, path string, command []string) {
@@ -120,7 +122,7 @@ func (a *admitter) builtin(d *manifest.Document, t *v1alpha1.Tool, name string) 
 
 // callName keeps the name of a shipped tool for that tool: a rule or a
 // permission about bash must mean the shell.
-func (a *admitter) callName(d *manifest.Document, t *v1alpha1.Tool) {
+func (a *admitter) callName(d *manifest.Document, t *v1alpha1.Tool, f *tool.Facts) {
 	name := CallName(t)
 	if _, ok := builtin.Lookup(name); !ok {
 		if len(name) > 64 || strings.ContainsRune(name, '.') {
@@ -129,7 +131,7 @@ func (a *admitter) callName(d *manifest.Document, t *v1alpha1.Tool) {
 		}
 		return
 	}
-	if t.Spec.Source.Builtin != nil && t.Spec.Source.Builtin.Name == name || d.Faulty("spec.source") {
+	if f.Shipped == name || d.Faulty("spec.source") {
 		return
 	}
 	path := "spec.callName"
@@ -210,7 +212,10 @@ func shipped(name string) (*v1alpha1.Tool, error) {
 		return nil, fmt.Errorf("built-in tool %q: %w", name, err)
 	}
 	t := nameless.DeepCopy()
-	t.Name, t.Spec.Source.Builtin.Name = name, name
+	t.Name, t.Spec.Source = name, builtin.Source(name)
+	if b, ok := builtin.Lookup(name); ok {
+		t.Spec.Network = *b.Network.DeepCopy()
+	}
 	return t, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // TestThePresetsAreAdmitted reads every folder of manifests/ as a user would.
@@ -22,7 +23,7 @@ func TestThePresetsAreAdmitted(t *testing.T) {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue
 		}
-		_, c, found := Read(t.Context(), []string{dir}, nil, Options{Models: provider.All()})
+		_, c, found := Read(t.Context(), []string{dir}, nil, Options{Models: provider.All(), Tools: sources.All()})
 		if len(found) > 0 {
 			var b strings.Builder
 			_ = found.Write(&b, 0)
@@ -92,10 +93,10 @@ func TestEveryPatternCompiles(t *testing.T) {
 func TestExpressionsCanBeLeftOut(t *testing.T) {
 	text := object("Model", "m", "  provider: openai\n") + object("Policy", "p", "  rules: [{name: r, when: \"((\", action: deny}]\n")
 	set, found := manifest.Load(t.Context(), []string{"-"}, strings.NewReader(text))
-	if c, more := Admit(set, Options{Models: provider.All(), SkipExpressions: true}); len(found)+len(more) > 0 || len(c.Policies) != 1 {
+	if c, more := Admit(set, Options{Models: provider.All(), Tools: sources.All(), SkipExpressions: true}); len(found)+len(more) > 0 || len(c.Policies) != 1 {
 		t.Errorf("findings %v %v", found, more)
 	}
-	if _, more := Admit(set, Options{Models: provider.All()}); len(more) != 2 {
+	if _, more := Admit(set, Options{Models: provider.All(), Tools: sources.All()}); len(more) != 2 {
 		t.Errorf("findings %v", more)
 	}
 }

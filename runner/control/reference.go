@@ -8,6 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/tool/builtin"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // reference is a name in a spec.
@@ -44,8 +45,8 @@ func references(obj client.Object) []reference {
 			add(v1alpha1.KindModel, m.Name)
 		}
 	case *v1alpha1.Tool:
-		if a := o.Spec.Source.Agent; a != nil {
-			add(v1alpha1.KindAgent, a.Name)
+		if facts, _ := sources.All().Facts(&o.Spec); facts.Agent != "" { // an unknown shipped tool names no agent
+			add(v1alpha1.KindAgent, facts.Agent)
 		}
 	case *v1alpha1.Run:
 		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)

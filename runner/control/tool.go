@@ -21,6 +21,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // AcceptDigest is the annotation by which a user accepts a changed description of a tool's
@@ -148,16 +149,16 @@ func changed(t *v1alpha1.Tool, digest string) bool {
 		t.Annotations[AcceptDigest] != digest
 }
 
-// programOf looks at the files that the command of a tool's plugin names, to see
+// programOf looks at the files that the command of a tool names whose program is asked what it takes, to see
 // whether they have become others. One that is found by the search path or lies in
 // an image is not looked at: an image is named by its digest.
 func programOf(t *v1alpha1.Tool) string {
-	s := t.Spec.Source.Plugin
-	if s == nil {
+	facts, err := sources.All().Facts(&t.Spec)
+	if err != nil || !facts.Describes {
 		return ""
 	}
 	var seen strings.Builder
-	for _, word := range s.Command {
+	for _, word := range facts.Command {
 		info, err := os.Stat(word)
 		if !filepath.IsAbs(word) || err != nil {
 			continue

@@ -20,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/exec"
 )
 
 // Program is a tool's program that its author tries out.
@@ -145,9 +146,9 @@ func (p Program) hold() (*sandbox.Launcher, *spec.Profile, error) {
 		return nil, nil, reason.Usagef("isolation level %q: a program is tried at None or Sandbox", p.Isolation)
 	}
 	d := tool.Definition{Name: p.name(), Spec: v1alpha1.ToolSpec{
-		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: p.Command}}, WorkspaceAccess: v1alpha1.AccessReadWrite,
-		Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
-	}}
+		WorkspaceAccess: v1alpha1.AccessReadWrite,
+		Network:         v1alpha1.Network{Mode: v1alpha1.NetworkNone}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox},
+	}, Facts: tool.Facts{Command: p.Command}}
 	for _, path := range p.Mounts {
 		whole, err := filepath.Abs(path)
 		if err != nil {
@@ -175,14 +176,17 @@ func (p Program) start(held *spec.Profile) sandbox.Spec {
 
 // exec starts an Exec program for one call, as a run does.
 func (p Program) exec(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
-	pool := tool.NewPool(tool.PoolOptions{Launcher: launcher})
+	pool := tool.NewPool(tool.PoolOptions{Kinds: tool.Kinds{exec.Kind()}, Launcher: launcher})
 	name := p.name()
 	pool.Dir, pool.Env = p.Workspace, map[string][]string{name: p.Env}
 	if held != nil {
 		pool.Profiles = map[string]*spec.Profile{name: held}
 	}
-	d := &tool.Definition{Name: name, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}}
-	server, err := pool.Serve(ctx, d)
+	d, err := pool.Kinds.Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{CallName: name, Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}})
+	if err != nil {
+		return tool.Reply{}, err
+	}
+	server, err := pool.Serve(ctx, &d, tool.Outside{})
 	if err != nil {
 		return tool.Reply{}, err
 	}

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,56 +44,6 @@ func TestNoMountShowsWhatIsHidden(t *testing.T) {
 			t.Errorf("%q: %v", path, err)
 		case !slices.Contains(all["x"].Masked, want):
 			t.Errorf("%q: hidden are %v, want %s", path, all["x"].Masked, want)
-		}
-	}
-}
-
-// Nothing can be hidden of what a container is shown by a mount.
-func TestAContainerIsShownNothingOfAgentctl(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir+"/home/state/runs", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, to := range map[string]string{"link": dir + "/home/other", "run": "/run"} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(dir+"/home/other", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	b := &Boxes{Unseen: []string{dir + "/home/state"}}
-	for path, want := range map[string]string{
-		"/home/other": "", "/home": "lies in it", "/home/state": "no tool may see", "/home/state/runs": "no tool may see",
-		"/link": "a link leads to it", "/run": "would open the sandbox", "/none": "no such file",
-	} {
-		d := held("x", func(s *v1alpha1.ToolSpec) {
-			s.Source = v1alpha1.ToolSource{Container: &v1alpha1.ContainerSource{}}
-			s.Isolation.Mounts = []v1alpha1.Mount{{Path: dir + path}}
-		})
-		if err := b.Check(&d); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", path, err, want)
-		}
-	}
-}
-
-// On the files themselves the state folder may lie among them.
-func TestAContainerIsShownNoStateFolderAmongTheFiles(t *testing.T) {
-	b := &Boxes{Unseen: []string{"/srv/files/.state", "/tmp/agentctl-0"}, Guard: func(context.Context) (readOnly, masked []string, err error) {
-		return []string{"/srv/files/.git/config"}, []string{"/srv/files/.env"}, nil
-	}}
-	for access, want := range map[v1alpha1.WorkspaceAccess][]string{
-		v1alpha1.AccessReadWrite: {"/srv/files/.state", "/srv/files/.env"}, v1alpha1.AccessNone: nil,
-	} {
-		d := held("x", func(s *v1alpha1.ToolSpec) {
-			s.Source, s.WorkspaceAccess = v1alpha1.ToolSource{Container: &v1alpha1.ContainerSource{}}, access
-		})
-		got, err := b.spec(t.Context(), &Pool{Dir: "/srv/files"}, &d)
-		if err != nil || !slices.Equal(got.Masked, want) {
-			t.Errorf("access %s: hidden are %v, want %v: %v", access, got.Masked, want, err)
 		}
 	}
 }
@@ -155,10 +104,10 @@ func TestAToolWhoseSandboxCannotBeBuiltDoesNotRun(t *testing.T) {
 	} {
 		for kind, src := range source {
 			launcher := sandbox.New(sandbox.Options{Helper: "/bin/true", TempDir: t.TempDir()})
-			pool := NewPool(PoolOptions{Launcher: launcher})
+			pool := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher})
 			pool.Profiles, pool.Dir = profiles, t.TempDir()
 			d := held("x", func(s *v1alpha1.ToolSpec) { s.Source = src })
-			server, err := pool.Serve(t.Context(), &d)
+			server, err := pool.Serve(t.Context(), &d, Outside{})
 			if err == nil {
 				_, err = server.Call(t.Context(), Request{Timeout: time.Minute}, func(string) {})
 			}

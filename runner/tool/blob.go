@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,27 +13,41 @@ import (
 // It is no path of the host, so no exception for outside paths is needed.
 const BlobPrefix = "blob:"
 
-// readBlob answers a read of an output that had to be cut. It starts no program.
-func (r *Registry) readBlob(d *Definition, call message.ToolCall) (*message.ToolResult, bool) {
-	if b := d.Spec.Source.Builtin; b == nil || b.Name != "read" {
-		return nil, false
+// blobReads answers reads of an output that had to be cut.
+func blobReads() HostTool {
+	takes := func(call message.ToolCall) bool {
+		args, err := readArgsOf(call)
+		return err == nil && strings.HasPrefix(args.Path, BlobPrefix)
 	}
-	var args struct {
-		Path   string `json:"path"`
-		Offset int    `json:"offset"`
-		Limit  int    `json:"limit"`
-	}
-	if json.Unmarshal(call.Args, &args) != nil || !strings.HasPrefix(args.Path, BlobPrefix) {
-		return nil, false
-	}
-	b, err := r.Blobs.GetBlob(strings.TrimPrefix(args.Path, BlobPrefix))
+	return HostTool{Tool: "read", Takes: takes, Answer: readBlob}
+}
+
+// readArgs are the arguments of read.
+type readArgs struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset"`
+	Limit  int    `json:"limit"`
+}
+
+func readArgsOf(call message.ToolCall) (args readArgs, err error) {
+	err = json.Unmarshal(call.Args, &args)
+	return args, err
+}
+
+// readBlob shows lines of a blob, which was redacted before it was written.
+func readBlob(_ context.Context, h Host, call message.ToolCall) (*message.ToolResult, error) {
+	args, err := readArgsOf(call)
 	if err != nil {
-		return &message.ToolResult{Code: message.CodeTool, Text: err.Error()}, true
+		return nil, err
+	}
+	b, err := h.Blobs.GetBlob(strings.TrimPrefix(args.Path, BlobPrefix))
+	if err != nil {
+		return &message.ToolResult{Code: message.CodeTool, Text: err.Error()}, nil
 	}
 	lines := strings.Split(string(b), "\n")
 	from := max(args.Offset, 1)
 	if from > len(lines) {
-		return &message.ToolResult{Code: message.CodeTool, Text: fmt.Sprintf("offset %d is past the end: there are %d lines", from, len(lines))}, true
+		return &message.ToolResult{Code: message.CodeTool, Text: fmt.Sprintf("offset %d is past the end: there are %d lines", from, len(lines))}, nil
 	}
 	to := len(lines)
 	if args.Limit > 0 {
@@ -42,12 +57,12 @@ func (r *Registry) readBlob(d *Definition, call message.ToolCall) (*message.Tool
 	for i := from - 1; i < to; i++ {
 		fmt.Fprintf(&text, "%d: %s\n", i+1, lines[i])
 	}
-	w := d.window()
+	w := h.Window
 	w.KeepHead = true
 	shown, _, left := w.Cut(strings.TrimSuffix(text.String(), "\n"))
 	result := &message.ToolResult{Output: shown, Text: shown, Title: args.Path}
 	if next := from + strings.Count(shown, "\n") + 1; left > 0 && next <= len(lines) {
 		result.Text += fmt.Sprintf("\n[go on with offset %d; there are %d lines]", next, len(lines))
 	}
-	return result, true
+	return result, nil
 }

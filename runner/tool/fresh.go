@@ -1,18 +1,16 @@
 package tool
 
-import (
-	"context"
-)
+import "context"
 
 // freshServer starts a plugin for each call and ends it afterwards.
 type freshServer struct {
-	program *program
+	process *Process
 	tool    *Definition
 }
 
 // Call implements Server.
 func (s *freshServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
-	plugin, err := s.program.begin(ctx)
+	plugin, err := s.process.begin(ctx)
 	if err != nil {
 		return Reply{}, &startError{err}
 	}
@@ -21,14 +19,14 @@ func (s *freshServer) Call(ctx context.Context, req Request, progress func(strin
 		defer cancel()
 		_ = plugin.Close(ctx) // it is killed if need be
 	}()
-	if s.tool.foreign() {
-		if err := s.program.pool.unchanged(s.tool, plugin.Tools()); err != nil {
+	if s.tool.Shipped == "" {
+		if err := s.process.pool.unchanged(s.tool, functions(plugin.Tools())); err != nil {
 			return Reply{}, err
 		}
 	}
 	ready := make(chan struct{})
 	close(ready)
-	one := &pluginServer{program: s.program, run: &started{ready: ready, plugin: plugin}}
+	one := &pluginServer{process: s.process, run: &started{ready: ready, plugin: plugin}}
 	return one.Call(ctx, req, progress)
 }
 

@@ -14,16 +14,11 @@ import (
 // in files that may not be read; each round leaves out more of them.
 const rounds = 20
 
-// searches are the built-in tools that read whatever is in a folder. Their
-// metadata names the files they show something of.
-var searches = []string{"grep", "glob"}
-
 // call asks the server. Of what a search has found, nothing reaches anybody that
 // the caller may not read: the search is made again without those files, so that
 // what is shown in their place is complete.
 func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCall, server Server, req Request, progress func(string)) (Reply, error) {
-	b := d.Spec.Source.Builtin
-	if r.Unreadable == nil || b == nil || !slices.Contains(searches, b.Name) {
+	if r.Unreadable == nil || !d.Search {
 		return server.Call(ctx, req, progress)
 	}
 	given := len(req.Hidden) // these are no part of what the tool may find

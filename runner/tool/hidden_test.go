@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
-	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
 // searcher is a program that shows the names of files that are not hidden, at
@@ -58,7 +57,7 @@ func TestASearchLeavesOutWhatMayNotBeRead(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &Registry{Options: Options{Unreadable: tc.unreadable}}
-			d := &Definition{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "grep"}}}}
+			d := &Definition{Facts: Facts{Search: true}}
 			got, err := r.call(t.Context(), d, message.ToolCall{Tool: "grep"}, tc.server, Request{}, func(string) {})
 			if err != nil || got.Output != tc.want || got.Failed != tc.failed {
 				t.Errorf("%s: got %q, failed %t, %v; want %q", tc.reason, got.Output, got.Failed, err, tc.want)
@@ -75,7 +74,7 @@ func TestOtherToolsAreNotSearches(t *testing.T) {
 		t.Error("a tool that is no search was asked about")
 		return nil, nil
 	}}}
-	d := &Definition{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"x"}}}}}
+	d := &Definition{}
 	if got, err := r.call(t.Context(), d, message.ToolCall{}, searcher("s1"), Request{}, func(string) {}); err != nil || got.Output != "s1" {
 		t.Errorf("got %q, %v", got.Output, err)
 	}

@@ -35,9 +35,7 @@ import (
 
 // outside is what one call gets of the paths outside the workspace.
 type outside struct {
-	paths []message.OutsidePath
-	// masked are absolute paths in the folders among them that nobody may read.
-	masked []string
+	Outside
 	// notes say which paths the call does not get, and why.
 	notes []string
 	// created is the file that was made for the call.
@@ -52,10 +50,10 @@ func (r *Registry) outsideFor(ctx context.Context, d *Definition, call message.T
 	o := &outside{}
 	for _, p := range call.Outside {
 		masked, err := r.openable(ctx, p, workspace)
-		if boxed(d) && err == nil {
+		if d.Contained() && err == nil {
 			err = boxable(p.Real, masked)
 		}
-		if errors.Is(err, fs.ErrNotExist) && p.Writable && d.Spec.Source.Builtin != nil && d.Spec.Source.Builtin.Name == "write" {
+		if errors.Is(err, fs.ErrNotExist) && p.Writable && d.Creates {
 			o.created, err = create(p.Real, workspace)
 		}
 		if ctx.Err() != nil {
@@ -65,7 +63,7 @@ func (r *Registry) outsideFor(ctx context.Context, d *Definition, call message.T
 			o.notes = append(o.notes, fmt.Sprintf("%s is not available to this call: %v", p.Name, err))
 			continue
 		}
-		o.paths, o.masked = append(o.paths, p), append(o.masked, masked...)
+		o.Paths, o.Masked = append(o.Paths, p), append(o.Masked, masked...)
 	}
 	return o, nil
 }
@@ -118,7 +116,7 @@ var images = []string{"/bin", "/etc", "/lib", "/lib32", "/lib64", "/sbin", "/usr
 // boxable refuses what a container cannot show as it is.
 func boxable(leads string, masked []string) error {
 	for _, dir := range images {
-		if below(leads, dir) {
+		if Below(leads, dir) {
 			return fmt.Errorf("the tool runs in a container, whose %s is that of its image", dir)
 		}
 	}
@@ -131,16 +129,16 @@ func boxable(leads string, masked []string) error {
 // allowed refuses places that no tool may see, whatever a policy says.
 func (r *Registry) allowed(leads, workspace string) error {
 	for _, dir := range closed {
-		if leads == "/" || below(leads, dir) {
+		if leads == "/" || Below(leads, dir) {
 			return fmt.Errorf("no call gets files of %s", dir)
 		}
 	}
 	for _, hidden := range r.Unseen {
-		if below(leads, hidden) || below(hidden, leads) {
+		if Below(leads, hidden) || Below(hidden, leads) {
 			return errors.New("it belongs to agentctl itself, or holds a folder that does")
 		}
 	}
-	if below(workspace, leads) {
+	if Below(workspace, leads) {
 		return errors.New("the workspace lies in it: name a folder that does not hold the workspace")
 	}
 	return nil
@@ -298,7 +296,7 @@ func (o *outside) explain(reply *Reply) {
 
 // disks are those that the call may write to outside the workspace.
 func (o *outside) disks() (free []func() (int64, bool)) {
-	for _, p := range o.paths {
+	for _, p := range o.Paths {
 		if p.Writable {
 			free = append(free, FreeSpace(p.Real))
 		}

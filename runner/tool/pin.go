@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/plugins/host"
 )
 
 // Pin identifies what a tool's program says of it: sha256:... Schemas that only
@@ -29,9 +27,9 @@ func Pin(name, description string, parameters json.RawMessage) string {
 // unchanged holds what a program says of a tool against what it said before. A
 // program is asked at every start: what comes up after a crash may be another one,
 // which a model was told nothing of and nobody has approved.
-func (p *Pool) unchanged(d *Definition, says []host.ToolInfo) error {
+func (p *Pool) unchanged(d *Definition, says []Function) error {
 	now := ""
-	if i := slices.IndexFunc(says, func(info host.ToolInfo) bool { return info.Name == d.function() }); i >= 0 {
+	if i := slices.IndexFunc(says, func(f Function) bool { return f.Name == d.function() }); i >= 0 {
 		now = Pin(d.Name, says[i].Description, says[i].Parameters)
 	}
 	p.mu.Lock()
@@ -60,16 +58,4 @@ func refused(err error) (*message.ToolResult, bool) {
 		return nil, false
 	}
 	return &message.ToolResult{Code: message.CodeTool, Text: string(reason.ToolChanged) + ": " + err.Error() + "; the call did nothing"}, true
-}
-
-// foreign says whether a tool's program is not ours.
-func (d *Definition) foreign() bool { return d.Spec.Source.Builtin == nil }
-
-// ready waits until the program of a tool runs and is the one that is known.
-func (g *program) ready(ctx context.Context, d *Definition) (*started, error) {
-	run, err := g.wait(ctx)
-	if err == nil && d.foreign() {
-		err = g.pool.unchanged(d, run.plugin.Tools())
-	}
-	return run, err
 }

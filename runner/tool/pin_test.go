@@ -58,6 +58,7 @@ func shifty(t *testing.T, pool *Pool, fresh bool) (call func(text string) *messa
 		Source:    v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: []string{exe, "changing", file}, Tool: "shift"}},
 		Isolation: v1alpha1.Isolation{Fresh: fresh},
 	}}
+	*d = of(*d)
 	d.Spec.Limits.Timeout.Duration, d.Spec.Limits.OutputBytes, d.Spec.Limits.OutputLines = time.Minute, 1<<20, 1000
 	r, err := NewRegistry(Options{
 		Tools: []Definition{*d}, Serve: pool.Serve, Run: "run-1", Now: time.Now,

@@ -33,16 +33,16 @@ type Place struct {
 	Masked, ReadOnly []string
 }
 
-// Profiles says how each tool is to be contained, by call name. Tools of our own
-// program are one process: each of them is held as loosely as the loosest of
-// them asks for, unless it declares variables of its own.
+// Profiles returns how each tool is to be contained, by call name; a tool whose source
+// brings its own isolation has none. Tools that run together are one process: each of
+// them has what any of them asks for, unless it declares variables of its own.
 func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
 	all := map[string]*spec.Profile{}
 	var errs []error
 	shared := &spec.Profile{}
 	for i := range tools {
 		d := &tools[i]
-		if d.Spec.Isolation.Minimum == v1alpha1.IsolationNone || d.Spec.Source.Container != nil {
+		if d.Spec.Isolation.Minimum == v1alpha1.IsolationNone || d.Contained() || d.Host {
 			continue
 		}
 		p, err := d.profile(at)
@@ -51,7 +51,7 @@ func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
 				WithHint("check spec.source and spec.isolation.mounts of the Tool"))
 			continue
 		}
-		if d.Spec.Source.Builtin != nil && len(d.Spec.Env) == 0 && plain(d) {
+		if d.Together && len(d.Spec.Env) == 0 && plain(d) {
 			loosen(shared, p)
 			p = shared
 		}
@@ -91,28 +91,28 @@ func loosen(p, other *spec.Profile) {
 func (d *Definition) profile(at Place) (*spec.Profile, error) {
 	p := &spec.Profile{
 		Workspace: at.Workspace, Access: spec.Access(d.Spec.WorkspaceAccess), Network: spec.Network(d.Spec.Network.Mode),
-		Masked: within(at.Masked, at.Workspace), ReadOnly: within(at.ReadOnly, at.Workspace),
+		Masked: Within(at.Masked, at.Workspace), ReadOnly: Within(at.ReadOnly, at.Workspace),
 	}
 	if p.Network == spec.NetworkProxy {
 		p.Allow = slices.Clone(d.Spec.Network.Allow)
 	}
 	for _, m := range d.Spec.Isolation.Mounts {
-		target, err := mountable(m.Path)
+		target, err := Mountable(m.Path)
 		if err != nil {
 			return nil, err
 		}
-		masked, err := at.masked(m.Path, target)
+		masked, err := at.Hidden(m.Path, target)
 		if err != nil {
 			return nil, err
 		}
-		if sees := p.Access != "" && p.Access != spec.AccessNone; sees && slices.ContainsFunc(masked, func(hidden string) bool { return below(at.Workspace, hidden) }) {
+		if sees := p.Access != "" && p.Access != spec.AccessNone; sees && slices.ContainsFunc(masked, func(hidden string) bool { return Below(at.Workspace, hidden) }) {
 			return nil, fmt.Errorf("mount %s: the files of the run lie in it, below a folder that no tool may see: mount what is needed of it, or keep runs elsewhere with --state", m.Path)
 		}
 		// What was looked at is what is mounted, wherever a link leads by then.
 		p.Mounts = append(p.Mounts, spec.Mount{Source: target, Target: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
 		p.Masked = append(p.Masked, masked...)
 	}
-	sandbox.Name(p, d.Command())
+	sandbox.Name(p, d.Command)
 	if len(d.Spec.Env) > 0 {
 		p.Group = d.Name // its secrets are in its processes' environment
 	}
@@ -130,11 +130,11 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 	return p, nil
 }
 
-// masked returns the paths at which a mount of target would show what no tool may
+// Hidden returns the paths at which a mount of target would show what no tool may
 // see. A mount of nothing else is refused.
-func (at Place) masked(path, target string) (paths []string, err error) {
+func (at Place) Hidden(path, target string) (paths []string, err error) {
 	for _, hidden := range at.Masked {
-		if below(target, hidden) {
+		if Below(target, hidden) {
 			return nil, fmt.Errorf("mount %s: it lies in %s, which no tool may see", path, hidden)
 		}
 		if rest, ok := strings.CutPrefix(hidden, strings.TrimSuffix(target, "/")+"/"); ok {
@@ -144,23 +144,12 @@ func (at Place) masked(path, target string) (paths []string, err error) {
 	return paths, nil
 }
 
-// Command is what starts the tool's program on this host.
-func (d *Definition) Command() []string {
-	switch s := d.Spec.Source; {
-	case s.Exec != nil:
-		return s.Exec.Command
-	case s.Plugin != nil:
-		return s.Plugin.Command
-	}
-	return nil
-}
-
 // shown says whether programs see a path without a mount of its own.
 func shown(path, workspace string, mounts []spec.Mount) bool {
-	if below(path, "/usr") || below(path, workspace) {
+	if Below(path, "/usr") || Below(path, workspace) {
 		return true
 	}
-	return slices.ContainsFunc(mounts, func(m spec.Mount) bool { return below(path, m.At()) })
+	return slices.ContainsFunc(mounts, func(m spec.Mount) bool { return Below(path, m.At()) })
 }
 
 // closed are the folders of which no mount may show anything: with them a program
@@ -168,7 +157,8 @@ func shown(path, workspace string, mounts []spec.Mount) bool {
 // they lead to.
 var closed = []string{"/proc", "/sys", "/dev", "/run", "/var/run"}
 
-func mountable(path string) (target string, err error) {
+// Mountable returns what a path of a mount leads to, or refuses it.
+func Mountable(path string) (target string, err error) {
 	target, err = filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("mount %s: there is no such file or folder", path)
@@ -184,30 +174,31 @@ func mountable(path string) (target string, err error) {
 		return "", fmt.Errorf("mount %s: it is neither a folder nor a file", path)
 	}
 	for _, dir := range closed {
-		if target == "/" || below(target, dir) {
+		if target == "/" || Below(target, dir) {
 			return "", fmt.Errorf("mount %s: it leads to %s, which would open the sandbox", path, target)
 		}
 	}
 	return target, nil
 }
 
-// within returns those of some paths that lie in a folder.
-func within(paths []string, dir string) []string {
+// Within returns those of some paths that lie in a folder.
+func Within(paths []string, dir string) []string {
 	var in []string
 	for _, p := range paths {
-		if below(p, dir) {
+		if Below(p, dir) {
 			in = append(in, p)
 		}
 	}
 	return in
 }
 
-func below(path, dir string) bool {
+// Below reports whether a path is a folder or in it.
+func Below(path, dir string) bool {
 	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
 }
 
-// dir is where a program starts: in the files of the run, where it sees them.
-func dir(held *spec.Profile, workspace string) string {
+// StartDir is where a program starts: in the files of the run, where it sees them.
+func StartDir(held *spec.Profile, workspace string) string {
 	if held != nil && (held.Workspace == "" || held.Access == "" || held.Access == spec.AccessNone) {
 		return "/tmp"
 	}
@@ -219,7 +210,7 @@ func dir(held *spec.Profile, workspace string) string {
 func contained(p *spec.Profile, declared []string) []string {
 	path := append([]string(nil), systemPath...)
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if !slices.Contains(path, dir) && filepath.IsAbs(dir) && shown(filepath.Clean(dir), p.Workspace, p.Mounts) && !below(dir, p.Workspace) {
+		if !slices.Contains(path, dir) && filepath.IsAbs(dir) && shown(filepath.Clean(dir), p.Workspace, p.Mounts) && !Below(dir, p.Workspace) {
 			path = append(path, dir)
 		}
 	}

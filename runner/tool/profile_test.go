@@ -21,7 +21,7 @@ func held(name string, change func(*v1alpha1.ToolSpec)) Definition {
 		Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationSandbox}, Network: v1alpha1.Network{Mode: v1alpha1.NetworkNone},
 	}}
 	change(&d.Spec)
-	return d
+	return of(d)
 }
 
 func hostProgram(s *v1alpha1.ToolSpec) {
@@ -131,14 +131,15 @@ func TestNoToolRunsLooserThanItAsks(t *testing.T) {
 	if all, err := Profiles([]Definition{fine, lost}, Place{Workspace: "/srv/files"}); err == nil || all != nil {
 		t.Errorf("profiles %v, error %v", all, err)
 	}
-	pool := NewPool(PoolOptions{})
+	pool := NewPool(PoolOptions{Kinds: testKinds()})
 	pool.Profiles = map[string]*spec.Profile{"fine": {}}
 	for name, source := range map[string]v1alpha1.ToolSource{
 		"a program per call": {Exec: &v1alpha1.ExecSource{Command: []string{"/bin/true"}}},
 		"a plugin":           {Plugin: &v1alpha1.PluginSource{Command: []string{"/bin/true"}}},
 	} {
 		lost.Spec.Source = source
-		if _, err := pool.Serve(t.Context(), &lost); reason.Of(err) != reason.IsolationUnavailable {
+		lost = of(lost)
+		if _, err := pool.Serve(t.Context(), &lost, Outside{}); reason.Of(err) != reason.IsolationUnavailable {
 			t.Errorf("%s that lost its profile: %v", name, err)
 		}
 	}

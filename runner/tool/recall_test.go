@@ -43,7 +43,7 @@ func TestAProcessInTheMiddleOfARunKnowsItsPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
-	pool := NewPool(PoolOptions{Launcher: launcher})
+	pool := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher})
 	pool.Dir = dir
 	t.Cleanup(func() {
 		_ = pool.Close()
@@ -53,17 +53,16 @@ func TestAProcessInTheMiddleOfARunKnowsItsPast(t *testing.T) {
 	pool.Past = func() []Past { return past }
 	call := func(function, args string) Reply {
 		t.Helper()
-		d := Definition{Name: "my_" + function, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{
+		d := of(Definition{Name: "my_" + function, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{
 			Plugin: &v1alpha1.PluginSource{Command: []string{exe, "serve"}, Tool: function},
-		}}}
+		}}})
 		for _, name := range []string{"read", "edit"} { // the tools of the run
 			other := d
 			other.Name, other.Spec.Source.Plugin = "my_"+name, &v1alpha1.PluginSource{Command: []string{exe, "serve"}, Tool: name}
-			if _, err := pool.program(&other); err != nil {
-				t.Fatal(err)
-			}
+			other = of(other)
+			pool.Start(t.Context(), []Definition{other})
 		}
-		server, err := pool.Serve(t.Context(), &d)
+		server, err := pool.Serve(t.Context(), &d, Outside{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,12 +76,12 @@ type Blobs interface {
 type Options struct {
 	// Tools of the run; call names are unique.
 	Tools []Definition
-	// Serve returns the server behind a tool. It is called from the goroutine of
-	// the call and may wait until the program is ready.
-	Serve func(ctx context.Context, d *Definition) (Server, error)
-	// ServeOutside is Serve for one call that may use these paths outside the
-	// workspace, but not what is masked in them. Nil: no call may.
-	ServeOutside func(ctx context.Context, d *Definition, paths []message.OutsidePath, masked []string) (Server, error)
+	// Serve returns the server behind a tool, for a call that may use something
+	// outside the workspace or nothing. It is called from the goroutine of the call and
+	// may wait until the program is ready.
+	Serve func(ctx context.Context, d *Definition, beyond Outside) (Server, error)
+	// HostTools answer calls for which no program is started; nil are those of HostTools.
+	HostTools []HostTool
 	// Workspace returns the root of the run's files once they are all there.
 	Workspace func(ctx context.Context) (string, error)
 	Blobs     Blobs
@@ -114,6 +115,9 @@ type Registry struct {
 // NewRegistry returns a toolbox. Schemas are compiled at the first call of a tool.
 func NewRegistry(o Options) (*Registry, error) {
 	r := &Registry{Options: o, byName: map[string]*Definition{}, schemas: map[string]func() (*Schema, error){}}
+	if r.HostTools == nil {
+		r.HostTools = HostTools()
+	}
 	for i := range o.Tools {
 		d := &o.Tools[i]
 		if r.byName[d.Name] != nil {
@@ -152,7 +156,7 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	if err != nil {
 		return message.Checked{}, err
 	}
-	canonical, err := Canonical(args, d.freeText...)
+	canonical, err := Canonical(args, d.FreeText...)
 	if err != nil {
 		return message.Checked{}, badJSON("%v", err)
 	}
@@ -189,8 +193,8 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	if d == nil {
 		return nil, reason.New(reason.Internal, "run call %s: no tool %q", call.ID, call.Tool)
 	}
-	if result, ok := r.readBlob(d, call); ok {
-		return result, nil
+	if result, ok, err := r.answer(ctx, d, call); ok {
+		return result, err
 	}
 	server, beyond, err := r.serve(ctx, d, call)
 	defer func() { _ = beyond.close(false) }() // an empty file is left at worst
@@ -219,7 +223,7 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	start, shown := r.Now(), r.Redactor.NewProgress()
 	reply, err := r.call(limited, d, call, server, Request{
 		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
-		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, Outside: beyond.paths, Hidden: beyond.masked,
+		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, Outside: beyond.Paths, Hidden: beyond.Masked,
 	}, func(text string) { progress(shown.Show(text)) })
 	took := r.Now().Sub(start)
 	outgrown := stop()
@@ -254,8 +258,8 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 // call gets; the second is never nil.
 func (r *Registry) serve(ctx context.Context, d *Definition, call message.ToolCall) (Server, *outside, error) {
 	none := &outside{}
-	if len(call.Outside) == 0 || r.ServeOutside == nil {
-		server, err := r.Serve(ctx, d)
+	if len(call.Outside) == 0 {
+		server, err := r.Serve(ctx, d, Outside{})
 		return server, none, err
 	}
 	workspace, err := r.Workspace(ctx)
@@ -266,7 +270,7 @@ func (r *Registry) serve(ctx context.Context, d *Definition, call message.ToolCa
 	if err != nil {
 		return nil, none, err
 	}
-	server, err := r.ServeOutside(ctx, d, beyond.paths, beyond.masked)
+	server, err := r.Serve(ctx, d, beyond.Outside)
 	return server, beyond, err
 }
 
@@ -361,14 +365,4 @@ func bytesOf(s string) []byte {
 }
 
 // function is the name of the tool inside its program.
-func (d *Definition) function() string {
-	switch s := d.Spec.Source; {
-	case s.Builtin != nil:
-		return s.Builtin.Name
-	case s.Plugin != nil && s.Plugin.Tool != "":
-		return s.Plugin.Tool
-	case s.Container != nil && s.Container.Tool != "":
-		return s.Container.Tool
-	}
-	return d.Name
-}
+func (d *Definition) function() string { return cmp.Or(d.Function, d.Name) }

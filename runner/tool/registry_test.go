@@ -26,7 +26,7 @@ func shipped(t *testing.T, name string) Definition {
 		Limits: v1alpha1.ToolLimits{Timeout: metav1.Duration{Duration: 2 * time.Minute}, OutputBytes: 51200, OutputLines: 2000},
 	}}
 	builtin.Complete(&manifest.Spec)
-	d, err := Define(manifest)
+	d, err := testKinds().Define(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func registry(t *testing.T, serve serverFunc, tools ...Definition) *Registry {
 	t.Helper()
 	r, err := NewRegistry(Options{
 		Tools:     tools,
-		Serve:     func(context.Context, *Definition) (Server, error) { return serve, nil },
+		Serve:     func(context.Context, *Definition, Outside) (Server, error) { return serve, nil },
 		Workspace: func(context.Context) (string, error) { return "/w", nil },
 		Blobs:     memory{}, Run: "r", Agent: "a", Now: time.Now,
 		Redactor: secret.NewRedactor(secret.NewValue("hunter2")),
@@ -66,12 +66,6 @@ func registry(t *testing.T, serve serverFunc, tools ...Definition) *Registry {
 		t.Fatal(err)
 	}
 	return r
-}
-
-func TestDefineRefusesAnUnknownShippedTool(t *testing.T) {
-	if _, err := Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: "nope"}}}}); err == nil {
-		t.Error("an unknown shipped tool was defined")
-	}
 }
 
 func TestDigestChangesWithTheProgram(t *testing.T) {
@@ -221,7 +215,7 @@ func TestCallThatHasNotBegunDidNothing(t *testing.T) {
 	r := registry(t, nil, shipped(t, "bash"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.Serve = func(ctx context.Context, _ *Definition) (Server, error) { return nil, ctx.Err() }
+	r.Serve = func(ctx context.Context, _ *Definition, _ Outside) (Server, error) { return nil, ctx.Err() }
 	result, err := r.Run(ctx, message.ToolCall{ID: "c", Tool: "bash"}, func(string) {})
 	if err != nil || result.Code != message.CodeCancelled || result.Text != "cancelled: the run was cancelled; the call did nothing" {
 		t.Errorf("got %+v, %v", result, err)
@@ -244,12 +238,12 @@ func TestServerThatNeverAnswersEndsAsTimeout(t *testing.T) {
 func TestServerErrorEndsTheRun(t *testing.T) {
 	broken := reason.New(reason.ToolError, "not a plugin")
 	r := registry(t, nil, shipped(t, "bash"))
-	r.Serve = func(context.Context, *Definition) (Server, error) { return nil, broken }
+	r.Serve = func(context.Context, *Definition, Outside) (Server, error) { return nil, broken }
 	if _, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash"}, nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	r.Workspace = func(context.Context) (string, error) { return "", broken }
-	r.Serve = func(context.Context, *Definition) (Server, error) { return nil, nil }
+	r.Serve = func(context.Context, *Definition, Outside) (Server, error) { return nil, nil }
 	if _, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash"}, nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

@@ -22,15 +22,16 @@ func served(t *testing.T, pool *Pool, function string) (Server, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pool.Serve(t.Context(), &Definition{Name: "my_" + function, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{
+	d := of(Definition{Name: "my_" + function, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{
 		Plugin: &v1alpha1.PluginSource{Command: []string{exe, "serve"}, Tool: function},
 	}}})
+	return pool.Serve(t.Context(), &d, Outside{})
 }
 
 func fixturePool(t *testing.T, after func(time.Duration) <-chan time.Time) *Pool {
 	t.Helper()
 	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
-	pool := NewPool(PoolOptions{Launcher: launcher, After: after})
+	pool := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher, After: after})
 	pool.Dir = t.TempDir()
 	t.Cleanup(func() {
 		_ = pool.Close()
@@ -82,8 +83,8 @@ func TestAWaitForAnotherStartEndsWithItsCall(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	d := Definition{Name: "my_echo", Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: []string{exe, "serve"}, Tool: "echo"}}}}
-	if _, err := pool.Serve(ctx, &d); err == nil {
+	d := of(Definition{Name: "my_echo", Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: []string{exe, "serve"}, Tool: "echo"}}}})
+	if _, err := pool.Serve(ctx, &d, Outside{}); err == nil {
 		t.Error("a cancelled call got a server")
 	}
 }

@@ -97,8 +97,8 @@ func (r *Registry) writes(d *Definition) (disks []func() (int64, bool), growth *
 			disks = append(disks, r.Space)
 		}
 		growth = r.Growth
-	} else if d.Spec.Source.Container != nil && r.Space != nil {
-		disks = append(disks, r.Space) // where containerd is not root's, its sockets are on the disk, too
+	} else if d.WritesDisk && r.Space != nil {
+		disks = append(disks, r.Space)
 	}
 	for _, m := range d.Spec.Isolation.Mounts {
 		if m.Access == v1alpha1.MountReadWrite {

@@ -1,19 +1,19 @@
 // Package tool is what a model may call: it checks calls, runs them where they belong, and cuts what comes back.
 //
-// A call's program is a shipped tool, a plugin or any executable; the programs
-// are started through the one launch seam (runner/sandbox), several tools of
-// one program and profile sharing a process.
+// A Kind describes one kind of program behind tools, and its Source starts the
+// programs of a run; implementations are below runner/tool/source. The Pool opens
+// the sources of one run, and keeps the processes that several tools share. The
+// Registry is what the loop calls: it checks arguments, asks the server of a tool
+// and cuts what comes back.
 package tool
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
 // Definition is a tool as a run uses it.
@@ -28,25 +28,8 @@ type Definition struct {
 	// Annotations of the manifest.
 	Annotations map[string]string
 
-	keepHead bool
-	freeText []string
-}
-
-// Define makes a definition of a Tool whose defaults and whose source's contract
-// are written out, as a plan holds it.
-func Define(t *v1alpha1.Tool) (Definition, error) {
-	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy(), Annotations: t.Annotations}
-	if t.Spec.Parameters != nil {
-		d.Parameters = t.Spec.Parameters.Raw
-	}
-	if t.Spec.Source.Builtin != nil {
-		b, ok := builtin.Lookup(t.Spec.Source.Builtin.Name)
-		if !ok {
-			return Definition{}, fmt.Errorf("tool %q: no shipped tool is named %q", t.Name, t.Spec.Source.Builtin.Name)
-		}
-		d.keepHead, d.freeText = b.KeepHead, b.FreeText
-	}
-	return d, nil
+	// Facts of its source.
+	Facts
 }
 
 // Digest identifies what an approval is bound to: the name, the schema, the
@@ -70,5 +53,5 @@ func (d *Definition) For() message.ToolSpec {
 }
 
 func (d *Definition) window() Window {
-	return Window{Bytes: int(d.Spec.Limits.OutputBytes), Lines: int(d.Spec.Limits.OutputLines), KeepHead: d.keepHead}
+	return Window{Bytes: int(d.Spec.Limits.OutputBytes), Lines: int(d.Spec.Limits.OutputLines), KeepHead: d.KeepHead}
 }

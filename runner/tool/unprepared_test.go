@@ -19,7 +19,7 @@ func TestFilesThatCouldNotBePreparedAreToldBeforeTheProgram(t *testing.T) {
 		"program cannot start": {nil, noSandbox, noSandbox},
 	} {
 		r := registry(t, nil, shipped(t, "bash"))
-		r.Serve = func(context.Context, *Definition) (Server, error) { return nil, c.program }
+		r.Serve = func(context.Context, *Definition, Outside) (Server, error) { return nil, c.program }
 		r.Workspace = func(context.Context) (string, error) { return "/w", c.files }
 		if _, err := r.Run(t.Context(), message.ToolCall{ID: "c", Tool: "bash", Args: json.RawMessage(`{"command":"ls"}`)}, func(string) {}); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)

@@ -25,6 +25,8 @@ type Tool struct {
 	Concurrency v1alpha1.Concurrency
 	Retry       v1alpha1.RetryClass
 	Access      v1alpha1.WorkspaceAccess
+	// Network of the tool where no manifest declares it.
+	Network v1alpha1.Network
 	// KeepHead says which end of a long output matters more: the head, or the tail.
 	KeepHead bool
 	// FreeText arguments say nothing about what a call does; two calls that
@@ -32,17 +34,55 @@ type Tool struct {
 	FreeText []string
 	// Paths are the arguments that name files.
 	Paths []string
+	// Search tools read all files of a folder, and name those that they show in their
+	// metadata: what an agent may not read is left out of their results.
+	Search bool
+	// Creates says that a call may create the file that it names.
+	Creates bool
+	// Host tools are answered by the runner (tool.HostTools): Description and Parameters
+	// stand in the table, because no program describes them.
+	Host bool
 }
+
+var offline = v1alpha1.Network{Mode: v1alpha1.NetworkNone}
 
 // The risks are the runner's own judgement, never a program's claim.
 var table = []Tool{
-	{Name: "bash", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute}, Category: v1alpha1.CategoryExecute, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadWrite, FreeText: []string{"description"}, Paths: []string{"workdir"}},
-	{Name: "edit", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite}, Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadWrite, Paths: []string{"path"}},
-	{Name: "glob", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
-	{Name: "grep", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
-	{Name: "list", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
-	{Name: "read", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead}, Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessReadOnly, KeepHead: true, Paths: []string{"path"}},
-	{Name: "write", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectWrite}, Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadWrite, Paths: []string{"path"}},
+	{
+		Name: "bash", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute},
+		Category: v1alpha1.CategoryExecute, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
+		Access: v1alpha1.AccessReadWrite, Network: offline, FreeText: []string{"description"}, Paths: []string{"workdir"},
+	},
+	{
+		Name: "edit", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite},
+		Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
+		Access: v1alpha1.AccessReadWrite, Network: offline, Paths: []string{"path"},
+	},
+	{
+		Name: "glob", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead},
+		Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"}, Search: true,
+	},
+	{
+		Name: "grep", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead},
+		Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"}, Search: true,
+	},
+	{
+		Name: "list", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead},
+		Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"},
+	},
+	{
+		Name: "read", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead},
+		Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"},
+	},
+	{
+		Name: "write", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectWrite},
+		Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
+		Access: v1alpha1.AccessReadWrite, Network: offline, Paths: []string{"path"}, Creates: true,
+	},
 }
 
 // Program is the file name of the program that serves the shipped tools.
@@ -64,6 +104,9 @@ var tools = sync.OnceValue(func() map[string]Tool {
 	}
 	m := make(map[string]Tool, len(table))
 	for _, t := range table {
+		if t.Host {
+			m[t.Name] = t
+		}
 		for _, d := range list {
 			if d.Name == t.Name {
 				t.Description, t.Parameters = d.Description, d.Parameters
@@ -80,6 +123,19 @@ func Lookup(name string) (Tool, bool) {
 	return t, ok
 }
 
+// Named returns the name of the shipped tool that a source is, or "".
+func Named(s *v1alpha1.ToolSource) string {
+	if s.Builtin == nil {
+		return ""
+	}
+	return s.Builtin.Name
+}
+
+// Source is the source of the shipped tool of a name.
+func Source(name string) v1alpha1.ToolSource {
+	return v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}}
+}
+
 // strict is the contract of a program of which nothing is known.
 var strict = Tool{
 	Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
@@ -90,13 +146,11 @@ var strict = Tool{
 // the shipped tool, which a manifest only raises, or the strict defaults.
 func Complete(s *v1alpha1.ToolSpec) {
 	contract := strict
-	if s.Source.Builtin != nil {
-		if found, ok := Lookup(s.Source.Builtin.Name); ok {
-			contract = found
-			s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(found.Parameters)}
-			s.Risk = max(s.Risk, found.Risk) // R0 < R1 < R2 < R3 as text, too
-			fill(&s.Description, found.Description)
-		}
+	if found, ok := Lookup(Named(&s.Source)); ok {
+		contract = found
+		s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(found.Parameters)}
+		s.Risk = max(s.Risk, found.Risk) // R0 < R1 < R2 < R3 as text, too
+		fill(&s.Description, found.Description)
 	}
 	for _, e := range contract.Effects {
 		if !slices.Contains(s.Effects, e) {

@@ -14,7 +14,6 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/sandbox"
-	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
 func TestCancelledProgramKeepsItsOutput(t *testing.T) {
@@ -37,7 +36,11 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			command := v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"/bin/sh", "-c", "exec 3>ready; " + c.script}}}
-			s := &execServer{NewPool(PoolOptions{Launcher: launcher}).starter(&Definition{Spec: v1alpha1.ToolSpec{Source: command}})}
+			d := of(Definition{Spec: v1alpha1.ToolSpec{Source: command}})
+			s, err := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher}).Serve(t.Context(), &d, Outside{})
+			if err != nil {
+				t.Fatal(err)
+			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var reader sync.WaitGroup
@@ -63,26 +66,13 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 }
 
 func TestWhatToDoAboutAProgramThatDoesNotStart(t *testing.T) {
-	for name, c := range map[string]struct {
-		program *program
-		want    string
-	}{
-		"an image":  {&program{name: "oci:/x.tar@sha256:12", image: true}, "protocol: Exec"},
-		"gone":      {&program{name: filepath.Join(t.TempDir(), "gone")}, "there is no such file"},
-		"a folder":  {&program{name: t.TempDir()}, "chmod +x"},
-		"a program": {&program{name: "/proc/self/exe"}, "agentctl plugin test"},
+	for name, c := range map[string]struct{ program, want string }{
+		"gone":      {filepath.Join(t.TempDir(), "gone"), "there is no such file"},
+		"a folder":  {t.TempDir(), "chmod +x"},
+		"a program": {"/proc/self/exe", "agentctl plugin test"},
 	} {
-		if hint := c.program.startHint(); !strings.Contains(hint, c.want) {
+		if hint := pluginHint(c.program); !strings.Contains(hint, c.want) {
 			t.Errorf("%s: %s", name, hint)
 		}
-	}
-}
-
-func TestWhatToDoAboutACommandThatDoesNotStart(t *testing.T) {
-	if plain := commandHint(nil); strings.Contains(plain, "sandbox") {
-		t.Errorf("outside: %s", plain)
-	}
-	if inside := commandHint(&spec.Profile{}); !strings.Contains(inside, "spec.isolation.mounts") {
-		t.Errorf("in a sandbox: %s", inside)
 	}
 }

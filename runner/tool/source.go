@@ -1,0 +1,169 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+)
+
+// Kind describes one kind of program behind tools, which is one field of
+// spec.source: everything that the rest of the program asks about it. Each
+// implementation returns one, and runner/tool/source/sources lists them. No other
+// package asks what kind a source is.
+type Kind struct {
+	// Name is the field of spec.source.
+	Name string
+	// Level is the isolation that comes with the source; "" is that of the host's
+	// sandbox.
+	Level v1alpha1.IsolationLevel
+	// Facts returns what follows from a tool's manifest. It is asked for tools of
+	// this kind only. An error means that there is no such program; the facts that
+	// are known are returned with it.
+	Facts func(s *v1alpha1.ToolSpec) (Facts, error)
+	// Open returns what starts and asks the programs of a run. It starts nothing.
+	// Nil: this version does not start programs of this kind.
+	Open func(p *Pool) Source
+}
+
+// Facts are what the program needs to know about the source of a tool. They are
+// data: computed once, when the tool is defined, and the same for every run.
+type Facts struct {
+	// Kind is the field of spec.source; "" when none is given. Rules read it as
+	// tool.source.
+	Kind string
+	// Startable reports whether this version starts programs of that kind.
+	Startable bool
+	// Function is what the program calls the tool; "" is the call name.
+	Function string
+	// Command is a program of this host and its arguments; nil for a tool without one.
+	// A sandbox shows the files that it names, and the tools of the run cannot
+	// change them.
+	Command []string
+	// Describes reports whether the program can be asked which functions it serves.
+	// What it answers is pinned: a program that answers otherwise later is refused.
+	Describes bool
+	// Shipped is the name of a tool of our own program; "" for all others, whose
+	// programs are started only when they can no longer reach files that the policy
+	// keeps from them.
+	Shipped string
+	// Together reports whether tools of this kind share one process and one sandbox
+	// where they ask for nothing of their own.
+	Together bool
+	// Host reports whether the runner answers the calls itself, and no program is started.
+	Host bool
+	// Level is the isolation that comes with the source; "" is that of the host's
+	// sandbox.
+	Level v1alpha1.IsolationLevel
+	// WritesDisk reports whether calls can fill the disk of the run's files though
+	// they have no access to those.
+	WritesDisk bool
+	// Agent is the agent that a call starts; "" for a program.
+	Agent string
+
+	// KeepHead keeps the beginning of a long output, not its end.
+	KeepHead bool
+	// FreeText are arguments that do not change what a call does.
+	FreeText []string
+	// Search reports whether a call reads all files of a folder and names those it
+	// shows in its metadata: files that may not be read are left out of its result.
+	Search bool
+	// Creates reports whether a call may create the file that it names.
+	Creates bool
+}
+
+// Contained reports whether the source brings its own isolation, so that no sandbox
+// of the host is built for it.
+func (f *Facts) Contained() bool { return f.Level != "" }
+
+// Source starts, asks and ends the programs of one kind in one run. Its methods are
+// called by several goroutines.
+//
+// A source that prepares something beforehand has a method Require or Begin besides;
+// see Pool.Require and Pool.Begin.
+type Source interface {
+	// Start begins to start the program of a tool, if it is one that stays. It does
+	// not wait; an error is reported to the call that needs the program.
+	Start(ctx context.Context, d *Definition)
+	// Describe returns the functions that the program of a tool serves: what a model
+	// may call. It is asked before anything is known about what tools may see, so the
+	// program is shown nothing of the run.
+	Describe(ctx context.Context, d *Definition) ([]Function, error)
+	// Serve returns what answers the calls of a tool, once it is ready. A call that may
+	// use paths outside the workspace is given a server of its own, if the shared one
+	// does not see them.
+	Serve(ctx context.Context, d *Definition, beyond Outside) (Server, error)
+	// Close lets go of what the source holds on this host. Processes have ended.
+	Close() error
+}
+
+// Function is one function that a program serves, as the program describes it.
+type Function struct {
+	// Name inside the program.
+	Name        string
+	Description string
+	// Parameters is the JSON Schema of the arguments.
+	Parameters []byte
+}
+
+// Outside is what one call may use outside the workspace.
+type Outside struct {
+	Paths []message.OutsidePath
+	// Masked are absolute paths in the folders among them that the call must not read.
+	Masked []string
+}
+
+// Kinds are the kinds of sources of a program.
+type Kinds []Kind
+
+// Of returns the kind of a name.
+func (k Kinds) Of(name string) (*Kind, bool) {
+	i := slices.IndexFunc(k, func(kind Kind) bool { return kind.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &k[i], true
+}
+
+// Facts returns what follows from the source of a tool.
+func (k Kinds) Facts(s *v1alpha1.ToolSpec) (Facts, error) {
+	name := s.Source.Kind()
+	kind, ok := k.Of(name)
+	if !ok {
+		return Facts{Kind: name}, nil
+	}
+	f, err := kind.Facts(s)
+	f.Kind, f.Level, f.Startable = name, kind.Level, kind.Open != nil
+	return f, err
+}
+
+// Define makes a definition of a Tool whose defaults and whose source's contract
+// are written out, as a plan holds it.
+func (k Kinds) Define(t *v1alpha1.Tool) (Definition, error) {
+	facts, err := k.Facts(&t.Spec)
+	if err != nil {
+		return Definition{}, fmt.Errorf("tool %q: %w", t.Name, err)
+	}
+	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy(), Facts: facts, Annotations: t.Annotations}
+	if t.Spec.Parameters != nil {
+		d.Parameters = t.Spec.Parameters.Raw
+	}
+	return d, nil
+}
+
+// Unsupported is the error for a source this version cannot start; nil for
+// those it can.
+func Unsupported(d *Definition) error {
+	if d.Startable || d.Kind == "" {
+		return nil
+	}
+	return reason.New(reason.IsolationUnavailable, "tool %q: this version starts no tools with source.%s", d.Name, d.Kind).
+		WithHint("use source.plugin, source.exec, source.container or source.builtin, or take the tool out of the agent's spec.tools")
+}
+
+// Command is the command of a manifest as a fact: never nil, even where the manifest
+// names nothing.
+func Command(words []string) []string { return append([]string{}, words...) }
