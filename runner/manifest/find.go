@@ -1,4 +1,3 @@
-// Package source reads the manifests that a path names: files, folders, and folders that kustomize builds.
 package manifest
 
 import (
