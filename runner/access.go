@@ -5,18 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
-	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/tool"
 )
 
@@ -74,58 +72,21 @@ type Obstacle struct {
 // CanI judges a call as a run would, without a run: nothing is started, asked or
 // written. Its errors are an *InvalidError or a *reason.UsageError.
 func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
-	if len(o.Paths) == 0 {
-		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
-	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, admitted(admission.Options{}))
-	if found.HasErrors() {
-		return nil, &InvalidError{found}
-	}
-	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent})
+	p, catalog, err := plan.ForAccess(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Workspace: o.Workspace, Registries: registries()})
 	if err != nil {
-		return nil, &reason.UsageError{Err: err, Hint: "name one with --agent"}
-	}
-	p := &plan{Plan: resolved, compiled: resolved.Compiled()}
-	if p.tools, err = define(resolved); err != nil {
-		return nil, &reason.UsageError{Err: err}
-	}
-	if err := p.place(&RunOptions{Workspace: o.Workspace}); err != nil {
 		return nil, err
 	}
-	j := &judgement{plan: p, catalog: catalog, call: message.ToolCall{ID: "call", Tool: o.Tool, Args: o.Args, Again: true}}
+	j := &judgement{Plan: p, catalog: catalog, call: message.ToolCall{ID: "call", Tool: o.Tool, Args: o.Args, Again: true}}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	j.engine = policy.NewEngine(p.compiled, p.standing())
+	j.engine = policy.NewEngine(p.Rules, p.StandingContext())
 	return j.access(ctx)
 }
 
-// standing is the context of a call before anything has happened.
-func (p *plan) standing() policy.Context {
-	root := p.files.Source
-	if root == "" {
-		root = filepath.Join("/", "workspace") // the run would make an empty one
-	}
-	c := policy.Context{
-		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode)},
-		Workspace: policy.Workspace{Root: root, Source: p.files.Source},
-		Now:       time.Now,
-		Budget:    func() policy.Budget { return policy.Budget{} },
-	}
-	c.Run.User = localUser()
-	if p.Run != nil {
-		c.Run.Name, c.Run.Labels = p.Run.Name, p.Run.Labels
-	}
-	host := sandbox.New(sandbox.Options{Outer: sandbox.OuterIsolation(), State: sandbox.ScratchDir()}).Level()
-	for i := range p.tools {
-		c.Tools = append(c.Tools, judged(&p.tools[i], host, p.files.Strategy))
-	}
-	return c
-}
-
-// judgement is a call before its judge.
+// judgement is a call that is judged by a plan.
 type judgement struct {
-	*plan
+	*plan.Plan
 	catalog *admission.Catalog
 	call    message.ToolCall
 	engine  *policy.Engine
@@ -139,11 +100,11 @@ func (j *judgement) check() error {
 	if !json.Valid(j.call.Args) {
 		return reason.Usagef("the arguments are no JSON: %s", clipped(string(j.call.Args))).WithHint(`write an object, for example --args '{"path": "README.md"}'`)
 	}
-	at := slices.IndexFunc(j.tools, func(d tool.Definition) bool { return d.Name == j.call.Tool })
-	if at < 0 || len(j.tools[at].Parameters) == 0 {
+	at := slices.IndexFunc(j.Definitions, func(d tool.Definition) bool { return d.Name == j.call.Tool })
+	if at < 0 || len(j.Definitions[at].Parameters) == 0 {
 		return nil
 	}
-	schema, err := tool.NewSchema(j.tools[at].Parameters)
+	schema, err := tool.NewSchema(j.Definitions[at].Parameters)
 	if err != nil {
 		return fmt.Errorf("tool %q: %w", j.call.Tool, err)
 	}
@@ -199,7 +160,7 @@ func (p origin) String() string {
 }
 
 func (j *judgement) origin(ctx context.Context, d message.Decision) origin {
-	p := origin{Origin: j.engine.Origin(ctx, j.compiled, j.call, d)}
+	p := origin{Origin: j.engine.Origin(ctx, j.Rules, j.call, d)}
 	if e, ok := j.catalog.Policies[p.Policy]; ok && p.Path != "" {
 		p.Position = e.Doc.Locate(p.Path)
 	}
@@ -226,7 +187,7 @@ func noun(rule string) string {
 // unknown says what an agent without the tool would need.
 func (j *judgement) unknown() string {
 	text := fmt.Sprintf("list %s in spec.tools of agent %s", j.call.Tool, j.Agent.Name)
-	names := j.callNames()
+	names := j.CallNames()
 	if near := reason.Nearest(j.call.Tool, names); near != "" {
 		return text + ", or did you mean " + near + "?"
 	}
@@ -266,7 +227,7 @@ func (j *judgement) advice(at origin, d message.Decision) string {
 // allowing is a rule that would allow calls of the tool.
 func (j *judgement) allowing() string {
 	match := "tools: [" + j.call.Tool + "]"
-	if at := slices.IndexFunc(j.tools, func(d tool.Definition) bool { return d.Name == j.call.Tool }); at >= 0 && j.tools[at].Spec.Risk == v1alpha1.RiskR3 {
+	if at := slices.IndexFunc(j.Definitions, func(d tool.Definition) bool { return d.Name == j.call.Tool }); at >= 0 && j.Definitions[at].Spec.Risk == v1alpha1.RiskR3 {
 		match += ", risks: [R3]"
 	}
 	return fmt.Sprintf("{name: allow-%s, match: {%s}, when: ..., action: allow}", strings.ToLower(strings.ReplaceAll(j.call.Tool, "_", "-")), match)

@@ -8,6 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/plan"
 )
 
 // maxDeclared bounds the objects of one Declare.
@@ -59,7 +60,7 @@ func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, more := admission.Admit(set, admitted(admission.Options{Elsewhere: !o.Closed}))
+	_, more := admission.Admit(set, registries().Admission(admission.Options{Elsewhere: !o.Closed}))
 	found = append(found, more...)
 	for _, d := range set.Documents {
 		if _, generated := mapping(d.Value["metadata"])["generateName"]; generated && d.Name == "" {
@@ -87,7 +88,7 @@ func (o DeclareOptions) elsewhere(d *manifest.Document) manifest.Findings {
 		return nil
 	}
 	if at, path := admission.Relative(d.Object); at != "" {
-		return manifest.Findings{d.Warnf(at, "%s: %q: on a control plane it leads nowhere", relativeWord, path).With("write the path from the root of the host that runs it")}
+		return manifest.Findings{d.Warnf(at, "%s: %q: on a control plane it leads nowhere", plan.RelativePath, path).With("write the path from the root of the host that runs it")}
 	}
 	return nil
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"agentctl.dev/agentctl/runner/manifest"
 )
 
 const declaredModel = "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: %}\nspec: {provider: scripted, scripted: {steps: [{say: done}]}}\n"
@@ -97,30 +94,6 @@ spec: {agentRef: {name: a}, prompt: go, workspace: {source: {path: .}}}
 	_, err := Declare(t.Context(), DeclareOptions{Paths: []string{dir}})
 	if invalid, ok := errors.AsType[*InvalidError](err); !ok || len(invalid.Findings) != 1 || invalid.Findings[0].Position.File != dir {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestARunKeepsItsKustomization has a run in the folder of its own manifests: no tool
-// may change any file that they were built from.
-func TestARunKeepsItsKustomization(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	putDeclared(t, filepath.Join(dir, "o/kustomization.yaml"), "resources: [../b]\npatches: [{path: p.yaml}]\n")
-	putDeclared(t, filepath.Join(dir, "o/p.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {scripted: {steps: [{say: patched}]}}\n")
-	putDeclared(t, filepath.Join(dir, "b/kustomization.yaml"), "resources: [m.yaml]\n")
-	putDeclared(t, filepath.Join(dir, "b/m.yaml"), strings.Replace(declaredModel, "%", "m", 1))
-	set, found := manifest.Load(t.Context(), []string{filepath.Join(dir, "o")}, nil)
-	if len(found) > 0 {
-		t.Fatal(found)
-	}
-	p := &plan{}
-	p.files.Source = dir
-	got := p.own(set.Documents)
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"b/kustomization.yaml", "b/m.yaml", "o/kustomization.yaml", "o/p.yaml"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -1,38 +1,50 @@
-// Package runner is the front door: it lives a run in this process, and wires the stages that do the work.
+// Package runner executes agents: it runs, resumes and replays them, and connects the packages that do the work.
 //
-// START HERE. This is one "agentctl run -f manifests/hello", in the order the data flows:
+// START HERE. A run has three parts, in this order; none of them imports another:
 //
-//   - manifest reads the files: YAML documents that know where each field stands.
-//   - admission decides whether they may enter: schema, references, CEL; all mistakes at once. What
-//     is admitted is resolved into one plan: agent, model, tools, policies.
-//   - journal opens the memory of the run; from here on everything is an event (api/event), and
-//     everybody who looks at the run reads it through one fold (api/view). Watchers are notified by journal.Feed,
-//     which never lets the run wait.
-//   - workspace begins to copy the source folder, and tool starts the programs behind the tools, each
-//     held as its manifest says: in a sandbox (sandbox, with cmd/agentctl-sandbox) or in a container
-//     (sandbox/container), with a network that sandbox/egress serves. All of it is hidden behind the
-//     first model request; protect.go closes what no program may touch before the first call.
-//   - loop lives the run. It asks a model (one folder below model for each provider; model/httpapi is
-//     the HTTP they share, model/provider lists them, model/fallback who is asked next), a policy (policy, over
-//     expr and policy/shell), a person (approval) and a tool (tool; one folder below
-//     tool/source for each kind of program, which tool/source/sources lists; plugins/host is the other end of the tool protocol).
-//   - what others leave for the run while it lives, answers (approval) and messages, lies in folders of
-//     it (inbox) until the journal has it.
-//   - secret keeps credentials out of everything that is written, shown or sent.
-//   - a run that was killed or suspended is taken up by Resume, from nothing but its journal.
-//   - at the end workspace says which files changed, and the journal is closed. A cassette is that journal
-//     in one file (cassette); Replay lives it again with nothing else.
+//   - plan: what was resolved from the manifests. It does not change after it was made.
+//   - environment: what the calls work in: files, sandboxes, containers, programs.
+//   - execution: the loop with everything that it records, from the first event to the last.
 //
-// Whoever lives no run has another door, and need not link this one:
+// This is one "agentctl run -f manifests/hello", in the order the data flows (run.go):
 //
-//   - runs lists, reads and follows the runs of a state folder, answers their questions, sends them
-//     messages and applies their changes.
-//   - pluginkit begins, calls, tests and packs a tool; policy/shellfacts reports what shell commands do.
-//   - keys, model/provider and doctor describe credentials, the models that providers sell, and this host.
-//   - client talks with a control plane. Where manifests are kept as Kubernetes objects (Declare reads
-//     them; manifest.Find finds their files), control follows them and lives their runs by this door (cmd/agentd);
-//     no run of files needs either.
-//   - reason.UsageError is the error of them all for a request that makes no sense; statedir finds the folder they share.
+//   - manifest reads the files: YAML documents that know the position of each field.
+//   - admission validates them: schema, references, CEL; it reports all mistakes at once.
+//     What is admitted is resolved into one plan.
+//   - journal stores the run; from here on everything is an event (api/event), and every
+//     reader of a run uses one fold (api/view). journal.Feed notifies watchers without
+//     delaying the run.
+//   - workspace begins to copy the source folder, and tool starts the programs behind the
+//     tools, each isolated as its manifest demands: in a sandbox (sandbox, with
+//     cmd/agentctl-sandbox) or in a container (sandbox/container), with a network that
+//     sandbox/egress serves. All of it happens during the first model request;
+//     environment/protect.go closes what no program may touch before the first call.
+//   - loop asks a model (one folder below model for each provider; model/provider lists
+//     them, model/fallback chooses the next one), a policy (policy, with expr and
+//     policy/shell), a person (approval) and a tool (tool; one folder below tool/source for
+//     each kind of program, which tool/source/sources lists; plugins/host is the other end
+//     of the tool protocol).
+//   - answers (approval) and messages to a run come through folders of the run (inbox)
+//     until they are in the journal.
+//   - secret removes credentials from everything that is written, shown or sent.
+//   - at the end workspace lists which files changed, and the journal is closed.
 //
-// cmd/agentctl uses nothing of ours but these doors and api.
+// Resume continues a run that was killed or suspended, from nothing but its journal. A
+// cassette is a journal in one file (cassette); Replay runs the loop with it again and
+// needs nothing else.
+//
+// Programs that execute no run use other packages, and need not link this one:
+//
+//   - runs lists, reads and follows the runs of a state folder, answers their questions,
+//     sends them messages and applies their changes.
+//   - pluginkit creates, calls, tests and packs a tool; policy/shellfacts reports what
+//     shell commands do.
+//   - keys, model/provider and doctor report on credentials, on model catalogs, and on this host.
+//   - client talks to a control plane. Where manifests are stored as Kubernetes objects
+//     (Declare reads them; manifest.Find finds their files), control follows them and executes
+//     their runs with this package (cmd/agentd). A run of files needs neither.
+//   - reason.UsageError is the error of all of them for a request that makes no sense;
+//     statedir finds the folder they share.
+//
+// cmd/agentctl uses nothing of this module but these packages and api.
 package runner

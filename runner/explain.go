@@ -14,9 +14,9 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -96,11 +96,11 @@ func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := readRecord(found.Dir, past.view)
+	r, err := plan.ReadRecord(found.Dir, past.view)
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.plan(past.view, &ResumeOptions{State: state})
+	p, err := r.Restore(past.view, plan.Options{State: state, Registries: registries()})
 	if err != nil {
 		return nil, err
 	}
@@ -217,50 +217,30 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 }
 
 // context is what the decision depended on.
-func (d *decision) context(p *plan) policy.Context {
-	c := policy.Context{
-		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode)},
-		Run:       policy.Run{Name: d.view.ID, User: d.view.Started.User, Inputs: map[string]any{}},
-		Workspace: policy.Workspace{Root: d.view.Started.Workspace.Dir, Source: d.view.Started.Workspace.Source},
-		Now:       func() time.Time { return d.at.Time },
-		Calls:     d.calls, Denials: d.denials,
-	}
-	for name, raw := range p.inputs {
-		var value any
-		if json.Unmarshal(raw, &value) == nil {
-			c.Run.Inputs[name] = value
-		}
-	}
-	if p.Run != nil {
-		c.Run.Labels = p.Run.Labels
-	}
+func (d *decision) context(p *plan.Plan) policy.Context {
+	c := p.PolicyContext(p.Definitions, v1alpha1.IsolationLevel(d.view.Started.Isolation))
+	c.Run.Name, c.Run.User = d.view.ID, d.view.Started.User
+	c.Run.Inputs, _ = p.InputValues() // they come from a journal, and so are JSON
+	c.Workspace = policy.Workspace{Root: d.view.Started.Workspace.Dir, Source: d.view.Started.Workspace.Source}
+	c.Now = func() time.Time { return d.at.Time }
+	c.Calls, c.Denials = d.calls, d.denials
 	spent := d.view
-	c.Budget = func() policy.Budget {
-		return policy.Budget{
-			Tokens:  policy.Use{Used: spent.Tokens.Total(), Limit: p.Limits.MaxTokens},
-			Steps:   policy.Use{Used: int64(spent.Steps), Limit: int64(p.Limits.MaxSteps)},
-			Seconds: policy.Use{Used: int64(d.at.Time.Sub(spent.StartTime).Seconds()), Limit: int64(p.deadline().Seconds())},
-			Cost:    policy.Money{Used: spent.Cost.Dollars(), Limit: p.maxCost().Dollars()},
-		}
-	}
+	c.Budget = func() policy.Budget { return p.Budget(usedBy(spent, d.at.Time)) }
 	c.Approvals = func() policy.Approvals { return policy.Approvals{Granted: spent.Granted, Refused: spent.Refused} }
-	for i := range p.tools {
-		c.Tools = append(c.Tools, judged(&p.tools[i], v1alpha1.IsolationLevel(d.view.Started.Isolation), p.files.Strategy))
-	}
 	return c
 }
 
 // args are what was judged: the arguments after the schema.
-func (d *decision) args(p *plan) json.RawMessage {
+func (d *decision) args(p *plan.Plan) json.RawMessage {
 	raw := d.call.Input
 	if len(raw) == 0 {
 		raw = json.RawMessage(d.call.Raw)
 	}
-	at := slices.IndexFunc(p.tools, func(t tool.Definition) bool { return t.Name == d.call.Tool })
-	if at < 0 || len(p.tools[at].Parameters) == 0 {
+	at := slices.IndexFunc(p.Definitions, func(t tool.Definition) bool { return t.Name == d.call.Tool })
+	if at < 0 || len(p.Definitions[at].Parameters) == 0 {
 		return raw
 	}
-	if schema, err := tool.NewSchema(p.tools[at].Parameters); err == nil {
+	if schema, err := tool.NewSchema(p.Definitions[at].Parameters); err == nil {
 		if checked, err := schema.Check(string(raw)); err == nil {
 			return checked
 		}
@@ -268,18 +248,18 @@ func (d *decision) args(p *plan) json.RawMessage {
 	return raw
 }
 
-func (d *decision) explain(ctx context.Context, p *plan, found journal.Found) (*Explanation, error) {
-	engine := policy.NewEngine(p.compiled, d.context(p))
+func (d *decision) explain(ctx context.Context, p *plan.Plan, found journal.Found) (*Explanation, error) {
+	engine := policy.NewEngine(p.Rules, d.context(p))
 	call := message.ToolCall{ID: d.call.CallID, Tool: d.call.Tool, Args: d.args(p), Step: d.step, Again: true}
 	again, err := engine.Decide(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	candidates, err := engine.Candidates(ctx, p.compiled, call)
+	candidates, err := engine.Candidates(ctx, p.Rules, call)
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", call.ID, err)
 	}
-	from := engine.Origin(ctx, p.compiled, call, d.made)
+	from := engine.Origin(ctx, p.Rules, call, d.made)
 	x := &Explanation{
 		Run: found.ID, Call: call.ID, Agent: p.Agent.Name, Tool: call.Tool, Time: d.at.Time, Step: d.step, Args: call.Args,
 		Decision: d.made.Action, Rule: from.Rule, Policy: from.Policy, Reason: d.made.Message, Risk: d.made.Risk,
@@ -288,13 +268,13 @@ func (d *decision) explain(ctx context.Context, p *plan, found journal.Found) (*
 	if d.made.Action == message.Ask && from.Rule == loopRule && again.Action != message.Deny {
 		x.Again = message.Ask // the guard asks about the repetition, which no policy sees
 	}
-	x.File, x.Line = p.where(from)
+	x.File, x.Line = p.Locate(from)
 	for _, c := range candidates {
 		k := Candidate{
 			Policy: c.Policy, Rule: c.Rule, Action: c.Action, Mode: string(c.Mode), When: c.When, Truth: c.Truth, Error: c.Error,
 			Values: c.Steps, Decisive: c.Origin == from,
 		}
-		k.File, k.Line = p.where(c.Origin)
+		k.File, k.Line = p.Locate(c.Origin)
 		x.Candidates = append(x.Candidates, k)
 	}
 	slices.SortStableFunc(x.Candidates, func(a, b Candidate) int { return rankOf(a) - rankOf(b) })
@@ -313,25 +293,4 @@ func rankOf(c Candidate) int {
 		return 1
 	}
 	return 2
-}
-
-// where is the place of a part of a policy, as the plan remembers it.
-func (p *plan) where(o policy.Origin) (file string, line int) {
-	at, ok := p.Sources[admission.RuleKey(o.Policy, o.Path)]
-	if !ok {
-		return "", 0
-	}
-	// The position is file:line:col, and a file's name may hold colons.
-	for range 2 {
-		i := strings.LastIndexByte(at, ':')
-		if i < 0 {
-			return at, line
-		}
-		n, err := strconv.Atoi(at[i+1:])
-		if err != nil {
-			return at, line
-		}
-		at, line = at[:i], n
-	}
-	return at, line
 }

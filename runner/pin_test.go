@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/plan"
 )
 
 // TestARunIsHeldToItsPins gives a run what its tool was found to be, and then
@@ -48,7 +49,7 @@ func TestARunIsHeldToItsPins(t *testing.T) {
 			if !strings.Contains(got, c.want) {
 				t.Errorf("it says %q, want %q", got, c.want)
 			}
-			r, err := readRecord(out.Journal, out.Run)
+			r, err := plan.ReadRecord(out.Journal, out.Run)
 			if err != nil || r.Pins["look"] != c.pin {
 				t.Errorf("a resume would know the pins %v, %v", r, err)
 			}

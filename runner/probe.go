@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
+	"agentctl.dev/agentctl/runner/workspace"
 )
 
 // ProbeOptions say which tool is tried. Tool is required, with the defaults of
@@ -49,36 +53,21 @@ func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
 		return nil, reason.New(reason.ToolError, "%w", err)
 	}
 	if d.Describes {
-		d.Parameters, d.Description = nil, "" // what the program says, not what the manifest says of it
+		d.Parameters, d.Description = nil, "" // what the program reports, not what the manifest says of it
 	}
-	s := newSession(RunOptions{State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
-	s.id = s.ids("probe")
+	host := environment.NewHost(environment.HostOptions{Kinds: sources.All(), State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
 	dir, err := os.MkdirTemp("", "agentctl-probe-")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("probe tool %q: %w", d.Name, err), s.stop())
+		return nil, errors.Join(fmt.Errorf("probe tool %q: %w", d.Name, err), host.Close())
 	}
-	s.plan = &plan{Plan: &admission.Plan{}, tools: []tool.Definition{d}}
-	s.plan.files.Dir = dir
-	err = s.probe(ctx, &s.tools[0])
-	if err = errors.Join(err, s.stop(), os.RemoveAll(dir)); err != nil {
+	env := environment.New(host, environment.Options{Run: execution.NewIDs(time.Now)("probe"), Tools: []tool.Definition{d}, Workspace: workspace.Spec{Dir: dir}})
+	if err = env.Check(ctx); err == nil {
+		err = env.Describe(ctx)
+	}
+	if err = errors.Join(err, host.Close(), os.RemoveAll(dir)); err != nil {
 		return nil, err
 	}
-	return factsOf(&s.tools[0]), nil
-}
-
-func (s *session) probe(ctx context.Context, d *tool.Definition) error {
-	if err := s.containable(ctx); err != nil {
-		return err
-	}
-	if err := s.hold(s.plan); err != nil {
-		return err
-	}
-	s.pool.Dir = s.plan.files.Dir
-	if d.Describes {
-		return s.pool.Describe(ctx, d)
-	}
-	_, err := s.pool.Functions(ctx, d)
-	return err
+	return factsOf(&env.Tools[0]), nil
 }
 
 func factsOf(d *tool.Definition) *ToolFacts {

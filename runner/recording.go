@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/runner/model"
-	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/plan"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
@@ -220,33 +220,29 @@ func proven(ctx context.Context, c *cassette.Cassette) (*cassette.Cassette, erro
 
 // recordEnded writes the cassette of a run that had ended before.
 func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *view.Run, o *ResumeOptions) error {
-	r, err := readRecord(found.Dir, v)
+	r, err := plan.ReadRecord(found.Dir, v)
 	if err != nil {
 		return err
 	}
-	p, err := r.plan(v, o)
+	p, err := r.Restore(v, o.planning())
 	if err != nil {
 		return err
 	}
-	s := &session{plan: p}
-	cfg := loop.Config{Limits: s.limits(), Context: s.context(message.Prompt{})}
-	cfg.Context.PromptBytes = 0 // what the schemas looked like is not known any more
-	if m := s.Summarizer; m != nil {
-		cfg.Context.SummarizerWindow = provider.All().Window(&m.Spec)
-	}
-	rec.observe(&cfg, nil, s.prices())
-	redactor, err := p.hiding(ctx, secret.Resolver{Stored: keys.Lookup(o.State)})
+	cfg := loop.Config{Limits: p.LoopLimits(), Context: p.LoopContext(message.Prompt{})}
+	cfg.Context.PromptBytes = 0 // the schemas of that time are not known any more
+	rec.observe(&cfg, nil, p.Prices())
+	redactor, err := hiding(ctx, p, secret.Resolver{Stored: keys.Lookup(o.State)})
 	if err != nil {
 		return err
 	}
-	return rec.save(ctx, v, found.Dir, p.tools, redactor, o.Version)
+	return rec.save(ctx, v, found.Dir, p.Definitions, redactor, o.Version)
 }
 
-// hiding takes the secrets of a plan out of what its run told before they were
-// known: its prompt and its inputs. A value that cannot be had now cannot be looked
-// for either.
-func (p *plan) hiding(ctx context.Context, r secret.Resolver) (*secret.Redactor, error) {
-	values := proxyPasswords()
+// hiding returns a redactor of the secrets of a plan, for what its run recorded before
+// they were known: its prompt and its inputs. A value that cannot be resolved now cannot
+// be searched for either.
+func hiding(ctx context.Context, p *plan.Plan, r secret.Resolver) (*secret.Redactor, error) {
+	values := secret.ProxyPasswords()
 	resolve := func(field string, from *v1alpha1.ValueFrom) error {
 		if from == nil {
 			return nil
@@ -258,7 +254,7 @@ func (p *plan) hiding(ctx context.Context, r secret.Resolver) (*secret.Redactor,
 		values = append(values, v)
 		return nil
 	}
-	for _, m := range p.everyModel() {
+	for _, m := range p.Models() {
 		if m.Spec.APIKey == nil {
 			continue
 		}
@@ -266,7 +262,7 @@ func (p *plan) hiding(ctx context.Context, r secret.Resolver) (*secret.Redactor,
 			return nil, err
 		}
 	}
-	for _, d := range p.tools {
+	for _, d := range p.Definitions {
 		for i, v := range d.Spec.Env {
 			if err := resolve(fmt.Sprintf("tool %q: spec.env[%d]", d.Name, i), v.ValueFrom); err != nil {
 				return nil, err

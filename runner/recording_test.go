@@ -91,9 +91,9 @@ func TestAStoppedRunIsReplayedAsItWasStopped(t *testing.T) {
 		cause  error
 		code   int
 	}{
-		"a signal in a call":     {"the exit code is that of the signal", event.TypeToolCall, SignalError{syscall.SIGTERM}, reason.ExitTerminate},
-		"a signal in an answer":  {"what was said so far stays", event.TypeTextDelta, SignalError{os.Interrupt}, reason.ExitInterrupt},
-		"a signal between calls": {"nothing else begins", event.TypeToolResult, SignalError{os.Interrupt}, reason.ExitInterrupt},
+		"a signal in a call":     {"the exit code is that of the signal", event.TypeToolCall, SignalError{Signal: syscall.SIGTERM}, reason.ExitTerminate},
+		"a signal in an answer":  {"what was said so far stays", event.TypeTextDelta, SignalError{Signal: os.Interrupt}, reason.ExitInterrupt},
+		"a signal between calls": {"nothing else begins", event.TypeToolResult, SignalError{Signal: os.Interrupt}, reason.ExitInterrupt},
 		"a deadline":             {"its words are the same", event.TypeToolCall, reason.New(reason.DeadlineExceeded, "limits.timeout of 1s passed"), reason.ExitLimit},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,12 +12,14 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/plan"
+	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/tool"
-	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // ReplayOptions say which recording is lived again. File is required.
@@ -101,7 +103,7 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	}
 	live, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	toolbox, err := tool.NewRegistry(tool.Options{Tools: now.tools, Now: time.Now, Run: c.Run, Agent: c.Agent})
+	toolbox, err := tool.NewRegistry(tool.Options{Tools: now.Definitions, Now: time.Now, Run: c.Run, Agent: c.Agent})
 	if err != nil {
 		return nil, unusable(c, err)
 	}
@@ -109,14 +111,14 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	if err != nil {
 		return nil, err
 	}
-	end, err := now.relive(live, p, c.Facts, drift)
+	end, err := now.replay(live, p, c.Facts, drift)
 	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil { // the replay was stopped, not the run
 		return nil, reason.New(reason.Cancelled, "the replay was stopped: %w", context.Cause(ctx))
 	}
-	f := endOf(end, p.Run())
+	f := execution.Finished(end, p.Run(), p.Run().LastTime)
 	if cost := p.Run().Cost; !p.Run().Unpriced && !p.Run().Uncounted && recordedPrices(c.Facts)[now.Model.Name].Input != "" {
 		f.Cost = &cost
 	}
@@ -136,50 +138,46 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	return out, nil
 }
 
-// relived is the plan of a run that is lived again.
-type relived struct {
-	*session
-	record *record
+// recorded is the plan of a recorded run.
+type recorded struct {
+	*plan.Plan
+	record *plan.Record
 	// specs are the recorded tools by name.
 	specs map[string]cassette.Tool
 }
 
 // recordedPlan makes the plan of a recording, with the tools as the model was
 // told of them.
-func recordedPlan(c *cassette.Cassette) (*relived, error) {
+func recordedPlan(c *cassette.Cassette) (*recorded, error) {
 	damaged := func(err error) error { return unusable(c, err) }
-	r := &record{}
-	if err := json.Unmarshal(c.Plan, r); err != nil {
+	stored := &plan.Record{}
+	if err := json.Unmarshal(c.Plan, stored); err != nil {
 		return nil, damaged(err)
 	}
-	if r.Plan == nil || r.Agent == nil || r.Model == nil {
+	if stored.Plan == nil || stored.Agent == nil || stored.Model == nil {
 		return nil, damaged(errors.New("it names no agent and no model"))
 	}
-	started, _ := c.Events[0].Data.(event.RunStarted) // reading has seen to it
-	p := &plan{Plan: r.Plan, prompt: started.Prompt, system: r.System}
-	if len(started.Inputs) > 0 {
-		if err := json.Unmarshal(started.Inputs, &p.inputs); err != nil {
-			return nil, damaged(err)
-		}
-	}
-	v := &relived{session: &session{plan: p, opts: RunOptions{FailOnDenied: r.FailOnDenied}}, record: r, specs: map[string]cassette.Tool{}}
+	started, _ := c.Events[0].Data.(event.RunStarted) // reading has checked it
+	r := &recorded{record: stored, specs: map[string]cassette.Tool{}}
 	for _, t := range c.Tools {
-		v.specs[t.Name] = t
+		r.specs[t.Name] = t
 	}
-	for _, t := range r.Tools {
+	for _, t := range stored.Tools {
 		if t.Tool == nil {
 			return nil, damaged(errors.New("a tool of it is missing"))
 		}
-		d, err := sources.All().Define(t.Tool)
-		if err != nil {
-			return nil, damaged(err)
-		}
-		if spec, ok := v.specs[d.Name]; ok {
+	}
+	var err error
+	if r.Plan, err = stored.Recorded(started, registries()); err != nil {
+		return nil, damaged(err)
+	}
+	for i := range r.Definitions {
+		d := &r.Definitions[i]
+		if spec, ok := r.specs[d.Name]; ok {
 			d.Description, d.Parameters = spec.Description, spec.Parameters
 		}
-		p.tools = append(p.tools, d)
 	}
-	return v, nil
+	return r, nil
 }
 
 // unusable is a plan that no run was made of.
@@ -187,20 +185,19 @@ func unusable(c *cassette.Cassette, err error) error {
 	return &cassette.DamageError{File: c.Name, Line: 2, Problem: "the plan cannot be used: " + err.Error(), Hint: "record the run anew with agentctl run --record"}
 }
 
-// offered is what the model is told before the conversation.
-func (v *relived) offered() message.Prompt {
-	p := message.Prompt{System: v.system, Output: v.outputSchema()}
-	for i := range v.tools {
-		if !v.specs[v.tools[i].Name].Hidden {
-			p.Tools = append(p.Tools, v.tools[i].For())
+// offered is what the model is sent before the conversation.
+func (r *recorded) offered() message.Prompt {
+	p := message.Prompt{System: r.System, Output: r.OutputSchema()}
+	for i := range r.Definitions {
+		if !r.specs[r.Definitions[i].Name].Hidden {
+			p.Tools = append(p.Tools, r.Definitions[i].For())
 		}
 	}
 	return p
 }
 
-// relive lets the real loop live the run, unless what it begins with differs
-// already.
-func (v *relived) relive(ctx context.Context, p *replay.Player, facts cassette.Facts, drift []replay.Drift) (loop.End, error) {
+// replay runs the loop with the recording, unless what it begins with differs already.
+func (r *recorded) replay(ctx context.Context, p *replay.Player, facts cassette.Facts, drift []replay.Drift) (loop.End, error) {
 	if len(drift) > 0 {
 		p.Drifted(drift[0])
 		return loop.End{}, nil
@@ -211,18 +208,18 @@ func (v *relived) relive(ctx context.Context, p *replay.Player, facts cassette.F
 	}
 	cfg := loop.Config{
 		Model: p.Model(), Gate: p.Gate(), Approver: p.Approver(), Toolbox: p.Toolbox(), Journal: p.Journal(),
-		Inbox: p.Inbox(), Files: p.Files(), View: begun, Now: p.Now, NewID: p.NewID, Limits: v.limits(), Guard: v.guard(), Context: v.context(v.offered()),
+		Inbox: p.Inbox(), Files: p.Files(), View: begun, Now: p.Now, NewID: p.NewID, Limits: r.LoopLimits(), Guard: r.LoopGuard(), Context: r.LoopContext(r.offered()),
 	}
-	cfg.Limits.Price, cfg.Limits.ReserveOutput = v.priceAt(recordedPrices(facts)), facts.ReserveOutput
-	// Whether calls overlap is told by the recording: no call waits for a place.
+	cfg.Limits.Price, cfg.Limits.ReserveOutput = r.PriceAt(recordedPrices(facts)), facts.ReserveOutput
+	// The recording determines which calls overlap: no call waits for a place.
 	cfg.Limits.MaxParallel = max(1, p.Calls())
 	if cfg.Context.Window = facts.Window; facts.PromptBytes > 0 {
 		cfg.Context.PromptBytes = facts.PromptBytes
 	}
-	if m := v.Summarizer; m != nil {
-		cfg.Context.Summarizer, cfg.Context.SummarizerRef, cfg.Context.SummarizerWindow = p.Model(), refOf(m), facts.SummarizerWindow
+	if r.Summarizer != nil {
+		cfg.Context.Summarizer, cfg.Context.SummarizerWindow = p.Model(), facts.SummarizerWindow
 	}
-	if cfg.Answer, err = v.answer(); err != nil {
+	if cfg.Answer, err = r.LoopAnswer(r.record.FailOnDenied); err != nil {
 		return loop.End{}, err
 	}
 	end, err := loop.Run(ctx, cfg)
@@ -232,10 +229,60 @@ func (v *relived) relive(ctx context.Context, p *replay.Player, facts cassette.F
 	return end, nil
 }
 
-// endOf is the event that ends a run.
-func endOf(end loop.End, v *view.Run) event.RunFinished {
-	return event.RunFinished{
-		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
-		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(v.LastTime).Milliseconds(),
+// present is the plan with the agent, the tools and the limits that manifests have today.
+// The models stay the recorded ones: their answers are known; and so do the decisions,
+// for the files they were judged by are not there.
+func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []string, error) {
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{}))
+	if found.HasErrors() {
+		return nil, nil, &InvalidError{Findings: found}
 	}
+	choice := admission.ResolveOptions{Agent: o.Agent}
+	if _, ok := catalog.Agents[r.Agent.Name]; ok && choice.Agent == "" {
+		choice.Agent = r.Agent.Name
+	}
+	resolved, err := catalog.Resolve(choice)
+	if err != nil {
+		return nil, nil, &reason.UsageError{Err: err}
+	}
+	now := *r
+	if now.Plan, err = r.Present(resolved); err != nil {
+		return nil, nil, err
+	}
+	for i := range now.Definitions {
+		d := &now.Definitions[i]
+		was, known := r.specs[d.Name]
+		switch {
+		case len(d.Parameters) > 0:
+		case !known:
+			return nil, nil, reason.Usagef("tool %q: only its plugin knows what it takes, and a replay starts none", d.Name).WithHint("write spec.parameters of the Tool")
+		default:
+			d.Parameters = was.Parameters
+			if d.Description == "" {
+				d.Description = was.Description
+			}
+		}
+	}
+	return &now, r.Redeclared(resolved), nil
+}
+
+// drift lists what the model would be sent differently, and gives now the system prompt
+// of the recorded run with its own instructions.
+func (r *recorded) drift(now *recorded) (all []replay.Drift) {
+	instructions, err := prompt.Fill(r.Agent.Spec.Instructions, r.Inputs)
+	if err != nil {
+		instructions = r.Agent.Spec.Instructions
+	}
+	was, is := strings.TrimSpace(instructions), strings.TrimSpace(now.Instructions)
+	// They come first in the system prompt; the rest of it is the recorded one's.
+	if rest, ok := strings.CutPrefix(r.System, was); ok && was != is {
+		now.System = is + rest
+	}
+	for _, d := range plan.Diff(
+		plan.Offer{Instructions: was, Tools: r.offered().Tools, Output: r.OutputSchema()},
+		plan.Offer{Instructions: is, Tools: now.offered().Tools, Output: now.OutputSchema()},
+	) {
+		all = append(all, replay.Drift{What: d.What, Recorded: d.Was, Now: d.Is})
+	}
+	return all
 }

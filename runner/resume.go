@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -86,7 +90,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	seen := &view.Run{}
 	err = runs.Fold(ctx, found, seen)
 	if _, end := journal.DamagedAtEnd(err); end && seen.ID != "" && !over(seen) {
-		err = nil // takeUp records it
+		err = nil // reopen records it
 	}
 	if err != nil {
 		if _, ok := errors.AsType[*reason.UsageError](err); ok {
@@ -98,20 +102,19 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		seal(ctx, found, seen)
 		return ended(ctx, rec, found, seen, &o), nil
 	}
-	s, err := takeUp(ctx, found, seen, &o)
+	r, err := reopen(ctx, found, seen, &o)
 	if err != nil {
 		return nil, err
 	}
-	if over(s.view) { // another process has ended it meanwhile
-		err := errors.Join(s.journal.Close(), s.stop())
-		return ended(ctx, rec, found, s.view, &o), err
+	if over(r.exec.View) { // another process has ended it meanwhile
+		err := errors.Join(r.exec.Abandon(ctx, o.Kill), r.host.Close())
+		return ended(ctx, rec, found, r.exec.View, &o), err
 	}
-	s.recording = rec
-	if err := s.resumed(); err != nil {
-		s.recorder.end(ctx, o.Kill)
-		return nil, errors.Join(err, s.journal.Close(), s.stop())
+	r.recording = rec
+	if err := r.resume(); err != nil {
+		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
 	}
-	return s.run(ctx)
+	return r.execute(ctx)
 }
 
 // ended is the outcome of a run that had ended before.
@@ -134,7 +137,7 @@ func seal(ctx context.Context, found journal.Found, v *view.Run) {
 	if err != nil {
 		return
 	}
-	_ = workspace.Forget(folder(found.Dir, found.ID, v.Started.Workspace.Source))
+	_ = workspace.Forget(environment.CopyDir(found.Dir, found.ID, v.Started.Workspace.Source))
 	inbox.New(found.ID, found.Dir).Discard()
 	_ = w.Close()
 }
@@ -147,39 +150,46 @@ func nothing(err error) error {
 	return &reason.UsageError{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
 }
 
-// takeUp takes the journal of a run over, with everything that stands in it.
-func takeUp(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeOptions) (*session, error) {
-	r, err := readRecord(found.Dir, seen)
+// reopen opens the journal of a run for writing, with everything that is in it.
+func reopen(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeOptions) (*run, error) {
+	record, err := plan.ReadRecord(found.Dir, seen)
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(RunOptions{
+	opts := &RunOptions{
 		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Present: o.Present,
-		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: r.AllowUnsandboxed, FailOnDenied: r.FailOnDenied,
-	})
-	s.id, s.dir, s.snapshot, s.parked = found.ID, found.Dir, sync.OnceValue(s.recordFiles), o.Parked
-	if s.plan, err = r.plan(seen, o); err != nil {
-		return nil, errors.Join(err, s.stop())
+		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: record.AllowUnsandboxed, FailOnDenied: record.FailOnDenied,
 	}
-	s.policyNames = policyNames(s.plan.Policies)
-	s.plan.files.Dir = folder(s.dir, s.id, s.plan.files.Source)
-	journaling := s.journaling()
+	r := &run{
+		opts: opts, host: environment.NewHost(opts.host()), folder: &folder{id: found.ID, dir: found.Dir}, redactor: &atomic.Pointer[secret.Redactor]{},
+		newID: execution.NewIDs(time.Now), parked: o.Parked, system: record.System,
+	}
+	if r.plan, err = record.Restore(seen, o.planning()); err != nil {
+		return nil, errors.Join(err, r.host.Close())
+	}
+	r.policies = policyNames(r.plan.Policies)
+	journaling := r.journaling()
 	journaling.AcceptEnd = true // and a warning reports it
-	if s.journal, err = journal.Open(ctx, journaling); err != nil {
-		return nil, errors.Join(held(err), s.stop())
+	j, err := journal.Open(ctx, journaling)
+	if err != nil {
+		return nil, errors.Join(held(err), r.host.Close())
 	}
-	// From here on nobody else writes; what was written since is read now.
-	s.view = &view.Run{}
-	s.recorder = newRecorder(s.journal, s.dir, s.opts.Events)
-	err = runs.Fold(ctx, found, s.view, &s.recorder.view)
-	if _, end := journal.DamagedAtEnd(err); end && s.journal.Damage() != nil {
+	// From here on no other process writes; what was written since is read now.
+	r.exec = execution.New(j, found.ID, found.Dir, r.newID, o.Events)
+	err = runs.Fold(ctx, found, r.exec.View, r.exec.Recorder.Run())
+	if _, end := journal.DamagedAtEnd(err); end && j.Damage() != nil {
 		err = nil
 	}
 	if err != nil {
-		s.recorder.end(ctx, o.Kill)
-		return nil, errors.Join(err, s.journal.Close(), s.stop())
+		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
 	}
-	return s, nil
+	r.damage = j.Damage()
+	return r, nil
+}
+
+// planning are the options with which the plan is restored.
+func (o *ResumeOptions) planning() plan.Options {
+	return plan.Options{State: o.State, Approve: o.Approve, Registries: registries()}
 }
 
 func held(err error) error {
@@ -189,27 +199,20 @@ func held(err error) error {
 	return err
 }
 
-// resumed tells the journal that the run goes on, durably, before anything does.
-func (s *session) resumed() error {
-	e, err := s.recorder.Append(event.Event{Data: event.RunResumed{
-		Attempt:   s.view.Attempt + 1,
-		Isolation: string(s.launcher.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: s.opts.Version,
-	}})
+// resume durably records that the run continues, before anything else happens.
+func (r *run) resume() error {
+	warning := ""
+	if r.damage != nil {
+		warning = damagedEnd(r.damage)
+	}
+	err := r.exec.Resume(event.RunResumed{Isolation: string(r.host.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: r.opts.Version}, warning)
 	if err != nil {
 		return err
 	}
-	if err := s.view.Apply(e); err != nil {
-		return err
-	}
-	if d := s.journal.Damage(); d != nil {
-		if err := s.recorder.tell(event.Warning{Message: damagedEnd(d)}); err != nil {
-			return err
-		}
-	}
-	if err := s.hears(); err != nil {
-		return err
-	}
-	return s.recorder.Sync()
+	files := r.plan.Workspace
+	files.Dir = environment.CopyDir(r.folder.dir, r.folder.id, files.Source)
+	r.connect(files, true, r.exec.View.Snapshot)
+	return nil
 }
 
 // damagedEnd is the warning of a run that goes on although the end of its journal
@@ -220,20 +223,4 @@ func damagedEnd(d *journal.CorruptError) string {
 		return fmt.Sprintf("%s; what the %d missing events recorded is lost: a call that they hold may have run, and may run again", text, d.Missing)
 	}
 	return text + "; the run continues from what is left"
-}
-
-// reopen takes up the files as the interrupted run has left them.
-func (s *session) reopen(ctx context.Context) (err error) {
-	var base *workspace.Snapshot
-	if id := s.view.Snapshot; id != "" {
-		if base, err = workspace.ReadSnapshot(s.journal, id); err != nil {
-			return err
-		}
-		s.snapshot = func() error { return nil }
-	}
-	if s.files, err = workspace.Open(ctx, s.plan.files, base); err != nil {
-		return err
-	}
-	s.touched.Store(base != nil)
-	return nil
 }

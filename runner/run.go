@@ -1,141 +1,394 @@
 package runner
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
-	"io"
+	"errors"
+	"fmt"
+	"net/http"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/fstree"
+	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/loop"
+	"agentctl.dev/agentctl/runner/model/httpapi"
+	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/plan"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/statedir"
+	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// RunOptions say what to run and how. Paths or Documents are required.
-type RunOptions struct {
-	// Paths are files, folders or "-" (Stdin) with manifests.
-	Paths []string
-	Stdin io.Reader
-	// Documents are objects that stand in no file, instead of Paths. Their paths
-	// are absolute, and a run whose Run object names no workspace has an empty one.
-	Documents []Document
-	// ID is the id of the run and the name of its folder; "" makes one. A run
-	// whose journal exists already is not begun a second time.
-	ID string
+// run is one run in this process: its three parts and what connects them.
+type run struct {
+	opts *RunOptions
+	plan *plan.Plan
+	env  *environment.Environment
+	exec *execution.Execution
 
-	// Agent and Model choose by name where the manifests hold several; Model
-	// replaces the agent's own.
-	Agent, Model string
-	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
-	Prompt string
-	// Attach are images and PDF files that go to the model with the prompt.
-	Attach []string
-	// Inputs are data for the agent; they replace single inputs of the Run object.
-	Inputs map[string]string
-
-	// Workspace is the folder to work on; "" is the Run object's, else the
-	// current folder. InPlace works on the folder itself instead of a copy.
-	Workspace string
-	InPlace   bool
-
-	// User is who began the run, for rules that read run.user; "" is the local
-	// account, and unknown where Documents are given.
-	User string
-
-	// State is the folder that holds runs; see statedir.Find.
-	State string
-	// Approve answers questions: never, prompt, all, "all,R3", or a file of call
-	// hashes. "" is prompt where Terminal is set, else never.
-	Approve string
-	// Terminal is where a person can be asked; nil where nobody is.
-	Terminal *Terminal
-
-	// Timeout narrows the agent's limits.timeout; 0 leaves it.
-	Timeout time.Duration
-	// AllowUnsandboxed runs tools that ask for a sandbox without one.
-	AllowUnsandboxed bool
-	// Containerd is the socket of containerd; "" is CONTAINERD_ADDRESS, else the
-	// default socket.
-	Containerd string
-	// FailOnDenied ends a run in which a call was refused with exit code 3.
-	FailOnDenied bool
-
-	// Record is the file that is to hold the run as a cassette when it has ended; ""
-	// records nothing. One that was there is replaced then, at once and whole.
-	Record string
-
-	// Pins are what programs must say of tools, by call name, as ToolFacts.Digest: a
-	// call whose program says something else is refused with ToolChanged. A tool
-	// without one is held to what its program says when it is first started.
-	Pins map[string]string
-
-	// Shared is given to all runs of a process that has many; nil shares nothing.
-	Shared *Shared
-	// Version of the program, for the journal.
-	Version string
-	// Events is told every event once and in order, as soon as it is in the
-	// journal, by a goroutine of its own. The run never waits for it; what it is
-	// slow to take it is told later, at the latest when the run has ended, before
-	// Run returns. See Outcome.Unseen.
-	Events func(event.Event)
-	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
-	Kill <-chan struct{}
-	// Leave, when closed, leaves the run as it stands: its programs are ended, and
-	// nothing more is written, as if the process had been killed. Resume goes on
-	// with it. Its Outcome has no Finished.
-	Leave <-chan struct{}
-	// Drain, when closed, leaves the run at the next moment when no call is in
-	// progress: what has begun has its result, and nothing further begins.
-	Drain <-chan struct{}
-
-	// Present judges calls that have waited for a person also by the policies as they
-	// are when they go on, at a control plane. nil: the plan's policies hold.
-	Present PresentPolicies
-
-	disk disk
-	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
-	maxListed int
-	// renew replaces a cassette only by a run that is worth it; inputs, attached and
-	// retold are those of a recorded run.
-	renew    bool
-	inputs   map[string]json.RawMessage
-	attached []attachment
-	retold   []retold
+	host      *environment.Host
+	people    *execution.People
+	folder    *folder
+	redactor  *atomic.Pointer[secret.Redactor]
+	transport *http.Transport
+	recording *recording // nil: the run leaves no cassette
+	// system is the system prompt, policies are the names of the plan's.
+	system   string
+	policies []string
+	warnings []string
+	newID    func(kind string) string
+	parked   bool
+	// damage is what is missing at the end of the journal of a resumed run.
+	damage *journal.CorruptError
 }
 
-// disk is how the journal reaches the disk, for tests that die on the way; the
-// zero value is the system's own way.
-type disk struct {
-	write func(*os.File, []byte) (int, error)
-	sync  func(*os.File) error
-}
-
-// Terminal is a place to ask a person.
-type Terminal struct {
-	In  io.Reader
-	Out io.Writer
-}
-
-// Outcome is a run that has ended, whatever the end.
-type Outcome struct {
-	Run *view.Run
-	// Journal is the folder of the run: events, blobs, workspace.
-	Journal string
-	// Unseen is the number of events that RunOptions.Events has not taken: it
-	// stood still for ten seconds at the end of the run, one second when the run
-	// was stopped, and was given up. Its last call may not have returned yet.
-	Unseen int64
-	// Unrecorded says why there is no cassette of the run although there was to be
-	// one; nil when there is, or was not to be.
-	Unrecorded error
-}
-
-// Result is the outcome as one object for programs.
-func (o *Outcome) Result() view.Result { return o.Run.Result(o.Journal) }
-
-// ExitCode is the exit code of the command line.
-func (o *Outcome) ExitCode() int {
-	if o.Run.Finished == nil {
-		return 1
+// Run runs what the options say. The error is set only when no run came about:
+// an *InvalidError or a *reason.UsageError (exit code 2), or a state folder that cannot
+// be written. Everything that happens from there on is an Outcome with a reason.
+func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
+	state, err := statedir.Find(o.State)
+	if err != nil {
+		return nil, err
 	}
-	return o.Run.Finished.ExitCode
+	o.State = state
+	rec, err := newRecording(o.Record)
+	if err != nil {
+		return nil, err
+	}
+	if rec != nil {
+		rec.renew = o.renew
+	}
+	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)
+	if o.Shared == nil { // with many runs in one process an early start gains nothing
+		host.Prepare()
+	}
+	var dir folder
+	p, err := plan.New(ctx, o.planning(func(early *plan.Plan) {
+		if host.RequireSandboxes(early.Definitions) != nil {
+			return
+		}
+		if files, err := dir.create(&o, early, newID); err == nil {
+			host.StartShipped(ctx, early.Definitions, files)
+		}
+	}))
+	var r *run
+	if err == nil {
+		r, err = begin(ctx, &o, p, host, &dir, newID)
+	}
+	if err != nil {
+		return nil, errors.Join(err, host.Close(), dir.remove())
+	}
+	r.recording = rec
+	return r.execute(ctx)
+}
+
+// folder is the folder of a run.
+type folder struct {
+	id, dir string
+	// existed means that it was there before this process.
+	existed bool
+	// created means that this process has created it, kept that a run has begun in it.
+	created, kept bool
+}
+
+// create names the run and creates its folders. It returns where its files are.
+func (f *folder) create(o *RunOptions, p *plan.Plan, newID func(string) string) (workspace.Spec, error) {
+	if f.id == "" {
+		f.id = cmp.Or(o.ID, execution.RunID(p.Agent.Name, newID))
+		f.dir = journal.Dir(o.State, f.id)
+		_, err := os.Lstat(f.dir)
+		f.existed = err == nil
+	}
+	files := p.Workspace
+	files.Dir = environment.CopyDir(f.dir, f.id, files.Source)
+	err := workspace.MakeDir(files)
+	f.created = err == nil && !f.existed
+	return files, err
+}
+
+// remove removes the folder of a run that did not begin.
+func (f *folder) remove() error {
+	if !f.created || f.kept {
+		return nil
+	}
+	return fstree.Remove(f.dir)
+}
+
+// begin begins the journal; execute makes its first event durable.
+func begin(ctx context.Context, o *RunOptions, p *plan.Plan, host *environment.Host, dir *folder, newID func(string) string) (*run, error) {
+	files, err := dir.create(o, p, newID)
+	if err != nil {
+		return nil, fmt.Errorf("begin the run: %w", err)
+	}
+	if err := p.AdmitAttached(ctx); err != nil {
+		return nil, err
+	}
+	r := &run{opts: o, plan: p.Lean(), host: host, folder: dir, redactor: &atomic.Pointer[secret.Redactor]{}, policies: policyNames(p.Policies), newID: newID}
+	j, err := journal.Create(ctx, r.journaling())
+	if err != nil {
+		return nil, fmt.Errorf("begin the journal of run %s: %w", dir.id, err)
+	}
+	dir.kept = true
+	r.exec = execution.New(j, dir.id, dir.dir, newID, o.Events)
+	if err := r.start(ctx, p, files); err != nil {
+		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill))
+	}
+	r.connect(files, false, "")
+	return r, nil
+}
+
+// start records the plan and the first event of the run.
+func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) error {
+	inputs, err := json.Marshal(p.Inputs)
+	if err != nil {
+		return fmt.Errorf("write down the inputs: %w", err)
+	}
+	attached, err := r.storeAttached(p.Attached)
+	if err != nil {
+		return err
+	}
+	root, level := environment.Root(files), r.host.Level()
+	system, warnings := p.SystemPrompt(ctx, root, level)
+	r.system, r.warnings = system, append(p.Warnings, warnings...)
+	record := p.Record(system)
+	record.AllowUnsandboxed, record.FailOnDenied = r.opts.AllowUnsandboxed, r.opts.FailOnDenied
+	stored, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("write down the plan: %w", err)
+	}
+	id, err := r.exec.Recorder.PutBlob(stored)
+	if err != nil {
+		return fmt.Errorf("write down the plan: %w", err)
+	}
+	return r.exec.Start(event.RunStarted{
+		Agent: p.Agent.Name, Model: plan.Ref(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
+		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
+		Workspace: event.Workspace{Source: files.Source, Dir: root, Strategy: string(files.Strategy)},
+		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
+		Version: r.opts.Version, User: r.opts.user(),
+	})
+}
+
+// storeAttached puts the attached files into blobs of the run.
+func (r *run) storeAttached(attached []plan.Attachment) ([]message.File, error) {
+	var files []message.File
+	for _, a := range attached {
+		id, err := r.exec.Recorder.PutBlob(a.Content)
+		if err != nil {
+			return nil, fmt.Errorf("keep the attached file %s: %w", a.Filename, err)
+		}
+		a.URL = "blob:" + id
+		files = append(files, a.File)
+	}
+	return files, nil
+}
+
+func policyNames(policies []*v1alpha1.Policy) []string {
+	names := make([]string, len(policies))
+	for i, p := range policies {
+		names[i] = p.Name
+	}
+	return names
+}
+
+func (r *run) journaling() journal.Options {
+	return journal.Options{Dir: r.folder.dir, Run: r.folder.id, Write: r.opts.disk.write, Sync: r.opts.disk.sync, Redact: func(b []byte) []byte {
+		return r.redactor.Load().JSON(b)
+	}}
+}
+
+// connect makes the people and the environment of a run whose execution has begun.
+func (r *run) connect(files workspace.Spec, resumed bool, snapshot string) {
+	p, x := r.plan, r.exec
+	r.transport = httpapi.NewTransport()
+	r.people = execution.NewPeople(execution.PeopleOptions{
+		Run: x.Run, Dir: x.Dir, Declared: p.Agent.Spec.Approvals, Answers: p.Answers, Terminal: terminal(r.opts.Terminal),
+		Remembered: x.View.Remembered, Recorder: x.Recorder,
+	})
+	files.MaxListed = r.opts.maxListed
+	r.env = environment.New(r.host, environment.Options{
+		Run: x.Run, Agent: p.Agent.Name, Dir: x.Dir, Tools: p.Definitions, Models: p.Models(), Workspace: files, Manifests: p.Manifests, Pins: p.Pins,
+		Resumed: resumed, Snapshot: snapshot, Journal: x.Recorder, NewID: r.newID, OnSecrets: r.redactor.Store,
+		Past: x.Recorder.Past, History: x.Recorder.History, Ask: r.people.Ask,
+	})
+}
+
+// terminal asks on the streams of the process where they are a terminal; nil is none.
+func terminal(t *Terminal) *approval.Terminal {
+	if t == nil {
+		return nil
+	}
+	in, file := t.In.(*os.File)
+	out, files := t.Out.(*os.File)
+	if file && files {
+		return approval.Stdio(in, out)
+	}
+	return approval.NewTerminal(t.In, t.Out, nil)
+}
+
+// execute executes a run whose journal is open, and closes it.
+func (r *run) execute(ctx context.Context) (*Outcome, error) {
+	deadline := r.plan.Deadline()
+	left, limit := deadline-r.exec.View.Worked(time.Now()), fmt.Sprintf("limits.timeout of %s", deadline)
+	if o := r.opts.Timeout; o > 0 && o < left {
+		left, limit = o, fmt.Sprintf("--timeout of %s", o)
+	}
+	cause := reason.New(reason.DeadlineExceeded, "%s passed", limit).
+		WithHint("raise spec.limits.timeout of the agent, or --timeout")
+	work, cancel := context.WithTimeoutCause(ctx, left, cause)
+	defer cancel()
+	stop := r.killOnDemand() // programs are also waited for when the loop has ended
+	defer stop()
+	work, stay := r.exec.Recorder.LeaveOnDemand(work, r.opts.Leave, r.opts.Drain)
+	defer stay()
+	end, err := r.loop(work)
+	if err != nil {
+		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
+	}
+	unseen, err := r.exec.Finish(ctx, end, r.env, r.plan.Priced(), r.opts.Kill)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Run: r.exec.Recorder.Run(), Journal: r.folder.dir, Unseen: unseen}
+	if r.recording != nil && !r.exec.Left() {
+		out.Unrecorded = r.recording.save(ctx, out.Run, r.folder.dir, r.env.Tools, r.redactor.Load(), r.opts.Version)
+	}
+	return out, nil
+}
+
+// killOnDemand ends every program at once when the second signal comes.
+func (r *run) killOnDemand() (stop func()) {
+	if r.opts.Kill == nil {
+		return func() {} // there is no signal to wait for
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-r.opts.Kill:
+			r.host.Kill()
+		case <-done:
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// loop prepares what the loop needs and runs it. What takes time and is needed only by a
+// tool call continues behind the first model request.
+func (r *run) loop(ctx context.Context) (loop.End, error) {
+	durable := r.exec.Settle()
+	defer func() { _ = durable() }() // no goroutine is left behind by an early return
+	defer r.people.Close()
+	for _, w := range r.warnings {
+		if err := r.exec.Recorder.Record(event.Warning{Message: w}); err != nil {
+			return loop.End{}, err
+		}
+	}
+	defer r.env.Release()
+	if err := r.env.Open(ctx); err != nil {
+		return loop.End{}, err
+	}
+	rules, err := r.rules()
+	if err != nil {
+		return loop.End{}, err
+	}
+	gate := execution.NewGate(rules, r.exec.View, execution.GateOptions{Present: r.present(), Locate: r.locate(rules)})
+	toolbox, err := r.env.Toolbox(ctx, gate)
+	if err != nil {
+		return loop.End{}, err
+	}
+	p, hidden := r.plan, gate.HiddenTools()
+	s := execution.Setup{
+		Models: r.models(), Redactor: r.redactor.Load(), Gate: gate, People: r.people, Toolbox: toolbox, Files: r.env,
+		Offered: message.Prompt{System: r.system, Tools: toolbox.Specs(hidden), Output: p.OutputSchema(), CacheKey: "agentctl-" + p.Agent.Name},
+		Limits:  p.LoopLimits(), Guard: p.LoopGuard(), Parked: r.parked, Sent: r.opts.sent,
+		Ready: func(ctx context.Context) error {
+			if err := durable(); err != nil { // a model is asked only in a run that can be found again
+				return err
+			}
+			return r.env.Prepared(ctx) // and only for files that are there
+		},
+	}
+	s.Context = p.LoopContext(s.Offered)
+	if s.Answer, err = p.LoopAnswer(r.opts.FailOnDenied); err != nil {
+		return loop.End{}, err
+	}
+	if r.recording != nil {
+		s.Observe = func(cfg *loop.Config) { r.recording.observe(cfg, hidden, p.Prices()) }
+	}
+	return r.exec.Loop(ctx, s)
+}
+
+// models are the models of the run, and how they are reached.
+func (r *run) models() execution.Models {
+	p := r.plan
+	return execution.Models{
+		Agent: p.Agent.Name, Providers: provider.All(), Answering: p.Answering(), Summarizer: p.Summarizer, Key: r.env.Keys().Of, Priced: p.Limits.MaxCost != "",
+		Prompt: p.Prompt, Inputs: p.Inputs, Transport: r.transport, Blob: r.exec.Recorder.GetBlob,
+	}
+}
+
+// rules returns the engine that judges the run's calls.
+func (r *run) rules() (*policy.Engine, error) {
+	p, level := r.plan, r.host.Level()
+	c := p.PolicyContext(r.env.Tools, level)
+	for _, text := range plan.Reaching(r.env.Tools, level) {
+		r.env.Warn(text)
+	}
+	var err error
+	if c.Run.Inputs, err = p.InputValues(); err != nil {
+		return nil, err
+	}
+	c.Run.Name, c.Run.Interactive, c.Run.User = r.exec.Run, r.opts.Terminal != nil, r.exec.View.Started.User
+	c.Workspace.Root, c.Ready = r.env.Root(), r.env.Ready
+	c.Calls, c.Denials = execution.Judged(r.exec.View)
+	c.Budget = func() (b policy.Budget) {
+		r.exec.Recorder.See(func(v *view.Run) { b = p.Budget(usedBy(v, time.Now())) })
+		return b
+	}
+	c.Approvals = func() (a policy.Approvals) {
+		r.exec.Recorder.See(func(v *view.Run) { a = policy.Approvals{Granted: v.Granted, Refused: v.Refused} })
+		return a
+	}
+	return policy.NewEngine(p.Rules, c), nil
+}
+
+// usedBy is what a run has used of its limits at a time.
+func usedBy(v *view.Run, at time.Time) plan.Used {
+	return plan.Used{Tokens: v.Tokens.Total(), Steps: int64(v.Steps), Time: at.Sub(v.StartTime), Cost: v.Cost}
+}
+
+// present returns the rules as they are now, for a run whose policies can change.
+func (r *run) present() func(context.Context) ([]*policy.Compiled, error) {
+	if r.opts.Present == nil {
+		return nil
+	}
+	return func(ctx context.Context) ([]*policy.Compiled, error) {
+		policies, err := r.opts.Present(ctx, r.policies)
+		if err != nil {
+			return nil, err
+		}
+		return r.plan.Compile(policies), nil
+	}
+}
+
+// locate finds where the rule of a decision is written.
+func (r *run) locate(rules *policy.Engine) func(context.Context, message.ToolCall, message.Decision) (string, int) {
+	return func(ctx context.Context, call message.ToolCall, d message.Decision) (string, int) {
+		return r.plan.Locate(rules.Origin(ctx, r.plan.Rules, call, d))
+	}
 }

@@ -585,7 +585,7 @@ func TestSignals(t *testing.T) {
 				o.Events = func(e event.Event) {
 					if e.Type() == event.TypeToolCall {
 						once.Do(func() {
-							cancel(SignalError{c.signal})
+							cancel(SignalError{Signal: c.signal})
 							if c.kill {
 								close(kill)
 							}
@@ -624,7 +624,7 @@ func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
 						}
 						runtime.Gosched()
 					}
-					cancel(SignalError{syscall.SIGINT})
+					cancel(SignalError{Signal: syscall.SIGINT})
 				}()
 			}
 			if e.Type() == event.TypeToolError {
@@ -823,7 +823,7 @@ func TestEventsComeInOrder(t *testing.T) {
 	if err != nil || !slices.Equal(ids, []string{out.Run.ID}) {
 		t.Errorf("runs %v, %v", ids, err)
 	}
-	if out.Run.Messages[0].Role != message.RoleUser || out.Run.Messages[0].Text() != defaultPrompt {
+	if out.Run.Messages[0].Role != message.RoleUser || out.Run.Messages[0].Text() != "Carry out your instructions." {
 		t.Errorf("the first message is %+v", out.Run.Messages[0])
 	}
 }

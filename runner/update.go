@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
+	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
-	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/replay"
 	"agentctl.dev/agentctl/runner/statedir"
-	"agentctl.dev/agentctl/runner/tool/source/sources"
-	"agentctl.dev/agentctl/runner/workspace"
 )
 
 // UpdateOptions say which cassette is recorded anew, and how the run goes. File is
@@ -59,7 +59,7 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 		}
 	}
 	run := o.Run
-	run.Record, run.renew, run.retold = o.File, true, messagesOf(c)
+	run.Record, run.renew, run.sent = o.File, true, messagesOf(c)
 	if run.Workspace == "" {
 		if run.Workspace, err = recordedSource(before); err != nil {
 			return nil, err
@@ -92,86 +92,62 @@ func recordedSource(v *view.Run) (string, error) {
 }
 
 // runManifests runs what manifests say today on the recorded prompt.
-func (v *relived) runManifests(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
+func (r *recorded) runManifests(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
 	if o.Prompt == "" { // what was filled in is data, and is not filled in again
-		o.Prompt = prompt.Escape(v.prompt)
+		o.Prompt = prompt.Escape(r.Prompt)
 	}
-	o.inputs, o.attached = v.inputs, attachments(c)
-	o.FailOnDenied = o.FailOnDenied || v.record.FailOnDenied
+	o.inputs, o.attached = r.Inputs, attachments(c)
+	o.FailOnDenied = o.FailOnDenied || r.record.FailOnDenied
 	if o.Agent == "" && !slices.Contains(o.Paths, "-") {
-		_, catalog, _ := admission.Read(ctx, o.Paths, nil, admission.Options{Tools: sources.All()})
-		if _, ok := catalog.Agents[v.Agent.Name]; ok {
-			o.Agent = v.Agent.Name
+		_, catalog, _ := admission.Read(ctx, o.Paths, nil, registries().Admission(admission.Options{}))
+		if _, ok := catalog.Agents[r.Agent.Name]; ok {
+			o.Agent = r.Agent.Name
 		}
 	}
 	return Run(ctx, o)
 }
 
 // runAgain runs the recorded plan.
-func (v *relived) runAgain(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
+func (r *recorded) runAgain(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
 	}
 	o.State = state
-	o.FailOnDenied = o.FailOnDenied || v.record.FailOnDenied
-	o.AllowUnsandboxed = o.AllowUnsandboxed || v.record.AllowUnsandboxed
+	o.FailOnDenied = o.FailOnDenied || r.record.FailOnDenied
+	o.AllowUnsandboxed = o.AllowUnsandboxed || r.record.AllowUnsandboxed
 	rec, err := newRecording(o.Record)
 	if err != nil {
 		return nil, err
 	}
 	rec.renew = true
-	p, err := v.fresh(c, &o)
+	o.attached = attachments(c)
+	started, _ := c.Events[0].Data.(event.RunStarted) // reading has checked it
+	p, err := r.record.Again(started, o.planning(nil))
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(o)
-	s.recording = rec
-	s.launcher.Prepare()
-	if err = s.pool.Contain(p.tools); err == nil {
-		err = s.open(ctx, p)
+	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)
+	host.Prepare()
+	var dir folder
+	var again *run
+	if err = host.RequireSandboxes(p.Definitions); err == nil {
+		again, err = begin(ctx, &o, p, host, &dir, newID)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.stop(), s.moveOut())
+		return nil, errors.Join(err, host.Close(), dir.remove())
 	}
-	return s.run(ctx)
-}
-
-// fresh is the recorded plan as that of a new run.
-func (v *relived) fresh(c *cassette.Cassette, o *RunOptions) (*plan, error) {
-	r := v.record
-	p := &plan{
-		Plan: r.Plan, compiled: r.Compiled(), prompt: v.prompt, inputs: v.inputs, manifests: r.Manifests, attached: attachments(c),
-		files: workspace.Spec{Strategy: r.Strategy, Exclude: r.Exclude, SizeLimit: r.SizeLimit, GrowthLimit: r.GrowthLimit, Skip: []string{o.State}},
-	}
-	var err error
-	if p.tools, err = define(r.Plan); err != nil {
-		return nil, err
-	}
-	if p.instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.inputs); err != nil {
-		return nil, reason.Usagef("agent %q: spec.instructions: %w", p.Agent.Name, err)
-	}
-	if p.answers, err = approval.Parse(o.Approve); err != nil {
-		return nil, &reason.UsageError{Err: err}
-	}
-	if o.Workspace != "" {
-		if p.files.Source, err = filepath.EvalSymlinks(o.Workspace); err == nil {
-			p.files.Source, err = filepath.Abs(p.files.Source)
-		}
-		if err != nil {
-			return nil, reason.Usagef("workspace %s: %w", o.Workspace, err).WithHint("name an existing folder with --workspace")
-		}
-	}
-	return p, p.usable()
+	again.recording = rec
+	return again.execute(ctx)
 }
 
 // attachments are the files that went to the model with the recorded prompt.
-func attachments(c *cassette.Cassette) (all []attachment) {
-	started, _ := c.Events[0].Data.(event.RunStarted) // reading has seen to it
+func attachments(c *cassette.Cassette) (all []plan.Attachment) {
+	started, _ := c.Events[0].Data.(event.RunStarted) // reading has checked it
 	for _, f := range started.Files {
 		i := slices.IndexFunc(c.Blobs, func(b cassette.Blob) bool { return "blob:"+b.ID == f.URL })
 		if i >= 0 {
-			all = append(all, attachment{f, c.Blobs[i].Content})
+			all = append(all, plan.Attachment{File: f, Content: c.Blobs[i].Content})
 		}
 	}
 	return all
@@ -186,4 +162,18 @@ func worthKeeping(f *event.RunFinished) error {
 	default:
 		return nil
 	}
+}
+
+// messagesOf are the messages that were sent to the recorded run.
+func messagesOf(c *cassette.Cassette) (all []execution.Sent) {
+	steps := 0
+	for _, e := range c.Life() {
+		switch d := e.Data.(type) {
+		case event.StepStart:
+			steps = d.Step
+		case event.MessageReceived:
+			all = append(all, execution.Sent{Incoming: d.Incoming, Steps: steps})
+		}
+	}
+	return all
 }

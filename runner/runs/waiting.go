@@ -2,8 +2,6 @@ package runs
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,9 +25,10 @@ const (
 	Interrupted = "Interrupted"
 )
 
-// WaitingCall is a call that waits for an approval, with all its facts.
+// WaitingCall is a call that waits for an approval, with everything that is known
+// about it.
 type WaitingCall struct {
-	// Ref is the run and the call, as for "agentctl approve".
+	// Ref is the run and the call as "agentctl approve" takes them.
 	Ref   string `json:"ref"`
 	Run   string `json:"run"`
 	Agent string `json:"agent"`
@@ -44,10 +43,9 @@ type WaitingCall struct {
 	Message string          `json:"message"`
 	Facts   json.RawMessage `json:"facts"`
 	Hash    string          `json:"hash"`
-	// Unknown is true if the call may have happened already.
+	// Unknown says that the call may have happened already.
 	Unknown bool `json:"unknown"`
-	// Always is what an approval with scope Always would allow, Once why there is no such
-	// approval.
+	// Always is what an approval for always would allow, Once why there is none.
 	Always []message.Grant `json:"always"`
 	Once   string          `json:"once,omitempty"`
 	// AskedAt, and ExpiresAt unless the question waits for ever.
@@ -58,15 +56,14 @@ type WaitingCall struct {
 	// for an approval.
 	Question *message.Inquiry `json:"question,omitempty"`
 
-	// Left is the answer in the run's inbox until a resume takes it: approved or rejected;
-	// "" if there is none.
+	// Left is the answer that lies in the run's inbox until a resume takes it:
+	// approved or rejected; "" is none.
 	Left message.ApprovalState `json:"left,omitempty"`
 
 	binding string
 }
 
-// Policy is what an approval with scope Always would allow, as a manifest; "" if there is
-// none.
+// Policy is what an approval for always would allow, as a manifest; "" is nothing.
 func (w *WaitingCall) Policy() string {
 	if len(w.Always) == 0 {
 		return ""
@@ -111,7 +108,7 @@ func Waiting(ctx context.Context, state string) ([]WaitingCall, error) {
 	return waiting, nil
 }
 
-// quiet reports whether no call can wait in a run, by the last line of its journal.
+// quiet says whether nothing can wait in a run, by the last line of its journal.
 func quiet(dir string) bool {
 	e, err := journal.Last(dir)
 	if err != nil {
@@ -150,7 +147,8 @@ func waitingIn(found journal.Found, v *view.Run) []WaitingCall {
 	return waiting
 }
 
-// questionOf is the newest question about a call with all its facts; nil if there is none.
+// questionOf is the newest question about a call with everything that is known
+// about it; nil is none.
 func questionOf(v *view.Run, call string) *WaitingCall {
 	p, q := v.Call(call), v.Question(call)
 	if p != nil && v.Inquiry(call) != nil {
@@ -162,7 +160,7 @@ func questionOf(v *view.Run, call string) *WaitingCall {
 	w := &WaitingCall{
 		Ref: v.ID + "/" + call, Run: v.ID, Agent: v.Started.Agent,
 		Call: call, Tool: q.Tool, Args: q.Args, Risk: q.Risk, Rule: q.Rule, Message: q.Message, Hash: q.Hash,
-		Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: Binding(v, call),
+		Unknown: q.Unknown, Always: []message.Grant{}, AskedAt: q.Time, binding: approval.Binding(v, call),
 	}
 	if d := p.Decision; d != nil {
 		w.Facts, w.Once = d.Facts, d.Once
@@ -183,7 +181,7 @@ func inquiryOf(v *view.Run, call string) *WaitingCall {
 	p, in := v.Call(call), v.Inquiry(call)
 	w := &WaitingCall{
 		Ref: v.ID + "/" + call, Run: v.ID, Agent: v.Started.Agent, Call: call, Tool: p.Tool, Args: p.Input, Question: &in.Inquiry,
-		Always: []message.Grant{}, Once: "it is a question", AskedAt: in.Time, binding: Binding(v, call),
+		Always: []message.Grant{}, Once: "it is a question", AskedAt: in.Time, binding: approval.Binding(v, call),
 	}
 	if d := p.Decision; d != nil {
 		w.Risk, w.Rule, w.Hash = d.Risk, d.Rule, d.Hash
@@ -193,36 +191,6 @@ func inquiryOf(v *view.Run, call string) *WaitingCall {
 		w.ExpiresAt = &at
 	}
 	return w
-}
-
-// Binding is a hash of the open question about a call, in this run, with its agent, its
-// tools and its policies: an answer with it was given to exactly this question. "" if
-// there is no question.
-func Binding(v *view.Run, call string) string {
-	p, q := v.Call(call), v.Question(call)
-	if in := v.Inquiry(call); in != nil {
-		return hashed(struct {
-			Run, Plan, Call, Inquiry, Text string
-			Options                        []string
-		}{v.ID, v.Started.Plan, call, in.ID, in.Text, in.Options})
-	}
-	if p == nil || q == nil || p.Decision == nil {
-		return ""
-	}
-	return hashed(struct {
-		Run, Plan, Call, Tool, Essence string
-		Args                           json.RawMessage
-		Unknown                        bool
-	}{v.ID, v.Started.Plan, call, q.Tool, p.Decision.Essence(), q.Args, q.Unknown})
-}
-
-func hashed(question any) string {
-	b, err := json.Marshal(question)
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // closed returns why a call does not wait for an approval.

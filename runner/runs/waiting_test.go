@@ -8,6 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/approval"
 )
 
 // Whatever differs from what was shown makes another question.
@@ -37,7 +38,7 @@ func TestQuestionIsBoundToEverythingThatWasShown(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return Binding(v, "c")
+		return approval.Binding(v, "c")
 	}
 	same := bound(func(*parts) {})
 	if same == "" || same != bound(func(*parts) {}) {

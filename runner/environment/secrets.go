@@ -1,0 +1,113 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/keys"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// Secrets are the values of every secret reference of a run.
+type Secrets struct {
+	Keys Keys
+	// Redactor removes the values from all that is written, shown or sent.
+	Redactor *secret.Redactor
+	// env holds the declared variables of each tool as NAME=value, by call name.
+	env map[string][]string
+}
+
+// Keys are the API keys of the models by name.
+type Keys map[string]apiKey
+
+// apiKey is a key, or why it is missing.
+type apiKey struct {
+	key secret.Value
+	err error
+}
+
+// Of returns the key of a model, the zero Value for a model without one.
+func (c Keys) Of(m *v1alpha1.Model) (secret.Value, error) {
+	k := c[m.Name]
+	return k.key, k.err
+}
+
+// resolve resolves every secret reference, before a tool is started. Only the agent's own
+// model must have its key: that of another matters when it is asked.
+func (e *Environment) resolve(ctx context.Context) (*Secrets, error) {
+	r := secret.Resolver{Exec: e.host.execute, Stored: keys.Lookup(e.host.State)}
+	found := Keys{}
+	var values []secret.Value
+	for i, m := range e.Models {
+		k := m.Spec.APIKey
+		if k == nil {
+			continue
+		}
+		key, err := r.Resolve(ctx, fmt.Sprintf("model %q: spec.apiKey", m.Name), k.ValueFrom)
+		if err != nil && (i == 0 || ctx.Err() != nil) {
+			return nil, err
+		}
+		found[m.Name] = apiKey{key, err}
+		if err == nil {
+			values = append(values, key)
+		}
+	}
+	env := map[string][]string{}
+	for _, d := range e.Tools {
+		for i, v := range d.Spec.Env {
+			text := ""
+			if v.Value != nil {
+				text = *v.Value
+			}
+			if v.ValueFrom != nil {
+				value, err := r.Resolve(ctx, fmt.Sprintf("tool %q: spec.env[%d]", d.Name, i), *v.ValueFrom)
+				if err != nil {
+					return nil, err
+				}
+				values = append(values, value)
+				text = value.Reveal()
+			}
+			env[d.Name] = append(env[d.Name], v.Name+"="+text)
+		}
+	}
+	return &Secrets{Keys: found, Redactor: secret.NewRedactor(append(values, secret.ProxyPasswords()...)...), env: env}, nil
+}
+
+// maxSecretOutput is more than any secret has.
+const maxSecretOutput = 1 << 20
+
+// execute runs a command of valueFrom.exec.
+func (h *Host) execute(ctx context.Context, argv []string) ([]byte, error) {
+	// Standard error is dropped: it may contain the value.
+	var out limited
+	p, err := h.launcher.Start(ctx, sandbox.Spec{Argv: argv, Env: tool.Environment(nil), Dir: "/", Stdout: &out})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.Kill(time.Second)
+		return nil, context.Cause(ctx)
+	}
+	if info := p.Wait(); info != (sandbox.ExitInfo{}) {
+		return nil, errors.New(info.String())
+	}
+	return out.Bytes(), nil
+}
+
+// limited keeps what a secret can hold and fails on more.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxSecretOutput {
+		return 0, fmt.Errorf("more than %d bytes", maxSecretOutput)
+	}
+	return l.Buffer.Write(p)
+}

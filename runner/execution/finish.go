@@ -1,0 +1,130 @@
+package execution
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/loop"
+)
+
+// finishTime bounds what is done after the loop has ended: programs are stopped,
+// and changes are listed, of which a run may leave hundreds of thousands.
+const finishTime = 10 * time.Minute
+
+// stopTime is the same for a run that a person or the system stops: with what
+// comes before and after it, the program exits within five seconds.
+const stopTime = 3 * time.Second
+
+// Environment is what the calls of the run have worked in.
+type Environment interface {
+	// EndPrograms returns when no program is left; removed waits for what remains of
+	// their sandboxes.
+	EndPrograms() (removed func() error)
+	// RestoreGit undoes what programs did to what git runs.
+	RestoreGit(ended bool)
+	// Changes lists what programs did to the files; false where none has run.
+	Changes(ctx context.Context) (event.WorkspacePatch, bool)
+	FilesDir() string
+	// CloseFiles releases the files, for good when the run has ended.
+	CloseFiles(ended bool) error
+}
+
+// Finish ends what runs, records what changed and how the run ended, and closes the
+// journal, also when ctx has ended. Unseen is the number of events that the watcher did
+// not receive. Priced says that the cost of the run is known.
+func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, priced bool, kill <-chan struct{}) (unseen int64, err error) {
+	limit := finishTime
+	if ctx.Err() != nil {
+		limit = stopTime
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	removed := env.EndPrograms()
+	env.RestoreGit(!end.Suspended)
+	end = x.withChanges(work, end, env)
+	if !end.Suspended {
+		_ = x.warnUnread()
+	}
+	err = x.recordEnd(ctx, end, priced)
+	if err == nil && !end.Suspended {
+		x.inbox.Discard()
+	}
+	_ = removed()
+	_ = env.CloseFiles(err == nil && !end.Suspended)
+	if closed := x.journal.Close(); err == nil {
+		err = closed // a journal that has failed returns the same error again
+	}
+	unseen = x.Recorder.End(ctx, kill)
+	if err != nil && !left(err) {
+		if err := x.unrecordedEnd(err); err != nil {
+			return unseen, fmt.Errorf("end run %s: %w", x.Run, err)
+		}
+	}
+	return unseen, nil
+}
+
+// withChanges records what the run did to the files. A change that is not completely
+// known never counts as none: the run has not succeeded then.
+func (x *Execution) withChanges(ctx context.Context, end loop.End, env Environment) loop.End {
+	patch, ok := env.Changes(ctx)
+	if !ok {
+		return end
+	}
+	_ = x.Recorder.Record(patch) // the end of the run fails for the same reason
+	if patch.Error == "" || end.Suspended {
+		return end
+	}
+	text := "what the run changed is not completely known: " + patch.Error
+	if end.Reason != reason.Completed {
+		_ = x.Recorder.Record(event.Warning{Message: text})
+		return end
+	}
+	end.Reason, end.Message, end.Hint = reason.WorkspaceUnavailable, text, "its files are in "+env.FilesDir()
+	return end
+}
+
+func (x *Execution) recordEnd(ctx context.Context, end loop.End, priced bool) error {
+	v := x.Recorder.Run()
+	f := Finished(end, v, time.Now())
+	if cost := v.Cost; !v.Unpriced && !v.Uncounted && priced {
+		f.Cost = &cost
+	}
+	if sig, ok := reason.Signal(ctx); ok && end.Reason == reason.Cancelled {
+		f.ExitCode = sig.ExitCode()
+	}
+	return x.Recorder.Record(f)
+}
+
+// unrecordedEnd is the end of a run that could not be recorded, on a full disk for
+// example: the caller learns it from the outcome alone. A run whose end is not in its
+// journal has not succeeded, whatever the agent's answer was.
+func (x *Execution) unrecordedEnd(cause error) error {
+	v := x.Recorder.Run()
+	f := Finished(loop.End{Reason: reason.Internal, Message: cause.Error(),
+		Hint: "see that the state folder can be written and has room, then go on with: agentctl resume run/" + x.Run}, v, time.Now())
+	return v.Apply(event.Event{Time: time.Now(), Run: x.Run, Data: f})
+}
+
+// Finished is the event that ends a run at a time, without its cost.
+func Finished(end loop.End, v *view.Run, at time.Time) event.RunFinished {
+	return event.RunFinished{
+		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
+		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(at).Milliseconds(),
+	}
+}
+
+func phase(end loop.End) string {
+	switch {
+	case end.Suspended:
+		return view.Suspended
+	case end.Reason == reason.Completed:
+		return view.Succeeded
+	case end.Reason == reason.Cancelled:
+		return view.Cancelled
+	}
+	return view.Failed
+}

@@ -1,0 +1,207 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/plan"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
+)
+
+// RunOptions say what to run and how. Paths or Documents are required.
+type RunOptions struct {
+	// Paths are files, folders or "-" (Stdin) with manifests.
+	Paths []string
+	Stdin io.Reader
+	// Documents are objects that stand in no file, instead of Paths. Their paths
+	// are absolute, and a run whose Run object names no workspace has an empty one.
+	Documents []Document
+	// ID is the id of the run and the name of its folder; "" makes one. A run
+	// whose journal exists already is not begun a second time.
+	ID string
+
+	// Agent and Model choose by name where the manifests hold several; Model
+	// replaces the agent's own.
+	Agent, Model string
+	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
+	Prompt string
+	// Attach are images and PDF files that go to the model with the prompt.
+	Attach []string
+	// Inputs are data for the agent; they replace single inputs of the Run object.
+	Inputs map[string]string
+
+	// Workspace is the folder to work on; "" is the Run object's, else the
+	// current folder. InPlace works on the folder itself instead of a copy.
+	Workspace string
+	InPlace   bool
+
+	// User is who began the run, for rules that read run.user; "" is the local
+	// account, and unknown where Documents are given.
+	User string
+
+	// State is the folder that holds runs; see statedir.Find.
+	State string
+	// Approve answers questions: never, prompt, all, "all,R3", or a file of call
+	// hashes. "" is prompt where Terminal is set, else never.
+	Approve string
+	// Terminal is where a person can be asked; nil where nobody is.
+	Terminal *Terminal
+
+	// Timeout narrows the agent's limits.timeout; 0 leaves it.
+	Timeout time.Duration
+	// AllowUnsandboxed runs tools that ask for a sandbox without one.
+	AllowUnsandboxed bool
+	// Containerd is the socket of containerd; "" is CONTAINERD_ADDRESS, else the
+	// default socket.
+	Containerd string
+	// FailOnDenied ends a run in which a call was refused with exit code 3.
+	FailOnDenied bool
+
+	// Record is the file that is to hold the run as a cassette when it has ended; ""
+	// records nothing. One that was there is replaced then, at once and whole.
+	Record string
+
+	// Pins are what programs must say of tools, by call name, as ToolFacts.Digest: a
+	// call whose program says something else is refused with ToolChanged. A tool
+	// without one is held to what its program says when it is first started.
+	Pins map[string]string
+
+	// Shared is given to all runs of a process that has many; nil shares nothing.
+	Shared *Shared
+	// Version of the program, for the journal.
+	Version string
+	// Events is told every event once and in order, as soon as it is in the
+	// journal, by a goroutine of its own. The run never waits for it; what it is
+	// slow to take it is told later, at the latest when the run has ended, before
+	// Run returns. See Outcome.Unseen.
+	Events func(event.Event)
+	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
+	Kill <-chan struct{}
+	// Leave, when closed, leaves the run as it stands: its programs are ended, and
+	// nothing more is written, as if the process had been killed. Resume goes on
+	// with it. Its Outcome has no Finished.
+	Leave <-chan struct{}
+	// Drain, when closed, leaves the run at the next moment when no call is in
+	// progress: what has begun has its result, and nothing further begins.
+	Drain <-chan struct{}
+
+	// Present judges calls that have waited for a person also by the policies as they
+	// are when they go on, at a control plane. nil: the plan's policies hold.
+	Present PresentPolicies
+
+	disk disk
+	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
+	maxListed int
+	// renew replaces a cassette only by a run that is worth it; inputs, attached and
+	// sent are those of a recorded run.
+	renew    bool
+	inputs   map[string]json.RawMessage
+	attached []plan.Attachment
+	sent     []execution.Sent
+}
+
+// disk is how the journal reaches the disk, for tests that die on the way; the
+// zero value is the system's own way.
+type disk struct {
+	write func(*os.File, []byte) (int, error)
+	sync  func(*os.File) error
+}
+
+// Terminal is a place to ask a person.
+type Terminal struct {
+	In  io.Reader
+	Out io.Writer
+}
+
+// Outcome is a run that has ended, whatever the end.
+type Outcome struct {
+	Run *view.Run
+	// Journal is the folder of the run: events, blobs, workspace.
+	Journal string
+	// Unseen is the number of events that RunOptions.Events has not taken: it
+	// stood still for ten seconds at the end of the run, one second when the run
+	// was stopped, and was given up. Its last call may not have returned yet.
+	Unseen int64
+	// Unrecorded says why there is no cassette of the run although there was to be
+	// one; nil when there is, or was not to be.
+	Unrecorded error
+}
+
+// Result is the outcome as one object for programs.
+func (o *Outcome) Result() view.Result { return o.Run.Result(o.Journal) }
+
+// ExitCode is the exit code of the command line.
+func (o *Outcome) ExitCode() int {
+	if o.Run.Finished == nil {
+		return 1
+	}
+	return o.Run.Finished.ExitCode
+}
+
+// InvalidError reports that the manifests hold mistakes. No run came about; the command
+// line exits with 2.
+type InvalidError = manifest.InvalidError
+
+// SignalError is the cause of a context that a signal has ended.
+type SignalError = reason.SignalError
+
+// Document is an object that is in no file, as a control plane stores them.
+type Document = plan.Document
+
+// PresentPolicies returns the policies that apply to the agent of a run at this moment.
+// planned names those of the run's plan: one of them counts as it is now, unless it was
+// deleted.
+type PresentPolicies func(ctx context.Context, planned []string) ([]*v1alpha1.Policy, error)
+
+// Shared is what the runs of one process can have in common, so that a thousand of them
+// do not keep the same thing a thousand times. The zero value is ready and may be used by
+// many runs at once.
+type Shared struct{ policies policy.Shared }
+
+// rules are the policies that were compiled already; nil shares nothing.
+func (s *Shared) rules() *policy.Shared {
+	if s == nil {
+		return nil
+	}
+	return &s.policies
+}
+
+// user is who begins a run. Runs of objects begin at a control plane, whose account
+// does not say who asked for them.
+func (o *RunOptions) user() string {
+	if o.User != "" || len(o.Documents) > 0 {
+		return o.User
+	}
+	return plan.LocalUser()
+}
+
+// planning are the options of the run's plan.
+func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
+	return plan.Options{
+		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Model: o.Model, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
+		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
+		Policies: o.Shared.rules(), Registries: registries(), RecordedInputs: o.inputs, RecordedFiles: o.attached, Ahead: ahead,
+	}
+}
+
+// host are the options of the programs that the run starts.
+func (o *RunOptions) host() environment.HostOptions {
+	return environment.HostOptions{Kinds: sources.All(), State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
+}
+
+// registries are the model providers and tool sources of this version.
+func registries() plan.Registries {
+	return plan.Registries{Providers: provider.All(), Sources: sources.All()}
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// fillPrompts fills the inputs into the instructions and the prompt.
+func (p *Plan) fillPrompts(o *Options) error {
+	var err error
+	if p.Inputs, err = p.mergedInputs(o); err != nil {
+		return err
+	}
+	p.Prompt = o.Prompt
+	if p.Prompt == "" && p.Run != nil {
+		p.Prompt = p.Run.Spec.Prompt
+	}
+	if p.Prompt == "" {
+		p.Prompt = defaultPrompt
+	}
+	if p.Prompt, err = prompt.Fill(p.Prompt, p.Inputs); err != nil {
+		return fmt.Errorf("prompt: %w", err)
+	}
+	if p.Instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.Inputs); err != nil {
+		return fmt.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
+	}
+	return nil
+}
+
+// mergedInputs are the inputs of the Run object or of a recorded run, replaced by those
+// of the command line, and validated against the agent's schema.
+func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if p.Run != nil && p.Run.Spec.Inputs != nil && len(p.Run.Spec.Inputs.Raw) > 0 {
+		if err := json.Unmarshal(p.Run.Spec.Inputs.Raw, &all); err != nil {
+			return nil, fmt.Errorf("spec.inputs of the run: %w", err)
+		}
+	}
+	maps.Copy(all, o.RecordedInputs)
+	for name, text := range o.Inputs {
+		raw, err := json.Marshal(text)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", name, err)
+		}
+		all[name] = raw
+	}
+	if p.Agent.Spec.Inputs == nil {
+		if len(o.Inputs) > 0 {
+			return nil, fmt.Errorf("agent %q takes no inputs, and %s is given: leave --input out, or declare spec.inputs.schema in the Agent",
+				p.Agent.Name, strings.Join(slices.Sorted(maps.Keys(o.Inputs)), ", "))
+		}
+		return all, nil
+	}
+	schema, err := tool.NewSchema(p.Agent.Spec.Inputs.Schema.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("agent %q: spec.inputs.schema: %w", p.Agent.Name, err)
+	}
+	unknown, declared := schema.Undeclared(slices.Collect(maps.Keys(all)))
+	for _, name := range unknown {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("input %q is not declared by agent %q: %s", name, p.Agent.Name,
+			cmp.Or(manifest.Suggest(name, declared), "it has "+strings.Join(declared, ", "))))
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = schema.CheckInputs(raw); err != nil {
+		return nil, fmt.Errorf("inputs of agent %q: %w", p.Agent.Name, err)
+	}
+	clear(all)
+	return all, json.Unmarshal(raw, &all)
+}

@@ -1,0 +1,240 @@
+// Package plan resolves manifests into the plan of a run, and restores the plan of a recorded run.
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// defaultPrompt begins a run of an agent whose instructions are complete.
+const defaultPrompt = "Carry out your instructions."
+
+// Plan is what a run is made of: the manifests, with the options of the command
+// line applied. It does not change after it was made.
+type Plan struct {
+	*admission.Plan
+	// Definitions are the agent's tools as they are called.
+	Definitions []tool.Definition
+	// Rules are the compiled policies.
+	Rules []*policy.Compiled
+
+	// Instructions and Prompt have their inputs filled in.
+	Instructions, Prompt string
+	// System is the system prompt of a recorded run; "" for a new one.
+	System   string
+	Inputs   map[string]json.RawMessage
+	Attached []Attachment
+	// Workspace says which files the run works on.
+	Workspace workspace.Spec
+	// Answers is how the command line answers questions.
+	Answers  approval.Choice
+	Warnings []string
+	// Manifests are the files of this plan that lie in the workspace, as paths in it.
+	Manifests []string
+
+	registries Registries
+}
+
+// Options say what to plan. Paths or Documents are required, and the Registries.
+type Options struct {
+	// Paths are files, folders or "-" (Stdin) with manifests.
+	Paths []string
+	Stdin io.Reader
+	// Documents are objects that are in no file.
+	Documents []Document
+	// Agent and Model choose by name where the manifests hold several.
+	Agent, Model string
+	// Prompt replaces that of the Run object; "" keeps it.
+	Prompt string
+	// Attach are images and PDF files that are sent with the prompt.
+	Attach []string
+	// Inputs replace single inputs of the Run object.
+	Inputs map[string]string
+	// Workspace replaces the workspace's source; "" keeps it.
+	Workspace string
+	InPlace   bool
+	// State is the folder that holds runs; it is never part of a workspace.
+	State string
+	// Approve is how questions are answered; see approval.Parse.
+	Approve string
+	// Timeout narrows limits.timeout; 0 keeps it.
+	Timeout time.Duration
+	// Pins are what programs must report about tools, by call name.
+	Pins map[string]string
+	// Policies are compiled policies to reuse. Optional.
+	Policies *policy.Shared
+	Registries
+
+	// RecordedInputs and RecordedFiles are those of a run that is recorded again.
+	RecordedInputs map[string]json.RawMessage
+	RecordedFiles  []Attachment
+
+	// Ahead is called as soon as the tools and the files are known, while rules are
+	// still compiled: the plan has no prompt and no rules then. Optional.
+	Ahead func(*Plan)
+}
+
+// New reads, validates and resolves manifests. Its errors are a
+// *manifest.InvalidError or a *reason.UsageError.
+func New(ctx context.Context, o Options) (*Plan, error) {
+	if len(o.Paths) == 0 && len(o.Documents) == 0 {
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
+	}
+	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
+	set, catalog, found := o.admit(ctx, choice)
+	if found.HasErrors() {
+		return nil, &manifest.InvalidError{Findings: found}
+	}
+	resolved, err := catalog.Resolve(choice)
+	if err != nil {
+		return nil, &reason.UsageError{Err: err}
+	}
+	catalog.PlaceRules(resolved)
+	resolved.Pins = o.Pins
+	p := &Plan{Plan: resolved, Rules: resolved.Compiled(), registries: o.Registries}
+	p.withoutFolder(&o)
+	if p.Definitions, err = o.define(resolved); err != nil {
+		return nil, &reason.UsageError{Err: err}
+	}
+	for _, f := range found {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s: %s", f.Position, f.Path, f.Message))
+	}
+	if o.Timeout > 0 && (p.Limits.Timeout.Duration == 0 || o.Timeout < p.Limits.Timeout.Duration) {
+		p.Limits.Timeout.Duration = o.Timeout
+	}
+	if p.Answers, err = approval.Parse(o.Approve); err != nil {
+		return nil, &reason.UsageError{Err: err}
+	}
+	if err := p.fillPrompts(&o); err != nil {
+		return nil, &reason.UsageError{Err: err}
+	}
+	if err := p.place(&o); err != nil {
+		return nil, err
+	}
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
+	if err := p.attach(o.Attach); err != nil {
+		return nil, err
+	}
+	p.Attached = append(p.Attached, o.RecordedFiles...)
+	if len(o.Paths) > 0 {
+		p.Manifests = p.inWorkspace(set.Documents)
+	}
+	return p, nil
+}
+
+// ForAccess returns the plan of a call that is only judged, and the catalog of its
+// manifests. Only Paths, Stdin, Agent and Workspace of the options count.
+func ForAccess(ctx context.Context, o Options) (*Plan, *admission.Catalog, error) {
+	if len(o.Paths) == 0 {
+		return nil, nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
+	}
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, o.Admission(admission.Options{}))
+	if found.HasErrors() {
+		return nil, nil, &manifest.InvalidError{Findings: found}
+	}
+	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent})
+	if err != nil {
+		return nil, nil, &reason.UsageError{Err: err, Hint: "name one with --agent"}
+	}
+	p := &Plan{Plan: resolved, Rules: resolved.Compiled(), registries: o.Registries}
+	if p.Definitions, err = o.define(resolved); err != nil {
+		return nil, nil, &reason.UsageError{Err: err}
+	}
+	return p, catalog, p.place(&Options{Workspace: o.Workspace})
+}
+
+// Present returns the plan with the agent, the tools and the limits of manifests as
+// they are today, and with the models of the recorded plan.
+func (p *Plan) Present(resolved *admission.Plan) (*Plan, error) {
+	now := *p
+	now.Plan = &admission.Plan{
+		Agent: resolved.Agent, Tools: resolved.Tools, Policies: resolved.Policies, Limits: resolved.Limits,
+		Model: p.Model, Fallbacks: p.Fallbacks, Summarizer: p.Summarizer,
+	}
+	var err error
+	if now.Definitions, err = p.registries.define(resolved); err != nil {
+		return nil, &reason.UsageError{Err: err}
+	}
+	if now.Instructions, err = prompt.Fill(now.Agent.Spec.Instructions, now.Inputs); err != nil {
+		return nil, reason.Usagef("agent %q: spec.instructions: %w", now.Agent.Name, err)
+	}
+	return &now, nil
+}
+
+// Lean returns the plan without what only its record needs: a run may wait for hours.
+// Its policies are compiled; refusals name the lines of their rules.
+func (p *Plan) Lean() *Plan {
+	lean, resolved := *p, *p.Plan
+	resolved.Policies, resolved.Sources = nil, maps.Clone(p.Sources)
+	maps.DeleteFunc(resolved.Sources, func(key, _ string) bool { return !admission.IsRuleKey(key) })
+	lean.Plan, lean.Attached = &resolved, nil
+	return &lean
+}
+
+// admit reads what a run is made of, from files or from objects without one.
+func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*manifest.Set, *admission.Catalog, manifest.Findings) {
+	opts := admission.Options{Policies: o.Policies}
+	if o.Ahead != nil {
+		opts.Ahead = func(c *admission.Catalog) { o.ahead(c, choice) }
+	}
+	if len(o.Documents) > 0 {
+		return AdmitDocuments(ctx, o.Documents, o.Admission(opts))
+	}
+	return admission.Read(ctx, o.Paths, o.Stdin, o.Admission(opts))
+}
+
+// ahead passes the plan on as far as it is known; New reports the errors.
+func (o *Options) ahead(c *admission.Catalog, choice admission.ResolveOptions) {
+	resolved, err := c.Resolve(choice)
+	if err != nil {
+		return
+	}
+	early := &Plan{Plan: resolved, registries: o.Registries}
+	early.withoutFolder(o)
+	if early.Definitions, err = o.define(resolved); err == nil && early.place(o) == nil && early.usable() == nil {
+		o.Ahead(early)
+	}
+}
+
+func (r Registries) define(p *admission.Plan) ([]tool.Definition, error) {
+	tools := make([]tool.Definition, len(p.Tools))
+	for i, t := range p.Tools {
+		var err error
+		if tools[i], err = r.Sources.Define(t.Tool); err != nil {
+			return nil, err
+		}
+	}
+	return tools, nil
+}
+
+// CallNames are what the model calls the tools.
+func (p *Plan) CallNames() []string {
+	names := make([]string, len(p.Definitions))
+	for i := range p.Definitions {
+		names[i] = p.Definitions[i].Name
+	}
+	return names
+}
+
+// IsGit reports whether the files are a git repository.
+func (p *Plan) IsGit() bool {
+	_, err := os.Lstat(filepath.Join(p.Workspace.Source, ".git"))
+	return p.Workspace.Source != "" && err == nil
+}
