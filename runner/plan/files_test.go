@@ -21,7 +21,7 @@ func TestARunKeepsItsKustomization(t *testing.T) {
 	put(t, filepath.Join(dir, "o/kustomization.yaml"), "resources: [../b]\npatches: [{path: p.yaml}]\n")
 	put(t, filepath.Join(dir, "o/p.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {scripted: {steps: [{say: patched}]}}\n")
 	put(t, filepath.Join(dir, "b/kustomization.yaml"), "resources: [m.yaml]\n")
-	put(t, filepath.Join(dir, "b/m.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {scripted: {steps: [{say: hello}]}}\n")
+	put(t, filepath.Join(dir, "b/m.yaml"), "apiVersion: agentctl.dev/v1alpha1\nkind: Model\nmetadata: {name: m}\nspec: {provider: scripted, model: m, scripted: {steps: [{say: hello}]}}\n")
 	set, found := manifest.Load(t.Context(), []string{filepath.Join(dir, "o")}, nil)
 	if len(found) > 0 {
 		t.Fatal(found)
