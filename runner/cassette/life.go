@@ -211,9 +211,11 @@ func (l *life) judged(e Entry) {
 			}
 		}
 	}
-	delete(l.kept, e.Call)
-	if question != nil && answer != nil {
+	switch { // without a question an approval that is kept still applies
+	case question != nil && answer != nil:
 		l.kept[e.Call] = []Entry{*question, *answer}
+	case question != nil:
+		delete(l.kept, e.Call)
 	}
 	l.drop(e.Call, func(o Entry) bool {
 		switch o.Data.(type) {

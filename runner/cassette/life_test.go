@@ -96,6 +96,11 @@ func TestAnInterruptedRunIsLivedAsIfItHadNotBeen(t *testing.T) {
 			append(answered[:6:6], asked, approved, resumed, checked, decided, call(0), result, done),
 			"startedm1 step.start model.requestm2 model.responsem2 tool.input-endm2c policy.decisionm2c approval.requestedm2c approval.decidedm2c tool.callm2c tool.resultm2c finished",
 		},
+		"twice after a yes": {
+			"a second interruption before the decision changes nothing",
+			append(answered[:6:6], asked, approved, resumed, checked, resumed, checked, decided, call(0), result, done),
+			"startedm1 step.start model.requestm2 model.responsem2 tool.input-endm2c policy.decisionm2c approval.requestedm2c approval.decidedm2c tool.callm2c tool.resultm2c finished",
+		},
 		"after a yes that has expired": {
 			"whoever is asked anew has not been asked before",
 			append(answered[:6:6], asked, approved, resumed, checked, decided, asked, refused, at("m2", "c", event.ToolError{}), done),
