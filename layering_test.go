@@ -42,6 +42,21 @@ var doors = []string{
 	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir",
 }
 
+// facadeFiles bounds package runner, which connects the parts of a run and does not do
+// their work.
+const facadeFiles = 10
+
+func TestThePackageThatConnectsARunStaysSmall(t *testing.T) {
+	all, err := filepath.Glob("runner/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := slices.DeleteFunc(all, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	if len(own) == 0 || len(own) > facadeFiles {
+		t.Errorf("package runner has %d files, at most %d: move work to plan, environment or execution: %v", len(own), facadeFiles, own)
+	}
+}
+
 // rules is the table of CONTRIBUTING.md, section "What may import what".
 var rules = []rule{
 	{

@@ -139,9 +139,9 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// ForAccess returns the plan of a call that is only judged, and the catalog of its
-// manifests. Only Paths, Stdin, Agent and Workspace of the options count.
-func ForAccess(ctx context.Context, o Options) (*Plan, *admission.Catalog, error) {
+// forAccess returns the plan of a call that is only judged, and the catalog of its
+// manifests.
+func forAccess(ctx context.Context, o Options) (*Plan, *admission.Catalog, error) {
 	if len(o.Paths) == 0 {
 		return nil, nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,34 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
 )
+
+// AccessOptions name a call that nobody makes.
+type AccessOptions struct {
+	// Paths are files, folders or "-" (Stdin). Required.
+	Paths []string
+	Stdin io.Reader
+	// Agent by name; may be "" where the manifests hold one.
+	Agent string
+	// Workspace is the folder whose files the call would see; "" is that of the
+	// manifests, else the current folder.
+	Workspace string
+	// Tool by call name, and its arguments; none are {}.
+	Tool string
+	Args json.RawMessage
+}
+
+// Access is what the policies decide about a call, and Obstacle is one thing that would
+// have to be different for the call to be allowed.
+type (
+	Access   = plan.Access
+	Obstacle = plan.Obstacle
+)
+
+// CanI judges a call as a run would, without a run: nothing is started, asked or
+// written. Its errors are an *InvalidError or a *reason.UsageError.
+func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
+	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Workspace: o.Workspace, Registries: registries()}, o.Tool, o.Args)
+}
 
 // ExplainOptions name a decision.
 type ExplainOptions struct {

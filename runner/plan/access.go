@@ -1,10 +1,9 @@
-package runner
+package plan
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -13,25 +12,9 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/tool"
 )
-
-// AccessOptions name a call that nobody makes.
-type AccessOptions struct {
-	// Paths are files, folders or "-" (Stdin). Required.
-	Paths []string
-	Stdin io.Reader
-	// Agent by name; may be "" where the manifests hold one.
-	Agent string
-	// Workspace is the folder whose files the call would see; "" is that of the
-	// manifests, else the current folder.
-	Workspace string
-	// Tool by call name, and its arguments; none are {}.
-	Tool string
-	Args json.RawMessage
-}
 
 // Access is what the policies say about a call.
 type Access struct {
@@ -69,14 +52,15 @@ type Obstacle struct {
 	Text string `json:"text"`
 }
 
-// CanI judges a call as a run would, without a run: nothing is started, asked or
-// written. Its errors are an *InvalidError or a *reason.UsageError.
-func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
-	p, catalog, err := plan.ForAccess(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Workspace: o.Workspace, Registries: registries()})
+// Judge judges a call as a run would, without a run: nothing is started, asked or
+// written. Only Paths, Stdin, Agent and Workspace of the options count. Its errors are a
+// *manifest.InvalidError or a *reason.UsageError.
+func Judge(ctx context.Context, o Options, tool string, args json.RawMessage) (*Access, error) {
+	p, catalog, err := forAccess(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	j := &judgement{Plan: p, catalog: catalog, call: message.ToolCall{ID: "call", Tool: o.Tool, Args: o.Args, Again: true}}
+	j := &judgement{Plan: p, catalog: catalog, call: message.ToolCall{ID: "call", Tool: tool, Args: args, Again: true}}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -86,7 +70,7 @@ func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
 
 // judgement is a call that is judged by a plan.
 type judgement struct {
-	*plan.Plan
+	*Plan
 	catalog *admission.Catalog
 	call    message.ToolCall
 	engine  *policy.Engine
