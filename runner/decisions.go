@@ -24,7 +24,7 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 )
 
-// AccessOptions name a call that nobody makes.
+// AccessOptions describe a call that is not executed.
 type AccessOptions struct {
 	// Paths are files, folders or "-" (Stdin). Required.
 	Paths []string
@@ -86,7 +86,7 @@ type Explanation struct {
 	Again message.Action `json:"again"`
 	// Candidates are all that was asked, and what each said by itself.
 	Candidates []Candidate `json:"candidates"`
-	// Facts about the call, found anew.
+	// Facts about the call, determined again.
 	Facts json.RawMessage `json:"facts,omitempty"`
 }
 
@@ -102,15 +102,15 @@ type Candidate struct {
 	When  string `json:"when,omitempty"`
 	Truth string `json:"truth"`
 	Error string `json:"error,omitempty"`
-	// Decisive says that the decision came from here.
+	// Decisive is set when the decision came from here.
 	Decisive bool `json:"decisive"`
 	// Values are the parts of the condition and what they were.
 	Values []expr.Step `json:"values,omitempty"`
 }
 
-// Explain judges a call of a run once more, from its journal alone, and tells
-// what each rule said. Nothing is run or written. An error is a *reason.UsageError, or
-// says that the journal cannot be read.
+// Explain judges a call of a run again, from its journal alone, and returns the
+// result of each rule. It runs and writes nothing. An error is a
+// *reason.UsageError, or means that the journal cannot be read.
 func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {

@@ -183,7 +183,7 @@ type Declared struct {
 // Declaration is what a Declare has read.
 type Declaration struct {
 	Objects []Declared
-	// Warnings are told; they keep nothing out.
+	// Warnings are reported; they do not reject anything.
 	Warnings manifest.Findings
 }
 

@@ -56,7 +56,7 @@ type RunOptions struct {
 	// Approve answers questions: never, prompt, all, "all,R3", or a file of call
 	// hashes. "" is prompt where Terminal is set, else never.
 	Approve string
-	// Terminal is where a person can be asked; nil where nobody is.
+	// Terminal is where a person can be asked; nil where there is no person.
 	Terminal *Terminal
 
 	// Timeout narrows the agent's limits.timeout; 0 leaves it.
@@ -82,16 +82,16 @@ type RunOptions struct {
 	Shared *Shared
 	// Version of the program, for the journal.
 	Version string
-	// Events is told every event once and in order, as soon as it is in the
-	// journal, by a goroutine of its own. The run never waits for it; what it is
-	// slow to take it is told later, at the latest when the run has ended, before
-	// Run returns. See Outcome.Unseen.
+	// Events is called with every event once and in order, as soon as it is in
+	// the journal, by a goroutine of its own. The run never waits for it. Events
+	// that it is too slow for follow later, at the latest when the run has
+	// ended, before Run returns. See Outcome.Unseen.
 	Events func(event.Event)
 	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
 	Kill <-chan struct{}
-	// Leave, when closed, leaves the run as it stands: its programs are ended, and
-	// nothing more is written, as if the process had been killed. Resume goes on
-	// with it. Its Outcome has no Finished.
+	// Leave, when closed, leaves the run as it is: its programs are ended, and
+	// nothing more is written, as if the process had been killed. Resume
+	// continues it. Its Outcome has no Finished.
 	Leave <-chan struct{}
 	// Drain, when closed, leaves the run at the next moment when no call is in
 	// progress: what has begun has its result, and nothing further begins.
@@ -134,8 +134,8 @@ type Outcome struct {
 	// stood still for ten seconds at the end of the run, one second when the run
 	// was stopped, and was given up. Its last call may not have returned yet.
 	Unseen int64
-	// Unrecorded says why there is no cassette of the run although there was to be
-	// one; nil when there is, or was not to be.
+	// Unrecorded is why a cassette of the run was requested and could not be
+	// written; else nil.
 	Unrecorded error
 }
 

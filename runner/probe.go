@@ -38,10 +38,11 @@ type ToolFacts struct {
 	Digest string
 }
 
-// Probe tries whether a tool can be used on this host. A program that can tell
-// what it takes is started once, contained as its manifest demands and without
-// the variables it declares, asked, and ended; any other is looked for. Its
-// errors have a reason: IsolationUnavailable, or ToolError for the program.
+// Probe checks whether a tool can be used on this host. A program that can
+// describe its functions is started once, contained as its manifest demands and
+// without the variables it declares, asked, and ended; of any other it only
+// checks that the program exists. Its errors have a reason:
+// IsolationUnavailable, or ToolError for the program.
 func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {

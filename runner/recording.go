@@ -30,8 +30,8 @@ import (
 // recordTime bounds the writing of a cassette when the run has ended.
 const recordTime = 30 * time.Second
 
-// recording is the cassette that a run is to leave behind: what its journal does
-// not tell.
+// recording is the data of a cassette that the journal of the run does not
+// have.
 type recording struct {
 	// name is the file as it was called, file where it lies.
 	name, file string
@@ -57,13 +57,13 @@ func newRecording(name string) (*recording, error) {
 	return &recording{name: name, file: file}, nil
 }
 
-// otherFile says whether something else than a cassette is at that place: a
-// manifest or a journal that was named by mistake is not written over. A damaged
-// cassette, or one of another version, is one.
+// otherFile reports whether something other than a cassette is at that path: a
+// manifest or a journal that was named by mistake is not overwritten. A damaged
+// cassette, or one of another version, is a cassette.
 func otherFile(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
-		return false // nothing is there, or writing tells
+		return false // nothing is there, or writing reports the error
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	begin := make([]byte, len(cassetteBegins))
@@ -104,8 +104,8 @@ func recordedPrices(f cassette.Facts) map[string]model.Price {
 	return prices
 }
 
-// save writes the cassette of a run whose journal is closed. Whatever cannot be
-// lived again as it was is not recorded: the file stays as it is.
+// save writes the cassette of a run whose journal is closed. A run that cannot
+// be replayed exactly is not recorded: the file stays as it is.
 func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []tool.Definition, redactor *secret.Redactor, version string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -179,8 +179,8 @@ func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) 
 	return events, nil
 }
 
-// cleaned takes secrets out of an event. The journal has done so with all but those
-// that were told before the run knew its secrets.
+// cleaned takes secrets out of an event. The journal has done so with all
+// events but those that were emitted before the run knew its secrets.
 func cleaned(e event.Event, redactor *secret.Redactor) (event.Event, error) {
 	line, err := e.AppendJSON(nil)
 	if err != nil {

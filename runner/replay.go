@@ -22,7 +22,7 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 )
 
-// ReplayOptions say which recording is lived again. File is required.
+// ReplayOptions name the recording that is replayed. File is required.
 type ReplayOptions struct {
 	// File is the cassette.
 	File string
@@ -32,7 +32,8 @@ type ReplayOptions struct {
 	Stdin io.Reader
 	// Agent chooses among several agents in Paths; "" is the recorded one's name.
 	Agent string
-	// Events is told every event once and in order, before Replay returns.
+	// Events is called with every event once and in order, before Replay
+	// returns.
 	Events func(event.Event)
 }
 
@@ -46,17 +47,17 @@ type Replayed struct {
 	*Outcome
 	// Divergence is the first difference, nil when there is none.
 	Divergence *Divergence
-	// Notes tell what the replay does not show.
+	// Notes are what the replay does not show.
 	Notes []string
 	// Version of agentctl that recorded, and when.
 	Version, Recorded string
 }
 
-// Replay lives a recorded run again: the real loop with everything around it
-// played from the cassette. It needs no key, network, program, workspace or state
-// folder. The error is set when no replay came about: a *reason.UsageError or an
-// *InvalidError (exit code 2), or an error with reason ReplayDiverged that names
-// the damaged line (exit code 7).
+// Replay executes a recorded run again: the real loop with everything around it
+// played from the cassette. It needs no key, network, program, workspace or
+// state folder. The error is set when the replay could not be executed: a
+// *reason.UsageError or an *InvalidError (exit code 2), or an error with reason
+// ReplayDiverged that names the damaged line (exit code 7).
 func Replay(ctx context.Context, o ReplayOptions) (*Replayed, error) {
 	c, err := openCassette(o.File)
 	if err != nil {
@@ -84,8 +85,8 @@ func openCassette(file string) (*cassette.Cassette, error) {
 	return c, err
 }
 
-// replayCassette replays what has been read. Without options the recording is
-// held against itself, and nobody watches.
+// replayCassette replays a cassette that has been read. Without options the
+// recording is compared with itself, and no events are reported.
 func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions) (*Replayed, error) {
 	if o == nil {
 		o = &ReplayOptions{File: c.Name}
@@ -146,8 +147,8 @@ type recorded struct {
 	specs map[string]cassette.Tool
 }
 
-// recordedPlan makes the plan of a recording, with the tools as the model was
-// told of them.
+// recordedPlan makes the plan of a recording, with the descriptions of the
+// tools that the model had.
 func recordedPlan(c *cassette.Cassette) (*recorded, error) {
 	damaged := func(err error) error { return unusable(c, err) }
 	stored := &plan.Record{}

@@ -22,15 +22,16 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// ResumeOptions say which run goes on and how. Ref is required. Everything else
-// a run needs stands in its journal: the manifests are not read again.
+// ResumeOptions name the run to continue, and how. Ref is required. Everything
+// else that a run needs is in its journal: the manifests are not read again.
 type ResumeOptions struct {
 	// Ref is the id of the run, with or without run/, a unique beginning of it,
 	// or @latest.
 	Ref string
 
-	// State, Approve, Terminal, Containerd, Version, Events, Kill, Leave and Drain are
-	// those of RunOptions. Events is told only what happens from now on.
+	// State, Approve, Terminal, Containerd, Version, Events, Kill, Leave and
+	// Drain are those of RunOptions. Events is called only with events from now
+	// on.
 	State      string
 	Approve    string
 	Terminal   *Terminal
@@ -52,16 +53,16 @@ type ResumeOptions struct {
 	// Record is that of RunOptions: the cassette holds the whole run.
 	Record string
 
-	// Timeout ends the run after this time, for good, if its own limit does not
-	// end it sooner; 0 leaves that.
+	// Timeout ends the run permanently after this time, if its own limit does
+	// not end it sooner; 0: only its own limit counts.
 	Timeout time.Duration
 
 	disk disk
 }
 
-// Resume goes on with a run that was killed or suspended. Calls that have a
-// result are not repeated. A run that has finished is returned as it is: nothing
-// is started and nobody is asked.
+// Resume continues a run that was killed or suspended. Calls that have a result
+// are not repeated. A run that has finished is returned as it is: nothing is
+// started and no questions are asked.
 //
 //	the run                    Resume returns
 //	finished                   its Outcome
@@ -86,7 +87,7 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, nothing(err)
 	}
-	// Without the lock first: a finished run is only looked at.
+	// Without the lock first: a finished run is only read.
 	seen := &view.Run{}
 	err = runs.Fold(ctx, found, seen)
 	if _, end := journal.DamagedAtEnd(err); end && seen.ID != "" && !over(seen) {
@@ -126,9 +127,10 @@ func ended(ctx context.Context, rec *recording, found journal.Found, v *view.Run
 	return out
 }
 
-// seal closes the journal of a run that was killed after its end was told and
-// before it was closed. The result is there with or without it: a folder that
-// cannot be written to, or that its own process is about to close, is left alone.
+// seal closes the journal of a run that was killed after its end was recorded
+// and before the journal was closed. The result exists with or without it: a
+// folder that cannot be written to, or whose own process is about to close the
+// journal, is left alone.
 func seal(ctx context.Context, found journal.Found, v *view.Run) {
 	if report, err := journal.Verify(ctx, found.Dir); err != nil || report.Anchored {
 		return
@@ -142,7 +144,7 @@ func seal(ctx context.Context, found journal.Found, v *view.Run) {
 	_ = w.Close()
 }
 
-// over says whether a run needs no process any more.
+// over reports whether a run needs no process any more.
 func over(v *view.Run) bool { return v.Finished != nil && v.Phase != view.Suspended }
 
 // nothing is the error for a run of which nothing was kept.
@@ -215,8 +217,8 @@ func (r *run) resume() error {
 	return nil
 }
 
-// damagedEnd is the warning of a run that goes on although the end of its journal
-// is damaged.
+// damagedEnd is the warning of a run that continues although the end of its
+// journal is damaged.
 func damagedEnd(d *journal.CorruptError) string {
 	text := runs.Damaged + ": the end of the journal of this run is damaged (" + d.Error() + ")"
 	if d.Missing > 0 {

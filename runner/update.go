@@ -21,7 +21,7 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// UpdateOptions say which cassette is recorded anew, and how the run goes. File is
+// UpdateOptions name the cassette to record again, and how to run it. File is
 // required.
 type UpdateOptions struct {
 	// File is the cassette.
@@ -32,7 +32,7 @@ type UpdateOptions struct {
 	Run RunOptions
 }
 
-// Updated is a cassette that was recorded anew.
+// Updated is a cassette that was recorded again.
 type Updated struct {
 	// Outcome is that of the new run. Its Unrecorded is set when the cassette was
 	// left as it was.
@@ -40,9 +40,9 @@ type Updated struct {
 	Change replay.Change
 }
 
-// Update runs a recorded run for real once more and records it in the place of the
-// old one, when it came to an end that is worth keeping. Errors are those of Run
-// and of Replay.
+// Update executes a recorded run for real again. The new recording replaces the
+// old one when the run came to an end that is worth keeping. Errors are those
+// of Run and of Replay.
 func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 	c, err := openCassette(o.File)
 	if err != nil {
@@ -153,8 +153,8 @@ func attachments(c *cassette.Cassette) (all []plan.Attachment) {
 	return all
 }
 
-// worthKeeping says why a run takes no recording's place: it failed for reasons
-// that have nothing to do with the agent.
+// worthKeeping returns why a run does not replace a recording: it failed for
+// reasons that have nothing to do with the agent.
 func worthKeeping(f *event.RunFinished) error {
 	switch r := reason.Reason(f.Reason); r {
 	case reason.CredentialMissing, reason.CredentialRejected, reason.ProviderUnavailable, reason.IsolationUnavailable, reason.WorkspaceUnavailable, reason.Cancelled, reason.Internal:

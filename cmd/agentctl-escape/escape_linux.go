@@ -180,7 +180,7 @@ func poke(path string) error {
 	return f.Close()
 }
 
-// patience bounds an attempt that nobody answers.
+// patience bounds an attempt that is not answered.
 const patience = 2 * time.Second
 
 func connect(family, kind int, to unix.Sockaddr) error {
@@ -231,7 +231,7 @@ func sys(number uintptr, args ...uintptr) error {
 
 func text(s string) uintptr {
 	b := append([]byte(s), 0)
-	return uintptr(unsafe.Pointer(&b[0])) //nolint:gosec // it lives as long as the call: the collector does not move memory
+	return uintptr(unsafe.Pointer(&b[0])) //nolint:gosec // it is valid as long as the call: the collector does not move memory
 }
 
 // socketOf opens a socket of a family.
@@ -392,8 +392,8 @@ func noCapabilities() error {
 // lastSignal is the highest number of a signal.
 const lastSignal = 64
 
-// endInit sends process 1 every signal there is. If one of them counted, nobody
-// would be left to say so.
+// endInit sends process 1 every signal there is. If one of them ended process
+// 1, this program would not be left to report it.
 func endInit() error {
 	for s := syscall.Signal(1); s <= lastSignal; s++ {
 		_ = syscall.Kill(1, s)
@@ -407,7 +407,7 @@ func endInit() error {
 	return stopped(alive, "it goes on")
 }
 
-// extraDescriptors looks for descriptors that nobody declared.
+// extraDescriptors looks for descriptors that were not declared.
 func extraDescriptors() error {
 	d, err := os.Open("/proc/self/fd")
 	if err != nil {

@@ -65,7 +65,7 @@ func become(uid, gid int) error {
 // securebits make user 0 a user like any other: execve gives it nothing.
 const securebits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // noroot, no setuid fixup, no ambient raise, each locked
 
-// drop takes every capability from this thread, for good.
+// drop takes every capability from this thread, irreversibly.
 func drop() error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
 		return fmt.Errorf("set securebits: %w", err)

@@ -18,8 +18,8 @@ const proxyPort = 3128
 const backlog = 256
 
 // network brings the loopback of an empty network up, and opens the proxy's
-// listener: a socket stays in the network it was opened in, whoever serves it.
-// Without a proxy it returns -1.
+// listener: a socket stays in the network it was opened in, whichever process
+// serves it. Without a proxy it returns -1.
 func network(mode spec.Network) (listener int, err error) {
 	if err := unix.Sethostname([]byte(hostName)); err != nil {
 		return -1, fmt.Errorf("set the host name: %w", err)

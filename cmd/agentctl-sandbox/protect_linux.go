@@ -15,7 +15,7 @@ type guarded struct {
 	name string
 	// cover lays something over what is open at at.
 	cover func(root folder, at int) error
-	// links says that a link at the end is followed.
+	// links follows a link at the end.
 	links bool
 }
 
@@ -144,7 +144,7 @@ func pinOne(at int) error {
 	return overlay(at, readable)
 }
 
-// mounted says whether what is open is the root of a mount.
+// mounted reports whether the open file is the root of a mount.
 func mounted(at int) (bool, error) {
 	var st unix.Statx_t
 	err := unix.Statx(at, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS, &st)

@@ -58,9 +58,9 @@ func run() int {
 	return w.serve()
 }
 
-// harden keeps everybody inside off this process: it is not dumpable, so nobody
-// of its own user may trace it or look into its /proc folder, and no program
-// inherits a descriptor that whoever started the runner left open.
+// harden protects this process from the processes inside: it is not dumpable,
+// so no process of its own user may trace it or read its /proc folder. And no
+// program inherits a descriptor that the parent of the runner left open.
 func harden() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("become undumpable: %w", err)

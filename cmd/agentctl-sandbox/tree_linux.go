@@ -19,8 +19,8 @@ const (
 	mostMark  = uint64(1) << 62
 )
 
-// firstMark is the mark of the first program; each next one is one less. 0 means
-// that there is no room below the mark of a runner around this one.
+// firstMark is the mark of the first program; each next mark is smaller by one.
+// 0 means that there is no room below the mark of a runner around this one.
 func firstMark() uint64 {
 	var cur syscall.Rlimit
 	if err := syscall.Getrlimit(unix.RLIMIT_RTTIME, &cur); err != nil {
@@ -46,7 +46,7 @@ func (w *warden) nextMark() uint64 {
 // sweepTime bounds a sweep; only a fork bomb needs more than a few rounds.
 const sweepTime = 2 * time.Second
 
-// sweep kills a program and all it started, until nobody is left.
+// sweep kills a program and all it started, until no process is left.
 func (w *warden) sweep(program uint64) {
 	deadline := time.Now().Add(sweepTime)
 	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
@@ -58,7 +58,8 @@ func (w *warden) sweep(program uint64) {
 	}
 }
 
-// round kills who is left; over says that the program is not known any more.
+// round kills the processes that are left; over reports that the program is not
+// known any more.
 func (w *warden) round(program uint64) (left, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +68,7 @@ func (w *warden) round(program uint64) (left, over bool) {
 		return false, true
 	}
 	if w.alone(p) {
-		// Nobody else is to be spared: also those end who took off their mark.
+		// All processes may be killed: so those that lowered their mark end, too.
 		left = unix.Kill(-1, unix.SIGKILL) == nil
 	} else {
 		for _, pid := range w.members(p) {
@@ -81,7 +82,7 @@ func (w *warden) round(program uint64) (left, over bool) {
 	return left || !p.gone, false
 }
 
-// alone says that no other program runs.
+// alone reports that no other program runs.
 func (w *warden) alone(p *inmate) bool {
 	for _, q := range w.programs {
 		if q != p && !q.gone {

@@ -94,7 +94,7 @@ func (v *view) masks() error {
 func (v *view) hide(name string) error {
 	at, err := v.root.open(name)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
-		return nil // what this process may not even look up, nobody inside may
+		return nil // a path that this process may not look up is hidden from all inside
 	}
 	if err != nil {
 		return fmt.Errorf("mask %s: %w", name, err)
@@ -255,8 +255,8 @@ func (v *view) bounded(size int64) int64 {
 	return size
 }
 
-// inodes is how many files a file system in memory may hold: each takes memory of
-// the kernel that counts for nobody without a cgroup.
+// inodes is how many files a file system in memory may hold: each takes kernel
+// memory, which without a cgroup is not limited.
 func inodes(size int64) string { return strconv.FormatInt(max(size/2048, 16<<10), 10) }
 
 // hiddenSockets is where the file system of the sockets is while it is made.

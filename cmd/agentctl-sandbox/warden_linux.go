@@ -26,12 +26,12 @@ type warden struct {
 	// sockets is the file system of the plugins' sockets.
 	sockets int
 
-	// mu is held over a fork, so that nobody is collected before it is known.
+	// mu is held over a fork, so that no child is reaped before it is known.
 	mu       sync.Mutex
 	programs map[uint64]*inmate
 	// mark is that of the next program; 0 when this host gives none.
 	mark uint64
-	// born is told when there may be children again.
+	// born is signalled when there may be children again.
 	born chan struct{}
 }
 
@@ -39,7 +39,7 @@ type warden struct {
 type inmate struct {
 	pid  int
 	mark uint64
-	// gone says that it has been collected, and its number is free again.
+	// gone is set when it has been reaped, and its number is free again.
 	gone bool
 }
 
@@ -172,12 +172,13 @@ func (w *warden) launch(m *spec.Request, files []int, r *spec.Reply) (int, error
 	default:
 	}
 	r.PID = p.pid
-	w.line.send(r) // before its end can be told
+	w.line.send(r) // before its end can be reported
 	return p.pid, nil
 }
 
-// ownDevices puts the view's /dev/null in the place of devices that the runner has
-// opened: whoever owns those of the host could change their mode through them.
+// ownDevices replaces devices that the runner has opened by the view's
+// /dev/null: a program that owns those of the host could change their mode
+// through them.
 func ownDevices(std []int) error {
 	for _, fd := range std {
 		var st unix.Stat_t
@@ -236,7 +237,7 @@ func sameFile(path string, checked int) (fd int, script bool, err error) {
 	return fd, string(head[:max(n, 0)]) == "#!", nil
 }
 
-// reap collects whatever ends, and tells the ends of programs.
+// reap reaps every process that ends, and reports the ends of programs.
 func (w *warden) reap() {
 	for {
 		// It stays uncollected until its number can be looked up.

@@ -33,9 +33,9 @@ type Options struct {
 	// Programs are looked for on this host, and a warning names those that are
 	// missing. A run finds out by starting them.
 	Programs bool
-	// Ahead is called when everything but the expressions has been judged and no
-	// error was found: what takes time and harms nobody can be begun while they
-	// are compiled. The manifests are not admitted yet. Optional.
+	// Ahead is called when everything but the expressions has been checked and
+	// no error was found. Slow work without side effects can begin while the
+	// expressions are compiled. The manifests are not admitted yet. Optional.
 	Ahead func(*Catalog)
 	// Models are the providers of models, which check what only they understand.
 	Models model.Registry
@@ -53,7 +53,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 	if !opts.SkipExpressions {
 		warm.Go(warmUp)
 		warm.Go(func() {
-			_, _ = anyShipped() // who needs it is told the error
+			_, _ = anyShipped() // the caller that needs it gets the error
 			if opts.Ahead != nil {
 				_, _ = json.Marshal(Plan{}) // makes the encoders with which a run writes down its plan
 			}

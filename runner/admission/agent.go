@@ -124,7 +124,7 @@ func (a *admitter) context(d *manifest.Document, ag *v1alpha1.Agent) {
 	case fixed >= trigger:
 		a.add(d.Warnf("spec.instructions", "they are about %d tokens, and %s: there is no room for it", fixed, where).
 			With("write less, or raise spec.contextWindow of the Model if it holds more"))
-	case fixed+keep >= trigger && keep != byDefault: // of what nobody asked for, less stays
+	case fixed+keep >= trigger && keep != byDefault: // keepRecentTokens by default: it is lowered without a warning
 		a.add(d.Warnf("spec.context.keepRecentTokens", "with the instructions they are about %d tokens, and %s: less of them can stay", fixed+keep, where).
 			With("lower it, or raise spec.contextWindow of the Model if it holds more"))
 	}

@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/runner/policy"
 )
 
-// Entry is an object and the document it stands in.
+// Entry is an object and the document that declares it.
 type Entry[T any] struct {
 	Object *T
 	Doc    *manifest.Document

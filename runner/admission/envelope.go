@@ -148,7 +148,8 @@ func clip(s string) string {
 	return s
 }
 
-// listed tells which names exist, for a reader who cannot see what was loaded.
+// listed returns which names exist, for a reader who cannot see what was
+// loaded.
 func listed(kind string, known []string) string {
 	const most = 12
 	switch {

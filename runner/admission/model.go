@@ -83,7 +83,7 @@ func (a *admitter) listed(d *manifest.Document, m *v1alpha1.Model) {
 func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
 	var p struct{ MaxOutputTokens int64 }
 	if m.Spec.Parameters == nil || json.Unmarshal(m.Spec.Parameters.Raw, &p) != nil {
-		return // it is told elsewhere
+		return // reported elsewhere
 	}
 	if e, ok := a.opts.Models.Listed(&m.Spec); ok && e.MaxOutput > 0 && p.MaxOutputTokens > e.MaxOutput {
 		a.add(d.Warnf("spec.parameters.maxOutputTokens", "an answer of %s has at most %d tokens, as of %s: the provider may refuse every request", m.Spec.Model, e.MaxOutput, e.AsOf).

@@ -20,7 +20,7 @@ type FieldNotYet struct {
 	Values []string
 	// Default is what the schema fills in.
 	Default any
-	// Why says what would happen, or what to write instead.
+	// Why is what would happen, or what to write instead.
 	Why string
 }
 

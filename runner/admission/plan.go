@@ -40,9 +40,9 @@ type Plan struct {
 	Run *v1alpha1.Run `json:"run,omitempty"`
 	// Limits are those of the agent, narrowed by the run.
 	Limits v1alpha1.Limits `json:"limits"`
-	// Sources tell where each object was declared, as kind/name → file:line:col,
-	// and where each part of a policy stands, as policy/name/spec.rules[0].
-	// What is built in is not listed.
+	// Sources has where each object was declared, as kind/name → file:line:col,
+	// and where each part of a policy is, as policy/name/spec.rules[0]. Built-in
+	// objects are not listed.
 	Sources map[string]string `json:"sources,omitempty"`
 
 	// Pins are what programs are known to say of tools, by call name.

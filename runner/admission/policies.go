@@ -38,8 +38,8 @@ func (a *admitter) policies() {
 	}
 }
 
-// matchedAgents tells of a rule for agents that are not there. Manifests without any
-// agent may be meant to be given beside others.
+// matchedAgents warns of a rule for agents that do not exist. Manifests without
+// any agent are not checked: they may be used together with others.
 func (a *admitter) matchedAgents(e Entry[v1alpha1.Policy]) {
 	agents := names(a.catalog.Agents)
 	for i := range e.Object.Spec.Rules {
@@ -52,7 +52,7 @@ func (a *admitter) matchedAgents(e Entry[v1alpha1.Policy]) {
 	}
 }
 
-// told reports whether a field has been found wrong before.
+// told reports whether a finding about a field exists already.
 func told(before manifest.Findings, d *manifest.Document, path string) bool {
 	return d.Faulty(path) || slices.ContainsFunc(before, func(f manifest.Finding) bool {
 		return f.Path == path && f.Position.File == d.File
@@ -141,7 +141,7 @@ func (p *Plan) Compile(policies []*v1alpha1.Policy) []*policy.Compiled {
 	}
 	all := make([]*policy.Compiled, 0, len(policies))
 	for _, pol := range policies {
-		// What does not compile denies; admission has told the author.
+		// An expression that does not compile denies; admission has reported it.
 		c, _ := policy.Compile(pol, tools)
 		all = append(all, c)
 	}

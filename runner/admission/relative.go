@@ -48,7 +48,7 @@ func plain(obj any) (all map[string]any) {
 		err = json.Unmarshal(raw, &all)
 	}
 	if err != nil {
-		return nil // admission tells of what cannot be written
+		return nil // admission reports what cannot be written
 	}
 	return all
 }

@@ -10,11 +10,12 @@ import (
 	"agentctl.dev/agentctl/runner/manifest"
 )
 
-// Shipped says that a policy stands in no manifest: it came with this program.
+// Shipped is the place of a policy that is in no manifest: it came with this
+// program.
 func (c *Catalog) Shipped(policy string) bool { return c.shipped[policy] }
 
-// shippedPolicies adds the policies that are named and not declared. One that is
-// declared takes the place of the shipped one, and its author is told.
+// shippedPolicies adds the policies that are named and not declared. A declared
+// policy replaces the shipped one of the same name, with a warning.
 func (a *admitter) shippedPolicies(cases []*manifest.Document) {
 	for _, name := range names(a.catalog.Agents) {
 		for _, ref := range a.catalog.Agents[name].Object.Spec.PolicyRefs {
@@ -51,8 +52,8 @@ func (a *admitter) shippedPolicy(name string) {
 	a.found = append(a.found, found...) // a test of the tree sees to it that there are none
 }
 
-// replace tells of a policy that is judged by in the place of a shipped one and is
-// another one: whoever names it in policyRefs may mean the one they know.
+// replace warns of a declared policy that replaces a shipped one and differs
+// from it: a reader of policyRefs may expect the shipped one.
 func (a *admitter) replace(own Entry[v1alpha1.Policy], shipped *v1alpha1.Policy) {
 	if a.replaced == nil {
 		a.replaced = map[string]bool{}

@@ -41,8 +41,8 @@ func SkillName(s *v1alpha1.Skill) string {
 	return s.Name
 }
 
-// skillFile looks at the text of a skill, where its manifest is a file: an object
-// of a control plane is looked at where it is kept, and so is a path of its host.
+// skillFile checks the text of a skill, where its manifest is a file. An object
+// of a control plane is checked where it is kept, and so is a path of its host.
 func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 	if s.Spec.Dir == "" || d.Dir == "" || a.opts.Elsewhere && filepath.IsAbs(s.Spec.Dir) {
 		return

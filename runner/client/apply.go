@@ -25,20 +25,21 @@ const (
 // Outcome is what became of one object.
 type Outcome struct {
 	Ref Ref
-	// Verb is what was done; "" when Err says why not.
+	// Verb is what was done; "" when Err is set.
 	Verb string
 	// Object is what is kept now; nil when it is gone, or nothing was done.
 	Object Object
 	Err    error
 }
 
-// ErrNotSent says that an object was not tried any more: the server had gone.
+// ErrNotSent is the error of an object that was not sent any more: the server
+// does not answer.
 var ErrNotSent = errors.New("not sent, because the server does not answer any more")
 
-// ApplyAll applies objects, several at a time, and tells of each in the order
-// given. One that is refused does not keep the others back: what refers to what
-// is sorted out by the controllers. When the server does not answer any more, the
-// rest is ErrNotSent.
+// ApplyAll applies objects, several at a time, and reports each in the order
+// given. An object that is refused does not stop the others: the controllers
+// handle references to objects that do not exist yet. When the server does not
+// answer any more, the rest is ErrNotSent.
 func (c *Client) ApplyAll(ctx context.Context, objects []Object, w WriteOptions, told func(Outcome)) {
 	before, err := c.before(ctx, objects)
 	if err != nil {

@@ -2,8 +2,8 @@ package client
 
 import "context"
 
-// Goal says whether an object is as somebody waits for it to be; nil is an
-// object that is not there.
+// Goal reports whether an object is in the state that the caller waits for; nil
+// is an object that does not exist.
 type Goal func(Object) bool
 
 // Gone is the goal of an object that is not there.
@@ -12,8 +12,8 @@ func Gone(o Object) bool { return o == nil }
 // Exists is the goal of an object that is there.
 func Exists(o Object) bool { return o != nil }
 
-// Await waits until an object is as it should be. An object that is deleted and
-// made anew is another one: a wait for its end has an end.
+// Await waits until an object reaches the goal. An object that is deleted and
+// created again is another object: a wait for its end has an end.
 func (c *Client) Await(ctx context.Context, ref Ref, goal Goal) error {
 	now, err := c.Get(ctx, ref)
 	if err != nil && !Missing(err) {

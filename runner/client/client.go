@@ -38,9 +38,9 @@ const (
 	maxObject = 4 << 20
 	// maxList bounds one chunk of a list.
 	maxList = 64 << 20
-	// requestTime bounds one request that is no watch.
+	// requestTime bounds one request that is not a watch.
 	requestTime = 60 * time.Second
-	// dialTime bounds the connection and, once more, the handshake.
+	// dialTime bounds the connection and, separately, the handshake.
 	dialTime = 10 * time.Second
 	// headerTime bounds the wait for the head of an answer.
 	headerTime = 30 * time.Second
@@ -60,8 +60,8 @@ type Endpoint struct {
 	ServerName string
 	// CA are the certificates, as PEM, that vouch for it. Default: the system's.
 	CA []byte
-	// Token is who we are. TokenFile is read anew for each request: such files
-	// are rotated.
+	// Token authenticates this client. TokenFile is read again for each request,
+	// because such files are rotated.
 	Token, TokenFile string
 	// Certificate is who we are, too. Optional.
 	Certificate *tls.Certificate
@@ -72,7 +72,7 @@ type Endpoint struct {
 	Proxy *url.URL
 	// Namespace is the one that is meant when none is named.
 	Namespace string
-	// Local says that it runs on this machine and sees the same files.
+	// Local is set when it runs on this machine and sees the same files.
 	Local bool
 }
 
@@ -177,9 +177,9 @@ const (
 	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
-// resourcePath is where the objects of a kind are; an empty namespace is all of
-// them, an empty name is every object. What is no name is refused before: see
-// named.
+// resourcePath is the path of the objects of a kind; an empty namespace is all
+// of them, an empty name is every object. An invalid name is refused before:
+// see named.
 func resourcePath(kind *crds.KindSchema, namespace, name string) string {
 	return join("/apis/"+crds.GroupVersion, namespace, kind.Plural, name)
 }

@@ -20,7 +20,7 @@ func (o Object) Declared() Object {
 	return out
 }
 
-// Differ says whether two states of an object differ in what people declare.
+// Differ reports whether two states of an object differ in what people declare.
 func Differ(a, b Object) bool {
 	return !reflect.DeepEqual(plainValues(a.Declared()), plainValues(b.Declared()))
 }

@@ -31,9 +31,9 @@ const (
 // Context is a server by the name that people give it.
 type Context struct {
 	Name, Cluster, User, Namespace, Server string
-	// File is the kubeconfig it stands in; "" for the local one.
+	// File is the kubeconfig that has it; "" for the local one.
 	File string
-	// Current says that it is meant when none is named.
+	// Current is set for the default context.
 	Current bool
 }
 
@@ -42,7 +42,7 @@ type Context struct {
 type Config struct {
 	// State is the state folder of the local control plane.
 	State string
-	// Origin says what has chosen the current context, for people.
+	// Origin is where the current context was chosen, for people.
 	Origin string
 
 	current  string
@@ -51,9 +51,9 @@ type Config struct {
 }
 
 // LoadConfig reads the kubeconfig files that AGENTCTL_KUBECONFIG, else
-// KUBECONFIG, names; one that is not there is left out, as kubectl does. The
-// current context is the one of the flag, else AGENTCTL_CONTEXT, else that of
-// the files, else local. kubectl's own default file is not looked at: a control
+// KUBECONFIG, names; a file that does not exist is left out, as kubectl does.
+// The current context is that of the flag, else AGENTCTL_CONTEXT, else that of
+// the files, else local. kubectl's own default file is not read: a control
 // plane is never changed because kubectl happens to point at it.
 func LoadConfig(state, flag string, getenv func(string) string) (*Config, error) {
 	c := &Config{State: state}
@@ -169,7 +169,7 @@ func (c *Config) unknown(name string) error {
 		known = append(known, x.Name)
 	}
 	origin := ""
-	if name == c.current { // nobody wonders where a name is from that they have just given
+	if name == c.current { // a name from the command line needs no origin
 		origin = " (" + c.Origin + ")"
 	}
 	e := fail(nil, "there is no context %q%s", name, origin).hint("see which there are: agentctl config get-contexts")

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Denial is what an identity may not do. Two are equal when one word of whoever
-// runs the control plane would end both.
+// Denial is what an identity may not do. Two are equal when one grant of the
+// administrator would end both.
 type Denial struct {
 	// User and Verb as the server spells them.
 	User, Verb string
@@ -18,7 +18,7 @@ type Denial struct {
 	Namespace string
 	// Role the server knows the user by, or what else it says; "": nothing.
 	Role, Why string
-	// Decision says that it is about deciding on an approval.
+	// Decision is set when it is about a decision on an approval.
 	Decision bool
 
 	server string
@@ -29,14 +29,15 @@ var denials = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`User "((?:[^"\\]|\\.)*)" cannot (\S+) resource "([^"]+)" in API group "[^"]*" (?:in the namespace "([^"]*)"|at the cluster scope)(?:: (.*))?$`)
 })
 
-// role is how agentd says why.
+// role is the form in which agentd gives the reason.
 var role = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^role (\S+) may not do this$`) })
 
-// refusal stands in a server's words between an object and why it is forbidden.
+// refusal is the text of a server between an object and the reason why it is
+// forbidden.
 const refusal = " is forbidden: "
 
-// Denied reads an error that says that an identity may not do something; what is
-// the resource that it may not do it with.
+// Denied reads an error that an identity may not do something; what is the
+// resource that it may not do it with.
 func Denied(err error) (d Denial, what string, ok bool) {
 	e, is := errors.AsType[*StatusError](err)
 	if !is || e.Code != http.StatusForbidden {

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Error is an error of the way to a control plane; Hint says how to go on.
+// Error is an error on the way to a control plane; Hint is the next step.
 type Error struct {
 	Err  error
 	Hint string
@@ -33,7 +33,7 @@ func (e *Error) hint(format string, args ...any) *Error {
 	return e
 }
 
-// fail says what was being done, and why it did not work where that is known.
+// fail adds what was being done to the error, and the cause where it is known.
 func fail(cause error, format string, args ...any) *Error {
 	text := fmt.Sprintf(format, args...)
 	if cause == nil {
@@ -151,13 +151,13 @@ func (e *StatusError) words() string {
 	return e.Message
 }
 
-// Missing says that the object does not exist.
+// Missing reports that the object does not exist.
 func (e *StatusError) Missing() bool {
 	return e.Code == http.StatusNotFound && e.Reason == metav1.StatusReasonNotFound
 }
 
-// unserved tells an object that does not exist from a subresource that is not
-// served: of both a cluster says that the object is not found.
+// unserved distinguishes an object that does not exist from a subresource that
+// is not served: for both a cluster answers that the object is not found.
 func (c *Client) unserved(ctx context.Context, about Ref, err error) error {
 	e, ok := errors.AsType[*StatusError](err)
 	if !ok || !e.Missing() || e.sub == "" {
@@ -169,12 +169,12 @@ func (c *Client) unserved(ctx context.Context, about Ref, err error) error {
 	return err
 }
 
-// exists says that there is an object of the name already.
+// exists reports that there is an object of the name already.
 func (e *StatusError) exists() bool {
 	return e.Code == http.StatusConflict && e.Reason == metav1.StatusReasonAlreadyExists
 }
 
-// Managed says that an apply would take fields away from somebody else.
+// Managed reports that an apply would take fields away from another manager.
 func (e *StatusError) Managed() bool {
 	for _, c := range e.Causes {
 		if c.Type == metav1.CauseTypeFieldManagerConflict {
@@ -213,7 +213,7 @@ func (e *StatusError) fields() string {
 	return strings.Join(texts, "; ")
 }
 
-// Hint says how to go on.
+// Hint is the next step.
 func (e *StatusError) Hint() string {
 	switch {
 	case e.Missing():
@@ -251,14 +251,14 @@ func (e *StatusError) Hint() string {
 	return ""
 }
 
-// Missing says whether an error means that the object does not exist.
+// Missing reports whether an error means that the object does not exist.
 func Missing(err error) bool {
 	e, ok := errors.AsType[*StatusError](err)
 	return ok && e.Missing()
 }
 
-// Conflict says whether an error means that the object is not the one any more
-// that was read.
+// Conflict reports whether an error means that the object has changed since it
+// was read.
 func Conflict(err error) bool {
 	e, ok := errors.AsType[*StatusError](err)
 	return ok && e.Reason == metav1.StatusReasonConflict
@@ -280,7 +280,7 @@ func (c *Client) strange(r request, format string, args ...any) error {
 	return fail(nil, "%s%s is no control plane we understand: %s", r.about.prefix(), c.name(), fmt.Sprintf(format, args...))
 }
 
-// unreachable says in words why there is no answer.
+// unreachable describes why there is no answer.
 func (c *Client) unreachable(ctx context.Context, r request, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
 		return cause // the caller ended it

@@ -41,9 +41,10 @@ type EventsOptions struct {
 	Run Ref
 	// From is the number of the first event that is wanted; 0 is the first there is.
 	From int64
-	// Follow goes on with what is yet to come, to the end of the run.
+	// Follow continues with new events, to the end of the run.
 	Follow bool
-	// Away is told when the connection was lost and is opened anew, and why. Optional.
+	// Away is called with the error when the connection was lost and is opened
+	// again. Optional.
 	Away func(err error)
 }
 
@@ -51,9 +52,9 @@ type EventsOptions struct {
 type Record struct {
 	// Event is one of the run's journal.
 	Event *event.Event
-	// Waiting says why the run has no journal yet.
+	// Waiting is why the run has no journal yet.
 	Waiting *RunWaiting
-	// Attempt says that the run is tried again: the next event is the first of
+	// Attempt is set when the run is tried again: the next event is the first of
 	// another journal. It counts from 1.
 	Attempt int
 }
@@ -63,7 +64,7 @@ type RunWaiting struct{ Phase, Reason, Message string }
 
 // RunEnd is how a run stands at the end of a stream.
 type RunEnd struct {
-	// Next is the number of the first event that was not told.
+	// Next is the number of the first event that was not reported.
 	Next int64
 	// Phase, Reason and Message as in the status of the run.
 	Phase, Reason, Message string
@@ -72,17 +73,17 @@ type RunEnd struct {
 	ExitCode int
 }
 
-// Ended says whether the run is over for good.
+// Ended reports whether the run has finished and will not be tried again.
 func (e *RunEnd) Ended() bool { return v1alpha1.Phase(e.Phase).Finished() }
 
-// Events tells of every event of a run once and in order. A connection that is
-// lost is opened anew where it stood; a server that stays away for two minutes
-// ends the stream, and so does one that leaves events out, repeats them, or
-// tells of another run under the same name. A run whose journal is damaged at its
-// end is an error after the last event.
+// Events reports every event of a run once and in order. A connection that is
+// lost is opened again at the same position. The stream ends when a server does
+// not answer for two minutes, leaves events out, repeats them, or sends events
+// of another run under the same name. A run whose journal is damaged at its end
+// is an error after the last event.
 //
 //	see returns    Events
-//	nil            goes on
+//	nil            continues
 //	an error       returns it
 func (c *Client) Events(ctx context.Context, o EventsOptions, see func(Record) error) (*RunEnd, error) {
 	o.Run.Kind, o.Run.Namespace = v1alpha1.KindRun, c.Namespace(o.Run.Namespace)
@@ -108,15 +109,17 @@ type stream struct {
 
 	// next is the number of the event that has to come next.
 	next int64
-	// attempt is which one of the run is told; 0: the server has not said.
+	// attempt is the attempt of the run that is reported; 0: the server has not
+	// said.
 	attempt int
 	// run is the id of the run as its journal has it; "" before the first event.
 	run string
-	// begun says that the server has answered once; told counts the events.
+	// begun is set when the server has answered once; told counts the reported
+	// events.
 	begun bool
 	told  int
-	// from is where this connection began, stood is when it was answered, and fresh
-	// that it has told no event yet.
+	// from is where this connection began, stood is when it was answered, and
+	// fresh is set until it has reported an event.
 	from  int64
 	stood time.Time
 	fresh bool
@@ -157,8 +160,8 @@ func (s *stream) follow(ctx context.Context) (*RunEnd, error) {
 	}
 }
 
-// again says whether a stream that was lost is opened anew. One that never stood
-// is, when the server asks for patience.
+// again reports whether a stream that was lost is opened again. A stream that
+// was never answered is opened again when the server asks for a retry.
 func (s *stream) again(err error, try int) bool {
 	if s.begun {
 		return passing(err)
@@ -207,12 +210,12 @@ func (s *stream) connect(ctx context.Context) (*RunEnd, error) {
 
 var (
 	errSilent = fmt.Errorf("nothing was heard for %s", silence)
-	// errElsewhere says that the place where a connection began is one of another
-	// attempt.
+	// errElsewhere means that the position at which a connection began belongs
+	// to another attempt.
 	errElsewhere = &passingError{errors.New("another attempt has begun")}
 )
 
-// lost is the end of a connection that may be opened anew.
+// lost is the end of a connection that may be opened again.
 func (s *stream) lost(format string, args ...any) error {
 	return &passingError{fail(nil, "%s%s: %s", s.o.Run.prefix(), s.c.name(), fmt.Sprintf(format, args...))}
 }
@@ -240,8 +243,8 @@ type control struct {
 	ExitCode                     *int
 }
 
-// record takes one record: an end of the stream, or an error, or it goes on.
-// What the stream says of itself has the shape of an event of an unknown type.
+// record handles one record: the stream ends, fails, or continues. What the
+// stream reports about itself has the form of an event of an unknown type.
 func (s *stream) record(r request, data []byte) (*RunEnd, error) {
 	e := &event.Event{}
 	if err := e.UnmarshalJSON(data); err != nil {
@@ -283,8 +286,8 @@ func (s *stream) event(r request, e *event.Event) error {
 	return s.see(Record{Event: e})
 }
 
-// turn goes on to another attempt. Where a connection began at a place of the
-// attempt before, its server goes on there: another connection is needed.
+// turn switches to another attempt. If the connection began at a position of
+// the attempt before, its server continues there: another connection is needed.
 func (s *stream) turn(r request, attempt int) error {
 	first := s.run == ""
 	switch {

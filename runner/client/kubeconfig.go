@@ -198,7 +198,7 @@ func (e *Endpoint) setExec(name string, u *api.AuthInfo, c *api.Cluster) error {
 	return nil
 }
 
-// token returns who we are, read anew where it is a file.
+// token returns the bearer token, read again where it is a file.
 func (e *Endpoint) token() (string, error) {
 	if e.Token != "" || e.TokenFile == "" {
 		return e.Token, nil

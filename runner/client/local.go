@@ -25,27 +25,27 @@ import (
 const (
 	// program is the control plane's.
 	program = "agentd"
-	// startTime bounds the start of a local control plane. One that ends is told
-	// at once; one second is enough for it on an idle machine.
+	// startTime bounds the start of a local control plane. If its process ends,
+	// that is reported at once; on an idle machine a start takes one second.
 	startTime = time.Minute
 	// probeTime bounds one look whether it is there.
 	probeTime = 10 * time.Second
-	// idleTime is how long one that nobody uses stays.
+	// idleTime is after which time an unused control plane ends.
 	idleTime = "30m"
-	// maxLog is the size from which its log begins anew.
+	// maxLog is the size above which a start truncates its log.
 	maxLog = 4 << 20
 )
 
 // ConnectOptions are those of Connect.
 type ConnectOptions struct {
-	// Notice is told once when a control plane is started. Optional.
+	// Notice is called once when a control plane is started. Optional.
 	Notice func(string)
 	// OnlyRunning does not start one.
 	OnlyRunning bool
 }
 
-// ErrNotRunning says that no local control plane runs, and that none was to be
-// started.
+// ErrNotRunning is returned when no local control plane runs, and none was to
+// be started.
 var ErrNotRunning = errors.New("no local control plane runs")
 
 // Connect returns a client of the current context. The local control plane is
@@ -107,8 +107,9 @@ func (l local) probe(ctx context.Context) (*Client, error) {
 	return cl, nil
 }
 
-// absent says whether an error of probe means that nobody is there: no
-// kubeconfig, nobody listens, or a stranger has got the port since.
+// absent reports whether an error of probe means that no control plane runs:
+// there is no kubeconfig, the port is closed, or another program has taken the
+// port since.
 func (l local) absent(err error) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
@@ -117,8 +118,8 @@ func (l local) absent(err error) bool {
 	return !refused && !l.held()
 }
 
-// between says whether an error of probe may be that of a control plane which is
-// about to answer, or to end: one that holds the folder, and does not say no.
+// between reports whether an error of probe may be that of a control plane that
+// is starting or stopping: one that holds the folder, and does not refuse.
 func (l local) between(err error) bool {
 	if err == nil {
 		return false
@@ -129,7 +130,7 @@ func (l local) between(err error) bool {
 	return l.held() && !strange && (answered && s.Code >= http.StatusInternalServerError || cut || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF))
 }
 
-// settle looks until a control plane answers, or has let go of the folder.
+// settle waits until a control plane answers, or has released the folder.
 func (l local) settle(ctx context.Context) (*Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -141,7 +142,7 @@ func (l local) settle(ctx context.Context) (*Client, error) {
 	}
 }
 
-// held says whether a control plane has the folder.
+// held reports whether a control plane holds the folder.
 func (l local) held() bool {
 	if _, err := os.Stat(l.path("lock")); err != nil {
 		return false
@@ -154,7 +155,8 @@ func (l local) held() bool {
 	return err == nil && !free
 }
 
-// start starts the control plane, as nobody's child, and waits until it answers.
+// start starts the control plane as a detached process, and waits until it
+// answers.
 func (l local) start(ctx context.Context, notice func(string)) (*Client, error) {
 	path, err := sandbox.FindProgram(program)
 	if err != nil {
@@ -197,8 +199,9 @@ func (l local) start(ctx context.Context, notice func(string)) (*Client, error) 
 	}
 }
 
-// kept are the variables that a control plane gets: those that say where things
-// are. Keys it takes from the key store, not from whoever was first.
+// kept are the variables that a control plane gets: those with the places of
+// files. It takes API keys from the key store, not from the environment of the
+// client that happened to start it.
 var kept = []string{
 	"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -214,7 +217,7 @@ func (l local) detach(path string) (pid int, err error) {
 	defer log.Close()
 	cmd := exec.Command(path, "serve", "--state", l.state, "--idle", idleTime) //nolint:noctx // it outlives us
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
-	cmd.Env = []string{} // not nil: that would be all of ours
+	cmd.Env = []string{} // not nil: that would inherit the whole environment
 	for _, name := range kept {
 		if v, ok := os.LookupEnv(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+v)
@@ -243,14 +246,14 @@ func (l local) log() (*os.File, error) {
 	return f, nil
 }
 
-// reaped says whether our child has ended, and lets it go.
+// reaped reports whether the started process has ended, and reaps it.
 func reaped(pid int) bool {
 	var status syscall.WaitStatus
 	n, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 	return n == pid || errors.Is(err, syscall.ECHILD)
 }
 
-// lastWords is the last line of the log that tells an error.
+// lastWords is the last line of the log that is an error.
 func (l local) lastWords() string {
 	f, err := statedir.OpenFile(l.path(program+".log"), os.O_RDONLY)
 	if err != nil {
@@ -270,6 +273,6 @@ func (l local) lastWords() string {
 	return last
 }
 
-// Local says whether the current context is the control plane of the state
-// folder, which sees the files that we see.
+// Local reports whether the current context is the control plane of the state
+// folder, which sees the same files as this process.
 func (c *Config) Local() bool { return c.current == LocalContext && !c.declared(LocalContext) }

@@ -69,7 +69,7 @@ func (l *login) RoundTrip(r *http.Request) (*http.Response, error) {
 		case outcomes <- outcome{answer, err}:
 		case <-left:
 			if err == nil {
-				_ = answer.Body.Close() // nobody reads it
+				_ = answer.Body.Close() // it is not read
 			}
 		}
 	}()

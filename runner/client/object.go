@@ -79,8 +79,8 @@ func decodeObject(raw []byte) (Object, error) {
 	return o, nil
 }
 
-// steers says whether a character stands in no name: names are shown as they are,
-// on terminals too, and read line by line by other programs.
+// steers reports whether a character is not allowed in a name: names are shown
+// as they are, on terminals too, and read line by line by other programs.
 func steers(r rune) bool { return r <= ' ' || r >= 0x7f }
 
 // Field returns the value at a path of names; nil when there is none.
@@ -169,7 +169,7 @@ func (o Object) Conditions() []Condition {
 	return all
 }
 
-// Applied says whether this program has applied the object.
+// Applied reports whether this program has applied the object.
 func (o Object) Applied() bool {
 	l, _ := o.Field("metadata", "managedFields").([]any)
 	for _, v := range l {

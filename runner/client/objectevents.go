@@ -12,7 +12,7 @@ import (
 )
 
 // KindEvent is the kind of core events: what happened to objects. The server
-// writes them, so they can be read only; they are no kind of ours.
+// writes them, so they can be read only; they are not a kind of this API group.
 const KindEvent = "Event"
 
 const (
@@ -25,7 +25,7 @@ type ObjectEvent struct {
 	// Type is Normal or Warning.
 	Type            string
 	Reason, Message string
-	// Source says who tells it.
+	// Source is the component that reports it.
 	Source      string
 	First, Last time.Time
 	Count       int64
@@ -38,7 +38,8 @@ type ObjectEvent struct {
 //	empty    nil     knows of none
 //	nil      any     cannot be asked, or refuses
 func (c *Client) ObjectEvents(ctx context.Context, o Object) ([]ObjectEvent, error) {
-	// As kubectl does: an object that is made anew under the same name has another uid.
+	// As kubectl does: an object that is created again under the same name has
+	// another uid.
 	selector := []string{"involvedObject.name=" + escaped(o.Name()), "involvedObject.kind=" + escaped(o.Kind())}
 	if uid := o.Text("metadata", "uid"); uid != "" {
 		selector = append(selector, "involvedObject.uid="+escaped(uid))

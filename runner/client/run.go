@@ -31,7 +31,7 @@ type Prompt struct {
 }
 
 // PromptRun has an agent begin a run and returns the Run. It is not sent a
-// second time when the connection breaks: nobody knows then whether it began.
+// second time when the connection breaks: the run may have begun.
 func (c *Client) PromptRun(ctx context.Context, agent Ref, p Prompt) (Object, error) {
 	agent.Kind = v1alpha1.KindAgent
 	o, err := c.post(ctx, agent, "runs", p)

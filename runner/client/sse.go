@@ -11,11 +11,12 @@ import (
 // journal has at most 16 MiB.
 const maxRecord = 17 << 20
 
-// errTooLong says that a record of a stream is larger than any of ours.
+// errTooLong means that a record of a stream is larger than any that a control
+// plane sends.
 var errTooLong = errors.New("a record of its stream is larger than 17 MiB")
 
-// records reads server-sent events, as far as a stream of ours uses them: what
-// the type and the id say stands in the data, too.
+// records reads server-sent events, as far as the streams of a control plane
+// use them: type and id are in the data, too.
 type records struct {
 	in   *bufio.Reader
 	data []byte

@@ -22,7 +22,7 @@ const (
 	watchPatience = time.Minute
 )
 
-// Change is what a watch tells: ADDED, MODIFIED or DELETED, as the API spells it.
+// Change is one event of a watch: ADDED, MODIFIED or DELETED, as in the API.
 type Change struct {
 	Type string
 	// Object is what has changed.
@@ -31,7 +31,7 @@ type Change struct {
 	// asked for.
 	Cells   []any
 	Columns []metav1.TableColumnDefinition
-	// More says that further objects of the same list follow at once.
+	// More is set when further objects of the same list follow at once.
 	More bool
 }
 
@@ -52,13 +52,13 @@ type WatchOptions struct {
 	Empty func() (more bool)
 }
 
-// Watch tells of every object that there is, as ADDED, and then of changes,
-// until told to stop. A connection that ends is opened anew where it stood; when
-// the server does not know that place any more, everything is listed again. A
-// server that stays away for a minute ends the watch.
+// Watch reports every object that exists, as ADDED, and then changes, until see
+// returns false. A connection that ends is opened again at the same resource
+// version; when the server does not know that version any more, everything is
+// listed again. A server that does not answer for a minute ends the watch.
 //
 //	see returns    error of Watch
-//	true           the watch goes on
+//	true           the watch continues
 //	false          nil
 //	-              that of the context, or of a server that refuses
 func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (more bool)) error {
@@ -92,8 +92,8 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, see func(Change) (mo
 	}
 }
 
-// passing says whether it makes sense to try again: the connection broke, or
-// the server has too much to do or starts anew.
+// passing reports whether it makes sense to try again: the connection broke, or
+// the server is overloaded or restarts.
 func passing(err error) bool {
 	if _, ok := errors.AsType[*passingError](err); ok {
 		return true
@@ -121,8 +121,8 @@ type watcher struct {
 	seen    int
 	// stood is when this connection was answered.
 	stood time.Time
-	// known is what was told last of each object, so that a second list tells
-	// only what is new, and what has gone.
+	// known is what was last reported of each object, so that a second list
+	// reports only new, changed and deleted objects.
 	known   map[string]Change
 	columns []metav1.TableColumnDefinition
 }
@@ -161,8 +161,8 @@ func (w *watcher) follow(ctx context.Context) (done bool, err error) {
 	return w.read(answer.Body)
 }
 
-// lasted says whether a connection was no short one: its server was there until
-// now, though it may have had nothing to say.
+// lasted reports whether a connection was not a short one: its server was there
+// until now, though it may have had nothing to send.
 func lasted(since time.Time) bool { return !since.IsZero() && time.Since(since) > backoffMost }
 
 // gone turns "that version is too old" into a list.
@@ -187,7 +187,7 @@ func (w *watcher) read(body io.Reader) (done bool, err error) {
 		}
 		if e.Type == "ERROR" {
 			var s metav1.Status
-			_ = json.Unmarshal(e.Object, &s) // a code of 0 is no 410
+			_ = json.Unmarshal(e.Object, &s) // a code of 0 is not a 410
 			return false, w.gone(&StatusError{Code: int(s.Code), Reason: s.Reason, Message: s.Message, About: Ref{Kind: w.o.Kind}, server: w.c.name()})
 		}
 		change, err := w.change(e.Type, e.Object)
@@ -246,8 +246,8 @@ func (w *watcher) tell(c Change) (more bool) {
 	return w.see(c)
 }
 
-// list tells of what there is now, of what is new since the last list, and of
-// what has gone in between.
+// list reports the objects that exist now, those that are new or changed since
+// the last list, and those that were deleted in between.
 func (w *watcher) list(ctx context.Context) (done bool, err error) {
 	changes, version, err := w.all(ctx)
 	if err != nil {

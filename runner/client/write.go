@@ -15,7 +15,7 @@ type WriteOptions struct {
 	// DryRun lets the server judge and change nothing.
 	DryRun bool
 	// As is the part of this program that changes something other than by apply:
-	// "edit" or "label". Who manages a field is told by it.
+	// "edit" or "label". It is in the name of the field manager.
 	As string
 	// Force takes fields over from who manages them.
 	Force bool
@@ -84,9 +84,10 @@ func (c *Client) Replace(ctx context.Context, o Object, w WriteOptions) (Object,
 // rounds is how often a change is tried that others come before.
 const rounds = 5
 
-// Change reads an object anew and changes it, until nobody came in between.
-// before is what the change was made for; change is called with what there is
-// now, and says by an error that it does not fit any more.
+// Change reads an object again and changes it, and repeats this while other
+// clients change it at the same time. before is the object that the change was
+// made for. change is called with the current object; it returns an error if
+// the change no longer applies.
 func (c *Client) Change(ctx context.Context, before Object, change func(Object) (Object, error)) (Object, error) {
 	for round := 1; ; round++ {
 		after, err := change(before)

@@ -1,4 +1,5 @@
-// Package doctor says what this host gives to contain tools with, and what does not hold.
+// Package doctor reports which means to contain tools this host has, and which
+// of them do not work.
 package doctor
 
 import (
@@ -14,7 +15,7 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// Options say what is looked at.
+// Options select what is checked.
 type Options struct {
 	// State is the folder that holds runs; see statedir.Find.
 	State string
@@ -24,18 +25,19 @@ type Options struct {
 
 // Diagnosis is what this host gives to contain tools with.
 type Diagnosis struct {
-	// OK says that tools run in a sandbox here, and that nothing got out of it.
+	// OK is set when tools run in a sandbox here and no attempt to escape from
+	// it succeeded.
 	OK bool `json:"ok"`
 	// Isolation is the tightest level for programs of this host: None or Sandbox.
 	Isolation v1alpha1.IsolationLevel `json:"isolation"`
-	// Containers says that tools that are images can run.
+	// Containers is set when tools that are images can run.
 	Containers bool `json:"containers"`
 	// OuterIsolation is what AGENTCTL_OUTER_ISOLATION declares, or "".
 	OuterIsolation string `json:"outerIsolation"`
 	// Controls are the parts of the containment.
 	Controls []Control `json:"controls"`
-	// Escapes are the ways out of a sandbox that were tried; none where there is
-	// no sandbox.
+	// Escapes are the attempts to escape from a sandbox; none where there is no
+	// sandbox.
 	Escapes []Escape `json:"escapes"`
 	// Swept counts what killed runs had left in containerd and is gone now.
 	Swept int `json:"swept"`
@@ -46,10 +48,11 @@ type Control struct {
 	// Name of the part and the level it belongs to.
 	Name  string                  `json:"name"`
 	Level v1alpha1.IsolationLevel `json:"level"`
-	// OK says that it is in force. Needed says that without it there is no such level.
+	// OK is set when it is in force. Needed is set when there is no such level
+	// without it.
 	OK     bool `json:"ok"`
 	Needed bool `json:"needed"`
-	// Why says what was found, Hint how to get it; "" where it is there.
+	// Why is what was found, Hint how to get it; "" where it is in force.
 	Why  string `json:"why"`
 	Hint string `json:"hint"`
 }
@@ -57,7 +60,7 @@ type Control struct {
 // Escape is one try to get out of a sandbox.
 type Escape struct {
 	Name string `json:"name"`
-	// Open says that something outside was reached.
+	// Open is set when something outside was reached.
 	Open bool `json:"open"`
 	// How it was stopped.
 	How string `json:"how"`

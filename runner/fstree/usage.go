@@ -29,8 +29,9 @@ type level struct {
 	dirs []string
 }
 
-// Measure adds up what a tree takes. It stops after most entries, for which Partial
-// is set; 0 is no bound. Other file systems that are mounted in it do not count.
+// Measure adds up the disk usage of a tree. It stops after most entries, for
+// which Partial is set; 0: no bound. Other file systems that are mounted in it
+// do not count.
 func Measure(ctx context.Context, dir string, most int) (Usage, error) {
 	// The folder itself may be named by a link.
 	fd, err := unix.Open(dir, openDir&^unix.O_NOFOLLOW, 0)

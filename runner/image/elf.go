@@ -17,7 +17,7 @@ type kindOf struct {
 	arch string
 	// needs is the path of the program that has to be there to start it, or "".
 	needs string
-	// script says that it is text.
+	// script is set for a text file.
 	script bool
 }
 

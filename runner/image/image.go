@@ -53,7 +53,7 @@ type Image struct {
 	size   int64
 }
 
-// user of the program where nobody names another one: nobody.
+// user of the program by default: nobody.
 const user = "65534:65534"
 
 // Build makes an image. Nothing is left behind when it fails.
@@ -142,11 +142,11 @@ func (o *Options) settle(files []file) error {
 
 func (o *Options) scratch() bool { return o.Base == "" || o.Base == Scratch }
 
-// NeedsError says that a program cannot run on its own.
+// NeedsError is the error of a program that cannot run on its own.
 type NeedsError struct {
 	// File is the program, Needs the path of what would have to start it.
 	File, Needs string
-	// Script says that the program is one.
+	// Script is set when the program is a script.
 	Script bool
 }
 
@@ -157,7 +157,7 @@ func (e *NeedsError) Error() string {
 	return fmt.Sprintf("%s is linked dynamically and needs %s, which an image without a base does not have", e.File, e.Needs)
 }
 
-// assemble puts the layer on the base and says how to start it.
+// assemble puts the layer on the base and sets how to start the program.
 func (o *Options) assemble(base v1.Image, layer v1.Layer) (v1.Image, error) {
 	const by = "agentctl image build"
 	epoch := v1.Time{Time: time.Unix(0, 0).UTC()}

@@ -132,7 +132,7 @@ func unpack(ctx context.Context, file, folder string) (err error) {
 	}
 }
 
-// ofLayout says whether a file belongs to a layout.
+// ofLayout reports whether a file belongs to a layout.
 func ofLayout(name string) bool {
 	hex, blob := strings.CutPrefix(name, "blobs/sha256/")
 	return name == "index.json" || name == "oci-layout" || blob && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""

@@ -55,7 +55,7 @@ func (i *Image) destination(repository string) (name.Reference, error) {
 	return repo.Digest(i.digest), nil
 }
 
-// RepositoryError says that a text is no name of a repository.
+// RepositoryError is the error of a text that is not the name of a repository.
 type RepositoryError struct {
 	Repository string
 	Err        error
@@ -67,7 +67,7 @@ func (e *RepositoryError) Error() string {
 
 func (e *RepositoryError) Unwrap() error { return e.Err }
 
-// errPlain is what the registry's owner can mend.
+// errPlain is a problem that only the owner of the registry can fix.
 var errPlain = errors.New("the registry speaks plain HTTP, which only a registry on this host may: whoever stands between could exchange the image and read the credentials")
 
 // homely sends plain HTTP to this host only. The library below would fall back

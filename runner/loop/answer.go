@@ -18,7 +18,7 @@ type Answer struct {
 	// Value returns what of an accepted answer is the output of the run; nil: all
 	// of it.
 	Value func(text string) string
-	// Retries is how often the model is told what is wrong.
+	// Retries is how often the model may correct an invalid answer.
 	Retries int
 	// FailOnDenied ends a completed run as Denied when a call was refused.
 	FailOnDenied bool
@@ -27,7 +27,7 @@ type Answer struct {
 func sentence(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
 // answered is the exit test of an answer without calls. A nil End asks the
-// model once more.
+// model again.
 func (l *loop) answered(out *message.Output) (*End, error) {
 	if end := l.brokenOff(out); end != nil {
 		return end, nil
@@ -116,7 +116,7 @@ func (l *loop) refusedEnd(message string) *End {
 	return &End{Reason: reason.Denied, Message: message, Hint: "see the rule that refused the call"}
 }
 
-// correct tells the model what is wrong with its answer, or gives up.
+// correct sends the model the errors in its answer, or gives up.
 func (l *loop) correct(wrong string) (*End, error) {
 	if l.corrections >= l.Answer.Retries {
 		return &End{

@@ -12,9 +12,10 @@ import (
 // keep changing.
 const mostAsked = 3
 
-// confirm judges a call that has waited once more, on the world as it is now: a
-// link may have been turned while a person thought or a sibling ran. The same
-// answer, or a milder one, lets it run; another question is asked anew.
+// confirm judges a call that has waited a second time, on the current state of
+// the world: a link may have been changed while a person thought or a parallel
+// call ran. The same decision, or a milder one, lets the call run; a decision
+// that asks another question is asked.
 func (l *loop) confirm(ctx context.Context, c *call) (ready bool, err error) {
 	if !c.waited {
 		return true, nil
@@ -52,8 +53,8 @@ func (l *loop) confirm(ctx context.Context, c *call) (ready bool, err error) {
 	return false, l.fail(c, message.CodeDenied, denied(d))
 }
 
-// fresh says whether the approval of a call may still be used; one that may not
-// is forgotten.
+// fresh reports whether the approval of a call may still be used; an approval
+// that may not is forgotten.
 func (l *loop) fresh(c *call) bool {
 	if c.decision.Action == message.Ask && !l.usable(c.expires) {
 		c.approved = false
@@ -80,7 +81,7 @@ func (l *loop) recallAnswer(c *call, d *message.Decision) {
 		c.approved = l.usable(c.expires)
 	case message.Rejected:
 		c.rejected = &a.Answer
-	case message.Expired, message.Unanswered: // nobody has said anything
+	case message.Expired, message.Unanswered: // there is no answer yet
 	}
 }
 
@@ -120,7 +121,7 @@ func (l *loop) deadline(c *call, d *message.Decision, unknown bool) int64 {
 	return until
 }
 
-// approve asks a person, or whoever stands for one.
+// approve asks a person, or the approver in their place.
 func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	d := c.decision
 	if no := c.rejected; no != nil {
@@ -148,7 +149,8 @@ func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	}
 	l.mu.Lock()
 	l.unanswered = true
-	// Nobody said yes to the repetition once; asked again, nobody would.
+	// The repetition was not approved; a second question would get no answer
+	// either.
 	stuck := c.looping != "" && !l.guard.nudge(c.asked.signature)
 	l.mu.Unlock()
 	if stuck {

@@ -65,7 +65,7 @@ func (l *loop) act(ctx context.Context, requests []message.CallRequest) (*End, e
 	}
 	end, err := l.performAll(ctx, calls)
 	if err != nil {
-		// Whatever stopped the run, every call gets an end that can be told.
+		// Whatever stopped the run, every call gets an end that can be recorded.
 		_ = l.abandon(calls, message.CodeCancelled, "cancelled before it ran")
 		return nil, err
 	}
@@ -139,7 +139,8 @@ func (l *loop) stateBefore(ctx context.Context, c *call) string {
 	return l.state
 }
 
-// invalid gives the model words that help it mend a call that is none.
+// invalid describes the errors of an invalid call, so that the model can fix
+// it.
 func (l *loop) invalid(c *call, req message.CallRequest, err error) error {
 	wrong, ok := errors.AsType[*message.CallError](err)
 	if !ok {
@@ -332,7 +333,7 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 		}
 		var err error
 		if ready, err = l.confirm(ctx, c); !ready || err != nil || ctx.Err() != nil {
-			<-slots // whoever is asked again holds nobody up
+			<-slots // a call that is asked about again must not block others
 		}
 		if c.done || err != nil {
 			return nil, err

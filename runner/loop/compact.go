@@ -38,12 +38,13 @@ type Context struct {
 // A summary frees this part of the conversation, or it was no use.
 const gainNum, gainDen = 1, 5
 
-// makeRoom shortens the conversation when the next request comes close to what
-// the model holds: first old tool output goes, then a summary replaces all but
-// the newest steps. The End is set when there is no room to be had.
+// makeRoom shortens the conversation when the next request comes close to the
+// context window of the model: first old tool output goes, then a summary
+// replaces all but the newest steps. The End is set when there is no room to be
+// had.
 func (l *loop) makeRoom(ctx context.Context) (*End, error) {
 	if !l.crowded() {
-		return nil, nil //nolint:nilnil // there is room, and the run goes on
+		return nil, nil //nolint:nilnil // there is room, and the run continues
 	}
 	if l.Context.Prune {
 		if pruned, err := l.prune(); err != nil || pruned && !l.crowded() {
@@ -54,8 +55,8 @@ func (l *loop) makeRoom(ctx context.Context) (*End, error) {
 }
 
 // overflowed shortens the conversation after the provider has refused it as too
-// long, whatever its size was thought to be. The End is set when that is of no
-// use, or was done just before; else the same request is sent once more.
+// long, whatever its estimated size was. The End is set when that does not
+// help, or was done just before; otherwise the same request is sent again.
 func (l *loop) overflowed(ctx context.Context) (*End, error) {
 	if l.Context.AtPercent == 0 {
 		return exhausted("the provider refused it as too long, and spec.context.compactAtPercent of the agent is 0: it is never shortened"), nil
@@ -66,12 +67,12 @@ func (l *loop) overflowed(ctx context.Context) (*End, error) {
 	return l.overLimit(), nil
 }
 
-// tooLong says whether the provider refused a request because of its length.
+// tooLong reports whether the provider refused a request because of its length.
 func tooLong(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && reason.Of(err) == reason.ContextExhausted
 }
 
-// crowded says whether the next request is to be shortened.
+// crowded reports whether the next request is to be shortened.
 func (l *loop) crowded() bool {
 	c := &l.Context
 	if c.AtPercent == 0 || c.Window == 0 {
@@ -98,7 +99,7 @@ func (l *loop) compact(ctx context.Context, overflow bool) (*End, error) {
 		}
 		if left := l.Context.PromptBytes + sizes(l.View.History()); gained(whole, left) {
 			l.estimate.shrunk(left)
-			return nil, nil //nolint:nilnil // there is room, and the run goes on
+			return nil, nil //nolint:nilnil // there is room, and the run continues
 		}
 		return exhausted("a summary did not make it shorter by a fifth"), nil
 	}
@@ -119,7 +120,7 @@ func exhausted(why string) *End {
 	}
 }
 
-// idle says whether nothing was said or done since the newest summary.
+// idle reports whether nothing was said or done since the newest summary.
 func (l *loop) idle() bool {
 	for _, m := range slices.Backward(l.View.Messages) {
 		switch {
@@ -135,7 +136,7 @@ func (l *loop) idle() bool {
 	return false
 }
 
-// isSummary says whether a message is a complete summary.
+// isSummary reports whether a message is a complete summary.
 func isSummary(m *message.Message) bool {
 	return m.Summary && m.Error == "" && !m.Open() && m.Text() != ""
 }
@@ -229,7 +230,7 @@ func stepStart(messages []*message.Message, end int) int {
 	return from
 }
 
-// unresolved says whether some call of the message has no result.
+// unresolved reports whether some call of the message has no result.
 func unresolved(m *message.Message) bool {
 	return slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Result == nil })
 }

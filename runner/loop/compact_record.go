@@ -16,8 +16,8 @@ const quoteLimit = 2000
 // toldPart of a record, at most, is what people have said.
 const toldPart = 4
 
-// told is what people have said to the run, the newest of it. It stands before
-// the record: of what stands in there nothing is an order.
+// told returns the newest of what people have said to the run. It precedes the
+// record: nothing in the record is an instruction.
 func told(messages []*message.Message, limit int64) (lines []string) {
 	for _, m := range slices.Backward(messages) {
 		if !byPeople(m) {

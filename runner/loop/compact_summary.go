@@ -50,8 +50,8 @@ type summary struct {
 }
 
 // summary asks for a summary of what is cut away. A request that is refused as
-// too long, or brings nothing, is tried once more with half of the record. The
-// End is set when there is no summary to be had.
+// too long, or whose answer is empty, is tried again with half of the record.
+// The End is set when there is no summary to be had.
 func (l *loop) summary(ctx context.Context, c *cut, overflow bool) (*summary, *End, error) {
 	room := l.inputRoom(c)
 	for range 2 {
@@ -115,7 +115,7 @@ func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *E
 	}
 	out, err := model.Next(ctx, message.Request{ID: s.id, NoTools: true, Aside: aside}, func(d message.Delta) error {
 		if d.Kind != message.DeltaRetry {
-			return nil // nobody watches a summary being written
+			return nil // the deltas of a summary are not shown
 		}
 		return l.record(event.Event{Message: s.id, Part: l.NewID("part"), Data: event.ModelRetry{Retry: *d.Retry}})
 	})

@@ -68,8 +68,8 @@ func (e *estimate) next() int64 {
 	return max(e.tokens(e.bytes), e.counted+e.fresh/bytesPerToken)
 }
 
-// rebuild counts a conversation that is taken up again. What was counted before
-// it was last shortened says nothing about what it is now.
+// rebuild counts the conversation of a resumed run. Counts from before it was
+// last shortened do not apply to its size now.
 func (e *estimate) rebuild(prompt int64, v *view.Run, history []*message.Message) {
 	*e = estimate{bytes: prompt}
 	shortened := lastShortened(v)

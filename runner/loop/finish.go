@@ -21,7 +21,7 @@ const maxPauses = 8
 //	Finish           its calls run             without calls
 //	stop, tool-calls all                       it is the final answer
 //	length           those that are whole      the run ends with OutputTruncated
-//	pause            those that are whole      it is sent back, and the turn goes on
+//	pause            those that are whole      it is sent back, and the turn continues
 //	content-filter   none                      the run ends with ContentFiltered
 //	any other        none                      the run ends with ModelError
 func (l *loop) brokenOff(out *message.Output) *End {
@@ -59,8 +59,9 @@ func (l *loop) check(req message.CallRequest) (message.Checked, error) {
 	return l.Toolbox.Check(req)
 }
 
-// pause sends a paused answer back, so that the provider goes on with the turn.
-// The End is set when it has been paused too often, or has nothing to send back.
+// pause sends a paused answer back, so that the provider continues the turn.
+// The End is set when it has been paused too often, or has nothing to send
+// back.
 func (l *loop) pause(out *message.Output) (*End, error) {
 	if strings.TrimSpace(out.Text) == "" && !slices.ContainsFunc(l.current.Parts, func(p message.Part) bool { return p.Type == message.PartReasoning }) {
 		return l.noAnswer(), nil

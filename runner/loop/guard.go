@@ -53,8 +53,8 @@ type guard struct {
 	stall   stall
 }
 
-// seen is a call that was made, the state of the workspace before it, where it
-// was looked at, and what came of the call.
+// seen is a call that was made, the state of the workspace before it, where
+// that was determined, and the outcome of the call.
 type seen struct {
 	call    string
 	state   string
@@ -87,9 +87,10 @@ func (g *guard) familiar(a asked) bool {
 	return g.stall.points > 0 || g.stall.calls[a.exact] || g.stall.calls[a.rough]
 }
 
-// before counts how often the call is in a row with its equals, and returns
-// what is wrong with it, for the model, and how to allow it, for people; "" when
-// it may run. State is that of the workspace, "" when nobody looked.
+// before counts how often the call is in a row with its equals. It returns what
+// is wrong with the call, for the model, and how to allow it, for people; ""
+// when it may run. State is that of the workspace, "" when it was not
+// determined.
 func (g *guard) before(a asked, step int, state string) (repeats int, wrong, hint string) {
 	g.stall.enter(step, state)
 	call := a.signature

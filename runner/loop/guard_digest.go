@@ -191,7 +191,8 @@ func isAddress(word string) bool {
 	return letters
 }
 
-// pendingWords say that something goes on that the next look may find done.
+// pendingWords show that work is in progress that the next call may find
+// completed.
 var pendingWords = []string{
 	"pending", "running", "progress", "in_progress", "queued", "waiting", "starting", "creating", "containercreating", "building",
 	"processing", "provisioning", "initializing", "unfinished", "still", "wait", "deploying", "scheduled", "not ready", "not yet",

@@ -5,10 +5,10 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// rebuild remembers what a run has done so far, so that a resumed one stops
-// where the first would have. Open calls are left out: whoever takes them up
-// judges them. Check is the toolbox's; a call it no longer takes is equal only
-// to itself.
+// rebuild loads what a run has done so far, so that a resumed run stops where
+// the first would have stopped. Open calls are left out: they are judged when
+// they are resumed. Check is the toolbox's; a call that it no longer accepts is
+// equal only to itself.
 func (g *guard) rebuild(v *view.Run, check func(message.CallRequest) (message.Checked, error)) {
 	g.renew()
 	for _, m := range v.Messages {
@@ -92,8 +92,8 @@ func (g *guard) recall(c *message.ToolPart, step int, check func(message.CallReq
 	return recalled{a, g.made(a, step, c.Workspace)}
 }
 
-// nudge remembers that the model was told about a call, and says whether that
-// was the first time.
+// nudge remembers that the model was warned about a call, and reports whether
+// that was the first time.
 func (g *guard) nudge(signature string) bool {
 	if g.nudged[signature] {
 		return false

@@ -39,7 +39,7 @@ type stall struct {
 	states map[string]bool
 
 	step       int
-	best       int // points of the open step; -1 is no call with a result
+	best       int // points of the open step; -1: no call with a result
 	text, said [sha256.Size]byte
 	spoke      bool
 }

@@ -27,8 +27,8 @@ func (l *loop) incoming(ctx context.Context) (fresh []message.Incoming) {
 	return fresh
 }
 
-// hear lets messages join the conversation. They are kept elsewhere until the
-// journal has them for good.
+// hear adds new messages to the conversation. They are kept elsewhere until
+// they are durable in the journal.
 func (l *loop) hear(messages []message.Incoming) error {
 	if len(messages) == 0 {
 		return nil
@@ -53,8 +53,8 @@ func (l *loop) hear(messages []message.Incoming) error {
 	return nil
 }
 
-// lastWord judges an answer without calls, unless somebody has said more: then it
-// is not the last one, whatever it says, and the run goes on.
+// lastWord judges an answer without calls. If new messages have come, the
+// answer is not the last one, whatever its text, and the run continues.
 func (l *loop) lastWord(ctx context.Context, out *message.Output) (end *End, err error) {
 	out = l.wholeTurn(out)
 	for range closings {
@@ -74,14 +74,15 @@ func (l *loop) lastWord(ctx context.Context, out *message.Output) (end *End, err
 	return end, nil
 }
 
-// posted says whether a message is what somebody sent to the run that went on.
+// posted reports whether a message was sent by somebody to the run after its
+// start.
 func posted(v *view.Run, m *message.Message) bool { return m != v.Messages[0] && byPeople(m) }
 
-// byPeople says whether a message is neither the model's nor the runner's.
+// byPeople reports whether a message is neither the model's nor the runner's.
 func byPeople(m *message.Message) bool {
 	return m.Role == message.RoleUser && len(m.Parts) > 0 && !m.Parts[0].Synthetic
 }
 
-// renew forgets what was done so far: who is told something new may well do the
-// same again.
+// renew forgets what was done so far: after a new message the model may well
+// make the same calls again.
 func (g *guard) renew() { *g = guard{Guard: g.Guard} }

@@ -6,8 +6,8 @@ import (
 )
 
 // Limits bound a run. They are checked before the model is asked, with the
-// worst case of the next request counted in; 0 is no limit. The wall time is
-// the business of the context the loop is given.
+// worst case of the next request counted in; 0: no limit. The wall time is
+// bounded by the context that the loop is given.
 type Limits struct {
 	// MaxSteps is the number of model calls with tools.
 	MaxSteps int
@@ -20,8 +20,8 @@ type Limits struct {
 	// ReserveOutput is the most a single answer may hold of any model that may
 	// answer, where it is known.
 	ReserveOutput int64
-	// Price returns what a model's tokens cost; false is an unknown price. The
-	// zero ModelRef is whoever will answer.
+	// Price returns what a model's tokens cost; false: the price is unknown. The
+	// zero ModelRef is whichever model will answer.
 	Price func(message.ModelRef, message.Usage) (message.Cost, bool)
 }
 
@@ -37,13 +37,13 @@ func (l *Limits) cost(by message.ModelRef, u message.Usage) *message.Cost {
 	return &c
 }
 
-// overLimit says whether the next request may not be sent.
+// overLimit reports whether the next request may not be sent.
 func (l *loop) overLimit() *End {
 	return l.overBudget(message.ModelRef{}, message.Usage{Input: l.estimate.next(), Output: l.Limits.ReserveOutput})
 }
 
-// overBudget says whether a request that may use so much may not be sent to a
-// model; the zero ModelRef is the agent's.
+// overBudget reports whether a request that may use so much may not be sent to
+// a model; the zero ModelRef is the agent's.
 func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 	used := l.View.Tokens.Total() + l.View.Estimated.Total() + l.lost.Total()
 	if limit := l.Limits.MaxTokens; limit > 0 && beyond(limit, used, next) {
@@ -59,8 +59,8 @@ func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 	return nil
 }
 
-// beyond says whether a limit has no room for a request. An answer may be asked to
-// hold more tokens than can be counted.
+// beyond reports whether a limit has no room for a request. The tokens
+// requested for an answer may overflow the count.
 func beyond(limit, used int64, next message.Usage) bool {
 	needs := next.Total()
 	return needs < 0 || needs > limit-used
@@ -88,11 +88,11 @@ func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Us
 	return nil
 }
 
-// lostRequests estimates what the requests took whose answer came to nothing
-// because the process died: their input was read, and may be paid for. The next
-// process has sent the same request again, so that its count is theirs; next is the
-// estimate of one that is still to be sent. The budget would else begin anew with
-// every crash.
+// lostRequests estimates the cost of the requests whose answer was lost because
+// the process died: their input was read, and may be paid for. The next process
+// has sent the same request again, so its count is used for the lost one; next
+// is the estimate of a request that is still to be sent. Otherwise every crash
+// would reset the budget.
 func lostRequests(messages []*message.Message, next int64) (lost message.Usage) {
 	void := int64(0)
 	for _, m := range messages {
@@ -112,7 +112,8 @@ func lostRequests(messages []*message.Message, next int64) (lost message.Usage) 
 	return lost
 }
 
-// uncounted is told once of a run. Recordings are searched for its beginning.
+// uncounted is a warning, reported once in a run. Recordings are searched for
+// its beginning.
 const uncounted = "the model's provider does not say how many tokens an answer took: " +
 	"the tokens and the cost of the run are not known, and its limits count an estimate"
 

@@ -1,6 +1,6 @@
-// Package loop is the agent's life: ask the model, judge and run the calls it asks for, tell the journal, until there is an answer or a limit.
+// Package loop executes an agent: ask the model, judge and run the calls it asks for, record everything in the journal, until there is an answer or a limit.
 //
-// It imports nothing of ours but api: the model, the policy, the person, the
+// Of this project it imports only api: the model, the policy, the person, the
 // tools and the journal are small interfaces (ports.go), time and ids come from
 // outside. One iteration, in this order:
 //
@@ -29,7 +29,8 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// Config is everything a run lives on. All interfaces but Inbox and Files are required.
+// Config is everything that a run needs. All interfaces but Inbox and Files are
+// required.
 type Config struct {
 	Model    Model
 	Gate     Gate
@@ -39,7 +40,8 @@ type Config struct {
 	// Files reports whether the workspace changed; nil: it is not known, and does
 	// not count as progress.
 	Files Files
-	// Inbox is asked for messages before each request; nil: nobody can send any.
+	// Inbox is asked for messages before each request; nil: no messages can be
+	// sent.
 	Inbox Inbox
 
 	// View is the run so far: run.started has been applied to it, and on a resume
@@ -66,7 +68,7 @@ type Config struct {
 // End is how a run ended.
 type End struct {
 	Reason reason.Reason
-	// Message says why, Hint how to go on; both empty when the run completed.
+	// Message is why, Hint how to continue; both empty when the run completed.
 	Message string
 	Hint    string
 	// Output is the final answer, or the newest text of a run that has none.
@@ -75,9 +77,9 @@ type End struct {
 	Suspended bool
 }
 
-// Run lives until there is an answer, a limit, or ctx ends. A cause of ctx that
-// carries a reason becomes the reason of the end. The error is set only when
-// the journal failed, after which nothing that happened can be told.
+// Run executes the agent until there is an answer, a limit, or ctx ends. A
+// cause of ctx that carries a reason becomes the reason of the end. The error
+// is set only when the journal failed, after which nothing can be recorded.
 func Run(ctx context.Context, cfg Config) (End, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,7 +116,7 @@ type loop struct {
 	state     string
 	stateStep int
 
-	// current is the answer whose step goes on.
+	// current is the answer whose step is in progress.
 	current     *message.Message
 	lastText    string
 	emptyBefore bool // the answer before this one was empty
@@ -173,7 +175,8 @@ func (l *loop) live(ctx context.Context) (End, error) {
 	}
 }
 
-// heed does what a complete answer asks for. The End is set when the run is over.
+// heed handles a complete answer: it does what the answer asks for. The End is
+// set when the run is over.
 func (l *loop) heed(ctx context.Context, out *message.Output, closing bool) (*End, error) {
 	switch {
 	case closing:
@@ -210,7 +213,7 @@ func (l *loop) remember(m *message.Message) error {
 }
 
 // record appends one event to the journal and folds it into the view. After a
-// failed write the run is over: what cannot be told must not happen.
+// failed write the run is over: what cannot be recorded must not happen.
 func (l *loop) record(e event.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

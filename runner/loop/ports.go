@@ -33,7 +33,7 @@ type Model interface {
 //	Deny          nil     returns an error part to the model
 //	Ask           nil     asks; without an answer acts as declared
 //	zero value    any     denies: an unknown decision is a refusal
-//	any           non-nil denies and records the error; the run goes on
+//	any           non-nil denies and records the error; the run continues
 type Gate interface {
 	//
 	// A call with Again set has been judged before and is about to run: what it
@@ -44,14 +44,13 @@ type Gate interface {
 	Review(ctx context.Context, call message.ToolCall, result *message.ToolResult) (*message.ToolResult, error)
 }
 
-// Approver asks a person, or whoever stands for one. It returns within the
+// Approver asks a person, or a program in their place. It returns within the
 // deadline it was built with; it never returns an empty state without an error.
 type Approver interface {
 	Ask(ctx context.Context, q message.Question) (message.Answer, error)
 }
 
-// Witness is an Approver that wants to know when its answer stands in the
-// journal.
+// Witness is an Approver that is notified when its answer is in the journal.
 type Witness interface {
 	Decided(call string, a message.Answer)
 }
@@ -67,14 +66,14 @@ type Toolbox interface {
 	Run(ctx context.Context, call message.ToolCall, progress func(text string)) (*message.ToolResult, error)
 }
 
-// Inbox is what people say to the run while it goes on. It is asked between
-// steps, by one goroutine.
+// Inbox has the messages of people to the run during its execution. It is asked
+// between steps, by one goroutine.
 type Inbox interface {
-	// Take returns what was left since, the oldest first. What the run has read
-	// before may come again, until Heard is told of it.
+	// Take returns the new messages, the oldest first. A message may come again
+	// until Heard was called with it.
 	Take(ctx context.Context) []message.Incoming
-	// Heard is told of messages that are durable in the journal: they need not be
-	// kept elsewhere.
+	// Heard is called with messages that are durable in the journal: they need
+	// not be kept elsewhere.
 	Heard(messages []message.Incoming)
 	// Close is called before a run ends with its final answer: nothing can be left
 	// any more. It does nothing and returns false when something was left since

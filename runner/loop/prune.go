@@ -22,8 +22,8 @@ const (
 )
 
 // prune takes old tool output out of the conversation, all that may go in one
-// event, and says whether it did. The journal keeps the output, and the model
-// can read it again.
+// event, and reports whether it took any. The journal keeps the output, and the
+// model can read it again.
 func (l *loop) prune() (bool, error) {
 	calls, freed := l.prunable(l.View.History())
 	if l.estimate.tokens(freed) < pruneLeast {

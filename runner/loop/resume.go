@@ -8,10 +8,9 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// recall brings a run to where its view stands. For a new run that is the first
-// prompt; for one that is taken up again it is everything that was said, and
-// current is the answer whose step has not been seen to its end, nil when there
-// is none.
+// recall brings a run to the state of its view. For a new run that is the first
+// prompt. For a resumed run it is everything that was said, and current is the
+// answer whose step is not complete, nil when there is none.
 func (l *loop) recall() (current *message.Message, err error) {
 	l.recallQuestions()
 	messages := slices.DeleteFunc(slices.Clone(l.View.Messages), func(m *message.Message) bool {
@@ -98,8 +97,7 @@ func answerOf(m *message.Message) *message.Output {
 	return out
 }
 
-// ended says whether a call that an earlier process brought to its end ended
-// the run with it.
+// ended reports whether a call that an earlier process completed ended the run.
 func (l *loop) ended(p *message.ToolPart) *End {
 	answer := l.View.Answer(p.CallID)
 	switch {
@@ -112,9 +110,10 @@ func (l *loop) ended(p *message.ToolPart) *End {
 	return nil
 }
 
-// retake goes on with a call whose intent is in the journal and whose result is
-// not: it may have happened or not. One that may be repeated is; about any
-// other a person is asked, and without a yes it stays unknown.
+// retake continues a call whose intent is in the journal and whose result is
+// not: it may have happened or not. A call that may be repeated is repeated;
+// about any other a person is asked, and without a yes its outcome stays
+// unknown.
 func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, *End, error) {
 	c := &call{
 		ToolCall: message.ToolCall{ID: p.CallID, Message: l.current.ID, Tool: p.Tool, Args: p.Input, Step: l.View.Step(p.CallID)},
@@ -157,8 +156,8 @@ const (
 	unknownAsk = "the run was interrupted while this call was running: it may have happened already. Run it again?"
 )
 
-// unknown ends a call of which nobody can say whether it happened. What it has
-// said so far is a result like any other: the policy sees it first.
+// unknown ends a call whose outcome cannot be known. Its output so far is a
+// result like any other: the policy judges it first.
 func (l *loop) unknown(ctx context.Context, c *call, p *message.ToolPart) error {
 	text := unknownText
 	if p.Progress != "" {

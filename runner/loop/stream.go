@@ -22,7 +22,7 @@ const (
 )
 
 // stream turns the deltas of one answer into events. The first piece of a part
-// is told at once.
+// is emitted at once.
 type stream struct {
 	loop    *loop
 	message string
@@ -32,8 +32,8 @@ type stream struct {
 
 	text, reasoning *openPart
 	calls           []*openPart
-	// stuck says that the answer was stopped because it repeats itself. It is
-	// kept: the text was written, and its tokens were paid.
+	// stuck is set when the answer was stopped because it repeats itself. The
+	// answer is kept: the text was written, and its tokens were paid.
 	stuck error
 }
 
@@ -80,9 +80,9 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 	return out, l.synced(nil)
 }
 
-// failed closes what was being written when the request failed, and returns why
-// the run goes on no more. A run that was stopped keeps the text so far, and so does
-// one whose answer repeats itself; after an error of the provider it is void.
+// failed closes the open parts when the request failed, and returns why the run
+// ends. A run that was stopped keeps the text so far, and so does an answer
+// that repeats itself; after an error of the provider the text is void.
 func (s *stream) failed(ctx context.Context, err error) error {
 	for _, c := range s.calls {
 		if err := s.tell(c.part, c.call, event.ToolError{ToolResult: message.ToolResult{
@@ -145,7 +145,7 @@ func (s *stream) tell(part, call string, p event.Payload) error {
 	return s.loop.record(event.Event{Message: s.message, Part: part, Call: call, Data: p})
 }
 
-// partKind is how a text or reasoning part is told.
+// partKind is how a text or reasoning part is emitted.
 type partKind struct {
 	start event.Payload
 	delta func(text string) event.Payload
@@ -197,12 +197,13 @@ func (s *stream) callPiece(d message.Delta) error {
 	return s.gather(s.calls[d.Index], d.Text)
 }
 
-// maxCallID is more than any id has. Tools are told it, and every event of a call
-// repeats it.
+// maxCallID is more than any id has. Tools receive it, and every event of a
+// call repeats it.
 const maxCallID = 512
 
-// openCall begins a tool call. An id that the run has seen is replaced: the
-// model's ids need not be unique, ours are. So is one that is none.
+// openCall begins a tool call. An id that the run has seen is replaced, because
+// the model's ids need not be unique and the run's are. An invalid id is
+// replaced, too.
 func (s *stream) openCall(id, tool string) error {
 	if fresh, why := s.rename(id); fresh != "" {
 		if why != "" {
@@ -220,8 +221,8 @@ func (s *stream) openCall(id, tool string) error {
 	return s.tell(p.part, id, event.ToolInputStart{Tool: tool})
 }
 
-// rename returns the id of a call that cannot have the model's, and what is told of
-// it: nothing where the model gave it none.
+// rename returns a new id for a call that cannot keep the model's, and the
+// warning about it; no warning where the model gave no id.
 func (s *stream) rename(id string) (fresh, why string) {
 	taken := slices.ContainsFunc(s.calls, func(c *openPart) bool { return c.call == id })
 	switch {
@@ -242,7 +243,7 @@ func (s *stream) watch(factor int) *repeat {
 	return newRepeat(factor*s.loop.Guard.RepeatedText, s.loop.Limits.ReserveOutput)
 }
 
-// gather tells a piece, or keeps it until there is more.
+// gather emits a piece, or keeps it until there is more.
 func (s *stream) gather(p *openPart, text string) error {
 	p.whole.WriteString(text)
 	if p.repeat.grown(p.whole.String()) {
@@ -259,7 +260,7 @@ func (s *stream) gather(p *openPart, text string) error {
 	return s.flush(p)
 }
 
-// flush tells what is pending: the pieces of a part make up the whole.
+// flush emits what is pending: the pieces of a part make up the whole.
 func (s *stream) flush(p *openPart) error {
 	if p.pending.Len() == 0 {
 		return nil

@@ -24,7 +24,7 @@ type Access struct {
 	// sets. A rule may also be "permissions" or "default".
 	Rule   string `json:"rule"`
 	Policy string `json:"policy"`
-	// File and Line of the rule; "" and 0 for what stands in no file.
+	// File and Line of the rule; "" and 0 for a rule that is in no file.
 	File string `json:"file"`
 	Line int    `json:"line"`
 	// Reason for people.
@@ -48,7 +48,7 @@ type Obstacle struct {
 	Policy   string         `json:"policy"`
 	File     string         `json:"file"`
 	Line     int            `json:"line"`
-	// Text says what to do.
+	// Text is what to do.
 	Text string `json:"text"`
 }
 
@@ -168,7 +168,7 @@ func noun(rule string) string {
 	return "rule " + rule
 }
 
-// unknown says what an agent without the tool would need.
+// unknown returns what an agent without the tool would need.
 func (j *judgement) unknown() string {
 	text := fmt.Sprintf("list %s in spec.tools of agent %s", j.call.Tool, j.Agent.Name)
 	names := j.CallNames()
@@ -181,7 +181,7 @@ func (j *judgement) unknown() string {
 	return text + ": it has " + strings.Join(names, ", ")
 }
 
-// advice says what would have to change about one decision.
+// advice returns what would have to change about one decision.
 func (j *judgement) advice(at origin, d message.Decision) string {
 	switch {
 	case d.Rule == "default/error":

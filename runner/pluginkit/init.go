@@ -129,7 +129,7 @@ func sdkVersion() string {
 		}
 	}
 	if !strings.HasPrefix(version, "v") || strings.HasPrefix(version, "v0.0.0-") || strings.Contains(version, "+") {
-		return "" // built from a clone: nobody else can have it
+		return "" // built from a clone: the version is not published
 	}
 	return version
 }

@@ -31,8 +31,8 @@ type Program struct {
 	Command []string
 	// Env are declared variables as NAME=value, besides those every tool gets.
 	Env []string
-	// Exec says that it is started for each call, with its arguments on stdin, as
-	// a Tool with source.exec is.
+	// Exec is set when it is started for each call, with its arguments on stdin,
+	// as a Tool with source.exec is.
 	Exec bool
 	// Workspace is the folder it works in. Required.
 	Workspace string
@@ -203,10 +203,10 @@ type CallOptions struct {
 	Args json.RawMessage
 	// Timeout of the call; default 2 minutes.
 	Timeout time.Duration
-	// Answers are what a person says to the tool's questions, in their order.
-	// Without one left nobody answers.
+	// Answers are the answers of a person to the tool's questions, in their
+	// order. When none is left, the question is not answered.
 	Answers []string
-	// Progress is told what the tool shows before its result. Optional.
+	// Progress is called with what the tool shows before its result. Optional.
 	Progress func(text string)
 }
 
@@ -283,7 +283,7 @@ func (p Program) call(ctx context.Context, launcher *sandbox.Launcher, held *spe
 		}
 		return nil, reason.New(reason.ToolError, "start the program: %w", err).WithHint("%s", hint)
 	}
-	defer func() { _ = plugin.Close(context.WithoutCancel(ctx)) }() // the launcher's end says what is left
+	defer func() { _ = plugin.Close(context.WithoutCancel(ctx)) }() // the launcher's end reports what is left
 	if err := serves(plugin, o.Tool); err != nil {
 		return nil, err
 	}

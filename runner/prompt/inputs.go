@@ -10,8 +10,8 @@ import (
 // open begins a reference to an input; "$${" is a literal "${".
 const open = "${inputs."
 
-// Fill replaces ${inputs.name} by the run's data. The text is read once: what
-// was filled in is data and is never looked at again.
+// Fill replaces ${inputs.name} by the run's data. The text is read once:
+// inserted values are data and are not expanded again.
 func Fill(text string, inputs map[string]json.RawMessage) (string, error) {
 	var b strings.Builder
 	for {

@@ -27,21 +27,22 @@ type System struct {
 	// Workspace is the folder the tools see; Source is where its files come
 	// from and where context files are looked for.
 	Workspace, Source string
-	// Git says that the workspace is a git repository.
+	// Git is set when the workspace is a git repository.
 	Git bool
 	// Platform, for example linux/amd64.
 	Platform string
-	// Programs says what programs see that tools start; "" is everything.
+	// Programs is what programs that tools start can see; "" is everything.
 	Programs string
-	// Date of the run; only the day is told, so that a day's runs share a cache.
+	// Date of the run; the prompt has only the day, so that a day's runs share a
+	// cache.
 	Date time.Time
 	// ContextFiles are names to look for.
 	ContextFiles []string
-	// Admit says what a model may see of a context file's text, or that the file is
-	// left out. Nil admits all.
+	// Admit returns what a model may see of a context file's text; false leaves
+	// the file out. Nil admits all.
 	Admit func(file, text string) (string, bool)
-	// Unread is told of a context file that is there but is not read, and why. Nil:
-	// nothing is told.
+	// Unread is called with a context file that exists but is not read, and why.
+	// Optional.
 	Unread func(file string, err error)
 }
 

@@ -119,7 +119,7 @@ func sweepGroups(place string) {
 	}
 }
 
-// remove ends the group, in which nobody is any more.
+// remove removes the group. No process is in it any more.
 func (g *group) remove() {
 	if g == nil {
 		return

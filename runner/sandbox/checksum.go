@@ -26,8 +26,8 @@ type fileID struct {
 	mtime, ctime time.Time
 }
 
-// open opens a program, holds the opened file against the declared checksum and
-// says whether it is a script. The caller starts the open file.
+// open opens a program, compares the opened file with the declared checksum and
+// reports whether the file is a script. The caller starts the open file.
 func (s *sums) open(path, want string) (f *os.File, script bool, err error) {
 	f, err = os.Open(path) //nolint:gosec // the manifest names the program
 	if err != nil {

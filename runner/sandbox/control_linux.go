@@ -62,7 +62,7 @@ func received(oob []byte) []*os.File {
 	return out
 }
 
-// hear hands a message to whoever waits for it.
+// hear passes a message to the goroutine that waits for it.
 func (r *resident) hear(m *spec.Reply) {
 	if m.Exceeded > 0 {
 		if told := r.launcher.opts.Exceeded; told != nil {
@@ -137,7 +137,7 @@ func (r *resident) stop() {
 }
 
 func (r *resident) kill() {
-	if r.conn == nil || r.proc == nil { // it never stood: nobody listens
+	if r.conn == nil || r.proc == nil { // it was never ready: no helper reads the socket
 		r.end()
 		return
 	}

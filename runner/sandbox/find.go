@@ -11,9 +11,10 @@ import (
 // Helper is the file name of the program that builds sandboxes.
 const Helper = "agentctl-sandbox"
 
-// FindProgram returns the path of one of our own programs: beside this program's
-// resolved file, in ../libexec/agentctl, or in AGENTCTL_LIBEXEC. PATH is never
-// searched: whoever can write there could let a tool out.
+// FindProgram returns the path of one of the programs of this project: next to
+// this program's resolved file, in ../libexec/agentctl, or in AGENTCTL_LIBEXEC.
+// PATH is never searched: a user with write access to a folder of PATH could
+// let a tool escape.
 func FindProgram(name string) (string, error) {
 	var dirs []string
 	if exe, err := os.Executable(); err == nil {

@@ -15,14 +15,14 @@ import (
 )
 
 // forked is a helper in namespaces of its own, and the socket to talk to it. It
-// waits to be told what to build.
+// waits for the description of the sandbox to build.
 type forked struct {
 	proc *os.Process
 	conn *net.UnixConn
 	tail *tail
 }
 
-// end ends a helper that nobody wants.
+// end ends a helper that is not used.
 func (f *forked) end() {
 	if f.proc != nil {
 		_ = f.proc.Kill()
@@ -84,7 +84,7 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 	_, _ = errs.Close(), theirs.Close() // both now end with the last helper
 	if err == nil {
 		if err = f.born(); err != nil {
-			_ = syscall.Kill(mother, syscall.SIGKILL) // it is ours until it is waited for
+			_ = syscall.Kill(mother, syscall.SIGKILL) // its pid is not reused before Wait
 		}
 		l.tidy.Go(func() { collect(mother) }) // its end takes as long as its start
 	}

@@ -126,7 +126,7 @@ func (p *plugin) begin(ctx context.Context) (*Process, error) {
 	return p.launcher.startIn(ctx, r, s)
 }
 
-// socketEnv tells a plugin where its socket belongs.
+// socketEnv is the variable with the path for a plugin's socket.
 const socketEnv = "PLUGIN_UNIX_SOCKET_DIR="
 
 // hangUp gives the readers their end of file. Only now may go-plugin call Wait:
@@ -159,7 +159,7 @@ func (p *plugin) Wait(ctx context.Context) error {
 	return nil
 }
 
-// ExitError says that a plugin did not end with exit code 0.
+// ExitError is the error of a plugin that did not end with exit code 0.
 type ExitError struct{ Info ExitInfo }
 
 func (e *ExitError) Error() string { return e.Info.String() }
@@ -167,7 +167,7 @@ func (e *ExitError) Error() string { return e.Info.String() }
 // Kill implements runner.Runner.
 func (p *plugin) Kill(context.Context) error {
 	if proc := p.process(); proc != nil {
-		// Nobody may be reading any more; the last output must not delay the end.
+		// No reader may be left; the last output must not delay the end.
 		_ = p.outR.Close()
 		proc.Kill(termGrace)
 	}
@@ -231,7 +231,8 @@ func socketName(dir, network, addr string) (string, error) {
 	return base, nil
 }
 
-// HostToPlugin implements runner.Runner. Plugins call nobody, so nothing asks.
+// HostToPlugin implements runner.Runner. Plugins make no calls to the host, so
+// it is never used.
 func (p *plugin) HostToPlugin(string, string) (string, string, error) {
 	return "", "", errors.New("plugins do not call back")
 }

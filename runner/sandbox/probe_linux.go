@@ -170,7 +170,7 @@ func keep(file, key string, p probed) {
 	}
 }
 
-// diagnose says why the namespaces of a sandbox could not be made.
+// diagnose returns why the namespaces of a sandbox could not be created.
 func diagnose(err error) error {
 	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		err = pe.Err
@@ -242,7 +242,7 @@ func landlock(p probed) Control {
 	c := Control{Name: "landlock", OK: p.Landlock > 0, Why: fmt.Sprintf("ABI %d", p.Landlock)}
 	switch {
 	case c.OK:
-	case p.Missing != "": // it is looked at from inside
+	case p.Missing != "": // it is checked from inside
 		c.Why = "not known: no sandbox could be built"
 	default:
 		c.Why, c.Hint = "not in force: the other layers hold without it", "boot with landlock in the kernel's lsm= list (Linux 5.19 or newer)"
@@ -258,8 +258,8 @@ func seccompControl() Control {
 	return c
 }
 
-// limits says what enforces the limits of a tool: it makes a group with all of
-// them and removes it.
+// limits returns what enforces the limits of a tool: it creates a cgroup with
+// all of them and removes it.
 func limits() []Control {
 	const hint = "run under a delegated cgroup v2, for example: systemd-run --user --scope -p Delegate=yes agentctl ..."
 	left := spec.Limits{Memory: 1 << 30, Pids: 1000, CPU: 1000}

@@ -43,7 +43,7 @@ type Spec struct {
 	Tidy bool
 }
 
-// ExitInfo says how a program ended.
+// ExitInfo is how a program ended.
 type ExitInfo struct {
 	// Code is the exit code, -1 when a signal ended the program.
 	Code int
@@ -148,8 +148,8 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// program returns the absolute path of the program and says what is wrong with
-// it in better words than execve has.
+// program returns the absolute path of the program; its errors are clearer than
+// those of execve.
 func (s *Spec) program() (string, error) {
 	path, err := s.find()
 	if err == nil {
@@ -292,7 +292,7 @@ func (p *Process) input(r io.Reader) (*os.File, error) {
 }
 
 // feed copies the caller's reader until it ends or the program stops reading.
-// The reader may block for ever, so nobody waits for the goroutine: it ends at
+// The reader may block for ever, so the goroutine is not waited for. It ends at
 // the reader's next byte after the program's end.
 func (p *Process) feed(r io.Reader) {
 	if p.stdin == nil {

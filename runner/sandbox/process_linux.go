@@ -11,8 +11,9 @@ import (
 )
 
 // run executes f on the launcher's thread. The parent-death signal belongs to
-// the thread that forked, not to the process: a thread the Go runtime retires
-// would take the children with it, so one goroutine owns one thread for good.
+// the thread that forked, not to the process: when the Go runtime ends a
+// thread, its children are killed. So one goroutine keeps one thread
+// permanently.
 func (l *Launcher) run(ctx context.Context, f func()) error {
 	l.mu.Lock()
 	defer l.mu.Unlock() // held over the hand-over, so that Close cannot come between
@@ -70,7 +71,7 @@ func (p *Process) start(ctx context.Context, l *Launcher, r *resident, spec Spec
 		}
 		files = append(files, f)
 		target = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
-		if script { // its interpreter opens the path once more, after descriptors have been closed
+		if script { // its interpreter opens the path a second time, after descriptors have been closed
 			std, target = append(std, f), "/proc/self/fd/3"
 		}
 	}
@@ -79,7 +80,7 @@ func (p *Process) start(ctx context.Context, l *Launcher, r *resident, spec Spec
 		death = syscall.SIGTERM
 	}
 	attr := &os.ProcAttr{
-		Dir: spec.Dir, Env: append([]string{}, spec.Env...), Files: std, // a nil Env would inherit ours
+		Dir: spec.Dir, Env: append([]string{}, spec.Env...), Files: std, // a nil Env would inherit the runner's
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: death},
 	}
 	var startErr error
@@ -120,7 +121,7 @@ func (p *Process) startInside(ctx context.Context, l *Launcher, r *resident, s *
 	l.mu.Unlock()
 	p.feed(s.Stdin)
 	go p.finish(l)
-	if closed { // in the meantime: nobody else will end it
+	if closed { // in the meantime: no other code will end it
 		p.Kill(0)
 		return errClosed
 	}

@@ -64,7 +64,7 @@ func (l *Launcher) Probe(context.Context) []Control {
 // Protect does nothing where nothing runs.
 func (l *Launcher) Protect(context.Context, []string, []string) error { return nil }
 
-// ScratchDir is no folder where nothing runs.
+// ScratchDir returns "": without sandboxes there is no such folder.
 func ScratchDir() string { return "" }
 
 // Escape tries nothing where nothing runs.

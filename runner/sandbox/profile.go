@@ -52,7 +52,7 @@ func Name(p *spec.Profile, command []string) {
 	}
 }
 
-// visible says whether a path of the host is seen inside anyway.
+// visible reports whether a path of the host is seen inside anyway.
 func visible(p *spec.Profile, path string) bool {
 	if slices.ContainsFunc(shown, func(dir string) bool { return within(path, dir) }) {
 		return true
@@ -102,7 +102,7 @@ func proxyEnv(p *spec.Profile, env []string) []string {
 	return append(more, env...)
 }
 
-// key tells sandboxes apart.
+// key distinguishes sandboxes.
 func key(p *spec.Profile) string {
 	b, _ := json.Marshal(p) // strings and numbers only
 	return string(b)

@@ -15,9 +15,9 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// resident is a sandbox that stands: a helper that is its init, and the socket
-// to talk to it. It lives until the launcher closes, the helper dies, or, when it
-// is fresh, its program ends.
+// resident is a running sandbox: a helper that is its init, and the socket to
+// talk to it. It runs until the launcher closes, the helper ends, or, if it is
+// fresh, its program ends.
 type resident struct {
 	launcher *Launcher
 	key      string
@@ -28,7 +28,7 @@ type resident struct {
 	conn     *net.UnixConn
 	tail     *tail
 
-	// ready is closed when the sandbox stands or err says why not.
+	// ready is closed when the sandbox is built, or err is set.
 	ready      chan struct{}
 	err        error
 	landlock   int
@@ -111,8 +111,8 @@ func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*residen
 	return r, nil
 }
 
-// begin builds the sandbox. Nobody's context ends it half-way: others wait for
-// the same one.
+// begin builds the sandbox. The context of one caller does not cancel the
+// building: other callers wait for the same sandbox.
 func (r *resident) begin(ctx context.Context) {
 	defer r.giveUp()
 	err := r.boot(ctx)
@@ -138,7 +138,8 @@ func unavailable(err error) error {
 		WithHint("agentctl doctor says which part of a sandbox this host does not give")
 }
 
-// boot starts the helper, tells it what to build and waits until it stands.
+// boot starts the helper, sends it the description of the sandbox and waits
+// until the sandbox is built.
 func (r *resident) boot(ctx context.Context) (err error) {
 	helper, err := r.launcher.helper()
 	if err != nil {
@@ -251,7 +252,7 @@ func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.
 		return nil, withinSandbox(explain(refused.errno))
 	}
 	if err != nil {
-		if ctx.Err() != nil && g.id != 0 { // it may start in a moment, and nobody will know it
+		if ctx.Err() != nil && g.id != 0 { // it may start in a moment, and no caller would know its id
 			g.sweep(time.Now().Add(sweepTime))
 		}
 		return nil, err
@@ -272,9 +273,9 @@ func (g *guest) signal(sig syscall.Signal) {
 	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSignal, Program: g.id, Signal: int(sig)}, nil, nil)
 }
 
-// last says that the program needs no time to end: it is Tidy, nobody else is in
-// its sandbox, and nobody can come any more, so that what it would have ended is
-// ended with it.
+// last reports that the program needs no time to end: it is Tidy, no other
+// program is in its sandbox, and none can be started any more. So everything
+// that its end would stop is stopped with the sandbox.
 func (g *guest) last() bool {
 	r := g.resident
 	r.launcher.mu.Lock()
@@ -313,9 +314,9 @@ func (r *resident) plugin() (*pluginFolder, error) {
 	return &pluginFolder{r.dir, f, spec.SocketDir + "/" + name}, nil
 }
 
-// away takes the socket of a plugin out of the folder that programs see: what is
-// then looked at cannot be exchanged any more, and no other program can pose as
-// the plugin.
+// away moves the socket of a plugin out of the folder that programs see. After
+// that the socket that is checked cannot be replaced, and no other program can
+// pose as the plugin.
 func (f *pluginFolder) away(base string) (string, error) { return f.scratch.away(f.open, base) }
 
 func (f *pluginFolder) close() {

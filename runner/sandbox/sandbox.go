@@ -35,7 +35,7 @@ const OuterIsolationEnv = "AGENTCTL_OUTER_ISOLATION"
 func OuterIsolation() string { return os.Getenv(OuterIsolationEnv) }
 
 // OuterContainer is the one value of AGENTCTL_OUTER_ISOLATION: this machine is
-// itself a container that nobody minds losing.
+// itself a disposable container.
 const OuterContainer = "container"
 
 // Options say what the user declared about this host, and what a sandbox needs.
@@ -47,21 +47,23 @@ type Options struct {
 	Outer string
 	// Helper is the path of agentctl-sandbox; "" looks where our own programs are.
 	Helper string
-	// State is a folder in which the answer of the probe is kept until the next
-	// boot; "" probes anew in each process.
+	// State is a folder in which the result of the probe is kept until the next
+	// boot; "" probes again in each process.
 	State string
 	// TempDir holds a folder for each sandbox, with its sockets; "" is the
 	// system's. It must be short: a socket's path ends at 107 bytes.
 	TempDir string
-	// Serve serves the proxy's listener of a sandbox with spec.NetworkProxy until
-	// its context ends, and returns when all it started has ended. The profile
-	// says what is allowed. nil is no proxy: tools that need one are refused.
+	// Serve serves the proxy's listener of a sandbox with spec.NetworkProxy
+	// until its context ends, and returns when all it started has ended. The
+	// profile has the allow list. nil: there is no proxy, and tools that need
+	// one are refused.
 	Serve func(ctx context.Context, l net.Listener, p *spec.Profile)
-	// Lacks is told, when a sandbox has been built, which declared limits this host
-	// does not enforce in it; nil tells nobody.
+	// Lacks is called when a sandbox has been built, with the declared limits
+	// that this host does not enforce in it. Optional.
 	Lacks func(p *spec.Profile, limits []string)
-	// Exceeded is told when programs of a sandbox without a cgroup were killed because
-	// all processes in it took more bytes than its limit of memory; nil tells nobody.
+	// Exceeded is called when programs of a sandbox without a cgroup were killed
+	// because all processes in it took more bytes than its memory limit.
+	// Optional.
 	Exceeded func(p *spec.Profile, taken int64)
 }
 
@@ -83,7 +85,7 @@ type Launcher struct {
 	fresh     int
 	// spare is a helper that was started ahead, or nil.
 	spare *spare
-	// retired says that no program is started any more.
+	// retired is set when no program is started any more.
 	retired bool
 	sweep   sync.Once
 	tidy    sync.WaitGroup
@@ -119,7 +121,7 @@ func (l *Launcher) Grant(minimum v1alpha1.IsolationLevel) v1alpha1.IsolationLeve
 	return l.Level()
 }
 
-// Require says whether a tool may run here:
+// Require returns an error if a tool may not run here:
 //
 //	minimum     network     host and user                 outcome
 //	None        None,Host   any                           nil
@@ -185,7 +187,8 @@ func (l *Launcher) Retire() {
 	l.mu.Unlock()
 }
 
-// Busy says that a program still runs, or what it left has not been swept.
+// Busy reports whether a program still runs, or what it left has not been
+// swept.
 func (l *Launcher) Busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

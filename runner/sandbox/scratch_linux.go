@@ -13,10 +13,10 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// scratch is what one sandbox has on the host: an empty folder on which the helper
-// builds the view. A lock on it tells the folder of a sandbox that is in use from one
-// that a killed runner left. And a file system in memory for sockets, which ends with
-// the sandbox: nothing that programs write is in the folder.
+// scratch is what one sandbox has on the host: an empty folder on which the
+// helper builds the view, and a file system in memory for sockets, which ends
+// with the sandbox. A lock on the folder distinguishes a sandbox in use from
+// one that a killed runner left. Nothing that programs write is in the folder.
 type scratch struct {
 	dir  string
 	lock *os.File
@@ -130,7 +130,7 @@ func (s *scratch) socket(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(spec.SocketDir, name)), nil
 }
 
-// away moves a socket out of its folder, to where nobody inside sees it.
+// away moves a socket out of its folder, to a place that is not visible inside.
 func (s *scratch) away(folder *os.File, base string) (string, error) {
 	all, name := int(s.sockets.Fd()), "p"+filepath.Base(folder.Name())
 	return fmt.Sprintf("/proc/self/fd/%d/%s", all, name), unix.Renameat(int(folder.Fd()), base, all, name)
@@ -168,7 +168,7 @@ func sweepScratch(temp string) {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), scratchName) {
 			continue
 		}
-		if f, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil { // nobody holds it
+		if f, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil { // no process holds it
 			_ = os.RemoveAll(dir)
 			_ = f.Close()
 		}

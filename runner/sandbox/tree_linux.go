@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree is found in three ways at once, because each alone loses somebody:
+// A tree is found in three ways at once, because each alone misses processes:
 //
 //	the chain of parents   loses a daemon whose parent has ended
-//	the session            loses whoever called setsid
-//	the mark               loses whoever lowered its own rlimit
+//	the session            loses a process that called setsid
+//	the mark               loses a process that lowered its own rlimit
 //
-// The mark is a number of ours in the realtime CPU limit, which fork and exec
-// hand down, which nobody without realtime scheduling notices, and which can be
-// lowered but never raised again. A subreaper would find daemons too, but it is
-// an attribute of the whole runner process, which would then have to wait for
-// strangers it cannot tell from its embedder's children.
+// The mark is a number of the runner in the realtime CPU limit. fork and exec
+// inherit it, it has no effect on processes without realtime scheduling, and it
+// can be lowered but never raised again. A subreaper would find daemons too,
+// but it is an attribute of the whole runner process. The runner would then
+// have to wait for processes that it cannot distinguish from its embedder's
+// children.
 
 const (
 	leastMark = uint64(1) << 40 // microseconds: 12 days of realtime CPU
@@ -75,7 +76,7 @@ func mark(pid int) uint64 {
 	return m
 }
 
-// sweep kills until nobody of the tree is left or the deadline passes.
+// sweep kills until no process of the tree is left or the deadline passes.
 func (p *Process) sweep(deadline time.Time) {
 	if p.guest != nil {
 		p.guest.sweep(deadline)

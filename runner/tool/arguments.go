@@ -31,9 +31,10 @@ func NewSchema(raw json.RawMessage) (*Schema, error) {
 	return &Schema{s}, nil
 }
 
-// Check parses what a model wrote and returns it as a JSON object that satisfies
-// the schema. All that is wrong is told at once, in a *message.CallError.
-// Nothing is ever completed or closed: half a call is no call.
+// Check parses what a model wrote and returns it as a JSON object that
+// satisfies the schema. All errors are reported at once, in a
+// *message.CallError. Check never completes or closes anything: half a call is
+// not a call.
 func (s *Schema) Check(raw string) (json.RawMessage, error) {
 	if strings.TrimSpace(raw) == "" {
 		raw = "{}"
@@ -263,7 +264,7 @@ func (s *Schema) coerce(raw string) json.RawMessage {
 	return b
 }
 
-// explain says what is wrong with arguments and what the tool takes.
+// explain describes what is wrong with arguments and what the tool takes.
 func (s *Schema) explain(found []schema.Mistake) string {
 	names := s.schema.Properties()
 	for i, m := range found {

@@ -10,7 +10,7 @@ import (
 )
 
 // BlobPrefix begins a path that names the full text of an output of this run.
-// It is no path of the host, so no exception for outside paths is needed.
+// It is not a path of the host, so no exception for outside paths is needed.
 const BlobPrefix = "blob:"
 
 // blobReads answers reads of an output that had to be cut.

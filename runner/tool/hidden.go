@@ -36,7 +36,7 @@ func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCal
 		}
 		hidden, err := r.Unreadable(ctx, call, files)
 		if err != nil {
-			return withheld("nobody can say which files may be read: " + err.Error()), nil //nolint:nilerr // it is told in the result
+			return withheld("nobody can say which files may be read: " + err.Error()), nil //nolint:nilerr // the result reports it
 		}
 		if len(hidden) == 0 {
 			return leftOut(reply, len(req.Hidden)-given), nil
@@ -70,7 +70,7 @@ func withheld(why string) Reply {
 	return Reply{Output: "the result is withheld: " + why, Failed: true, Code: message.CodeTool}
 }
 
-// leftOut says how much a search has left out.
+// leftOut describes how much a search has left out.
 func leftOut(reply Reply, n int) Reply {
 	if n == 0 {
 		return reply

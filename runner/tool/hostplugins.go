@@ -136,7 +136,7 @@ func (h *HostPlugins) program(start sandbox.Spec) Program {
 // InSight is what a program in a sandbox sees of the host's programs.
 const InSight = "its own file, /usr, and what spec.isolation.mounts of the Tool names (an interpreter elsewhere, for example)"
 
-// pluginHint says what to do about a plugin that does not start.
+// pluginHint is the hint for a plugin that does not start.
 func pluginHint(path string) string {
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return "there is no such file: build or install the program, or mend spec.source.plugin.command of the Tool, which counts from its manifest"

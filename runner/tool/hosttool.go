@@ -12,9 +12,9 @@ import (
 // started for them. Its calls are checked, judged, journaled, resumed and shown as those
 // of any other tool, because they differ only in who answers.
 type HostTool struct {
-	// Tool is the shipped tool whose calls it answers. A tool of which all calls are
-	// answered here has Host set in the table of runner/tool/builtin, which says what
-	// the model is told of it, and its risk and effects.
+	// Tool is the shipped tool whose calls it answers. A tool of which all calls
+	// are answered here has Host set in the table of runner/tool/builtin; the
+	// table also has its description for the model, its risk and its effects.
 	Tool string
 	// Takes reports whether it answers a call; one that it does not take goes to the
 	// program of the tool. Nil takes all.

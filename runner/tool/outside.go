@@ -16,9 +16,9 @@ import (
 )
 
 // A call gets the paths outside the workspace that its decision lists, and no
-// others. They are looked at right before the call begins, because what is there
-// may have changed since the decision; whatever cannot be given safely is left
-// out, and the result says why:
+// others. They are checked right before the call begins, because the files may
+// have changed since the decision. A path that cannot be given safely is left
+// out, and the result reports why:
 //
 //	at the path                                   the call
 //	a regular file with one name                  gets it
@@ -42,7 +42,7 @@ type outside struct {
 	created *createdFile
 }
 
-// maxInFolder bounds the files of a folder that are looked at for one call.
+// maxInFolder bounds the files of a folder that are checked for one call.
 const maxInFolder = 50_000
 
 // outsideFor looks at the paths that the decision on a call lists.
@@ -68,7 +68,8 @@ func (r *Registry) outsideFor(ctx context.Context, d *Definition, call message.T
 	return o, nil
 }
 
-// openable says why a call cannot get a path, or which files in it stay hidden.
+// openable returns why a call cannot get a path, or which files in it stay
+// hidden.
 func (r *Registry) openable(ctx context.Context, p message.OutsidePath, workspace string) (masked []string, err error) {
 	if err := r.allowed(p.Real, workspace); err != nil {
 		return nil, err

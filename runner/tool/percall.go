@@ -63,7 +63,8 @@ func (s *PerCall) Call(ctx context.Context, req Request, _ func(string)) (Reply,
 	case <-ctx.Done():
 		began := time.Now()
 		p.Kill(killGrace)
-		// A program that had done its work as it was told to end has a result.
+		// A program that completed its work although it was asked to end has a
+		// result.
 		if end := p.End(); time.Since(began) > asIs || end.Signal != "" || end.Code != 0 {
 			return Reply{Output: out.String(), Signal: end.Signal, Dropped: out.dropped, Failed: true, Code: message.CodeCancelled, Writes: true}, ctx.Err()
 		}

@@ -24,9 +24,9 @@ func Pin(name, description string, parameters json.RawMessage) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// unchanged holds what a program says of a tool against what it said before. A
-// program is asked at every start: what comes up after a crash may be another one,
-// which a model was told nothing of and nobody has approved.
+// unchanged compares the functions that a program describes now with its
+// description before. A program is asked at every start: after a crash another
+// program may start, which was not described to the model and was not approved.
 func (p *Pool) unchanged(d *Definition, says []Function) error {
 	now := ""
 	if i := slices.IndexFunc(says, func(f Function) bool { return f.Name == d.function() }); i >= 0 {

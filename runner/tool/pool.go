@@ -41,8 +41,8 @@ type Pool struct {
 	Env map[string][]string
 	// Profiles say how each tool is contained, by call name; one without is not.
 	Profiles map[string]*spec.Profile
-	// Fence waits until contained programs can no longer do to the files of the run
-	// what they must not; foreign plugins are started behind it. Nil is no wait.
+	// Fence waits until contained programs can no longer do to the files of the
+	// run what they must not; foreign plugins are started after it. Optional.
 	Fence func(context.Context) error
 	// Containerd and State are where containers are started and what is kept of them;
 	// Run is the id that they are labelled with.
@@ -61,13 +61,13 @@ type Pool struct {
 	Pins map[string]string
 	// Past returns the calls of the run that have completed, the oldest first. A
 	// process that is started in the middle of a run, by a resume or after a
-	// crash, is told those of its own tools before its first call, so that it
-	// knows what the one before it knew. It is asked from the goroutine of a
-	// call; nil is no past.
+	// crash, gets those of its own tools before its first call, so that it knows
+	// what the process before it knew. Past is called from the goroutine of a
+	// call. Optional.
 	Past func() []Past
-	// Ask puts a question of a tool, in the call of that id, to the person behind
-	// the run. What was asked and answered is told as progress of the call, and so
-	// stands in the journal. Nil: nobody is there.
+	// Ask puts a question of a tool, in the call of that id, to the person
+	// behind the run. Question and answer are reported as progress of the call,
+	// and so are in the journal. Nil: there is no person to ask.
 	Ask func(ctx context.Context, call string, q host.Question) (string, error)
 	// History returns the newest messages of the run, at most that many unless it
 	// is 0, the oldest of them first, and without secrets. Nil: tools get none.
@@ -81,8 +81,8 @@ type Pool struct {
 	sources map[string]Source
 }
 
-// Past is a call that has completed: its tool, by call name, and the metadata of
-// its result as it stands in the journal.
+// Past is a call that has completed: its tool, by call name, and the metadata
+// of its result as it is in the journal.
 type Past struct {
 	Tool     string
 	Metadata json.RawMessage
@@ -217,7 +217,7 @@ func (p *Pool) Serve(ctx context.Context, d *Definition, beyond Outside) (Server
 	return s.Serve(ctx, d, beyond)
 }
 
-// Functions are what the program of a tool says that it serves.
+// Functions are what the program of a tool serves by its own description.
 func (p *Pool) Functions(ctx context.Context, d *Definition) ([]Function, error) {
 	s, err := p.source(d)
 	if err != nil {
@@ -251,8 +251,8 @@ func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 		WithHint("set spec.source.plugin.tool of the Tool")
 }
 
-// WithHint keeps the reason that an error has; one without a reason is the tool's fault,
-// and the hint says what to do about it.
+// WithHint keeps the reason of an error that has one. An error without a reason
+// is the tool's fault and gets the hint.
 func WithHint(err error, hint string) error {
 	if reason.Of(err) != reason.Internal {
 		return err

@@ -29,7 +29,7 @@ type Program struct {
 	Name string
 	// Launch returns how it is started.
 	Launch func(context.Context) (host.Options, error)
-	// Hint says what to do about a program that does not start.
+	// Hint returns the hint for a program that does not start.
 	Hint func() string
 }
 
@@ -239,8 +239,9 @@ func (s *pluginServer) asker(call string) func(context.Context, host.Question) (
 // remindTime bounds the telling of the past.
 const remindTime = 5 * time.Second
 
-// remind tells a process the past of its tools. One that cannot be told knows
-// less, and so refuses more; whether it is alive its first call will show.
+// remind sends a process the past calls of its tools. A process that does not
+// accept them knows less, and so refuses more. An error is ignored: the first
+// call will show whether the process still runs.
 func (s *pluginServer) remind(ctx context.Context, req Request) {
 	pool := s.process.pool
 	if pool.Past == nil {

@@ -77,7 +77,7 @@ func loosen(p, other *spec.Profile) {
 	if other.Access == spec.AccessReadWrite {
 		p.Access = other.Access
 	}
-	more := func(a, b int64) int64 { // 0 is no limit
+	more := func(a, b int64) int64 { // 0: there is no limit
 		if a == 0 || b == 0 {
 			return 0
 		}
@@ -108,7 +108,8 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		if sees := p.Access != "" && p.Access != spec.AccessNone; sees && slices.ContainsFunc(masked, func(hidden string) bool { return Below(at.Workspace, hidden) }) {
 			return nil, fmt.Errorf("mount %s: the files of the run lie in it, below a folder that no tool may see: mount what is needed of it, or keep runs elsewhere with --state", m.Path)
 		}
-		// What was looked at is what is mounted, wherever a link leads by then.
+		// The path that was checked is what is mounted, wherever a link leads by
+		// then.
 		p.Mounts = append(p.Mounts, spec.Mount{Source: target, Target: m.Path, Writable: m.Access == v1alpha1.MountReadWrite})
 		p.Masked = append(p.Masked, masked...)
 	}
@@ -144,7 +145,7 @@ func (at Place) Hidden(path, target string) (paths []string, err error) {
 	return paths, nil
 }
 
-// shown says whether programs see a path without a mount of its own.
+// shown reports whether programs see a path without a mount of its own.
 func shown(path, workspace string, mounts []spec.Mount) bool {
 	if Below(path, "/usr") || Below(path, workspace) {
 		return true

@@ -61,7 +61,7 @@ type Reply struct {
 	// Failed replies carry a code of the closed list.
 	Failed bool
 	Code   message.ErrorCode
-	// Dropped bytes of the output that nobody kept.
+	// Dropped bytes of the output that were not kept.
 	Dropped int64
 }
 
@@ -97,7 +97,7 @@ type Options struct {
 	// Space returns how many bytes are left on the disk of the run's files; nil is
 	// not known. A call that fills it is ended.
 	Space func() (int64, bool)
-	// Growth bounds what calls add to the run's files; nil is no bound.
+	// Growth bounds what calls add to the run's files; nil: no bound.
 	Growth *Growth
 	// Run and Agent are ids handed to the programs.
 	Run, Agent string
@@ -131,7 +131,8 @@ func NewRegistry(o Options) (*Registry, error) {
 	return r, nil
 }
 
-// Specs returns what the model is told, sorted by name, without the hidden ones.
+// Specs returns the descriptions for the model, sorted by name, without the
+// hidden tools.
 func (r *Registry) Specs(hidden []string) []message.ToolSpec {
 	specs := make([]message.ToolSpec, 0, len(r.names))
 	for _, name := range r.names {
@@ -202,7 +203,8 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 		return result, nil
 	}
 	if err != nil {
-		// A sandbox cannot show files that could not be prepared: that is what to tell.
+		// A sandbox cannot show files that could not be prepared: report that
+		// error.
 		if _, unprepared := r.Workspace(ctx); unprepared != nil {
 			err = unprepared
 		}
@@ -280,8 +282,8 @@ func ended(cause error) bool {
 	return errors.Is(cause, errSpace) || errors.As(cause, &over)
 }
 
-// notBegun tells a call under which the run was cancelled before its program was
-// asked from one whose program could not be asked.
+// notBegun distinguishes a call under which the run was cancelled before its
+// program was asked from a call whose program could not be asked.
 func notBegun(ctx context.Context, err error) (*message.ToolResult, error) {
 	if ctx.Err() == nil {
 		return nil, err
@@ -290,7 +292,7 @@ func notBegun(ctx context.Context, err error) (*message.ToolResult, error) {
 }
 
 // stopped is the result of a call under which the run was cancelled: the output
-// so far, and that nobody knows the rest.
+// so far, and a note that the rest is unknown.
 func (r *Registry) stopped(ctx context.Context, d *Definition, reply Reply, took time.Duration) (*message.ToolResult, error) {
 	reply.Failed, reply.Code = true, message.CodeCancelled
 	result, err := r.result(d, reply, took)
@@ -361,7 +363,7 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 // bytesOf are the bytes of a text themselves, not a copy: an output may have 10 MB,
 // and a blob is only read.
 func bytesOf(s string) []byte {
-	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // nobody writes to them
+	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // they are only read
 }
 
 // function is the name of the tool inside its program.

@@ -55,7 +55,7 @@ func (s *shownServer) Call(ctx context.Context, req Request, progress func(strin
 	return reply, err
 }
 
-// startError says that the program of a call could not be started.
+// startError is the error of a call whose program could not be started.
 type startError struct{ err error }
 
 func (e *startError) Error() string { return e.err.Error() }

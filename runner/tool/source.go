@@ -20,9 +20,9 @@ type Kind struct {
 	// Level is the isolation that comes with the source; "" is that of the host's
 	// sandbox.
 	Level v1alpha1.IsolationLevel
-	// Facts returns what follows from a tool's manifest. It is asked for tools of
-	// this kind only. An error means that there is no such program; the facts that
-	// are known are returned with it.
+	// Facts returns what follows from a tool's manifest. It is called for tools
+	// of this kind only. An error means that the program does not exist; the
+	// known facts are returned with the error.
 	Facts func(s *v1alpha1.ToolSpec) (Facts, error)
 	// Open returns what starts and asks the programs of a run. It starts nothing.
 	// Nil: this version does not start programs of this kind.

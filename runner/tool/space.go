@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Bounds of what a call may leave on the disk of the run's files. The host gives a
-// folder no quota, so the disk is looked at while a call runs.
+// Bounds of what a call may leave on the disk of the run's files. The host
+// gives a folder no quota, so the disk is checked while a call runs.
 const (
 	// leastSpace is what must be left on the disk: journals, and whatever else this
 	// host does, need some.
@@ -19,7 +19,7 @@ const (
 	// ownShare is by how much less must be left than when a call began before the
 	// call is ended for a lack of space.
 	ownShare = 64 << 20
-	// spaceEvery is how often the disk is looked at.
+	// spaceEvery is how often the disk is checked.
 	spaceEvery = 250 * time.Millisecond
 	// measureEvery is how often the files of the run are measured when the disk gives
 	// no reason to: other processes may free what a call takes. A measurement takes
@@ -51,8 +51,8 @@ type Growth struct {
 	Free func() (int64, bool)
 
 	mu sync.Mutex
-	// known says that the rest has been set: what was measured, when, what was left
-	// on the disk then, and how long it took.
+	// known is set when the other fields are: what was measured, when, what was
+	// left on the disk then, and how long it took.
 	known bool
 	grown int64
 	at    time.Time
@@ -163,7 +163,7 @@ func watchSpace(ctx context.Context, cancel context.CancelCauseFunc, disks []fun
 		end()
 		<-done
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the call was ended, and its result says why
+			return nil //nolint:nilerr // the call was ended, and its result has the reason
 		}
 		var over *growthError
 		if err := look(ctx); errors.As(err, &over) {

@@ -22,7 +22,7 @@ type Definition struct {
 	Name        string
 	Description string
 	// Parameters is the JSON Schema of the arguments; nil when only the plugin
-	// itself can tell.
+	// itself can describe them.
 	Parameters json.RawMessage
 	Spec       v1alpha1.ToolSpec
 	// Annotations of the manifest.
@@ -47,7 +47,7 @@ func (d *Definition) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// For returns what a model is told about the tool.
+// For returns the description of the tool for a model.
 func (d *Definition) For() message.ToolSpec {
 	return message.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
 }

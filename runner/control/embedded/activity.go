@@ -9,8 +9,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// activity notices when nobody has used the server for some time. A watch is
-// use for as long as it lasts; the server's own client is nobody.
+// activity notices when no client has used the server for some time. A watch is
+// use for as long as it lasts; requests of the server's own client do not
+// count.
 type activity struct {
 	after time.Duration // 0: never idle
 	busy  func() bool
@@ -65,7 +66,7 @@ func (a *activity) rest() {
 	}
 }
 
-// unused reports whether no client has a request that goes on.
+// unused reports whether no client has a long-running request.
 func (a *activity) unused() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -87,12 +87,13 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	}
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(events.Describe(generatedopenapi.GetOpenAPIDefinitions))
 	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme)
-	// Both: what publishes the schemas of our kinds starts only if there is a v2 document.
+	// Both: the publisher of the schemas of custom resources starts only if
+	// there is a v2 document.
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	c.OpenAPIConfig.Info.Title, c.OpenAPIV3Config.Info.Title = "agentd", "agentd"
-	// A delete that says what becomes of the dependents leaves that in the object,
-	// for the controllers to see to; see control.Options.Collect.
+	// A delete with a propagation policy records it in the object as a
+	// finalizer, for the controllers; see control.Options.Collect.
 	objects := *r.Etcd
 	objects.EnableGarbageCollection = true
 	complete := (&apiserver.Config{GenericConfig: c, ExtraConfig: apiserver.ExtraConfig{
@@ -100,7 +101,7 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 		AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, c.LoopbackClientConfig, noop.NewTracerProvider()),
 	}}).Complete()
 	// On a cluster the aggregator in front of this server lists the groups; here
-	// nobody stands in front.
+	// there is none.
 	complete.GenericConfig.EnableDiscovery = true
 	server, err := complete.New(genericapiserver.NewEmptyDelegate())
 	if err != nil {
@@ -132,15 +133,15 @@ func secure(c *genericapiserver.RecommendedConfig, p parts) error {
 	if err != nil {
 		return fmt.Errorf("use the serving certificate: %w", err)
 	}
-	// The generic server insists on serving by itself, with time-outs of its own
-	// and complaints on standard error. It gets a listener to which nobody comes.
+	// The generic server insists on its own listener, with time-outs of its own
+	// and logs on standard error. It gets a listener without connections.
 	c.SecureServing = &genericapiserver.SecureServingInfo{Listener: newNowhere(), Cert: cert, MinTLSVersion: tls.VersionTLS13}
 	c.ExternalAddress = net.JoinHostPort("127.0.0.1", p.port)
 	return nil
 }
 
-// loopback is the configuration of clients in this process. Its token is made
-// anew by every start and leaves the process in no way.
+// loopback is the configuration of clients in this process. Its token is
+// created by every start and never leaves the process.
 func loopback(p parts) *rest.Config {
 	return &rest.Config{
 		Host: serverURL(p.port), BearerToken: newToken(), QPS: -1,
@@ -148,7 +149,7 @@ func loopback(p parts) *rest.Config {
 	}
 }
 
-// waitReady asks until the API says that it is ready.
+// waitReady polls until the API is ready.
 func waitReady(ctx context.Context, loopback *rest.Config, failed <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
@@ -186,7 +187,7 @@ func status(ctx context.Context, client *http.Client, url string) (int, error) {
 	return resp.StatusCode, err
 }
 
-// nowhere is a listener to which nobody comes.
+// nowhere is a listener that never has a connection.
 type nowhere struct {
 	closed chan struct{}
 	once   sync.Once
@@ -206,5 +207,5 @@ func (n *nowhere) Close() error {
 	return nil
 }
 
-// Addr is an address at which nobody listens.
+// Addr is an address at which nothing listens.
 func (*nowhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }

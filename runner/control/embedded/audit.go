@@ -61,9 +61,10 @@ type AuditRecord struct {
 	LeftOut int64 `json:"leftOut,omitempty"`
 }
 
-// auditLog is the audit log: who wrote what, and what came of it. Reads are not
-// in it, and neither are requests without a valid token: whoever can connect
-// could use them to push everything else out of a file of bounded size.
+// auditLog is the audit log: which identity wrote what, and the outcome. Reads
+// are not in it. Requests without a valid token are not in it either: any
+// program that can connect could use them to push everything else out of a file
+// of bounded size.
 type auditLog struct {
 	path string
 	size int64 // before a file is put aside
@@ -118,7 +119,7 @@ func (*auditLog) EvaluatePolicyRule(at authorizer.Attributes) audit.RequestAudit
 		return none // nothing is written
 	}
 	if at.GetUser().GetName() == user.APIServerUser && at.GetSubresource() == "status" && at.GetAPIGroup() == crdGroup {
-		return none // the server tells itself which kinds it serves
+		return none // the server itself logs which kinds it serves
 	}
 	return audit.RequestAuditConfig{
 		Level:      auditinternal.LevelMetadata,

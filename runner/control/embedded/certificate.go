@@ -25,10 +25,10 @@ import (
 const (
 	caName      = "ca"
 	servingName = "serving"
-	// caLife and servingLife are how long a certificate is good. One with less
-	// than renewBefore left is made anew: that of the authority when the server
-	// starts, because clients know it from the kubeconfig; the other one also
-	// while it serves.
+	// caLife and servingLife are how long a certificate is valid. A certificate
+	// with less than renewBefore left is replaced. The authority is replaced
+	// when the server starts, because clients know it from the kubeconfig; the
+	// serving certificate also while the server runs.
 	caLife      = 10 * 365 * 24 * time.Hour
 	servingLife = 365 * 24 * time.Hour
 	renewBefore = 30 * 24 * time.Hour
@@ -58,8 +58,8 @@ type certificates struct {
 	serving pair
 }
 
-// openCertificates reads the certificates of a folder; what is missing, damaged
-// or about to expire is made anew.
+// openCertificates reads the certificates of a folder; those that are missing,
+// damaged or about to expire are replaced.
 func openCertificates(dir string, clock func() time.Time) (*certificates, error) {
 	c, now := &certificates{dir: dir, now: clock}, clock()
 	ca, err := readPair(dir, caName)
@@ -82,7 +82,7 @@ func openCertificates(dir string, clock func() time.Time) (*certificates, error)
 	return c, nil
 }
 
-// renew makes the serving certificate anew.
+// renew replaces the serving certificate.
 func (c *certificates) renew(now time.Time) error {
 	serving, err := newPair(servingTemplate(now), &c.ca)
 	if err != nil {
@@ -205,7 +205,7 @@ func readPair(dir, name string) (pair, error) {
 }
 
 // write keeps a pair; the key first, because a certificate without its key is
-// made anew by the next start, as it should be.
+// replaced by the next start, as it should be.
 func (p pair) write(dir, name string) error {
 	if err := writePrivate(filepath.Join(dir, name+".key"), p.keyPEM); err != nil {
 		return err

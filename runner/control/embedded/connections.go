@@ -71,7 +71,7 @@ func (l *connections) Accept() (net.Conn, error) {
 	}
 	c := &connection{Conn: inner, of: l, user: l.userOf(inner)}
 	if evicted := l.add(c); evicted != nil {
-		_ = evicted.Close() // its process is told by the end of the connection
+		_ = evicted.Close() // its process notices the end of the connection
 	}
 	return c, nil
 }

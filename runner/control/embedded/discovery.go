@@ -12,7 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/crds"
 )
 
-// listGroups tells old clients what newer ones read from the aggregated
+// listGroups serves to old clients what newer ones read from the aggregated
 // discovery.
 func listGroups(s *genericapiserver.GenericAPIServer) {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: crds.GroupVersion, Version: strings.TrimPrefix(crds.GroupVersion, group+"/")}

@@ -16,9 +16,9 @@ const (
 	// has several of them under way when the last request before a full disk is let
 	// through.
 	diskReserve = 32 << 20
-	// databaseReserve is how much of the disk the file of the database has beyond what
-	// it uses. The database goes on with its own upkeep, the compaction every few
-	// minutes, also when others have filled the disk.
+	// databaseReserve is how much of the disk the file of the database has
+	// beyond what it uses. The database needs it for the compaction every few
+	// minutes, which continues also when other programs have filled the disk.
 	databaseReserve = 16 << 20
 )
 
@@ -44,7 +44,7 @@ type disk struct {
 	full bool // as it was when it was looked last
 }
 
-// room returns why there is no room for a write, or nil.
+// room returns an error if there is no room for a write.
 func (d *disk) room() error {
 	err := d.look()
 	d.mu.Lock()

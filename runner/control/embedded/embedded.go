@@ -1,4 +1,4 @@
-// Package embedded runs a Kubernetes API server for our kinds inside this process, on an etcd that nobody else can reach.
+// Package embedded runs a Kubernetes API server for the kinds of agentctl inside this process, on an etcd that no other process can reach.
 //
 // It is the code that a cluster runs for custom resources, so kubectl works on
 // it and the controllers need not know the difference. Of the core kinds there
@@ -49,11 +49,11 @@ type Options struct {
 	// Log is where everything is logged to, including what the libraries say.
 	// Required. The libraries have one logger per process: the latest wins.
 	Log *slog.Logger
-	// IdleAfter is how long nobody has to use the server until Idle says so. 0:
+	// IdleAfter is how long the server must be unused until Idle is closed. 0:
 	// never.
 	IdleAfter time.Duration
-	// Busy tells of work that goes on without requests: the server is not idle
-	// then. Optional.
+	// Busy reports whether there is work without requests: the server is not
+	// idle then. Optional.
 	Busy func() bool
 	// Forgot is called when much memory can be given back to the system. Default: the
 	// garbage is collected and given back.
@@ -106,11 +106,11 @@ type Server struct {
 	err    error
 	stop   sync.Once
 
-	stopping atomic.Bool // what a library could not finish is no error any more
+	stopping atomic.Bool // errors of libraries are ignored while the server stops
 }
 
-// Start starts the server and returns when it is ready: our kinds are served,
-// and the kubeconfig is written. The context bounds the start only.
+// Start starts the server and returns when it is ready: the kinds of agentctl
+// are served, and the kubeconfig is written. The context bounds the start only.
 //
 //	error               the folder
 //	nil                 is held until Stop
@@ -263,11 +263,12 @@ func (s *Server) publish(ctx context.Context, certs *certificates) error {
 	return writeKubeconfig(path, s.URL(), token, certs.ca.certPEM)
 }
 
-// Handle has a handler serve what happens in the runs: the subresources of our
-// kinds that are no part of an object. It gets a request when the server has let
-// it through, with the path that was judged, and IdentityOf says for whom. Until
-// there is a handler such requests are to be tried again. A request that goes on
-// ends with its context; its cause says why.
+// Handle sets the handler for the subresources that run outside the object
+// store, such as the events of a run. It gets a request when the server has
+// authorized it, with the path that was checked; IdentityOf returns the
+// identity of the client. Until there is a handler such requests are to be
+// tried again. A long-running request ends with its context; the cause of the
+// context is the reason.
 func (s *Server) Handle(h http.Handler) { s.mount.live.Store(&h) }
 
 // Kubeconfig is the path of a file that makes its reader an admin.
@@ -287,11 +288,11 @@ func (s *Server) Tokens() *Tokens { return s.tokens }
 // Events keeps what happens to objects; its readers find it in the API.
 func (s *Server) Events() *events.Store { return s.events }
 
-// Idle is closed when nobody has used the server for the time of Options.
+// Idle is closed when the server has been unused for Options.IdleAfter.
 func (s *Server) Idle() <-chan struct{} { return s.activity.idle }
 
-// Done is closed when the server has failed; Err says why. Stop is still to be
-// called.
+// Done is closed when the server has failed; Err returns the error. Stop must
+// still be called.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Err is why the server failed; nil while it has not.

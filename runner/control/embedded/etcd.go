@@ -18,8 +18,8 @@ import (
 const (
 	// memberName is what the one member is called.
 	memberName = "agentd"
-	// advertised stands where etcd wants a host and a port. Nothing listens there
-	// and nobody asks: there is one member.
+	// advertised is set because etcd requires a host and a port. Nothing listens
+	// there and nothing connects to it: there is one member.
 	advertised = "http://127.0.0.1:1"
 	// etcdPatience is how long the database may take to get ready.
 	etcdPatience = time.Minute
@@ -31,9 +31,9 @@ const (
 	databaseQuota = 2 << 30
 )
 
-// database is etcd in this process. It knows no users: who reaches its socket is
-// past all authorisation, so the socket is in a folder that only we may enter,
-// and there is no port.
+// database is etcd in this process. It has no users: a process that can connect
+// to its socket bypasses all authorisation. So the socket is in a folder that
+// only the user of this process may enter, and there is no port.
 type database struct {
 	etcd   *embed.Etcd
 	socket string

@@ -42,7 +42,7 @@ const maxLock = 32
 // the zero at its end; elsewhere it is a little less.
 const longestSocket = 103
 
-// HeldError says that another control plane keeps its state in the folder.
+// HeldError means that another control plane keeps its state in the folder.
 type HeldError struct {
 	Dir string
 	// PID is the process id of the holder; 0: it did not say.
@@ -138,8 +138,8 @@ func sign(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// unusable gives an error about a file of the folder its next step when it is
-// about what stands in the place of the file.
+// unusable adds a next step to an error about a file of the folder when
+// something other than a file is in its place.
 func unusable(path string, err error) error {
 	if errors.Is(err, statedir.ErrNotRegular) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EISDIR) {
 		return hinted(err, "move what stands there away: "+path)

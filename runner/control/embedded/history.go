@@ -91,8 +91,8 @@ func (h *histories) decorate(config *storagebackend.ConfigForResource, prefix st
 	}, nil
 }
 
-// run forgets until the context ends. idle reports that no client but this process
-// has a request that goes on.
+// run forgets until the context ends. idle reports that no client but this
+// process has a long-running request.
 func (h *histories) run(ctx context.Context, idle func() bool) {
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
@@ -108,9 +108,10 @@ func (h *histories) run(ctx context.Context, idle func() bool) {
 	}
 }
 
-// forget replaces the caches whose busy time is over and those that are huge, and
-// reports whether the busy time of one was over: only then the memory is not needed
-// again at once. idle reports that no client but this process has a request that goes on.
+// forget replaces the caches whose busy time is over and those that are huge,
+// and reports whether the busy time of one was over: only then the memory is
+// not needed again at once. idle reports that no client but this process has a
+// long-running request.
 func (h *histories) forget(ctx context.Context, idle bool) (some bool) {
 	h.mu.Lock()
 	all := make([]*history, 0, len(h.all))

@@ -16,7 +16,7 @@ import (
 type Identity struct {
 	// Name is what the audit log calls the holder. Required, unique.
 	Name string `json:"name"`
-	// Role says what the holder may do. Required.
+	// Role is what the holder may do. Required.
 	Role Role `json:"role"`
 	// Runs are those a worker works on, as NAMESPACE/NAME. Only for that role.
 	Runs []string `json:"runs,omitempty"`

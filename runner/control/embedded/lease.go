@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// leaseEvery is how often the tokens of requests that go on are looked at again:
-// what a revoked token is still good for lasts no longer.
+// leaseEvery is how often the tokens of long-running requests are checked
+// again: no request outlives a revoked token for longer.
 const leaseEvery = 20 * time.Second
 
 // leasesEach is how many requests of one identity go on at a time. A watch that
@@ -24,8 +24,8 @@ const leasesEach = 256
 // its token was valid.
 var ErrRevoked = errors.New("the token is not valid any more")
 
-// leases end the watches and the streams of a token that was revoked, or made
-// anew: other requests are over soon by themselves.
+// leases end the watches and the streams of a token that was revoked or
+// rotated. Other requests end soon by themselves.
 type leases struct {
 	tokens *Tokens
 
@@ -34,7 +34,7 @@ type leases struct {
 	each map[string]int // by identity
 }
 
-// lease is a request that goes on.
+// lease is a long-running request.
 type lease struct {
 	name   string
 	sha256 string
@@ -68,7 +68,7 @@ func (l *leases) hold(next http.Handler) http.Handler {
 	})
 }
 
-// take notes a request that goes on, unless its identity has too many.
+// take adds a long-running request, unless its identity has too many.
 func (l *leases) take(one *lease) (giveBack func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +101,8 @@ func (l *leases) run(ctx context.Context) {
 	}
 }
 
-// check ends what goes on by a token that is none any more. Tokens that cannot
-// be read are none: they are worth nothing for a new request, either.
+// check ends the requests whose token is no longer valid. Tokens that cannot be
+// read are invalid, as for a new request.
 func (l *leases) check() {
 	valid, err := l.tokens.known()
 	l.mu.Lock()

@@ -10,10 +10,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// library returns a logger for foreign code. What such code calls information
-// or a warning is of use to who debugs it, and to nobody else: it is logged one
-// or two levels lower. Errors stay errors until stopping: what a library could
-// not finish then was asked to end.
+// library returns a logger for libraries. Their information and warnings are of
+// use only for debugging, so they are logged one or two levels lower. Errors
+// stay errors until stopping: work that a library could not finish then was
+// asked to end.
 func library(l *slog.Logger, name string, stopping *atomic.Bool) *slog.Logger {
 	return slog.New(lowered{l.Handler(), stopping}).With("component", name)
 }
@@ -63,9 +63,9 @@ func (h lowered) WithGroup(n string) slog.Handler {
 	return lowered{h.Handler.WithGroup(n), h.stopping}
 }
 
-// zapLogger lets a library that logs by zap log to ours. What zap calls fatal
-// would end the process from inside a library; it becomes a panic, which a start
-// recovers from.
+// zapLogger passes the log of a library that uses zap to the server's log. A
+// fatal entry of zap would end the process from inside a library; it becomes a
+// panic, which a start recovers from.
 func zapLogger(l *slog.Logger) *zap.Logger {
 	return zap.New(zapCore{l.Handler()}, zap.WithFatalHook(zapcore.WriteThenPanic))
 }

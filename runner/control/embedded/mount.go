@@ -13,8 +13,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// liveResources are the subresources that no definition of a kind has: what is
-// asked of a run, and what it tells.
+// liveResources are the subresources that a kind does not define itself:
+// requests to a run, and its output.
 var liveResources = map[string][]string{
 	"agents":  {"runs"},
 	"runs":    {"events", "messages", "cancel"},
@@ -40,7 +40,8 @@ func (m *mount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "the server is still starting")
 		return
 	}
-	// What was judged is what is served: the path is made anew from that.
+	// The path that was authorized is the path that is served: it is built from
+	// that.
 	judged := r.WithContext(r.Context())
 	judged.URL = &url.URL{Path: livePath(info.Namespace, info.Parts...), RawQuery: r.URL.RawQuery}
 	(*h).ServeHTTP(w, judged)
@@ -81,7 +82,7 @@ func (r resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error
 		namespace, name = "default", rest
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return r.RequestInfoResolver.NewRequestInfo(req) // a path for no object, which is nobody's
+		return r.RequestInfoResolver.NewRequestInfo(req) // a path without an object
 	}
 	meant := req.WithContext(req.Context())
 	meant.URL = &url.URL{Path: livePath(namespace, "runs", name, "events")}

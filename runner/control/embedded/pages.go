@@ -23,9 +23,9 @@ const (
 	deepest = 64
 )
 
-// checkPages reads a database that nobody has open, and reports the first page that
-// cannot be one of it. The database itself reports damage by panics in goroutines
-// of its own, which end the process.
+// checkPages reads a database that is not open, and reports the first page that
+// is not valid. The database itself reports damage by panics in its own
+// goroutines, which end the process.
 func checkPages(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

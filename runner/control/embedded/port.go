@@ -10,9 +10,10 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// listen takes the port of the last time if it is free, so that a client that
-// was started before goes on; else any. A stranger on the old port learns
-// nothing: it has no certificate, and clients say nothing before they saw one.
+// listen takes the port of the last time if it is free, so that a running
+// client can continue; otherwise any port. Another program on the old port
+// learns nothing: it has no certificate, and clients send nothing before they
+// have verified one.
 func (s *Server) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	path := s.folder.path(portFile)

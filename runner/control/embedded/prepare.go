@@ -111,8 +111,8 @@ func lastApplied(path string) (index uint64, used int64, err error) {
 	return index, used, err
 }
 
-// lastLogged is the last entry of the log; 0: none, or none that was committed,
-// so nobody was told of it. Only the newest of the files is read.
+// lastLogged is the last entry of the log. 0: there is none, or none that was
+// committed, so no client has seen it. Only the newest of the files is read.
 func lastLogged(log *zap.Logger, dir string) (uint64, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.wal"))
 	if err != nil || len(files) == 0 {

@@ -3,8 +3,8 @@ package embedded
 import "time"
 
 const (
-	// refusalsKept is how many requests of one identity that came to nothing the
-	// audit log tells of within refusalsWithin; of the others it tells the number.
+	// refusalsKept is how many failed requests of one identity the audit log
+	// records within refusalsWithin; of the others it records the number.
 	refusalsKept   = 256
 	refusalsWithin = time.Hour
 )
@@ -23,7 +23,7 @@ type refusals struct {
 // count says which records are to be written for another one: itself while there
 // are few, and that of a time that is over with how many it stands for.
 func (r *refusals) count(one AuditRecord) (write []AuditRecord) {
-	// A clock that was set back begins anew as well.
+	// A clock that was set back starts a new period as well.
 	if age := one.Time.Sub(r.since); age < 0 || age >= refusalsWithin {
 		write = r.rest()
 		*r = refusals{since: one.Time}

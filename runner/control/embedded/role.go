@@ -136,8 +136,8 @@ var openPaths = []string{"/healthz", "/livez", "/readyz", "/api", "/apis", "/ope
 // metricsPath has figures about the server for those who read the objects.
 const metricsPath = "/metrics"
 
-// newAuthorizer judges by the grants. The server's own in-process client is in
-// the privileged group, for which nobody else can have a token.
+// newAuthorizer authorizes by the grants. The server's own in-process client is
+// in the privileged group, for which there are no other tokens.
 func newAuthorizer() authorizer.Authorizer {
 	return union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), authorizer.AuthorizerFunc(authorize))
 }

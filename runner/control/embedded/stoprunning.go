@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrNotRunning says that no control plane runs in a state folder.
+// ErrNotRunning means that no control plane runs in a state folder.
 var ErrNotRunning = errors.New("no control plane runs")
 
 // stopLook is how often StopRunning looks whether the process has ended.
@@ -72,7 +72,8 @@ func holding(path string) (pid int, err error) {
 	return pid, nil
 }
 
-// opens reports whether a process has a file open, as far as the system tells.
+// opens reports whether a process has a file open, as far as the system shows
+// it.
 func opens(pid int, path string) bool {
 	want, err := os.Stat(path)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 const (
 	// tokenBytes is how many random bytes a token has.
 	tokenBytes = 32
-	// tokenPrefix tells scanners for secrets what they have found.
+	// tokenPrefix lets scanners for secrets recognize a token.
 	tokenPrefix = "agentd_"
 	// maxTokensFile bounds the file of the tokens.
 	maxTokensFile = 4 << 20
@@ -87,9 +87,9 @@ func (t *Tokens) Create(ctx context.Context, id Identity) (token string, err err
 	return token, err
 }
 
-// Rotate makes a new token for an identity; the old one is void for every new
-// request, and what goes on by it ends within a minute. An empty role keeps the
-// role.
+// Rotate makes a new token for an identity. The old one is invalid for every
+// new request, and its long-running requests end within a minute. An empty role
+// keeps the role.
 func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token string, err error) {
 	err = t.change(ctx, func(records []record) ([]record, error) {
 		i := slices.IndexFunc(records, func(r record) bool { return r.Name == name })
@@ -111,8 +111,8 @@ func (t *Tokens) Rotate(ctx context.Context, name string, role Role) (token stri
 	return token, err
 }
 
-// Revoke removes an identity; its token is void for every new request, and what
-// goes on by it ends within a minute.
+// Revoke removes an identity. Its token is invalid for every new request, and
+// its long-running requests end within a minute.
 func (t *Tokens) Revoke(ctx context.Context, name string) error {
 	return t.change(ctx, func(records []record) ([]record, error) {
 		kept := slices.DeleteFunc(records, func(r record) bool { return r.Name == name })
@@ -137,7 +137,8 @@ func (t *Tokens) ensure(ctx context.Context, id Identity, token string) (string,
 	return token, err
 }
 
-// AuthenticateToken tells whose token it is; it makes Tokens an authenticator.
+// AuthenticateToken returns the user of a token; it makes Tokens an
+// authenticator.
 func (t *Tokens) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
 	u, err := t.user(token)
 	if err != nil || u == nil {
@@ -155,8 +156,8 @@ func (t *Tokens) user(token string) (*user.DefaultInfo, error) {
 	return known[hash(token)], nil
 }
 
-// known returns the users by the hash of their token, read anew when the file
-// is another one: it is only ever replaced as a whole.
+// known returns the users by the hash of their token. It reads the file again
+// when it is another file: the file is only ever replaced as a whole.
 func (t *Tokens) known() (map[string]*user.DefaultInfo, error) {
 	info, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -49,8 +49,8 @@ type block struct {
 type answer struct {
 	*httpapi.Gather
 	blocks []block
-	// torn says that two thoughts came through each other: nobody knows any more
-	// which text was signed by which.
+	// torn is set when two thoughts were interleaved: it cannot be known which
+	// text was signed by which thought.
 	torn bool
 	kept int
 	stop string
@@ -95,7 +95,7 @@ func (a *answer) begin() error {
 	switch b.kind {
 	case callBlock:
 		if b.call = a.Begin(); b.call < 0 {
-			return nil // the error is told with the event
+			return nil // the error is reported with the event
 		}
 		c := a.Calls[b.call]
 		c.ID, c.Tool = string(p.id), string(p.name)
@@ -180,7 +180,7 @@ func (a *answer) delta() error {
 	return a.say(at)
 }
 
-// say tells the text of the piece that was read.
+// say emits the text of the piece that was read.
 func (a *answer) say(at int) error {
 	b, text := &a.blocks[at], a.piece.text
 	switch b.kind {
@@ -220,9 +220,9 @@ func (a *answer) finish(word string) {
 	}
 }
 
-// arguments are what a call has that no piece gave any: what it began with, or an
-// empty object. A call that was cut in front of its first piece has half of one:
-// nobody knows what it would have been, so it must not run.
+// arguments are those of a call without pieces: what it began with, or an empty
+// object. A call that was cut before its first piece has incomplete arguments.
+// They are unknown, so the call must not run.
 func (b *block) arguments(cut bool) []byte {
 	switch {
 	case len(b.input) > 0:

@@ -110,7 +110,7 @@ func (c *Conversation) Append(m *message.Message) error {
 	return nil
 }
 
-// Reset encodes a conversation anew behind the prompt. The bytes of the old one
+// Reset encodes a conversation again after the prompt. The bytes of the old one
 // are left alone: a request may still be reading them.
 func (c *Conversation) Reset(messages []*message.Message) error {
 	h := history{b: append(make([]byte, 0, len(c.history.b)), c.prefix...)}

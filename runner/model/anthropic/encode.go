@@ -22,8 +22,8 @@ const pdf = "application/pdf"
 // imageTypes are the images the API takes.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// takes says whether the API can show a file to the model. One that stands
-// anywhere else than in the message or in the run itself is out of its reach.
+// takes reports whether the API can show a file to the model. A file that is
+// neither in the message nor in the run itself cannot be sent.
 func takes(f *message.File) bool {
 	mime := model.MimeOf(f)
 	return model.Inline(f) && (mime == pdf || slices.Contains(imageTypes, mime))
@@ -196,9 +196,10 @@ func (c *Conversation) appendTools(b []byte, tools []message.ToolSpec) ([]byte, 
 	return append(b, `],`...), nil
 }
 
-// parameters returns the schema of a tool's arguments as the API takes it: it says
-// that they are an object, and has no choice at its top. A choice is told in
-// words instead; what the model writes is held against the whole schema anyway.
+// parameters returns the schema of a tool's arguments in the form that the API
+// accepts: an object without a choice at its top. A choice is described in
+// words instead; the arguments of the model are validated against the whole
+// schema anyway.
 func parameters(raw json.RawMessage) (schema json.RawMessage, words string, err error) {
 	if len(raw) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`), "", nil

@@ -93,9 +93,8 @@ func partOf(key []byte) part {
 	return noPart
 }
 
-// read reads an event and returns what it is. Of one that nobody knows nothing
-// but that is read. The type stands first in what the API sends; members in front
-// of it have to wait.
+// read reads an event and returns its type. Of an unknown event only the type
+// is read. The API sends the type first; members in front of it have to wait.
 func (a *answer) read(name string, data []byte) (kind string, err error) {
 	var early [parts][]byte
 	a.piece.reset()
@@ -230,8 +229,8 @@ func (a *answer) string(into *[]byte) {
 	*into = append(*into, a.cur.Text()...)
 }
 
-// usage takes the counts of a report: the last one of each holds, for they are
-// sums. At the start nobody knows what the answer will take.
+// usage takes the counts of a report: the last one of each counts, for they are
+// sums. The output tokens are not known at the start.
 func (a *answer) usage(final bool) {
 	c := &a.cur
 	if c.Null() {

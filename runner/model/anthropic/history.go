@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// cached asks the API to keep the request up to the block that it stands in.
-	// Three of at most four are used: behind the tools, behind the system prompt,
-	// and behind the newest message.
+	// cached asks the API to cache the request up to the block that has it.
+	// Three of at most four are used: after the tools, after the system prompt,
+	// and after the newest message.
 	cached = `,"cache_control":{"type":"ephemeral"}`
 	// carryOn stands between two messages of the model, and behind its last one:
 	// the API takes an answer to a user only, and newer models refuse to go on
@@ -23,11 +23,11 @@ const (
 type history struct {
 	b    []byte
 	open bool
-	// calls says that there are some, unthought that the last message of the model
-	// has some and does not begin with a thought.
+	// calls is set when the request has tool calls, unthought when the last
+	// message of the model has some and does not begin with a thought.
 	calls, unthought bool
-	// paused says that the last message is a turn that the API goes on with: what it
-	// adds follows without a message of the user in between.
+	// paused is set when the last message is a turn that the API continues: what
+	// it adds follows without a message of the user in between.
 	paused bool
 }
 
@@ -73,7 +73,7 @@ func (h history) closing(mark string) []byte {
 		return []byte(mark + `}]}`)
 	}
 	if h.paused {
-		return nil // the API goes on with what it has said
+		return nil // the API continues its own turn
 	}
 	var b []byte
 	if h.b[len(h.b)-1] != '[' {

@@ -93,7 +93,7 @@ func CheckParameters(raw json.RawMessage) []model.Problem {
 // OutputLimit is the most an answer of a model may hold: the API wants a limit in
 // every request, whether a parameter says it or not.
 func OutputLimit(name string, parameters json.RawMessage) int64 {
-	given, _ := read(parameters) // what is wrong with them is told elsewhere
+	given, _ := read(parameters) // their errors are reported elsewhere
 	return given.most(name, 0)
 }
 
@@ -196,8 +196,8 @@ func (s *settings) think(display json.RawMessage) {
 	s.thinking = append(b, '}')
 }
 
-// formats says whether an answer may be held to a schema by the API. Nobody knows
-// what an endpoint can do that is not the provider's own.
+// formats reports whether the API may constrain an answer to a schema. An
+// endpoint that is not the provider's own may not support it.
 func (s *settings) formats(name string, official bool) bool {
 	if s.structured != nil {
 		return *s.structured
@@ -220,9 +220,9 @@ func (s *settings) most(name string, further int64) int64 {
 }
 
 // thinks returns what a request says about thinking, nil for nothing. An answer
-// without room to think in is given without; so is one that goes on with calls
-// that no thought stands in front of, as another model's are: where a budget turns
-// thinking on, the API refuses those.
+// without room to think is requested without it. So is one that continues calls
+// without a thought in front of them, as another model's are: where a budget
+// turns thinking on, the API refuses those.
 func (s *settings) thinks(limit int64, unthought bool) json.RawMessage {
 	if s.budget > 0 && (unthought || s.budget >= limit) {
 		return nil

@@ -41,10 +41,10 @@ func strict(schema json.RawMessage) (json.RawMessage, bool) {
 // stricter reads a schema and writes it again.
 type stricter struct {
 	c jsonpass.Cursor
-	// refused says that the API would refuse what was read.
+	// refused is set when the API would refuse what was read.
 	refused bool
-	// defines says that a definition is being read: one that refers to another may
-	// refer to itself, which the API refuses.
+	// defines is set while a definition is being read: one that refers to
+	// another may refer to itself, which the API refuses.
 	defines           bool
 	optional, choices int
 }
@@ -122,7 +122,7 @@ func (s *stricter) schemas(b []byte, count *int) []byte {
 	return append(b, '}')
 }
 
-// takes says whether the API takes a keyword with its value.
+// takes reports whether the API accepts a keyword with its value.
 func (s *stricter) takes(name string, raw []byte, o *object) bool {
 	switch name {
 	case "title", "description", "default":

@@ -30,8 +30,8 @@ type notedBlock struct {
 	Calls int `json:"calls,omitempty"`
 }
 
-// thought is a block of thinking as it is sent back, and what stands in front
-// of it, behind the one before.
+// thought is a block of thinking as it is sent back, and what is between it and
+// the one before.
 type thought struct {
 	thinking, signature, redacted string
 	// other is a block of the API's own tools instead of a thought.
@@ -82,8 +82,8 @@ func layout(said model.PastAnswer, continues bool) []thought {
 	return all
 }
 
-// withoutOthers leaves out the blocks of the API's own tools. What stood in front
-// of them stands in front of the next thought.
+// withoutOthers leaves out the blocks of the API's own tools. What preceded
+// them then precedes the next thought.
 func withoutOthers(all []thought) []thought {
 	var kept []thought
 	text, calls := 0, 0

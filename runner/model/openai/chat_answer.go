@@ -32,7 +32,7 @@ type chatAnswer struct {
 	frag fragment
 }
 
-// slot is what tells the fragments of a call from those of others.
+// slot is what distinguishes the fragments of a call from those of others.
 type slot struct {
 	// wire is the index the server gave, -1 when it gave none.
 	wire int64
@@ -277,9 +277,10 @@ func (a *chatAnswer) add() {
 	a.Args(at, f.args)
 }
 
-// slot returns the position of the call the fragment continues, or -1 when it
-// begins one. The index decides where there is a usable one; servers that send
-// whole calls under the same index, or none, are told apart by id and name.
+// slot returns the position of the call that the fragment continues, or -1 when
+// it begins a call. The index decides if it is usable. Some servers send whole
+// calls under the same index, or without an index; those are distinguished by
+// id and name.
 func (a *chatAnswer) slot() int {
 	f := &a.frag
 	at := -1
@@ -306,8 +307,8 @@ func (a *chatAnswer) slot() int {
 	return at
 }
 
-// closed says whether arguments may have come to their end: a glance that spares
-// reading all of them with every fragment.
+// closed reports whether arguments may be complete. It is a cheap check that
+// avoids parsing all of them with every fragment.
 func closed(args []byte) bool {
 	return bytes.HasSuffix(bytes.TrimRight(args, " \t\r\n"), []byte("}"))
 }

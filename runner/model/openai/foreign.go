@@ -21,7 +21,7 @@ var (
 	speaksGemini    = &foreignAPI{"the Gemini API", "spec.provider: gemini"}
 )
 
-// typed returns whose events have such a type, nil when nobody knows it.
+// typed returns the API that has events of such a type, nil if it is unknown.
 func typed(kind []byte) *foreignAPI {
 	switch s := string(kind); {
 	case strings.HasPrefix(s, "response."):

@@ -76,9 +76,9 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 const pdf = "application/pdf"
 
-// takes says whether the server can show a file to the model. One that stands
-// anywhere else than in the message or in the run itself is out of its reach. Few
-// of the servers that imitate OpenAI read documents.
+// takes reports whether the server can show a file to the model. A file that is
+// neither in the message nor in the run itself cannot be sent. Few of the
+// servers that imitate OpenAI read documents.
 func (c *Conversation) takes(f *message.File) bool {
 	mime := model.MimeOf(f)
 	return model.Inline(f) && (slices.Contains(imageTypes, mime) || mime == pdf && c.Official())

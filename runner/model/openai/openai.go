@@ -33,8 +33,8 @@ type api struct {
 	// the smallest limit the API takes.
 	limits []string
 	least  int64
-	// silent says that calls are forbidden with tool_choice: none, which leaves the
-	// bytes before it alone. Not every server that imitates the chat API knows it.
+	// silent forbids calls with tool_choice: none, which leaves the bytes before
+	// it unchanged. Not every server that imitates the chat API supports it.
 	silent bool
 	// hint is the advice about a refusal that sounds like the wrong API, "" for
 	// any other.
@@ -169,7 +169,7 @@ func (c *Conversation) Append(m *message.Message) error {
 	return nil
 }
 
-// Reset encodes a conversation anew behind the prompt. The bytes of the old one
+// Reset encodes a conversation again after the prompt. The bytes of the old one
 // are left alone: a request may still be reading them.
 func (c *Conversation) Reset(history []*message.Message) error {
 	b := append(make([]byte, 0, len(c.history)), c.history[:c.prefix]...)

@@ -14,8 +14,9 @@ const cacheKey = "prompt_cache_key"
 // server has it, false where even OpenAI's own must not be asked for it.
 const structured = "structuredOutput"
 
-// encrypted is the parameter about asking for the thoughts of a model, which is
-// done unless its name says that it has none.
+// encrypted is the parameter that requests the encrypted reasoning of a model.
+// The default is to request it, unless the model is known by its name not to
+// reason.
 const encrypted = "encryptedReasoning"
 
 // aliases are names people bring from elsewhere.
@@ -81,7 +82,7 @@ func CheckResponsesParameters(raw json.RawMessage) []model.Problem {
 	return responsesParameters.Read(raw).Problems
 }
 
-// has says whether a member is among those of a Model.
+// has reports whether a member is among those of a Model.
 func has(members model.Members, name string) bool {
 	return slices.ContainsFunc(members, func(m model.Member) bool { return m.Name == name })
 }

@@ -40,7 +40,7 @@ var responsesAPI = api{
 type replies struct {
 	verbosity json.RawMessage
 	reasoning []byte
-	// encrypted says that what the model thinks is asked for.
+	// encrypted is set when the reasoning of the model is requested.
 	encrypted bool
 }
 
@@ -58,8 +58,9 @@ func openReplies(model string, given model.GivenParameters) wire {
 	return r
 }
 
-// thinks says whether a model may think. OpenAI refuses to be asked for the
-// thoughts of one that is known not to; of a name that nobody knows it is assumed.
+// thinks reports whether a model may think. OpenAI refuses requests for the
+// reasoning of a model that has none. A model with an unknown name is assumed
+// to think.
 func thinks(name string) bool {
 	name = strings.TrimPrefix(name, "ft:")
 	return !slices.ContainsFunc([]string{"gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"}, func(p string) bool { return strings.HasPrefix(name, p) })

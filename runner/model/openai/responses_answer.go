@@ -24,11 +24,11 @@ const (
 type replyAnswer struct {
 	*httpapi.Gather
 	tally httpapi.Tally
-	// ended is the word for the end; halfCall says that the server marked a call as
-	// incomplete.
+	// ended is the word for the end; halfCall is set when the server marked a
+	// call as incomplete.
 	ended    string
 	halfCall bool
-	// working says that an item has begun which is not a message.
+	// working is set when an item has begun which is not a message.
 	working bool
 
 	// messages make up the text. Said is how much of it there was in front of the
@@ -41,8 +41,9 @@ type replyAnswer struct {
 	// places of the calls in the output, and those of all items that are done.
 	places []place
 	done   []int64
-	// thoughts that nothing has followed yet, and the size of all there were.
-	// Pause says that the next piece of what is shown of them begins a part.
+	// thoughts that no other item has followed yet, and the size of all thoughts
+	// so far. Pause is set when the next piece of the shown reasoning begins a
+	// part.
 	thoughts []json.RawMessage
 	weight   int
 	pause    bool
@@ -51,7 +52,7 @@ type replyAnswer struct {
 	event streamed
 }
 
-// place is where a call stands in the output.
+// place is the position of a call in the output.
 type place struct {
 	index int64
 	item  string
@@ -73,7 +74,7 @@ func (a *replyAnswer) Event(_ string, data []byte) error {
 	return a.Err()
 }
 
-// take acts on an event by its type. What nobody knows is passed over.
+// take acts on an event by its type. Unknown events are ignored.
 func (a *replyAnswer) take(e *streamed, data []byte) error {
 	switch string(e.kind) {
 	case "response.output_text.delta", "response.refusal.delta":
@@ -295,8 +296,7 @@ func (a *replyAnswer) Complete() bool { return a.ended != "" }
 // not streamed, nor are the tools of the API's own.
 func (a *replyAnswer) Busy() bool { return a.working }
 
-// Over implements httpapi.Answer: what the API has to say stands in its last
-// event.
+// Over implements httpapi.Answer: the message of the API is in its last event.
 func (a *replyAnswer) Over() bool { return a.ended != "" }
 
 // Output returns the complete answer.

@@ -31,7 +31,7 @@ func (a *replyAnswer) read(data []byte) {
 			e.kind = append(e.kind, c.Text()...)
 		case "delta":
 			if e.text = c.Next() == '"'; !e.text {
-				c.Skip() // of a kind that nobody knows, or a mistake
+				c.Skip() // of an unknown kind, or a mistake
 				return
 			}
 			e.delta = append(e.delta, c.Text()...)
@@ -59,7 +59,7 @@ func (a *replyAnswer) read(data []byte) {
 	c.End()
 }
 
-// piece hands on the text of an event that has to have one.
+// piece passes on the text of an event that must have one.
 func (e *streamed) piece(say func([]byte)) error {
 	if !e.text {
 		return fmt.Errorf(`"delta" of %s: want a string`, e.kind)

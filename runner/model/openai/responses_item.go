@@ -17,7 +17,7 @@ type item struct {
 	summary, content, encrypted json.RawMessage
 }
 
-// readItem reads an item. Of a kind that nobody knows only the kind is read.
+// readItem reads an item. Of an unknown kind only the kind is read.
 func readItem(raw []byte) (*item, error) {
 	var c jsonpass.Cursor
 	var args json.RawMessage
@@ -101,9 +101,10 @@ func (i *item) text() (text []byte, err error) {
 	return text, nil
 }
 
-// thought returns a reasoning item as the API takes it back, nil when it does not.
-// Without its content it is a name for something that nobody has kept. A status,
-// and members that are null, are what the API sends and does not take.
+// thought returns a reasoning item in the form that the API accepts back, nil
+// when it does not accept it. Without its content the item refers to a response
+// that was not stored. The API sends a status, and members that are null, but
+// does not accept them.
 func (i *item) thought() json.RawMessage {
 	if i.id == "" || i.encrypted == nil && i.content == nil {
 		return nil

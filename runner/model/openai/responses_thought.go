@@ -20,8 +20,8 @@ type spoken struct {
 	followed
 	// Size in bytes.
 	Size int `json:"size"`
-	// Phase is what kind of message the model calls it, which it wants to be told
-	// again: commentary, final_answer.
+	// Phase is what kind of message the model calls it, commentary or
+	// final_answer. The API expects it back.
 	Phase string `json:"phase,omitempty"`
 
 	text string
@@ -30,8 +30,8 @@ type spoken struct {
 // between stands between two messages in the one text of an answer.
 const between = "\n\n"
 
-// spokenIn returns the messages of an answer's text. Where there is no list of
-// them that fits, the text is one.
+// spokenIn returns the messages of an answer's text. Without a list of messages
+// that fits the text, the text is one message.
 func spokenIn(said model.PastAnswer) []spoken {
 	if said.Text == "" {
 		return nil

@@ -60,9 +60,9 @@ func appendSchema(b []byte, schema json.RawMessage) []byte {
 	return append(b, `,"strict":false`...)
 }
 
-// strict says whether the API can hold a model to every word of a schema: all
-// members of all objects are required and there are no others, and nothing is
-// said that it does not know.
+// strict reports whether the API can enforce a schema completely: all members
+// of all objects are required, no others are allowed, and every keyword is one
+// that the API supports.
 func strict(schema json.RawMessage) bool {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(schema, &root) != nil || root["anyOf"] != nil {

@@ -47,7 +47,7 @@ func (p *Process) kernelSays(c counter) int {
 	return -1
 }
 
-// count is how many processes the container has; 1 where nobody can say.
+// count is the number of processes in the container, or 1 if it cannot be read.
 func (p *Process) count() int {
 	name := filepath.Join(p.rt.opts.Namespace, p.group, "cgroup.procs")
 	for _, file := range []string{filepath.Join(cgroups, "pids", name), filepath.Join(cgroups, name)} {
@@ -72,8 +72,9 @@ func groups(namespace string) map[string]int {
 	return out
 }
 
-// removeGroups removes the cgroups of a container that is no more. runc does so
-// itself unless it was killed half-way; one with processes in it stays.
+// removeGroups removes the cgroups of a container that has been deleted. runc
+// does so itself unless it was killed half-way. A cgroup with processes in it
+// stays.
 func removeGroups(namespace, id string) {
 	for _, pattern := range []string{filepath.Join(cgroups, "*", namespace, id), filepath.Join(cgroups, namespace, id)} {
 		found, _ := filepath.Glob(pattern)

@@ -47,8 +47,8 @@ type Options struct {
 	// CloseTime bounds how long Close waits for deletions that are under way.
 	// Default 2 s.
 	CloseTime time.Duration
-	// Log hears what nobody waits for: a deletion that failed, a slow
-	// snapshotter. Default nobody.
+	// Log receives failures that no caller waits for: a failed deletion, a slow
+	// snapshotter. Default: they are discarded.
 	Log *slog.Logger
 }
 
@@ -63,8 +63,8 @@ type Runtime struct {
 	// caller's context runs in it.
 	stopped context.Context //nolint:containedctx // the life of the runtime itself
 	stop    context.CancelFunc
-	// cleanups are deletions nobody waits for but Close, watchers the goroutines
-	// that live as long as the runtime.
+	// Only Close waits for cleanups, the pending deletions. watchers are the
+	// goroutines that run as long as the runtime.
 	cleanups sync.WaitGroup
 	watchers sync.WaitGroup
 
@@ -153,8 +153,9 @@ func (r *Runtime) slot(ctx context.Context) (release func(), err error) {
 
 const closeTime = 2 * time.Second
 
-// Close kills what still runs, waits at most CloseTime for deletions, and removes the
-// folders of this runtime. An error says what is left; a later Sweep finds it.
+// Close kills the programs that still run, waits at most CloseTime for
+// deletions, and removes the folders of this runtime. An error names what is
+// left; a later Sweep removes it.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	if r.closed {

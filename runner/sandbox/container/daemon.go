@@ -39,9 +39,10 @@ import (
 // daemon is a connection to a containerd with the services that are needed.
 //
 // containerd's package client wraps the same services. It would cost every
-// start of agentctl a millisecond, for what nobody uses here (archives,
-// transfers, checkpoints), and every container some ten calls more: a lease
-// about each, and the questions for what the caller has just said.
+// start of agentctl a millisecond for features that are not used here
+// (archives, transfers, checkpoints). And it would cost every container some
+// ten calls more: a lease for each, and reads of what the caller has just
+// written.
 type daemon struct {
 	conn       *grpc.ClientConn
 	containers containersapi.ContainersClient
@@ -157,8 +158,8 @@ func (d *daemon) record(ctx context.Context, c *containersapi.Container, spec *s
 // specType begins the names under which containerd knows the parts of a spec.
 const specType = "types.containerd.io/opencontainers/runtime-spec/1/"
 
-// forget removes a container's record and its snapshot. What is not there is no
-// error.
+// forget removes a container's record and its snapshot. It ignores those that
+// do not exist.
 func (d *daemon) forget(ctx context.Context, id string) error {
 	if err := d.snapshots.Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return err
@@ -170,7 +171,7 @@ func (d *daemon) forget(ctx context.Context, id string) error {
 	return nil
 }
 
-// unknownRuntime says whether an error is that of a shim which is not there.
+// unknownRuntime reports whether an error means that a shim is not installed.
 func unknownRuntime(err error) bool {
 	return errdefs.IsNotFound(err) || strings.Contains(err.Error(), "not installed") || strings.Contains(err.Error(), "invalid runtime name")
 }

@@ -26,7 +26,7 @@ func (d *dirs) etcFiles(who runAs) (string, error) {
 		"resolv.conf":   "# There is no resolver: names are resolved by the proxy, or not at all.\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	}
-	for _, name := range etcNames { // in this order: the last says that all are there
+	for _, name := range etcNames { // in this order: the last file exists only when all others do
 		if err := replace(filepath.Join(dir, name), text[name]); err != nil {
 			return "", fmt.Errorf("write /etc of a container: %w", err)
 		}

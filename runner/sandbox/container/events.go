@@ -42,8 +42,8 @@ func (d *daemon) subscribe(ctx context.Context, namespace string) (subscription,
 	return d.events.Subscribe(ctx, &eventsapi.SubscribeRequest{Filters: []string{fmt.Sprintf("topic==%q,namespace==%q", "/tasks/oom", namespace)}})
 }
 
-// hear passes events on until the runtime is closed. A daemon that is being
-// restarted ends the stream; then it subscribes anew.
+// hear passes events on until the runtime is closed. The restart of the daemon
+// ends the stream; hear then subscribes again.
 func (r *Runtime) hear(d *daemon, session subscription, err error) {
 	wait := resubscribeAfter
 	for {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Cause says why a program ended, where its exit code does not.
+// Cause is the reason why a program ended, where its exit code does not show
+// it.
 type Cause string
 
 // The causes.
@@ -29,7 +30,7 @@ const (
 	Lost Cause = "Lost"
 )
 
-// ExitInfo says how a program ended.
+// ExitInfo is how a program ended.
 type ExitInfo struct {
 	// Code is the exit code, -1 when a signal ended the program.
 	Code int
@@ -90,9 +91,10 @@ func (p *Process) explain(code uint32, err error) ExitInfo {
 	return e
 }
 
-// ranOut says whether the container met its limit of memory since the program
-// was started. Where the kernel's own count cannot be read there is the event,
-// which comes by another way than the exit and so perhaps after it.
+// ranOut reports whether the container reached its memory limit since the
+// program was started. Where the kernel's own count cannot be read, it uses the
+// event of containerd. That event comes by another way than the exit, and so
+// perhaps after it.
 func (p *Process) ranOut(wait bool) bool {
 	select {
 	case <-p.oom:
@@ -114,7 +116,7 @@ func (p *Process) ranOut(wait bool) bool {
 
 func quantity(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
-// ExitError says that a plugin did not end with exit code 0.
+// ExitError is the error of a plugin that did not end with exit code 0.
 type ExitError struct{ Info ExitInfo }
 
 func (e *ExitError) Error() string { return e.Info.String() }

@@ -39,9 +39,9 @@ type plan struct {
 	swap      bool   // whether the kernel counts swap
 }
 
-// oci builds the container's spec. Everything that contains the program stands
-// in this function and those it calls; nothing comes from the image but
-// variables, command and working folder. Values that may be secret are not here.
+// oci builds the container's spec. Everything that contains the program is in
+// this function and those it calls; from the image come only variables, command
+// and working folder. Values that may be secret are not here.
 func (p *plan) oci() *specs.Spec {
 	limits := p.spec.Limits.withDefaults()
 	period := uint64(100_000)
@@ -83,8 +83,8 @@ func (p *plan) oci() *specs.Spec {
 	return s
 }
 
-// maskedPaths of the kernel show or change more than a container's own things.
-// There is no /sys at all.
+// maskedPaths of the kernel show or change more than a container's own
+// resources. /sys is not mounted at all.
 var maskedPaths = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
@@ -118,7 +118,8 @@ func (p *plan) argv() []string {
 	return p.image.command
 }
 
-// env is what is no secret: the base, the image's own, and where the proxy is.
+// env returns the variables that are not secret: the base, the image's own, and
+// the address of the proxy.
 func (p *plan) env() []string {
 	env := slices.Clone(baseEnv)
 	set := func(kv string) {
@@ -148,8 +149,9 @@ func (p *plan) cwd() string {
 	return "/"
 }
 
-// mounts are those of the kernel, ours, and the declared ones, in this order:
-// a workspace below /tmp must lie over our empty /tmp.
+// mounts are those of the kernel, the runner's, and the declared ones, in this
+// order: a workspace below /tmp must be mounted over the empty /tmp of the
+// runner.
 func (p *plan) mounts() []specs.Mount {
 	tmpfs := func(at string, options ...string) specs.Mount {
 		return specs.Mount{Destination: at, Type: "tmpfs", Source: "tmpfs", Options: append([]string{"nosuid", "nodev"}, options...)}
@@ -186,9 +188,10 @@ func (p *plan) mounts() []specs.Mount {
 	return out
 }
 
-// pinned are the folders on the way to protected files, relative to the
-// workspace and the outer ones first. Each is mounted upon itself, for a folder
-// could else be renamed, with what is protected in it, and made anew.
+// pinned are the parent folders of protected files, relative to the workspace,
+// the outer ones first. Each is mounted upon itself. Otherwise a program could
+// rename such a folder, with the protected file in it, and create another in
+// its place.
 func (p *plan) pinned() []string {
 	var out []string
 	for _, path := range slices.Concat(p.spec.ReadOnly, p.spec.Masked) {
@@ -217,8 +220,8 @@ func writable(yes bool) string {
 	return "ro"
 }
 
-// countsSwap says whether a limit of swap can be set: runc fails on a kernel
-// that does not count it. With cgroup v2 it is always possible to ask.
+// countsSwap reports whether a limit of swap can be set: runc fails on a kernel
+// that does not count swap. With cgroup v2 the limit can always be set.
 func countsSwap() bool {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		return true

@@ -137,10 +137,10 @@ func (h *Held) end(ctx context.Context, p *Process) error {
 // has started.
 const entryTime = 2 * time.Second
 
-// Done is closed when the container is no more.
+// Done is closed when the container has ended.
 func (h *Held) Done() <-chan struct{} { return h.first.Done() }
 
-// Wait returns when the container is no more.
+// Wait returns when the container has ended.
 func (h *Held) Wait() ExitInfo { return h.first.Wait() }
 
 // ID is the container's id in containerd.

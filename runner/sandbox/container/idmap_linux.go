@@ -59,8 +59,8 @@ func (m *idmaps) close() {
 	}
 }
 
-// remount shows folder at a place of ours with root's files as who's, and
-// returns that place. Once a container has bound it, detach it.
+// remount mounts folder at a path of the runner, where root's files appear as
+// who's, and returns that path. Once a container has bound it, detach it.
 func (r *Runtime) remount(d *dirs, id, folder string, who runAs) (string, error) {
 	place := filepath.Join(d.mounts(), id)
 	err := func() error {
@@ -92,7 +92,7 @@ func (r *Runtime) remount(d *dirs, id, folder string, who runAs) (string, error)
 	return place, nil
 }
 
-// detach removes a mount of ours; one that is not there is no error.
+// detach removes a mount of the runner. It ignores a mount that does not exist.
 func detach(place string) error {
 	if err := unix.Unmount(place, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmount %s: %w", place, err)

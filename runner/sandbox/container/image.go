@@ -61,7 +61,8 @@ func (r *Runtime) Pull(ctx context.Context, ref string) error {
 	return err
 }
 
-// image returns an unpacked image. Errors are not kept: the next call tries anew.
+// image returns an unpacked image. Errors are not kept: the next call tries
+// again.
 func (r *Runtime) image(ctx context.Context, text string) (*image, error) {
 	ref, err := ParseReference(text)
 	if err != nil {
@@ -152,8 +153,8 @@ func imageFrom(i *imagesapi.Image) *images.Image {
 	return &images.Image{Name: i.GetName(), Target: ocispec.Descriptor{MediaType: t.GetMediaType(), Digest: digest.Digest(t.GetDigest()), Size: t.GetSize()}}
 }
 
-// complete says whether every blob for this machine is there: somebody may have
-// imported the image for another.
+// complete reports whether every blob for this machine is present: the image
+// may have been imported for another platform.
 func (d *daemon) complete(ctx context.Context, i images.Image) bool {
 	available, _, _, missing, err := images.Check(ctx, d.content, i.Target, platforms.Default())
 	return err == nil && available && len(missing) == 0

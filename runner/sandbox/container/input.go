@@ -13,8 +13,9 @@ import (
 )
 
 // input is what goes to a program's standard input: the greeting with its
-// variables, then its own input. containerd hands it over by a pipe, never by a
-// file, and has to be told when it ends.
+// variables, then the program's own input. containerd passes input on by a
+// pipe, never by a file, and the end of the input has to be reported to
+// containerd.
 type input struct {
 	spec     *Spec
 	greeting []byte
@@ -61,8 +62,8 @@ func (in *input) Read(b []byte) (int, error) {
 // inputTime bounds the telling of the end.
 const inputTime = 10 * time.Second
 
-// started tells containerd of the input's end, whenever that is: not before the
-// process runs, for until then it is told in vain.
+// started reports the end of the input to containerd. It does so only when the
+// process runs, because containerd ignores an earlier report.
 func (in *input) started(r *Runtime, p *Process) {
 	if in.spec.hold {
 		return

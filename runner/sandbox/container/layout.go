@@ -17,8 +17,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// layout is an OCI image layout: a folder, or a tar of one. It hands out blobs
-// by digest, as a registry does; whoever stores them checks the digests.
+// layout is an OCI image layout: a folder, or a tar of one. It returns blobs by
+// digest, as a registry does; the store that receives the blobs checks their
+// digests.
 type layout struct {
 	open  func(name string) (io.ReadCloser, int64, error)
 	close func() error
@@ -162,7 +163,7 @@ func listed(ds []ocispec.Descriptor) string {
 
 func blob(sum digest.Digest) string { return "blobs/sha256/" + sum.Encoded() }
 
-// small reads a file that is no layer.
+// small reads a file that is not a layer.
 func (l *layout) small(name string) ([]byte, error) {
 	r, size, err := l.open(name)
 	if err != nil {

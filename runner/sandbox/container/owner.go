@@ -32,13 +32,13 @@ func owner(pid int) (string, error) {
 	return strings.Join([]string{boot, ns, strconv.FormatInt(int64(pid), base), start}, "-"), nil
 }
 
-// gone says whether an owner is certainly no more. One of another process
-// namespace cannot be judged from here while its boot lasts. What follows the
-// name, as in that of a folder, is not looked at.
+// gone reports whether an owner has certainly ended. An owner in another
+// process namespace cannot be checked from here while its boot lasts. A suffix
+// of the name, as a folder has, is ignored.
 func gone(owner string) bool {
 	part := strings.Split(owner, "-")
 	if len(part) < 4 {
-		return false // not a name of ours: not ours to sweep
+		return false // not a name of this runtime: never swept
 	}
 	pid, err := strconv.ParseInt(part[2], base, 32)
 	if err != nil || pid <= 0 {

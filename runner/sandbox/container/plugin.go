@@ -21,7 +21,7 @@ import (
 // program. Nothing else of the command it hands over is used.
 var handshakeEnv = []string{"PLUGIN_", "AGENTCTL_PLUGIN="}
 
-// socketDirEnv tells a plugin where its socket belongs.
+// socketDirEnv is the variable with the folder for a plugin's socket.
 const socketDirEnv = "PLUGIN_UNIX_SOCKET_DIR="
 
 // termGrace is the time a plugin has between SIGTERM and SIGKILL. Its calls
@@ -67,7 +67,8 @@ func isHandshake(kv string) bool {
 	return slices.ContainsFunc(handshakeEnv, func(p string) bool { return strings.HasPrefix(kv, p) })
 }
 
-// own gives a folder to who the program runs as; nobody else may look into it.
+// own changes the owner of a folder to the user of the program; no other user
+// may read it.
 func own(dir string, who runAs) error {
 	if os.Geteuid() == int(who.uid) {
 		return nil
@@ -142,7 +143,7 @@ func (p *plugin) Wait(ctx context.Context) error {
 // Kill implements runner.Runner.
 func (p *plugin) Kill(context.Context) error {
 	if proc := p.process(); proc != nil {
-		// Nobody may be reading any more; the last output must not delay the end.
+		// No reader may be left; the last output must not delay the end.
 		_ = p.outR.Close()
 		proc.Kill(termGrace)
 	}
@@ -206,7 +207,8 @@ func socketPath(dir, network, addr string) (string, error) {
 	return filepath.Join(dir, base), nil
 }
 
-// HostToPlugin implements runner.Runner. Plugins call nobody, so nothing asks.
+// HostToPlugin implements runner.Runner. Plugins make no calls to the host, so
+// it is never used.
 func (p *plugin) HostToPlugin(string, string) (string, string, error) {
 	return "", "", errors.New("plugins do not call back")
 }

@@ -36,9 +36,10 @@ const (
 	native    = "native"
 )
 
-// Probe asks whether there is a containerd that can be used, and which. An
-// error has the reason IsolationUnavailable, says which socket was tried and
-// how to get one, and is asked anew the next time; an answer is kept.
+// Probe checks whether a usable containerd runs here, and which version. An
+// error has the reason IsolationUnavailable and names the socket that was tried
+// and how to install containerd. An error is not kept: the next call probes
+// again. A result is kept.
 //
 // A client has no error for a daemon that is not there: it connects when it is
 // used, and then waits. So the socket is tried first.
@@ -96,7 +97,8 @@ func unavailable(cause error, format string, args ...any) *reason.Error {
 		WithHint("start containerd, name its socket by --containerd-address or %s; a tool with source.plugin or source.exec needs none", AddressEnv)
 }
 
-// knock connects to the socket and says what is wrong with it.
+// knock connects to the socket and returns an error that explains why it cannot
+// be used.
 func knock(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -142,7 +144,8 @@ func refusal(address string) string {
 	return fmt.Sprintf("belongs to %s:%s with mode %04o and %s", owner, group, info.Mode().Perm(), us)
 }
 
-// ask talks to the daemon: whoever else listens at the socket does not answer.
+// ask sends a request to the daemon, to check that the listener at the socket
+// is containerd.
 func ask(ctx context.Context, d *daemon, address string) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

@@ -101,7 +101,7 @@ func (r *Runtime) Start(ctx context.Context, spec Spec) (*Process, error) {
 		select {
 		case out <- outcome{p, err}:
 		case <-ctx.Done():
-			if err == nil { // nobody waits any more
+			if err == nil { // the caller no longer waits
 				p.Kill(0)
 			}
 		}
@@ -117,7 +117,7 @@ func (r *Runtime) Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 }
 
-// startError says what was being started.
+// startError adds which program was being started.
 func startError(spec *Spec, err error) error {
 	name := spec.Image
 	if spec.Tool != "" {
@@ -178,9 +178,9 @@ func (r *Runtime) ready(ctx context.Context, spec *Spec) (*image, error) {
 // launchTime bounds the making of one container.
 const launchTime = 30 * time.Second
 
-// launch makes a container and starts its program. What is asked of containerd
-// is not broken off when the caller gives up: runc, killed half-way, leaves
-// cgroups that nobody knows of. The caller is only not kept waiting.
+// launch creates a container and starts its program. Requests to containerd are
+// not cancelled when the caller gives up: runc, killed half-way, leaves cgroups
+// that are not recorded anywhere. Only the caller stops waiting.
 func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release func()) (_ *Process, err error) {
 	defer release()
 	l := &launch{rt: r, daemon: r.daemon, spec: spec}
@@ -314,8 +314,9 @@ func (l *launch) enter(ctx context.Context) error {
 	return l.serve(ctx)
 }
 
-// sameSources says whether the process sees the mounts that were opened. Those of
-// another runtime may live in a machine of their own, where nothing can be looked at.
+// sameSources reports whether the process sees the mounts that were opened. A
+// runtime other than runc may run its processes in a virtual machine, where
+// this cannot be checked.
 func (l *launch) sameSources() error {
 	if l.spec.RuntimeClass != "" {
 		return nil
@@ -393,7 +394,8 @@ func (p *Process) PID() int { return p.task.pid }
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait returns when the program has ended, what it left behind has been killed,
-// and its output has been handed over. Deleting the container goes on.
+// and its output has been delivered. The container is deleted in the
+// background.
 func (p *Process) Wait() ExitInfo {
 	<-p.done
 	return p.exit
@@ -501,10 +503,10 @@ func (p *Process) Kill(grace time.Duration) {
 	}
 }
 
-// ask sends SIGTERM to the program and waits for its end. It goes straight to
-// agentctl-entry's child: to the first process of the container everybody inside
-// could send one, too, and who asks would not be known. Where the child cannot
-// be found, as in a virtual machine, nobody is asked.
+// ask sends SIGTERM to the program and waits for its end. The signal goes
+// straight to agentctl-entry's child. Every process inside could signal the
+// first process of the container, and the sender would not be known. Where the
+// child cannot be found, as in a virtual machine, no signal is sent.
 func (p *Process) ask(grace time.Duration) {
 	asked := false
 	for _, child := range children(p.PID()) {
@@ -536,8 +538,8 @@ func children(pid int) []int {
 	return out
 }
 
-// drop swallows the errors of a writer: whoever stops reading must not make the
-// program block.
+// drop ignores the errors of a writer: a reader that stops reading must not
+// block the program.
 type drop struct{ w io.Writer }
 
 func (d *drop) Write(b []byte) (int, error) {

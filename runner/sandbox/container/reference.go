@@ -19,8 +19,8 @@ const LayoutPrefix = "oci:"
 //	oci:/srv/images/tool@sha256:...              a folder in OCI layout
 //	oci:/srv/images/tool.tar@sha256:...          the same in a tar file
 //
-// The digest is that of a manifest or an index. A tag beside it is not looked
-// at; a tag instead of it is refused, for it can be moved to another program.
+// The digest is that of a manifest or an index. A tag next to it is ignored; a
+// tag instead of it is refused, because a tag can be moved to another program.
 type Reference struct {
 	// Name of the repository with its registry; "" for a layout.
 	Name string

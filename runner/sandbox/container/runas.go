@@ -9,7 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// nobody is who a program is that belongs to no one.
+// nobody is the uid and gid of a program that is to own no file of the host.
 const nobody = 65534
 
 // runAs is who a program runs as, and whether the workspace has to be shown
@@ -25,11 +25,11 @@ type runAs struct {
 //
 //	workspace of      we are       the program is
 //	somebody          he, or root  he: his files stay his
-//	root              root         nobody; the mount shows the files as nobody's, what it writes becomes root's
-//	root              somebody     nobody we could be: refused
+//	root              root         65534; the mount shows the files as owned by 65534, files it writes are root's
+//	root              somebody     no user that we may switch to: refused
 //	somebody          another      refused
-//	none              somebody     we: its socket must be ours
-//	none              root         nobody
+//	none              somebody     we: the runner must be able to use its socket
+//	none              root         65534
 func choose(workspace string, access v1alpha1.WorkspaceAccess) (runAs, error) {
 	us := runAs{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}
 	if workspace == "" {

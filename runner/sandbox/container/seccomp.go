@@ -32,8 +32,9 @@ const (
 // vsock, which leads past every network namespace, are not among them.
 var families = []uint64{1, 2, 10} // AF_UNIX, AF_INET, AF_INET6
 
-// never are calls the default list allows and nobody needs who is contained: to
-// look into other programs, its own process 1 among them.
+// never are calls that the default list allows and a contained program does not
+// need: most of them access other processes, among them the container's process
+// 1.
 var never = []string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp", "socketcall"}
 
 // profile is containerd's default list of system calls, for the capabilities
@@ -47,7 +48,7 @@ func profile(s *specs.Spec) *specs.LinuxSeccomp {
 	for i := range p.Syscalls {
 		p.Syscalls[i].Names = slices.DeleteFunc(slices.Clone(p.Syscalls[i].Names), func(name string) bool {
 			return name == "socket" || slices.Contains(never, name) ||
-				name == "openat2" || // its mode stands in memory, where no filter sees it
+				name == "openat2" || // its mode is in memory, where no filter sees it
 				slices.ContainsFunc(modeArgs, func(c callArg) bool { return c.name == name })
 		})
 	}

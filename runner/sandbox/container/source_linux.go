@@ -33,9 +33,10 @@ func openPath(dir int, path string, resolve uint64) (*os.File, error) {
 	}
 }
 
-// sameSource says whether a process sees at its path what was opened: containerd
-// looks a source up by its name once more, and somebody may have exchanged it
-// meanwhile. Of a process that we may not look into nothing is known.
+// sameSource reports whether a process sees at its path the file that was
+// opened: containerd resolves a source by its name a second time, and the file
+// may have been replaced meanwhile. The check is not possible for a process
+// that we may not inspect.
 func sameSource(pid int, f *os.File) error {
 	root, err := openPath(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/root", pid), 0)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {

@@ -129,11 +129,13 @@ func (s *Spec) checkNetwork() error {
 		WithHint("spec.network.mode is None, Proxy or Host")
 }
 
-// reserved are folders of the container that are ours or the kernel's.
+// reserved are folders of the container that belong to the runner or the
+// kernel.
 var reserved = []string{"/proc", "/sys", "/dev", "/run", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"}
 
-// mountable says whether a file or folder of the host may be seen inside: a
-// socket would be a way out, and a folder over the kernel's would be one, too.
+// mountable returns an error if a file or folder of the host may not be
+// mounted: a socket would be a way out of the container, and so would a folder
+// mounted over one of the kernel's.
 func mountable(path string) error {
 	switch {
 	case !filepath.IsAbs(path) || filepath.Clean(path) != path:
@@ -156,7 +158,7 @@ func mountable(path string) error {
 	return nil
 }
 
-// within says whether a clean path is dir or lies below it.
+// within reports whether a clean path is dir or below it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -20,7 +20,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Swept says what a sweep has removed.
+// Swept counts what a sweep has removed.
 type Swept struct {
 	Containers, Snapshots, Folders int
 	// Shims are processes of containerd for containers it does not know of: it
@@ -31,10 +31,10 @@ type Swept struct {
 // sweepTime bounds the removal of one container.
 const sweepTime = 10 * time.Second
 
-// Sweep removes what runners that are gone have left: containers with their
-// tasks and snapshots, then the folders on this host. What belongs to a process
-// that lives, or that cannot be judged from here, stays. Without a containerd
-// only the folders are swept.
+// Sweep removes what runners that have ended left behind: containers with their
+// tasks and snapshots, then the folders on this host. What belongs to a running
+// process, or to a process that cannot be checked from here, stays. Without a
+// containerd only the folders are swept.
 func (r *Runtime) Sweep(ctx context.Context) (Swept, error) {
 	var swept Swept
 	var errs []error
@@ -100,9 +100,9 @@ func (r *Runtime) sweepContainers(ctx context.Context, d *daemon) (int, error) {
 	return n, errors.Join(errs...)
 }
 
-// sweepShims ends the shims whose container is not recorded. A record is written
-// before its shim is started, so of those seen before the records are listed
-// only what nobody knows of is without one.
+// sweepShims ends the shims whose container is not recorded. A record is
+// written before its shim is started. So a shim that was seen before the
+// records are listed and is in none of them is an orphan.
 func (r *Runtime) sweepShims(ctx context.Context, d *daemon) (int, error) {
 	seen := shims(r.opts.Namespace, r.opts.Address)
 	if err := d.onlyUnknown(ctx, seen); err != nil {

@@ -67,7 +67,7 @@ func (d *daemon) add(ctx context.Context, id, name string, p *specs.Process, cre
 	return &task{daemon: d, container: id, exec: name, io: streams}, nil
 }
 
-// hangUp gives up streams: nobody will open the other ends.
+// hangUp closes streams whose other ends will not be opened any more.
 func hangUp(streams cio.IO) {
 	streams.Cancel()
 	_ = streams.Close()
@@ -99,7 +99,7 @@ func (t *task) signal(ctx context.Context, sig syscall.Signal, all bool) error {
 	return errgrpc.ToNative(err)
 }
 
-// closeInput says that no more input comes.
+// closeInput reports the end of the input.
 func (t *task) closeInput(ctx context.Context) error {
 	_, err := t.daemon.tasks.CloseIO(ctx, &tasksapi.CloseIORequest{ContainerID: t.container, ExecID: t.exec, Stdin: true})
 	return errgrpc.ToNative(err)
@@ -126,7 +126,7 @@ func (t *task) remove(ctx context.Context) error {
 func (t *task) discard(ctx context.Context) error {
 	err := t.signal(ctx, syscall.SIGKILL, t.exec == "")
 	if errdefs.IsNotFound(err) && t.exec == "" {
-		// It has ended, or is not known at all: remove tells.
+		// It has ended, or does not exist: remove returns which.
 		return t.remove(ctx)
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ func never(addr netip.Addr) string {
 	return ""
 }
 
-// block is a range of addresses that is no part of the public internet.
+// block is a range of addresses that is not part of the public internet.
 type block struct {
 	prefix, kind string
 }

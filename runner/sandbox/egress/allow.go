@@ -51,7 +51,8 @@ func (p Pattern) String() string { return p.text }
 // allows nothing in particular.
 const widest = 8
 
-// ParsePattern reads one entry. The error goes on from the entry: "has no port".
+// ParsePattern reads one entry. The error text continues the entry: "has no
+// port".
 func ParsePattern(entry string) (Pattern, error) {
 	colon := strings.LastIndexByte(entry, ':')
 	if entry == "" || colon <= 0 || strings.Contains(entry, "://") {
@@ -168,7 +169,7 @@ func (p *Pattern) write() string {
 	return fmt.Sprintf("%s:%d", host, p.port)
 }
 
-// Match says whether the pattern allows to ask for the target.
+// Match reports whether the pattern allows requests to the target.
 func (p Pattern) Match(t Target) bool {
 	if p.port != t.Port {
 		return false
@@ -215,8 +216,9 @@ func (a Allow) Find(t Target) (Pattern, bool) {
 	return a[i], true
 }
 
-// Dials says whether an address may be dialled, or why not: "a loopback
-// address". A special address has to be listed itself.
+// Dials reports whether an address may be dialled, and the kind of a special
+// address, for example "a loopback address". A special address has to be listed
+// itself.
 func (a Allow) Dials(to netip.AddrPort) (kind string, ok bool) {
 	addr := to.Addr().Unmap()
 	if kind := never(addr); kind != "" {

@@ -14,10 +14,10 @@ import (
 type client struct {
 	net.Conn
 	session *session
-	// taken says that the handler owns the connection and the server no longer
+	// taken is set when the handler owns the connection and the server no longer
 	// does. The handler's goroutine writes and reads it.
 	taken bool
-	// busy says that a request is being carried.
+	// busy is set while a request is forwarded.
 	busy atomic.Bool
 
 	last   atomic.Int64 // when a byte passed, in nanoseconds since begin
@@ -87,14 +87,14 @@ func (c *client) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite says that nothing more will be sent.
+// CloseWrite shuts down the sending side.
 func (c *client) CloseWrite() error { return closeWrite(c.Conn) }
 
 // lingerTime is what http.Server gives a client to read a last answer.
 const lingerTime = 500 * time.Millisecond
 
-// linger lets the program read what it was told: to close a socket while bytes
-// of it are unread throws away what is on the way to it.
+// linger lets the program read the answer: closing a socket with unread bytes
+// discards the data on the way to the program.
 func (c *client) linger() {
 	_ = c.CloseWrite()
 	_ = c.SetReadDeadline(time.Now().Add(lingerTime))

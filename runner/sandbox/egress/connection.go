@@ -16,8 +16,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// connection is what one record tells of: a tunnel, or requests of plain HTTP
-// that follow one another to the same server.
+// connection is the subject of one record: a tunnel, or consecutive requests of
+// plain HTTP to the same server.
 type connection struct {
 	proxy  *Proxy
 	client *client
@@ -38,8 +38,9 @@ type connection struct {
 }
 
 // begun returns a connection to the target that pattern allows, and the context
-// of its work. It lives as long as the connection: that of a request ends when
-// the program has said everything, though it may still listen.
+// of its work. The context lasts as long as the connection. The context of a
+// request would end when the program has sent everything, though it may still
+// read.
 func (c *client) begun(ctx context.Context, t Target, pattern Pattern) (*connection, context.Context) {
 	p := c.session.proxy
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -90,7 +91,7 @@ func (k *connection) deny(e *deniedError) {
 	k.record.Decision, k.record.Rule = message.Deny, e.rule
 }
 
-// fail says why the connection failed or was cut; the first cause counts.
+// fail records why the connection failed or was cut; the first cause counts.
 func (k *connection) fail(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,7 +100,7 @@ func (k *connection) fail(err error) {
 	}
 }
 
-// end closes the sockets and tells the record, once.
+// end closes the sockets and writes the record, once.
 func (k *connection) end() {
 	k.mu.Lock()
 	if k.ended {
@@ -125,7 +126,7 @@ func (k *connection) end() {
 	k.proxy.opts.OnConnection(record)
 }
 
-// count adds n bytes to a direction and says whether the limits are kept.
+// count adds n bytes to a direction and reports whether the limits are kept.
 func (k *connection) count(direction *atomic.Int64, n int) error {
 	if n <= 0 {
 		return nil
@@ -174,7 +175,7 @@ func (u *upstream) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite says that nothing more will be sent.
+// CloseWrite shuts down the sending side.
 func (u *upstream) CloseWrite() error { return closeWrite(u.Conn) }
 
 // Close closes the socket, once.

@@ -13,8 +13,8 @@ import (
 	"agentctl.dev/agentctl/api/event"
 )
 
-// deniedError says that a target may not be reached. Its text is what the tool
-// reads; rule is what the record says.
+// deniedError is the error for a target that may not be reached. The tool reads
+// its text; rule goes to the record.
 type deniedError struct {
 	text, rule string
 }
@@ -27,7 +27,7 @@ func (p *Proxy) denied(t Target) error {
 	return &deniedError{fmt.Sprintf("NetworkDenied: %s %s of %s", t, rule, names(p.opts.Tools)), rule}
 }
 
-// special refuses an address that is no public one.
+// special refuses an address that is not public.
 func (p *Proxy) special(t Target, to netip.AddrPort, kind string) error {
 	text := fmt.Sprintf("NetworkDenied: %s is %s", t, kind)
 	if t.Name != "" {
@@ -151,7 +151,7 @@ func (p *Proxy) dialHost(ctx context.Context, to netip.AddrPort) (net.Conn, erro
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-// record is the beginning of what is told of a connection to the target.
+// record returns the first fields of the record of a connection to the target.
 func (p *Proxy) record(t Target) event.EgressConnection {
 	return event.EgressConnection{Tools: p.opts.Tools, Host: t.Host(), Port: int(t.Port)}
 }

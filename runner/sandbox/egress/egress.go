@@ -1,9 +1,9 @@
 // Package egress decides which servers a contained program may reach, and carries its bytes there.
 //
-// A contained program has an empty network with one listener in it. Behind the
-// listener stands a Proxy outside: HTTP requests in absolute form and CONNECT
-// tunnels are held against an Allow list, names are resolved here and nowhere
-// else, and the very address that was checked is dialled.
+// A contained program has an empty network with one listener in it. Outside, a
+// Proxy serves the listener: it validates HTTP requests in absolute form and
+// CONNECT tunnels against an Allow list. It alone resolves names, and it dials
+// the very address that was checked.
 package egress
 
 import (
@@ -37,9 +37,9 @@ type Options struct {
 	Clock func() time.Time
 	// Limits of the traffic; what is 0 has the value of DefaultLimits.
 	Limits Limits
-	// OnConnection is told each connection when it has ended, refused ones too,
-	// from several goroutines at once and never after Serve has returned. nil
-	// tells nobody.
+	// OnConnection is called with each connection when it has ended, refused
+	// ones too, from several goroutines at once and never after Serve has
+	// returned. Optional.
 	OnConnection func(event.EgressConnection)
 }
 
@@ -147,8 +147,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection, or says why there is no room for it. That all have
-// been used up is recorded once; a flood would fill the journal otherwise.
+// admit counts a connection, or returns why there is no room for it. That all
+// connections have been used up is recorded once; otherwise a flood would fill
+// the journal.
 func (s *session) admit(conn net.Conn) (*client, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +165,7 @@ func (s *session) admit(conn net.Conn) (*client, string) {
 	return c, ""
 }
 
-// spent counts one more connection, or says that all have been used up.
+// spent counts one more connection, or reports that all have been used up.
 func (s *session) spent() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

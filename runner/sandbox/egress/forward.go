@@ -27,9 +27,9 @@ func (c *client) continued(ctx context.Context, t Target, pattern Pattern) *conn
 	return k
 }
 
-// forward sends a request of plain HTTP on and its answer back. Both are read
-// and written anew, so that the next reader finds exactly the one message that
-// was judged, whatever lengths, folds and hosts it was written with.
+// forward forwards a request of plain HTTP and its answer. Both are parsed and
+// written again. So the next reader finds exactly the one message that was
+// checked, whatever lengths, folds and hosts the original was written with.
 func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *connection) {
 	proxy := httputil.ReverseProxy{
 		// An answer of unknown length passes as it comes: it may be a stream.

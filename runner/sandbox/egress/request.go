@@ -25,7 +25,7 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.busy.Store(true)
 	defer func() {
 		c.busy.Store(false)
-		if c.taken { // the server has let go of it, and of its count
+		if c.taken { // the server has released it, and its count
 			_ = c.Close()
 			s.wg.Done()
 		}
@@ -58,8 +58,9 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.forward(c, w, r, c.continued(r.Context(), t, pattern))
 }
 
-// target returns the server that a request asks for. What is no request to a
-// proxy, and what two readers could read in two ways, is an error.
+// target returns the server that a request asks for. It returns an error for a
+// request that is not meant for a proxy, and for one that two readers could
+// read in two ways.
 func target(r *http.Request) (Target, error) {
 	if r.Method == http.MethodConnect {
 		if r.ContentLength != 0 || len(r.TransferEncoding) > 0 {
@@ -110,7 +111,7 @@ func (s *session) refuse(c *client, w http.ResponseWriter, method string, k *con
 		k.fail(err)
 	}
 	if c.carried() == k {
-		c.use(nil) // tells the record before the program reads the answer
+		c.use(nil) // writes the record before the program reads the answer
 	}
 	answer(c, w, method, status, text)
 }
@@ -119,7 +120,7 @@ func (s *session) refuse(c *client, w http.ResponseWriter, method string, k *con
 // it was written in the hope of another answer.
 //
 // The program behind a CONNECT shows the words of the status line, if anything,
-// and never the body: there the text stands in both.
+// and never the body: for CONNECT the text is in both.
 func answer(c *client, w http.ResponseWriter, method string, status int, text string) {
 	if method == http.MethodConnect {
 		if _, _, err := http.NewResponseController(w).Hijack(); err == nil {

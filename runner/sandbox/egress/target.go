@@ -105,8 +105,8 @@ func parseHost(host string) (string, netip.Addr, error) {
 	return name, netip.Addr{}, checkName(name)
 }
 
-// endsInNumber is the rule by which browsers tell an IPv4 address from a name;
-// resolvers of C libraries go by it, too.
+// endsInNumber is the rule by which browsers distinguish an IPv4 address from a
+// name; resolvers of C libraries use the rule, too.
 func endsInNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]

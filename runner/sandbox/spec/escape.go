@@ -23,8 +23,8 @@ type Targets struct {
 	Workspace string   `json:"workspace,omitempty"`
 	Fixed     []string `json:"fixed,omitempty"`
 	Masked    []string `json:"masked,omitempty"`
-	// Inside says that the attempts may be made that would disturb the host if
-	// they succeeded outside a sandbox.
+	// Inside allows the attempts that would disturb the host if they succeeded
+	// outside a sandbox.
 	Inside bool `json:"inside,omitempty"`
 }
 
@@ -32,7 +32,7 @@ type Targets struct {
 type Attempt struct {
 	// Name of the way, for example "mount a file system".
 	Name string `json:"name"`
-	// Open says that it worked: something was reached that lies outside.
+	// Open is set when the attempt worked: it reached something outside.
 	Open bool `json:"open"`
 	// How it was stopped.
 	How string `json:"how,omitempty"`

@@ -30,7 +30,7 @@ type Range struct {
 	Count int `json:"count"`
 }
 
-// Check says what is wrong with the message.
+// Check validates the message.
 func (m *Fork) Check() error {
 	if m.Version != Version {
 		return fmt.Errorf("the runner speaks version %d, this helper %d: both must come from one build", m.Version, Version)

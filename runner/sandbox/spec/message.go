@@ -23,7 +23,7 @@ const MaxMessage = 160 << 10
 type Boot struct {
 	Version int     `json:"version"`
 	Profile Profile `json:"profile"`
-	// Root is an empty folder of ours on which the helper builds the view.
+	// Root is an empty folder of the runner on which the helper builds the view.
 	Root string `json:"root"`
 	// UID and GID are those of the user as whom programs run: inside and outside
 	// the same.
@@ -41,7 +41,8 @@ const (
 	OpStart Op = "start"
 	// OpSignal sends a signal to the process group of a program.
 	OpSignal Op = "signal"
-	// OpSweep kills a program and all it started, and answers when nobody is left.
+	// OpSweep kills a program and all it started, and answers when no process of
+	// it is left.
 	OpSweep Op = "sweep"
 	// OpProtect makes paths read-only or unreadable that exist by now.
 	OpProtect Op = "protect"
@@ -81,7 +82,7 @@ type Reply struct {
 
 	// PID of a started program inside the sandbox.
 	PID int `json:"pid,omitempty"`
-	// Exited says that program ID has ended: with Code, or by Signal.
+	// Exited is set when program ID has ended: with Code, or by Signal.
 	Exited bool `json:"exited,omitempty"`
 	Code   int  `json:"code,omitempty"`
 	Signal int  `json:"signal,omitempty"`
@@ -146,7 +147,7 @@ func DecodeBoot(b []byte) (*Boot, error) {
 	return &m, nil
 }
 
-// Check says what is wrong with the message.
+// Check validates the message.
 func (m *Boot) Check() error {
 	if m.Version != Version {
 		return fmt.Errorf("the runner speaks version %d, this helper %d: both must come from one build", m.Version, Version)
@@ -171,7 +172,7 @@ func DecodeRequest(b []byte) (*Request, error) {
 	return &m, nil
 }
 
-// Check says what is wrong with the request.
+// Check validates the request.
 func (m *Request) Check() error {
 	if m.ID == 0 {
 		return errors.New("it has no id")

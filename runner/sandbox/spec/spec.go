@@ -1,4 +1,4 @@
-// Package spec is the contract between the runner and agentctl-sandbox: what a sandbox is to be, and what the two say to each other while it lives.
+// Package spec is the contract between the runner and agentctl-sandbox: the description of a sandbox, and the messages between the two while it runs.
 //
 // Both sides decode strictly: an unknown field, a relative path or a wrong word
 // is an error, because a helper that overlooks a restriction would not contain.
@@ -66,12 +66,13 @@ type Profile struct {
 	Access Access `json:"access,omitempty"`
 	// Network; "" is None.
 	Network Network `json:"network,omitempty"`
-	// Allow lists host:port patterns for NetworkProxy. The helper does not read
-	// them: whoever serves the listener does.
+	// Allow lists host:port patterns for NetworkProxy. The helper ignores them:
+	// the proxy behind the listener enforces them.
 	Allow []string `json:"allow,omitempty"`
 	// Mounts are further files and folders of the host.
 	Mounts []Mount `json:"mounts,omitempty"`
-	// Home is an empty writable folder that lives as long as the sandbox; "" is none.
+	// Home is an empty writable folder that exists as long as the sandbox; "":
+	// there is none.
 	Home string `json:"home,omitempty"`
 	// ReadOnly and Masked are paths inside the workspace or a mount that no
 	// program may change, or read. Those that do not exist are left out; see
@@ -89,15 +90,16 @@ type Profile struct {
 // Mount is a file or folder of the host that programs see.
 type Mount struct {
 	// Source on the host and Target inside; "" as target is the source's path. A
-	// source with a link on its way is refused: what a program may have put there
-	// must not lead elsewhere. Whoever makes a profile resolves links beforehand.
+	// source with a link on its way is refused: a link that a program may have
+	// put there must not lead elsewhere. The author of a profile resolves links
+	// beforehand.
 	Source string `json:"source"`
 	Target string `json:"target,omitempty"`
 	// Writable mounts can be changed; others are read-only with all below them.
 	Writable bool `json:"writable,omitempty"`
 	// NoExec forbids to run what lies there.
 	NoExec bool `json:"noExec,omitempty"`
-	// Optional says that a source which does not exist is no error.
+	// Optional ignores a source which does not exist.
 	Optional bool `json:"optional,omitempty"`
 }
 
@@ -132,7 +134,7 @@ const maxPaths = 4096
 // maxPath is the longest path Linux takes, without its final NUL.
 const maxPath = 4095
 
-// Check says what is wrong with the profile.
+// Check validates the profile.
 func (p *Profile) Check() error {
 	switch p.Access {
 	case "", AccessNone, AccessReadOnly, AccessReadWrite:
@@ -196,8 +198,8 @@ func (l *Limits) check() error {
 	return nil
 }
 
-// CheckPath says what is wrong with a path of a profile: it must be absolute,
-// clean, not the root, and no longer than Linux takes.
+// CheckPath validates a path of a profile: it must be absolute, clean, not the
+// root, and no longer than Linux takes.
 func CheckPath(what, p string) error {
 	switch {
 	case !strings.HasPrefix(p, "/"):

@@ -37,7 +37,7 @@ type Tool struct {
 	// Search tools read all files of a folder, and name those that they show in their
 	// metadata: what an agent may not read is left out of their results.
 	Search bool
-	// Creates says that a call may create the file that it names.
+	// Creates is set when a call may create the file that it names.
 	Creates bool
 	// Host tools are answered by the runner (tool.HostTools): Description and Parameters
 	// stand in the table, because no program describes them.

@@ -59,8 +59,8 @@ func Read(dir string) (*Skill, error) {
 	return s, nil
 }
 
-// readFile reads a regular file of a size that is allowed. Whatever else stands
-// there, a pipe for example, makes nobody wait.
+// readFile reads a regular file of an allowed size. It does not block on other
+// kinds of files, for example a pipe.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// cause is an error of a file without the path, which is told once.
+// cause is an error of a file without the path, which is reported once.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -94,8 +94,7 @@ func cause(err error) error {
 // fence stands above and below the head of a file.
 const fence = "---"
 
-// Parse reads the text of a SKILL.md. Fields of its head that are nobody's
-// business here are left alone.
+// Parse reads the text of a SKILL.md. Unknown fields of its head are ignored.
 func Parse(text []byte) (*Skill, error) {
 	if !utf8.Valid(text) || bytes.ContainsRune(text, 0) {
 		return nil, errors.New("it is not a text in UTF-8")

@@ -178,7 +178,7 @@ func (c *client) create(t *testing.T, text string) *unstructured.Unstructured {
 	return got
 }
 
-// object reads YAML; a kind of ours needs no apiVersion.
+// object reads YAML; an object of this API group needs no apiVersion.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}

@@ -85,7 +85,8 @@ func plain(t *testing.T, v any) any {
 	return out
 }
 
-// statusApartEverywhere: no kind of ours lets a status in by the front door.
+// statusApartEverywhere: for every kind of this API group, a write to the main
+// resource ignores the status.
 func statusApartEverywhere(t *testing.T, k *client) {
 	condition := map[string]any{"type": "Ready", "status": "True", "reason": "Forged", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 	for kind := range definitions(t) {

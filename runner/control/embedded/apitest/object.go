@@ -222,7 +222,7 @@ func watchSelects(t *testing.T, k *client) {
 			break
 		}
 	}
-	// The second write changes nothing, and is no event.
+	// The second write changes nothing, and sends no event.
 	if g, w := strings.Join(got, ", "), "ADDED, DELETED, ADDED"; g != w {
 		t.Errorf("got %s, want %s", g, w)
 	}

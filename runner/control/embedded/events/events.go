@@ -1,8 +1,8 @@
 // Package events keeps what happened to objects lately and serves it, read-only, as the core events that kubectl shows.
 //
-// A cluster keeps its events in etcd for an hour. Here they stand in memory,
-// bounded by number and age, and in a file that a restart reads: an event is
-// no fact that anything depends on, so it is not worth a transaction.
+// A cluster keeps its events in etcd for an hour. Here they are in memory,
+// bounded by number and age, and in a file that a restart reads. Nothing
+// depends on an event, so it is not worth a transaction.
 package events
 
 import (
@@ -48,7 +48,8 @@ type Options struct {
 	// Limit, PerObject and Age are the bounds; 0 are the defaults.
 	Limit, PerObject int
 	Age              time.Duration
-	// Log is told when the file cannot be read or written. Required with a Path.
+	// Log is called when the file cannot be read or written. Required with a
+	// Path.
 	Log *slog.Logger
 	// Now stands for the clock. Default: time.Now.
 	Now func() time.Time
@@ -83,7 +84,7 @@ func identityOf(e *corev1.Event) identity {
 	return identity{o.UID, o.Kind, o.Namespace, o.Name, e.Type, e.Reason, e.Message, e.Source.Component}
 }
 
-// change is what a watch tells.
+// change is one event of a watch.
 type change struct {
 	version uint64
 	typ     watch.EventType
@@ -109,8 +110,8 @@ func Open(o Options) *Store {
 	return s
 }
 
-// load reads the file and begins to write it. That it cannot be written is no
-// reason to serve nothing: on a full disk objects have to be deleted by somebody.
+// load reads the file and begins to write it. If the file cannot be written,
+// the server starts anyway: on a full disk objects must be deletable.
 func (s *Store) load() {
 	kept, whole, err := read(s.o.Path, 2*s.o.Limit)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *Store) load() {
 		}
 	}
 	s.bound()
-	s.changes = nil // nobody has a version of before these
+	s.changes = nil // no client has a version from before these
 	s.file = &file{path: s.o.Path, limit: s.o.Limit, all: s.all, log: s.o.Log, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	if whole && len(kept) <= s.o.Limit {
 		err = s.file.reopen(len(kept))
@@ -134,8 +135,7 @@ func (s *Store) load() {
 	go s.file.run()
 }
 
-// Close writes what is not written yet. The store must not be told anything
-// any more.
+// Close writes what is not written yet. The store must not be used after it.
 func (s *Store) Close() error {
 	if s.file == nil {
 		return nil
@@ -190,7 +190,8 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxNote-len("…")], "") + "…"
 }
 
-// put makes an event the latest. The mutex is held, or nobody else has the store.
+// put makes an event the latest. The mutex is held, or no other goroutine has
+// the store.
 func (s *Store) put(e *corev1.Event) {
 	id, typ := identityOf(e), watch.Added
 	if old, again := s.events[id]; again {

@@ -36,7 +36,7 @@ type file struct {
 
 	mu      sync.Mutex
 	pending []*corev1.Event
-	behind  bool // there is more than can wait: the file is written anew
+	behind  bool // there is more than can wait: the file is rewritten
 	closed  bool
 
 	// Of the goroutine that writes.
@@ -73,7 +73,7 @@ func read(path string, most int) (kept []*corev1.Event, whole bool, err error) {
 	return kept, whole && lines.Err() == nil && endsWithLine(f), lines.Err()
 }
 
-// endsWithLine says whether another line can be put behind those of a file.
+// endsWithLine reports whether another line can be appended to a file.
 func endsWithLine(f *os.File) bool {
 	end := make([]byte, 1)
 	info, err := f.Stat()
@@ -125,7 +125,8 @@ func (f *file) write(pending []*corev1.Event, behind bool) error {
 	return err
 }
 
-// tell says once that the file cannot be written, and that it can be again.
+// tell logs once that the file cannot be written, and once that it can be
+// again.
 func (f *file) tell(err error) {
 	if err != nil && !f.ill {
 		f.log.Warn("the events cannot be written: a restart will not know them", "path", f.path, "error", err)
@@ -133,7 +134,7 @@ func (f *file) tell(err error) {
 	f.ill = err != nil
 }
 
-// reopen goes on with the file as it stands.
+// reopen continues the existing file.
 func (f *file) reopen(lines int) error {
 	out, err := statedir.OpenFile(f.path, os.O_WRONLY|os.O_APPEND)
 	if err != nil {

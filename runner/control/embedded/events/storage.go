@@ -19,8 +19,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// Install serves the events of a store as a core API of which nothing else is
-// there. Nobody can write them: there is no such route.
+// Install serves the events of a store as a core API without any other
+// resource. They are read only: there is no route for writes.
 func Install(server *genericapiserver.GenericAPIServer, s *Store) error {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Event{}, &corev1.EventList{})
@@ -115,8 +115,8 @@ func (s *storage) Watch(ctx context.Context, o *internalversion.ListOptions) (wa
 	return w, nil
 }
 
-// start says what a watch begins with that somebody asks for: with what there
-// is where they name no version, which is how an API server does it.
+// start returns what a requested watch begins with: with the existing events if
+// the request has no version, as an API server does it.
 func (s *Store) start(o *internalversion.ListOptions) (start, error) {
 	s.mu.Lock()
 	all, now := s.list()

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher tells one reader of changes. It keeps no queue: who reads slowly
-// reads from the store's own list of changes, until that has gone on without them.
+// watcher sends changes to one reader. It has no queue: a slow reader reads
+// from the store's own list of changes, until the position of the reader has
+// been dropped from that list.
 type watcher struct {
 	store   *Store
 	matches func(*corev1.Event) bool
@@ -27,17 +28,17 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 // Stop implements watch.Interface.
 func (w *watcher) Stop() { w.once.Do(func() { close(w.stopped) }) }
 
-// start says what a watch begins with.
+// start is what a watch begins with.
 type start struct {
 	// version is the last that the reader knows.
 	version uint64
 	// state are events to begin with, as if they had just been added.
 	state []*corev1.Event
-	// bookmark tells the reader when it has had the state.
+	// bookmark sends the reader a bookmark after the existing events.
 	bookmark bool
 }
 
-// run tells what happens until the reader has enough.
+// run sends changes until the reader stops.
 func (w *watcher) run(ctx context.Context, from start) {
 	defer close(w.result)
 	for _, e := range from.state {

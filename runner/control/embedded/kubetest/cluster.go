@@ -47,7 +47,7 @@ type Cluster struct {
 }
 
 // Start starts a cluster of the programs in a folder. It listens on loopback
-// only; its database on a socket in a folder that nobody else may enter.
+// only; its database on a socket in a folder that only this user may enter.
 func Start(assets string) (_ *Cluster, err error) {
 	c := &Cluster{assets: assets, thread: make(chan func())}
 	go c.starter()
@@ -250,7 +250,7 @@ type program struct {
 	ended chan struct{}
 }
 
-// stop ends a program in order, or kills it; one that has ended is no error.
+// stop asks a program to end, or kills it. It ignores a program that has ended.
 func (p *program) stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	late := time.NewTimer(stopPatience)

@@ -25,7 +25,7 @@ const (
 	valid          = 24 * time.Hour
 )
 
-// pki is the certificates of a cluster that lives for the length of a test.
+// pki has the certificates of a cluster that runs as long as a test.
 type pki struct {
 	ca       *x509.Certificate
 	caKey    *ecdsa.PrivateKey

@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Target is the server that stories are played against. What differs between
-// the two stands in the stories, as a condition of a line: [embedded] or
+// Target is the server that stories are played against. A difference between
+// the two is marked in the stories, as a condition of a line: [embedded] or
 // [cluster].
 type Target string
 
@@ -75,7 +75,7 @@ func Stories(t testing.TB) string {
 	return filepath.Join(root, "runner", "control", "embedded", "kubetest", "testdata")
 }
 
-// within writes a kubeconfig anew, so that its contexts are in a namespace.
+// within rewrites a kubeconfig, so that its contexts are in a namespace.
 func within(from, to, namespace string) error {
 	config, err := clientcmd.LoadFromFile(from)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Missing says what keeps a containerd from being started here: "" is nothing.
-// It is one line, for a skip.
+// Missing returns the reason why containerd cannot be started here, as one line
+// for t.Skip; "" if it can.
 func Missing() string {
 	if os.Geteuid() != 0 {
 		return "no containerd: starting one needs root"
@@ -101,7 +101,8 @@ func Start(options ...string) (*Daemon, error) {
 func (d *Daemon) run() error {
 	cmd := exec.Command("containerd", "--config", filepath.Join(d.dir, "config.toml")) //nolint:noctx // ended by Stop
 	cmd.Stdout, cmd.Stderr = d.log, d.log
-	// runc then leaves nothing of a test in /tmp; the shims are told by it, too.
+	// runc then leaves no file of a test in /tmp; the shims use the variable,
+	// too.
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+d.dir)
 	cmd.SysProcAttr = attributes()
 	started, dead := make(chan error), make(chan struct{})

@@ -16,11 +16,11 @@ import (
 	"strings"
 )
 
-// The first argument says what to do.
+// The first argument is the command.
 const (
 	// Run runs the program named by the other arguments.
 	Run = "run"
-	// Hold stays until it is told to end.
+	// Hold waits until it is asked to end.
 	Hold = "hold"
 )
 
@@ -33,11 +33,11 @@ const (
 	maxEnvironment = 1 << 20
 )
 
-// Greeting is what the program is told over standard input before its own input.
+// Greeting is what the program reads from standard input before its own input.
 type Greeting struct {
 	// Env are variables as NAME=value, added to those of the container.
 	Env []string
-	// Input says that input follows; without it the program gets /dev/null.
+	// Input is set when input follows; without it the program gets /dev/null.
 	Input bool
 }
 

@@ -57,7 +57,8 @@ func listen() (signals, ends chan os.Signal, err error) {
 
 const lastSignal = 64
 
-// hold reaps what others leave, for good: only a kill from outside ends it.
+// hold reaps orphaned processes and does not return: only a kill from outside
+// ends it.
 func hold() int {
 	if err := shield(); err != nil {
 		return exitUsage
@@ -130,10 +131,11 @@ func muteStdin() error {
 	return syscall.Dup3(int(null.Fd()), 0, 0)
 }
 
-// attend reaps until the program is gone. Where this is not process 1, SIGQUIT
-// ends the program with everything it has started; process 1 is killed from
-// outside. No other signal is passed on: whoever asks the program to end does so
-// from outside, and knows it; from inside anybody could ask.
+// attend reaps until the program has ended. Where this process is not process
+// 1, SIGQUIT ends the program with everything it has started; process 1 is
+// killed from outside. No other signal is forwarded. Requests to end come from
+// outside, to the program itself; a signal to this process could come from any
+// process inside.
 func attend(pid int, signals, ends <-chan os.Signal) int {
 	for {
 		select {
@@ -151,7 +153,8 @@ func attend(pid int, signals, ends <-chan os.Signal) int {
 	}
 }
 
-// reap collects whatever has ended and says whether the program has.
+// reap collects the processes that have ended and reports whether the program
+// is one of them.
 func reap(program int) (code int, gone bool) {
 	for {
 		var status syscall.WaitStatus

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Main says that containers run on Linux only.
+// Main reports that containers run on Linux only.
 func Main(_ []string, stderr io.Writer) int {
 	fmt.Fprintln(stderr, "agentctl-entry runs in Linux containers only.")
 	return exitUsage

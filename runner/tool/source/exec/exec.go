@@ -71,7 +71,7 @@ func (s *source) starter(d *tool.Definition, profile *spec.Profile, fresh bool) 
 	}
 }
 
-// hint says what to do about a command that does not start. In a sandbox a script
+// hint is the hint for a command that does not start. In a sandbox a script
 // often lacks its interpreter, which the error of the kernel does not name.
 func hint(profile *spec.Profile) string {
 	text := "check spec.source.exec.command of the Tool"

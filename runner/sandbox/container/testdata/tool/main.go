@@ -143,7 +143,7 @@ func attempt(in *Inside, verb, what string) string {
 	return "ok"
 }
 
-// eat takes memory until it is killed, in a child when told to.
+// eat takes memory until it is killed, in a child when asked to.
 func eat(args []string) {
 	if len(args) > 0 && args[0] == "child" {
 		out, err := exec.Command("/tool", "eat").CombinedOutput()
