@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"agentctl.dev/agentctl/plugins/sdk"
@@ -131,7 +132,7 @@ func ticks(ctx context.Context, call *sdk.Call, in milliIn) (*sdk.Result, error)
 
 func prints(_ context.Context, _ *sdk.Call, in textIn) (*sdk.Result, error) {
 	_, _ = io.WriteString(os.Stdout, in.Text+"\n")
-	_, _ = os.NewFile(1, "stdout").WriteString(in.Text + "\n")
+	_, _ = syscall.Write(1, []byte(in.Text+"\n"))            // an os.File would close the descriptor when it is collected
 	c := exec.Command("sh", "-c", "cat; echo on stderr >&2") //nolint:noctx // ends with its input
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(in.Text+"\n"), os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
