@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"reflect"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -354,6 +357,16 @@ func (s *ToolSource) Kind() string {
 		return "exec"
 	}
 	return ""
+}
+
+// ToolSourceKinds returns all names that Kind returns, in the order of the fields.
+func ToolSourceKinds() []string {
+	var all []string
+	for field := range reflect.TypeFor[ToolSource]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		all = append(all, name)
+	}
+	return all
 }
 
 // BuiltinSource is a tool shipped with agentctl.

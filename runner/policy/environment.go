@@ -27,7 +27,7 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 		{Name: "run", Type: expr.NewObject("Run", field("name", expr.String), field("step", expr.Int), field("interactive", expr.Bool),
 			field("user", expr.String), field("workspace", expr.String.Max(factPath)), field("inputs", expr.Map(expr.Dyn)), field("labels", expr.Map(expr.String)))},
 		{Name: "tool", Type: expr.NewObject("Tool", field("name", expr.String), field("builtin", expr.String),
-			field("source", expr.Enum("builtin", "plugin", "container", "mcp", "agent", "exec")), field("risk", expr.Range(0, 3)),
+			field("source", expr.Enum(v1alpha1.ToolSourceKinds()...)), field("risk", expr.Range(0, 3)),
 			field("effects", expr.List(expr.Enum("Read", "Write", "Execute", "Network", "Message", "Money"))),
 			field("category", expr.Enum("Read", "Edit", "Delete", "Move", "Search", "Execute", "Think", "Fetch", "Other")),
 			field("digest", expr.String), field("contained", expr.Bool), field("annotations", expr.Map(expr.String)))},

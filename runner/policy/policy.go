@@ -26,7 +26,7 @@ type Tool struct {
 	Name string
 	// Builtin is the name of the built-in tool behind it, or "".
 	Builtin string
-	// Source is the kind of program: builtin, plugin, exec, container, mcp or agent.
+	// Source is the kind of program, one of v1alpha1.ToolSourceKinds.
 	Source string
 	// Risk, Effects and Category after the floors of built-in tools. An empty
 	// Risk counts as R2.
