@@ -20,7 +20,8 @@ type Provider struct {
 	BaseURL string
 	// KeyVariable is the environment variable in which people keep its key.
 	KeyVariable string
-	// Catalog is its well-known models, as ParseCatalog reads them; "" lists none.
+	// Catalog is its well-known models, as ParseCatalog reads them; "" for a provider
+	// that is not reached over the network.
 	Catalog string
 	// Free answers cost nothing.
 	Free bool
@@ -33,6 +34,7 @@ type Provider struct {
 	// Open begins a conversation. It sends nothing.
 	Open func(s Setup, p message.Prompt) (Conversation, error)
 	// CheckParameters returns what is wrong with spec.parameters, which are not empty.
+	// Optional: without it nothing is checked.
 	CheckParameters func(api v1alpha1.ModelAPI, raw json.RawMessage) []Problem
 	// OutputLimit is the most tokens that requests let an answer hold, if it is not the
 	// parameter maxOutputTokens. Optional.

@@ -70,6 +70,9 @@ func (r Registry) takers(name string) string {
 	}
 	var takers []string
 	for _, p := range r.Remote() {
+		if p.CheckParameters == nil {
+			continue
+		}
 		apis := p.APIs
 		if len(apis) == 0 {
 			apis = []v1alpha1.ModelAPI{""}

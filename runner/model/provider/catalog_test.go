@@ -35,7 +35,7 @@ func TestEveryLineOfTheSnapshotMakesSense(t *testing.T) {
 	}
 	for _, p := range All().Remote() {
 		if count[p.Name] < 4 {
-			t.Errorf("only %d models of %s", count[p.Name], p.Name)
+			t.Errorf("only %d models of %s: a provider that is reached over the network lists at least four in its models.csv", count[p.Name], p.Name)
 		}
 	}
 	if n := len(All().Models()); n != len(seen) {

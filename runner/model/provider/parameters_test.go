@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/model"
 )
 
 var quotedName = regexp.MustCompile("`([A-Za-z]+)`")
@@ -19,21 +20,28 @@ func TestTheDocsTellEveryParameter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(text), "| name | chat | responses | anthropic | gemini | |\n")
+	var specs []v1alpha1.ModelSpec
+	header := "| name |"
+	for _, p := range All().Remote() {
+		for _, api := range p.APIs {
+			specs = append(specs, v1alpha1.ModelSpec{Provider: p.Name, API: api})
+			header += " " + string(api) + " |"
+		}
+		if len(p.APIs) == 0 {
+			specs = append(specs, v1alpha1.ModelSpec{Provider: p.Name})
+			header += " " + string(p.Name) + " |"
+		}
+	}
+	header += " |"
+	_, table, found := strings.Cut(string(text), header+"\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if !found {
-		t.Fatal("docs/models.md has no table of parameters")
-	}
-	specs := []v1alpha1.ModelSpec{
-		{Provider: v1alpha1.ProviderOpenAI},
-		{Provider: v1alpha1.ProviderOpenAI, API: v1alpha1.APIResponses},
-		{Provider: v1alpha1.ProviderAnthropic},
-		{Provider: v1alpha1.ProviderGemini},
+		t.Fatalf("docs/models.md has no table of parameters that begins with %q", header)
 	}
 	said := make([][]string, len(specs))
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
-		if len(cells) < 6 {
+		if len(cells) < 2+len(specs) {
 			t.Fatalf("%q is no row", row)
 		}
 		var names []string
@@ -66,6 +74,29 @@ func TestTheDocsTellEveryParameter(t *testing.T) {
 				t.Errorf("%s %s: the docs do not tell of %s", spec.Provider, spec.API, name)
 			}
 		}
+	}
+}
+
+func TestTheDocsHaveARowForEveryProvider(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range All() {
+		_, row, found := strings.Cut(string(text), "\n| `"+string(p.Name)+"` | ")
+		row, _, _ = strings.Cut(row, "\n")
+		if !found || !strings.Contains(row, p.KeyVariable) {
+			t.Errorf("the first table of docs/models.md has no row of provider %s with the key variable %q", p.Name, p.KeyVariable)
+		}
+	}
+}
+
+func TestAProviderThatChecksNoParametersIsNotOffered(t *testing.T) {
+	unchecked := model.Provider{Name: "unchecked", BaseURL: "https://unchecked.example"}
+	spec := v1alpha1.ModelSpec{Provider: v1alpha1.ProviderGemini, Parameters: &v1alpha1.JSON{Raw: []byte(`{"foo":1}`)}}
+	found := append(All(), unchecked).Problems(&spec)
+	if len(found) != 1 || !strings.Contains(found[0].Message, "gemini has no parameter foo; it has ") {
+		t.Errorf("%v", found)
 	}
 }
 
