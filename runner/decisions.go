@@ -157,8 +157,8 @@ func readDecisions(ctx context.Context, found journal.Found, ref string) (*decis
 	if err != nil {
 		return nil, err
 	}
-	// A call that was judged again, because something had changed by the time it
-	// ran, stands by the last decision.
+	// A call was judged again if something had changed by the time it ran; the
+	// last decision counts.
 	last := int64(0)
 	for e, err := range journal.Read(ctx, found.Dir, 0) {
 		if err != nil {

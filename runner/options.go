@@ -73,9 +73,10 @@ type RunOptions struct {
 	// records nothing. One that was there is replaced then, at once and whole.
 	Record string
 
-	// Pins are what programs must say of tools, by call name, as ToolFacts.Digest: a
-	// call whose program says something else is refused with ToolChanged. A tool
-	// without one is held to what its program says when it is first started.
+	// Pins are the required descriptions of tools, by call name, as
+	// ToolFacts.Digest: a call whose program describes the tool differently is
+	// refused with ToolChanged. For a tool without a pin, the first description
+	// of its program counts.
 	Pins map[string]string
 
 	// Shared is given to all runs of a process that has many; nil shares nothing.

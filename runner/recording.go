@@ -149,8 +149,8 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 	return c.Save(r.file)
 }
 
-// attachedBlobs are the files that went to the model with the prompt. One that holds
-// a secret cannot be kept: without it, it would be another file.
+// attachedBlobs are the files that went to the model with the prompt. A file
+// with a secret cannot be kept: without the secret it would be another file.
 func attachedBlobs(dir string, files []message.File, redactor *secret.Redactor) (blobs []cassette.Blob, err error) {
 	for _, f := range files {
 		b := cassette.Blob{ID: strings.TrimPrefix(f.URL, "blob:")}
@@ -229,7 +229,7 @@ func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *vi
 		return err
 	}
 	cfg := loop.Config{Limits: p.LoopLimits(), Context: p.LoopContext(message.Prompt{})}
-	cfg.Context.PromptBytes = 0 // the schemas of that time are not known any more
+	cfg.Context.PromptBytes = 0 // the schemas of that time are not kept
 	rec.observe(&cfg, nil, p.Prices())
 	redactor, err := hiding(ctx, p, secret.Resolver{Stored: keys.Lookup(o.State)})
 	if err != nil {

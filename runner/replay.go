@@ -230,9 +230,10 @@ func (r *recorded) replay(ctx context.Context, p *replay.Player, facts cassette.
 	return end, nil
 }
 
-// present is the plan with the agent, the tools and the limits that manifests have today.
-// The models stay the recorded ones: their answers are known; and so do the decisions,
-// for the files they were judged by are not there.
+// present is the plan with the agent, the tools and the limits of today's
+// manifests. The models stay the recorded ones, because their answers are
+// recorded. The decisions stay, too, because the files that they depend on are
+// not there.
 func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []string, error) {
 	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{}))
 	if found.HasErrors() {

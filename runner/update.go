@@ -26,9 +26,9 @@ import (
 type UpdateOptions struct {
 	// File is the cassette.
 	File string
-	// Run is how the run goes. Without Paths it is of the recorded manifests; the
-	// prompt and the inputs are the recorded ones, and so is the workspace unless it
-	// is set. Record is not read.
+	// Run are the options of the run. Without Paths the recorded manifests are
+	// used. The prompt and the inputs are the recorded ones, and so is the
+	// workspace unless it is set. Record is ignored.
 	Run RunOptions
 }
 

@@ -245,8 +245,8 @@ func socketOf(family, kind, protocol int) func() error {
 	}
 }
 
-// wanted turns an answer other than the refusal into an open way: some calls
-// fail for other reasons, which says nothing about who may make them.
+// wanted makes an attempt open if its answer is not the expected refusal: some
+// calls fail for other reasons, which does not show who may make them.
 func wanted(err error, refusals ...error) error {
 	for _, r := range refusals {
 		if errors.Is(err, r) {

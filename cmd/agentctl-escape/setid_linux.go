@@ -10,9 +10,9 @@ import (
 
 const setIDs = unix.S_ISUID | unix.S_ISGID
 
-// setIDAttempts are all known ways to leave a file that gives its user the rights
-// of its owner. A workspace is on the host, and there such a file is effective for
-// every user of the machine.
+// setIDAttempts are all known ways to leave a file that gives its user the
+// rights of its owner. A workspace is on the host, and there such a file works
+// for every user of the machine.
 func setIDAttempts(dir string) []attempt {
 	if dir == "" {
 		dir = "/tmp"

@@ -39,8 +39,9 @@ func (c *cage) do(f func()) {
 	<-done
 }
 
-// become makes this thread the user as whom programs run. Only root's helper may
-// be another one. The call of the library would change all threads.
+// become changes the user of this thread to that of the programs. Only root's
+// helper may choose another user. The function of the standard library would
+// change all threads.
 func become(uid, gid int) error {
 	if uid == unix.Getuid() {
 		return nil

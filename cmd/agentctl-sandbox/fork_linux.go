@@ -46,7 +46,8 @@ func namespaces(m *spec.Fork) *syscall.SysProcAttr {
 		// the end of the runner's thread is its end.
 		Cloneflags: flags | unix.CLONE_PARENT, Setsid: true, Pdeathsig: syscall.SIGKILL,
 		UidMappings: maps(m.Users), GidMappings: maps(m.Groups), GidMappingsEnableSetgroups: os.Getuid() == 0,
-		// Without ambient ones a user who is not root has none after execve.
+		// Without ambient capabilities a user other than root has none after
+		// execve.
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN},
 	}
 }

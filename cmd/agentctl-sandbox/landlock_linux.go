@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastABI is the first Landlock that lets a file be renamed into another folder.
-// An older one would break programs and is left out: this layer stands behind the
-// mounts, and says in other words what they say.
+// leastABI is the first Landlock version that lets a file be renamed into
+// another folder. An older version would break programs, so it is not used:
+// this layer is behind the mounts, and enforces the same rules by other means.
 const leastABI = 2
 
 // rights of Landlock by the ABI that brought them.
@@ -62,7 +62,7 @@ func ruleset(abi int, writable []string) (fd int, err error) {
 	return fd, nil
 }
 
-// permit adds a rule for what lies at or below a path.
+// permit adds a rule for a path and everything below it.
 func permit(ruleset int, path string, rights uint64) error {
 	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -75,8 +75,8 @@ func (w *warden) relieve(procs []process) (killed []int) {
 	return killed
 }
 
-// programOf returns the program whose tree a process belongs to, by its parents or by
-// its mark; 0 is none that is known.
+// programOf returns the program whose tree a process belongs to, by its parents
+// or by its mark; 0 if there is none.
 func (w *warden) programOf(pid int, procs []process) uint64 {
 	parents := map[int]int{}
 	for _, q := range procs {

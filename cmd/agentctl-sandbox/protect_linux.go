@@ -19,12 +19,12 @@ type guarded struct {
 	links bool
 }
 
-// protect makes paths read-only or unreadable that exist by now. What does not
-// exist is returned. A folder between a writable one and a protected path is bound
-// onto itself: a mount can be neither renamed nor removed, and who could move the
-// folder away could put another one in its place. Before that the path is covered
-// where it stands, for a program that has the folder open from before does not
-// see what is bound onto it.
+// protect makes existing paths read-only or unreadable. Paths that do not exist
+// are returned. A folder between a writable folder and a protected path is
+// bound onto itself. A mount can be neither renamed nor removed; otherwise a
+// program could move the folder away and put another in its place. The path is
+// covered before that, in place: a program that has had the folder open does
+// not see later mounts on it.
 func protect(fixed, masked, writable []string) (absent []string, err error) {
 	root, err := openFolder("/")
 	if err != nil {
@@ -60,7 +60,7 @@ func protect(fixed, masked, writable []string) (absent []string, err error) {
 
 func notThere(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
-// lay covers the path: always, or only where nothing lies over it yet.
+// lay covers the path: always, or only where it is not covered yet.
 func (g *guarded) lay(root folder, always bool) error {
 	at, err := reach(root, g.name, g.links)
 	if err != nil {
@@ -88,9 +88,9 @@ func overlay(at int, attrs uint64) error {
 	return cover(tree, at, attrs)
 }
 
-// reach opens what stands at the end of a path. A link there is followed where
-// links may be: what it leads to is what would be read. One that must not change
-// cannot be protected, for nothing can be mounted on it.
+// reach opens the file at the end of a path. A link there is followed where
+// links are allowed: its target is what would be read. A link that must not
+// change cannot be protected, for nothing can be mounted on it.
 func reach(root folder, name string, links bool) (int, error) {
 	at, err := root.open(name)
 	if !errors.Is(err, unix.ELOOP) {

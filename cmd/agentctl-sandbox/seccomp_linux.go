@@ -199,7 +199,8 @@ func filter(bounded bool) program {
 		}
 		p.ret(unsupported)
 	}
-	// Typing into a terminal from behind; there is none, but it costs nothing.
+	// Pushing input into a terminal; there is no terminal, but the rule costs
+	// nothing.
 	p.jump(unix.BPF_JEQ, unix.SYS_IOCTL, 5)
 	p.load(offsetArg1)
 	p.jump(unix.BPF_JEQ, unix.TIOCSTI, 1)

@@ -346,8 +346,8 @@ func (v *view) declared() error {
 	return nil
 }
 
-// enter makes the view the root, forgets everything else and makes the root itself
-// read-only.
+// enter makes the view the root, detaches everything else and makes the root
+// itself read-only.
 func (v *view) enter() error {
 	if err := unix.Fchdir(v.root.fd); err != nil {
 		return fmt.Errorf("enter the root: %w", err)

@@ -7,9 +7,9 @@ import (
 )
 
 // Absolute makes the relative paths of an object absolute, from the folder of
-// its manifest: an object that is kept elsewhere has no folder. The object is
-// the decoded text, so that no default gets into it. It says the same of paths
-// as Resolve does of a plan.
+// its manifest, because an object of a control plane has no folder. The object
+// is the decoded text, so that no default gets into it. Its rules for paths are
+// those of Resolve for a plan.
 func Absolute(kind string, obj map[string]any, dir string) {
 	spec := fields(obj["spec"])
 	switch kind {

@@ -39,7 +39,8 @@ type Options struct {
 	Ahead func(*Catalog)
 	// Models are the providers of models, which check what only they understand.
 	Models model.Registry
-	// Tools are the kinds of programs behind tools, which say what follows from a source.
+	// Tools are the kinds of tool sources, which know the facts that follow from
+	// a source.
 	Tools tool.Kinds
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared

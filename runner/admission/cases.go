@@ -10,7 +10,7 @@ import (
 	"agentctl.dev/agentctl/runner/policy"
 )
 
-// caseFile judges a list of cases that stands beside its policy.
+// caseFile checks a list of test cases that is next to its policy.
 func (a *admitter) caseFile(d *manifest.Document) {
 	p, ok := d.Object.(*v1alpha1.Policy)
 	if !ok {

@@ -25,7 +25,7 @@ type Catalog struct {
 	Skills     map[string]Entry[v1alpha1.Skill]
 	Workspaces map[string]Entry[v1alpha1.Workspace]
 	Runs       map[string]Entry[v1alpha1.Run]
-	// Cases that stand beside policies, by the name of the policy.
+	// Cases are the test cases next to policies, by the name of the policy.
 	Cases map[string][]Entry[v1alpha1.Policy]
 
 	// unnamed are runs that only have a generateName.

@@ -73,7 +73,7 @@ func (a *admitter) name(d *manifest.Document) {
 	}
 }
 
-// suggestName makes a name out of one that nearly is.
+// suggestName makes a valid name from one that is nearly valid.
 func suggestName(name string) string {
 	s := strings.Map(func(r rune) rune {
 		switch {

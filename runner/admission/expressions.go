@@ -10,7 +10,8 @@ import (
 )
 
 // expressions checks everything that has to be compiled as CEL. The rules of
-// the schemas are done beside the policies: both are cold at a start.
+// the schemas are checked at the same time as the policies: both are slow at a
+// start.
 func (a *admitter) expressions(docs []*manifest.Document) {
 	var rules manifest.Findings
 	var work sync.WaitGroup

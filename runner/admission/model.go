@@ -62,8 +62,9 @@ func (a *admitter) havingAPI(api v1alpha1.ModelAPI) []string {
 	return names
 }
 
-// listed warns of a model that is in no list of its provider's: a misspelt name is
-// refused only by the first request. Who declares a price knows the model.
+// listed warns of a model that is not in the list of its provider's models: a
+// misspelt name is refused only by the first request. A declared price shows
+// that the author knows the model.
 func (a *admitter) listed(d *manifest.Document, m *v1alpha1.Model) {
 	if _, known := a.opts.Models.Listed(&m.Spec); known || m.Spec.Pricing != nil || m.Spec.Model == "" || !a.opts.Models.Own(&m.Spec) {
 		return
@@ -78,8 +79,8 @@ func (a *admitter) listed(d *manifest.Document, m *v1alpha1.Model) {
 		With(cmp.Or(manifest.Suggest(m.Spec.Model, sold), "agentctl models lists them; declare spec.pricing and spec.contextWindow of a newer one")))
 }
 
-// longest warns of answers that are longer than a well-known model gives: most
-// providers refuse such a request. What is known may be out of date.
+// longest warns of answers that are longer than a well-known model can return:
+// most providers refuse such a request. The list may be out of date.
 func (a *admitter) longest(d *manifest.Document, m *v1alpha1.Model) {
 	var p struct{ MaxOutputTokens int64 }
 	if m.Spec.Parameters == nil || json.Unmarshal(m.Spec.Parameters.Raw, &p) != nil {

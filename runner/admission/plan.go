@@ -45,7 +45,7 @@ type Plan struct {
 	// objects are not listed.
 	Sources map[string]string `json:"sources,omitempty"`
 
-	// Pins are what programs are known to say of tools, by call name.
+	// Pins are the known descriptions of tools, by call name.
 	Pins map[string]string `json:"pins,omitempty"`
 
 	compiled []*policy.Compiled

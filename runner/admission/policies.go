@@ -126,8 +126,8 @@ func (p *Plan) Compiled() []*policy.Compiled {
 	return p.Compile(p.Policies)
 }
 
-// Compile returns other policies, ready to judge the plan's tools. One that does
-// not compile denies.
+// Compile compiles other policies for the plan's tools. A policy that does not
+// compile denies.
 func (p *Plan) Compile(policies []*v1alpha1.Policy) []*policy.Compiled {
 	tools := make([]policy.Tool, 0, len(p.Tools))
 	for _, t := range p.Tools {

@@ -49,7 +49,7 @@ func (a *admitter) shippedPolicy(name string) {
 		a.catalog.Policies[p.Name] = Entry[v1alpha1.Policy]{p, d}
 		a.catalog.shipped[p.Name] = true
 	}
-	a.found = append(a.found, found...) // a test of the tree sees to it that there are none
+	a.found = append(a.found, found...) // a test ensures that there are none
 }
 
 // replace warns of a declared policy that replaces a shipped one and differs

@@ -62,8 +62,8 @@ func (a *admitter) skillPlan(d *manifest.Document, p *v1alpha1.SkillPlan) {
 	}
 }
 
-// agentSkills resolves the skills of an agent, and looks for one that a model
-// would call by the name of something else.
+// agentSkills resolves the skills of an agent, and reports a skill with the
+// call name of something else.
 func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
 	calls := map[string]string{}
 	for _, t := range ag.Spec.Tools {

@@ -130,7 +130,8 @@ func (c *Client) applyOne(ctx context.Context, o Object, known map[scope]map[str
 	return Outcome{Ref: ref, Verb: Configured, Object: after}
 }
 
-// PruneOptions say which objects go when they are declared no more.
+// PruneOptions select which objects are deleted when they are no longer
+// declared.
 type PruneOptions struct {
 	// Namespaces and Labels are the scope. Both are required.
 	Namespaces []string

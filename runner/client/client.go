@@ -50,7 +50,7 @@ const (
 	longestWait = 10 * time.Second
 )
 
-// Endpoint is a server and who we are to it.
+// Endpoint is a server and the credentials for it.
 type Endpoint struct {
 	// Context is the name under which people know it.
 	Context string
@@ -63,7 +63,7 @@ type Endpoint struct {
 	// Token authenticates this client. TokenFile is read again for each request,
 	// because such files are rotated.
 	Token, TokenFile string
-	// Certificate is who we are, too. Optional.
+	// Certificate authenticates this client, too. Optional.
 	Certificate *tls.Certificate
 	// Exec is the program that prints the credentials, where there are none of the
 	// above. Optional.

@@ -179,8 +179,8 @@ func (c *Config) unknown(name string) error {
 	return e
 }
 
-// Use makes a context the current one, in the file that says which it is. The
-// rest of the file stays as it is, byte by byte.
+// Use makes a context the current one, in the file that sets the current
+// context. The rest of the file stays as it is, byte by byte.
 func (c *Config) Use(name string) (path string, err error) {
 	i := slices.IndexFunc(c.Contexts(), func(x Context) bool { return x.Name == name && x.File != "" })
 	if i < 0 && name == LocalContext {

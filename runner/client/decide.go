@@ -6,7 +6,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Decision is what is decided about a call that waits. The server knows who decides.
+// Decision is the decision on a call that waits for approval. The server knows
+// who decides.
 type Decision struct {
 	// Decision is approved or rejected. Required.
 	Decision v1alpha1.ApprovalDecision `json:"decision"`

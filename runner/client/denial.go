@@ -16,7 +16,8 @@ type Denial struct {
 	User, Verb string
 	// Namespace it is about; "" is all of them.
 	Namespace string
-	// Role the server knows the user by, or what else it says; "": nothing.
+	// Role is the user's role as the server names it, or another reason that it
+	// gives; "": nothing.
 	Role, Why string
 	// Decision is set when it is about a decision on an approval.
 	Decision bool
@@ -24,7 +25,7 @@ type Denial struct {
 	server string
 }
 
-// denials finds who may not do what in the words of an API server.
+// denials matches the text in which an API server reports who may not do what.
 var denials = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`User "((?:[^"\\]|\\.)*)" cannot (\S+) resource "([^"]+)" in API group "[^"]*" (?:in the namespace "([^"]*)"|at the cluster scope)(?:: (.*))?$`)
 })
@@ -54,7 +55,7 @@ func Denied(err error) (d Denial, what string, ok bool) {
 	return d, m[3], true
 }
 
-// Text says who may not do what with which resources.
+// Text describes who may not do what with which resources.
 func (d Denial) Text(resources []string) string {
 	who := fmt.Sprintf("user %q", d.User)
 	if d.Role != "" {
@@ -70,7 +71,7 @@ func (d Denial) Text(resources []string) string {
 	return text
 }
 
-// Hint says who is asked for what.
+// Hint names whom to ask for which permission.
 func (d Denial) Hint() string {
 	if d.Role == "" {
 		return "ask an admin of " + d.server + " for it; what is granted: kubectl auth can-i --list"

@@ -42,7 +42,7 @@ func fail(cause error, format string, args ...any) *Error {
 	return &Error{Err: fmt.Errorf("%s: %w", text, cause)}
 }
 
-// StatusError is a server's refusal, in our words.
+// StatusError is a server's refusal, with a text of this client.
 type StatusError struct {
 	// Code of the HTTP answer.
 	Code int
@@ -54,7 +54,8 @@ type StatusError struct {
 	Message string
 	// Causes are the fields it complains about.
 	Causes []metav1.StatusCause
-	// RetryAfter is how long the server wants to be left alone; 0: it did not say.
+	// RetryAfter is how long to wait before the next request; 0: the server did
+	// not say.
 	RetryAfter time.Duration
 
 	server string
@@ -125,7 +126,8 @@ func (e *StatusError) text() string {
 	case e.Managed():
 		return e.managed()
 	case e.Code == http.StatusConflict && e.sub != "":
-		// "Operation cannot be fulfilled on KIND "NAME": " is said in other words already.
+		// "Operation cannot be fulfilled on KIND "NAME": " repeats what the text
+		// has already.
 		if _, why, ok := strings.Cut(e.words(), `": `); ok && strings.HasPrefix(e.words(), "Operation cannot be fulfilled on ") {
 			return why
 		}

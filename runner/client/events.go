@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// silence is how long a stream may say nothing before its connection counts as
-	// dead: a server says at least every 15 seconds that it is there.
+	// silence is how long a stream may send nothing before its connection counts
+	// as dead: a server sends a sign of life at least every 15 seconds.
 	silence = time.Minute
 	// streamPatience is how long a server may be away before a stream gives up.
 	streamPatience = 2 * time.Minute
@@ -139,8 +139,9 @@ func (s *stream) follow(ctx context.Context) (*RunEnd, error) {
 		case !s.again(err, try):
 			return nil, err
 		}
-		// A run that waits for a person says nothing for hours: a server that was
-		// there until now is one that was heard. One that always drops us is not.
+		// A run that waits for a person has no events for hours: it is enough
+		// that the server was connected until now. A server that always drops the
+		// connection at once does not count.
 		if s.told > told || lasted(s.stood) {
 			wait, heard = backoffFirst, time.Now()
 		}

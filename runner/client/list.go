@@ -27,7 +27,7 @@ type ListOptions struct {
 	AllNamespaces bool
 	// Labels and Fields are selectors. Optional.
 	Labels, Fields string
-	// Objects wants whole objects beside the rows of a table.
+	// Objects requests whole objects next to the rows of a table.
 	Objects bool
 }
 

@@ -187,8 +187,8 @@ func (l local) start(ctx context.Context, notice func(string)) (*Client, error) 
 		if ended && !l.held() {
 			return nil, fail(nil, "the local control plane ended at once: %s", l.lastWords()).hint("its log is %s", l.path(program+".log"))
 		}
-		// One that ended found another one starting at the same time: that one is
-		// waited for.
+		// A process that ended has found another control plane starting at the
+		// same time: wait for that.
 		ended = ended || reaped(pid)
 		if sleep(ctx, 5*time.Millisecond) != nil {
 			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
@@ -233,7 +233,7 @@ func (l local) detach(path string) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// log opens the file for what the control plane says.
+// log opens the file for the output of the control plane.
 func (l local) log() (*os.File, error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if info, err := os.Lstat(l.path(program + ".log")); err == nil && info.Size() > maxLog {

@@ -85,8 +85,9 @@ func (l *login) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// explain returns the error of the program in our words. client-go has no type for
-// it, and repeats what the program printed, which may be a token.
+// explain returns the error of the program in the words of this client.
+// client-go has no type for it, and repeats the output of the program, which
+// may be a token.
 func (l *login) explain(err error) error {
 	if err == nil {
 		return nil

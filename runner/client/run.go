@@ -15,7 +15,8 @@ import (
 type Prompt struct {
 	// Prompt is the first user message. Optional, as it is in a Run.
 	Prompt string `json:"prompt,omitempty"`
-	// Name of the Run; "" makes one that begins like the agent's.
+	// Name of the Run; "": the server generates one that begins with the
+	// agent's.
 	Name string `json:"name,omitempty"`
 	// Labels of the Run.
 	Labels map[string]string `json:"labels,omitempty"`

@@ -20,7 +20,8 @@ var errTooLong = errors.New("a record of its stream is larger than 17 MiB")
 type records struct {
 	in   *bufio.Reader
 	data []byte
-	// heard is called for every line: a comment is a sign of life.
+	// heard is called for every line: also a comment shows that the connection
+	// works.
 	heard func()
 }
 

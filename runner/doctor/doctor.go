@@ -66,9 +66,9 @@ type Escape struct {
 	How string `json:"how"`
 }
 
-// Examine looks at what this host gives, by doing it: it builds a sandbox, tries
-// to get out of it, and asks containerd who it is. What killed runs have left in
-// containerd is removed.
+// Examine checks what this host supports, by doing it: it builds a sandbox,
+// tries to get out of it, and connects to containerd. What killed runs have
+// left in containerd is removed.
 func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {

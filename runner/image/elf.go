@@ -13,7 +13,7 @@ import (
 
 // kindOf is what a program says of itself.
 type kindOf struct {
-	// arch in Go's words; "" for one that runs anywhere.
+	// arch in Go's words; "" for a file that runs anywhere.
 	arch string
 	// needs is the path of the program that has to be there to start it, or "".
 	needs string
@@ -21,7 +21,8 @@ type kindOf struct {
 	script bool
 }
 
-// machines are the architectures for which Go and containers have one word.
+// machines are the architectures for which Go and containers have the same
+// name.
 var machines = map[elf.Machine]string{
 	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm",
 	elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x", elf.EM_RISCV: "riscv64",

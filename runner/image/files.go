@@ -115,8 +115,8 @@ func entry(p, name string, d fs.DirEntry) (file, error) {
 	return f, nil
 }
 
-// checkEntry refuses names that mean something else in a layer: one that begins
-// with .wh. deletes a file of the base.
+// checkEntry refuses names with a special meaning in a layer: a name that
+// begins with .wh. deletes a file of the base.
 func checkEntry(name string) error {
 	if strings.HasPrefix(path.Base(name), ".wh.") {
 		return fmt.Errorf("%s: a name that begins with .wh. deletes files in an image", name)

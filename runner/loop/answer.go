@@ -70,9 +70,9 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 	return &End{Reason: reason.Completed, Output: output}, nil
 }
 
-// nothingAllowed reports whether calls were judged and not one of them ran:
-// whatever the model says then, it could not do its work. A call that ran and failed
-// was not refused.
+// nothingAllowed reports whether calls were judged and none of them was
+// executed: whatever the model answers then, it could not do its work. A call
+// that ran and failed was not refused.
 func (l *loop) nothingAllowed() bool {
 	judged := false
 	for _, m := range l.View.Messages {

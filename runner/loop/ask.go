@@ -67,9 +67,10 @@ func (l *loop) usable(expires int64) bool {
 	return expires == 0 || l.Now().UnixMilli() < expires
 }
 
-// recallAnswer finds what a person said before the run was interrupted. It counts
-// for the same question alone: where another one was asked since, or what the call
-// would do has changed, it is nothing. A yes is not good for ever.
+// recallAnswer finds the answer of a person from before the run was
+// interrupted. The answer counts for the same question only: it is void if
+// another question was asked since, or if the effect of the call has changed.
+// An approval also expires.
 func (l *loop) recallAnswer(c *call, d *message.Decision) {
 	a := l.View.Answer(c.ID)
 	if a == nil || d.Hash == "" || a.Essence == "" || a.Essence != d.Essence() {
@@ -163,8 +164,8 @@ func (l *loop) approve(ctx context.Context, c *call) (*End, error) {
 	return nil, l.fail(c, message.CodeDenied, text)
 }
 
-// question writes down the question, asks it, and writes down the answer; that of a
-// run which is to wait is none yet.
+// question records the question, asks it, and records the answer. The answer is
+// empty for a run that is to wait.
 func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknown bool) (message.Answer, error) {
 	c.questions++
 	q := message.Question{Call: c.ToolCall, Decision: d, Unknown: unknown}

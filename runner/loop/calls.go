@@ -19,7 +19,7 @@ type call struct {
 	given     json.RawMessage // the arguments before a rule has taken something away
 	exclusive bool
 	note      string          // what the model should know about how its call was read
-	looping   string          // what the guard says, when it wants a person asked
+	looping   string          // the reason of the guard, when it requires an approval
 	hint      string          // how to allow a looping call
 	asked     asked           // the call as the guard compares it
 	seen      int             // its place in the guard's memory, or unseen
@@ -27,8 +27,8 @@ type call struct {
 	invalid   bool            // it was no call of a tool
 	waited    bool            // something happened between its judgement and its turn
 	attempt   int             // 2 or more: the call was interrupted and runs again
-	approved  bool            // somebody has said yes
-	rejected  *message.Answer // somebody has said no, to an earlier process
+	approved  bool            // approved by a person
+	rejected  *message.Answer // rejected by a person, to an earlier process
 	questions int             // how often a person was asked
 	expires   int64           // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
@@ -317,7 +317,8 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 	return nil, nil
 }
 
-// perform asks where the policy says so, makes the intent durable, and runs.
+// perform asks where the policy requires it, makes the intent durable, and runs
+// the call.
 func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End, error) {
 	for ready := false; !ready; {
 		if c.decision.Action == message.Ask && !c.approved {

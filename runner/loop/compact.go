@@ -220,8 +220,8 @@ func (l *loop) most(room int64, overflow bool) int64 {
 	return l.Context.Window - l.Context.ReserveOutput
 }
 
-// stepStart returns where the step begins that ends at end: an answer with the
-// paused ones before it, and what was said to the model after it.
+// stepStart returns where the step that ends at end begins. A step is an answer
+// with the paused ones before it, and the messages to the model after it.
 func stepStart(messages []*message.Message, end int) int {
 	from := end - 1
 	for from > 0 && (messages[from].Role != message.RoleAssistant || messages[from-1].Finish == message.FinishPause) {

@@ -130,8 +130,7 @@ func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *E
 	return s, nil, nil
 }
 
-// compacted records a summary and what it cost. One that says nothing replaces
-// nothing.
+// compacted records a summary and its cost. An empty summary replaces nothing.
 func (l *loop) compacted(s *summary, c *cut, overflow bool, after int64) error {
 	d := event.ContextCompaction{
 		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart()},

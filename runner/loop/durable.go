@@ -19,7 +19,7 @@ type lateSync struct {
 	begun sync.WaitGroup
 }
 
-// syncSoon makes what was recorded durable with the next intent, or after
+// syncSoon makes the recorded events durable with the next intent, or after
 // syncDelay if there is none.
 func (l *loop) syncSoon() {
 	l.mu.Lock()

@@ -116,8 +116,8 @@ func (g *guard) before(a asked, step int, state string) (repeats int, wrong, hin
 	return repeats, "", ""
 }
 
-// loops reports whether one more round is the one too many, and which that is.
-// Rounds whose results say something that none before has said do not count.
+// loops reports whether one more round would exceed the limit, and returns the
+// limit that applies. Rounds with results that are new do not count.
 func (g *guard) loops(limit, period, rounds int, next asked, state string) (int, bool) {
 	if limit == 0 || rounds+1 < limit {
 		return limit, false
@@ -167,9 +167,9 @@ func (g *guard) uniform(from, to int) bool {
 	return true
 }
 
-// results counts how many rounds of the row said something that no round before
-// had said, in words, and reports whether anything changed from one round to
-// another: a result, or the workspace. Calls that wait count as a change.
+// results counts the rounds of the row whose results have words that no round
+// before had. It reports whether anything changed from one round to another: a
+// result, or the workspace. Calls that wait count as a change.
 func (g *guard) results(period, rounds int, state string) (different int, changed bool) {
 	n := len(g.calls)
 	start := n - rounds*period

@@ -19,8 +19,8 @@ const (
 	waitTime = 2 * time.Second
 	// statusBytes bounds the results that are searched for words of waiting.
 	statusBytes = 256
-	// wordsBytes bounds the arguments that are compared by words; longer ones are
-	// content, and compared whole.
+	// wordsBytes bounds the arguments that are compared by words; longer
+	// arguments are content, and compared as a whole.
 	wordsBytes = 2048
 )
 
@@ -203,7 +203,7 @@ var busyWords = []string{
 	"lock", "locked", "busy", "temporarily", "try again", "again later", "rate limit", "too many requests", "refused", "overloaded", "unavailable",
 }
 
-// says reports whether a text holds one of the words.
+// says reports whether a text contains one of the words.
 func says(text string, words []string) bool {
 	text = strings.ToLower(text)
 	for _, word := range words {
@@ -237,10 +237,10 @@ var cosmeticFields = map[string]bool{
 	"description": true, "explanation": true, "reason": true, "comment": true, "title": true, "thought": true, "timeout": true,
 }
 
-// callWords returns a hash of the words of a call, in no order and without cosmetic
-// ones, one of them without figures and options, and whether the call waits.
-// Calls that differ in spacing, quotes, redirections, comments of one word or a
-// time limit have equal words.
+// callWords returns two hashes of the words of a call, and whether the call
+// waits. Both ignore the order of the words and the cosmetic ones; the second
+// also ignores numbers and options. Calls that differ in spacing, quotes,
+// redirections, comments of one word or a time limit have equal words.
 func callWords(tool string, args json.RawMessage) (exact, rough uint64, waits bool) {
 	e, r := map[string]bool{}, map[string]bool{}
 	var value any

@@ -23,10 +23,11 @@ const (
 	pairsKept = 1 << 16
 )
 
-// stall counts steps that bring nothing new: no file changes, and each result is
-// one that an equal call had brought before. Equal means that cosmetic changes do
-// not count (words). It finds what no fixed period has: cycles of any length, the
-// same file read between others, one failing command in many spellings.
+// stall counts steps without progress: no file changes, and each result has
+// been returned before for an equal call. Equal means that cosmetic changes do
+// not count (words). It finds loops without a fixed period: cycles of any
+// length, the same file read between others, one failing command in many
+// spellings.
 type stall struct {
 	points int
 	steps  int // that gave the points
@@ -121,8 +122,8 @@ func (s *stall) result(a asked, o outcome) {
 	}
 }
 
-// over reports whether a call may not run any more. One that was never made gets
-// half as many steps again: it may be the way out.
+// over reports whether a call may not run any more. A call that was never made
+// has a limit that is higher by half: it may be the way out.
 func (s *stall) over(limit int, a asked) bool {
 	if limit == 0 {
 		return false

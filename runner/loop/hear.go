@@ -58,7 +58,7 @@ func (l *loop) hear(messages []message.Incoming) error {
 func (l *loop) lastWord(ctx context.Context, out *message.Output) (end *End, err error) {
 	out = l.wholeTurn(out)
 	for range closings {
-		if ctx.Err() == nil { // a run that is stopped hears nothing any more, and keeps its answer
+		if ctx.Err() == nil { // a run that is stopped takes no more messages, and keeps its answer
 			if more := l.incoming(ctx); len(more) > 0 {
 				if err := l.remember(l.current); err != nil {
 					return nil, err

@@ -4,8 +4,8 @@
 // tools and the journal are small interfaces (ports.go), time and ids come from
 // outside. One iteration, in this order:
 //
-//	said meanwhile?  hear.go     what people send joins the conversation
-//	still room?      compact.go  old output goes, a summary stands for old steps
+//	new messages?    hear.go     messages of people join the conversation
+//	still room?      compact.go  old output goes, a summary replaces old steps
 //	budget left?     limits.go   before the call, with the worst case reserved
 //	ask the model    stream.go   deltas become events; nothing runs while they come
 //	an answer?       answer.go   the exit test, the output contract

@@ -14,8 +14,8 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// ImageOptions say what to make an image of, and where it goes: to at most one
-// of Output, Push and Import.
+// ImageOptions name the program to make an image of, and where the image goes:
+// to at most one of Output, Push and Import.
 type ImageOptions struct {
 	// Program is a file that becomes the program of the image, Folder one that
 	// becomes its whole file system. Exactly one of them.

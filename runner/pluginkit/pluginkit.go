@@ -36,9 +36,10 @@ type Program struct {
 	Exec bool
 	// Workspace is the folder it works in. Required.
 	Workspace string
-	// Isolation is None, which is the default because who tries a program has
-	// written it, or Sandbox: without network, and with the files that Command names,
-	// the workspace and Mounts as all it sees of the host's files besides /usr.
+	// Isolation is None or Sandbox. None is the default because the caller has
+	// written the program. Sandbox is without network; the program sees the
+	// files that Command names, the workspace, Mounts and /usr, and no other
+	// files of the host.
 	Isolation v1alpha1.IsolationLevel
 	// Mounts are files and folders that a program in a sandbox may read besides, as
 	// spec.isolation.mounts of a Tool.

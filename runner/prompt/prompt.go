@@ -86,9 +86,9 @@ var (
 )
 
 // contextFile finds the file in the folder or, inside a git repository, in the
-// nearest folder above it up to the repository's root: what lies above belongs
-// to somebody else. No link is followed out of the folder or, above it, out of the
-// repository.
+// nearest folder above it up to the repository's root. Files above the root do
+// not belong to the project. No link is followed out of the folder or, above
+// it, out of the repository.
 func contextFile(dir, name string) (path, text string, err error) {
 	if dir == "" || !filepath.IsLocal(name) {
 		return "", "", errNone

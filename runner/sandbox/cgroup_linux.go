@@ -51,8 +51,9 @@ func knobs(l spec.Limits) (list []knob) {
 // groupName is how the groups are called; the process id of the runner follows.
 const groupName = "agentctl-"
 
-// newGroup makes a group in the first place that takes any of the limits, and
-// takes those that hold there from l. nil is none: rlimits have to do.
+// newGroup creates a group in the first place that accepts any of the limits,
+// and removes from l those that the group enforces. nil: there is no group, and
+// rlimits are used.
 func newGroup(places []string, list []knob, l *spec.Limits) *group {
 	if len(list) == 0 {
 		return nil
@@ -92,8 +93,8 @@ func set(file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// delegate hands the controllers down to groups of a place. The kernel refuses
-// where processes are, but then somebody else may have done it.
+// delegate enables the controllers for the child groups of a place. The kernel
+// refuses it where processes are, but then another process may have done it.
 func delegate(place string, list []knob) {
 	b, err := os.ReadFile(filepath.Join(place, "cgroup.subtree_control"))
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 // Escapes is the file name of the program that tries to get out of a sandbox.
 const Escapes = "agentctl-escape"
 
-// Escape lets a program try to get out of a sandbox of this host, in every way
-// that agentctl-escape knows, and returns all attempts; one that is Open is a
-// hole. The targets outside are of its own making and gone when it returns.
+// Escape starts a program that tries to get out of a sandbox of this host, in
+// every way that agentctl-escape knows, and returns all attempts. An attempt
+// that is Open has found a hole. Escape creates the targets outside and removes
+// them when it returns.
 func (l *Launcher) Escape(ctx context.Context) ([]spec.Attempt, error) {
 	out, err := newOutside()
 	if err != nil {

@@ -95,7 +95,7 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 	return f, nil
 }
 
-// collect waits for a process of which nothing else is to be known.
+// collect waits for a process and ignores how it ended.
 func collect(pid int) {
 	for {
 		if _, err := syscall.Wait4(pid, nil, 0, nil); !errors.Is(err, syscall.EINTR) {

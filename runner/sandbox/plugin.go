@@ -76,8 +76,8 @@ func isHandshake(kv string) bool {
 type plugin struct {
 	launcher *Launcher
 	spec     Spec
-	// socketDir is the folder for the socket as the plugin sees it, folder the same
-	// one as we have it open; nil outside a sandbox.
+	// socketDir is the folder for the socket as the plugin sees it. folder is
+	// the same folder, opened by the runner; nil outside a sandbox.
 	socketDir  string
 	folder     *pluginFolder
 	outR, errR *io.PipeReader

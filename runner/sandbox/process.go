@@ -38,8 +38,9 @@ type Spec struct {
 	Profile *spec.Profile
 	// Fresh is a sandbox of its own, which ends with the program.
 	Fresh bool
-	// Tidy is a program known to end what it has started, and then itself, at a
-	// SIGTERM. It gets one, and not SIGKILL, when the runner dies. Kill is the same.
+	// Tidy is set for a program that at a SIGTERM ends what it has started, and
+	// then itself. It gets SIGTERM, and not SIGKILL, when the runner dies. Kill
+	// is not affected.
 	Tidy bool
 }
 
@@ -97,7 +98,7 @@ func (l *Launcher) Start(ctx context.Context, s Spec) (*Process, error) {
 	return l.startIn(ctx, r, s)
 }
 
-// house makes the sandbox for a program ready; nil is none.
+// house prepares the sandbox for a program; nil if it needs none.
 func (l *Launcher) house(ctx context.Context, s *Spec) (*resident, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func (s *Spec) find() (string, error) {
 	}
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
-			continue // a relative entry would run whatever lies in the workspace
+			continue // a relative entry would run any file of that name in the workspace
 		}
 		if p := filepath.Join(dir, name); executable(p) == nil {
 			return p, nil

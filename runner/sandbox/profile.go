@@ -28,10 +28,10 @@ func complete(s *Spec, path string) spec.Profile {
 	return p
 }
 
-// Name adds the files that a command names to a profile's mounts, each as what it
-// leads to now. Who keeps a profile while programs may write where these files lie
-// calls it when the profile is made: a link that is put in their place later does
-// not count.
+// Name adds the files that a command names to a profile's mounts, each with its
+// links resolved now. If programs may write to the folders of these files while
+// a profile is kept, call Name when the profile is made: a link that is put in
+// place of a file later then has no effect.
 func Name(p *spec.Profile, command []string) {
 	for _, file := range command {
 		if !filepath.IsAbs(file) || filepath.Clean(file) != file || visible(p, file) {

@@ -11,12 +11,12 @@ import (
 // protection is one call of Protect.
 type protection struct{ readOnly, masked []string }
 
-// Protect makes paths read-only or unreadable in every sandbox, those that stand
-// and those that come: for paths that were not there when a sandbox was built,
-// because the workspace is copied behind the first model request. Call it before
-// programs that are not trusted with them run. What does not exist, or is not
-// seen in a sandbox, is left out there. Anything else that goes wrong is an
-// error, and that sandbox must not be used.
+// Protect makes paths read-only or unreadable in every sandbox, existing and
+// future. It is for paths that did not exist when a sandbox was built, because
+// the workspace is copied during the first model request. Call it before
+// untrusted programs run in those sandboxes. A path that does not exist, or is
+// not visible in a sandbox, is left out there. Any other failure is an error,
+// and that sandbox must not be used.
 func (l *Launcher) Protect(ctx context.Context, readOnly, masked []string) error {
 	p := protection{readOnly, masked}
 	l.mu.Lock()

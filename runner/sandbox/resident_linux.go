@@ -70,7 +70,7 @@ const answerTime = 10 * time.Second
 // errGone is the error of a request to a sandbox that has ended.
 var errGone = errors.New("the sandbox has ended")
 
-// resident returns the sandbox for a program: the one that stands for an equal
+// resident returns the sandbox for a program: an existing sandbox with an equal
 // profile, or a new one.
 func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*resident, error) {
 	profile := complete(s, path)
@@ -261,7 +261,8 @@ func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.
 	return g, nil
 }
 
-// withinSandbox says where a program was not found, for it may well exist outside.
+// withinSandbox adds to the error that the program was not found inside the
+// sandbox, for it may well exist outside.
 func withinSandbox(err error) error {
 	return fmt.Errorf("in its sandbox: %w", err)
 }

@@ -1,17 +1,19 @@
 // Package sandbox starts every program a run needs, as tightly contained as this host can, and ends it as a tree.
 //
-// It is the one place in runner that starts programs. Level None is an own
-// session and process group, exactly the declared environment, no terminal, no
-// host stdin, death with the runner. What a program can still do there: read and
-// write whatever its user may, reach the network, and escape the tree kill by two
-// deliberate steps at once (detaching from its parents and lowering an rlimit;
-// see tree_linux.go). When the runner is killed with SIGKILL the program dies with
-// it; what the program started may then live on until its own pipes break, unless
+// The programs of a run are started only here and in the subpackages. Level
+// None is a session and a process group of its own, exactly the declared
+// environment, no terminal and no host stdin; the program is killed when the
+// runner ends. What a program can still do there: read and write whatever its
+// user may, reach the network, and escape the tree kill by two deliberate steps
+// at once (detaching from its parents and lowering an rlimit; see
+// tree_linux.go). When the runner is killed with SIGKILL the program is killed,
+// too; what the program started may continue until its own pipes break, unless
 // the program is Tidy.
 //
-// Level Sandbox is a Spec with a Profile: the program runs in a resident sandbox
-// that agentctl-sandbox builds and stays the init of, and that programs of equal
-// profiles share (resident_linux.go). It dies as a whole with the runner.
+// Level Sandbox is a Spec with a Profile: the program runs in a resident
+// sandbox that agentctl-sandbox builds and whose init it stays. Programs of
+// equal profiles share it (resident_linux.go). It is killed as a whole when the
+// runner ends.
 package sandbox
 
 import (
@@ -91,8 +93,7 @@ type Launcher struct {
 	tidy    sync.WaitGroup
 }
 
-// New returns a Launcher. It starts nothing; Close it when nothing is to be
-// started any more.
+// New returns a Launcher. It starts nothing. Close it after the last program.
 func New(opts Options) *Launcher {
 	l := &Launcher{opts: opts, live: map[*Process]struct{}{}, residents: map[string]*resident{}}
 	l.probe = sync.OnceValue(l.cachedProbe)

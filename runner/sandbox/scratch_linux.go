@@ -30,9 +30,9 @@ type scratch struct {
 // scratchName is how the folders are called.
 const scratchName = "sandbox-"
 
-// scratchHome is the folder of this user for all of them, so that those which
-// are left can be found without reading all of /tmp. Where somebody else has
-// taken the name there is none, and nothing is swept.
+// scratchHome is the folder of this user for all scratch folders, so that
+// abandoned ones can be found without reading all of /tmp. Where another user
+// has taken the name there is none, and nothing is swept.
 func scratchHome(temp string) string {
 	if temp == "" {
 		temp = os.TempDir()
@@ -156,7 +156,7 @@ func sweepScratch(temp string) {
 	}
 	all, err := lockDir(home, unix.LOCK_EX|unix.LOCK_NB)
 	if err != nil {
-		return // somebody makes one right now; the next runner sweeps
+		return // another process creates it right now; the next runner sweeps
 	}
 	defer func() { _ = all.Close() }()
 	list, err := os.ReadDir(home)

@@ -30,11 +30,12 @@ const (
 	mostMark  = uint64(1) << 62
 )
 
-// startMarked starts a program that has its mark before its first instruction:
-// it is traced until then, for a shell under load forks sooner than we get to
-// mark it. The thread that calls must be the one that forks, hence the launcher's.
-// Where tracing is forbidden the mark comes as soon as it can. A set-uid program
-// started this way does not gain its owner's rights, which suits a tool.
+// startMarked starts a program that has its mark before its first instruction.
+// The program is traced until then, because a shell under load may fork before
+// the runner can mark it. The thread that calls must be the thread that forks,
+// hence the launcher's. Where tracing is forbidden the mark is set as soon as
+// possible. A set-uid program started this way does not gain its owner's
+// rights, which is intended for a tool.
 func startMarked(target string, argv []string, attr *os.ProcAttr) (*os.Process, uint64, error) {
 	attr.Sys.Ptrace = true
 	p, err := os.StartProcess(target, argv, attr)

@@ -9,9 +9,10 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// user is whom programs of a sandbox run as: the user of the runner, but where
-// that is root, who owns the workspace. A tool has no use for root's number, and
-// without root's capabilities could not write to the files of others.
+// user is the user that programs of a sandbox run as: the user of the runner
+// or, where that is root, the owner of the workspace. A tool does not need uid
+// 0, and without root's capabilities it could not write to the files of other
+// users.
 func user(p *spec.Profile) (uid, gid int) {
 	uid, gid = os.Getuid(), os.Getgid()
 	if uid != 0 || p.Workspace == "" || p.Access == "" || p.Access == spec.AccessNone {

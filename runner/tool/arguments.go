@@ -139,8 +139,9 @@ func strictObject(raw string) error {
 	return nil
 }
 
-// halfCharacter finds \u escapes that make no character by themselves. Readers
-// differ about them, so that one could be judged and another one run.
+// halfCharacter finds \u escapes that are half of a surrogate pair. Parsers
+// differ about them, so that other arguments could be executed than were
+// judged.
 func halfCharacter(raw string) bool {
 	unit := func(i int) rune {
 		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {

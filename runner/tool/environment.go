@@ -10,7 +10,7 @@ import (
 var baseEnv = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR"}
 
 // Environment returns the base variables of this process followed by the
-// declared ones. Nothing else is handed on.
+// declared ones. No other variable is inherited.
 func Environment(declared []string) []string {
 	env := make([]string, 0, len(baseEnv)+len(declared))
 	for _, name := range baseEnv {

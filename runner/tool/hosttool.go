@@ -8,16 +8,16 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// HostTool answers calls of a shipped tool in the process of the runner: no program is
-// started for them. Its calls are checked, judged, journaled, resumed and shown as those
-// of any other tool, because they differ only in who answers.
+// HostTool answers calls of a shipped tool in the process of the runner: no
+// program is started for them. Its calls are checked, judged, journaled,
+// resumed and shown as those of any other tool.
 type HostTool struct {
 	// Tool is the shipped tool whose calls it answers. A tool of which all calls
 	// are answered here has Host set in the table of runner/tool/builtin; the
 	// table also has its description for the model, its risk and its effects.
 	Tool string
-	// Takes reports whether it answers a call; one that it does not take goes to the
-	// program of the tool. Nil takes all.
+	// Takes reports whether it answers a call; any other call goes to the
+	// program of the tool. Nil: it answers all calls.
 	Takes func(call message.ToolCall) bool
 	// Answer runs a call to its end. An error ends the run: a call that fails has a
 	// result with a code. It is called by several goroutines.

@@ -7,8 +7,8 @@ func fold(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
 }
 
-// repair returns the one name that the written one can stand for; "" when there
-// is none, or more than one.
+// repair returns the one name that a misspelt name can mean; "" when there is
+// none, or more than one.
 func repair(written string, names []string) string {
 	var found string
 	for _, name := range names {

@@ -127,7 +127,7 @@ func boxable(leads string, masked []string) error {
 	return nil
 }
 
-// allowed refuses places that no tool may see, whatever a policy says.
+// allowed refuses paths that no tool may see, whatever a policy allows.
 func (r *Registry) allowed(leads, workspace string) error {
 	for _, dir := range closed {
 		if leads == "/" || Below(leads, dir) {
@@ -220,8 +220,8 @@ func openReal(dir string) (*os.Root, error) {
 	opened, err := root.Stat(".")
 	if err == nil {
 		var named fs.FileInfo
-		// Whatever a link leads to has another path, and the folder at this path is
-		// another one.
+		// The target of a link has another path, and the folder at this path is
+		// another folder.
 		if at, e := filepath.EvalSymlinks(dir); e != nil || at != dir {
 			err = fmt.Errorf("%s is behind a link", dir)
 		} else if named, err = os.Lstat(dir); err == nil && !os.SameFile(opened, named) {
@@ -241,8 +241,9 @@ type createdFile struct {
 	info fs.FileInfo
 }
 
-// create makes the file that a call of write is to fill: a sandbox can show a file
-// that exists, and to show its folder instead would open the files beside it.
+// create creates the file that a call of write is to fill. A sandbox can show
+// only a file that exists, and mounting its folder instead would expose the
+// other files in it.
 func create(leads, workspace string) (*createdFile, error) {
 	dir, err := openReal(filepath.Dir(leads))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -259,7 +260,7 @@ func create(leads, workspace string) (*createdFile, error) {
 	// Tools of root run as the owner of the workspace.
 	if top, e := os.Stat(workspace); e == nil && os.Geteuid() == 0 {
 		if st, ok := top.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
-			_ = f.Chown(int(st.Uid), int(st.Gid)) // else the tool cannot write to it, and says so
+			_ = f.Chown(int(st.Uid), int(st.Gid)) // otherwise the tool cannot write to it, and reports that
 		}
 	}
 	c.info, err = f.Stat()

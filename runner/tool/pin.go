@@ -51,8 +51,8 @@ func (p *Pool) unchanged(d *Definition, says []Function) error {
 		WithHint("bring back the program it was, or begin a run with what it is now")
 }
 
-// refused is the result of a call whose program was not asked because it is not
-// the one that was known.
+// refused is the result of a call whose program was not asked because its
+// description has changed.
 func refused(err error) (*message.ToolResult, bool) {
 	if reason.Of(err) != reason.ToolChanged {
 		return nil, false

@@ -39,7 +39,8 @@ type Pool struct {
 	Dir string
 	// Env holds the declared variables of each tool as NAME=value, by call name.
 	Env map[string][]string
-	// Profiles say how each tool is contained, by call name; one without is not.
+	// Profiles are the containment of each tool, by call name; a tool without a
+	// profile is not contained.
 	Profiles map[string]*spec.Profile
 	// Fence waits until contained programs can no longer do to the files of the
 	// run what they must not; foreign plugins are started after it. Optional.
@@ -55,9 +56,10 @@ type Pool struct {
 	// Egress serves the network of tools that reach what a list allows, where their
 	// source brings its own isolation.
 	Egress func(ctx context.Context, l net.Listener, tools, allow []string)
-	// Pins are what programs are known to say of tools, by call name, as Pin returns
-	// it; a tool without one is held to what its program says first. A call whose
-	// program says something else is refused. It belongs to the pool.
+	// Pins are the known descriptions of tools, by call name, as Pin returns
+	// them; for a tool without a pin, the first description counts. A call whose
+	// program describes the tool differently is refused. The map belongs to the
+	// pool.
 	Pins map[string]string
 	// Past returns the calls of the run that have completed, the oldest first. A
 	// process that is started in the middle of a run, by a resume or after a
@@ -167,10 +169,10 @@ func (p *Pool) Start(ctx context.Context, tools []Definition) {
 	}
 }
 
-// StartShipped begins to start the program of the shipped tools, ahead of
-// everything else: it is our own, takes longest to be ready, and does nothing
-// before it is asked. Tools that declare variables are left out; their values
-// are not known yet.
+// StartShipped starts the program of the shipped tools ahead of everything
+// else: it is trusted, takes longest to be ready, and does nothing before its
+// first call. Tools that declare variables are left out; their values are not
+// known yet.
 func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
 	for i := range tools {
 		if d := &tools[i]; d.Shipped != "" && !d.Host && len(d.Spec.Env) == 0 {

@@ -57,8 +57,9 @@ type started struct {
 	reminded sync.Once
 }
 
-// Process returns the process of a key, which runs this program if there is none yet,
-// and makes the tool one of its own. The key is all that makes two processes differ.
+// Process returns the process of a key and adds the tool to it. If there is
+// none yet, it is created to run this program. Only the key distinguishes
+// processes.
 func (p *Pool) Process(key string, d *Definition, made Program) *Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +123,7 @@ func functions(infos []host.ToolInfo) []Function {
 	return all
 }
 
-// ready waits until the process runs and is the one that is known.
+// ready waits until the process runs and its description is the known one.
 func (g *Process) ready(ctx context.Context, d *Definition) (*started, error) {
 	run, err := g.wait(ctx)
 	if err == nil && d.Shipped == "" {
@@ -201,8 +202,8 @@ type pluginServer struct {
 	run     *started
 }
 
-// Call implements Server. A plugin that dies under a call makes it an error
-// result: what the call did is unknown and is never repeated unasked.
+// Call implements Server. If a plugin dies during a call, the call is an error
+// result: its effect is unknown, and it is never repeated without an approval.
 func (s *pluginServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
 	s.run.reminded.Do(func() { s.remind(ctx, req) })
 	result, err := s.run.plugin.Call(ctx, host.CallRequest{

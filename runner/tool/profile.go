@@ -33,9 +33,10 @@ type Place struct {
 	Masked, ReadOnly []string
 }
 
-// Profiles returns how each tool is to be contained, by call name; a tool whose source
-// brings its own isolation has none. Tools that run together are one process: each of
-// them has what any of them asks for, unless it declares variables of its own.
+// Profiles returns the containment of each tool, by call name; a tool whose
+// source brings its own isolation has none. Tools that run together are one
+// process: each of them has what any of them asks for, unless it declares
+// variables of its own.
 func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
 	all := map[string]*spec.Profile{}
 	var errs []error
@@ -68,7 +69,7 @@ func plain(d *Definition) bool {
 	return len(d.Spec.Isolation.Mounts) == 0 && d.Spec.Network.Mode == v1alpha1.NetworkNone && !d.Spec.Isolation.Fresh
 }
 
-// loosen makes a profile allow what another one allows.
+// loosen adds to a profile what another profile allows.
 func loosen(p, other *spec.Profile) {
 	if p.Workspace == "" {
 		*p = *other
@@ -153,9 +154,9 @@ func shown(path, workspace string, mounts []spec.Mount) bool {
 	return slices.ContainsFunc(mounts, func(m spec.Mount) bool { return Below(path, m.At()) })
 }
 
-// closed are the folders of which no mount may show anything: with them a program
-// reaches the host. Admission says so of the words of a manifest, this of what
-// they lead to.
+// closed are the folders that must not be mounted, nor anything in them: with
+// them a program reaches the host. Admission checks the paths of a manifest,
+// this checks their targets.
 var closed = []string{"/proc", "/sys", "/dev", "/run", "/var/run"}
 
 // Mountable returns what a path of a mount leads to, or refuses it.
@@ -224,8 +225,8 @@ func contained(p *spec.Profile, declared []string) []string {
 	return declare(env, declared)
 }
 
-// HeldEnvironment is the whole environment of a program that is contained as a
-// profile says, or, where there is none, of one that is not.
+// HeldEnvironment is the whole environment of a program that is contained by a
+// profile or, without a profile, is not contained.
 func HeldEnvironment(p *spec.Profile, declared []string) []string {
 	if p == nil {
 		return Environment(declared)

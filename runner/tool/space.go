@@ -13,8 +13,8 @@ import (
 // Bounds of what a call may leave on the disk of the run's files. The host
 // gives a folder no quota, so the disk is checked while a call runs.
 const (
-	// leastSpace is what must be left on the disk: journals, and whatever else this
-	// host does, need some.
+	// leastSpace is what must be left on the disk for journals and other
+	// programs of this host.
 	leastSpace = 512 << 20
 	// ownShare is by how much less must be left than when a call began before the
 	// call is ended for a lack of space.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// admitter refuses objects that cannot work on this server, whatever else exists:
-// it has no Secrets, so nothing can refer to one.
+// admitter refuses objects that cannot work on this server: it has no Secrets,
+// so nothing can refer to one.
 type admitter struct{}
 
 // Handles implements admission.Interface.

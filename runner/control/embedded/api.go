@@ -67,8 +67,8 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	// The server reads its own definitions while it starts. A cache that is not
 	// filled yet would send it away for a second; from the database they come at once.
 	r.Etcd.WatchCacheSizes = []string{"customresourcedefinitions.apiextensions.k8s.io#0"}
-	// Who deletes a definition in the foreground would wait for a collector that
-	// looks at our kinds alone.
+	// A delete of a definition in the foreground would wait for a garbage
+	// collector that only knows the kinds of agentctl.
 	r.Etcd.EnableGarbageCollection = false
 	o.ServerRunOptions.ShutdownWatchTerminationGracePeriod = drain
 	if err := o.Complete(); err != nil {
@@ -114,9 +114,10 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	return server.GenericAPIServer, nil
 }
 
-// secure says who gets in, what they may do, and what is written down.
+// secure sets authentication, authorization and the audit log.
 func secure(c *genericapiserver.RecommendedConfig, p parts) error {
-	// Both before Complete and neither nil: else everybody is administrator.
+	// Both before Complete and neither nil: otherwise every client is
+	// administrator.
 	c.Authentication.Authenticator = authenticators.New(bearertoken.New(p.tokens), websocket.NewProtocolAuthenticator(p.tokens))
 	c.Authorization.Authorizer = newAuthorizer()
 	c.AuditBackend, c.AuditPolicyRuleEvaluator = p.audit, p.audit

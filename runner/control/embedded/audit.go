@@ -27,8 +27,8 @@ const (
 	// auditKept how many that were put aside are kept.
 	auditSize = 16 << 20
 	auditKept = 3
-	// maxWord bounds each thing that a client chose: what it asked for, and what it
-	// says about itself.
+	// maxWord bounds each value that a client chose: the name of what it
+	// requests, and its user agent.
 	maxWord = 256
 )
 

@@ -31,7 +31,7 @@ func newBodies(timeout time.Duration) *bodies {
 
 // begin sets the deadline of the body of a request. It holds until the body has
 // been read to its end, so also for what the server reads and drops after an
-// answer. end is to be called when the request is answered.
+// answer. Call end when the request is answered.
 func (b *bodies) begin(w http.ResponseWriter, r *http.Request, now time.Time) (_ *body, end func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, func() {}

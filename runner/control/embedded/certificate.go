@@ -118,7 +118,7 @@ func caTemplate(now time.Time) *x509.Certificate {
 		NotBefore: ever(), NotAfter: now.Add(caLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		// A stolen key of this authority is of no use against anybody else.
+		// A stolen key of this authority cannot be used for any other name.
 		PermittedDNSDomainsCritical: true,
 		PermittedDNSDomains:         []string{"localhost"},
 		PermittedIPRanges: []*net.IPNet{

@@ -60,8 +60,9 @@ func applyDefinition(ctx context.Context, client *clientset.Clientset, text []by
 }
 
 // served waits until every version of a kind is established and can be listed.
-// The first list of a kind makes the server fill a cache; until that is done it
-// sends everybody else away for a second, so that wait is taken here.
+// The first list of a kind makes the server fill a cache. Until that is done
+// the server asks every client to retry after a second, so the wait is taken
+// here.
 func served(ctx context.Context, client *clientset.Clientset, crd *apiextv1.CustomResourceDefinition) error {
 	for _, v := range crd.Spec.Versions {
 		var last error

@@ -31,9 +31,9 @@ func buildMetadata(version string) string {
 	}, version), "-.")
 }
 
-// stamped says of which Kubernetes release the server is. Clients judge by it
-// what they may use; a program that links the server's packages has only their
-// module version.
+// stamped sets which Kubernetes release the server is. Clients decide by it
+// which features to use; a program that links the server's packages has only
+// their module version.
 type stamped struct {
 	compatibility.EffectiveVersion
 	own string // of this program, "" if it is not known

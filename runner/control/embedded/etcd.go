@@ -43,8 +43,8 @@ type database struct {
 	reserved int64 // bytes of the disk that the file has at least
 }
 
-// startDatabase opens the database of the folder, or makes it. log is for what
-// the library says.
+// startDatabase opens the database of the folder, or creates it. log is for the
+// output of the library.
 func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database, error) {
 	dir := f.path(etcdDir)
 	zl := zapLogger(log)
@@ -83,7 +83,7 @@ func startDatabase(ctx context.Context, f *folder, log *slog.Logger) (*database,
 	}
 	d := &database{etcd: e, socket: f.path(clientSocket), path: filepath.Join(dir, "member", "snap", "db")}
 	if err := d.ready(ctx); err != nil {
-		e.Server.HardStop() // else Close waits for it to get ready
+		e.Server.HardStop() // otherwise Close waits for it to get ready
 		d.close()
 		return nil, fmt.Errorf("start the database in %s: %w", dir, err)
 	}
@@ -111,7 +111,8 @@ func (d *database) ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// The folder keeps everybody out; the mode says the same to who looks.
+	// The mode of the folder already protects the socket; the socket has the
+	// same mode for readers of a listing.
 	return os.Chmod(d.socket, 0o600)
 }
 

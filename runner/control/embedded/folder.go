@@ -97,8 +97,8 @@ func openFolder(ctx context.Context, state string) (*folder, error) {
 	return &folder{dir: dir, lock: l}, nil
 }
 
-// privateFolder makes <state>/control, or sees to it that only its owner can
-// enter: the sockets in it know no users.
+// privateFolder creates <state>/control, or ensures that only its owner can
+// enter: the sockets in it have no authentication.
 func privateFolder(state string) (string, error) {
 	dir := filepath.Join(state, controlDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -128,7 +128,7 @@ func newLock(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK), flock.SetPermissions(0o600))
 }
 
-// sign writes who we are into a lock file.
+// sign writes the identity of this process into a lock file.
 func sign(path string) error {
 	f, err := statedir.OpenFile(path, os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
@@ -147,8 +147,8 @@ func unusable(path string, err error) error {
 	return err
 }
 
-// holder is the process that holds a lock, which somebody does; 0: unknown. The
-// system knows; the file may still name an earlier one.
+// holder is the process that holds a lock; 0: unknown. The kernel knows it; the
+// file may still name an earlier process.
 func holder(path string) int {
 	if pid := lockedBy(path); pid > 0 {
 		return pid

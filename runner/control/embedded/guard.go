@@ -14,9 +14,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// guard is the first to see a request. It refuses those that a web page could make
-// a browser send, those that speak for somebody else and those without a valid
-// token, before anything else looks at them or reads their body.
+// guard is the first handler of a request. It refuses requests that a web page
+// could make a browser send, requests with impersonation and those without a
+// valid token, before any other handler reads them or their body.
 type guard struct {
 	next   http.Handler
 	hosts  []string
@@ -69,8 +69,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// user is who makes a request; nil: it has no valid token. The API server finds
-// out again, so its request stays as it is.
+// user is the user of a request; nil: it has no valid token. The API server
+// authenticates again, so its request is not changed.
 func (g *guard) user(r *http.Request) user.Info {
 	probe := r.WithContext(r.Context())
 	probe.Header = r.Header.Clone() // an authenticator removes the token that it knows

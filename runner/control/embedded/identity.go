@@ -32,7 +32,7 @@ type bearer struct {
 	sha256 string
 }
 
-// IdentityOf says for whom a request is made that the server has let through.
+// IdentityOf returns the identity of an authorized request.
 func IdentityOf(ctx context.Context) (Identity, bool) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {

@@ -67,8 +67,9 @@ func livePath(namespace string, parts ...string) string {
 	return "/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/" + namespace + "/" + strings.Join(parts, "/")
 }
 
-// resolver has /ws/RUN and /ws/NAMESPACE/RUN judged, noted and served as the
-// events of that run: who writes a page need not know where a cluster has them.
+// resolver has /ws/RUN and /ws/NAMESPACE/RUN authorized, audited and served as
+// the events of that run: the author of a page need not know the path of a
+// cluster.
 type resolver struct{ request.RequestInfoResolver }
 
 // NewRequestInfo implements request.RequestInfoResolver.

@@ -9,9 +9,9 @@ const (
 	refusalsWithin = time.Hour
 )
 
-// refusals are the requests of an identity that came to nothing, lately. Who may
-// do nothing at all can still ask for it without an end, and so push out of the
-// audit log what others did.
+// refusals are the recent failed requests of an identity. An identity without
+// permissions can still send requests without an end, and so push the records
+// of others out of the audit log.
 type refusals struct {
 	since time.Time
 	told  int
@@ -20,8 +20,9 @@ type refusals struct {
 	last   AuditRecord
 }
 
-// count says which records are to be written for another one: itself while there
-// are few, and that of a time that is over with how many it stands for.
+// count returns which records to write for a new one: the record itself while
+// there are few. When a period is over, also its last record with the number of
+// those left out.
 func (r *refusals) count(one AuditRecord) (write []AuditRecord) {
 	// A clock that was set back starts a new period as well.
 	if age := one.Time.Sub(r.since); age < 0 || age >= refusalsWithin {

@@ -75,14 +75,14 @@ var everything = []string{"*", "*/*"}
 // see mount.
 var asked = []string{"agents/runs", "runs/messages", "runs/cancel"}
 
-// readEvents is of everybody who reads the objects that events are about. Only
-// the server itself writes them.
+// readEvents is granted to every role that reads the objects that events are
+// about. Only the server itself writes them.
 var readEvents = grant{group: "", resources: []string{"events"}, verbs: readVerbs}
 
-// grants is the whole of what roles may do with objects. What stands nowhere is
-// refused; that includes verbs such as impersonate, bind and escalate, which no
-// grant spells. Questions and what was decided on them are written by the server
-// itself alone: a person asks it for a decision.
+// grants are all that roles may do with objects. Everything else is refused;
+// that includes verbs such as impersonate, bind and escalate, which no grant
+// has. Approvals and the decisions on them are written by the server itself
+// alone: a person sends a decision to the subresource.
 var grants = map[Role][]grant{
 	RoleViewer: {
 		readEvents,
@@ -128,9 +128,9 @@ var grants = map[Role][]grant{
 	},
 }
 
-// openPaths are what an identity of any role may get beside objects: what the roles
-// system:discovery and system:public-info-viewer of a cluster give to everybody who
-// has a token.
+// openPaths are what an identity of any role may read besides objects: what the
+// roles system:discovery and system:public-info-viewer of a cluster give to
+// every authenticated user.
 var openPaths = []string{"/healthz", "/livez", "/readyz", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
 
 // metricsPath has figures about the server for those who read the objects.

@@ -68,8 +68,8 @@ func (s *settling) recent() bool {
 	return age >= 0 && age < settleTime
 }
 
-// apply serves an apply, and does so again as long as the definition may not be
-// known yet. One that fails has changed nothing.
+// apply serves an apply, and repeats it as long as the definition may not be
+// known yet. A failed apply has changed nothing.
 func (s *settling) apply(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxApplied+1))
 	if err != nil || len(body) > maxApplied { // the API server refuses it, with its own words

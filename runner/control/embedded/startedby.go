@@ -25,9 +25,9 @@ const (
 // Note adds a value to the audit line of the request of a context.
 func Note(ctx context.Context, key, value string) { audit.AddAuditAnnotation(ctx, key, value) }
 
-// Admit implements admission.MutationInterface: it writes which identity created a
-// Run, in place of whatever the client wrote. The client of this process creates
-// Runs for others, and says for whom.
+// Admit implements admission.MutationInterface: it writes which identity
+// created a Run, in place of whatever the client wrote. The client of this
+// process creates Runs for other identities, and names them.
 func (admitter) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	run, ok := a.GetObject().(*unstructured.Unstructured)
 	if !ok || a.GetResource().Group != group || a.GetResource().Resource != runResource || a.GetSubresource() != "" {

@@ -30,7 +30,7 @@ func StopRunning(ctx context.Context, state string) (pid int, err error) {
 	if err != nil {
 		return pid, fmt.Errorf("find the control plane, process %d: %w", pid, err)
 	}
-	defer process.Release() //nolint:errcheck // a handle to somebody else's process
+	defer process.Release() //nolint:errcheck // only the handle of a foreign process
 	// The handle is to the process that has the number now. It is the one that is
 	// meant if it has the lock: the number in the file may be an old one.
 	if again, err := holding(path); err != nil || again != pid || !opens(pid, path) {

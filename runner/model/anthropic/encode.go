@@ -29,8 +29,8 @@ func takes(f *message.File) bool {
 	return model.Inline(f) && (mime == pdf || slices.Contains(imageTypes, mime))
 }
 
-// appendMessage adds the wire form of a message: none for one that says nothing,
-// two for an assistant's with calls, whose results begin the user's next one.
+// appendMessage adds the wire form of a message: none for an empty message, two
+// for an assistant's with calls, whose results begin the user's next message.
 func (c *Conversation) appendMessage(h history, m *message.Message) (history, error) {
 	switch m.Role {
 	case message.RoleUser:
@@ -92,7 +92,7 @@ func appendAssistant(h history, said model.PastAnswer) history {
 	return h
 }
 
-// appendBlocks adds what the model said: its thoughts where they stood.
+// appendBlocks adds what the model said, with its thoughts in their places.
 func appendBlocks(b []byte, thoughts []thought, said model.PastAnswer) []byte {
 	text, calls := said.Text, said.Calls
 	for _, t := range thoughts {

@@ -11,9 +11,9 @@ const (
 	// Three of at most four are used: after the tools, after the system prompt,
 	// and after the newest message.
 	cached = `,"cache_control":{"type":"ephemeral"}`
-	// carryOn stands between two messages of the model, and behind its last one:
-	// the API takes an answer to a user only, and newer models refuse to go on
-	// with what they have begun to say.
+	// carryOn is sent between two messages of the model, and after its last one:
+	// the API answers to a user only, and newer models refuse to continue their
+	// own message.
 	carryOn = "Continue."
 )
 
@@ -52,8 +52,8 @@ func (h history) text(s string) history {
 	return h
 }
 
-// assistant begins a message of the model. One that continues a paused turn stands
-// right behind it; the API reads the two as one.
+// assistant begins a message of the model. A message that continues a paused
+// turn follows that turn directly; the API reads the two as one.
 func (h history) assistant(continues bool) history {
 	if continues {
 		h.b = append(h.b, `,{"role":"assistant","content":[`...)

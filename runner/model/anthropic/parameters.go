@@ -51,13 +51,14 @@ const (
 	leastBudget = 1024
 	// leastAnswer is what a budget leaves to the answer itself.
 	leastAnswer = 4096
-	// safeOutput is what the API and everybody who imitates it allows by now.
+	// safeOutput is accepted by the API and all that imitate it.
 	safeOutput = 8192
 )
 
-// outputs are how much a model writes at most where no parameter says it: the API
-// wants a limit in every request, and refuses one that a model cannot reach. Later
-// families write more than their elders, so the newest line stands for all to come.
+// outputs are the output limits of models without the parameter. The API
+// requires a limit in every request, and refuses one that a model cannot reach.
+// Later families write more than earlier ones, so the newest line is used for
+// all future ones.
 var outputs = []struct {
 	prefix string
 	tokens int64
@@ -90,8 +91,8 @@ func CheckParameters(raw json.RawMessage) []model.Problem {
 	return problems
 }
 
-// OutputLimit is the most an answer of a model may hold: the API wants a limit in
-// every request, whether a parameter says it or not.
+// OutputLimit is the most tokens that an answer of a model may have. The API
+// requires a limit in every request, whether the parameter is set or not.
 func OutputLimit(name string, parameters json.RawMessage) int64 {
 	given, _ := read(parameters) // their errors are reported elsewhere
 	return given.most(name, 0)
@@ -148,7 +149,7 @@ func read(raw json.RawMessage) (settings, []model.Problem) {
 	return s, problems
 }
 
-// agree says which parameters the API refuses beside each other.
+// agree returns which parameters the API refuses in combination.
 func (s *settings) agree(given model.GivenParameters) (problems []model.Problem) {
 	bad := func(name, format string, args ...any) {
 		problems = append(problems, model.Problem{Path: "spec.parameters." + name, Message: fmt.Sprintf(format, args...)})
@@ -179,7 +180,7 @@ func (s *settings) agree(given model.GivenParameters) (problems []model.Problem)
 	return problems
 }
 
-// think makes the member of the request of what was said about thinking.
+// think makes the member of the request for the parameters about thinking.
 func (s *settings) think(display json.RawMessage) {
 	var b []byte
 	switch {

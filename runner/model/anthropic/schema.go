@@ -19,10 +19,11 @@ const (
 // stringFormats are those the API knows.
 var stringFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 
-// strict returns a schema as the API takes it for an answer, and whether there is
-// one: of JSON Schema the API knows a part, and refuses the rest. Objects are
-// closed, which the API wants said: what fits the closed one fits the schema. So
-// none is sent with allOf, whose parts would be closed to each other.
+// strict returns a schema in the form that the API accepts for an answer, and
+// whether there is one: the API supports a part of JSON Schema, and refuses the
+// rest. Objects are closed, because the API requires it: what fits the closed
+// schema fits the original. So a schema with allOf is not sent: its parts would
+// be closed to each other.
 func strict(schema json.RawMessage) (json.RawMessage, bool) {
 	schema, err := model.CompactSchema(schema)
 	if err != nil {

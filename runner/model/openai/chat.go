@@ -71,8 +71,8 @@ func (chat) answer(tell func(message.Delta)) httpapi.Answer {
 	return &chatAnswer{Gather: httpapi.NewGather(tell)}
 }
 
-// said adds several messages where there are calls. Reasoning is left out, but for
-// servers that want it back.
+// said adds several messages where there are calls. Reasoning is left out,
+// except for servers that require it back.
 func (chat) said(b []byte, said model.PastAnswer) []byte {
 	if said.Text == "" && len(said.Calls) == 0 {
 		return b

@@ -8,9 +8,10 @@ import (
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// thoughtKey is the member in which DeepSeek, Moonshot and others send reasoning,
-// and in which they want it back: they answer a call without it with 400. Those who
-// send it under another name refuse it or do without, so it does not go back there.
+// thoughtKey is the member in which DeepSeek, Moonshot and others send
+// reasoning, and in which they require it back: they answer a call without it
+// with 400. Servers that send it under another name refuse it or do not need
+// it, so it is not sent back to them.
 const thoughtKey = "reasoning_content"
 
 // shown is the metadata of a reasoning that goes back as it was shown.

@@ -104,8 +104,9 @@ func open(a *api, cfg httpapi.Config, prompt message.Prompt) (*Conversation, err
 	return c, nil
 }
 
-// layout writes the request around its messages. What may differ between two
-// requests stands behind them, so that they share every byte before.
+// layout writes the request around its messages. The parts that may differ
+// between two requests follow the messages, so that the requests share every
+// byte before.
 func (c *Conversation) layout(given model.GivenParameters, prompt message.Prompt) error {
 	schema := c.schema(given, prompt.Output)
 	if schema == nil {

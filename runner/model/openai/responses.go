@@ -119,9 +119,9 @@ func (*replies) answer(tell func(message.Delta)) httpapi.Answer {
 	return &replyAnswer{Gather: httpapi.NewGather(tell)}
 }
 
-// said adds items: the texts, the calls, and the results of them. Ids are left out,
-// for nothing is kept under them; a thought has one that belongs to its encrypted
-// content.
+// said adds items: the texts, the calls, and their results. Ids are left out,
+// for the server stores nothing under them. A thought keeps its id, which
+// belongs to its encrypted content.
 func (*replies) said(b []byte, said model.PastAnswer) []byte {
 	for _, s := range spokenIn(said) {
 		b = appendThoughts(b, s.Thoughts)

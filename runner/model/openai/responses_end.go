@@ -94,8 +94,9 @@ func (a *replyAnswer) late(index int64, raw []byte) error {
 	return a.itemEnds(index, raw)
 }
 
-// replyEndings are the ends of a response: why it is incomplete where it says so,
-// else its status. What failed or was cancelled is an error before this.
+// replyEndings are the ends of a response: why it is incomplete if the response
+// has that, else its status. A failed or cancelled response is an error before
+// this.
 var replyEndings = httpapi.Endings{
 	"completed":         {Finish: message.FinishStop},
 	"max_output_tokens": {Finish: message.FinishLength},

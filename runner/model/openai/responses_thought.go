@@ -6,9 +6,9 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-// The API wants a reasoning item back only in front of what followed it, and
-// refuses one that stands alone. So an item is kept in the metadata of that text
-// or call: without it, it is gone as well.
+// The API accepts a reasoning item only in front of the item that followed it,
+// and refuses it without. So an item is kept in the metadata of that text or
+// call: when that is removed, the item is removed as well.
 
 // followed is the metadata of a call.
 type followed struct {
@@ -27,7 +27,7 @@ type spoken struct {
 	text string
 }
 
-// between stands between two messages in the one text of an answer.
+// between separates two messages in the one text of an answer.
 const between = "\n\n"
 
 // spokenIn returns the messages of an answer's text. Without a list of messages

@@ -15,8 +15,8 @@ const (
 	maxEnum       = 1000
 )
 
-// strictKeywords are what a schema may say that the API holds a model to. Whatever
-// is not among them is left to the check of the answer.
+// strictKeywords are the keywords of a schema that the API enforces. Any other
+// keyword is left to the validation of the answer.
 var strictKeywords = []string{
 	"$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "definitions", "description", "enum", "exclusiveMaximum",
 	"exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf", "pattern", "properties", "required",
@@ -88,7 +88,7 @@ func (s *strictness) schema(raw json.RawMessage, depth int) bool {
 	return s.object(all)
 }
 
-// keyword judges what is said with one word.
+// keyword checks one keyword of a schema.
 func (s *strictness) keyword(name string, value json.RawMessage, depth int) bool {
 	switch name {
 	case "properties", "$defs", "definitions":

@@ -12,9 +12,9 @@ const DefaultAddress = "/run/containerd/containerd.sock"
 // AddressEnv is the variable that names another socket, as ctr reads it.
 const AddressEnv = "CONTAINERD_ADDRESS"
 
-// Address picks the socket: the flag, else the variable's value, else
-// DefaultAddress. Relative paths are refused, since the daemon and we would not
-// mean the same file by them.
+// Address returns the socket: the flag, else the variable's value, else
+// DefaultAddress. Relative paths are refused, because the daemon and this
+// process may have different working folders.
 func Address(flag, env string) (string, error) {
 	address, from := flag, "--containerd-address"
 	if address == "" {

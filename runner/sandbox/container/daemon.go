@@ -117,7 +117,7 @@ func (d *daemon) use(snapshotter string) {
 	d.snapshots = snapshotsproxy.NewSnapshotter(snapshotsapi.NewSnapshotsClient(d.conn), snapshotter)
 }
 
-// ask says who listens, and which snapshotters work there.
+// ask returns which daemon listens, and which snapshotters it has.
 func (d *daemon) ask(ctx context.Context) (version, revision string, snapshotters []string, err error) {
 	v, err := d.version.Version(ctx, &emptypb.Empty{})
 	if err != nil {

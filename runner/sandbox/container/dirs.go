@@ -63,7 +63,8 @@ func (d *dirs) fifos() string  { return filepath.Join(d.root, "f") }
 func (d *dirs) mounts() string { return filepath.Join(d.root, "m") }
 func (d *dirs) etc() string    { return filepath.Join(d.root, "e") }
 
-// owned refuses a folder in /tmp that somebody else made under such a name.
+// owned refuses a folder in /tmp that another user has created under such a
+// name.
 func owned(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -17,8 +17,9 @@ const (
 	resubscribeMost  = 5 * time.Second
 )
 
-// listen begins to hear of containers that run out of memory, once per Runtime
-// and before the first container starts: who subscribes later has missed it.
+// listen subscribes to the events of containers that run out of memory, once
+// per Runtime and before the first container starts: a later subscription
+// misses events.
 func (r *Runtime) listen() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -63,7 +63,8 @@ const oomWait = 300 * time.Millisecond
 // bySignal is what an exit code is above when a signal was the end.
 const bySignal = 128
 
-// explain makes an ExitInfo of an exit code and of what else is known.
+// explain makes an ExitInfo of an exit code and what else is known about the
+// end.
 func (p *Process) explain(code uint32, err error) ExitInfo {
 	if err != nil {
 		return ExitInfo{Code: -1, Signal: "lost", Cause: Lost, Detail: fmt.Sprintf("containerd could not say how it ended: %v", err)}

@@ -91,7 +91,8 @@ func (r *Runtime) image(ctx context.Context, text string) (*image, error) {
 			if call.err == nil || !errors.Is(call.err, context.Canceled) {
 				return call.image, call.err
 			}
-			// The one who pulled gave up; that is not our answer.
+			// The call that pulled was cancelled; this call was not, and tries
+			// again.
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -133,7 +134,7 @@ func (r *Runtime) ensure(ctx context.Context, ref Reference) (*image, error) {
 	return r.unpack(ctx, d, ref, *record)
 }
 
-// stored finds an image by its digest, whatever its name; nil is none.
+// stored finds an image by its digest, whatever its name; nil if there is none.
 func (d *daemon) stored(ctx context.Context, ref Reference) (*images.Image, error) {
 	resp, err := d.images.List(ctx, &imagesapi.ListImagesRequest{Filters: []string{"target.digest==" + ref.Digest.String()}})
 	if err != nil || len(resp.GetImages()) == 0 {
@@ -244,7 +245,7 @@ func notFound(ref Reference, err error) error {
 		WithHint("%s, or bring the image in by hand: ctr -n %s images import FILE.tar", hint, DefaultNamespace)
 }
 
-// unpack makes the snapshot on which containers of the image stand.
+// unpack creates the snapshot that containers of the image use.
 func (r *Runtime) unpack(ctx context.Context, d *daemon, ref Reference, record images.Image) (*image, error) {
 	bad := func(err error) (*image, error) { return nil, fmt.Errorf("unpack image %s: %w", ref, err) }
 	manifest, err := images.Manifest(ctx, d.content, record.Target, platforms.Default())

@@ -26,8 +26,8 @@ type Info struct {
 	Snapshotter string
 }
 
-// probeTime bounds each question of Probe. It is what a socket costs that somebody
-// else listens at; a containerd on a busy machine may well take a second.
+// probeTime bounds each request of Probe. A socket of another program costs
+// this time; a containerd on a busy machine may well take a second.
 const probeTime = 5 * time.Second
 
 // The snapshotters, the better first.
@@ -82,7 +82,7 @@ func (r *Runtime) Require(ctx context.Context, tool string) error {
 	return &reason.Error{Reason: bad.Reason, Hint: bad.Hint, Err: fmt.Errorf("tool %q needs isolation Container but %w", tool, bad.Err)}
 }
 
-// unavailableError carries the cause beside a text of our own.
+// unavailableError carries the cause next to its own text.
 type unavailableError struct {
 	text  string
 	cause error
@@ -123,7 +123,7 @@ func knock(ctx context.Context, address string) error {
 	return unavailable(err, "no containerd answered at %s (%v)", address, err)
 }
 
-// refusal names whose socket it is and who we are.
+// refusal names the owner of the socket and the user of this process.
 func refusal(address string) string {
 	us := fmt.Sprintf("lets uid %d not in", os.Geteuid())
 	info, err := os.Stat(address)

@@ -69,7 +69,8 @@ func withoutTag(name string) string {
 	return name
 }
 
-// checkName asks for a registry: to guess one is to run somebody else's program.
+// checkName requires a registry: a guessed registry may have another program
+// under the name.
 func checkName(name string) error {
 	host, path, ok := strings.Cut(name, "/")
 	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {

@@ -12,8 +12,8 @@ import (
 // nobody is the uid and gid of a program that is to own no file of the host.
 const nobody = 65534
 
-// runAs is who a program runs as, and whether the workspace has to be shown
-// to it as its own although it is root's on disk.
+// runAs is the user that a program runs as. mapped is set when the workspace is
+// root's on disk and has to be shown to that user as its own.
 type runAs struct {
 	uid, gid uint32
 	mapped   bool
@@ -28,7 +28,7 @@ type runAs struct {
 //	root              root         65534; the mount shows the files as owned by 65534, files it writes are root's
 //	root              somebody     no user that we may switch to: refused
 //	somebody          another      refused
-//	none              somebody     we: the runner must be able to use its socket
+//	none              somebody     the user of the runner, which must be able to use its socket
 //	none              root         65534
 func choose(workspace string, access v1alpha1.WorkspaceAccess) (runAs, error) {
 	us := runAs{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSource opens what is to be mounted, on a way without links: what a manifest
-// names may lie where another tool has put one.
+// openSource opens a file or folder to be mounted, on a path without links:
+// another tool may have put a link on the path that a manifest names.
 func openSource(path string) (*os.File, error) {
 	f, err := openPath(unix.AT_FDCWD, path, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {

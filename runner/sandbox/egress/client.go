@@ -116,7 +116,7 @@ func (c *client) Close() error {
 	return err
 }
 
-// use makes k the connection that the client carries, and ends the one before.
+// use makes k the connection that the client uses, and ends the previous one.
 func (c *client) use(k *connection) {
 	c.mu.Lock()
 	before := c.current

@@ -23,7 +23,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// Options say for whom a Proxy works, and with what.
+// Options are the settings of a Proxy.
 type Options struct {
 	// Tools share the network that is served; they are named in refusals and records.
 	Tools []string
@@ -194,7 +194,7 @@ func (s *session) state(conn net.Conn, state http.ConnState) {
 	case http.StateClosed:
 		s.wg.Done()
 	case http.StateHijacked:
-		conn.(*client).taken = true //nolint:forcetypeassert // our listener makes no others
+		conn.(*client).taken = true //nolint:forcetypeassert // this listener returns no others
 	case http.StateActive, http.StateIdle:
 	}
 }

@@ -135,7 +135,7 @@ func answer(c *client, w http.ResponseWriter, method string, status int, text st
 	h.Set("Connection", "close")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintln(w, text) //nolint:gosec // plain text and said so; who does not want to read it need not
+	_, _ = fmt.Fprintln(w, text) //nolint:gosec // plain text, with its type and nosniff set
 }
 
 // phrase is a text that can stand in a status line.

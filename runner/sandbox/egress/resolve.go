@@ -12,9 +12,9 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// hostResolver asks as the host does, for exactly the name: a search list of the
-// host must not turn an allowed name into another one. Names of one part are
-// looked up with it, since nothing else finds them.
+// hostResolver resolves as the host does, but only the exact name: a search
+// list of the host must not turn an allowed name into another one. Names
+// without a dot are resolved with the search list, because they need it.
 type hostResolver struct{}
 
 // LookupNetIP implements Resolver.

@@ -149,7 +149,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// clip shortens what a stranger wrote to what one wants to read of it.
+// clip shortens untrusted text to a length that is readable in a message.
 func clip(s string) string {
 	const most = 80
 	if len(s) > most {

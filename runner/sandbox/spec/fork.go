@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ForkArg makes the helper start another one in namespaces of its own, as a child
-// of the runner, and end; a Fork as JSON follows. A Reply with the PID, as it is
-// outside, or with an Errno comes over ControlFD. The runner does not fork into
-// them itself: it would copy the tables of all its memory and stand still
-// meanwhile.
+// ForkArg makes the helper start another helper in namespaces of its own, as a
+// child of the runner, and end; a Fork as JSON follows. A Reply comes over
+// ControlFD, with an Errno or with the PID as it is outside. The runner does
+// not fork into the namespaces itself: the fork would copy all its page tables
+// and block the runner meanwhile.
 const ForkArg = "fork"
 
 // maxRanges is the kernel's bound of lines in a map.

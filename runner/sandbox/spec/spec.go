@@ -59,8 +59,9 @@ const (
 // Profile is what a sandbox is. Programs whose profiles are equal by value share
 // a sandbox, and with it a file system view, a network and one another's signals.
 type Profile struct {
-	// Workspace is bound at its own path; "" is none. Everything else a program
-	// sees is /usr, some of /etc, /proc, /dev, an empty /tmp and Home, and Mounts.
+	// Workspace is bound at its own path; "": there is none. Everything else a
+	// program sees is /usr, some of /etc, /proc, /dev, an empty /tmp and Home,
+	// and Mounts.
 	Workspace string `json:"workspace,omitempty"`
 	// Access to the workspace; "" is None.
 	Access Access `json:"access,omitempty"`

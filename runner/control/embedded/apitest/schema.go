@@ -63,8 +63,8 @@ const fine = ""
 // judgement is an object that is accepted, or refused for a reason.
 type judgement struct{ spec, want string }
 
-// judged has every CEL rule of our definitions, and some of each other sort,
-// with what they accept and what they reject.
+// judged has every CEL rule of the definitions, and some rules of each other
+// sort, with what they accept and what they reject.
 var judged = []judgement{
 	{`{kind: Model, spec: {provider: openai, model: gpt}}`, fine},
 	{`{kind: Model, spec: {provider: openai}}`, "model is required: it is never guessed"},

@@ -26,8 +26,8 @@ import (
 const (
 	// DefaultLimit is how many events are kept.
 	DefaultLimit = 2048
-	// DefaultPerObject is how many events are kept of one object, so that one that
-	// turns all the time does not push out what is known of the others.
+	// DefaultPerObject is how many events are kept of one object. So an object
+	// with very many events does not push out those of the others.
 	DefaultPerObject = 32
 	// DefaultAge is how long an event is kept after it happened last. It is longer
 	// than a cluster's hour: people come back to a small control plane the next day.
@@ -71,7 +71,8 @@ type Store struct {
 	more    chan struct{}              // closed with the next change
 }
 
-// identity is what makes two events one that happened twice.
+// identity is the key of an event: two with the same key are one event that
+// happened twice.
 type identity struct {
 	object                types.UID
 	kind, namespace, name string
@@ -171,7 +172,7 @@ func (s *Store) Record(e *corev1.Event) {
 	}
 }
 
-// name makes an event one that has not happened before.
+// name names an event that has not happened before.
 func (s *Store) name(e *corev1.Event, now metav1.Time) {
 	o := &e.InvolvedObject
 	e.ObjectMeta = metav1.ObjectMeta{

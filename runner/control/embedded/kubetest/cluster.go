@@ -33,8 +33,8 @@ const (
 	tries = 3
 )
 
-// Cluster is an etcd and a kube-apiserver that serves our kinds, and nothing
-// else: no controllers, no garbage collector, no nodes.
+// Cluster is an etcd and a kube-apiserver that serves the kinds of agentctl,
+// and nothing else: no controllers, no garbage collector, no nodes.
 type Cluster struct {
 	// Kubeconfig is the path of a file that makes its reader an admin.
 	Kubeconfig string
@@ -88,8 +88,8 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// As is the configuration of clients that are somebody, who may do what the
-// cluster's roles say.
+// As is the configuration of clients with a user of that name, which may do
+// what the cluster's roles allow.
 func (c *Cluster) As(name string, groups ...string) (*rest.Config, error) {
 	config, err := c.Config()
 	if err != nil {

@@ -64,7 +64,7 @@ func newPKI(dir string) (*pki, error) {
 	return p, nil
 }
 
-// user makes the certificate of somebody.
+// user makes a client certificate for a user.
 func (p *pki) user(name string, groups ...string) (cert, key []byte, err error) {
 	return p.issue(&x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }

@@ -208,8 +208,8 @@ func (d *Daemon) Mounts() []string {
 	return out
 }
 
-// removeGroups removes the cgroups of the daemon's namespaces, which runc makes
-// and leaves; one with processes in it stays.
+// removeGroups removes the cgroups of the daemon's namespaces, which runc
+// creates and does not remove; a cgroup with processes in it stays.
 func (d *Daemon) removeGroups() {
 	namespaces, _ := filepath.Glob(filepath.Join(d.State, "io.containerd.runtime.v2.task", "*"))
 	for _, n := range namespaces {

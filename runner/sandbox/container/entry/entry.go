@@ -126,7 +126,7 @@ func lookup(name string, env []string) (string, error) {
 	}
 	for dir := range strings.SplitSeq(path, ":") {
 		if !strings.HasPrefix(dir, "/") {
-			continue // a relative entry would run whatever lies in the workspace
+			continue // a relative entry would run any file of that name in the workspace
 		}
 		if p := dir + "/" + name; executable(p) == nil {
 			return p, nil

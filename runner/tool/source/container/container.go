@@ -283,8 +283,8 @@ type held struct {
 	container *container.Held
 }
 
-// hold returns the container that is held for a tool, and makes it when there is
-// none or it has ended.
+// hold returns the container that is kept for a tool. It creates the container
+// if there is none or it has ended.
 func (s *source) hold(ctx context.Context, d *tool.Definition) (*container.Held, error) {
 	s.mu.Lock()
 	at := s.held[d.Name]
