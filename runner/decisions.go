@@ -259,7 +259,7 @@ func (d *decision) context(p *plan.Plan) policy.Context {
 	return c
 }
 
-// args are what was judged: the arguments after the schema.
+// args are the judged arguments: those after the schema.
 func (d *decision) args(p *plan.Plan) json.RawMessage {
 	raw := d.call.Input
 	if len(raw) == 0 {

@@ -21,7 +21,7 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 )
 
-// ValidateOptions say what to look at.
+// ValidateOptions select what to check.
 type ValidateOptions struct {
 	// Paths are files, folders or "-" (Stdin). Required.
 	Paths []string
@@ -35,7 +35,7 @@ type Report struct {
 	Documents int
 }
 
-// HasErrors says whether the manifests may not be used.
+// HasErrors reports whether the manifests may not be used.
 func (r *Report) HasErrors() bool { return r.Findings.HasErrors() }
 
 // Write prints at most limit findings as a compiler does.
@@ -51,8 +51,8 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	return &Report{Findings: found, Documents: len(set.Documents) + len(set.Cases)}, nil
 }
 
-// Judge validates objects that are in no file, whose paths must be absolute. The position
-// of a finding names its document.
+// Judge validates objects that are in no file, whose paths must be absolute.
+// The position of a finding names its document.
 func Judge(ctx context.Context, documents []Document, shared *Shared) manifest.Findings {
 	_, _, found := plan.AdmitDocuments(ctx, documents, registries().Admission(admission.Options{Policies: shared.rules()}))
 	return found
@@ -61,20 +61,20 @@ func Judge(ctx context.Context, documents []Document, shared *Shared) manifest.F
 // IsRelativePath reports whether a finding is about a path that is not absolute.
 func IsRelativePath(f manifest.Finding) bool { return strings.HasPrefix(f.Message, plan.RelativePath) }
 
-// PolicyTestOptions say which cases of policies are judged.
+// PolicyTestOptions select the test cases.
 type PolicyTestOptions struct {
 	// Paths are files, folders or "-" (Stdin). Required.
 	Paths []string
 	Stdin io.Reader
 	// Only picks cases by name. Optional.
 	Only *regexp.Regexp
-	// Mutate tries which mistakes in a policy its cases notice.
+	// Mutate tests which mutations of a policy its cases notice.
 	Mutate bool
 }
 
-// TestPolicies judges the cases of all policies in manifests, in spec.tests and
-// beside them in files that end in tests.yaml. Nothing is run. Its errors are an
-// *InvalidError or a *reason.UsageError, or about the machine.
+// TestPolicies runs the test cases of all policies in manifests, in spec.tests
+// and next to them in files that end in tests.yaml. No tool is run. Its errors
+// are an *InvalidError or a *reason.UsageError, or about the machine.
 func TestPolicies(ctx context.Context, o PolicyTestOptions) (*policytest.Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
@@ -105,8 +105,8 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*policytest.Report,
 	return report, err
 }
 
-// policySubjects are the policies that were declared, and shipped ones that
-// somebody has written cases for.
+// policySubjects are the declared policies, and shipped ones that have test
+// cases.
 func policySubjects(c *admission.Catalog) []policytest.Subject {
 	var all []policytest.Subject
 	for _, name := range slices.Sorted(maps.Keys(c.Policies)) {
@@ -124,7 +124,7 @@ func policySubjects(c *admission.Catalog) []policytest.Subject {
 	return all
 }
 
-// argumentCheck holds arguments against the schemas of tools, as a run does
+// argumentCheck validates arguments against the schemas of tools, as a run does
 // before a call is judged.
 func argumentCheck(tools []policy.Tool) (func(string, json.RawMessage) error, error) {
 	schemas := map[string]*tool.Schema{}
@@ -151,7 +151,7 @@ func argumentCheck(tools []policy.Tool) (func(string, json.RawMessage) error, er
 // maxDeclared bounds the objects of one Declare.
 const maxDeclared = 20000
 
-// DeclareOptions say which manifests are to be kept by a control plane.
+// DeclareOptions name the manifests for a control plane.
 type DeclareOptions struct {
 	// Paths are files, folders or "-" (Stdin). A folder with a kustomization is
 	// built. Required.
@@ -162,8 +162,8 @@ type DeclareOptions struct {
 	// Absolute makes relative paths absolute: right for a control plane on this
 	// machine.
 	Absolute bool
-	// Closed wants every reference to lead to an object of these manifests;
-	// otherwise what is referred to may be in the control plane, or come later.
+	// Closed requires every reference to lead to an object of these manifests;
+	// otherwise its target may be in the control plane, or be created later.
 	Closed bool
 }
 
@@ -171,8 +171,8 @@ type DeclareOptions struct {
 // folder is named as a path of manifests.
 func Kustomized(dir string) bool { return manifest.Kustomized(dir) }
 
-// Declared is an object as its author wrote it, without defaults: who declares
-// a field owns it.
+// Declared is an object as its author wrote it, without defaults: a manager
+// owns the fields that it declares.
 type Declared struct {
 	Kind, Namespace, Name string
 	// Place is where the object begins: file:line:col.
@@ -187,8 +187,8 @@ type Declaration struct {
 	Warnings manifest.Findings
 }
 
-// Declare reads manifests and judges them. The error is an *InvalidError when
-// there are mistakes: nothing is to be sent then.
+// Declare reads and validates manifests. The error is an *InvalidError when
+// there are mistakes: then the caller must send nothing.
 func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 	if len(o.Paths) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
@@ -216,7 +216,8 @@ func Declare(ctx context.Context, o DeclareOptions) (*Declaration, error) {
 	return out, nil
 }
 
-// elsewhere warns about what means something else where objects stand in no folder.
+// elsewhere warns about fields with another meaning where objects are in no
+// folder.
 func (o DeclareOptions) elsewhere(d *manifest.Document) manifest.Findings {
 	if run, ok := d.Object.(*v1alpha1.Run); ok && run.Spec.Workspace == nil && run.Spec.WorkspaceRef == nil {
 		return manifest.Findings{d.Warnf("spec", "no workspace is named: on a control plane the run works in an empty folder").With("spec.workspace.source.path names one")}

@@ -20,13 +20,14 @@ import (
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
-// RunOptions say what to run and how. Paths or Documents are required.
+// RunOptions are what to run and how. Paths or Documents are required.
 type RunOptions struct {
 	// Paths are files, folders or "-" (Stdin) with manifests.
 	Paths []string
 	Stdin io.Reader
-	// Documents are objects that stand in no file, instead of Paths. Their paths
-	// are absolute, and a run whose Run object names no workspace has an empty one.
+	// Documents are objects that are in no file, instead of Paths. Their paths
+	// are absolute, and a run whose Run object names no workspace has an empty
+	// one.
 	Documents []Document
 	// ID is the id of the run and the name of its folder; "" makes one. A run
 	// whose journal exists already is not begun a second time.
@@ -69,8 +70,8 @@ type RunOptions struct {
 	// FailOnDenied ends a run in which a call was refused with exit code 3.
 	FailOnDenied bool
 
-	// Record is the file that is to hold the run as a cassette when it has ended; ""
-	// records nothing. One that was there is replaced then, at once and whole.
+	// Record is the file for the cassette of the run, written when it has ended;
+	// "" records nothing. An existing file is replaced then, atomically.
 	Record string
 
 	// Pins are the required descriptions of tools, by call name, as
@@ -166,9 +167,9 @@ type Document = plan.Document
 // deleted.
 type PresentPolicies func(ctx context.Context, planned []string) ([]*v1alpha1.Policy, error)
 
-// Shared is what the runs of one process can have in common, so that a thousand of them
-// do not keep the same thing a thousand times. The zero value is ready and may be used by
-// many runs at once.
+// Shared is what the runs of one process can have in common, so that a thousand
+// of them do not keep the same data a thousand times. The zero value is ready
+// and may be used by many runs at once.
 type Shared struct{ policies policy.Shared }
 
 // rules are the policies that were compiled already; nil shares nothing.
@@ -179,8 +180,8 @@ func (s *Shared) rules() *policy.Shared {
 	return &s.policies
 }
 
-// user is who begins a run. Runs of objects begin at a control plane, whose account
-// does not say who asked for them.
+// user is the user that begins a run. Runs of objects begin at a control plane,
+// whose account is not that of the user.
 func (o *RunOptions) user() string {
 	if o.User != "" || len(o.Documents) > 0 {
 		return o.User

@@ -19,7 +19,7 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// ProbeOptions say which tool is tried. Tool is required, with the defaults of
+// ProbeOptions name the tool to probe. Tool is required, with the defaults of
 // its kind written out.
 type ProbeOptions struct {
 	Tool *v1alpha1.Tool
@@ -29,7 +29,7 @@ type ProbeOptions struct {
 	Containerd       string
 }
 
-// ToolFacts are what a tool's program says about itself.
+// ToolFacts are what a tool's program reports about itself.
 type ToolFacts struct {
 	// Name is the call name.
 	Name, Description string
@@ -54,7 +54,7 @@ func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
 		return nil, reason.New(reason.ToolError, "%w", err)
 	}
 	if d.Describes {
-		d.Parameters, d.Description = nil, "" // what the program reports, not what the manifest says of it
+		d.Parameters, d.Description = nil, "" // what the program reports, not what the manifest has
 	}
 	host := environment.NewHost(environment.HostOptions{Kinds: sources.All(), State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
 	dir, err := os.MkdirTemp("", "agentctl-probe-")

@@ -33,7 +33,7 @@ const recordTime = 30 * time.Second
 // recording is the data of a cassette that the journal of the run does not
 // have.
 type recording struct {
-	// name is the file as it was called, file where it lies.
+	// name is the path as given, file the absolute path.
 	name, file string
 	hidden     []string
 	facts      cassette.Facts
@@ -197,8 +197,8 @@ func cleaned(e event.Event, redactor *secret.Redactor) (event.Event, error) {
 	return out, nil
 }
 
-// proven reads a cassette as it will be read, and replays it: one that cannot be
-// replayed is worth nothing.
+// proven reads a cassette back and replays it: a cassette that cannot be
+// replayed is useless.
 func proven(ctx context.Context, c *cassette.Cassette) (*cassette.Cassette, error) {
 	var text bytes.Buffer
 	if err := c.Write(&text); err != nil {

@@ -56,9 +56,10 @@ type run struct {
 	damage *journal.CorruptError
 }
 
-// Run runs what the options say. The error is set only when no run came about:
-// an *InvalidError or a *reason.UsageError (exit code 2), or a state folder that cannot
-// be written. Everything that happens from there on is an Outcome with a reason.
+// Run executes what the options name. The error is set only when no run was
+// begun: an *InvalidError or a *reason.UsageError (exit code 2), or a state
+// folder that cannot be written. Everything after that is an Outcome with a
+// reason.
 func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {
@@ -227,7 +228,8 @@ func (r *run) connect(files workspace.Spec, resumed bool, snapshot string) {
 	})
 }
 
-// terminal asks on the streams of the process where they are a terminal; nil is none.
+// terminal asks on the streams of the process where they are a terminal; nil if
+// they are not.
 func terminal(t *Terminal) *approval.Terminal {
 	if t == nil {
 		return nil
@@ -287,11 +289,11 @@ func (r *run) killOnDemand() (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// loop prepares what the loop needs and runs it. What takes time and is needed only by a
-// tool call continues behind the first model request.
+// loop prepares what the loop needs and runs it. Slow work that only a tool
+// call needs continues during the first model request.
 func (r *run) loop(ctx context.Context) (loop.End, error) {
 	durable := r.exec.Settle()
-	defer func() { _ = durable() }() // no goroutine is left behind by an early return
+	defer func() { _ = durable() }() // an early return leaves no goroutine behind
 	defer r.people.Close()
 	for _, w := range r.warnings {
 		if err := r.exec.Recorder.Record(event.Warning{Message: w}); err != nil {

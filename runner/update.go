@@ -91,7 +91,7 @@ func recordedSource(v *view.Run) (string, error) {
 	return w.Source, nil
 }
 
-// runManifests runs what manifests say today on the recorded prompt.
+// runManifests runs today's manifests on the recorded prompt.
 func (r *recorded) runManifests(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
 	if o.Prompt == "" { // what was filled in is data, and is not filled in again
 		o.Prompt = prompt.Escape(r.Prompt)

@@ -22,8 +22,8 @@ import (
 // maxTargets bounds what is read from stdin.
 const maxTargets = 64 << 10
 
-// escape makes every attempt it can and reports which ways are open. What it does
-// is harmless where it succeeds.
+// escape makes every attempt it can and reports which ways are open. An attempt
+// is harmless if it succeeds.
 func escape(in io.Reader, out, errs io.Writer) int {
 	var t spec.Targets
 	if err := json.NewDecoder(io.LimitReader(in, maxTargets)).Decode(&t); err != nil {
@@ -123,7 +123,7 @@ func outward(t *spec.Targets) (list []attempt) {
 	return list
 }
 
-// sees looks for a file in the list of its folder.
+// sees reports whether a file is in the list of its folder.
 func sees(file string) error {
 	list, err := os.ReadDir(filepath.Dir(file))
 	if err != nil {
@@ -137,7 +137,7 @@ func sees(file string) error {
 	return errors.New("it is not in the list")
 }
 
-// layOver replaces a file by renaming another one onto it.
+// layOver replaces a file by renaming another file onto it.
 func layOver(workspace, f string) error {
 	other := workspace + "/escape-other"
 	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
@@ -166,7 +166,8 @@ func peek(path string) error {
 	return nil
 }
 
-// poke opens a file to write, or makes one in a folder, and writes nothing.
+// poke opens a file for writing, or creates one in a folder, and writes
+// nothing.
 func poke(path string) error {
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		path += "/escape-new"
@@ -371,8 +372,8 @@ func cloneNamespace() error {
 	return err
 }
 
-// stopped is the error of an attempt that met something, and none of one that
-// did not.
+// stopped is the error of an attempt that was refused, and nil for an attempt
+// that succeeded.
 func stopped(yes bool, by string) error {
 	if yes {
 		return errors.New(by)
@@ -437,8 +438,8 @@ type foreign struct {
 	code []byte
 }
 
-// runCode makes a program of machine code and runs it. Its end by itself is an
-// open way.
+// runCode makes a program of machine code and runs it. If the program exits by
+// itself, the way is open.
 func runCode(dir string, code []byte) error {
 	if dir == "" {
 		dir = "/tmp"

@@ -8,9 +8,9 @@ import (
 )
 
 // cage is the thread that starts programs. Capabilities, no_new_privs, Landlock
-// and seccomp belong to a thread and are inherited by what it forks, so they are
-// laid on it once; the other threads of this process, which mount and collect,
-// stay as they are. The Go runtime never makes a thread from a locked one, and
+// and seccomp belong to a thread and are inherited by its children, so they are
+// set on it once; the other threads of this process, which mount and reap, are
+// not changed. The Go runtime never creates a thread from a locked one, and
 // this one is never unlocked.
 type cage struct{ work chan func() }
 

@@ -9,8 +9,8 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// etcFiles are the files of /etc that name the user and the network as they are
-// inside. With the host's network the host's own words hold.
+// etcFiles are the files of /etc that name the user and the network inside.
+// With the host's network the host's own files are used.
 func etcFiles(b *spec.Boot) map[string]string {
 	home := cmp.Or(b.Profile.Home, "/tmp")
 	user := fmt.Sprintf("agent:x:%d:%d:agent:%s:/bin/sh\n", b.UID, b.GID, home)

@@ -10,7 +10,7 @@ import (
 )
 
 // fork starts a helper in namespaces of its own, as a child of the runner, and
-// says its number. This process is small, so that little is copied.
+// returns its pid. This process is small, so that little is copied.
 func fork(text string) int {
 	line := &control{fd: spec.ControlFD}
 	m, err := spec.DecodeFork([]byte(text))
@@ -33,9 +33,9 @@ func fork(text string) int {
 	return 0
 }
 
-// namespaces are those of a sandbox. Users keep their numbers, so that files
-// belong to the same ones inside and outside; the capabilities are the helper's,
-// for its own mounts, and no program's.
+// namespaces are those of a sandbox. User ids are the same inside and outside,
+// so that files have the same owners. Only the helper has capabilities, for its
+// own mounts; programs have none.
 func namespaces(m *spec.Fork) *syscall.SysProcAttr {
 	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP)
 	if m.Network != spec.NetworkHost {

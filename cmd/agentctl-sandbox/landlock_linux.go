@@ -31,8 +31,8 @@ func landlockABI() int {
 	return int(abi)
 }
 
-// ruleset says: everything in view may be read, only the writable paths written;
-// signals and abstract sockets stay inside.
+// ruleset allows to read everything in view and to write only the writable
+// paths; signals and abstract sockets stay inside.
 func ruleset(abi int, writable []string) (fd int, err error) {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: mayRead | mayWrite}
 	size := unsafe.Sizeof(attr.Handled_access_fs)

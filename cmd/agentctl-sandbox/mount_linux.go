@@ -30,7 +30,7 @@ func openFolder(name string) (folder, error) {
 
 func (d folder) close() { _ = unix.Close(d.fd) }
 
-// open opens what stands at an absolute path below the folder.
+// open opens the file at an absolute path below the folder.
 func (d folder) open(name string) (int, error) {
 	rel := strings.TrimPrefix(name, "/")
 	if rel == "" {
@@ -39,7 +39,7 @@ func (d folder) open(name string) (int, error) {
 	return openat2(d.fd, rel, beneath)
 }
 
-// openat2 opens what a name stands for, without reading it.
+// openat2 opens a file without access to its contents (O_PATH).
 func openat2(dir int, name string, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
 	for {
@@ -50,7 +50,8 @@ func openat2(dir int, name string, resolve uint64) (int, error) {
 	}
 }
 
-// place makes a folder, or an empty file, where there is nothing yet and opens it.
+// place opens a mount point. If it does not exist, it creates a folder or an
+// empty file.
 func (d folder) place(name string, dir bool) (int, error) {
 	at, err := unix.Dup(d.fd)
 	if err != nil {
@@ -96,8 +97,8 @@ func (d folder) bind(source, target string, attrs uint64) error {
 	return nil
 }
 
-// bindReal is bind for a source on the way to which no name is a link: what a
-// manifest names may lie where another tool can write, and put a link.
+// bindReal is bind for a source on a path without links: the path of a manifest
+// may be in a folder where another tool can write, and put a link.
 func (d folder) bindReal(source, target string, attrs uint64) error {
 	at, err := openat2(unix.AT_FDCWD, source, unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {
@@ -115,7 +116,7 @@ func (d folder) bindReal(source, target string, attrs uint64) error {
 	return nil
 }
 
-// attach puts a detached mount where target stands.
+// attach attaches a detached mount at target.
 func (d folder) attach(tree int, target string, attrs uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(tree, &st); err != nil {

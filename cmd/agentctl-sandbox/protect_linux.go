@@ -75,7 +75,7 @@ func (g *guarded) lay(root folder, always bool) error {
 	return g.cover(root, at)
 }
 
-// freeze makes what is open at at read-only, with all mounts below it.
+// freeze makes the open file or folder at read-only, with all mounts below it.
 func freeze(_ folder, at int) error { return overlay(at, readOnly) }
 
 // overlay binds what is open at at onto itself.

@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// run is the life of a sandbox.
+// run is the lifetime of a sandbox.
 func run() int {
 	if len(os.Args) == 3 && os.Args[1] == spec.ForkArg {
 		return fork(os.Args[2])

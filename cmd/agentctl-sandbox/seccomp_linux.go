@@ -32,12 +32,13 @@ type modeCall struct {
 }
 
 const (
-	// setIDs are the setuid and the setgid bit. Files of the workspace are on the
-	// host, where such a program would run as its owner for every user. That the
-	// sandbox mounts it nosuid does not matter there.
+	// setIDs are the setuid and the setgid bit. Files of the workspace are on
+	// the host, where such a program would run as its owner for every user. The
+	// nosuid mount of the sandbox has no effect there.
 	setIDs = unix.S_ISUID | unix.S_ISGID
 	// device is the bit that S_IFCHR and S_IFBLK have and S_IFREG, S_IFIFO and
-	// S_IFSOCK lack. The kernel wants CAP_MKNOD for devices, except for whiteouts.
+	// S_IFSOCK lack. The kernel requires CAP_MKNOD for devices, except for
+	// whiteouts.
 	device = unix.S_IFCHR
 	// creates are O_CREAT and the bit of O_TMPFILE that it shares with no other flag.
 	creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
@@ -69,8 +70,9 @@ var forbidden = append([]uintptr{
 	unix.SYS_VHANGUP, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }, forbiddenHere...)
 
-// families are the only ones a program may open sockets of. Netlink, packets and
-// vsock, which no network namespace holds, are not among them.
+// families are the only socket families that a program may use. Netlink,
+// packets and vsock, which is not bound to a network namespace, are not among
+// them.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}
 
 const (
@@ -158,8 +160,8 @@ func (p *program) unshared() {
 	}
 }
 
-// filter is what every program is judged by, call by call. With bounded no memory
-// may be had that the limits of a process do not count.
+// filter is the seccomp filter of every program. With bounded it refuses memory
+// that the limits of a process do not count.
 func filter(bounded bool) program {
 	var p program
 	// A foreign architecture has other numbers, and would pass unjudged.
@@ -171,7 +173,7 @@ func filter(bounded bool) program {
 		p.jump(unix.BPF_JGE, x32, 1)
 		p.ret(kill)
 	}
-	for _, c := range modeCalls { // first: files are opened more often than anything else here is called
+	for _, c := range modeCalls { // first: open is the most frequent call
 		p.modes(c)
 	}
 	if bounded {

@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch = unix.AUDIT_ARCH_AARCH64
-	x32       = 0 // there is none
+	x32       = 0 // arm64 does not have it
 )
 
 // forbiddenHere exist on this architecture only.

@@ -54,7 +54,7 @@ func (w *warden) sweep(program uint64) {
 		if !left || over || time.Now().After(deadline) {
 			return
 		}
-		time.Sleep(wait) // the killed need a moment; new ones are found in the next round
+		time.Sleep(wait) // killed processes need a moment; new ones are found in the next round
 	}
 }
 
@@ -92,10 +92,11 @@ func (w *warden) alone(p *inmate) bool {
 	return true
 }
 
-// members lists the living processes of a program's tree, and those of none: whose
-// parents have ended and who bear the mark of no program that runs. They have thrown
-// theirs away, and end with the next program that ends. What a command of the shell
-// tool leaves is not among them: its orphans are the children of that tool.
+// members lists the running processes of a program's tree. It adds those of no
+// tree: processes whose parents have ended and whose mark is that of no running
+// program. They have lowered their mark, and are killed with the next program
+// that ends. What a command of the shell tool leaves is not among them: its
+// orphans are children of that tool.
 func (w *warden) members(p *inmate) []int {
 	procs := processes()
 	roots, marks := map[int]bool{}, map[uint64]bool{}

@@ -64,7 +64,8 @@ func show(b *spec.Boot) (*view, error) {
 	return v, v.enter()
 }
 
-// maskFile and maskDir are empty and unreadable. They lie over what is masked.
+// maskFile and maskDir are empty and unreadable. They are mounted over masked
+// paths.
 const (
 	maskFolder = "/.masked"
 	maskFile   = maskFolder + "/file"
@@ -193,7 +194,7 @@ func (v *view) etc() error {
 // devices shows those that are none.
 func (v *view) devices() error {
 	for _, name := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"} {
-		// Read-only does not keep anybody from writing to a device, but root from
+		// Read-only does not prevent writes to a device, but prevents root from
 		// changing the host's file.
 		if err := v.root.bind(name, name, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
 			return err
@@ -262,9 +263,9 @@ func inodes(size int64) string { return strconv.FormatInt(max(size/2048, 16<<10)
 // hiddenSockets is where the file system of the sockets is while it is made.
 const hiddenSockets = "/.sockets"
 
-// socketFolder makes the file system of the sockets and shows one folder of it. The
-// runner gets all of it as a descriptor: it moves a socket out of that folder before
-// it looks at it, to where no program can replace it.
+// socketFolder creates the file system of the sockets and shows one folder of
+// it. The runner gets all of it as a descriptor: before it checks a socket, it
+// moves the socket out of that folder, to where no program can replace it.
 func (v *view) socketFolder() error {
 	owner := map[string]string{
 		"size": strconv.Itoa(spec.SocketSpace), "nr_inodes": strconv.Itoa(spec.SocketFiles), "mode": "700",

@@ -107,14 +107,14 @@ func writable(p *spec.Profile) []string {
 // thread blocks them, as the Go runtime does while it starts another thread. To
 // ignore them would be inherited by programs; a handler is not.
 func deaf() error {
-	signal.Notify(make(chan os.Signal, 1)) // every signal that the package knows; what does not fit is dropped
+	signal.Notify(make(chan os.Signal, 1)) // every signal that the package knows; those that do not fit are dropped
 	return initsignal.Handle()
 }
 
 // lastSignal is the highest number of a signal.
 const lastSignal = 64
 
-// start starts a program and says its number, or why not.
+// start starts a program and returns its number, or an error.
 func (w *warden) start(m *spec.Request, files []int) {
 	r := &spec.Reply{ID: m.ID}
 	pid, err := w.launch(m, files, r)
@@ -213,9 +213,9 @@ func isFolder(dir string) error {
 	return nil
 }
 
-// sameFile opens a program as the sandbox shows it and holds it against the file
-// whose checksum was taken. The one outside must not be started: through
-// /proc/self/exe a program could write to it.
+// sameFile opens a program as the sandbox shows it and compares it with the
+// file whose checksum was verified. The file outside must not be started:
+// through /proc/self/exe a program could write to it.
 func sameFile(path string, checked int) (fd int, script bool, err error) {
 	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

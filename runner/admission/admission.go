@@ -18,17 +18,16 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 )
 
-// Options say how much is checked.
+// Options set how much is checked.
 type Options struct {
-	// SkipExpressions leaves out what has to be compiled as CEL: policies, the
+	// SkipExpressions skips what has to be compiled as CEL: policies, the
 	// conditions of scripts and the CEL rules of the schemas. A caller that only
 	// lists or converts manifests saves the time.
 	SkipExpressions bool
 	// Elsewhere admits names that lead to nothing in the set: what they mean may
 	// be in a control plane already, or come later.
 	Elsewhere bool
-	// Cases are read, too, where they stand in files of their own. A run has no
-	// need of them.
+	// Cases are read from files of their own, too. A run does not need them.
 	Cases bool
 	// Programs are looked for on this host, and a warning names those that are
 	// missing. A run finds out by starting them.
@@ -56,7 +55,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 		warm.Go(func() {
 			_, _ = anyShipped() // the caller that needs it gets the error
 			if opts.Ahead != nil {
-				_, _ = json.Marshal(Plan{}) // makes the encoders with which a run writes down its plan
+				_, _ = json.Marshal(Plan{}) // creates the encoders that a run needs to write its plan
 			}
 		})
 	}
@@ -71,8 +70,9 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 	return set, catalog, found
 }
 
-// Admit judges a set. The catalog holds every object that could be read, also
-// the wrong ones: it may be used for a run only when the findings hold no error.
+// Admit checks a set of manifests. The catalog has every object that could be
+// read, also the invalid ones: it may be used for a run only when the findings
+// have no error.
 func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 	a := &admitter{opts: opts, catalog: newCatalog()}
 	for _, d := range set.Documents {
@@ -129,7 +129,7 @@ func (a *admitter) document(d *manifest.Document) {
 	a.pending(d)
 }
 
-// builtinTool is what a shipped tool is called in messages. There are no others
+// builtinTool is the name of a shipped tool in messages. There are no others
 // elsewhere.
 const builtinTool = "built-in tool"
 

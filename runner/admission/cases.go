@@ -28,7 +28,7 @@ func (a *admitter) caseFile(d *manifest.Document) {
 	a.catalog.Cases[d.Name] = append(a.catalog.Cases[d.Name], Entry[v1alpha1.Policy]{p, d})
 }
 
-// cases judges the cases of a policy, in it or beside it.
+// cases checks the test cases of a policy, in it or next to it.
 func (a *admitter) cases(d *manifest.Document, cases []v1alpha1.PolicyTest, p *v1alpha1.Policy) {
 	seen := map[string]int{}
 	rules := ruleNames(p)

@@ -60,7 +60,8 @@ const (
 	visited  = 2
 )
 
-// walker goes depth first; an edge to a node on its own path closes a cycle.
+// walker searches depth first; an edge to a node on its own path closes a
+// cycle.
 type walker struct {
 	graph graph
 	state map[string]int

@@ -29,9 +29,9 @@ func (a *admitter) model(d *manifest.Document, m *v1alpha1.Model) {
 	}
 }
 
-// unread reports what only another provider reads. An API that the provider does
-// not have is an error; a script or a recording may wait beside a model for a
-// line to be changed.
+// unread reports fields that only another provider reads. An API that the
+// provider does not have is an error. A script or a recording is accepted, so
+// that one line switches the model.
 func (a *admitter) unread(d *manifest.Document, m *v1alpha1.Model) {
 	own, known := a.opts.Models.Of(m.Spec.Provider)
 	if !known {
@@ -139,7 +139,7 @@ func (a *admitter) parameters(d *manifest.Document, m *v1alpha1.Model) {
 	for _, p := range a.opts.Models.Problems(&m.Spec) {
 		text, advice := p.Split()
 		f := d.KeyErrorf(p.Path, "%s", text).With(advice)
-		if list, ok := strings.CutPrefix(advice, "it has "); ok { // the names it knows: one may be near
+		if list, ok := strings.CutPrefix(advice, "it has "); ok { // the names it knows: one may be similar
 			list, _, _ = strings.Cut(list, ", and ")
 			name := p.Path[strings.LastIndexByte(p.Path, '.')+1:]
 			f.Suggestion = cmp.Or(manifest.Suggest(name, strings.Split(list, ", ")), advice)

@@ -13,7 +13,7 @@ import (
 // FieldNotYet is a field, or some values of one, that the contract names and this
 // version does not carry out. A manifest that sets it is refused.
 type FieldNotYet struct {
-	// Kind and Path name the field; [] after a name stands for every entry of a list.
+	// Kind and Path name the field; [] after a name means every entry of a list.
 	Kind, Path string
 	// Values that are refused. None: every value but Default, an empty list
 	// and an absent field.
@@ -24,7 +24,7 @@ type FieldNotYet struct {
 	Why string
 }
 
-// noSecrets is what an author can do where there are no Secrets.
+// noSecrets is the advice where there are no Secrets.
 const noSecrets = "only a cluster has Secrets: use env, file or exec"
 
 // notYet lists every field that is declared and does not work yet. The change that

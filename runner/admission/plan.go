@@ -29,8 +29,8 @@ type ResolveOptions struct {
 type Plan struct {
 	Agent *v1alpha1.Agent `json:"agent"`
 	Model *v1alpha1.Model `json:"model"`
-	// Fallbacks are the models to turn to when Model is unavailable, in order:
-	// behind each its own fallbacks, and none twice.
+	// Fallbacks are the models to use when Model is unavailable, in order: each
+	// is followed by its own fallbacks, and none is in the list twice.
 	Fallbacks []*v1alpha1.Model `json:"fallbacks,omitempty"`
 	// Summarizer writes the summaries of a long conversation; nil is the Model.
 	Summarizer *v1alpha1.Model    `json:"summarizer,omitempty"`
@@ -63,8 +63,8 @@ type PlannedTool struct {
 func (t PlannedTool) CallName() string { return CallName(t.Tool) }
 
 // Resolve picks one agent or run and follows its references. Relative paths
-// become absolute, from the folder of the manifest they stand in. An error is
-// the user's: what to run is not clear, or does not exist.
+// become absolute, from the folder of their manifest. An error is the user's:
+// what to run is ambiguous, or does not exist.
 func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	agent, run, err := c.choose(opts)
 	if err != nil {
@@ -116,8 +116,8 @@ func (p *Plan) declare(d *manifest.Document) {
 	p.Sources[d.String()] = manifest.Position{File: d.File, Line: d.Line, Col: 1}.String()
 }
 
-// PlaceRules notes in the plan where the parts of its policies stand, so that a
-// decision can be explained when the manifests are gone.
+// PlaceRules records in the plan where the parts of its policies are, so that a
+// decision can be explained when the manifests no longer exist.
 func (c *Catalog) PlaceRules(p *Plan) {
 	for _, pol := range p.Policies {
 		e, ok := c.Policies[pol.Name]
@@ -145,7 +145,7 @@ const ruleKeys = "policy/"
 // IsRuleKey reports whether a key of Sources is that of a part of a policy.
 func IsRuleKey(key string) bool { return strings.HasPrefix(key, ruleKeys) }
 
-// choose finds what is to be run.
+// choose finds the agent or run to execute.
 func (c *Catalog) choose(opts ResolveOptions) (Entry[v1alpha1.Agent], *Entry[v1alpha1.Run], error) {
 	var none Entry[v1alpha1.Agent]
 	run, err := c.chooseRun(opts)
@@ -228,8 +228,8 @@ func (c *Catalog) chooseModel(name string, agent *v1alpha1.Agent) (Entry[v1alpha
 	return m, nil
 }
 
-// planSummarizer takes the model that writes the agent's summaries, where that
-// is another one than the agent's own.
+// planSummarizer adds the model that writes the agent's summaries, if it is not
+// the agent's own.
 func (c *Catalog) planSummarizer(p *Plan) error {
 	ref := p.Agent.Spec.Context.ModelRef
 	if ref == nil || ref.Name == p.Model.Name {
@@ -330,7 +330,7 @@ func Concerns(p *v1alpha1.Policy, agent *v1alpha1.Agent) bool {
 }
 
 // narrow applies the limits of a run. Admission has refused wider ones; the
-// smaller of the two holds in any case.
+// smaller of the two applies in any case.
 func narrow(l *v1alpha1.Limits, run *v1alpha1.RunLimits) {
 	if run == nil {
 		return
@@ -348,7 +348,7 @@ func narrow(l *v1alpha1.Limits, run *v1alpha1.RunLimits) {
 	}
 }
 
-// smaller of two limits, where 0 is none.
+// smaller of two limits, where 0 is no limit.
 func smaller[T ~int32 | ~int64](a, b T) T {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -10,9 +10,9 @@ import (
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
 
-// policies compiles every policy against every tool that a call could be of:
-// those of the manifests, and the built-in ones. What compiles is kept, so that
-// a run does not do it again.
+// policies compiles every policy against every tool that a call may have: those
+// of the manifests, and the built-in ones. The compiled policies are kept, so
+// that a run does not compile them again.
 func (a *admitter) policies() {
 	if len(a.catalog.Policies) == 0 {
 		return
@@ -80,8 +80,8 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 		}
 		byName[CallName(t)] = policyTool(t)
 		if _, own := builtin.Lookup(CallName(t)); own && t.Name != CallName(t) {
-			// An agent that lists the shipped tool by its own name gets that one, whose
-			// risk and effects may be others.
+			// An agent that lists the shipped tool by its own name gets that tool,
+			// whose risk and effects may differ.
 			c.ambiguous = true
 		}
 	}
@@ -116,9 +116,9 @@ func policyTool(t *v1alpha1.Tool) policy.Tool {
 	return p
 }
 
-// Compiled returns the plan's policies, ready to judge, in the order of
-// Policies. A plan that was read from JSON, or whose tools share call names
-// with others of the manifests, is compiled here.
+// Compiled returns the compiled policies of the plan, in the order of Policies.
+// A plan that was read from JSON, or whose tools share call names with others
+// of the manifests, is compiled here.
 func (p *Plan) Compiled() []*policy.Compiled {
 	if p.compiled != nil {
 		return p.compiled
@@ -133,8 +133,8 @@ func (p *Plan) Compile(policies []*v1alpha1.Policy) []*policy.Compiled {
 	for _, t := range p.Tools {
 		tools = append(tools, policyTool(t.Tool))
 	}
-	// What is said about read counts for every tool that reads, and so for an
-	// agent without it.
+	// Rules about read apply to every tool that reads, and so for an agent
+	// without it.
 	if read, err := shipped("read"); err == nil && !slices.ContainsFunc(tools, func(t policy.Tool) bool { return t.Name == read.Name }) {
 		materialise(read)
 		tools = append(tools, policyTool(read))

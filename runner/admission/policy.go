@@ -47,7 +47,7 @@ func (a *admitter) unique(d *manifest.Document, seen map[string]int, noun, list 
 	seen[name] = i
 }
 
-// redact checks that a rule removes something exactly when it says so.
+// redact checks that a rule has removals exactly when its action is redact.
 func (a *admitter) redact(d *manifest.Document, at string, r v1alpha1.Rule) {
 	removes := r.Redact != nil && (r.Redact.Secrets || len(r.Redact.Fields) > 0)
 	switch {

@@ -10,10 +10,10 @@ import (
 	"agentctl.dev/agentctl/runner/manifest"
 )
 
-// Relative returns the first field of an object that holds a relative path, and
-// that path; "" is none. A workspace to be copied from no folder counts: it
-// would be the current one. It rests on the same functions that make paths
-// absolute for a run, so that the two cannot come to differ.
+// Relative returns the first field of an object with a relative path, and that
+// path; "" if there is none. A workspace that copies from no folder counts: it
+// would be the current one. It uses the same functions that make paths absolute
+// for a run, so that the two cannot differ.
 func Relative(obj any) (at, path string) {
 	var moved any
 	switch o := obj.(type) {
@@ -65,8 +65,7 @@ func relativeWorkspace(field string, w *v1alpha1.WorkspaceSpec) (at, path string
 	return "", ""
 }
 
-// shifted finds the first text that has come to be another one, and was not
-// absolute before.
+// shifted finds the first text that has changed and was not absolute before.
 func shifted(at string, before, after any) (where, path string) {
 	switch v := before.(type) {
 	case string:

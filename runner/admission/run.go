@@ -31,7 +31,7 @@ func (a *admitter) run(d *manifest.Document, r *v1alpha1.Run) {
 	}
 }
 
-// workspace judges the files of a run, which stand at a field of it or are an
+// workspace checks the files of a run, which are in a field of it or in an
 // object of their own.
 func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.WorkspaceSpec) {
 	for i, p := range w.Exclude {

@@ -14,7 +14,7 @@ import (
 // workers is how many objects are written at the same time.
 const workers = 8
 
-// What an apply did to an object, as kubectl says it.
+// The results of an apply, in the words of kubectl.
 const (
 	Created    = "created"
 	Configured = "configured"
@@ -124,7 +124,7 @@ func (c *Client) applyOne(ctx context.Context, o Object, known map[scope]map[str
 		return Outcome{Ref: ref, Err: err}
 	case before == nil:
 		return Outcome{Ref: ref, Verb: Created, Object: after}
-	case !Differ(before, after): // the version may be another one: controllers write the status
+	case !Differ(before, after): // the version may differ: controllers write the status
 		return Outcome{Ref: ref, Verb: Unchanged, Object: after}
 	}
 	return Outcome{Ref: ref, Verb: Configured, Object: after}
@@ -157,7 +157,7 @@ func (c *Client) Prune(ctx context.Context, o PruneOptions, keep []Ref, told fun
 				}
 				err := c.Delete(ctx, x.Ref(), DeleteOptions{Propagation: Background, DryRun: o.DryRun, UID: x.Text("metadata", "uid")})
 				if Missing(err) {
-					continue // somebody was faster
+					continue // another client was faster
 				}
 				told(Outcome{Ref: x.Ref(), Verb: Pruned, Err: err})
 			}

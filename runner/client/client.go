@@ -1,4 +1,4 @@
-// Package client talks with a control plane about our kinds: it finds the way there and speaks the Kubernetes API.
+// Package client is a client of a control plane for the kinds of agentctl: it finds the server and speaks the Kubernetes API.
 //
 // A verb starts, sends one request and ends. The kinds are those of package crds,
 // and the requests are plain HTTP: client-go's dynamic and discovery clients bring
@@ -65,12 +65,12 @@ type Endpoint struct {
 	Token, TokenFile string
 	// Certificate authenticates this client, too. Optional.
 	Certificate *tls.Certificate
-	// Exec is the program that prints the credentials, where there are none of the
-	// above. Optional.
+	// Exec is the program that prints the credentials, if none of the above is
+	// set. Optional.
 	Exec *api.ExecConfig
 	// Proxy is the way to the server. Default: that of HTTPS_PROXY.
 	Proxy *url.URL
-	// Namespace is the one that is meant when none is named.
+	// Namespace is the default namespace.
 	Namespace string
 	// Local is set when it runs on this machine and sees the same files.
 	Local bool
@@ -122,7 +122,7 @@ func New(e Endpoint) (*Client, error) {
 	}
 	c := &Client{
 		endpoint: e, base: base, now: time.Now,
-		// The token is for the server that was named, not for where it sends us.
+		// The token is for the server that was named, not for a redirect.
 		http: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	if e.Exec != nil {
@@ -141,7 +141,7 @@ func loopback(host string) bool {
 // Endpoint is where the client's requests go.
 func (c *Client) Endpoint() Endpoint { return c.endpoint }
 
-// Namespace returns the one that is meant: the name, or that of the context.
+// Namespace returns the given namespace, or that of the context.
 func (c *Client) Namespace(name string) string {
 	if name != "" {
 		return name
@@ -229,7 +229,7 @@ func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
 	if err == nil && len(body) == 0 {
-		err = ctx.Err() // a server that sees the caller leave may end its answer before it has begun
+		err = ctx.Err() // a server that notices a disconnected client may end its answer before it has begun
 	}
 	switch {
 	case err != nil:

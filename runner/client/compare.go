@@ -25,7 +25,7 @@ func Differ(a, b Object) bool {
 	return !reflect.DeepEqual(plainValues(a.Declared()), plainValues(b.Declared()))
 }
 
-// plainValues makes values comparable, wherever they come from.
+// plainValues makes values comparable, whatever their Go types.
 func plainValues(o Object) any {
 	raw, err := json.Marshal(o)
 	if err != nil {

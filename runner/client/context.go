@@ -247,8 +247,8 @@ func withCurrent(text, name string) []byte {
 	return []byte(b.String())
 }
 
-// replace writes a file as a whole, with the mode it has. Who reads it at the
-// same time finds the old text or the new one.
+// replace writes a file as a whole, with the mode it has. A concurrent reader
+// finds the old text or the new one.
 func replace(path string, text []byte) error {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to

@@ -21,8 +21,9 @@ type Decision struct {
 	EndRun bool `json:"endRun,omitempty"`
 }
 
-// Decide asks for a decision on an Approval and returns that as it is then.
-// One that was decided already, or whose run has ended, is a Conflict.
+// Decide requests a decision on an Approval and returns the Approval
+// afterwards. An Approval that was decided already, or whose run has ended, is
+// a Conflict.
 func (c *Client) Decide(ctx context.Context, approval Ref, d Decision) (Object, error) {
 	approval.Kind = v1alpha1.KindApproval
 	return c.post(ctx, approval, "decision", d)

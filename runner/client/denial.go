@@ -86,7 +86,7 @@ func (d Denial) Hint() string {
 	return "ask an admin of " + d.server + " for another role: agentd token rotate --role " + want + " " + d.User
 }
 
-// forbidden is a refusal in few words.
+// forbidden is the text of a refusal, in short.
 func (e *StatusError) forbidden() string {
 	if d, what, ok := Denied(e); ok {
 		return d.Text([]string{what})

@@ -50,7 +50,7 @@ type StatusError struct {
 	Reason metav1.StatusReason
 	// About is the object that was asked about.
 	About Ref
-	// Message is what the server says.
+	// Message is the text of the server.
 	Message string
 	// Causes are the fields it complains about.
 	Causes []metav1.StatusCause
@@ -65,7 +65,7 @@ type StatusError struct {
 	space string
 }
 
-// maxMessage bounds what is repeated of a server's words.
+// maxMessage bounds how much of a server's text is repeated.
 const maxMessage = 2000
 
 func (c *Client) status(r request, answer *http.Response, body []byte) error {
@@ -85,13 +85,13 @@ func (c *Client) status(r request, answer *http.Response, body []byte) error {
 			}
 		}
 	} else if e.Message = strings.TrimSpace(string(body)); len(e.Message) > 200 || strings.HasPrefix(e.Message, "<") {
-		e.Message = "" // somebody's web page
+		e.Message = "" // a page that is not of an API server
 	}
 	e.Message = bounded(e.Message)
 	return e
 }
 
-// bounded is as much of a server's words as is repeated.
+// bounded is as much of a server's text as is repeated.
 func bounded(words string) string {
 	if len(words) <= maxMessage {
 		return words
@@ -186,7 +186,7 @@ func (e *StatusError) Managed() bool {
 	return false
 }
 
-// managed lists the fields by who owns them: conflict with "kubectl" using
+// managed lists the fields by their managers: conflict with "kubectl" using
 // agentctl.dev/v1alpha1.
 func (e *StatusError) managed() string {
 	var texts []string
@@ -240,7 +240,7 @@ func (e *StatusError) Hint() string {
 			return d.Hint()
 		}
 		if strings.Contains(e.Message, refusal) {
-			return "" // by a rule, which is the same for everybody
+			return "" // by a rule that applies to all roles
 		}
 		return "ask an admin of " + e.server
 	case e.Managed():
@@ -288,7 +288,7 @@ func (c *Client) unreachable(ctx context.Context, r request, err error) error {
 		return cause // the caller ended it
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // the address is said already
+		err = u.Err // the text has the address already
 	}
 	if own, ok := errors.AsType[*Error](err); ok {
 		return own

@@ -22,7 +22,8 @@ const (
 	// silence is how long a stream may send nothing before its connection counts
 	// as dead: a server sends a sign of life at least every 15 seconds.
 	silence = time.Minute
-	// streamPatience is how long a server may be away before a stream gives up.
+	// streamPatience is how long a server may be unreachable before a stream
+	// gives up.
 	streamPatience = 2 * time.Minute
 )
 
@@ -35,9 +36,9 @@ const (
 	streamEnd     = streamPrefix + "end"
 )
 
-// EventsOptions say which events are meant.
+// EventsOptions select the events.
 type EventsOptions struct {
-	// Run names the run. Required; its kind need not be said.
+	// Run names the run. Required; its kind may be empty.
 	Run Ref
 	// From is the number of the first event that is wanted; 0 is the first there is.
 	From int64
@@ -59,10 +60,10 @@ type Record struct {
 	Attempt int
 }
 
-// RunWaiting is how a run stands that has not begun.
+// RunWaiting is the state of a run that has not begun.
 type RunWaiting struct{ Phase, Reason, Message string }
 
-// RunEnd is how a run stands at the end of a stream.
+// RunEnd is the state of a run at the end of a stream.
 type RunEnd struct {
 	// Next is the number of the first event that was not reported.
 	Next int64
@@ -183,7 +184,7 @@ func (s *stream) connect(ctx context.Context) (*RunEnd, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 300 {
-		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxObject)) // the code says enough
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxObject)) // the code is enough
 		return nil, s.c.status(r, answer, body)
 	}
 	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); kind != "text/event-stream" {

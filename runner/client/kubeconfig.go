@@ -178,8 +178,8 @@ func (e *Endpoint) setUser(name string, u *api.AuthInfo, c *api.Cluster) error {
 	return e.setExec(name, u, c)
 }
 
-// setExec takes the program that prints the credentials of a user. A token or a
-// certificate beside it comes first, as with kubectl.
+// setExec sets the program that prints the credentials of a user. A token or a
+// certificate next to it takes precedence, as with kubectl.
 func (e *Endpoint) setExec(name string, u *api.AuthInfo, c *api.Cluster) error {
 	if u.Exec == nil || e.Token != "" || e.TokenFile != "" || e.Certificate != nil {
 		return nil

@@ -17,7 +17,7 @@ const chunk = 500
 // maxChunks bounds a list: a server could hand out chunks for ever.
 const maxChunks = 2000
 
-// ListOptions say which objects are meant.
+// ListOptions select the objects.
 type ListOptions struct {
 	// Kind of the objects. Required.
 	Kind string
@@ -71,7 +71,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (objects []Object, ver
 			if err != nil {
 				return nil, "", c.strange(request{about: Ref{Kind: o.Kind}}, "its list holds something that is no object: %v", err)
 			}
-			if object.Kind() == "" { // a list may leave out what its head says
+			if object.Kind() == "" { // objects of a list may leave out the type that its head has
 				object["apiVersion"], object["kind"] = versionOf(o.Kind), o.Kind
 			}
 			objects = append(objects, object)
@@ -167,5 +167,5 @@ func (c *Client) chunks(ctx context.Context, o ListOptions, accept string, q url
 	}
 }
 
-// RowObject reads the object beside a row: its metadata at least.
+// RowObject reads the object next to a row: its metadata at least.
 func RowObject(row *metav1.TableRow) (Object, error) { return decodeObject(row.Object.Raw) }

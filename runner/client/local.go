@@ -208,7 +208,7 @@ var kept = []string{
 	"CONTAINERD_ADDRESS", "AGENTCTL_LIBEXEC", "AGENTCTL_OUTER_ISOLATION",
 }
 
-// detach starts the program in a session of its own, with none of our files.
+// detach starts the program in a session of its own, without inherited files.
 func (l local) detach(path string) (pid int, err error) {
 	log, err := l.log()
 	if err != nil {
@@ -261,7 +261,7 @@ func (l local) lastWords() string {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() > 8<<10 {
-		_, _ = f.Seek(-8<<10, io.SeekEnd) // else from the start
+		_, _ = f.Seek(-8<<10, io.SeekEnd) // otherwise from the start
 	}
 	b, _ := io.ReadAll(io.LimitReader(f, 8<<10)) // what there is
 	last := "it left no word"

@@ -13,7 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/crds"
 )
 
-// group is what our kinds belong to.
+// group is the API group of the kinds of agentctl.
 var group, _, _ = strings.Cut(crds.GroupVersion, "/")
 
 // Ref names an object.
@@ -117,7 +117,7 @@ func (o Object) Name() string { return o.Text("metadata", "name") }
 // Namespace is the object's namespace.
 func (o Object) Namespace() string { return o.Text("metadata", "namespace") }
 
-// ResourceVersion is another one after each change.
+// ResourceVersion changes with each write of the object.
 func (o Object) ResourceVersion() string { return o.Text("metadata", "resourceVersion") }
 
 // Ref names the object.
@@ -149,7 +149,7 @@ type Condition struct {
 	Type, Status, Reason, Message string
 	// Since is when the status became what it is.
 	Since time.Time
-	// Generation of the object that it speaks of; 0: it does not say.
+	// Generation of the object that the condition is about; 0: not set.
 	Generation int64
 }
 
@@ -181,7 +181,8 @@ func (o Object) Applied() bool {
 	return false
 }
 
-// WithoutManagedFields leaves out who owns which field: people do not read it.
+// WithoutManagedFields leaves out the managers of fields: people do not read
+// them.
 func (o Object) WithoutManagedFields() Object {
 	if m, ok := o["metadata"].(map[string]any); ok {
 		delete(m, "managedFields")

@@ -63,7 +63,7 @@ func escaped(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `=`, `\=`).Replace(value)
 }
 
-// objectEvent reads an event of either age: those written by the newer API have
+// objectEvent reads an event of either API: those written by the newer API have
 // a time and a series where the older ones have two times and a count.
 func objectEvent(e Object) ObjectEvent {
 	return ObjectEvent{

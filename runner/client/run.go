@@ -11,7 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Prompt is what an agent is to do: a Run, as far as the agent does not say it.
+// Prompt is the task for an agent: a Run, with defaults from the agent.
 type Prompt struct {
 	// Prompt is the first user message. Optional, as it is in a Run.
 	Prompt string `json:"prompt,omitempty"`
@@ -22,7 +22,7 @@ type Prompt struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Inputs for the agent.
 	Inputs map[string]string `json:"inputs,omitempty"`
-	// WorkspaceRef names a Workspace, or Workspace says which files there are.
+	// WorkspaceRef names a Workspace, or Workspace describes the files.
 	WorkspaceRef *v1alpha1.Reference     `json:"workspaceRef,omitempty"`
 	Workspace    *v1alpha1.WorkspaceSpec `json:"workspace,omitempty"`
 	// Limits narrow those of the agent.
@@ -45,8 +45,8 @@ func (c *Client) PromptRun(ctx context.Context, agent Ref, p Prompt) (Object, er
 	return o, nil
 }
 
-// begun makes an error of the beginning of a run one about the run, where that is
-// what the server complains about.
+// begun turns an error of the beginning of a run into an error about the run,
+// if that is what the server refuses.
 func begun(err error, name string) error {
 	e, ok := errors.AsType[*StatusError](err)
 	if ok && name != "" && (e.exists() || e.Code == http.StatusUnprocessableEntity) {
@@ -55,7 +55,7 @@ func begun(err error, name string) error {
 	return err
 }
 
-// Cancel asks for the end of a run and returns the Run. One that has ended
+// Cancel requests the end of a run and returns the Run. A run that has ended
 // already is a Conflict of the server.
 func (c *Client) Cancel(ctx context.Context, run Ref) (Object, error) {
 	run.Kind = v1alpha1.KindRun

@@ -30,7 +30,7 @@ func newRecords(r io.Reader, heard func()) *records {
 }
 
 // next returns the data of the next record; it is valid until the next call. A
-// record that the end of the stream has cut is none: io.EOF.
+// record that was cut off by the end of the stream is dropped: io.EOF.
 func (r *records) next() ([]byte, error) {
 	r.data = r.data[:0]
 	for some := false; ; {

@@ -15,10 +15,12 @@ import (
 const (
 	// maxEvent bounds one line of a watch.
 	maxEvent = maxObject
-	// backoffFirst and backoffMost are the waits between two tries to watch on.
+	// backoffFirst and backoffMost are the waits between two attempts to
+	// continue a watch.
 	backoffFirst = 100 * time.Millisecond
 	backoffMost  = 5 * time.Second
-	// watchPatience is how long a server may be away before a watch gives up.
+	// watchPatience is how long a server may be unreachable before a watch gives
+	// up.
 	watchPatience = time.Minute
 )
 
@@ -27,8 +29,8 @@ type Change struct {
 	Type string
 	// Object is what has changed.
 	Object Object
-	// Cells are the object's row, and Columns say what they are, when a table was
-	// asked for.
+	// Cells are the object's row, and Columns describe them, when a table was
+	// requested.
 	Cells   []any
 	Columns []metav1.TableColumnDefinition
 	// More is set when further objects of the same list follow at once.
@@ -46,7 +48,7 @@ const (
 // WatchOptions are those of Watch.
 type WatchOptions struct {
 	ListOptions
-	// Table asks for the rows of a table beside the objects.
+	// Table requests the rows of a table next to the objects.
 	Table bool
 	// Empty is asked when a list holds nothing: false ends the watch. Optional.
 	Empty func() (more bool)
@@ -102,7 +104,7 @@ func passing(err error) bool {
 	return ok && (s.Code == http.StatusTooManyRequests || s.Code >= 500 && s.Code != http.StatusNotImplemented)
 }
 
-// passingError marks an error of a connection that stood before.
+// passingError marks an error after which the connection may be opened again.
 type passingError struct{ error }
 
 func (e *passingError) Unwrap() error { return e.error }
@@ -154,7 +156,7 @@ func (w *watcher) follow(ctx context.Context) (done bool, err error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 300 {
-		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxObject)) // the code says enough
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxObject)) // the code is enough
 		return false, w.gone(w.c.status(request{about: Ref{Kind: w.o.Kind}}, answer, body))
 	}
 	w.stood = time.Now()

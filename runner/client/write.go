@@ -12,12 +12,12 @@ import (
 
 // WriteOptions are those of every change.
 type WriteOptions struct {
-	// DryRun lets the server judge and change nothing.
+	// DryRun makes the server validate the write without storing it.
 	DryRun bool
 	// As is the part of this program that changes something other than by apply:
 	// "edit" or "label". It is in the name of the field manager.
 	As string
-	// Force takes fields over from who manages them.
+	// Force takes over fields from other managers.
 	Force bool
 }
 
@@ -46,8 +46,8 @@ func (c *Client) Get(ctx context.Context, ref Ref) (Object, error) {
 	return c.object(ctx, ref, request{method: http.MethodGet})
 }
 
-// Apply declares an object by server-side apply: fields that were declared before
-// and are not any more go away, those of others stay.
+// Apply declares an object by server-side apply: fields that were declared
+// before and no longer are get removed, those of other managers stay.
 func (c *Client) Apply(ctx context.Context, o Object, w WriteOptions) (Object, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -116,8 +116,8 @@ const (
 type DeleteOptions struct {
 	Propagation Propagation
 	DryRun      bool
-	// UID is that of the object that is meant: another one of its name stays.
-	// Optional.
+	// UID is that of the object to delete: another object of the same name
+	// stays. Optional.
 	UID string
 }
 

@@ -75,7 +75,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 		return nil, err
 	}
 	launcher := sandbox.New(sandbox.Options{Outer: sandbox.OuterIsolation()})
-	defer func() { _ = launcher.Close() }() // nothing runs in it any more
+	defer func() { _ = launcher.Close() }() // no program runs in it any more
 	d := &Diagnosis{Isolation: launcher.Level(), OuterIsolation: sandbox.OuterIsolation(), Controls: []Control{}, Escapes: []Escape{}}
 	for _, c := range launcher.Probe(ctx) {
 		d.Controls = append(d.Controls, Control{c.Name, v1alpha1.IsolationSandbox, c.OK, c.Needed, c.Why, c.Hint})

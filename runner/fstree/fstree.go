@@ -1,10 +1,10 @@
 // Package fstree measures and removes folder trees of any depth.
 //
-// A program of a run may leave folders in folders until their path is longer than
-// the kernel accepts (4096 bytes), and deeper than a process may have files open.
-// What walks by paths cannot reach them, and what keeps each folder on the way open
-// runs out of descriptors. The functions here need a few descriptors whatever the
-// depth, and never follow a link.
+// A program of a run may leave nested folders whose path is longer than the
+// kernel accepts (4096 bytes), and deeper than a process may have files open.
+// Code that walks by paths cannot reach them, and code that keeps every folder
+// on the way open runs out of descriptors. The functions here need a few
+// descriptors whatever the depth, and never follow a link.
 package fstree
 
 import (

@@ -92,7 +92,7 @@ func (m *measure) walk(root inode) error {
 	}
 }
 
-// enter measures a folder, and goes down into it where it holds others.
+// enter measures a folder, and descends into it if it has subfolders.
 func (m *measure) enter(name string) {
 	fd, err := unix.Openat(m.fd, name, openDir, 0)
 	if err != nil {
@@ -114,7 +114,7 @@ func (m *measure) enter(name string) {
 	m.levels = append(m.levels, level{inodeOf(&st), dirs})
 }
 
-// leave goes back up, unless the folder was moved in the meantime.
+// leave goes back to the parent, unless the folder was moved in the meantime.
 func (m *measure) leave() bool {
 	m.levels = m.levels[:len(m.levels)-1]
 	fd, err := unix.Openat(m.fd, "..", openDir, 0)

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// kindOf is what a program says of itself.
+// kindOf is what the file of a program shows about it.
 type kindOf struct {
 	// arch in Go's words; "" for a file that runs anywhere.
 	arch string
-	// needs is the path of the program that has to be there to start it, or "".
+	// needs is the path of the program that must exist to start it, or "".
 	needs string
 	// script is set for a text file.
 	script bool
@@ -76,7 +76,7 @@ func inspectBytes(f io.ReaderAt) (kindOf, error) {
 	return k, nil
 }
 
-// architecture settles for whom the image is.
+// architecture chooses the architecture of the image.
 func (o *Options) architecture(program string) error {
 	switch {
 	case o.Architecture == "" && program == "":

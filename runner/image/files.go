@@ -35,7 +35,7 @@ const (
 	maxBytes = 4 << 30
 )
 
-// files lists what goes into the image, in the order of the layer.
+// files lists the files of the image, in the order of the layer.
 func (o *Options) files() ([]file, error) {
 	if o.Program != "" {
 		return oneFile(o.Program)

@@ -25,14 +25,14 @@ import (
 // Scratch is the base that holds nothing.
 const Scratch = "scratch"
 
-// Options say what to make an image of: exactly one of Program and Folder.
+// Options name what to make an image of: exactly one of Program and Folder.
 type Options struct {
 	// Program is a file; it becomes /NAME and the entrypoint.
 	Program string
 	// Folder is what becomes the root of the image's file system.
 	Folder string
-	// Entrypoint is the command that is run, its first word a path in the image.
-	// Required for a Folder; default for a Program is the program.
+	// Entrypoint is the command, its first word a path in the image. Required
+	// for a Folder; default for a Program is the program.
 	Entrypoint []string
 	// Base is Scratch, or the path of an OCI layout, a folder or a tar of one,
 	// perhaps with @sha256:... for one of several images in it. Default Scratch.
@@ -200,7 +200,7 @@ func (i *Image) Size() int64 { return i.size }
 // Close removes what was needed to build it.
 func (i *Image) Close() error { return os.RemoveAll(i.dir) }
 
-// nothing is the image that a program without a base stands on.
+// nothing is the base image of a program without a base.
 func nothing() v1.Image {
 	return mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layer is a tar on this host. It was written once: what is stored is what was
-// hashed, even if somebody changes the files meanwhile.
+// layer is a tar on this host. It is written once: the bytes that are stored
+// are those that were hashed, even if the files change meanwhile.
 type layer struct {
 	file   string
 	digest v1.Hash

@@ -50,7 +50,7 @@ func (o *Options) layout(ctx context.Context, dir, file, sum string) (v1.Image, 
 	return o.choose(index, sum, 0)
 }
 
-// maxIndexes bounds how deep indexes may lie in one another.
+// maxIndexes bounds how deep indexes may be nested.
 const maxIndexes = 4
 
 // choose returns the image of the digest, or without one the only image for the

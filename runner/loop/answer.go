@@ -135,8 +135,8 @@ func (l *loop) correct(wrong string) (*End, error) {
 	return nil, l.remember(l.View.Message())
 }
 
-// outOfSteps ends a run whose steps are used up; whatever the closing request
-// brought is a partial output, never a completed run.
+// outOfSteps ends a run whose steps are used up; the answer to the closing
+// request is a partial output, never a completed run.
 func (l *loop) outOfSteps(out *message.Output) *End {
 	why := "the model still asked for tools"
 	newest := l.View.Messages[max(0, len(l.View.Messages)-2):]

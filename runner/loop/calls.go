@@ -33,8 +33,8 @@ type call struct {
 	expires   int64           // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
 
-// unseen is the place of a call that the guard held up: it neither breaks a row
-// of equal calls nor makes it longer.
+// unseen is the place of a call that the guard stopped: it neither breaks a row
+// of equal calls nor extends it.
 const unseen = -1
 
 // act takes the calls of one answer to their results. The End is set when the
@@ -90,7 +90,8 @@ func (l *loop) take(ctx context.Context, req message.CallRequest, place int) (*c
 	return l.judge(ctx, req, place)
 }
 
-// judge checks one call, holds it against the guard, and has it decided.
+// judge checks one call, compares it with the earlier calls in the guard, and
+// gets the decision of the policy.
 func (l *loop) judge(ctx context.Context, req message.CallRequest, place int) (*call, *End, error) {
 	c := &call{ToolCall: message.ToolCall{ID: req.ID, Message: l.current.ID, Tool: req.Tool, Step: l.View.Steps}, seen: unseen}
 	checked, err := l.check(req)
@@ -133,7 +134,7 @@ func (l *loop) stateBefore(ctx context.Context, c *call) string {
 	if l.Files == nil || !l.guard.familiar(c.asked) {
 		return ""
 	}
-	if l.stateStep != l.View.Steps || l.state == "" { // nothing runs while the calls of a step are judged
+	if l.stateStep != l.View.Steps || l.state == "" { // no call runs while the calls of a step are judged
 		l.stateStep, l.state = l.View.Steps, l.Files.State(ctx, c.ID)
 	}
 	return l.state
@@ -424,8 +425,8 @@ func (l *loop) fail(c *call, code message.ErrorCode, text string) error {
 	return l.tell(c, event.ToolError{ToolResult: result})
 }
 
-// refused reports whether a call with that code was judged and did not run: the
-// model reads why, as it reads a result.
+// refused reports whether a call with that code was judged and not executed:
+// the model reads why, like a result.
 func refused(code message.ErrorCode) bool {
 	return code == message.CodeDenied || code == message.CodeRejected
 }

@@ -8,13 +8,13 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Context says when a conversation is shortened, and what stays of it.
+// Context sets when a conversation is shortened, and what stays of it.
 type Context struct {
-	// Window is how many tokens the model holds; 0 is not known, and then a
+	// Window is the context window of the model in tokens. 0: not known; then a
 	// conversation is shortened only when the provider refuses it.
 	Window int64
-	// ReserveOutput is the most an answer of that model may hold, 0 where it is
-	// not known: a request and its answer share the window.
+	// ReserveOutput is the most tokens that an answer of that model may have, 0
+	// where it is not known: a request and its answer share the window.
 	ReserveOutput int64
 	// AtPercent of the window is where the conversation is shortened; 0 is
 	// never, also when the provider refuses it.
@@ -23,7 +23,7 @@ type Context struct {
 	KeepRecent int64
 	// Prune takes out old tool output before anything is summarised.
 	Prune bool
-	// PromptBytes is the size of what stands before the conversation: the system
+	// PromptBytes is the size of what precedes the conversation: the system
 	// prompt and the tools.
 	PromptBytes int64
 
@@ -106,7 +106,7 @@ func (l *loop) compact(ctx context.Context, overflow bool) (*End, error) {
 	if overflow || before > l.Context.Window {
 		return exhausted("what must stay of it fills the window: the instructions, the tools, the prompt and the newest step"), nil
 	}
-	return nil, nil //nolint:nilnil // the provider has the last word
+	return nil, nil //nolint:nilnil // the provider decides
 }
 
 func gained(before, after int64) bool { return (before-after)*gainDen >= before*gainNum }
@@ -141,11 +141,11 @@ func isSummary(m *message.Message) bool {
 	return m.Summary && m.Error == "" && !m.Open() && m.Text() != ""
 }
 
-// cut is a conversation parted into what stays and what a summary stands for.
-// The first prompt stays always: it is the task.
+// cut is a conversation split into what stays and what a summary replaces. The
+// first prompt always stays: it is the task.
 type cut struct {
 	first   *message.Message
-	earlier *message.Message // the summary so far, nil when there is none
+	earlier *message.Message // the previous summary, nil when there is none
 	drop    []*message.Message
 	tail    []*message.Message
 	room    int64 // tokens that the next request should have at most
@@ -196,8 +196,8 @@ func (l *loop) cut(overflow bool) *cut {
 	return c
 }
 
-// room is how many tokens the next request should have at most. Of a request
-// that was refused only its own size is known, and half of it may do.
+// room is how many tokens the next request should have at most. Of a refused
+// request only the size is known, and half of it may be accepted.
 func (l *loop) room(overflow bool) int64 {
 	c := &l.Context
 	half := l.estimate.next() / 2

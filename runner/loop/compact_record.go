@@ -13,7 +13,7 @@ import (
 // summary is made of.
 const quoteLimit = 2000
 
-// toldPart of a record, at most, is what people have said.
+// toldPart bounds what people have said to one part in so many of a record.
 const toldPart = 4
 
 // told returns the newest of what people have said to the run. It precedes the
@@ -41,9 +41,9 @@ type entry struct {
 
 func (e *entry) size() int64 { return int64(len(e.head) + len(e.text) + 1) }
 
-// record writes down what a summary will stand for, in at most so many bytes:
-// the oldest results go first, then the oldest of the rest. The id, which
-// nothing in the record can know, marks where it begins and ends.
+// record writes the text that a summary will replace, in at most so many bytes:
+// the oldest results are dropped first, then the oldest of the rest. The id,
+// which nothing in the record can know, marks where it begins and ends.
 func record(c *cut, id string, limit int64) string {
 	entries := entriesOf(c.drop)
 	var b strings.Builder
@@ -99,7 +99,7 @@ func entriesOf(messages []*message.Message) (entries []entry) {
 			case p.Ignored:
 			case p.Type == message.PartText && p.Text != "":
 				text := p.Text
-				if byPeople(m) { // who may paste whole files
+				if byPeople(m) { // people may paste whole files
 					text = quote(text)
 				}
 				entries = append(entries, entry{head: "[" + speaker(m, p) + "] ", text: text})
@@ -139,7 +139,8 @@ func callEntries(c *message.ToolPart) []entry {
 	return append(entries, entry{head: head, text: quote(c.Result.Text), result: true})
 }
 
-// quote cuts a long text in its middle: heads say what it is, and errors come last.
+// quote cuts a long text in its middle: the head shows what it is, and errors
+// come last.
 func quote(text string) string {
 	n := utf8.RuneCountInString(text)
 	if n <= quoteLimit {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// summaryTokens bounds a summary; it also has no more than this part of what
-	// a small model holds.
+	// summaryTokens bounds a summary; it also has no more than this part of a
+	// small context window.
 	summaryTokens, summaryPart = 4096, 4
 	// leastInput is how many tokens of the conversation a summary is made of
 	// however small the window is thought to be.
@@ -71,7 +71,8 @@ func (l *loop) summary(ctx context.Context, c *cut, overflow bool) (*summary, *E
 	return nil, exhausted("the model gave no summary of it"), nil
 }
 
-// window is what the model that writes summaries holds; 0 is not known.
+// window is the context window of the model that writes summaries; 0: not
+// known.
 func (l *loop) window() int64 {
 	if l.Context.Summarizer != nil && l.Context.SummarizerWindow > 0 {
 		return l.Context.SummarizerWindow

@@ -19,7 +19,7 @@ const (
 // counts correct it: a request holds at least what was counted last.
 type estimate struct {
 	bytes   int64   // of everything the next request holds
-	factor  float64 // 0 is not known and counts as 1
+	factor  float64 // 0: not known, counts as 1
 	counted int64   // tokens of the newest exchange, answer included
 	fresh   int64   // bytes that came after it
 }
@@ -37,7 +37,8 @@ func (e *estimate) add(m *message.Message) {
 	e.fresh += n
 }
 
-// saw learns from the count of the request that held everything so far.
+// saw corrects the estimate by the reported size of a request that had
+// everything so far.
 func (e *estimate) saw(u message.Usage) {
 	if input := u.Total() - u.Output; input > 0 && e.bytes > 0 {
 		e.factor = min(max(bytesPerToken*float64(input)/float64(e.bytes), leastFactor), mostFactor)

@@ -47,8 +47,8 @@ func (l *loop) drop(requests []message.CallRequest) error {
 	return l.abandon(calls, message.CodeCancelled, "not run: the answer with the call is not whole")
 }
 
-// check reads a call. One that was cut off in the middle of its arguments is not a
-// call: without any it would run as one that needs none.
+// check reads a call. A call that was cut off in the middle of its arguments is
+// invalid: without arguments it would run as a call that needs none.
 func (l *loop) check(req message.CallRequest) (message.Checked, error) {
 	if !l.current.Finish.Whole() && !json.Valid([]byte(req.Args)) {
 		return message.Checked{}, &message.CallError{

@@ -20,7 +20,7 @@ type Guard struct {
 	// calls and that is one too many.
 	Invalid int
 	// RepeatedText is the number of bytes at the end of an answer that may
-	// repeat what the answer said before.
+	// repeat earlier text of the answer.
 	RepeatedText int
 	// Act is what happens: "Stop", "Nudge" or "Ask".
 	Act string
@@ -80,9 +80,9 @@ func newAsked(c message.Checked) asked {
 	return a
 }
 
-// familiar reports whether an equal call, or one that differs in cosmetic parts
-// only, was made before, or nothing new has come for some steps: then the state of the
-// workspace decides whether the run gets anywhere.
+// familiar reports whether an equal call, or one with only cosmetic
+// differences, was made before, or there was no progress for some steps. Then
+// the state of the workspace shows whether the run makes progress.
 func (g *guard) familiar(a asked) bool {
 	return g.stall.points > 0 || g.stall.calls[a.exact] || g.stall.calls[a.rough]
 }

@@ -17,7 +17,8 @@ const (
 	tellingBytes, tellingFailure = 24, 20
 	// waitTime is how long a call that succeeds must run to count as a wait.
 	waitTime = 2 * time.Second
-	// statusBytes bounds the results that are searched for words of waiting.
+	// statusBytes bounds the results that are searched for words that mean
+	// waiting.
 	statusBytes = 256
 	// wordsBytes bounds the arguments that are compared by words; longer
 	// arguments are content, and compared as a whole.
@@ -53,8 +54,8 @@ func newOutcome(r *message.ToolResult) outcome {
 	long := time.Duration(r.DurationMicros)*time.Microsecond >= waitTime
 	status := len(text) <= statusBytes
 	if failed {
-		// A failure alone does not wait. One that took its time and names something
-		// that another process has now is worth another try.
+		// A failure alone does not wait. A failure that took its time and names
+		// something that another process uses now is worth another try.
 		o.waits = long && status && (says(text, pendingWords) || says(text, busyWords))
 	} else {
 		o.waits = long || status && says(text, pendingWords)
@@ -198,7 +199,7 @@ var pendingWords = []string{
 	"processing", "provisioning", "initializing", "unfinished", "still", "wait", "deploying", "scheduled", "not ready", "not yet",
 }
 
-// busyWords say that something is in use, or its server is, for now.
+// busyWords mean that something, or its server, is in use for now.
 var busyWords = []string{
 	"lock", "locked", "busy", "temporarily", "try again", "again later", "rate limit", "too many requests", "refused", "overloaded", "unavailable",
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Points of a step, by the best of its calls. A step that brought something new
-// takes all points away; one that repeated an earlier call with the same result
+// Points of a step, by the best of its calls. A step with progress resets the
+// points to zero; a step that repeated an earlier call with the same result
 // adds pointsStale.
 const (
 	// pointsStale is what one step counts of those that Guard.Stalled allows.
 	pointsStale = 4
-	// pointsEcho is a new failure after the same words as before: the model does
-	// not react to what it reads.
+	// pointsEcho is for a new failure after the same words as before: the model
+	// does not react to the errors.
 	pointsEcho = 3
 	// pointsSimilar is a failure that a call with cosmetic differences had before.
 	pointsSimilar = 2
@@ -78,7 +78,7 @@ func (s *stall) close() {
 	s.best, s.text, s.spoke = -1, s.said, false
 }
 
-// says takes the text of an answer that asks for calls.
+// says takes the text of an answer with calls.
 func (s *stall) says(text string, step int) {
 	if step != s.step {
 		s.close()

@@ -18,7 +18,7 @@ func (l *loop) incoming(ctx context.Context) (fresh []message.Incoming) {
 		return nil
 	}
 	for _, m := range l.Inbox.Take(ctx) {
-		if l.View.Received(m.ID) { // by a process that was killed before it could say so
+		if l.View.Received(m.ID) { // by a process that was killed before it could acknowledge it
 			l.Inbox.Heard([]message.Incoming{m})
 			continue
 		}

@@ -17,8 +17,8 @@ type Limits struct {
 	MaxCost message.Cost
 	// MaxParallel bounds the calls that run at the same time; at least 1.
 	MaxParallel int
-	// ReserveOutput is the most a single answer may hold of any model that may
-	// answer, where it is known.
+	// ReserveOutput is the most tokens that a single answer may have, over all
+	// models that may answer, where it is known.
 	ReserveOutput int64
 	// Price returns what a model's tokens cost; false: the price is unknown. The
 	// zero ModelRef is whichever model will answer.

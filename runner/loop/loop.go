@@ -53,11 +53,11 @@ type Config struct {
 	Guard   Guard
 	Answer  Answer
 	Context Context
-	// AskTime is how long a question waits for its answer, for people to know; 0
-	// is not known, or not at all.
+	// AskTime is how long a question waits for its answer, for display; 0: not
+	// known, or never.
 	AskTime time.Duration
-	// Parked: the questions of View that are open were waiting all the time. One that
-	// is asked again keeps its deadline.
+	// Parked: the open questions of View were waiting all the time. A question
+	// that is asked again keeps its deadline.
 	Parked bool
 
 	Now func() time.Time
@@ -265,8 +265,8 @@ func (l *loop) said(text string) {
 	}
 }
 
-// failed turns an error into an end. The cause of a cancelled context says more
-// than the error that it led to.
+// failed turns an error into an end. The cause of a cancelled context explains
+// more than the error that it led to.
 func (l *loop) failed(ctx context.Context, err error) End {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

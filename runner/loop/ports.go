@@ -14,13 +14,13 @@ type Model interface {
 	// Append adds a complete message to the conversation: the user's, or the
 	// model's own with every tool part completed or error.
 	Append(m *message.Message) error
-	// Reset makes history the whole conversation: after pruning or a compaction.
-	// What the model was asked before counts as asked.
+	// Reset replaces the conversation by history: after pruning or a compaction.
+	// Earlier messages count as answered.
 	Reset(history []*message.Message) error
-	// Next asks for the answer to everything appended so far. Pieces go to emit
-	// while they arrive; emit returning an error stops the stream. Retries are
-	// the model's business: emit sees a DeltaRetry, and what was streamed before
-	// it is void. An error carries a reason (package reason).
+	// Next asks for the answer to everything appended so far. Pieces are passed
+	// to emit while they arrive; an error of emit stops the stream. The model
+	// retries by itself: emit gets a DeltaRetry, and what was streamed before it
+	// is void. An error has a reason (package reason).
 	Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error)
 }
 
@@ -36,8 +36,9 @@ type Model interface {
 //	any           non-nil denies and records the error; the run continues
 type Gate interface {
 	//
-	// A call with Again set has been judged before and is about to run: what it
-	// names may have changed while a person was asked or other calls ran.
+	// A call with Again set has been judged before and is about to run: the
+	// files that it names may have changed while a person was asked or other
+	// calls ran.
 	Decide(ctx context.Context, call message.ToolCall) (message.Decision, error)
 	// Review judges a result before the model sees it and returns what may be
 	// shown; an error withholds the result.
@@ -57,9 +58,9 @@ type Witness interface {
 
 // Toolbox checks and runs calls.
 type Toolbox interface {
-	// Check turns what the model wrote into a call that can be judged: it
-	// repairs the name, parses the arguments and holds them against the schema.
-	// A *message.CallError is for the model to read.
+	// Check turns what the model wrote into a call that the policy can judge: it
+	// repairs the name, parses the arguments and validates them against the
+	// schema. A *message.CallError is for the model to read.
 	Check(req message.CallRequest) (message.Checked, error)
 	// Run executes a call that was allowed. Failures of the tool are results;
 	// an error means that the tool could not be asked at all and ends the run.
@@ -75,9 +76,9 @@ type Inbox interface {
 	// Heard is called with messages that are durable in the journal: they need
 	// not be kept elsewhere.
 	Heard(messages []message.Incoming)
-	// Close is called before a run ends with its final answer: nothing can be left
-	// any more. It does nothing and returns false when something was left since
-	// Take, which may be taken now.
+	// Close is called before a run ends with its final answer: no more messages
+	// are accepted then. If there are messages since Take, it does nothing and
+	// returns false; they may be taken now.
 	Close() bool
 }
 
@@ -92,9 +93,9 @@ type Journal interface {
 
 // Files is the workspace of the run.
 type Files interface {
-	// State returns an identity of the contents of the files: equal contents have
-	// equal states. It is asked before a call that resembles an earlier one, while
-	// no call runs; "?" means that the state could not be determined in a
-	// reasonable time, "" that it is not known at all.
+	// State returns an identity of the contents of the files: equal contents
+	// have equal states. It is called before a call that resembles an earlier
+	// one, while no call runs; "?" means that the state could not be determined
+	// in a reasonable time, "" that it is not known at all.
 	State(ctx context.Context, call string) string
 }

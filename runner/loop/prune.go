@@ -50,8 +50,9 @@ func (l *loop) prune() (bool, error) {
 	return true, l.reset()
 }
 
-// prunable returns the calls whose output may go, the oldest first, and how many
-// bytes that frees. Errors stay: they are short, and say what not to try again.
+// prunable returns the calls whose output may be removed, the oldest first, and
+// how many bytes that frees. Errors stay: they are short, and show what not to
+// try again.
 func (l *loop) prunable(history []*message.Message) (calls []*message.ToolPart, freed int64) {
 	steps, kept, keep := 0, int64(0), l.estimate.fit(pruneKeepTokens)
 	for _, m := range slices.Backward(history) {

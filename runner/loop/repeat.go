@@ -20,8 +20,8 @@ const (
 	// figures, or consists of less than leastVariety different bytes: a list that
 	// counts, or a field of zeros, is a likely answer.
 	likelyFactor, leastVariety = 4, 5
-	// argumentsFactor is the same for the arguments of a call: files are written
-	// with them, whatever is in these.
+	// argumentsFactor is the same for the arguments of a call: with them files
+	// are written, whose contents may repeat.
 	argumentsFactor = 16
 	// shingle is the length in bytes of the pieces that are compared. A text
 	// repeats when fewer than one in freshShare of its pieces is new: a block of any

@@ -44,7 +44,7 @@ type openPart struct {
 	whole      strings.Builder // what was written so far, for an answer that is stopped
 	told       time.Time
 	repeat     *repeat
-	// delta makes an event of what is pending.
+	// delta makes an event of the pending text.
 	delta func(text string) event.Payload
 }
 
@@ -169,7 +169,7 @@ var (
 	}
 )
 
-// piece adds to a text or reasoning part, which it opens when there is none.
+// piece adds to a text or reasoning part, and opens it if needed.
 func (s *stream) piece(p **openPart, kind partKind, text string) error {
 	if err := s.openText(p, kind); err != nil {
 		return err

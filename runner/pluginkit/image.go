@@ -52,8 +52,8 @@ type BuiltImage struct {
 	Size int64 `json:"size"`
 }
 
-// BuildImage makes an OCI image of a tool's program and delivers it. What is
-// wrong with the options or the files is a *reason.UsageError.
+// BuildImage makes an OCI image of a tool's program and delivers it. An error
+// in the options or the files is a *reason.UsageError.
 func BuildImage(ctx context.Context, o ImageOptions) (_ *BuiltImage, err error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // Languages lists the languages in which Init begins a tool.
 func Languages() []string { return examples.Languages() }
 
-// InitOptions say what to begin.
+// InitOptions describe the project to create.
 type InitOptions struct {
 	// Name of the tool: lower-case letters, digits and dashes. Required.
 	Name string

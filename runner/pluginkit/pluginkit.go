@@ -23,7 +23,7 @@ import (
 	"agentctl.dev/agentctl/runner/tool/source/exec"
 )
 
-// Program is a tool's program that its author tries out.
+// Program is a tool's program under test.
 type Program struct {
 	// Command is the program and its arguments. Required. With a slash the program
 	// is relative to the current folder, without one it is looked up in PATH;
@@ -56,7 +56,7 @@ type (
 	Sample = conformance.Sample
 )
 
-// TestOptions say what to try.
+// TestOptions select what to test.
 type TestOptions struct {
 	Program
 	// Good are calls that must be answered without an error, Slow such that take
@@ -65,8 +65,8 @@ type TestOptions struct {
 	Good, Slow []Sample
 }
 
-// Test tries whether a program keeps the promises of a tool. What the
-// program does wrong is in the report; an error is a *reason.UsageError.
+// Test checks whether a program conforms to the contract of a tool. Violations
+// are in the report; an error is a *reason.UsageError.
 func Test(ctx context.Context, o TestOptions) (*Report, error) {
 	p, err := o.prepare()
 	if err != nil {
@@ -102,7 +102,7 @@ func arguments(samples []Sample) []json.RawMessage {
 	return all
 }
 
-// prepare checks what was named and makes its paths absolute.
+// prepare checks the options and makes the paths absolute.
 func (p Program) prepare() (Program, error) {
 	if len(p.Command) == 0 || p.Command[0] == "" {
 		return p, reason.Usagef("no program is named")
@@ -195,7 +195,7 @@ func (p Program) exec(ctx context.Context, launcher *sandbox.Launcher, held *spe
 	return reply, errors.Join(err, pool.Close())
 }
 
-// CallOptions say what to call.
+// CallOptions are the tool to call and its arguments.
 type CallOptions struct {
 	Program
 	// Tool of the program; an Exec program is one itself. Required otherwise.
@@ -225,7 +225,7 @@ type Answer struct {
 	DurationMs int64             `json:"durationMs"`
 }
 
-// defaultCallTimeout is what a Tool declares when it says nothing.
+// defaultCallTimeout is the default of a Tool without a timeout.
 const defaultCallTimeout = 2 * time.Minute
 
 // Call calls a tool once, as a run does but without a policy or a journal. Its errors are a *reason.UsageError, or carry the reason why the tool could
@@ -316,7 +316,8 @@ func (p Program) call(ctx context.Context, launcher *sandbox.Launcher, held *spe
 	}, nil
 }
 
-// serves refuses a tool that the program does not serve, and says which it does.
+// serves refuses a tool that the program does not serve, and lists those that
+// it does.
 func serves(plugin *host.Plugin, name string) error {
 	var names []string
 	for _, t := range plugin.Tools() {

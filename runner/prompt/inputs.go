@@ -42,7 +42,7 @@ func Fill(text string, inputs map[string]json.RawMessage) (string, error) {
 // Escape writes a text so that Fill returns it as it is.
 func Escape(text string) string { return strings.ReplaceAll(text, open, "$"+open) }
 
-// plain writes a string without its quotes and anything else as JSON.
+// plain writes a string without its quotes and any other value as JSON.
 func plain(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {

@@ -83,7 +83,7 @@ func newGroup(places []string, list []knob, l *spec.Limits) *group {
 	return nil
 }
 
-// set writes a setting that the kernel has; it makes no file.
+// set writes a setting that the kernel has; it does not create a file.
 func set(file, value string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
@@ -108,8 +108,8 @@ func delegate(place string, list []knob) {
 	}
 }
 
-// sweepGroups removes the groups of runners that have died. One with processes
-// in it cannot be removed.
+// sweepGroups removes the cgroups of runners that have ended. A cgroup with
+// processes in it cannot be removed.
 func sweepGroups(place string) {
 	dirs, _ := filepath.Glob(filepath.Join(place, groupName+"*-*"))
 	for _, dir := range dirs {
@@ -129,8 +129,8 @@ func (g *group) remove() {
 	_ = syscall.Rmdir(g.dir)
 }
 
-// groupPlaces are where this process may be allowed to make groups: below its own
-// one, and beside it, where systemd's user manager runs programs.
+// groupPlaces are where this process may be allowed to create cgroups: below
+// its own cgroup, and next to it, where systemd's user manager runs programs.
 func groupPlaces() []string {
 	mount := cgroupMount("/proc/self/mountinfo")
 	own := cgroupPath("/proc/self/cgroup")

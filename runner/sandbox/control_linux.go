@@ -14,7 +14,8 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// listen reads what the helper says until it ends, and clears up after it.
+// listen reads the messages of the helper until it ends, and cleans up after
+// it.
 func (r *resident) listen(files chan<- *os.File) {
 	buf, oob := make([]byte, maxReply), make([]byte, unix.CmsgSpace(4*cap(files)))
 	for {
@@ -92,8 +93,8 @@ func exitInfo(m *spec.Reply) ExitInfo {
 	return ExitInfo{Code: m.Code}
 }
 
-// end clears up when the helper does not answer any more: it is killed, and the
-// kernel ends everything inside.
+// end cleans up when the helper does not answer any more: it is killed, and the
+// kernel kills everything inside.
 func (r *resident) end() {
 	r.launcher.mu.Lock()
 	if r.launcher.residents[r.key] == r {
@@ -224,7 +225,7 @@ func (r *resident) await(ctx context.Context, id uint64, c chan *spec.Reply) (*s
 	return nil, err
 }
 
-// explain adds the helper's last words to an error of the connection.
+// explain adds the helper's last output to an error of the connection.
 func (r *resident) explain(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
 		err = errGone

@@ -76,7 +76,7 @@ func (l *Launcher) attempt(ctx context.Context, p *spec.Profile, t spec.Targets)
 
 func excerpt(s string) string { return s[:min(len(s), maxTail)] }
 
-// outside are things that a program in a sandbox must not reach.
+// outside are resources that a program in a sandbox must not reach.
 type outside struct {
 	targets spec.Targets
 	dir     string

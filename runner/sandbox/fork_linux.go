@@ -32,8 +32,8 @@ func (f *forked) end() {
 	f.tail.close()
 }
 
-// fork starts a helper as init of its own namespaces. It is born by another one,
-// which is started on the launcher's thread: see spec.ForkArg.
+// fork starts a helper as init of its own namespaces. The helper is forked by
+// another helper, which is started on the launcher's thread: see spec.ForkArg.
 func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network, g *group) (*forked, error) {
 	plan, err := spec.Encode(&spec.Fork{
 		Version: spec.Version, Network: network,
@@ -75,8 +75,9 @@ func (l *Launcher) fork(ctx context.Context, helper string, network spec.Network
 	var mother int
 	var forkErr error
 	if err = l.run(ctx, func() {
-		// Not by package os, whose first start tries out what the kernel can, with a
-		// process of its own. There is time for that while the helper begins.
+		// Not by package os: its first start checks the features of the kernel,
+		// with a process of its own. There is time for that while the helper
+		// begins.
 		mother, forkErr = syscall.ForkExec(helper, []string{Helper, spec.ForkArg, string(plan)}, attr)
 	}); err == nil && forkErr != nil {
 		err = diagnose(forkErr)
@@ -129,10 +130,11 @@ func (f *forked) born() error {
 	return f.conn.SetReadDeadline(time.Time{})
 }
 
-// spare is a helper that was started before anybody knew for what.
+// spare is a helper that was started before its use was known.
 type spare struct {
 	done chan struct{}
-	// helper is nil when none came about: who needs one then learns why.
+	// helper is nil when its start failed; a program that needs it then gets the
+	// error.
 	helper *forked
 }
 
@@ -158,7 +160,7 @@ func (l *Launcher) Prepare() {
 	})
 }
 
-// takeSpare returns the helper that was prepared, once; nil is none.
+// takeSpare returns the helper that was prepared, once; nil if there is none.
 func (l *Launcher) takeSpare() *forked {
 	l.mu.Lock()
 	s := l.spare

@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
-// handshakeEnv are the prefixes of the variables with which go-plugin greets a
-// program. Nothing else of the command it hands over is used.
+// handshakeEnv are the prefixes of the variables of go-plugin's handshake.
+// Nothing else of the command that go-plugin builds is used.
 var handshakeEnv = []string{"PLUGIN_", "AGENTCTL_PLUGIN="}
 
 // termGrace is the time a plugin has between SIGTERM and SIGKILL. Its calls
@@ -192,7 +192,7 @@ func (p *plugin) Stdout() io.ReadCloser { return p.outR }
 // Stderr implements runner.Runner.
 func (p *plugin) Stderr() io.ReadCloser { return p.errR }
 
-// Diagnose implements runner.Runner; package host has better words.
+// Diagnose implements runner.Runner; package host has better error texts.
 func (p *plugin) Diagnose(context.Context) string { return "" }
 
 // PluginToHost implements runner.Runner: the only address a plugin may name is

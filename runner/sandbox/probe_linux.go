@@ -199,7 +199,7 @@ func diagnose(err error) error {
 	return reason.New(reason.IsolationUnavailable, "build its sandbox: %s: %w", text, err).WithHint("%s", hint)
 }
 
-// sysctl reads a kernel setting; "" is none of that name.
+// sysctl reads a kernel setting; "" if there is none of that name.
 func sysctl(name string) string {
 	b, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
 	if err != nil {

@@ -113,7 +113,7 @@ func (l *Launcher) house(ctx context.Context, s *Spec) (*resident, error) {
 	return l.resident(ctx, s, path)
 }
 
-// startIn starts a program in a sandbox that stands, or in none.
+// startIn starts a program in an existing sandbox, or without a sandbox.
 func (l *Launcher) startIn(ctx context.Context, r *resident, s Spec) (*Process, error) {
 	path, err := s.program()
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Spec) program() (string, error) {
 	if err == nil {
 		err = unchangeable(path)
 	}
-	for i := 1; i < len(s.Argv) && err == nil; i++ { // a script is named behind its interpreter
+	for i := 1; i < len(s.Argv) && err == nil; i++ { // the path of a script follows its interpreter
 		if info, look := os.Stat(s.Argv[i]); filepath.IsAbs(s.Argv[i]) && look == nil && info.Mode().IsRegular() {
 			err = unchangeable(s.Argv[i])
 		}
@@ -164,8 +164,8 @@ func (s *Spec) program() (string, error) {
 	return path, err
 }
 
-// unchangeable refuses a program that every user of this machine can change, or
-// replace by another one.
+// unchangeable refuses a program that every user of this machine can change or
+// replace.
 func unchangeable(path string) error {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -254,7 +254,7 @@ func (p *Process) Unenforced() []string {
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait returns when the program has ended, what it left behind has been killed,
-// and its output has been handed over.
+// and its output has been delivered.
 func (p *Process) Wait() ExitInfo {
 	<-p.done
 	return p.exit
@@ -345,8 +345,8 @@ func (p *Process) finish(l *Launcher) {
 }
 
 // Kill ends the program and all it started: SIGTERM first when grace is not 0,
-// SIGKILL to whatever is left after it. It returns when the tree is gone, at
-// most sweepTime after the grace; to kill twice is harmless.
+// SIGKILL to what is left after it. It returns when no process of the tree is
+// left, at most sweepTime after the grace. A second Kill is harmless.
 func (p *Process) Kill(grace time.Duration) {
 	if p.guest != nil && p.guest.last() {
 		grace = 0

@@ -67,5 +67,5 @@ func (l *Launcher) Protect(context.Context, []string, []string) error { return n
 // ScratchDir returns "": without sandboxes there is no such folder.
 func ScratchDir() string { return "" }
 
-// Escape tries nothing where nothing runs.
+// Escape makes no attempts where there is no sandbox.
 func (l *Launcher) Escape(context.Context) ([]spec.Attempt, error) { return nil, errLinux }

@@ -182,8 +182,8 @@ func (r *resident) boot(ctx context.Context) (err error) {
 	return r.open(files)
 }
 
-// begun takes the helper that was started ahead, where it fits, or starts one. A
-// group holds only who was born in it.
+// begun returns the helper that was started ahead, if it fits, or starts one. A
+// cgroup contains only processes that were forked in it.
 func (r *resident) begun(ctx context.Context, helper string) (err error) {
 	var f *forked
 	if r.group == nil && r.profile.Network != spec.NetworkHost {
@@ -201,7 +201,7 @@ func (r *resident) begun(ctx context.Context, helper string) (err error) {
 // open takes the file system of the sockets, and the listener of the proxy, which
 // it has served.
 func (r *resident) open(files <-chan *os.File) error {
-	// They came with the answer that has been heard.
+	// They came with the answer that has been received.
 	next := func() (f *os.File) {
 		select {
 		case f = <-files:
@@ -302,7 +302,7 @@ type pluginFolder struct {
 	inside string
 }
 
-// plugin makes a folder for the socket of one plugin.
+// plugin creates a folder for the socket of one plugin.
 func (r *resident) plugin() (*pluginFolder, error) {
 	r.mu.Lock()
 	r.plugins++

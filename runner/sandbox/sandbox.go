@@ -40,14 +40,14 @@ func OuterIsolation() string { return os.Getenv(OuterIsolationEnv) }
 // itself a disposable container.
 const OuterContainer = "container"
 
-// Options say what the user declared about this host, and what a sandbox needs.
+// Options are what the user declared about this host, and what a sandbox needs.
 type Options struct {
 	// AllowUnsandboxed lets tools that ask for Sandbox run at level None where
-	// this host gives no more.
+	// this host does not support a sandbox.
 	AllowUnsandboxed bool
 	// Outer is the value of AGENTCTL_OUTER_ISOLATION: "" or "container".
 	Outer string
-	// Helper is the path of agentctl-sandbox; "" looks where our own programs are.
+	// Helper is the path of agentctl-sandbox; "": it is found by FindProgram.
 	Helper string
 	// State is a folder in which the result of the probe is kept until the next
 	// boot; "" probes again in each process.
@@ -69,8 +69,8 @@ type Options struct {
 	Exceeded func(p *spec.Profile, taken int64)
 }
 
-// Launcher starts programs. Its children die when it is closed or its process
-// ends, whatever the reason.
+// Launcher starts programs. Its children are killed when it is closed or its
+// process ends, whatever the reason.
 type Launcher struct {
 	opts  Options
 	sums  sums
@@ -180,8 +180,9 @@ func (l *Launcher) requireLevel(tool string, minimum v1alpha1.IsolationLevel) er
 		WithHint("spec.isolation.minimum is None, Sandbox or Container")
 }
 
-// Retire refuses new programs. Those that run go on until each is killed; a Tidy
-// one that is the last of its sandbox then needs no time to end by itself.
+// Retire refuses new programs. Running programs continue until each is killed;
+// a Tidy program that is the last of its sandbox then needs no time to end by
+// itself.
 func (l *Launcher) Retire() {
 	l.mu.Lock()
 	l.retired = true

@@ -46,9 +46,9 @@ func scratchHome(temp string) string {
 	return dir
 }
 
-// ScratchDir is the folder of this user that holds what the host forgets at a
-// reboot, for Options.State: a new state folder, as each CI job has, then needs no
-// probe of its own. "" where there is none that is safe.
+// ScratchDir is the folder of this user for files that need not survive a
+// reboot, for Options.State: a new state folder, as each CI job has, then needs
+// no probe of its own. "" where there is no such folder that is safe.
 func ScratchDir() string { return scratchHome("") }
 
 func newScratch(temp string) (*scratch, error) {
@@ -110,8 +110,8 @@ func (s *scratch) take(sockets *os.File) error {
 	return nil
 }
 
-// socket makes a folder for one plugin's socket and opens it. Programs inside may
-// put a link in its place the moment it is there, hence no path is used.
+// socket creates a folder for one plugin's socket and opens it. Programs inside
+// may replace it by a link at once, hence no path is used.
 func (s *scratch) socket(name string) (*os.File, error) {
 	at := int(s.inside.Fd())
 	if err := unix.Mkdirat(at, name, 0o700); err != nil {

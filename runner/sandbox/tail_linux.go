@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// tail keeps the last words of a helper, for the error that ends it.
+// tail keeps the end of a helper's output, for the error when the helper ends.
 type tail struct {
 	r    *os.File
 	mu   sync.Mutex
@@ -32,7 +32,7 @@ func newTail() (*tail, *os.File, error) {
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.text) < maxTail { // a crash says first what it is
+	if len(t.text) < maxTail { // a crash begins with its cause
 		t.text = append(t.text, b[:min(len(b), maxTail-len(t.text))]...)
 	}
 	return len(b), nil

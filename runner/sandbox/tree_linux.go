@@ -91,7 +91,7 @@ func (p *Process) sweep(deadline time.Time) {
 		if len(left) == 0 || time.Now().After(deadline) {
 			return
 		}
-		time.Sleep(wait) // the killed need a moment; new ones are found in the next round
+		time.Sleep(wait) // killed processes need a moment; new ones are found in the next round
 	}
 }
 
@@ -100,7 +100,7 @@ func (p *Process) members() []int {
 	all := pids()
 	in := map[int]bool{}
 	select {
-	case <-p.dead: // its number may be a stranger's by now
+	case <-p.dead: // its number may be reused by now
 	default:
 		in[p.proc.Pid] = true
 	}
@@ -166,8 +166,8 @@ func pids() []int {
 	return out
 }
 
-// processes reads what the kernel says about each. These are all processes of
-// the host, hence the plain system calls: they take half as long.
+// processes reads the kernel's data about each process of the host. There are
+// many, hence the plain system calls: they take half as long.
 func processes(pids []int) []process {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -189,7 +189,7 @@ func processes(pids []int) []process {
 	return out
 }
 
-// readAt reads a file that the kernel makes up in one piece.
+// readAt reads a file of /proc, which the kernel generates in one piece.
 func readAt(dir int, name string, buf []byte) (int, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ func user(p *spec.Profile) (uid, gid int) {
 	}
 	fi, err := os.Stat(p.Workspace)
 	if err != nil {
-		return uid, gid // the mount will say so
+		return uid, gid // the mount will report it
 	}
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == 0 || !covers(ids("/proc/self/uid_map", 0), int(st.Uid)) || !covers(ids("/proc/self/gid_map", 0), int(st.Gid)) {

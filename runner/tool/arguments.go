@@ -61,9 +61,9 @@ func (s *Schema) Undeclared(names []string) (unknown, declared []string) {
 	return s.schema.Undeclared(names), s.schema.Properties()
 }
 
-// CheckInputs holds the data of a run against the schema, for a person to read
-// what is wrong. Values from a command line are text; they are read as numbers
-// and truth values where the schema wants those.
+// CheckInputs validates the data of a run against the schema; its errors are
+// for people. Values from a command line are text; they are read as numbers and
+// booleans where the schema expects those.
 func (s *Schema) CheckInputs(raw json.RawMessage) (json.RawMessage, error) {
 	data, found := s.read(string(raw))
 	if len(found) > 0 {
@@ -84,9 +84,9 @@ func (s *Schema) read(raw string) (json.RawMessage, []schema.Mistake) {
 	return nil, found
 }
 
-// CheckOutput holds a final answer against the schema. It returns what is wrong,
-// in words for the model, or "". A fence around the JSON is read over: models
-// add one however they are asked.
+// CheckOutput validates a final answer against the schema. It returns the
+// errors, in words for the model, or "". A code fence around the JSON is
+// ignored: models add one despite their instructions.
 func (s *Schema) CheckOutput(text string) string {
 	text = Unfenced(text)
 	if !json.Valid([]byte(text)) {
@@ -100,8 +100,8 @@ func (s *Schema) CheckOutput(text string) string {
 	return mistakes(s.schema.Check(json.RawMessage(text)))
 }
 
-// Unfenced returns the JSON of a final answer without the fence around it: who
-// reads the output of a run expects none.
+// Unfenced returns the JSON of a final answer without the code fence around it:
+// readers of a run's output do not expect one.
 func Unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	body, fenced := strings.CutPrefix(text, "```")
@@ -118,8 +118,8 @@ func badJSON(format string, args ...any) error {
 	return &message.CallError{Code: message.CodeBadJSON, Text: "the arguments are no valid JSON object: " + fmt.Sprintf(format, args...) + ". Nothing was run; write the whole call again."}
 }
 
-// strictObject refuses what encoding/json would read over: text after the
-// object, and a key that stands twice, of which two readers may see two values.
+// strictObject refuses what encoding/json would ignore: text after the object,
+// and a duplicate key, for which two readers may see two values.
 func strictObject(raw string) error {
 	dec := json.NewDecoder(strings.NewReader(raw))
 	dec.UseNumber()
@@ -229,8 +229,9 @@ func uniqueValue(dec *json.Decoder, depth int) error {
 	return err
 }
 
-// coerce reads "5" as 5 where the schema of the property allows only a number:
-// the one reading there is. It returns nil when there is nothing to read.
+// coerce reads "5" as 5 where the schema of the property allows only a number.
+// There is only one possible reading. It returns nil when there is nothing to
+// read.
 func (s *Schema) coerce(raw string) json.RawMessage {
 	dec := json.NewDecoder(strings.NewReader(raw))
 	dec.UseNumber() // the other members keep their digits

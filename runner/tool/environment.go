@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// baseEnv are the variables every program gets besides the declared ones.
+// baseEnv are the variables that every program gets besides the declared ones.
 var baseEnv = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR"}
 
 // Environment returns the base variables of this process followed by the

@@ -14,14 +14,14 @@ import (
 // in files that may not be read; each round leaves out more of them.
 const rounds = 20
 
-// call asks the server. Of what a search has found, nothing reaches anybody that
-// the caller may not read: the search is made again without those files, so that
-// what is shown in their place is complete.
+// call asks the server. Files that the caller may not read must not appear in
+// the result of a search: the search is repeated without those files, so that
+// its result is complete.
 func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCall, server Server, req Request, progress func(string)) (Reply, error) {
 	if r.Unreadable == nil || !d.Search {
 		return server.Call(ctx, req, progress)
 	}
-	given := len(req.Hidden) // these are no part of what the tool may find
+	given := len(req.Hidden) // these are not part of what the tool may find
 	for range rounds {
 		reply, err := server.Call(ctx, req, progress)
 		if err != nil || reply.Failed {

@@ -34,8 +34,9 @@ func (h *HostPlugins) Start(ctx context.Context, d *Definition) {
 	}
 }
 
-// Describe implements Source. A contained program is asked in a sandbox of its own that
-// shows nothing of the run: what is to be kept from it has not been decided yet.
+// Describe implements Source. A contained program is asked in a sandbox of its
+// own that shows no files of the run: the policy has not yet decided which of
+// them are hidden.
 func (h *HostPlugins) Describe(ctx context.Context, d *Definition) ([]Function, error) {
 	if h.Pool.Profiles[d.Name] == nil {
 		process, err := h.process(d)
@@ -114,8 +115,8 @@ func (h *HostPlugins) start(d *Definition) (sandbox.Spec, error) {
 	return start, nil
 }
 
-// fenced is a program that waits, unless it is our own, until it can no longer do to the
-// files of the run what it must not.
+// fenced is a program that waits, unless it is a trusted one, until it can no
+// longer do to the files of the run what it must not.
 func (h *HostPlugins) fenced(d *Definition, start sandbox.Spec) Program {
 	program := h.program(start)
 	program.Launch = func(ctx context.Context) (host.Options, error) {
@@ -133,7 +134,7 @@ func (h *HostPlugins) program(start sandbox.Spec) Program {
 	return Program{Name: start.Argv[0], Hint: func() string { return pluginHint(start.Argv[0]) }}
 }
 
-// InSight is what a program in a sandbox sees of the host's programs.
+// InSight are the programs of the host that a program in a sandbox sees.
 const InSight = "its own file, /usr, and what spec.isolation.mounts of the Tool names (an interpreter elsewhere, for example)"
 
 // pluginHint is the hint for a plugin that does not start.

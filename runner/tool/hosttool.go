@@ -29,8 +29,8 @@ type Host struct {
 	Blobs Blobs
 	// Window is how much the model is shown of an output.
 	Window Window
-	// Result is the result of what a host tool has to say: without secrets, and cut as
-	// the output of a program.
+	// Result is the result of a host tool from its text: without secrets, and
+	// cut as the output of a program.
 	Result func(Reply) (*message.ToolResult, error)
 }
 

@@ -2,7 +2,7 @@ package tool
 
 import "strings"
 
-// fold makes names equal that differ only in case, "-" and "_".
+// fold maps names that differ only in case, "-" and "_" to the same name.
 func fold(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
 }

@@ -36,7 +36,7 @@ import (
 // outside is what one call gets of the paths outside the workspace.
 type outside struct {
 	Outside
-	// notes say which paths the call does not get, and why.
+	// notes report which paths the call does not get, and why.
 	notes []string
 	// created is the file that was made for the call.
 	created *createdFile
@@ -171,7 +171,7 @@ func inFolder(ctx context.Context, dir string) (files, elsewhere []string, err e
 		todo = todo[:len(todo)-1]
 		entries, err := readFolder(root, in, maxInFolder-seen)
 		if err != nil {
-			continue // what we cannot list, the call cannot either, or it has just gone
+			continue // what cannot be listed here is not accessible to the call either, or has just been removed
 		}
 		if seen += len(entries); seen >= maxInFolder {
 			return nil, nil, fmt.Errorf("it holds more than %d files, too many to look at each: name a folder in it, or add it to spec.isolation.mounts of the Tool", maxInFolder)
@@ -270,8 +270,8 @@ func create(leads, workspace string) (*createdFile, error) {
 	return c, nil
 }
 
-// close ends the call. A file that was made for it and that it left empty is
-// removed, unless the call has succeeded.
+// close ends the call. A file that was created for the call and is still empty
+// is removed, unless the call has succeeded.
 func (o *outside) close(done bool) error {
 	c := o.created
 	if c == nil {

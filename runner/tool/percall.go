@@ -18,7 +18,7 @@ const maxExecOutput = 10 << 20
 // killGrace is the time a program has between SIGTERM and SIGKILL.
 const killGrace = 2 * time.Second
 
-// asIs is how long after a cancel a result still counts as what it says.
+// asIs is how long after a cancel a result still counts as complete.
 const asIs = 250 * time.Millisecond
 
 // PerCall is a server that starts a program for each call: arguments as JSON on its

@@ -10,15 +10,15 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Pin identifies what a tool's program says of it: sha256:... Schemas that only
-// differ in the order of their fields are the same.
+// Pin identifies the description of a tool by its program: sha256:... Schemas
+// that only differ in the order of their fields are the same.
 func Pin(name, description string, parameters json.RawMessage) string {
 	if c, err := Canonical(parameters); err == nil {
 		parameters = c
 	}
 	b, err := json.Marshal(struct{ Name, Description, Parameters string }{name, description, string(parameters)})
 	if err != nil {
-		return "" // there is none: they are texts
+		return "" // cannot happen: they are strings
 	}
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -24,7 +24,7 @@ type PoolOptions struct {
 	// Kinds are those that the pool can open.
 	Kinds    Kinds
 	Launcher *sandbox.Launcher
-	// After is the clock by which a program that died waits before it is started
+	// After is the clock by which a crashed program waits before it is started
 	// again; nil is time.After.
 	After func(time.Duration) <-chan time.Time
 }
@@ -35,7 +35,7 @@ type PoolOptions struct {
 type Pool struct {
 	PoolOptions
 	// Dir is the working folder of the plugins: the root of the run's files. It
-	// exists before the files are all there. Our own program needs none.
+	// exists before all the files do. The shipped program needs none.
 	Dir string
 	// Env holds the declared variables of each tool as NAME=value, by call name.
 	Env map[string][]string
@@ -118,9 +118,9 @@ func (p *Pool) open(kind *Kind) Source {
 	return s
 }
 
-// Require refuses tools that this host cannot contain as they demand, before anything
-// has run. A source that brings its own isolation says so by a method Require; it is
-// asked about tools of other kinds, too, that demand its level.
+// Require refuses tools that this host cannot contain as they demand, before
+// anything has run. A source with its own isolation has a method Require; it is
+// also asked about tools of other kinds that demand its level.
 func (p *Pool) Require(ctx context.Context, tools []Definition) error {
 	for i := range tools {
 		d := &tools[i]
@@ -182,8 +182,8 @@ func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
 	}
 }
 
-// Begin prepares behind the first model request what calls will need. The work ends
-// with its context. A source that has such work has a method Begin.
+// Begin prepares what calls will need, while the first model request runs. The
+// work ends with its context. A source with such work has a method Begin.
 func (p *Pool) Begin(ctx context.Context, tools []Definition) {
 	begun := map[string]bool{}
 	for i := range tools {
@@ -201,8 +201,8 @@ func (p *Pool) Begin(ctx context.Context, tools []Definition) {
 	}
 }
 
-// Sandboxed refuses a tool that is to be contained by a sandbox and has no profile,
-// where others have one.
+// Sandboxed refuses a tool that must be contained by a sandbox and has no
+// profile, where others have one.
 func (p *Pool) Sandboxed(d *Definition) error {
 	if p.Profiles == nil || p.Profiles[d.Name] != nil || d.Spec.Isolation.Minimum == v1alpha1.IsolationNone {
 		return nil
@@ -210,7 +210,7 @@ func (p *Pool) Sandboxed(d *Definition) error {
 	return reason.New(reason.IsolationUnavailable, "tool %q: nobody has said how it is contained", d.Name)
 }
 
-// Serve returns the server behind a tool and waits until it is ready.
+// Serve returns the server of a tool and waits until it is ready.
 func (p *Pool) Serve(ctx context.Context, d *Definition, beyond Outside) (Server, error) {
 	s, err := p.source(d)
 	if err != nil {
@@ -228,8 +228,8 @@ func (p *Pool) Functions(ctx context.Context, d *Definition) ([]Function, error)
 	return s.Describe(ctx, d)
 }
 
-// Describe asks the program of a tool what the tool takes, for a manifest that does not
-// say.
+// Describe asks the program of a tool for its parameters, for a manifest
+// without them.
 func (p *Pool) Describe(ctx context.Context, d *Definition) error {
 	found, err := p.Functions(ctx, d)
 	if err != nil {

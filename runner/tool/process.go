@@ -17,8 +17,8 @@ import (
 // maxStarts is the first start and two more after crashes.
 const maxStarts = 3
 
-// backOff is how long a program that died waits before it is started again: what
-// killed it, for example a lack of memory, may pass.
+// backOff is how long a crashed program waits before it is started again: the
+// cause, for example a lack of memory, may pass.
 func backOff(starts int) time.Duration {
 	return 100 * time.Millisecond << (2 * (starts - 1)) // 100 ms, 400 ms
 }
@@ -53,7 +53,7 @@ type started struct {
 	ready  chan struct{}
 	plugin *host.Plugin
 	err    error
-	// reminded is done when the process knows the past of the run.
+	// reminded is done when the process has received the past of the run.
 	reminded sync.Once
 }
 
@@ -100,7 +100,7 @@ func (g *Process) ServeOnce(d *Definition, other Program) Server {
 	return Once(&freshServer{&Process{Program: other, pool: g.pool, tools: []string{d.Name}, functions: functions}, d})
 }
 
-// Functions starts a program, asks it what it serves, and ends it.
+// Functions starts a program, asks it for its functions, and ends it.
 func (made Program) Functions(ctx context.Context, d *Definition) ([]Function, error) {
 	one := &Process{Program: made, tools: []string{d.Name}}
 	plugin, err := one.begin(ctx)
@@ -114,7 +114,7 @@ func (made Program) Functions(ctx context.Context, d *Definition) ([]Function, e
 	return functions(infos), err
 }
 
-// functions are what a program says of itself.
+// functions are those that a program describes.
 func functions(infos []host.ToolInfo) []Function {
 	all := make([]Function, len(infos))
 	for i, info := range infos {
@@ -183,7 +183,8 @@ func (g *Process) wait(ctx context.Context) (*started, error) {
 	}
 }
 
-// crashed forgets a process that died, so that the next call starts another.
+// crashed forgets a process that ended by itself, so that the next call starts
+// another.
 func (g *Process) crashed(run *started) (again bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 // the sandbox.
 const home = "/home/agent"
 
-// systemPath is where a contained program's own programs are looked for besides
-// its mounts: a sandbox shows /usr and nothing else of the host's programs.
+// systemPath is where a contained program's own programs are searched besides
+// its mounts: a sandbox shows /usr and no other programs of the host.
 var systemPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
 // Place is where the tools of a run are held.
@@ -132,8 +132,8 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 	return p, nil
 }
 
-// Hidden returns the paths at which a mount of target would show what no tool may
-// see. A mount of nothing else is refused.
+// Hidden returns the paths at which a mount of target would show files that no
+// tool may see. A mount of nothing else is refused.
 func (at Place) Hidden(path, target string) (paths []string, err error) {
 	for _, hidden := range at.Masked {
 		if Below(target, hidden) {
@@ -199,7 +199,8 @@ func Below(path, dir string) bool {
 	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
 }
 
-// StartDir is where a program starts: in the files of the run, where it sees them.
+// StartDir is where a program starts: in the files of the run, at their path
+// inside.
 func StartDir(held *spec.Profile, workspace string) string {
 	if held != nil && (held.Workspace == "" || held.Access == "" || held.Access == spec.AccessNone) {
 		return "/tmp"

@@ -20,7 +20,8 @@ import (
 	"agentctl.dev/agentctl/runner/secret"
 )
 
-// Server runs calls: a plugin process, or whatever starts a program per call.
+// Server runs calls: a plugin process, or a launcher that starts a program per
+// call.
 type Server interface {
 	// Call runs one call to its end. A failure of the tool is a Reply; an error
 	// means that the tool could not be asked, or that ctx has ended, and then the
@@ -76,9 +77,9 @@ type Blobs interface {
 type Options struct {
 	// Tools of the run; call names are unique.
 	Tools []Definition
-	// Serve returns the server behind a tool, for a call that may use something
-	// outside the workspace or nothing. It is called from the goroutine of the call and
-	// may wait until the program is ready.
+	// Serve returns the server of a tool, for a call that may use paths outside
+	// the workspace or none. It is called from the goroutine of the call and may
+	// wait until the program is ready.
 	Serve func(ctx context.Context, d *Definition, beyond Outside) (Server, error)
 	// HostTools answer calls for which no program is started; nil are those of HostTools.
 	HostTools []HostTool
@@ -94,8 +95,8 @@ type Options struct {
 	Unseen []string
 	// Redactor removes secrets from all that programs answer; nil removes nothing.
 	Redactor *secret.Redactor
-	// Space returns how many bytes are left on the disk of the run's files; nil is
-	// not known. A call that fills it is ended.
+	// Space returns how many bytes are left on the disk of the run's files; nil:
+	// not known. A call that fills the disk is ended.
 	Space func() (int64, bool)
 	// Growth bounds what calls add to the run's files; nil: no bound.
 	Growth *Growth
@@ -143,7 +144,7 @@ func (r *Registry) Specs(hidden []string) []message.ToolSpec {
 	return specs
 }
 
-// Check turns what the model wrote into a call that can be judged.
+// Check turns what the model wrote into a call that the policy can judge.
 func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	d, repaired, err := r.find(req.Tool)
 	if err != nil {

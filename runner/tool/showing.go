@@ -10,9 +10,9 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// Showing returns the profile of a sandbox that shows a tool what one of its calls may
-// use besides; nil where that call needs no other sandbox than the rest: the program is
-// not contained, or sees the paths anyway.
+// Showing returns the profile of a sandbox with the additional paths that one
+// of a tool's calls may use; nil where that call needs no other sandbox than
+// the rest: the program is not contained, or sees the paths anyway.
 func (p *Pool) Showing(d *Definition, beyond Outside) *spec.Profile {
 	held := p.Profiles[d.Name]
 	if held == nil {

@@ -10,10 +10,10 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Kind describes one kind of program behind tools, which is one field of
-// spec.source: everything that the rest of the program asks about it. Each
-// implementation returns one, and runner/tool/source/sources lists them. No other
-// package asks what kind a source is.
+// Kind describes one kind of tool program, which is one field of spec.source:
+// everything that the rest of the project needs to know about it. Each
+// implementation returns one, and runner/tool/source/sources lists them. No
+// other package depends on the kind of a source.
 type Kind struct {
 	// Name is the field of spec.source.
 	Name string
@@ -46,9 +46,9 @@ type Facts struct {
 	// Describes reports whether the program can be asked which functions it serves.
 	// What it answers is pinned: a program that answers otherwise later is refused.
 	Describes bool
-	// Shipped is the name of a tool of our own program; "" for all others, whose
-	// programs are started only when they can no longer reach files that the policy
-	// keeps from them.
+	// Shipped is the name of a shipped tool; "" for all others, whose programs
+	// are started only when they can no longer reach files that the policy hides
+	// from them.
 	Shipped string
 	// Together reports whether tools of this kind share one process and one sandbox
 	// where they ask for nothing of their own.
@@ -85,12 +85,13 @@ func (f *Facts) Contained() bool { return f.Level != "" }
 // A source that prepares something beforehand has a method Require or Begin besides;
 // see Pool.Require and Pool.Begin.
 type Source interface {
-	// Start begins to start the program of a tool, if it is one that stays. It does
-	// not wait; an error is reported to the call that needs the program.
+	// Start starts the program of a tool in the background, if the program
+	// serves many calls. An error is reported to the call that needs the
+	// program.
 	Start(ctx context.Context, d *Definition)
-	// Describe returns the functions that the program of a tool serves: what a model
-	// may call. It is asked before anything is known about what tools may see, so the
-	// program is shown nothing of the run.
+	// Describe returns the functions that the program of a tool serves: what a
+	// model may call. It is called before the policy has decided what tools may
+	// see, so the program sees no files of the run.
 	Describe(ctx context.Context, d *Definition) ([]Function, error)
 	// Serve returns what answers the calls of a tool, once it is ready. A call that may
 	// use paths outside the workspace is given a server of its own, if the shared one
@@ -140,8 +141,8 @@ func (k Kinds) Facts(s *v1alpha1.ToolSpec) (Facts, error) {
 	return f, err
 }
 
-// Define makes a definition of a Tool whose defaults and whose source's contract
-// are written out, as a plan holds it.
+// Define makes a definition of a Tool with all defaults and the contract of its
+// source filled in, as in a plan.
 func (k Kinds) Define(t *v1alpha1.Tool) (Definition, error) {
 	facts, err := k.Facts(&t.Spec)
 	if err != nil {

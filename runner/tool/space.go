@@ -135,7 +135,7 @@ func watchSpace(ctx context.Context, cancel context.CancelCauseFunc, disks []fun
 		if growth == nil {
 			return nil
 		}
-		// One that removes files may do so, however large they are.
+		// A call that removes files may do so, however large they are.
 		if grown, err := growth.look(ctx); err == nil && grown > growth.Limit && grown > began {
 			return &growthError{grown, growth.Limit}
 		}

@@ -1,10 +1,10 @@
 // Package tool is what a model may call: it checks calls, runs them where they belong, and cuts what comes back.
 //
-// A Kind describes one kind of program behind tools, and its Source starts the
-// programs of a run; implementations are below runner/tool/source. The Pool opens
-// the sources of one run, and keeps the processes that several tools share. The
-// Registry is what the loop calls: it checks arguments, asks the server of a tool
-// and cuts what comes back.
+// A Kind describes one kind of tool program, and its Source starts the programs
+// of a run; implementations are below runner/tool/source. The Pool opens the
+// sources of one run, and keeps the processes that several tools share. The
+// Registry is called by the loop: it checks arguments, asks the server of a
+// tool and cuts the result.
 package tool
 
 import (

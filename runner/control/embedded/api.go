@@ -55,13 +55,13 @@ type parts struct {
 	now          func() time.Time
 }
 
-// newAPI puts together the API server that a cluster runs for custom resources,
-// without the parts that need a core API server beside it.
+// newAPI assembles the API server that a cluster runs for custom resources,
+// without the parts that need a core API server next to it.
 func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	o := options.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
 	r := o.RecommendedOptions
 	r.SecureServing, r.Authentication, r.Authorization, r.Admission, r.CoreAPI = nil, nil, nil, nil, nil
-	r.Features.EnablePriorityAndFairness = false // wants core informers
+	r.Features.EnablePriorityAndFairness = false // needs core informers
 	r.Features.EnableProfiling = false
 	r.Etcd.StorageConfig.Transport.ServerList = []string{p.endpoint}
 	// The server reads its own definitions while it starts. A cache that is not

@@ -45,8 +45,8 @@ type AuditRecord struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
-	// Run is the Run that was created, or whose call was decided about, and Decision
-	// what was decided: approved or rejected, and Always behind it.
+	// Run is the Run that was created, or whose call was decided on. Decision is
+	// approved or rejected, followed by Always if set.
 	Run      string `json:"run,omitempty"`
 	Decision string `json:"decision,omitempty"`
 	// Path is that of a request for no object.
@@ -75,7 +75,7 @@ type auditLog struct {
 	written int64
 	cut     bool // the last line is not whole
 	closed  bool
-	// unwritten are the lines for which there was no room, in their order.
+	// unwritten are the lines for which the disk had no room, in their order.
 	unwritten [][]byte
 	refused   map[string]*refusals // by identity
 }
@@ -143,7 +143,7 @@ func (a *auditLog) ProcessEvents(events ...*auditinternal.Event) bool {
 	return ok
 }
 
-// worth is what is to be written for a record. There are not more identities than
+// worth returns what to write for a record. There are not more identities than
 // tokens, which are bounded.
 func (a *auditLog) worth(r AuditRecord) []AuditRecord {
 	if r.Code < http.StatusBadRequest {
@@ -195,7 +195,7 @@ func (a *auditLog) put(r AuditRecord) error {
 	return a.putUnwritten()
 }
 
-// flush writes the lines for which there was no room before.
+// flush writes the lines for which the disk had no room before.
 func (a *auditLog) flush() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,7 +76,8 @@ func (l *connections) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add gives a new connection a place, and returns the one that has to leave for it.
+// add gives a new connection a place, and returns the connection that is closed
+// for it.
 func (l *connections) add(c *connection) (evicted *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +105,7 @@ func (l *connections) oldest() *connection {
 			most = of
 		}
 	}
-	return most.Front().Value.(*connection) //nolint:forcetypeassert // nothing else is in it
+	return most.Front().Value.(*connection) //nolint:forcetypeassert // the list has no other values
 }
 
 // remove takes a connection from its place. The mutex is held.

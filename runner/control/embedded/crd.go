@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldManager is who owns what this package applies.
+// fieldManager owns the fields that this package applies.
 const fieldManager = "agentd"
 
-// applyDefinitions applies CustomResourceDefinitions and waits until their kinds
-// are served. What somebody has changed by hand is put right; what already is as
-// it should be costs no write.
+// applyDefinitions applies CustomResourceDefinitions and waits until their
+// kinds are served. Manual changes are reverted; a definition that is up to
+// date costs no write.
 func applyDefinitions(ctx context.Context, loopback *rest.Config, texts [][]byte) error {
 	client, err := clientset.NewForConfig(loopback)
 	if err != nil {

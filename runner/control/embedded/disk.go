@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// diskReserve is how much of the disk is left free: below it nothing is written
-	// any more. The database ends the process when one of its own writes fails, and
-	// has several of them under way when the last request before a full disk is let
-	// through.
+	// diskReserve is how much of the disk is left free: below it no write is
+	// accepted. The database ends the process when one of its own writes fails,
+	// and several of them may be in progress when the last request before a full
+	// disk is accepted.
 	diskReserve = 32 << 20
 	// databaseReserve is how much of the disk the file of the database has
 	// beyond what it uses. The database needs it for the compaction every few
@@ -75,8 +75,7 @@ func (d *disk) look() error {
 	return nil
 }
 
-// hold lets those requests reach next that write nothing, or for which there is
-// room.
+// hold passes on those requests that write nothing, or for which there is room.
 func (d *disk) hold(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.IsResourceRequest && !slices.Contains(readVerbs, info.Verb) {

@@ -6,8 +6,8 @@
 // objects, garbage collection of owner references, secrets, leases and
 // admission plugins.
 //
-// Objects of our kinds are in the registry store of k8s.io/apiserver. Three parts
-// are our own where a library has something similar:
+// Objects of agentctl's kinds are in the registry store of k8s.io/apiserver.
+// Three parts are implemented here although a library has something similar:
 //
 //   - Events (package events) are in memory and in a file. A registry store would
 //     write each of them to etcd, and has no limit for the events of one object.
@@ -41,13 +41,13 @@ import (
 	"agentctl.dev/agentctl/runner/control/embedded/events"
 )
 
-// Options say what to serve.
+// Options are the settings of a server.
 type Options struct {
 	// State is the state folder; the control plane keeps to control below it.
 	// Required.
 	State string
-	// Log is where everything is logged to, including what the libraries say.
-	// Required. The libraries have one logger per process: the latest wins.
+	// Log gets all log entries, also those of the libraries. Required. The
+	// libraries have one logger per process: the latest wins.
 	Log *slog.Logger
 	// IdleAfter is how long the server must be unused until Idle is closed. 0:
 	// never.
@@ -58,10 +58,10 @@ type Options struct {
 	// Forgot is called when much memory can be given back to the system. Default: the
 	// garbage is collected and given back.
 	Forgot func()
-	// Version of this program, which /version shows behind that of Kubernetes.
+	// Version of this program, which /version shows after that of Kubernetes.
 	// Optional.
 	Version string
-	// Now stands for the clock. Default: time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 
 	headerTimeout, bodyTimeout time.Duration // a test has no time
@@ -271,14 +271,14 @@ func (s *Server) publish(ctx context.Context, certs *certificates) error {
 // context is the reason.
 func (s *Server) Handle(h http.Handler) { s.mount.live.Store(&h) }
 
-// Kubeconfig is the path of a file that makes its reader an admin.
+// Kubeconfig is the path of a kubeconfig with admin rights.
 func (s *Server) Kubeconfig() string { return s.folder.path(kubeconfigFile) }
 
 // Room returns why the server refuses writes at present, or nil: the disk is full,
 // or nearly.
 func (s *Server) Room() error { return s.disk.room() }
 
-// Loopback returns the configuration of clients in this process, who may do
+// Loopback returns the configuration of clients in this process, which may do
 // everything.
 func (s *Server) Loopback() *rest.Config { return rest.CopyConfig(s.loopback) }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// memberName is what the one member is called.
+	// memberName is the name of the one member.
 	memberName = "agentd"
 	// advertised is set because etcd requires a host and a port. Nothing listens
 	// there and nothing connects to it: there is one member.
@@ -27,7 +27,7 @@ const (
 	defragmentFrom = 64
 	// segmentSize is the size of a file of the write-ahead log.
 	segmentSize = 16 << 20
-	// databaseQuota is the size from which on the database takes no more writes.
+	// databaseQuota is the size above which the database accepts no writes.
 	databaseQuota = 2 << 30
 )
 

@@ -45,7 +45,7 @@ const longestSocket = 103
 // HeldError means that another control plane keeps its state in the folder.
 type HeldError struct {
 	Dir string
-	// PID is the process id of the holder; 0: it did not say.
+	// PID is the process id of the holder; 0: not known.
 	PID int
 }
 
@@ -62,7 +62,7 @@ type folder struct {
 	lock *flock.Flock
 }
 
-// openFolder makes the folder if need be and takes its lock.
+// openFolder creates the folder if needed and takes its lock.
 func openFolder(ctx context.Context, state string) (*folder, error) {
 	dir, err := privateFolder(state)
 	if err != nil {
@@ -122,8 +122,8 @@ func privateFolder(state string) (string, error) {
 	return dir, nil
 }
 
-// newLock returns a lock that neither waits for a pipe nor makes a file where a
-// link leads to.
+// newLock returns a lock that does not block on a pipe and does not create a
+// file through a link.
 func newLock(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK), flock.SetPermissions(0o600))
 }
@@ -171,8 +171,8 @@ func (f *folder) release() error {
 	return errors.Join(os.Truncate(f.path(lockFile), 0), f.lock.Unlock())
 }
 
-// writePrivate replaces a file as a whole: who reads it finds the old text or
-// the new one, also after a crash of the machine.
+// writePrivate replaces a file as a whole: a reader finds the old text or the
+// new one, also after a crash of the machine.
 func writePrivate(path string, text []byte) error {
 	if old, err := statedir.ReadFile(path, int64(len(text))); err == nil && bytes.Equal(old, text) {
 		return os.Chmod(path, 0o600)

@@ -73,7 +73,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // authenticates again, so its request is not changed.
 func (g *guard) user(r *http.Request) user.Info {
 	probe := r.WithContext(r.Context())
-	probe.Header = r.Header.Clone() // an authenticator removes the token that it knows
+	probe.Header = r.Header.Clone() // an authenticator removes a token that it knows
 	answer, ok, err := g.users.AuthenticateRequest(probe)
 	if err != nil || !ok {
 		return nil

@@ -36,13 +36,14 @@ const (
 	forgetPatience = 10 * time.Second
 )
 
-// histories are the watch caches of our kinds. Each keeps the objects of the latest
-// writes, up to 100,000 of them, for clients that come back to a watch; it gives
-// them up only for newer ones. After a busy time that is most of the memory of this
-// process, so a cache is replaced by a new one after the busy time: a small one when
-// there are no writes, and no other client is connected with a request; a large one
-// as soon as there are few writes; a huge one always. The clients that watch it,
-// among them the controllers of this process, read the objects again then.
+// histories are the watch caches of the kinds of agentctl. Each keeps the
+// objects of the latest writes, up to 100,000 of them, for clients that resume
+// a watch; it drops them only for newer ones. After a busy time they are most
+// of the memory of this process, so a cache is then replaced by a new one. A
+// small cache is replaced when there are no writes and no other client is
+// connected with a request, a large cache as soon as there are few writes, a
+// huge cache always. The clients that watch it, among them the controllers of
+// this process, list the objects again then.
 type histories struct {
 	forgot func() // what is done when some has been forgotten
 
@@ -54,7 +55,7 @@ func newHistories(forgot func()) *histories {
 	return &histories{forgot: forgot, all: map[*history]struct{}{}}
 }
 
-// getter has the storage of a resource made by one that can forget.
+// getter has the storage of a resource built by one that can forget.
 type getter struct {
 	generic.RESTOptionsGetter
 	histories *histories
@@ -128,7 +129,7 @@ func (h *histories) forget(ctx context.Context, idle bool) (some bool) {
 		if !small && !large && all < forgetHuge {
 			continue
 		}
-		if one.reopen(ctx) == nil { // else it is tried again
+		if one.reopen(ctx) == nil { // otherwise it is tried again
 			one.forgotten = writes
 			some = some || small || large
 		}

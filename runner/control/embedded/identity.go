@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Identity is who a token speaks for.
+// Identity is the holder of a token.
 type Identity struct {
 	// Name is what the audit log calls the holder. Required, unique.
 	Name string `json:"name"`

@@ -10,8 +10,8 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// localIdentity is who the kubeconfig in the state folder speaks for: the owner
-// of the folder.
+// localIdentity is the identity of the kubeconfig in the state folder: the
+// owner of the folder.
 const localIdentity = "local"
 
 // contextName is what the cluster, user and context of a kubeconfig are called.
@@ -35,7 +35,7 @@ func writeKubeconfig(path, server, token string, ca []byte) error {
 }
 
 // readToken returns the token of a kubeconfig that only its owner may read; ""
-// when there is none.
+// if there is none.
 func readToken(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {

@@ -15,13 +15,13 @@ import (
 // again: no request outlives a revoked token for longer.
 const leaseEvery = 20 * time.Second
 
-// leasesEach is how many requests of one identity go on at a time. A watch that
-// begins with the objects there are takes megabytes where there are thousands,
-// and who may only read can ask for as many as it likes.
+// leasesEach is how many long-running requests one identity may have at a time.
+// A watch that begins with the existing objects takes megabytes where there are
+// thousands, and a read-only identity could request any number of them.
 const leasesEach = 256
 
-// ErrRevoked is the cause of the end of a request that went on for longer than
-// its token was valid.
+// ErrRevoked is the cause of the end of a request that ran for longer than its
+// token was valid.
 var ErrRevoked = errors.New("the token is not valid any more")
 
 // leases end the watches and the streams of a token that was revoked or

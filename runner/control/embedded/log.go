@@ -18,13 +18,13 @@ func library(l *slog.Logger, name string, stopping *atomic.Bool) *slog.Logger {
 	return slog.New(lowered{l.Handler(), stopping}).With("component", name)
 }
 
-// lowered is a handler that takes the weight out of a library's words.
+// lowered is a handler that lowers the level of a library's entries.
 type lowered struct {
 	slog.Handler
 	stopping *atomic.Bool
 }
 
-// harmless are errors that are none.
+// harmless are errors that can be ignored.
 var harmless = []string{
 	"failed to update storage version",              // of a database that is new
 	"setting up serving from embedded etcd failed.", // because it is being closed
@@ -86,7 +86,8 @@ func zapLevel(l zapcore.Level) slog.Level {
 	}
 }
 
-// Enabled also lets panics through, which zap raises only for what is written.
+// Enabled also accepts panics, which zap raises only for entries that are
+// written.
 func (c zapCore) Enabled(l zapcore.Level) bool {
 	return l >= zapcore.DPanicLevel || c.out.Enabled(context.Background(), zapLevel(l))
 }

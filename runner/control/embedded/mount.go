@@ -21,8 +21,8 @@ var liveResources = map[string][]string{
 	approvals: {"decision"},
 }
 
-// mount hands the requests for those to a handler of their own, behind all that
-// judges requests.
+// mount passes the requests for those to a handler of their own, after
+// authentication, authorization and audit.
 type mount struct {
 	api  http.Handler
 	live atomic.Pointer[http.Handler]
@@ -57,8 +57,9 @@ func isStream(info *request.RequestInfo) bool {
 	return isLive(info) && info.Verb == "get" && info.Resource == "runs" && info.Subresource == "events"
 }
 
-// longRunning says which requests end when their client likes: they are under no
-// time-out, and not counted among those that the server works on at a time.
+// longRunning reports which requests have no time-out and end with their
+// client. They do not count among the requests that the server handles at a
+// time.
 func longRunning(_ *http.Request, info *request.RequestInfo) bool {
 	return info.Verb == "watch" || isStream(info)
 }

@@ -84,8 +84,8 @@ func (c *pageCheck) meta() (root uint64, err error) {
 	return root, nil
 }
 
-// metaPlaces is where the two states may be: the second page begins where the
-// first one says, or at the page size of a machine.
+// metaPlaces is where the two meta pages may be: the second is at the page size
+// in the first, or at the page size of a machine.
 func (*pageCheck) metaPlaces() []int64 { return []int64{0, 4 << 10, 8 << 10, 16 << 10, 64 << 10} }
 
 // page reads a page, with those that it continues on.

@@ -4,5 +4,5 @@ package embedded
 
 import "net"
 
-// userOfPeer is known on Linux only: elsewhere all users share one place.
+// userOfPeer is known on Linux only: elsewhere all users share one limit.
 func userOfPeer(net.Conn) int { return unknownUser }

@@ -21,9 +21,9 @@ var (
 	errDatabaseEmpty = errors.New("the database is an empty file")
 )
 
-// prepare sees to a folder in which etcd can start. What etcd would not report
-// is found here: what it takes for a new start, hangs on, or would go on from by
-// forgetting writes in silence.
+// prepare ensures that etcd can start in a folder. It finds what etcd would not
+// report: states that etcd takes for a first start, hangs on, or starts from
+// without the latest writes.
 //
 //	database   log            the folder
 //	none       none           is fine
@@ -65,9 +65,10 @@ func prepare(log *zap.Logger, dir string) (err error) {
 	}
 }
 
-// trim cuts off what the database has taken from the disk and not used yet, up
+// trim returns disk space that the database has reserved and not used yet, up
 // to 16 MB: etcd maps the file with all its pages, which for a small control
-// plane is an eighth of the memory. It takes new ones when it needs them.
+// plane is an eighth of the memory. The database reserves new pages when it
+// needs them.
 func trim(path string, used int64) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {

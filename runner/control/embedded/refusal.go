@@ -38,7 +38,7 @@ func (r *refusals) count(one AuditRecord) (write []AuditRecord) {
 	return write
 }
 
-// rest is the record for those that were left out; none when there are none.
+// rest is the record for those that were left out; nothing if there are none.
 func (r *refusals) rest() []AuditRecord {
 	if r.untold == 0 {
 		return nil

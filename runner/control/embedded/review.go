@@ -22,15 +22,15 @@ const (
 	maxReview = 64 << 10
 )
 
-// reviews answers what kubectl asks for "auth can-i" and "auth whoami": what the
-// caller may do, and who it is. Nothing is kept.
+// reviews answers the requests of kubectl for "auth can-i" and "auth whoami":
+// what the client may do, and which user it is. Nothing is stored.
 type reviews struct {
 	next       http.Handler
 	authorizer authorizer.Authorizer
 }
 
-// isReview reports whether a request is one that reviews answers. Every identity may
-// make it, about itself.
+// isReview reports whether a request is one that reviews answers. Every
+// identity may send it, about itself.
 func isReview(group, resource string) bool {
 	switch group {
 	case authorizationGroup:
@@ -114,8 +114,8 @@ func attributes(who user.Info, s *authorizationv1.SelfSubjectAccessReviewSpec) (
 	return nil, false
 }
 
-// rules are the grants of an identity as Kubernetes writes them. A grant with
-// exceptions cannot be written so: the list is incomplete then, and says it.
+// rules are the grants of an identity in the form of Kubernetes. A grant with
+// exceptions has no such form: then the list is marked as incomplete.
 func rules(who user.Info) authorizationv1.SubjectRulesReviewStatus {
 	s := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
 	role, ok := roleOf(who)

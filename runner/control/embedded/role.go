@@ -12,8 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/union"
 )
 
-// Role is what an identity may do. A tool, an agent and a run's sandbox have
-// none: they never get a token.
+// Role is what an identity may do. A tool, an agent and a run's sandbox have no
+// role: they never get a token.
 type Role string
 
 // The roles.
@@ -43,7 +43,7 @@ const (
 	group     = "agentctl.dev"
 	crdGroup  = "apiextensions.k8s.io"
 	approvals = "approvals"
-	// rolePrefix begins the group of a user that stands for a role.
+	// rolePrefix is the prefix of the group that gives a user its role.
 	rolePrefix = "agentctl.dev:role:"
 	// namespacePrefix begins the group of a user that is bound to a namespace.
 	namespacePrefix = "agentctl.dev:namespace:"
@@ -133,7 +133,8 @@ var grants = map[Role][]grant{
 // every authenticated user.
 var openPaths = []string{"/healthz", "/livez", "/readyz", "/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
 
-// metricsPath has figures about the server for those who read the objects.
+// metricsPath has metrics of the server, for identities that may read the
+// objects.
 const metricsPath = "/metrics"
 
 // newAuthorizer authorizes by the grants. The server's own in-process client is
@@ -193,7 +194,7 @@ func openPath(path string) bool {
 	})
 }
 
-// boundTo is the namespace to which a user is bound; "" is none.
+// boundTo is the namespace to which a user is bound; "": it is not bound.
 func boundTo(u user.Info) string {
 	for _, g := range u.GetGroups() {
 		if ns, ok := strings.CutPrefix(g, namespacePrefix); ok {

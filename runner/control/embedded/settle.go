@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// settleTime is how long after the change of a definition a kind may still be
-	// served by the schema of before, and settleEvery the time between two tries.
+	// settleTime is how long after the change of a definition a kind may still
+	// be served by the old schema, and settleEvery the time between two
+	// attempts.
 	settleTime  = 2 * time.Second
 	settleEvery = 20 * time.Millisecond
 	// maxApplied bounds the body of an apply that may be tried again: that of the API
@@ -72,7 +73,7 @@ func (s *settling) recent() bool {
 // known yet. A failed apply has changed nothing.
 func (s *settling) apply(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxApplied+1))
-	if err != nil || len(body) > maxApplied { // the API server refuses it, with its own words
+	if err != nil || len(body) > maxApplied { // the API server refuses it, with its own error
 		r.Body = struct {
 			io.Reader
 			io.Closer

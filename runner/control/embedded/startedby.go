@@ -14,7 +14,7 @@ import (
 // runResource is the resource of the kind Run.
 const runResource = "runs"
 
-// Audit annotations: what a line of the audit log has beside the request.
+// Audit annotations: what a line of the audit log has besides the request.
 const (
 	// AuditRun is the name of the Run that a request created or decided about.
 	AuditRun = group + "/run"

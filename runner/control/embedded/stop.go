@@ -36,7 +36,7 @@ func (s *Server) shutdown() error {
 		}
 		short, cancel := context.WithTimeout(ctx, flush)
 		if s.http.Shutdown(short) != nil {
-			_ = s.http.Close() // connections without a request are no loss
+			_ = s.http.Close() // idle connections can be closed
 		}
 		cancel()
 	} else if s.listener != nil {

@@ -31,8 +31,9 @@ func StopRunning(ctx context.Context, state string) (pid int, err error) {
 		return pid, fmt.Errorf("find the control plane, process %d: %w", pid, err)
 	}
 	defer process.Release() //nolint:errcheck // only the handle of a foreign process
-	// The handle is to the process that has the number now. It is the one that is
-	// meant if it has the lock: the number in the file may be an old one.
+	// The handle is of the process that has the number now. It is the control
+	// plane only if that process has the lock: the number in the file may be out
+	// of date.
 	if again, err := holding(path); err != nil || again != pid || !opens(pid, path) {
 		return pid, errors.Join(err, hinted(fmt.Errorf("the process that holds %s is not known", path), "try again; if it lasts, end agentd by hand"))
 	}

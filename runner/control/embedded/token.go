@@ -28,7 +28,7 @@ const (
 	maxTokensFile = 4 << 20
 )
 
-// Errors of Tokens, beside those of the file.
+// Errors of Tokens, besides those of the file.
 var (
 	ErrTokenExists  = errors.New("there is a token of this name")
 	ErrTokenUnknown = errors.New("there is no token of this name")
@@ -46,7 +46,7 @@ type Tokens struct {
 }
 
 // OpenTokens opens the identities of the control plane of a state folder, which
-// need not exist yet. now stands for the clock; nil is time.Now.
+// need not exist yet. now is the clock; nil is time.Now.
 func OpenTokens(state string, now func() time.Time) (*Tokens, error) {
 	dir, err := privateFolder(state)
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *Tokens) List() ([]Identity, error) {
 	return ids, nil
 }
 
-// Create makes an identity and returns its token, which is kept nowhere.
+// Create makes an identity and returns its token, which is not stored.
 func (t *Tokens) Create(ctx context.Context, id Identity) (token string, err error) {
 	if err := id.check(); err != nil {
 		return "", err
@@ -123,7 +123,8 @@ func (t *Tokens) Revoke(ctx context.Context, name string) error {
 	})
 }
 
-// ensure returns a token of an identity: the given one if it is that, else a new one.
+// ensure returns a token of an identity: the given token if it is valid, else a
+// new one.
 func (t *Tokens) ensure(ctx context.Context, id Identity, token string) (string, error) {
 	if u, err := t.user(token); err != nil {
 		return "", err
@@ -152,7 +153,7 @@ func (t *Tokens) user(token string) (*user.DefaultInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The lookup is by hash, so its time says nothing about a token.
+	// The lookup is by hash, so its time reveals nothing about a token.
 	return known[hash(token)], nil
 }
 

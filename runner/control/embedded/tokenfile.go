@@ -55,8 +55,8 @@ func (t *Tokens) read() ([]record, error) {
 	return file.Tokens, nil
 }
 
-// change reads the file, lets f change what it says, and replaces it; two
-// programs do so one after the other.
+// change reads the file, lets f change its contents, and replaces it; a lock
+// serializes the changes of several programs.
 func (t *Tokens) change(ctx context.Context, f func([]record) ([]record, error)) error {
 	l := newLock(t.path + ".lock")
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -39,8 +39,8 @@ type block struct {
 	// kept is a signature, a thought that only the API can read, or a block of its
 	// own tools.
 	kept []byte
-	// call is its place among the calls, input what a server says of the arguments
-	// at once.
+	// call is the position among the calls, input the arguments that a server
+	// sends at once.
 	call  int
 	input []byte
 }
@@ -204,7 +204,7 @@ func (a *answer) bounded() error {
 	return nil
 }
 
-// finish takes the word for the end of the answer. The first one holds.
+// finish takes the word for the end of the answer. The first one counts.
 func (a *answer) finish(word string) {
 	if word == "" || a.stop != "" {
 		return

@@ -124,7 +124,7 @@ func (c *Conversation) Reset(messages []*message.Message) error {
 	return nil
 }
 
-// Next sends the conversation, or a question beside it, and reads the answer.
+// Next sends the conversation, or a separate question, and reads the answer.
 func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
 	h, mark, limit := c.history, cached, c.given.most(c.cfg.Model, 0)
 	choice := c.choice(req.NoTools)
@@ -137,7 +137,7 @@ func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(
 	return c.Ask(ctx, req, body, c.send, emit, newAnswer)
 }
 
-// choice returns the members that say which tools may be called.
+// choice returns the members that select which tools may be called.
 func (c *Conversation) choice(silent bool) string {
 	switch {
 	case c.history.calls && !c.tools:
@@ -172,10 +172,11 @@ func (c *Conversation) send(ctx context.Context, b httpapi.Body) (*http.Response
 	if key := c.Key(); key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
-	// A Client literal instead of NewClient: that one reads ANTHROPIC_* variables
-	// and profiles, and a key or an address that no manifest names must never be
-	// used. Nothing may hold it that is ever an interface, as a Conversation is:
-	// the linker would keep the Get of each of its services, and all they need.
+	// A Client literal instead of NewClient, which reads ANTHROPIC_* variables
+	// and profiles: a key or an address that no manifest names must never be
+	// used. The client must not be stored in a value that is ever converted to
+	// an interface, as a Conversation is: the linker would keep the Get of each
+	// of its services, and all they need.
 	client := anthropic.Client{Options: c.options}
 	var resp *http.Response
 	if err := client.Post(ctx, "v1/messages", nil, &resp, opts...); err != nil {

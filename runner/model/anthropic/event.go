@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// The events that say something; any other is passed over.
+// The events with content; any other is ignored.
 const (
 	messageStart = "message_start"
 	messageDelta = "message_delta"
@@ -19,7 +19,7 @@ const (
 	fault        = "error"
 )
 
-// piece is what one event says. Its bytes are used again for the next one.
+// piece is the content of one event. Its bytes are reused for the next event.
 type piece struct {
 	index int64
 	// kind of a block or of a piece of one, and its text.
@@ -61,7 +61,7 @@ func event(word []byte) string {
 	return string(word)
 }
 
-// part is a member of an event that says something.
+// part is a member of an event with content.
 type part int
 
 const (
@@ -169,8 +169,8 @@ func (a *answer) member(kind string, p part) {
 	}
 }
 
-// beginning reads the beginning of a block, and keeps it: of a block that is not
-// known it is all there is to send back.
+// beginning reads the beginning of a block, and keeps it: an unknown block is
+// sent back in this form.
 func (a *answer) beginning() {
 	raw := a.cur.Raw()
 	if a.cur.Err() != nil {
@@ -219,8 +219,8 @@ func (a *answer) block() {
 	})
 }
 
-// string adds a string to what there is. Blocks of the API's own tools have other
-// things under the same names.
+// string appends a string. Blocks of the API's own tools have other types under
+// the same names.
 func (a *answer) string(into *[]byte) {
 	if a.cur.Next() != '"' {
 		a.cur.Skip()

@@ -31,7 +31,8 @@ type history struct {
 	paused bool
 }
 
-// user begins a block of a user's message: of the one that is open, or of another.
+// user begins a block of a user's message: of the open message, or of a new
+// one.
 func (h history) user() history {
 	if h.open {
 		h.b = append(h.b, `},`...)
@@ -66,8 +67,8 @@ func (h history) assistant(continues bool) history {
 	return h
 }
 
-// closing returns what makes a list of messages of a history, with a mark in the
-// last block.
+// closing returns what completes the list of messages of a history, with a mark
+// in the last block.
 func (h history) closing(mark string) []byte {
 	if h.open {
 		return []byte(mark + `}]}`)

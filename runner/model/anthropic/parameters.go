@@ -100,16 +100,16 @@ func OutputLimit(name string, parameters json.RawMessage) int64 {
 
 // settings are spec.parameters as the requests need them.
 type settings struct {
-	// always holds the members of a request that stand for one parameter each.
+	// always has the members of a request that correspond to one parameter each.
 	always model.Members
 	// limit of the output, 0 for the model's own.
 	limit int64
-	// effort and thinking as they stand in a request; nil when they do not.
+	// effort and thinking as they are in a request; nil when they are not.
 	effort, thinking json.RawMessage
 	budget           int64
 	// oneCall forbids more than one call in an answer.
 	oneCall bool
-	// structured is what structuredOutput says; nil when it says nothing.
+	// structured is the value of structuredOutput; nil when it is not set.
 	structured *bool
 }
 

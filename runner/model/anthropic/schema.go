@@ -16,7 +16,7 @@ const (
 	maxChoices  = 16
 )
 
-// stringFormats are those the API knows.
+// stringFormats are those that the API supports.
 var stringFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 
 // strict returns a schema in the form that the API accepts for an answer, and
@@ -74,7 +74,7 @@ func (s *stricter) schema(b []byte) []byte {
 		b = append(jsonpass.AppendString(jsonpass.Open(b), name), ':')
 		b = s.keyword(b, name, &o)
 	})
-	// Closed, an object and each of its choices would forbid what the other wants.
+	// A closed object and its closed choices would forbid each other's members.
 	s.refused = s.refused || !o.shaped || o.choice && (o.typed || o.names > 0)
 	if o.typed {
 		s.optional += max(0, o.names-len(o.required))

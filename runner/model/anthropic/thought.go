@@ -10,22 +10,24 @@ import (
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// noted is the metadata of a reasoning: what its text does not say of the blocks
-// it came in. The API takes them back only as they were, in their order.
+// noted is the metadata of a reasoning: the structure of its blocks, which the
+// text does not show. The API accepts them back only unchanged and in their
+// order.
 type noted struct {
 	Blocks []notedBlock `json:"blocks"`
 }
 
-// notedBlock is a thought, or what stood in front of the next one.
+// notedBlock is a thought, or a block between it and the next one.
 type notedBlock struct {
-	// Thinking is the length of a thought in bytes; nil in what is none.
+	// Thinking is the length of a thought in bytes; nil in a block that is not a
+	// thought.
 	Thinking  *int   `json:"thinking,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	// Redacted is a thought that only the API can read.
 	Redacted string `json:"redacted,omitempty"`
 	// Other is a block of the API's own tools.
 	Other json.RawMessage `json:"other,omitempty"`
-	// Text in bytes and Calls that stood in front of the next thought.
+	// Text in bytes, and the number of Calls, before the next thought.
 	Text  int `json:"text,omitempty"`
 	Calls int `json:"calls,omitempty"`
 }
@@ -50,11 +52,12 @@ func (t thought) append(b []byte) []byte {
 	return append(jsonpass.AppendString(append(b, `,"signature":`...), t.signature), '}')
 }
 
-// layout returns the thoughts of a message that can be sent back. None of a
-// reasoning can whose text is not what the API has signed, and none that nothing
-// came of: the API refuses a message that ends in a thought. A turn that is
-// paused goes back as it is, with the blocks of the API's own tools, and so does what
-// continues one: it holds the results of those blocks.
+// layout returns the thoughts of a message that can be sent back. Two kinds
+// cannot: a reasoning whose text is not the one that the API has signed, and a
+// reasoning without a following text or call, because the API refuses a message
+// that ends in a thought. A paused turn goes back unchanged, with the blocks of
+// the API's own tools, and so does what continues it: it has the results of
+// those blocks.
 func layout(said model.PastAnswer, continues bool) []thought {
 	var all []thought
 	text, calls := len(said.Text), len(said.Calls)

@@ -22,7 +22,7 @@ type chatAnswer struct {
 	wantsBack    bool // the reasoning: it came under the name that is asked for again
 	slots        []slot
 	chunks       int // that have been read
-	extra        int // bytes that came beside the calls
+	extra        int // bytes that came in addition to the calls
 	finish       string
 	over         bool
 	tally        httpapi.Tally
@@ -137,7 +137,7 @@ func (a *chatAnswer) choice() {
 			a.delta()
 		case "finish_reason":
 			if s := c.Text(); a.finish == "" && len(s) > 0 {
-				a.finish = strings.ToLower(string(s)) // gateways write the words of other APIs
+				a.finish = strings.ToLower(string(s)) // gateways send the words of other APIs
 			}
 		default:
 			c.Skip()
@@ -317,16 +317,17 @@ func closed(args []byte) bool {
 func (a *chatAnswer) Output() *message.Output {
 	out := chatEndings.Output(a.Gather, a.finish, "")
 	a.tally.Into(out)
-	// A call wants its thought back even where there was none to show.
+	// A call must be sent back with its thought even where there was none to
+	// show.
 	if a.wantsBack && (out.Reasoning != "" || len(out.Calls) > 0) {
 		out.ReasoningMetadata = encode(shown{thoughtKey})
 	}
 	return out
 }
 
-// chatEndings are the finish reasons of the chat completions API, in lower case:
-// those of the API itself, and those that servers which imitate it, and gateways
-// in front of other APIs, are known to send.
+// chatEndings are the finish reasons of the chat completions API, in lower
+// case: its own, and those that servers which imitate it, and gateways to other
+// APIs, are known to send.
 var chatEndings = httpapi.Endings{
 	"stop":          {Finish: message.FinishStop},
 	"complete":      {Finish: message.FinishStop}, // Cohere
@@ -353,7 +354,7 @@ var chatEndings = httpapi.Endings{
 	"prohibited_content": {Finish: message.FinishContentFilter}, // Gemini
 	"model_armor":        {Finish: message.FinishContentFilter}, // Vertex AI
 
-	"error":                        {Failed: model.Retryable}, // OpenRouter, Mistral: the server behind failed
+	"error":                        {Failed: model.Retryable}, // OpenRouter, Mistral: the upstream server failed
 	"abort":                        {Failed: model.Retryable}, // vLLM, SGLang: the request was dropped
 	"network_error":                {Failed: model.Retryable}, // Z.ai
 	"insufficient_system_resource": {Failed: model.Retryable}, // DeepSeek

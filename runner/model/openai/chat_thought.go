@@ -14,12 +14,12 @@ import (
 // it, so it is not sent back to them.
 const thoughtKey = "reasoning_content"
 
-// shown is the metadata of a reasoning that goes back as it was shown.
+// shown is the metadata of a reasoning that is sent back as it was shown.
 type shown struct {
 	Member string `json:"member"`
 }
 
-// appendThought adds what the model thought to the message that it said.
+// appendThought adds the reasoning of the model to its message.
 func appendThought(b []byte, reasoning []message.Part) []byte {
 	i := slices.IndexFunc(reasoning, func(p message.Part) bool {
 		var s shown
@@ -38,7 +38,7 @@ const extraKey = "extra_content"
 // maxExtra bounds what all calls of an answer have in it.
 const maxExtra = 2 << 20
 
-// extra is the metadata of a call that has such a member.
+// extra is the metadata of a call with such a member.
 type extra struct {
 	Content json.RawMessage `json:"extra_content,omitempty"`
 }

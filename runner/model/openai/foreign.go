@@ -7,7 +7,7 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-// foreignAPI is an API that another one is taken for.
+// foreignAPI is another API that a server may have answered with by mistake.
 type foreignAPI struct {
 	name string
 	// set is the setting that would be right.
@@ -32,8 +32,8 @@ func typed(kind []byte) *foreignAPI {
 	return nil
 }
 
-// shaped returns whose answers hold a member of this name, nil when it says
-// nothing.
+// shaped returns the API whose answers have a member of this name, nil if there
+// is none.
 func shaped(member []byte) *foreignAPI {
 	switch string(member) {
 	case "choices":

@@ -13,8 +13,8 @@ import (
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// message adds the wire form of a message to b: none for a message that says
-// nothing, several for an assistant's with calls.
+// message adds the wire form of a message to b: nothing for an empty message,
+// several for an assistant's with calls.
 func (c *Conversation) message(b []byte, m *message.Message) ([]byte, error) {
 	switch m.Role {
 	case message.RoleUser:
@@ -45,7 +45,7 @@ func (c *Conversation) user(b []byte, m *message.Message) ([]byte, error) {
 		switch {
 		case err != nil:
 			return b, err
-		case media.Mime == pdf: // the API wants a name for it
+		case media.Mime == pdf: // the API requires a name for it
 			b = c.wire.document(b, cmp.Or(p.File.Filename, "document.pdf"), media.URL())
 		default:
 			b = c.wire.image(b, media.URL())
@@ -62,7 +62,8 @@ func appendSimple(b []byte, role, text string) []byte {
 	return append(jsonpass.AppendString(b, text), '}')
 }
 
-// appendFunction writes what both APIs say of a tool, from its name on.
+// appendFunction writes the description of a tool in both APIs, from its name
+// on.
 func appendFunction(b []byte, t message.ToolSpec) []byte {
 	b = jsonpass.AppendString(b, t.Name)
 	b = append(b, `,"description":`...)
@@ -88,8 +89,9 @@ func (c *Conversation) takes(f *message.File) bool {
 // models take 64 bytes by now.
 const maxCallID = 40
 
-// callID shortens the id of a call that another model made and that the API would
-// refuse. The model's own go back as they came: gateways keep things in them.
+// callID shortens the id of a call that another model made and that the API
+// would refuse. The model's own ids are sent back unchanged: gateways keep data
+// in them.
 func callID(id string, own bool) string {
 	if own || len(id) <= maxCallID {
 		return id

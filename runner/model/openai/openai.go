@@ -26,7 +26,7 @@ type api struct {
 	provider httpapi.Provider
 	// send sends a request in the way of the API.
 	send func(c *Conversation, ctx context.Context, b httpapi.Body) (*http.Response, error)
-	// fixed are the members that stand at the beginning of every request.
+	// fixed are the members at the beginning of every request.
 	fixed      string
 	parameters *model.ParameterTable
 	// limits are the names servers have for the most an answer may hold; least is
@@ -51,7 +51,7 @@ type wire interface {
 	text(b []byte, text string) []byte
 	image(b []byte, url string) []byte
 	document(b []byte, name, url string) []byte
-	// said writes what a model said, and the results of its calls.
+	// said writes a message of the model, and the results of its calls.
 	said(b []byte, said model.PastAnswer) []byte
 	// format writes what the text of an answer has to look like, schema nil: like
 	// anything.
@@ -184,7 +184,7 @@ func (c *Conversation) Reset(history []*message.Message) error {
 	return nil
 }
 
-// Next sends the conversation, or a question beside it, and reads the answer.
+// Next sends the conversation, or a separate question, and reads the answer.
 func (c *Conversation) Next(ctx context.Context, req message.Request, emit func(message.Delta) error) (*message.Output, error) {
 	history, end := c.history, c.withTool
 	if req.NoTools {

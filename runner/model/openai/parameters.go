@@ -7,7 +7,8 @@ import (
 	"agentctl.dev/agentctl/runner/model"
 )
 
-// cacheKey is the member that says which requests are likely to begin alike.
+// cacheKey is the member that groups requests which are likely to begin with
+// the same bytes.
 const cacheKey = "prompt_cache_key"
 
 // structured is the parameter about structured output: true where a compatible

@@ -14,7 +14,7 @@ import (
 	"agentctl.dev/agentctl/runner/model/jsonpass"
 )
 
-// Bounds of what an answer may hold beside its text.
+// Bounds of what an answer may have besides its text.
 const (
 	maxThoughts = 7 << 20
 	maxMessages = 256
@@ -31,9 +31,9 @@ type replyAnswer struct {
 	// working is set when an item has begun which is not a message.
 	working bool
 
-	// messages make up the text. Said is how much of it there was in front of the
-	// message that is being streamed, apart that its first piece has yet to come,
-	// phase what kind of message it is.
+	// messages make up the text. Said is the length of the text before the
+	// message that is being streamed, apart is set until its first piece has
+	// come, phase is the kind of that message.
 	messages []spoken
 	said     int
 	apart    bool
@@ -259,7 +259,7 @@ func (a *replyAnswer) messageEnds(i *item) error {
 	return nil
 }
 
-// keep keeps a reasoning item for what follows it.
+// keep keeps a reasoning item for the item that follows it.
 func (a *replyAnswer) keep(t json.RawMessage) error {
 	if t == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 // response is what a stream ends with.
 type response struct {
 	status, cause string
-	// fault is the error, nil where there is none.
+	// fault is the error, nil if there is none.
 	fault  []byte
 	output [][]byte
 }

@@ -68,8 +68,8 @@ func (e *streamed) piece(say func([]byte)) error {
 	return nil
 }
 
-// untyped is the error for an event without a type: every one of this API has
-// one, but a gateway's fault may have none.
+// untyped is the error for an event without a type: every event of this API has
+// one, but an error of a gateway may not.
 func untyped(e *streamed, data []byte) error {
 	if e.other != nil {
 		return mistaken(e.other, data)
@@ -80,7 +80,7 @@ func untyped(e *streamed, data []byte) error {
 	return errors.New("it has no type")
 }
 
-// faultIn returns the fault that a body is, nil when it is none.
+// faultIn returns the error in a body, nil if there is none.
 func faultIn(data []byte) error {
 	var body struct{ Error json.RawMessage }
 	if json.Unmarshal(data, &body) == nil && len(body.Error) > 0 && string(body.Error) != "null" {

@@ -23,12 +23,12 @@ var strictKeywords = []string{
 	"title", "type",
 }
 
-// strictFormats are the formats of texts that the API knows.
+// strictFormats are the formats of strings that the API supports.
 var strictFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// schema returns the schema to send with a conversation's requests, nil for none:
-// where the server is not known to take one, and where it is not the schema of an
-// object, which the API refuses.
+// schema returns the schema to send with a conversation's requests. nil: the
+// server is not known to support one, or the schema is not that of an object,
+// which the API refuses.
 func (c *Conversation) schema(given model.GivenParameters, schema json.RawMessage) json.RawMessage {
 	wanted, said := given.Values[structured]
 	send := c.Official()
@@ -72,7 +72,7 @@ func strict(schema json.RawMessage) bool {
 	return s.schema(schema, 1) && s.properties <= maxProperties && s.enums <= maxEnum
 }
 
-// strictness counts while a schema is judged.
+// strictness has the counts while a schema is checked.
 type strictness struct{ properties, enums int }
 
 func (s *strictness) schema(raw json.RawMessage, depth int) bool {

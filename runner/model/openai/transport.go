@@ -73,8 +73,8 @@ func (c *Conversation) send(ctx context.Context, b httpapi.Body) (*http.Response
 	return resp, nil
 }
 
-// advise adds to a refusal which setting may have led to it: the API is another
-// one, or the model is older than what it is asked for.
+// advise adds to a refusal which setting may have caused it: the server has
+// another API, or the model is too old for a parameter.
 func (c *Conversation) advise(err error) error {
 	failed, ok := errors.AsType[*model.Error](err)
 	if !ok || failed.Kind != model.Never {

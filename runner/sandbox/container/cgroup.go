@@ -20,8 +20,8 @@ var (
 	processesRefused = counter{"pids", "pids.events", "pids.events", "max"}
 )
 
-// counts are what the counters said when a program was started: a container
-// that is held has had others before.
+// counts are the counters at the start of a program: a container that is kept
+// has had other programs before.
 type counts struct{ memory, refused int }
 
 func (p *Process) counts() counts {
@@ -79,7 +79,7 @@ func removeGroups(namespace, id string) {
 	for _, pattern := range []string{filepath.Join(cgroups, "*", namespace, id), filepath.Join(cgroups, namespace, id)} {
 		found, _ := filepath.Glob(pattern)
 		for _, dir := range found {
-			_ = os.Remove(dir) // by rmdir; nothing else can be done to a cgroup
+			_ = os.Remove(dir) // by rmdir, the only way to remove a cgroup
 		}
 	}
 }

@@ -25,7 +25,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// DefaultNamespace is containerd's namespace of everything agentctl makes there.
+// DefaultNamespace is containerd's namespace of everything that agentctl
+// creates.
 const DefaultNamespace = "agentctl"
 
 // Options are what a Runtime needs.
@@ -34,12 +35,13 @@ type Options struct {
 	Address string
 	// Namespace inside containerd. Default DefaultNamespace.
 	Namespace string
-	// StateDir is an absolute folder; pipes, sockets and generated files lie in a
-	// folder of this runtime below it. Required.
+	// StateDir is an absolute folder; pipes, sockets and generated files are in
+	// a folder of this runtime below it. Required.
 	StateDir string
 	// Entry is the path of agentctl-entry. Required, static and absolute.
 	Entry string
-	// Owner is who the containers are labelled with. Default Self(): this process.
+	// Owner is the owner in the labels of the containers. Default Self(): this
+	// process.
 	Owner string
 	// Launches bounds how many containers are being created at once; more at a
 	// time are not faster. Default: the number of cores.
@@ -59,9 +61,9 @@ type Runtime struct {
 	shelf shelf
 	maps  idmaps
 
-	// stopped ends when Close has waited long enough; whatever outlives a
-	// caller's context runs in it.
-	stopped context.Context //nolint:containedctx // the life of the runtime itself
+	// stopped ends when Close has waited long enough; work that outlives a
+	// caller's context uses it.
+	stopped context.Context //nolint:containedctx // the lifetime of the runtime itself
 	stop    context.CancelFunc
 	// Only Close waits for cleanups, the pending deletions. watchers are the
 	// goroutines that run as long as the runtime.
@@ -121,8 +123,8 @@ func (r *Runtime) context(ctx context.Context) context.Context {
 	return quiet(namespaces.WithNamespace(ctx, r.opts.Namespace))
 }
 
-// quiet keeps containerd's client from writing to this process's standard error;
-// what it would say comes back as errors.
+// quiet keeps containerd's client from writing to this process's standard
+// error; the same messages come back as errors.
 func quiet(ctx context.Context) context.Context {
 	return log.WithLogger(ctx, logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel}))
 }

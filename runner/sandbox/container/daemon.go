@@ -96,8 +96,8 @@ func dial(address string) (*daemon, error) {
 	return d, nil
 }
 
-// revive sees to it that a connection which broke off is tried again now: gRPC
-// would wait, and fail every call until then, though the daemon may be back.
+// revive makes gRPC reconnect a broken connection now: otherwise gRPC would
+// wait, and fail every call until then, though the daemon may be back.
 func (d *daemon) revive(ctx context.Context, address string) error {
 	if d.conn.GetState() != connectivity.TransientFailure {
 		return nil
@@ -155,7 +155,7 @@ func (d *daemon) record(ctx context.Context, c *containersapi.Container, spec *s
 	return errgrpc.ToNative(err)
 }
 
-// specType begins the names under which containerd knows the parts of a spec.
+// specType is the prefix of the names of types in a spec.
 const specType = "types.containerd.io/opencontainers/runtime-spec/1/"
 
 // forget removes a container's record and its snapshot. It ignores those that

@@ -27,7 +27,7 @@ const maxSocketFolder = 49
 // folderPrefix begins the name of folders outside the state folder.
 const folderPrefix = "ac-"
 
-// folders makes the folders of this runtime when they are first needed.
+// folders creates the folders of this runtime on first use.
 func (r *Runtime) folders() (*dirs, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *Runtime) folders() (*dirs, error) {
 		return nil, fmt.Errorf("make the folders of containers: %w", err)
 	}
 	for _, dir := range []string{d.root, d.fifos(), d.mounts(), d.etc(), d.sockets} {
-		if err := os.Mkdir(dir, 0o700); err != nil { // never one that is there already
+		if err := os.Mkdir(dir, 0o700); err != nil { // never one that exists already
 			return nil, fmt.Errorf("make the folders of containers: %w", err)
 		}
 	}
@@ -78,7 +78,7 @@ func owned(dir string) error {
 
 // remove deletes the folders and what is still mounted in them.
 func (d *dirs) remove() error {
-	_ = detach(d.sockets) // what programs left there goes with it, however deep
+	_ = detach(d.sockets) // also removes what programs left there, however deep
 	entries, _ := os.ReadDir(d.mounts())
 	for _, e := range entries {
 		_ = detach(filepath.Join(d.mounts(), e.Name()))

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// etcNames are the files of /etc that every container gets from us: programs
-// crash without them, and an image's own would name other users and hosts.
+// etcNames are the files of /etc that every container gets from the runner:
+// programs crash without them, and an image's own would name other users and
+// hosts.
 var etcNames = []string{"passwd", "group", "hosts", "resolv.conf", "nsswitch.conf"}
 
 // etcFiles writes them for one user and returns their folder.

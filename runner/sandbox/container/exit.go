@@ -24,9 +24,9 @@ const (
 	// TooManyProcesses: the program ended with an error after the limit of
 	// processes had refused it one.
 	TooManyProcesses Cause = "TooManyProcesses"
-	// Killed: we did it.
+	// Killed: by this runtime.
 	Killed Cause = "Killed"
-	// Lost: containerd could not say.
+	// Lost: containerd did not report it.
 	Lost Cause = "Lost"
 )
 
@@ -36,11 +36,11 @@ type ExitInfo struct {
 	Code int
 	// Signal is its name, for example "killed", or "".
 	Signal string
-	// Cause is why, where that is known.
+	// Cause is why the program ended, where it is known.
 	Cause Cause
 	// Detail is the cause in words, with the field of the manifest to change.
 	Detail string
-	// Processes that were killed by us.
+	// Processes that were killed by this runtime.
 	Processes int
 }
 
@@ -56,8 +56,8 @@ func (e ExitInfo) String() string {
 	return text
 }
 
-// oomWait is how long the kernel's word of a kill for memory may come after the
-// end it caused.
+// oomWait is how much later than the exit the kernel's event of an OOM kill may
+// come.
 const oomWait = 300 * time.Millisecond
 
 // bySignal is what an exit code is above when a signal was the end.
@@ -122,7 +122,7 @@ type ExitError struct{ Info ExitInfo }
 
 func (e *ExitError) Error() string { return e.Info.String() }
 
-// errNotStarted is returned by a wait for what was never started.
+// errNotStarted is returned by a wait for a process that was never started.
 var errNotStarted = errors.New("plugin was not started")
 
 // tail keeps the end of what is written to it.

@@ -20,10 +20,10 @@ const (
 	proxyAddress = "127.0.0.1:3128"
 )
 
-// defaultPath is searched when an image says nothing.
+// defaultPath is searched when the image has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// baseEnv is what a program gets where its image says nothing.
+// baseEnv are the variables of a program, unless its image sets others.
 var baseEnv = []string{"PATH=" + defaultPath, "HOME=" + tmpDir, "TMPDIR=" + tmpDir, "LANG=C.UTF-8"}
 
 // plan is all that decides what the container's spec holds.
@@ -78,7 +78,8 @@ func (p *plan) oci() *specs.Spec {
 			ReadonlyPaths: append(slices.Clone(readonlyPaths), p.spec.ReadOnly...),
 		},
 	}
-	// Last: the profile widens with the capabilities it finds, of which there are none.
+	// Last, because the profile depends on the capabilities, and there are none
+	// by now.
 	s.Linux.Seccomp = profile(s)
 	return s
 }
@@ -205,7 +206,7 @@ func (p *plan) pinned() []string {
 			}
 		}
 	}
-	slices.Sort(out) // a path sorts before what lies below it
+	slices.Sort(out) // a path sorts before the paths below it
 	return out
 }
 

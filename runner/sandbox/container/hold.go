@@ -94,7 +94,7 @@ func (h *Held) start(ctx context.Context, spec *Spec) (*Process, error) {
 	undo := func() {
 		ctx, cancel := context.WithTimeout(h.rt.stopped, undoTime)
 		defer cancel()
-		_ = t.discard(ctx) // or it goes with the container
+		_ = t.discard(ctx) // or it ends with the container
 	}
 	if err := t.start(ctx); err != nil {
 		undo()
@@ -115,9 +115,9 @@ func (h *Held) start(ctx context.Context, spec *Spec) (*Process, error) {
 	return p, nil
 }
 
-// end kills one of several: agentctl-entry, which the program's descendants
-// come home to, kills them and leaves. If it does not, since the program may
-// have stopped or killed it, the whole container goes.
+// end kills one of several programs. agentctl-entry becomes the parent of the
+// program's orphans, kills them and ends. If it does not, since the program may
+// have stopped or killed it, the whole container is killed.
 func (h *Held) end(ctx context.Context, p *Process) error {
 	if err := p.task.signal(ctx, syscall.SIGQUIT, false); err != nil && !errdefs.IsNotFound(err) {
 		return err

@@ -15,15 +15,15 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/container/entry"
 )
 
-// idmaps are user namespaces, held by a file, that say how the kernel is to
-// translate owners in a mount.
+// idmaps are user namespaces, held by a file, that define how the kernel
+// translates owners in a mount.
 type idmaps struct {
 	mu  sync.Mutex
 	fds map[runAs]*os.File
 }
 
-// mapping returns the namespace in which root's files are who's. A namespace is
-// made by starting a process in it; an idle agentctl-entry serves.
+// mapping returns the namespace that maps root's files to who. A namespace is
+// created by starting a process in it; an idle agentctl-entry is that process.
 func (m *idmaps) mapping(program string, who runAs) (*os.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,19 +97,19 @@ func detach(place string) error {
 	if err := unix.Unmount(place, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("unmount %s: %w", place, err)
 	}
-	if err := os.Remove(place); err != nil && !errors.Is(err, os.ErrNotExist) { // not RemoveAll: what was mounted is somebody's files
+	if err := os.Remove(place); err != nil && !errors.Is(err, os.ErrNotExist) { // not RemoveAll: the mount has the user's files
 		return err
 	}
 	return nil
 }
 
-// socketSpace bounds what the programs of all containers of a run may write beside
-// their sockets.
+// socketSpace bounds what the programs of all containers of a run may write
+// next to their sockets.
 const socketSpace = "size=4m,nr_inodes=4096,mode=700"
 
-// boundSockets puts a file system in memory over the folder for sockets, which
-// programs can write to. Only root can, and who asks containerd nearly always is;
-// for others the folder is one of the host as before.
+// boundSockets mounts a file system in memory over the folder for sockets,
+// which programs can write to. This needs root, and a client of containerd
+// nearly always is root; for others the folder is on the host's disk.
 func boundSockets(dir string) {
 	_ = unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, socketSpace)
 }

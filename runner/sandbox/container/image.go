@@ -30,7 +30,7 @@ import (
 type image struct {
 	key     string // the reference it was asked for by
 	name    string
-	parent  string // the snapshot its containers stand on
+	parent  string // the snapshot that its containers use
 	config  ocispec.ImageConfig
 	command []string
 }
@@ -54,8 +54,9 @@ const pullTime = 10 * time.Minute
 // maxImage bounds the compressed layers of an image together.
 const maxImage = 8 << 30
 
-// Pull sees to it that an image is there and unpacked, so that a container of it
-// starts at once. It asks a registry only if containerd has no image of the digest.
+// Pull ensures that an image is present and unpacked, so that a container of it
+// starts at once. It asks a registry only if containerd has no image of the
+// digest.
 func (r *Runtime) Pull(ctx context.Context, ref string) error {
 	_, err := r.image(ctx, ref)
 	return err
@@ -217,7 +218,7 @@ func source(ctx context.Context, ref Reference) (remotes.Fetcher, ocispec.Descri
 	web := &http.Client{Transport: transport}
 	resolver := docker.NewResolver(docker.ResolverOptions{Hosts: docker.ConfigureDefaultRegistries(
 		docker.WithClient(web),
-		docker.WithPlainHTTP(docker.MatchLocalhost), // everywhere else TLS, or nothing
+		docker.WithPlainHTTP(docker.MatchLocalhost), // TLS everywhere else
 		docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthClient(web))),
 	)})
 	name, target, err := resolver.Resolve(ctx, ref.String())

@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 )
 
-// handshakeEnv are the prefixes of the variables with which go-plugin greets a
-// program. Nothing else of the command it hands over is used.
+// handshakeEnv are the prefixes of the variables of go-plugin's handshake.
+// Nothing else of the command that go-plugin builds is used.
 var handshakeEnv = []string{"PLUGIN_", "AGENTCTL_PLUGIN="}
 
 // socketDirEnv is the variable with the folder for a plugin's socket.
@@ -168,7 +168,7 @@ func (p *plugin) Stdout() io.ReadCloser { return p.outR }
 // Stderr implements runner.Runner.
 func (p *plugin) Stderr() io.ReadCloser { return p.errR }
 
-// Diagnose implements runner.Runner; package host has better words.
+// Diagnose implements runner.Runner; package host has better error texts.
 func (p *plugin) Diagnose(context.Context) string { return "" }
 
 // PluginToHost implements runner.Runner: the only address a plugin may name is
@@ -178,8 +178,8 @@ func (p *plugin) PluginToHost(network, addr string) (string, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	// The program cannot exchange any more what is not in its folder: a link would
-	// lead to a socket of the host.
+	// The program cannot replace a file outside its folder: a link would lead to
+	// a socket of the host.
 	away := p.socketDir + ".s"
 	if err := os.Rename(path, away); err != nil {
 		return "", "", fmt.Errorf("plugin's socket: %w", err)

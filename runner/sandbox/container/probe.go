@@ -16,13 +16,13 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Info is what a containerd said about itself.
+// Info is what a containerd reports about itself.
 type Info struct {
 	Address  string
 	Version  string
 	Revision string
-	// Snapshotter is overlayfs, or native where there is none: it copies every
-	// image for every container.
+	// Snapshotter is overlayfs, or native where overlayfs is not available.
+	// native copies every image for every container.
 	Snapshotter string
 }
 
@@ -72,7 +72,7 @@ func (r *Runtime) Probe(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// Require is Probe in the words of a tool that needs a container.
+// Require is Probe with error texts for a tool that needs a container.
 func (r *Runtime) Require(ctx context.Context, tool string) error {
 	_, err := r.Probe(ctx)
 	bad, ok := errors.AsType[*reason.Error](err)
@@ -128,7 +128,7 @@ func refusal(address string) string {
 	us := fmt.Sprintf("lets uid %d not in", os.Geteuid())
 	info, err := os.Stat(address)
 	if err != nil {
-		return us // the folder does not even let us look
+		return us // the folder cannot be read
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

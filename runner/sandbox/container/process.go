@@ -62,7 +62,7 @@ type Process struct {
 	exit   ExitInfo
 
 	mu     sync.Mutex
-	killed int // processes when we killed it, -1: we did not
+	killed int // processes when this runtime killed it; -1: it did not
 }
 
 // drainWait bounds the wait for the last output once the program has ended.
@@ -71,8 +71,9 @@ const drainWait = time.Second
 // undoTime bounds the removal of what did not come about.
 const undoTime = 5 * time.Second
 
-// Start makes a container and starts its program. The context bounds the start
-// only; end the program by Kill. Start undoes everything when it returns an error.
+// Start creates a container and starts its program. The context bounds the
+// start only; end the program by Kill. Start undoes everything when it returns
+// an error.
 func (r *Runtime) Start(ctx context.Context, spec Spec) (*Process, error) {
 	img, err := r.ready(ctx, &spec)
 	if err != nil {
@@ -129,7 +130,8 @@ func startError(spec *Spec, err error) error {
 	return fmt.Errorf("start container %s: %w", name, err)
 }
 
-// launch is a container on its way; undo takes back what has been done so far.
+// launch is a container that is being started; undo reverts what has been done
+// so far.
 type launch struct {
 	rt      *Runtime
 	daemon  *daemon
@@ -200,7 +202,7 @@ func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release
 			return nil, err
 		}
 		if err := step(ctx); err != nil {
-			if errdefs.IsNotFound(err) { // the image may have been removed since we looked
+			if errdefs.IsNotFound(err) { // the image may have been removed since the check
 				r.shelf.forget(img.key)
 			}
 			return nil, err
@@ -209,7 +211,7 @@ func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release
 	r.mu.Lock()
 	r.live[l.process.id] = l.process
 	closed := r.closed
-	r.cleanups.Add(1) // Close waits for us, so the count is not 0
+	r.cleanups.Add(1) // Close waits for this goroutine, so the count is not 0
 	r.mu.Unlock()
 	go l.process.watch()
 	if closed {
@@ -219,7 +221,7 @@ func (r *Runtime) launch(caller context.Context, spec *Spec, img *image, release
 	return l.process, nil
 }
 
-// prepare makes the files and mounts the container needs on the host.
+// prepare creates the files and mounts that the container needs on the host.
 func (l *launch) prepare(context.Context) error {
 	who, err := choose(l.spec.Workspace, l.spec.Access)
 	if err != nil {
@@ -254,7 +256,7 @@ func (l *launch) prepare(context.Context) error {
 	return nil
 }
 
-// create makes the snapshot and the container's record.
+// create creates the snapshot and the container's record.
 func (l *launch) create(ctx context.Context) (err error) {
 	id, owner := l.plan.id, l.rt.opts.Owner
 	labels := map[string]string{labelOwner: owner, labelRoot: time.Now().UTC().Format(time.RFC3339)}
@@ -404,7 +406,7 @@ func (p *Process) Wait() ExitInfo {
 // Stderr returns the last lines the program wrote there, made safe to show.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
-// watch waits for the end, collects what can be known, and deletes.
+// watch waits for the end, collects what is known about it, and deletes.
 func (p *Process) watch() {
 	defer p.rt.cleanups.Done()
 	code, err := p.await()
@@ -425,8 +427,8 @@ func (p *Process) watch() {
 	}
 }
 
-// Bounds of the questions after a connection that broke off: a daemon that is
-// being restarted knows its containers again when it is back.
+// Bounds of the requests after a broken connection: a daemon that is being
+// restarted knows its containers again when it is back.
 const (
 	askAgain     = 100 * time.Millisecond
 	askAgainTime = 15 * time.Second
@@ -478,7 +480,7 @@ func (p *Process) drain() {
 const killTime = 3 * time.Second
 
 // Kill ends the program and all it started: SIGTERM first when grace is not 0,
-// SIGKILL to whatever is left after it. To kill twice is harmless.
+// SIGKILL to what is left after it. A second Kill is harmless.
 func (p *Process) Kill(grace time.Duration) {
 	ctx, cancel := context.WithTimeout(p.rt.stopped, grace+killTime)
 	defer cancel()

@@ -19,12 +19,12 @@ type runAs struct {
 	mapped   bool
 }
 
-// choose picks who the program runs as. It is never root: not even without
-// capabilities, for the kernel and every file on a host trust uid 0 by its
+// choose picks the user that the program runs as. It is never root, not even
+// without capabilities: the kernel and every file on a host trust uid 0 by its
 // number.
 //
-//	workspace of      we are       the program is
-//	somebody          he, or root  he: his files stay his
+//	workspace of      runner is    the program is
+//	somebody          he, or root  the owner: files keep their owner
 //	root              root         65534; the mount shows the files as owned by 65534, files it writes are root's
 //	root              somebody     no user that we may switch to: refused
 //	somebody          another      refused

@@ -13,7 +13,7 @@ var modeArgs = []callArg{
 	{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"mknod", 1}, {"mknodat", 2}, {"creat", 1}, {"open", 2}, {"openat", 3},
 }
 
-// flagArgs are those of them that set a mode only if a flag says so.
+// flagArgs are those of them that set a mode only with a certain flag.
 var flagArgs = []callArg{{"open", 1}, {"openat", 2}}
 
 type callArg struct {
@@ -37,11 +37,11 @@ var families = []uint64{1, 2, 10} // AF_UNIX, AF_INET, AF_INET6
 // 1.
 var never = []string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp", "socketcall"}
 
-// profile is containerd's default list of system calls, for the capabilities
-// the spec has by now, and stricter in four ways: no foreign system calls, no
-// strange sockets, no looking into other programs, and no making of setuid files and
-// whiteouts.
-// A workspace that is root's on the host would else end up with a way to root.
+// profile is containerd's default list of system calls for the capabilities
+// that the spec has by now. It is stricter in four ways: no foreign system
+// calls, no unusual sockets, no access to other programs, and no creation of
+// setuid files and whiteouts. Otherwise a workspace that is root's on the host
+// would get a way to root.
 func profile(s *specs.Spec) *specs.LinuxSeccomp {
 	p := seccomp.DefaultProfile(s)
 	p.Architectures = p.Architectures[:min(len(p.Architectures), 1)] // the native one comes first

@@ -16,7 +16,7 @@ import (
 
 // Spec is a container to start.
 type Spec struct {
-	// Run and Tool are labels of the container and words of its errors.
+	// Run and Tool are in the labels of the container and in its errors.
 	Run, Tool string
 	// Image is a reference with a digest, see ParseReference. Required.
 	Image string
@@ -32,8 +32,8 @@ type Spec struct {
 	// Stdout and Stderr receive what the program writes; nil drops it. Each is
 	// called by one goroutine. An error drops the rest; the program never blocks.
 	Stdout, Stderr io.Writer
-	// Workspace is the folder of the run's files, seen under the same path; ""
-	// is none. The program runs as its owner.
+	// Workspace is the folder of the run's files, mounted at the same path; "":
+	// there is none. The program runs as its owner.
 	Workspace string
 	// Access to the workspace. Default ReadOnly.
 	Access v1alpha1.WorkspaceAccess

@@ -23,8 +23,8 @@ import (
 // Swept counts what a sweep has removed.
 type Swept struct {
 	Containers, Snapshots, Folders int
-	// Shims are processes of containerd for containers it does not know of: it
-	// forgets those whose runner dies while they are being made.
+	// Shims are processes of containerd for containers that it does not know: it
+	// forgets those whose runner ends while they are being created.
 	Shims int
 }
 
@@ -121,8 +121,8 @@ func (r *Runtime) sweepShims(ctx context.Context, d *daemon) (int, error) {
 	return n, nil
 }
 
-// sweepGroups removes the cgroups whose container is not recorded and that are
-// empty: a runc that was on its way when its shim was killed makes them after it.
+// sweepGroups removes the empty cgroups whose container is not recorded. A runc
+// that is still running when its shim is killed creates them afterwards.
 func (r *Runtime) sweepGroups(ctx context.Context, d *daemon) error {
 	seen := groups(r.opts.Namespace)
 	if err := d.onlyUnknown(ctx, seen); err != nil {
@@ -134,8 +134,8 @@ func (r *Runtime) sweepGroups(ctx context.Context, d *daemon) error {
 	return nil
 }
 
-// onlyUnknown takes those out of what was seen of containers, by their ids, that
-// containerd knows of.
+// onlyUnknown removes the containers that containerd knows from those that were
+// seen, by their ids.
 func (d *daemon) onlyUnknown(ctx context.Context, seen map[string]int) error {
 	if len(seen) == 0 {
 		return nil

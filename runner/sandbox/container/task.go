@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// task is a process as containerd knows it: the first of a container, or one
-// more, which has a name of its own.
+// task is a process in containerd: the first process of a container, or an
+// additional one, which has a name of its own.
 type task struct {
 	daemon    *daemon
 	container string

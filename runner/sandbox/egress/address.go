@@ -27,8 +27,9 @@ type block struct {
 }
 
 // blocks are the special-purpose registries of IANA, the forms in which an IPv6
-// address carries an IPv4 one, and the metadata services that hide among public
-// addresses. The order is that of the text one wants to read.
+// address contains an IPv4 address, and the metadata services with public
+// addresses. The first block that matches is named in errors, so the more
+// specific ones come first.
 var blocks = []block{
 	{"169.254.169.254/32", "a metadata service"},
 	{"169.254.170.2/32", "a metadata service"},

@@ -47,8 +47,8 @@ const (
 // String returns the pattern in its usual form.
 func (p Pattern) String() string { return p.text }
 
-// widest is the shortest prefix a network may have: one that holds everything
-// allows nothing in particular.
+// widest is the shortest prefix that a network may have: a larger network would
+// allow nearly everything.
 const widest = 8
 
 // ParsePattern reads one entry. The error text continues the entry: "has no

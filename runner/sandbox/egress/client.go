@@ -47,9 +47,9 @@ func newClient(s *session, conn net.Conn) *client {
 
 func (c *client) touch() { c.last.Store(int64(time.Since(c.begin))) }
 
-// checkIdle closes the client when nothing has passed for too long. One timer
-// that looks again is cheaper than a deadline with every byte, and sees both
-// directions.
+// checkIdle closes the client when no data has passed for too long. One timer
+// that checks again is cheaper than a deadline with every byte, and it covers
+// both directions.
 func (c *client) checkIdle() {
 	limit := c.session.proxy.limits.Idle
 	quiet := time.Since(c.begin) - time.Duration(c.last.Load())

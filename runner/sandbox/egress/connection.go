@@ -28,7 +28,7 @@ type connection struct {
 	sent, received atomic.Int64
 
 	// transport carries plain HTTP; it belongs to this connection alone, so that
-	// no request of another one comes through the same socket.
+	// no request of another connection uses the same socket.
 	transport *http.Transport
 
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ func (k *connection) dial(ctx context.Context) (net.Conn, error) {
 	return k.take(conn, to)
 }
 
-// take makes a socket part of the connection.
+// take adds a socket to the connection.
 func (k *connection) take(conn net.Conn, to netip.AddrPort) (*upstream, error) {
 	u := &upstream{Conn: conn, connection: k}
 	k.mu.Lock()
@@ -191,7 +191,7 @@ func (u *upstream) Close() error {
 	return err
 }
 
-// closeWrite half-closes what can be half-closed, and closes everything else:
+// closeWrite half-closes a connection that supports it, and closes any other:
 // the other side waits for an end either way.
 func closeWrite(c io.Closer) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {

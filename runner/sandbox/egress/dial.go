@@ -117,7 +117,7 @@ func (p *Proxy) connect(ctx context.Context, to netip.AddrPort, left int) (net.C
 	return conn, nil
 }
 
-// plainDial leaves out what connect says itself.
+// plainDial removes what the error of connect repeats.
 func plainDial(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("no answer in time")

@@ -123,7 +123,7 @@ type session struct {
 	told   bool
 }
 
-// listener makes clients of connections and turns away those over the limit.
+// listener makes clients of connections and refuses those over the limit.
 type listener struct {
 	net.Listener
 	session *session

@@ -49,17 +49,18 @@ func (s *session) forward(c *client, w http.ResponseWriter, r *http.Request, k *
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { s.refuse(c, w, r.Method, k, err) },
 	}
-	// A program that has said everything may close its half and listen on. What
-	// ends the request is the answer, the limits, or the end of the connection.
+	// A program that has sent everything may close its half and continue to
+	// read. The request ends with the answer, the limits, or the end of the
+	// connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	// A server may answer before it has heard everything; what it has not heard
-	// must not be thrown away then.
-	_ = http.NewResponseController(w).EnableFullDuplex() // our server can
+	// A server may answer before it has read everything; the rest of the request
+	// must not be dropped then.
+	_ = http.NewResponseController(w).EnableFullDuplex() // the server of this proxy supports it
 	proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// hostHeader leaves out the port that everybody assumes.
+// hostHeader leaves out the default port.
 func (t Target) hostHeader() string {
 	if t.Port != httpPort {
 		return t.String()

@@ -9,7 +9,7 @@ const maxHead = 64 << 10
 type Limits struct {
 	// Connections open at once. More are answered with 503.
 	Connections int
-	// Total of connections in the life of the Proxy.
+	// Total of connections over the lifetime of the Proxy.
 	Total int
 	// Bytes of one connection, both ways together.
 	Bytes int64

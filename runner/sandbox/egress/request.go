@@ -138,7 +138,7 @@ func answer(c *client, w http.ResponseWriter, method string, status int, text st
 	_, _ = fmt.Fprintln(w, text) //nolint:gosec // plain text, with its type and nosniff set
 }
 
-// phrase is a text that can stand in a status line.
+// phrase is a text that is valid in a status line.
 func phrase(text string) string {
 	const most = 400
 	return strings.Map(func(r rune) rune {

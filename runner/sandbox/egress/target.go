@@ -29,12 +29,12 @@ func (t Target) Host() string {
 	return t.Addr.String()
 }
 
-// ParseTarget reads the host:port of a request. Without a port the port is
-// otherwise, and 0 means that there has to be one.
+// ParseTarget reads the host:port of a request. otherwise is the port of a
+// target without one; 0: a port is required.
 //
-// Every spelling of a server comes out the same, or not at all: what a resolver
-// might take for an address though it is none (127.1, 0x7f000001, 2130706433,
-// 0177.0.0.1) is refused, as are zones and names in other letters than ASCII.
+// Every spelling of a server has the same result, or is refused. Refused are
+// names that a resolver might take for an address though they are none (127.1,
+// 0x7f000001, 2130706433, 0177.0.0.1), zones, and names that are not ASCII.
 func ParseTarget(hostport string, otherwise uint16) (Target, error) {
 	host, port, err := splitPort(hostport)
 	if err != nil {
@@ -50,8 +50,8 @@ func ParseTarget(hostport string, otherwise uint16) (Target, error) {
 	return t, err
 }
 
-// splitPort cuts host, [host], host:port and [host]:port. Only an address of
-// IPv6 may stand in brackets, and only there.
+// splitPort cuts host, [host], host:port and [host]:port. Only an IPv6 address
+// may be in brackets.
 func splitPort(s string) (host, port string, err error) {
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		host, rest, closed := strings.Cut(inner, "]")

@@ -49,7 +49,7 @@ var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 type pool struct{}
 
 // Get returns a buffer.
-func (pool) Get() []byte { return buffers.Get().(*[64 << 10]byte)[:] } //nolint:forcetypeassert // the pool holds nothing else
+func (pool) Get() []byte { return buffers.Get().(*[64 << 10]byte)[:] } //nolint:forcetypeassert // the pool has values of this type only
 
 // Put takes it back.
 func (pool) Put(b []byte) {
@@ -63,7 +63,8 @@ func (pool) Put(b []byte) {
 func (k *connection) carry(to net.Conn, from io.Reader) {
 	b := pool{}.Get()
 	defer pool{}.Put(b)
-	// Hidden behind plain interfaces, or the copy would go around the counters.
+	// Wrapped in plain interfaces, because the copy would otherwise bypass the
+	// counters.
 	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, b)
 	if err == nil {
 		_ = closeWrite(to) // fails where the other side has gone already

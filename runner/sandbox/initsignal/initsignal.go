@@ -2,10 +2,11 @@
 
 // Package initsignal keeps process 1 of a PID namespace from being ended by the signals of C libraries' threads.
 //
-// The kernel drops a signal from inside the namespace whose action is the
-// default one, but not while the first thread blocks it and another does not, as
-// the Go runtime does while it starts a thread. os/signal handles all signals
-// but 32 to 34, for which the runtime's own handler would end the process as well.
+// The kernel drops a signal from inside the namespace if its action is the
+// default. It does not drop the signal while the first thread blocks it and
+// another thread does not, as the Go runtime does while it starts a thread.
+// os/signal handles all signals but 32 to 34, for which the runtime's own
+// handler would end the process as well.
 package initsignal
 
 import (

@@ -4,16 +4,16 @@ package spec
 // Targets from stdin and writes one Attempt a line.
 const EscapeArg = "try-to-escape"
 
-// Targets are what lies outside, for attempts that need to know. An empty field
-// leaves its attempts out.
+// Targets are resources outside, for attempts that need to know them. An empty
+// field skips its attempts.
 type Targets struct {
 	// File outside that the user may read, Socket a listening unix socket,
 	// Abstract one without a path.
 	File     string `json:"file,omitempty"`
 	Socket   string `json:"socket,omitempty"`
 	Abstract string `json:"abstract,omitempty"`
-	// TCP and UDP are addresses outside on which somebody listens, and answers each
-	// packet, as IPv4 host:port.
+	// TCP and UDP are addresses outside at which a server listens, and answers
+	// each packet, as IPv4 host:port.
 	TCP string `json:"tcp,omitempty"`
 	UDP string `json:"udp,omitempty"`
 	// Process is a process outside, for example the runner.

@@ -15,7 +15,7 @@ const ForkArg = "fork"
 // maxRanges is the kernel's bound of lines in a map.
 const maxRanges = 340
 
-// Fork says in which namespaces.
+// Fork has the namespaces for the new helper.
 type Fork struct {
 	Version int     `json:"version"`
 	Network Network `json:"network"`

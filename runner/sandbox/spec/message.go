@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// ControlFD is the one descriptor that the helper finds besides stdin, stdout and
+// ControlFD is the one descriptor that the helper has besides stdin, stdout and
 // stderr: its end of a socket pair that keeps message boundaries
-// (SOCK_SEQPACKET). The first message is a Boot, answered by a Reply; then
-// Requests come in, and Replies go out. The helper ends with the socket.
+// (SOCK_SEQPACKET). The first message is a Boot, answered by a Reply; then the
+// helper receives Requests and sends Replies. The helper ends with the socket.
 const ControlFD = 3
 
 // MaxMessage bounds one message. The kernel's own bound is some 200 KB.
@@ -25,8 +25,8 @@ type Boot struct {
 	Profile Profile `json:"profile"`
 	// Root is an empty folder of the runner on which the helper builds the view.
 	Root string `json:"root"`
-	// UID and GID are those of the user as whom programs run: inside and outside
-	// the same.
+	// UID and GID are those of the user that programs run as: the same inside
+	// and outside.
 	UID int `json:"uid"`
 	GID int `json:"gid"`
 }
@@ -44,7 +44,7 @@ const (
 	// OpSweep kills a program and all it started, and answers when no process of
 	// it is left.
 	OpSweep Op = "sweep"
-	// OpProtect makes paths read-only or unreadable that exist by now.
+	// OpProtect makes existing paths read-only or unreadable.
 	OpProtect Op = "protect"
 )
 
@@ -76,7 +76,7 @@ type Request struct {
 type Reply struct {
 	ID uint64 `json:"id"`
 	// Error is what was being done and why it failed, Errno its number, so that
-	// the runner can say the same as for a program without a sandbox.
+	// the runner can return the same error as for a program without a sandbox.
 	Error string `json:"error,omitempty"`
 	Errno int    `json:"errno,omitempty"`
 
@@ -213,7 +213,7 @@ func (m *Request) checkStart() error {
 		if strings.IndexByte(s, 0) >= 0 {
 			return errors.New("a NUL byte in the command")
 		}
-		if !utf8.ValidString(s) { // JSON would replace what it cannot say
+		if !utf8.ValidString(s) { // JSON would replace invalid UTF-8
 			return fmt.Errorf("%q in the command is not UTF-8", s)
 		}
 	}
@@ -223,7 +223,7 @@ func (m *Request) checkStart() error {
 	return nil
 }
 
-// Check accepts every reply: what a helper may say depends on what it was asked.
+// Check accepts every reply: which fields are valid depends on the request.
 func (m *Reply) Check() error { return nil }
 
 // DecodeReply reads a message of the helper.

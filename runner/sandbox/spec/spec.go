@@ -1,7 +1,8 @@
 // Package spec is the contract between the runner and agentctl-sandbox: the description of a sandbox, and the messages between the two while it runs.
 //
-// Both sides decode strictly: an unknown field, a relative path or a wrong word
-// is an error, because a helper that overlooks a restriction would not contain.
+// Both sides decode strictly: an unknown field, a relative path or an invalid
+// value is an error, because a helper that ignores a restriction would not
+// contain the program.
 package spec
 
 import (
@@ -49,8 +50,8 @@ const SocketDir = "/run/plugin"
 // SocketFolder is the folder of the file system of the sockets that programs see.
 const SocketFolder = "in"
 
-// The file system of the sockets is in memory and holds nothing but them: what
-// programs can write there would else be on the host, without a bound.
+// The file system of the sockets is in memory and contains nothing else.
+// Otherwise programs could write to the host without a bound.
 const (
 	SocketSpace = 1 << 20
 	SocketFiles = 1024
@@ -82,9 +83,9 @@ type Profile struct {
 	Masked   []string `json:"masked,omitempty"`
 	// Limits of the programs.
 	Limits Limits `json:"limits,omitzero"`
-	// Group keeps apart what is equal otherwise. Programs with different secrets
-	// belong into different groups: within a sandbox all share one user, who can
-	// read /proc/<pid>/environ.
+	// Group separates profiles that are equal otherwise. Programs with different
+	// secrets belong into different groups: within a sandbox all share one user,
+	// who can read /proc/<pid>/environ.
 	Group string `json:"group,omitempty"`
 }
 
@@ -98,7 +99,7 @@ type Mount struct {
 	Target string `json:"target,omitempty"`
 	// Writable mounts can be changed; others are read-only with all below them.
 	Writable bool `json:"writable,omitempty"`
-	// NoExec forbids to run what lies there.
+	// NoExec forbids to run programs from the mount.
 	NoExec bool `json:"noExec,omitempty"`
 	// Optional ignores a source which does not exist.
 	Optional bool `json:"optional,omitempty"`
@@ -209,7 +210,7 @@ func CheckPath(what, p string) error {
 		return fmt.Errorf("%s is longer than %d bytes", what, maxPath)
 	case strings.IndexByte(p, 0) >= 0:
 		return fmt.Errorf("%s %q has a NUL byte", what, p)
-	case !utf8.ValidString(p): // JSON would replace what it cannot say
+	case !utf8.ValidString(p): // JSON would replace invalid UTF-8
 		return fmt.Errorf("%s %q is not UTF-8", what, p)
 	case p == "/":
 		return fmt.Errorf("%s is the root of the file system", what)

@@ -11,7 +11,8 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Tool is a shipped tool as the runner knows it without starting its program.
+// Tool is the description of a shipped tool that the runner has without
+// starting its program.
 type Tool struct {
 	Name        string
 	Description string
@@ -27,10 +28,11 @@ type Tool struct {
 	Access      v1alpha1.WorkspaceAccess
 	// Network of the tool where no manifest declares it.
 	Network v1alpha1.Network
-	// KeepHead says which end of a long output matters more: the head, or the tail.
+	// KeepHead selects which end of a long output matters more: the head, or the
+	// tail.
 	KeepHead bool
-	// FreeText arguments say nothing about what a call does; two calls that
-	// differ only there are equal to the loop guard.
+	// FreeText arguments have no influence on what a call does; two calls that
+	// differ only in them are equal to the loop guard.
 	FreeText []string
 	// Paths are the arguments that name files.
 	Paths []string
@@ -39,8 +41,8 @@ type Tool struct {
 	Search bool
 	// Creates is set when a call may create the file that it names.
 	Creates bool
-	// Host tools are answered by the runner (tool.HostTools): Description and Parameters
-	// stand in the table, because no program describes them.
+	// Host tools are answered by the runner (tool.HostTools): Description and
+	// Parameters are in the table, because no program describes them.
 	Host bool
 }
 
@@ -136,14 +138,14 @@ func Source(name string) v1alpha1.ToolSource {
 	return v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}}
 }
 
-// strict is the contract of a program of which nothing is known.
+// strict is the contract of a program without a known one.
 var strict = Tool{
 	Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
 	Retry: v1alpha1.RetryNever, Access: v1alpha1.AccessReadOnly,
 }
 
-// Complete fills in what a Tool leaves to the program behind it: the contract of
-// the shipped tool, which a manifest only raises, or the strict defaults.
+// Complete fills in what a Tool leaves to its program: the contract of the
+// shipped tool, which a manifest can only tighten, or the strict defaults.
 func Complete(s *v1alpha1.ToolSpec) {
 	contract := strict
 	if found, ok := Lookup(Named(&s.Source)); ok {

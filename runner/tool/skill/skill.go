@@ -36,8 +36,8 @@ type Skill struct {
 	Digest string
 }
 
-// Read reads the skill of a folder. Its errors say what is wrong with the folder
-// or the file in it, and leave it to the caller to name the folder.
+// Read reads the skill of a folder. Its errors describe the folder or the file
+// in it; the caller adds the name of the folder.
 func Read(dir string) (*Skill, error) {
 	info, err := os.Stat(dir)
 	switch {
@@ -91,7 +91,7 @@ func cause(err error) error {
 	return err
 }
 
-// fence stands above and below the head of a file.
+// fence is the line above and below the head of a file.
 const fence = "---"
 
 // Parse reads the text of a SKILL.md. Unknown fields of its head are ignored.

@@ -1,4 +1,4 @@
-// Package apitest holds one table of how an API server has to treat our kinds, for the embedded server and for a cluster's.
+// Package apitest has one table of how an API server must handle the kinds of agentctl, for the embedded server and for a cluster's.
 package apitest
 
 import (
@@ -24,10 +24,10 @@ import (
 //go:embed sample.yaml
 var sample []byte
 
-// patience bounds the wait for what a server does in its own time.
+// patience bounds the wait for what a server does asynchronously.
 const patience = time.Minute
 
-// Server is a server that is to be tested.
+// Server is a server under test.
 type Server interface {
 	// Config is the configuration of clients that may do everything. Its rate of
 	// requests must not be limited.
@@ -167,7 +167,7 @@ func plural(o *unstructured.Unstructured) string {
 	return "samples"
 }
 
-// create makes an object of YAML and returns it as the server keeps it.
+// create creates an object from YAML and returns it as the server stores it.
 func (c *client) create(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := object(t, text)
@@ -191,7 +191,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// field returns a field, as YAML writes it; "" if there is none.
+// field returns a field in the form of YAML; "" if there is none.
 func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
 	t.Helper()
 	v, ok, err := unstructured.NestedFieldNoCopy(o.Object, path...)

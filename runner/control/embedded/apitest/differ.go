@@ -19,8 +19,8 @@ const (
 	Cluster
 )
 
-// difference is a request that the servers answer differently, and that our
-// programs therefore must not depend on.
+// difference is a request that the servers answer differently. No program of
+// this project may depend on the answer.
 type difference struct {
 	name, method, path, body string
 	header                   map[string]string
@@ -53,7 +53,7 @@ var differences = []difference{
 	},
 }
 
-// Differ tries what differs. Each line is a promise of both servers.
+// Differ tests the differences. Each line must hold for both servers.
 func Differ(t *testing.T, column Column, s Server) {
 	config := s.Config()
 	apply(t, config)

@@ -32,7 +32,7 @@ var examples = map[string]string{
 	"Workspace": `{kind: Workspace, metadata: {name: x}, spec: {source: {path: /x}}}`,
 }
 
-// definitions are those of our kinds, by kind.
+// definitions are the CustomResourceDefinitions of agentctl, by kind.
 func definitions(t *testing.T) map[string]*apiextv1.CustomResourceDefinition {
 	t.Helper()
 	all := map[string]*apiextv1.CustomResourceDefinition{}
@@ -46,7 +46,7 @@ func definitions(t *testing.T) map[string]*apiextv1.CustomResourceDefinition {
 	return all
 }
 
-// everyKindHasAnExample sees to it that a new kind is held to this table.
+// everyKindHasAnExample ensures that a new kind is in this table.
 func everyKindHasAnExample(t *testing.T, k *client) {
 	for kind := range definitions(t) {
 		if examples[kind] == "" {
@@ -71,7 +71,7 @@ func defaultsAlike(t *testing.T, k *client) {
 	}
 }
 
-// plain is a value as JSON has it, whatever numbers it was made of.
+// plain is a value in the form of JSON, whatever Go types its numbers have.
 func plain(t *testing.T, v any) any {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -148,7 +148,7 @@ func conditionsMerge(t *testing.T, k *client) {
 	}
 }
 
-// columnsOfEveryKind: what kubectl get shows is what the definition says.
+// columnsOfEveryKind: kubectl get shows the columns of the definition.
 func columnsOfEveryKind(t *testing.T, k *client) {
 	for kind, d := range definitions(t) {
 		o := k.create(t, examples[kind])
@@ -256,7 +256,7 @@ func everyRuleHasItsCase(t *testing.T, _ *client) {
 type transition struct {
 	kind, name string
 	sub        []string
-	first      string // a merge patch that makes what was there
+	first      string // a merge patch that creates the old state
 	change     string
 	want       string
 }
@@ -297,7 +297,7 @@ var transitions = []transition{
 	{"Sample", "another owner", nil, `{"spec": {"owner": "jane"}}`, `{"spec": {"owner": "joe"}}`, "owner cannot change"},
 }
 
-// comparesWithTheOld tries the rules that see what was there before.
+// comparesWithTheOld tests the rules that use oldSelf.
 func comparesWithTheOld(t *testing.T, k *client) {
 	for i, c := range transitions {
 		o := object(t, examples[c.kind])

@@ -228,7 +228,8 @@ func watchSelects(t *testing.T, k *client) {
 	}
 }
 
-// propagation: the server writes down what a delete says, and nothing more.
+// propagation: the server records the propagation policy of a delete, and does
+// nothing more.
 func propagation(t *testing.T, k *client) {
 	for policy, want := range map[metav1.DeletionPropagation]string{
 		metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,

@@ -37,7 +37,7 @@ const (
 	// maxName bounds the part of an event's name that is that of its object: names
 	// have 253 bytes, of which a dot and a number take up to 17.
 	maxName = 236
-	// maxChanges is how far behind a watch may fall until it has to list again.
+	// maxChanges is how far behind a watch may fall before it has to list again.
 	maxChanges = 1024
 )
 
@@ -51,12 +51,12 @@ type Options struct {
 	// Log is called when the file cannot be read or written. Required with a
 	// Path.
 	Log *slog.Logger
-	// Now stands for the clock. Default: time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Store keeps events. Those that it hands out are never changed: one that
-// happens again is another value.
+// Store keeps events. The events that it returns are never changed: an event
+// that happens again is another value.
 type Store struct {
 	o    Options
 	file *file
@@ -157,7 +157,7 @@ func (s *Store) Record(e *corev1.Event) {
 	defer s.mu.Unlock()
 	s.version++
 	if old, again := s.events[identityOf(e)]; again {
-		before, _ := old.Value.(*corev1.Event) // nothing else is in the list
+		before, _ := old.Value.(*corev1.Event) // the list has no other values
 		e = before.DeepCopy()
 		e.Count++
 		e.LastTimestamp = now
@@ -241,7 +241,7 @@ func (s *Store) drop(el *list.Element) {
 	s.changed(watch.Deleted, gone)
 }
 
-// changed remembers a change for those who watch.
+// changed records a change for the watches.
 func (s *Store) changed(typ watch.EventType, e *corev1.Event) {
 	if len(s.changes) >= 2*maxChanges {
 		s.oldest = s.changes[maxChanges-1].version
@@ -259,8 +259,8 @@ func (s *Store) all() []*corev1.Event {
 	return all
 }
 
-// list returns the events, the one that happened last at the end, and the
-// version that they are. The mutex is held.
+// list returns the events, the latest at the end, and their version. The mutex
+// is held.
 func (s *Store) list() ([]*corev1.Event, uint64) {
 	s.bound()
 	all := make([]*corev1.Event, 0, s.order.Len())

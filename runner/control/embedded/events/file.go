@@ -23,9 +23,9 @@ const (
 	maxFile = 64 << 20
 )
 
-// file has a line of JSON for each event, and another one each time it happens
-// again. It is not synced: a process that is killed loses nothing by that, and
-// a machine that loses power loses its latest events at most.
+// file has a line of JSON for each event, and another each time it happens
+// again. It is not synced: a killed process loses nothing by that, and a power
+// failure loses at most the latest events.
 type file struct {
 	path  string
 	limit int                    // of events
@@ -42,12 +42,12 @@ type file struct {
 	// Of the goroutine that writes.
 	out   *os.File
 	lines int
-	ill   bool // the last write failed, and it was said
+	ill   bool // the last write failed, and that was logged
 }
 
-// read returns what a file holds, at most the last so many events, and whether
-// that is all of it. Lines that are none are left out: the last one is torn when
-// its writer was killed.
+// read returns what a file has, at most the last so many events, and whether
+// that is all of it. Invalid lines are left out: the last line is torn when its
+// writer was killed.
 func read(path string, most int) (kept []*corev1.Event, whole bool, err error) {
 	f, err := statedir.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

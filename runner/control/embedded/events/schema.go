@@ -58,7 +58,8 @@ func text(description string) spec.Schema {
 	return *s
 }
 
-// property describes the type of a field, and says which definitions it needs.
+// property describes the type of a field, and returns which definitions it
+// needs.
 func property(t reflect.Type, ref common.ReferenceCallback) (s spec.Schema, needs []string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -59,7 +59,7 @@ func (*storage) New() runtime.Object { return &corev1.Event{} }
 // NewList implements rest.Lister.
 func (*storage) NewList() runtime.Object { return &corev1.EventList{} }
 
-// Destroy implements rest.Storage. The store belongs to who opened it.
+// Destroy implements rest.Storage. The store is closed by its owner.
 func (*storage) Destroy() {}
 
 // NamespaceScoped implements rest.Scoper.
@@ -147,14 +147,14 @@ func (s *Store) start(o *internalversion.ListOptions) (start, error) {
 	return from, nil
 }
 
-// copied is an event whose kind the API server may set while it writes it: it
-// does so in place, and the store's are everybody's.
+// copied is a copy of an event: the API server sets the kind of an object in
+// place while it writes it, and the events of the store are shared.
 func copied(e *corev1.Event) *corev1.Event {
 	c := *e
 	return &c
 }
 
-// matcher says which events a request is about.
+// matcher selects the events that a request is about.
 func matcher(ctx context.Context, o *internalversion.ListOptions) func(*corev1.Event) bool {
 	namespace, label, field := request.NamespaceValue(ctx), labels.Everything(), fields.Everything()
 	if o != nil && o.LabelSelector != nil {

@@ -30,7 +30,7 @@ func (w *watcher) Stop() { w.once.Do(func() { close(w.stopped) }) }
 
 // start is what a watch begins with.
 type start struct {
-	// version is the last that the reader knows.
+	// version is the last version that the reader has.
 	version uint64
 	// state are events to begin with, as if they had just been added.
 	state []*corev1.Event

@@ -29,14 +29,14 @@ const (
 	patience = 3 * time.Minute
 	// stopPatience is how long a program may take to end before it is killed.
 	stopPatience = time.Minute
-	// tries is how often a port is looked for: another may take it first.
+	// tries is how often a port is chosen: another program may take it first.
 	tries = 3
 )
 
 // Cluster is an etcd and a kube-apiserver that serves the kinds of agentctl,
 // and nothing else: no controllers, no garbage collector, no nodes.
 type Cluster struct {
-	// Kubeconfig is the path of a file that makes its reader an admin.
+	// Kubeconfig is the path of a kubeconfig with admin rights.
 	Kubeconfig string
 
 	dir, assets string
@@ -133,7 +133,7 @@ func (c *Cluster) start(name string, args ...string) (*program, error) {
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // its log says more than its code
+		_ = p.cmd.Wait() // its log explains more than its code
 	}()
 	c.programs = append(c.programs, p)
 	return p, nil
@@ -224,7 +224,8 @@ func ready(ctx context.Context, client *http.Client, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// define applies the definitions of our kinds, as an admin of a cluster would.
+// define applies the definitions of agentctl's kinds, as an admin of a cluster
+// would.
 func (c *Cluster) define(ctx context.Context) error {
 	definitions := bytes.Join(crds.Definitions(), []byte("\n---\n"))
 	if err := c.Kubectl(ctx, definitions, "apply", "--server-side", "-f", "-"); err != nil {
@@ -243,7 +244,7 @@ func (c *Cluster) Kubectl(ctx context.Context, stdin []byte, args ...string) err
 	return nil
 }
 
-// program is one that runs.
+// program is a running program.
 type program struct {
 	cmd   *exec.Cmd
 	log   lastWords

@@ -2,6 +2,6 @@ package kubetest
 
 import "syscall"
 
-// endsWithUs kills a program when this one dies without having stopped it, as a
-// test does that takes too long.
+// endsWithUs kills a program when this process ends without having stopped it,
+// as a test does that takes too long.
 func endsWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

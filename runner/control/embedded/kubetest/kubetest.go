@@ -52,8 +52,8 @@ func repository() (string, error) {
 	}
 }
 
-// Shared is the one cluster of a test binary. The first test that asks starts
-// it, TestMain stops it.
+// Shared is the one cluster of a test binary. The first test that calls it
+// starts the cluster, TestMain stops it.
 type Shared struct {
 	once    sync.Once
 	cluster *Cluster

@@ -44,8 +44,8 @@ type Daemon struct {
 	dead chan struct{}
 }
 
-// config leaves out what a test needs not, or must not have: the Kubernetes
-// service, network plugins, and snapshotters that want disks of their own.
+// config leaves out what a test does not need, or must not have: the Kubernetes
+// service, network plugins, and snapshotters that need disks of their own.
 const config = `version = 2
 root = %q
 state = %q
@@ -96,8 +96,9 @@ func Start(options ...string) (*Daemon, error) {
 	return d, nil
 }
 
-// run starts the daemon so that it ends with the test, even one that panics. The
-// signal at a parent's death belongs to a thread, so one thread stays for it.
+// run starts the daemon so that it ends with the test, even when the test
+// panics. The parent-death signal belongs to a thread, so one thread is kept
+// for it.
 func (d *Daemon) run() error {
 	cmd := exec.Command("containerd", "--config", filepath.Join(d.dir, "config.toml")) //nolint:noctx // ended by Stop
 	cmd.Stdout, cmd.Stderr = d.log, d.log
@@ -141,7 +142,7 @@ func (d *Daemon) end() {
 	}
 }
 
-// await dials until somebody answers.
+// await dials until the daemon answers.
 func (d *Daemon) await(most time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
@@ -233,7 +234,7 @@ func (d *Daemon) Stop() error {
 	for _, m := range slices.Backward(mounts) { // inner ones last in the list
 		_ = unmount(m)
 	}
-	if left := d.Mounts(); len(left) > 0 { // deleting through a mount would delete somebody's files
+	if left := d.Mounts(); len(left) > 0 { // deleting through a mount would delete the files of the host
 		return fmt.Errorf("still mounted: %v", left)
 	}
 	return errors.Join(d.log.Close(), os.RemoveAll(d.dir))

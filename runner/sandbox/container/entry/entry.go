@@ -1,10 +1,11 @@
-// Package entry is the first process of every container agentctl starts: it takes the environment over a pipe, runs the program, reaps, and leaves nothing of it behind.
+// Package entry is the first process of every container that agentctl starts: it reads the environment from a pipe, runs the program, reaps, and leaves no process of it behind.
 //
-// It exists for three reasons. containerd keeps the spec of a container on disk,
-// so declared variables, which may be secrets, must not stand in it: they come
-// over standard input. A program that is process 1 ignores the signals it has no
-// handler for, and the orphans of its children stay zombies. And a container
-// whose programs are started by call needs a process that just stays.
+// It exists for three reasons. containerd keeps the spec of a container on
+// disk, so declared variables, which may be secrets, must not be in it: they
+// come over standard input. A program that is process 1 ignores the signals it
+// has no handler for, and the orphans of its children stay zombies. And a
+// container whose programs are started by call needs a process that only keeps
+// it running.
 package entry
 
 import (

@@ -15,8 +15,8 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/initsignal"
 )
 
-// Main does what args, those of the process without its name, say. It returns
-// the exit code: that of the program, or 128 and its signal.
+// Main executes the command in args, the arguments without the program's name.
+// It returns the exit code: that of the program, or 128 and its signal.
 func Main(args []string, stderr io.Writer) int {
 	switch {
 	case len(args) == 1 && args[0] == Hold:
@@ -28,8 +28,8 @@ func Main(args []string, stderr io.Writer) int {
 	return exitUsage
 }
 
-// shield keeps everybody inside off this process: they are of its own user, and
-// may otherwise trace it, end it, or look at it through /proc.
+// shield protects this process from the processes inside: they have the same
+// user, and could otherwise trace it, end it, or read its memory through /proc.
 func shield() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0); errno != 0 {
 		return fmt.Errorf("become undumpable: %w", errno)
@@ -37,11 +37,11 @@ func shield() error {
 	return nil
 }
 
-// listen takes every signal, for one that is not taken may end this process,
-// although it is process 1: the kernel drops a signal with the default action
-// only while the first thread does not block it, and the Go runtime blocks all
-// signals while it starts another thread. Ends of children have a channel of
-// their own, which a flood of other signals cannot fill.
+// listen handles every signal, because an unhandled signal may end this
+// process, although it is process 1: the kernel drops a signal with the default
+// action only while the first thread does not block it, and the Go runtime
+// blocks all signals while it starts another thread. SIGCHLD has a channel of
+// its own, which a flood of other signals cannot fill.
 func listen() (signals, ends chan os.Signal, err error) {
 	signals, ends = make(chan os.Signal, 16), make(chan os.Signal, 1)
 	signal.Notify(ends, syscall.SIGCHLD)
@@ -120,8 +120,8 @@ func run(argv []string, stderr io.Writer) int {
 
 const prSetChildSubreaper = 36
 
-// muteStdin leaves the program an empty input. Our own pipe must not stay open:
-// its other end would wait.
+// muteStdin leaves the program an empty input. The pipe of this process must
+// not stay open: its other end would wait.
 func muteStdin() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -176,9 +176,9 @@ func reap(program int) (code int, gone bool) {
 	}
 }
 
-// release lets a program go on that has asked its parent to trace it: this is
-// its parent, and it stops for us at every signal. Only the thread that forked
-// can, which is why run keeps to one.
+// release continues a program that has asked its parent, which is this process,
+// to trace it: such a program stops at every signal. Only the thread that
+// forked can continue it, which is why run keeps to one thread.
 func release(pid int, sig syscall.Signal) {
 	if sig == syscall.SIGTRAP {
 		sig = 0 // of the tracing itself
@@ -189,8 +189,9 @@ func release(pid int, sig syscall.Signal) {
 // killAllTime bounds killAll; only a fork bomb needs more than a moment.
 const killAllTime = 2 * time.Second
 
-// killAll ends every descendant: children first, then those that become
-// children by it. Process 1 need not: the kernel does it when it leaves.
+// killAll kills every descendant: children first, then those that become
+// children by that. Process 1 does not need it: the kernel kills the rest when
+// process 1 ends.
 func killAll() {
 	if os.Getpid() == 1 {
 		return

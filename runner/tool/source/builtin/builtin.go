@@ -29,7 +29,8 @@ func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	return f, nil
 }
 
-// source starts our own program. It does nothing before it is asked.
+// source starts the shipped program. The program does nothing before its first
+// call.
 type source struct {
 	tool.HostPlugins
 	// find returns where the program is, looked up once: a call asks for it.

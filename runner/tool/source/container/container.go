@@ -62,8 +62,8 @@ func open(p *tool.Pool) tool.Source {
 	return s
 }
 
-// Require refuses a tool that demands a container which this host does not give, and
-// mounts that would show more than they say.
+// Require refuses a tool that demands a container on a host without containerd,
+// and mounts that would show more than declared.
 func (s *source) Require(ctx context.Context, d *tool.Definition) error {
 	runtime, err := s.connect()
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *source) Start(ctx context.Context, d *tool.Definition) {
 	}
 }
 
-// Begin prepares the containers of programs that are started by call, and makes room by
-// removing what killed runs have left. Close waits for it.
+// Begin prepares the containers of programs that are started by call, and
+// removes what killed runs have left. Close waits for it.
 func (s *source) Begin(ctx context.Context, tools []tool.Definition) {
 	runtime, err := s.connect()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package sources lists the kinds of programs behind tools.
+// Package sources lists the kinds of tool programs.
 package sources
 
 import (
@@ -10,7 +10,8 @@ import (
 	"agentctl.dev/agentctl/runner/tool/source/plugin"
 )
 
-// All are the kinds that are described. One that cannot be opened is not started yet.
+// All are the kinds with a description. A kind that cannot be opened is not
+// implemented yet.
 func All() tool.Kinds {
 	return tool.Kinds{
 		builtin.Kind(),

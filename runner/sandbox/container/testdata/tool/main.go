@@ -176,7 +176,7 @@ func wait(args []string) {
 	time.Sleep(time.Hour)
 }
 
-// orphans leaves grandchildren, says so, and waits or ends.
+// orphans leaves grandchildren, reports that, and waits or ends.
 func orphans(args []string) {
 	c := exec.Command("/tool", "wait")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
