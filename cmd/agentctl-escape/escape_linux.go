@@ -123,7 +123,7 @@ func outward(t *spec.Targets) (list []attempt) {
 	return list
 }
 
-// sees reports whether a file is in the list of its folder.
+// sees returns an error unless a file is in the list of its folder.
 func sees(file string) error {
 	list, err := os.ReadDir(filepath.Dir(file))
 	if err != nil {

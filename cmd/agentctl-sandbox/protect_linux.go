@@ -75,10 +75,11 @@ func (g *guarded) lay(root folder, always bool) error {
 	return g.cover(root, at)
 }
 
-// freeze makes the open file or folder at read-only, with all mounts below it.
+// freeze makes the open file at read-only, with all mounts below it. The
+// descriptor at may be that of a folder.
 func freeze(_ folder, at int) error { return overlay(at, readOnly) }
 
-// overlay binds what is open at at onto itself.
+// overlay binds the open file at onto itself.
 func overlay(at int, attrs uint64) error {
 	tree, err := clone(at, unix.AT_RECURSIVE)
 	if err != nil {

@@ -34,8 +34,8 @@ type recalled struct {
 	place int
 }
 
-// remember adds the calls of one answer: first all calls, then their results,
-// in the order in which they were judged.
+// remember adds the calls of one answer: first all calls, then their results.
+// No result was known when the calls were judged.
 func (g *guard) remember(v *view.Run, calls []*message.ToolPart, check func(message.CallRequest) (message.Checked, error)) {
 	made, ended, valid := make([]recalled, len(calls)), 0, 0
 	for i, c := range calls {

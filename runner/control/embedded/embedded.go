@@ -17,7 +17,7 @@
 //     this format.
 //   - The certificates come from crypto/x509. client-go's util/cert makes only
 //     authorities that may sign for every name, and serving certificates only
-//     together with a new authority. Our authority is limited to this machine and
+//     together with a new authority. The authority here is limited to this machine and
 //     stays when a serving certificate is renewed.
 package embedded
 

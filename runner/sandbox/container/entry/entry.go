@@ -1,4 +1,4 @@
-// Package entry is the first process of every container that agentctl starts: it reads the environment from a pipe, runs the program, reaps, and leaves no process of it behind.
+// Package entry is the first process of every container: it reads the environment from a pipe, runs the program and reaps.
 //
 // It exists for three reasons. containerd keeps the spec of a container on
 // disk, so declared variables, which may be secrets, must not be in it: they
