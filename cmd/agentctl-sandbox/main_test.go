@@ -19,8 +19,9 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// counted is where a helper of the tests finds the folder of its coverage, and
-// asked the file that tells it to end, which is when a program writes that.
+// counted is the variable with the folder for the coverage of a helper of the
+// tests. asked is the file that asks the helper to end, which is when a program
+// writes its coverage.
 const (
 	counted = "/var/counted"
 	asked   = counted + "/asked"
@@ -45,8 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// box is a launcher whose helper is this test, and the mount by which it tells
-// what it has done.
+// box is a launcher whose helper is this test, and the mount in which it
+// reports its actions.
 type box struct {
 	*sandbox.Launcher
 	t     *testing.T

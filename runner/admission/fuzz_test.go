@@ -14,9 +14,8 @@ import (
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
-// FuzzAdmit holds the whole chain to its promise for any text: it ends without
-// a panic, and what it admits can be planned and written down, or the user is
-// told what to name.
+// FuzzAdmit checks the whole chain for any text: it ends without a panic, and
+// what it admits can be planned and encoded, or the user learns what to name.
 func FuzzAdmit(f *testing.F) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

@@ -70,8 +70,8 @@ func golden(t *testing.T, path string) {
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
-	// The corpus says what it is about: an archive named ok-* has no error, a
-	// warn-* one has warnings only, every other one has an error.
+	// The name of an archive is its expectation: ok-* has no error, warn-* has
+	// warnings only, every other has an error.
 	name := filepath.Base(path)
 	if ok := strings.HasPrefix(name, "ok-") || strings.HasPrefix(name, "warn-"); found.HasErrors() == ok {
 		t.Errorf("HasErrors = %t", found.HasErrors())

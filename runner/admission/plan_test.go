@@ -49,7 +49,7 @@ func TestPlanCarriesTheModelThatSummarises(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// As a resumed run reads it: nothing is defaulted anew.
+			// As a resumed run reads it: defaults are not applied again.
 			b, err := json.Marshal(p)
 			if err != nil {
 				t.Fatal(err)

@@ -38,8 +38,8 @@ func TestThePresetsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestEveryHintLeadsSomewhere asks explain for each path that the corpus of
-// findings tells its reader to look at.
+// TestEveryHintLeadsSomewhere runs explain for each path that a finding of the
+// corpus refers to.
 func TestEveryHintLeadsSomewhere(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

@@ -58,7 +58,7 @@ func TestAnswersOfServersBecomeWords(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		handler http.HandlerFunc
-		want    string // in the error; "" is no error
+		want    string // in the error; "": no error is expected
 		hint    string
 	}{
 		"object": {
@@ -566,8 +566,8 @@ func TestReplaceSendsTheWholeObject(t *testing.T) {
 	}
 }
 
-// TestASubresourceThatNobodyServesIsNoMissingObject: of both a cluster says that
-// the object is not found.
+// TestASubresourceThatNobodyServesIsNoMissingObject: for both a cluster answers
+// that the object is not found.
 func TestASubresourceThatNobodyServesIsNoMissingObject(t *testing.T) {
 	missing := status(404, "NotFound", `runs.agentctl.dev "r" not found`, `,"details":{"name":"r","kind":"runs"}`)
 	for want, object := range map[string]http.HandlerFunc{

@@ -25,14 +25,14 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// TestMain is also the program agentd of these tests: a file in its state folder
-// says how it behaves.
+// TestMain is also the program agentd of these tests: a file in its state
+// folder sets its behaviour.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == program {
 		os.Exit(standIn(os.Args[3]))
 	}
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
-		_ = os.Unsetenv(name) // what is unreachable is told by whoever stands between
+		_ = os.Unsetenv(name) // a proxy would answer for an unreachable server
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -193,8 +193,8 @@ func TestOneThatWentAwayIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestOneThatIsGoingIsWaitedFor: between its last word and the end of its
-// process it holds the folder, and answers nobody.
+// TestOneThatIsGoingIsWaitedFor: between its last answer and the end of its
+// process it holds the folder, and does not answer.
 func TestOneThatIsGoingIsWaitedFor(t *testing.T) {
 	config, state := planes(t)
 	c, err := config.Connect(t.Context(), ConnectOptions{})

@@ -8,8 +8,8 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox"
 )
 
-// TestWhatIsMissingIsNamed: on a host without our programs and without containerd
-// nothing is promised, and each part says why.
+// TestWhatIsMissingIsNamed: on a host without the helper programs and without
+// containerd no control is OK, and each part has its reason.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Setenv("AGENTCTL_LIBEXEC", t.TempDir())
 	t.Setenv(sandbox.OuterIsolationEnv, sandbox.OuterContainer)

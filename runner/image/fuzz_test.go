@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzInspect: whatever passes for a program is told apart without a panic.
+// FuzzInspect: any file that passes for a program is classified without a
+// panic.
 func FuzzInspect(f *testing.F) {
 	f.Add([]byte(elfHead(f, 62)))
 	f.Add([]byte("#!/bin/sh\n"))

@@ -164,7 +164,7 @@ func TestQuestionSaysUntilWhen(t *testing.T) {
 	}
 }
 
-// witness is told what stands in the journal already.
+// witness calls decided with each answer that is in the journal.
 type witness struct {
 	Approver
 	decided func(call string, a message.Answer)

@@ -54,8 +54,8 @@ func (m *smallModel) Next(ctx context.Context, req message.Request, emit func(me
 	return &out, a.err
 }
 
-// longRun is a run of so many calls, each with a result of so many bytes, whose
-// numbers tell the steps apart.
+// longRun is a run of so many calls, each with a result of so many bytes. The
+// numbers in them distinguish the steps.
 func longRun(t *testing.T, n, bytes int, summaries ...answer) (*world, *smallModel) {
 	t.Helper()
 	var answers []answer
@@ -73,7 +73,7 @@ func longRun(t *testing.T, n, bytes int, summaries ...answer) (*world, *smallMod
 	return w, &smallModel{model: model{w}, summaries: summaries}
 }
 
-// shortened returns the events that tell of a shorter conversation, in order.
+// shortened returns the events about a shorter conversation, in order.
 func (w *world) shortened() (types []string) {
 	for _, e := range w.events {
 		switch d := e.Data.(type) {

@@ -20,9 +20,9 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// corpusBytes and corpusSteps bound a case that goes on for ever. The steps are
-// fewer than the default of limits.maxSteps: a run that the guard does not end
-// before that is ended by another limit, and counts as not found.
+// corpusBytes and corpusSteps bound a case without an end. The steps are fewer
+// than the default of limits.maxSteps: a run that the guard does not end before
+// that is ended by another limit, and counts as not found.
 const (
 	corpusBytes = 400_000
 	corpusSteps = 50
@@ -158,7 +158,7 @@ func runCase(t *testing.T, name, source string) End {
 		if s.code == "" && s.exit >= 0 && c.Tool == "bash" {
 			r.ExitCode = &s.exit
 		}
-		// The footer of a result tells how long the call took.
+		// The footer of a result has the duration of the call.
 		r.Text = r.Output + "\n[" + (s.took + 7*time.Millisecond).String() + "]"
 		if s.state != "" {
 			state = s.state

@@ -46,7 +46,7 @@ func TestRebuiltGuardRemembersTheRun(t *testing.T) {
 		cfg := w.config()
 		cfg.Guard.Act = acts[seed%3]
 		cfg.Files = stateFunc(func() string { return fmt.Sprint(len(w.events) % 3) })
-		if seed%2 == 1 { // half of the runs are told something on their way
+		if seed%2 == 1 { // half of the runs get a message on their way
 			when := 2 + rnd.IntN(4)
 			cfg.Inbox = &mail{w: w, arrives: at(when, "do it again")}
 		}
@@ -59,7 +59,7 @@ func TestRebuiltGuardRemembersTheRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		if end.Reason == reason.LoopDetected {
-			continue // a run that is over is not taken up
+			continue // a run that is over is not resumed
 		}
 		compared[cfg.Guard.Act]++
 		again := guard{Guard: cfg.Guard}

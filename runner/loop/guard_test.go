@@ -118,8 +118,8 @@ func TestEachDetectorCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// The workspace decides about calls that look alike: what changes files goes on,
-// what only writes them again as they were does not.
+// The workspace decides about calls that look alike: calls that change files
+// continue, calls that write the same contents again do not.
 func TestAChangedWorkspaceIsProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
@@ -156,8 +156,8 @@ func TestAChangedWorkspaceIsProgress(t *testing.T) {
 	}
 }
 
-// Files are looked at for a call that resembles an earlier one: a run that repeats
-// nothing does not pay.
+// Files are read for a call that resembles an earlier one: a run without
+// repetition has no cost.
 func TestTheWorkspaceIsNotLookedAtWithoutNeed(t *testing.T) {
 	var answers []answer
 	for i := range 9 {

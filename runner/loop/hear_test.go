@@ -19,9 +19,10 @@ import (
 type mail struct {
 	w    *world
 	left []message.Incoming
-	// arrives says what has come when the run looks, and when it wants to close.
+	// arrives returns the messages that have come when the run takes them, and
+	// when it wants to close.
 	arrives func(looks, closes int) []string
-	// stuck says that something lies there that cannot be taken.
+	// stuck is set when there is a message that cannot be taken.
 	stuck         bool
 	looks, closes int
 	heard         []string
@@ -128,7 +129,7 @@ func TestWhatPeopleSayStandsBetweenSteps(t *testing.T) {
 			if d := cmp.Diff(c.want, texts(v.Messages)); d != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, d)
 			}
-			// The model was told all of it but its last words.
+			// The model had all of it but its last words.
 			if d := cmp.Diff(c.want[:len(c.want)-1], texts(w.appended)); d != "" {
 				t.Errorf("the model was told (-want +got):\n%s", d)
 			}
@@ -242,7 +243,8 @@ func TestLimitsHoldForWhoIsToldMore(t *testing.T) {
 	})
 }
 
-// Who is told something new may do the same again; who is not, may not.
+// After a new message the model may make the same calls again; without one it
+// may not.
 func TestAMessageIsNoRepetition(t *testing.T) {
 	same := calls(`a {}`)
 	answers := func() (all []answer) {
@@ -263,8 +265,8 @@ func TestAMessageIsNoRepetition(t *testing.T) {
 	}
 }
 
-// A run that dies after any of its events, before or after the inbox was told
-// what has been heard, has each message once, at its place.
+// A run that is killed after any of its events, before or after Heard was
+// called, has each message once, at its place.
 func TestResumeHearsEachMessageOnce(t *testing.T) {
 	answers := []answer{calls(`a {"n":1}`, `alone {}`), calls(`again {"n":3}`), say("first"), say("second")}
 	// What is posted, and by which event somebody was led to do so.

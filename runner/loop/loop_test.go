@@ -484,8 +484,9 @@ func TestFiveInvalidCallsInARowEndTheRun(t *testing.T) {
 	}
 }
 
-// TestAnIDThatIsNoneIsReplaced is about servers that give a call an id of megabytes:
-// every event of the call would repeat it, and no tool could be told it.
+// TestAnIDThatIsNoneIsReplaced is about servers that give a call an id of
+// megabytes: every event of the call would repeat it, and no tool could receive
+// it.
 func TestAnIDThatIsNoneIsReplaced(t *testing.T) {
 	long := strings.Repeat("x", maxCallID+1)
 	w := newWorld(t, answer{out: message.Output{Finish: message.FinishToolCalls, Calls: []message.CallRequest{{ID: long, Tool: "a", Args: "{}"}, {ID: long[1:], Tool: "a", Args: "{}"}}}}, say("done"))

@@ -14,7 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// resumed returns a world that goes on behind the first events of another.
+// resumed returns a world that continues after the first events of another.
 func (w *world) resumed(events []event.Event) (*world, *view.Run) {
 	w.t.Helper()
 	next := newWorld(w.t)
@@ -47,7 +47,7 @@ func answeredBefore(events []event.Event) int {
 	return n
 }
 
-// A run that dies after any of its events is taken up and comes to the same
+// A run that is killed after any of its events is resumed and comes to the same
 // end: no call that has a result runs again, and none that may not.
 func TestResumeAfterEveryEvent(t *testing.T) {
 	text := calls(`a {"n":1}`, `alone {}`)
@@ -110,7 +110,7 @@ func TestResumeAfterEveryEvent(t *testing.T) {
 	}
 }
 
-// texts tells who said what, in order.
+// texts returns the messages with their roles, in order.
 func texts(messages []*message.Message) []string {
 	var all []string
 	for _, m := range messages {

@@ -171,7 +171,7 @@ func share() {
 	fmt.Println("done")
 }
 
-// Where there is no cgroup, the kernel counts shared memory for nobody.
+// Without a cgroup, the kernel accounts shared memory to no process.
 func TestSharedMemoryHasABoundWhereMemoryHasOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
@@ -315,7 +315,7 @@ func TestAFolderThatWasOpenedBeforeIsProtectedToo(t *testing.T) {
 	}
 }
 
-// signalled tells of the first write.
+// signalled closes on at the first write.
 type signalled struct{ on chan struct{} }
 
 func (s *signalled) Write(b []byte) (int, error) {

@@ -39,7 +39,7 @@ func TestLimitsAreWrittenAsAGroupTakesThem(t *testing.T) {
 }
 
 func TestAPlaceThatTakesNoLimitIsLeftAsItWas(t *testing.T) {
-	place := workspace(t) // an ordinary folder has no files of limits, and nobody may make them
+	place := workspace(t) // an ordinary folder has no limit files, and they cannot be created
 	left := spec.Limits{Memory: 1}
 	if g := newGroup([]string{"/no/such/place", place}, knobs(left), &left); g != nil {
 		t.Errorf("group %+v", g)

@@ -123,7 +123,7 @@ func beARunner(p *spec.Profile) {
 	last.Wait()
 }
 
-// missing says why this host gives no sandbox.
+// missing is the reason why this host does not support a sandbox.
 var missing = sync.OnceValue(func() string { return New(Options{}).probe().Missing })
 
 // needed skips a test of sandboxes on a host that gives none.

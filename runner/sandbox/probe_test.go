@@ -44,7 +44,7 @@ func TestTheProbeIsKeptUntilTheNextBoot(t *testing.T) {
 		"somebody else's own": func() error { return os.Chown(file, 12345, -1) },
 	} {
 		if name == "somebody else's own" && os.Getuid() != 0 {
-			continue // nobody can give a file away
+			continue // only root can give a file away
 		}
 		_ = os.Remove(file)
 		if err := os.WriteFile(file, []byte(kept), 0o600); err != nil {

@@ -122,7 +122,7 @@ func TestStartInASandboxSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// inside returns what tells a sandbox from another.
+// inside returns the identity of a sandbox.
 const inside = "readlink /proc/self/ns/pid"
 
 func TestEqualProfilesShareASandbox(t *testing.T) {

@@ -31,7 +31,7 @@ func pair(b *testing.B, profile *spec.Profile, one func(p *spec.Profile) time.Du
 	}
 }
 
-// fixtures starts a plugin and says how long its first answer took.
+// fixtures starts a plugin and returns how long its first answer took.
 func fixtures(b *testing.B, l *Launcher, p *spec.Profile) (*host.Plugin, time.Duration) {
 	b.Helper()
 	s := Spec{Argv: []string{self(b), "serve-fixtures"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Profile: p}
@@ -87,7 +87,7 @@ func BenchmarkWarmCallInSandbox(b *testing.B) {
 	plugins := map[bool]*host.Plugin{}
 	for _, p := range []*spec.Profile{nil, {}} {
 		plugin, _ := fixtures(b, l, p)
-		defer func() { _ = plugin.Close(context.Background()) }() // the launcher's end says what is left
+		defer func() { _ = plugin.Close(context.Background()) }() // the launcher's end reports what is left
 		plugins[p != nil] = plugin
 	}
 	pair(b, &spec.Profile{}, func(p *spec.Profile) time.Duration {

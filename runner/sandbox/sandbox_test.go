@@ -16,7 +16,7 @@ const (
 	off, proxy, wide         = v1alpha1.NetworkNone, v1alpha1.NetworkProxy, v1alpha1.NetworkHost
 )
 
-// on is a launcher on a host of which the probe says that.
+// on is a launcher on a host with this result of the probe.
 func on(o Options, answer probed) *Launcher {
 	l := New(o)
 	l.probe = func() probed { return answer }

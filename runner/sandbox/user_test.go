@@ -14,13 +14,13 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// nobody is the user of the tests that must not be root's.
+// nobody is the user of the tests that must not run as root.
 const nobody = 65534
 
 // lane are the tests that both root and other users run.
 const lane = "Sandbox|Escape|LevelLeaves|Unprotected|Protect|Probe|Profile|Proxy|Limits|Checked|Rewrite|Loopback|Seen|TheHost|UserNamespaces|AKilled|HundredStarts|Swept|GivenUp"
 
-// TestAsAnotherUser runs the tests once more as a user without any privileges,
+// TestAsAnotherUser runs the tests again as a user without any privileges,
 // which is how most people run agents.
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestAsAnotherUser(t *testing.T) {
 }
 
 // TestRootsToolsAreTheOwnersOfTheWorkspace is a run by root on the files of
-// somebody else, in a folder that nobody else may enter.
+// another user, in a folder that only that user may enter.
 func TestRootsToolsAreTheOwnersOfTheWorkspace(t *testing.T) {
 	needed(t)
 	if os.Getuid() != 0 {

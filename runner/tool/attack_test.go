@@ -91,8 +91,8 @@ func TestFilesOfACommandAreThoseOfTheBeginning(t *testing.T) {
 	}
 }
 
-// A sandbox that cannot be built is no fault of the tool, and never less than a
-// sandbox.
+// A sandbox that cannot be built is not an error of the tool, and never less
+// than a sandbox.
 func TestAToolWhoseSandboxCannotBeBuiltDoesNotRun(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	source := map[string]v1alpha1.ToolSource{

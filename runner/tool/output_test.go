@@ -55,7 +55,7 @@ func FuzzWindow(f *testing.F) {
 			return
 		}
 		shown, leftLines, leftBytes := Window{bytes, lines, keepHead}.Cut(text)
-		const marker = 60 // the line that says what was left out
+		const marker = 60 // the line with how much was left out
 		if len(shown) > bytes+marker {
 			t.Errorf("%d bytes of a window of %d", len(shown), bytes)
 		}

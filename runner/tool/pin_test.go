@@ -16,8 +16,9 @@ import (
 	"agentctl.dev/agentctl/plugins/sdk/sdktest"
 )
 
-// changing is a program that says of its tool what stands in a file when it is
-// started: a description, or "gone" for a program that has the tool no more.
+// changing is a program whose description of its tool is the content of a file
+// when it is started: a description, or "gone" for a program that no longer has
+// the tool.
 func changing(file string) []sdk.Tool {
 	says, err := os.ReadFile(file)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestAProcessInTheMiddleOfARunKnowsItsPast edits a file that only an earlier
-// process has read, then kills the process and edits once more.
+// process has read, then kills the process and edits again.
 func TestAProcessInTheMiddleOfARunKnowsItsPast(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -74,7 +74,7 @@ func TestAProcessInTheMiddleOfARunKnowsItsPast(t *testing.T) {
 		}
 		return reply
 	}
-	// What the journal of the process before this one tells.
+	// What the journal has of the process before this one.
 	past = []Past{
 		{Tool: "other", Metadata: json.RawMessage(`{}`)},
 		{Tool: "my_read", Metadata: json.RawMessage(`{"path":"f","hash":"sha256:2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806","size":4}`)},

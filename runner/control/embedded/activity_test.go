@@ -51,7 +51,7 @@ func TestIdleWhenNobodyAsks(t *testing.T) {
 				if got := time.Since(begin); got != c.want {
 					t.Errorf("idle after %s, want %s", got, c.want)
 				}
-				time.Sleep(2 * time.Hour) // whatever goes on ends
+				time.Sleep(2 * time.Hour) // long-running requests end
 			})
 		})
 	}

@@ -92,7 +92,7 @@ func TestAcknowledgedWritesSurviveKills(t *testing.T) {
 	p.stop(t)
 }
 
-// ledger is what one client has been told.
+// ledger is what the server has confirmed to one client.
 type ledger struct {
 	name    string
 	random  *rand.Rand
@@ -155,8 +155,8 @@ func resourceVersion(t *testing.T, text string) uint64 {
 	return n
 }
 
-// compare holds what is there against what each client knows, and goes on from
-// that.
+// compare compares the stored objects with what each client knows, and
+// continues from the stored ones.
 func compare(t *testing.T, c dynamic.ResourceInterface, writers []*ledger) {
 	t.Helper()
 	list, err := c.List(t.Context(), metav1.ListOptions{})

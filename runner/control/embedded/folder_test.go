@@ -29,7 +29,7 @@ func TestSecondStartNamesTheFirst(t *testing.T) {
 		t.Errorf("the first suffered: %v", err)
 	}
 	p.kill(t)
-	third := start(t, state) // the lock of a process that is gone is nobody's
+	third := start(t, state) // the lock of a process that has ended is free
 	third.stop(t)
 }
 
@@ -128,8 +128,8 @@ func TestUnusableFoldersAreRefused(t *testing.T) {
 	}
 }
 
-// TestDamagedStateIsTold damages the folder of a server that was killed, and
-// wants an error that says what to do, from a process that ends in order.
+// TestDamagedStateIsTold damages the folder of a killed server. It expects an
+// error with the next step, from a process that ends in order.
 func TestDamagedStateIsTold(t *testing.T) {
 	t.Parallel()
 	state := stateDir(t)
@@ -256,8 +256,8 @@ func TestDamageWhileItRunsIsReportedByTheNextStart(t *testing.T) {
 	}
 }
 
-// used returns where half of what a database uses ends, and where a page begins
-// that holds data: what stands in a free page does not matter.
+// used returns where half of what a database uses ends, and where a page with
+// data begins: the contents of a free page do not matter.
 func used(t *testing.T, path string) (half, page int64) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})

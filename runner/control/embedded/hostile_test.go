@@ -22,7 +22,7 @@ const shortHeaders = 5 * time.Second
 
 const runsPath = "/apis/agentctl.dev/v1alpha1/namespaces/default/runs"
 
-// caller makes requests to a server as it is told.
+// caller sends the given requests to a server.
 type caller struct {
 	t      testing.TB
 	server *Server

@@ -22,8 +22,8 @@ var irregular = map[string]func(path, victim string) error{
 }
 
 // TestWhatIsNoFileHangsNoStart puts something else in the place of the files of
-// the folder. A start makes them anew, or says what is to be moved away; it ends
-// in any case, and what a link leads to stays as it was.
+// the folder. A start creates them again, or reports what to move away; it ends
+// in any case, and the target of a link stays as it was.
 func TestWhatIsNoFileHangsNoStart(t *testing.T) {
 	t.Parallel()
 	state := stateDir(t)
@@ -35,7 +35,7 @@ func TestWhatIsNoFileHangsNoStart(t *testing.T) {
 			ready bool
 		}{
 			"what is made anew": {made, what != "a folder"},
-			"the lock":          {[]string{lockFile}, what == "a huge one"}, // nobody reads it
+			"the lock":          {[]string{lockFile}, what == "a huge one"}, // it is not read
 			"the tokens":        {[]string{tokensFile}, false},
 			"their lock":        {[]string{tokensFile + ".lock", kubeconfigFile}, what == "a huge one" || what == "a FIFO"},
 			"the audit log":     {[]string{auditFile}, what == "a huge one"}, // put aside

@@ -18,8 +18,8 @@ type echoed struct {
 	Runs              []string
 }
 
-// echo tells what reaches a live handler; one that is asked to wait does so until
-// its request ends, and tells why.
+// echo returns the requests that reach a live handler. If it is asked to wait,
+// it waits until its request ends, and returns the cause.
 func echo(w http.ResponseWriter, r *http.Request) {
 	id, _ := IdentityOf(r.Context())
 	if r.URL.Query().Has("wait") {

@@ -165,7 +165,7 @@ func requestFor(g, resource, verb string) (method, path string, body io.Reader) 
 	}
 }
 
-// TestAuthorizerRefusesWhatNobodySpells goes on where HTTP cannot: verbs and
+// TestAuthorizerRefusesWhatNobodySpells continues where HTTP cannot: verbs and
 // users that no request has.
 func TestAuthorizerRefusesWhatNobodySpells(t *testing.T) {
 	a := newAuthorizer()

@@ -107,7 +107,8 @@ func TestDatabaseListensInItsFolderOnly(t *testing.T) {
 // connectEnv makes the test binary connect to a socket and say what came of it.
 const connectEnv = "EMBEDDED_TEST_CONNECT"
 
-// connect is the test binary as another user: 0 says that every door is shut.
+// connect is the test binary as another user: exit code 0 means that every
+// connection is refused.
 func connect(path string) int {
 	conn, err := new(net.Dialer).DialContext(context.Background(), "unix", path)
 	if err == nil {
@@ -128,7 +129,8 @@ func TestAnotherUserCannotConnectToTheDatabase(t *testing.T) {
 		t.Skip("needs root to become another user")
 	}
 	s := sharedServer(t)
-	// Nobody may look into the folder of the test binary either, so it gets a copy.
+	// The folder of the test binary may not be readable either, so the other
+	// user gets a copy.
 	dir := stateDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

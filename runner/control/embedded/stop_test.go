@@ -58,8 +58,8 @@ func TestAnotherPortWhenTheOldOneIsTaken(t *testing.T) {
 	p.stop(t)
 }
 
-// TestFailureIsTold: whoever runs a server learns that it does not serve any
-// more, and can still stop it.
+// TestFailureIsTold: the caller is notified that the server has failed, and can
+// still stop it.
 func TestFailureIsTold(t *testing.T) {
 	for part, want := range map[string]string{"listener": "failed: the API server stopped listening: ", "database": "failed: the database stopped: "} {
 		t.Setenv(breakEnv, part)

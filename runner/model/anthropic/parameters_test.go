@@ -46,7 +46,7 @@ func TestParametersHaveTheirPlaceInARequest(t *testing.T) {
 		if !strings.Contains(string(body), c.want) {
 			t.Errorf("%s: %s, want %s", name, body, c.want)
 		}
-		if err := modeltest.Anthropic.Check(body); err != nil && name != "all" { // what is extra is nobody's business
+		if err := modeltest.Anthropic.Check(body); err != nil && name != "all" { // extra members are not checked
 			t.Errorf("%s: the API would refuse it: %v", name, err)
 		}
 	}

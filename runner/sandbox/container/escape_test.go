@@ -23,9 +23,10 @@ import (
 const leastAttempts = 152
 
 // harmless are ways that lead nowhere. The files are of the program's own
-// process and can be opened, but written to, without a capability, only to make
-// its own death likelier. The end of process 1 is looked for by the name it has in
-// a sandbox; that it lives is shown by the attempts that follow.
+// process. They can be opened, but without a capability a write can only make
+// the kernel prefer to kill that process. The attempt on process 1 looks for it
+// by its name in a sandbox; the attempts that follow show that process 1 still
+// runs.
 var harmless = map[string]bool{"write /proc/self/oom_score_adj": true, "write /proc/self/uid_map": true, "end process 1": true}
 
 // TestNothingEscapesAContainer runs what every sandbox has to withstand inside a

@@ -85,7 +85,7 @@ func TestAKillEndsEverythingInTheContainer(t *testing.T) {
 			if left := inNamespace(namespace); len(left) > 0 {
 				t.Errorf("processes %v are left", left)
 			}
-			p.Kill(time.Second) // once more is harmless
+			p.Kill(time.Second) // a second Kill is harmless
 		})
 	}
 }

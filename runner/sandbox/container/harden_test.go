@@ -157,7 +157,7 @@ func waiting(t testing.TB, r *container.Runtime, spec container.Spec) *container
 	return p
 }
 
-// signal is a writer that says that something was written.
+// signal is a writer that reports the first write.
 type signal chan struct{}
 
 func (s signal) Write(b []byte) (int, error) {
@@ -316,7 +316,7 @@ func TestALinkIsNoMount(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	// A folder of which it is seen that the link stands in its place holds no file.
+	// If the folder is seen with the link in its place, it contains no file.
 	stop, done := make(chan struct{}), make(chan struct{})
 	mounted, link := filepath.Join(dir, ".git"), filepath.Join(dir, "link")
 	go func() {

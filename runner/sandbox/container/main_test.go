@@ -172,7 +172,7 @@ func imageOf(files map[string]string, command []string) (v1.Image, error) {
 	config.Architecture, config.OS = "amd64", "linux"
 	config.Config.Env = []string{"FROM_IMAGE=yes", "PATH=/bin:/", "PLUGIN_MIN_PORT=1"}
 	config.Config.Entrypoint = command
-	config.Config.User = "0:0" // which nobody obeys
+	config.Config.User = "0:0" // which must be ignored
 	return mutate.ConfigFile(img, config)
 }
 
@@ -187,7 +187,7 @@ func writeLayout(dir string, img v1.Image) (ref string, err error) {
 	return container.LayoutPrefix + dir + "@" + sum.String(), err
 }
 
-// needs skips a test where there is no containerd to run it.
+// needs skips a test on a host without containerd.
 func needs(t testing.TB) {
 	t.Helper()
 	if missing != "" {
@@ -198,9 +198,9 @@ func needs(t testing.TB) {
 	}
 }
 
-// alone is an option: a namespace of this test alone, for one that counts what
-// is left. It has to fetch the image again. The process is part of the name,
-// since cgroups carry it and those of another run are none of ours.
+// alone is an option: a namespace of this test alone, for a test that counts
+// what is left. It has to fetch the image again. The process is part of the
+// name, since cgroups have it and those of another run must not be counted.
 func alone(t testing.TB) func(*container.Options) {
 	t.Helper()
 	name := strings.Map(func(r rune) rune {

@@ -63,7 +63,7 @@ func TestPluginsInContainersKeepEveryPromise(t *testing.T) {
 	leavesNothing(t, r)
 }
 
-// sleeps says whether a sleep with this process id runs in a container of a
+// sleeps reports whether a sleep with this process id runs in a container of a
 // namespace: ids are those of the container.
 func sleeps(namespace string, pid int) bool {
 	found, _ := filepath.Glob("/proc/[0-9]*")

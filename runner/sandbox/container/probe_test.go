@@ -86,7 +86,7 @@ func TestAMissingContainerdIsExplained(t *testing.T) {
 	}
 }
 
-// TestASocketThatLetsUsNotInIsExplained runs itself as nobody.
+// TestASocketThatLetsUsNotInIsExplained runs itself as the user nobody.
 func TestASocketThatLetsUsNotInIsExplained(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TEST_AS_NOBODY") != "" {

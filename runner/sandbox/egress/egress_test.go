@@ -442,8 +442,8 @@ func TestProgramsShowWhyATunnelIsRefused(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: what many programs do at once is told completely, and nothing
-// of one is counted for another.
+// TestManyAtOnce: the concurrent requests of many programs are all recorded,
+// and none is counted for another program.
 func TestManyAtOnce(t *testing.T) {
 	_, addr := server(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // answers while it listens

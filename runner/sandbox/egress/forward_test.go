@@ -61,8 +61,9 @@ type writerFunc func([]byte)
 
 func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
 
-// TestServerReadsTheOneRequestThatWasJudged sends what two readers read in two
-// ways: whatever passes is written anew, with one length and the judged host.
+// TestServerReadsTheOneRequestThatWasJudged sends requests that two readers
+// read in two ways: a request that passes is written again, with one length and
+// the judged host.
 func TestServerReadsTheOneRequestThatWasJudged(t *testing.T) {
 	const smuggled = "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"
 	for name, c := range map[string]struct {

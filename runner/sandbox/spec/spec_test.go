@@ -187,7 +187,8 @@ func FuzzSpec(f *testing.F) {
 	})
 }
 
-// again says that what was read once can be written and read again, unchanged.
+// again checks that a decoded message can be encoded and decoded again,
+// unchanged.
 func again[M interface{ Check() error }](t *testing.T, m M, decode func([]byte) (M, error)) {
 	t.Helper()
 	b, err := Encode(m)

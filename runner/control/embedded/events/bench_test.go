@@ -28,7 +28,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkRecord is what a controller waits for when it tells something.
+// BenchmarkRecord is what a controller waits for when it records an event.
 func BenchmarkRecord(b *testing.B) {
 	s := open(b, Options{Path: filepath.Join(b.TempDir(), "events.jsonl"), Now: time.Now})
 	i := 0

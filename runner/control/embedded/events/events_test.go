@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// clock goes on when a test says so.
+// clock advances when a test sets it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

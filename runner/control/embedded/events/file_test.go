@@ -155,8 +155,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAFileIsGoneOnWithWhereItEnds, and a line without its end is no place for
-// the next one.
+// TestAFileIsGoneOnWithWhereItEnds: a file is continued at its end, and no line
+// is appended to an incomplete one.
 func TestAFileIsGoneOnWithWhereItEnds(t *testing.T) {
 	c, path := newClock(), filepath.Join(t.TempDir(), "events.jsonl")
 	s := open(t, Options{Path: path, Now: c.Now})

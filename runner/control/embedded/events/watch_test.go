@@ -128,7 +128,8 @@ func TestWatchTellsOfWhatIsDropped(t *testing.T) {
 	}
 }
 
-// TestASlowReaderListsAgain is told to, instead of missing something in silence.
+// TestASlowReaderListsAgain: a slow reader is asked to list again, instead of
+// missing events in silence.
 func TestASlowReaderListsAgain(t *testing.T) {
 	s := open(t, Options{})
 	begin := version(s)
