@@ -111,9 +111,6 @@ func deaf() error {
 	return initsignal.Handle()
 }
 
-// lastSignal is the highest number of a signal.
-const lastSignal = 64
-
 // start starts a program and returns its number, or an error.
 func (w *warden) start(m *spec.Request, files []int) {
 	r := &spec.Reply{ID: m.ID}

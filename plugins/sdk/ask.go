@@ -10,7 +10,7 @@ import (
 	"agentctl.dev/agentctl/plugins/internal/toolpb"
 )
 
-// ErrNobody: a question cannot be answered. No person is there, none may be asked, or the
+// ErrNobody is the error of a question that cannot be answered: no person is there, none may be asked, or the
 // call has asked too often. The text of the error that wraps it names which.
 var ErrNobody = errors.New("nobody answers")
 

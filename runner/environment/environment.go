@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -136,8 +137,8 @@ func (e *Environment) Toolbox(ctx context.Context, judge Judge) (*tool.Registry,
 
 // Release ends what Toolbox has begun in the background and waits for its end.
 func (e *Environment) Release() {
-	for i := len(e.release) - 1; i >= 0; i-- {
-		e.release[i]()
+	for _, release := range slices.Backward(e.release) {
+		release()
 	}
 	e.release = nil
 }

@@ -104,8 +104,9 @@ func (x *Execution) recordEnd(ctx context.Context, end loop.End, priced bool) er
 // journal has not succeeded, whatever the agent's answer was.
 func (x *Execution) unrecordedEnd(cause error) error {
 	v := x.Recorder.Run()
-	f := Finished(loop.End{Reason: reason.Internal, Message: cause.Error(),
-		Hint: "see that the state folder can be written and has room, then go on with: agentctl resume run/" + x.Run}, v, time.Now())
+	end := loop.End{Reason: reason.Internal, Message: cause.Error()}
+	end.Hint = "see that the state folder can be written and has room, then go on with: agentctl resume run/" + x.Run
+	f := Finished(end, v, time.Now())
 	return v.Apply(event.Event{Time: time.Now(), Run: x.Run, Data: f})
 }
 

@@ -39,7 +39,7 @@ func validRun(id string) bool {
 	return true
 }
 
-// NotFoundError: a reference names no run, or more than one.
+// NotFoundError reports that a reference names no run, or more than one.
 type NotFoundError struct {
 	Ref     string
 	Problem string

@@ -18,7 +18,7 @@ import (
 
 const lockFile = "lock"
 
-// HeldError: another process writes the journal.
+// HeldError reports that another process writes the journal.
 type HeldError struct {
 	Run string
 	// Holder is the program and its process id, or "another process".

@@ -33,7 +33,7 @@ func (l *loop) syncSoon() {
 		l.mu.Lock()
 		l.late.due = nil
 		l.mu.Unlock()
-		l.synced(l.Journal.Sync())
+		_ = l.synced(l.Journal.Sync()) // a journal that has failed ends the loop
 	})
 }
 

@@ -22,7 +22,7 @@ type Change struct {
 	Diff []byte `json:"-"`
 }
 
-// UnknownError: the changes of a run are not completely known.
+// UnknownError reports that the changes of a run are not completely known.
 type UnknownError struct {
 	// Run is its id, Dir the folder with its files.
 	Run, Dir string

@@ -42,7 +42,7 @@ func readBlob(_ context.Context, h Host, call message.ToolCall) (*message.ToolRe
 	}
 	b, err := h.Blobs.GetBlob(strings.TrimPrefix(args.Path, BlobPrefix))
 	if err != nil {
-		return &message.ToolResult{Code: message.CodeTool, Text: err.Error()}, nil
+		return &message.ToolResult{Code: message.CodeTool, Text: err.Error()}, nil //nolint:nilerr // a failure of the tool is a result
 	}
 	lines := strings.Split(string(b), "\n")
 	from := max(args.Offset, 1)
