@@ -39,12 +39,11 @@ type AccessOptions struct {
 	Args json.RawMessage
 }
 
-// Access is what the policies decide about a call, and Obstacle is one thing that would
-// have to be different for the call to be allowed.
-type (
-	Access   = plan.Access
-	Obstacle = plan.Obstacle
-)
+// Access is what the policies decide about a call.
+type Access = plan.Access
+
+// Obstacle is one thing that would have to be different for a call to be allowed.
+type Obstacle = plan.Obstacle
 
 // CanI judges a call as a run would, without a run: nothing is started, asked or
 // written. Its errors are an *InvalidError or a *reason.UsageError.
