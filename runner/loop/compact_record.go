@@ -13,7 +13,7 @@ import (
 // summary is made of.
 const quoteLimit = 2000
 
-// toldPart bounds what people have said to one part in so many of a record.
+// The messages of people take at most 1/toldPart of a record.
 const toldPart = 4
 
 // told returns the newest of what people have said to the run. It precedes the

@@ -116,7 +116,7 @@ func (g *guard) before(a asked, step int, state string) (repeats int, wrong, hin
 	return repeats, "", ""
 }
 
-// loops reports whether one more round would exceed the limit, and returns the
+// loops reports whether one more round would reach the limit, and returns the
 // limit that applies. Rounds with results that are new do not count.
 func (g *guard) loops(limit, period, rounds int, next asked, state string) (int, bool) {
 	if limit == 0 || rounds+1 < limit {

@@ -119,7 +119,7 @@ func (*auditLog) EvaluatePolicyRule(at authorizer.Attributes) audit.RequestAudit
 		return none // nothing is written
 	}
 	if at.GetUser().GetName() == user.APIServerUser && at.GetSubresource() == "status" && at.GetAPIGroup() == crdGroup {
-		return none // the server itself logs which kinds it serves
+		return none // the server itself writes there which kinds it serves
 	}
 	return audit.RequestAuditConfig{
 		Level:      auditinternal.LevelMetadata,

@@ -57,8 +57,8 @@ func isStream(info *request.RequestInfo) bool {
 	return isLive(info) && info.Verb == "get" && info.Resource == "runs" && info.Subresource == "events"
 }
 
-// longRunning reports which requests have no time-out and end with their
-// client. They do not count among the requests that the server handles at a
+// longRunning reports whether a request has no time-out and ends with its
+// client. Such requests do not count among those that the server handles at a
 // time.
 func longRunning(_ *http.Request, info *request.RequestInfo) bool {
 	return info.Verb == "watch" || isStream(info)
