@@ -154,8 +154,10 @@ func TestRunsOutliveAProcessThatIsKilled(t *testing.T) {
 				}
 				taken += attempts(t, run) - 1
 			}
-			if taken == 0 {
-				t.Error("no run was taken up: the process ended when nothing went on")
+			// A process that is stopped lets the calls in progress end: on a slow machine each
+			// run that it executes may end with them, and those that wait begin later.
+			if taken == 0 && name == "killed" {
+				t.Error("no run was resumed: the process was killed when no run was in progress")
 			}
 			folders, err := os.ReadDir(filepath.Join(state, "runs"))
 			if err != nil || len(folders) != many {
