@@ -18,19 +18,61 @@ const (
 	maxDiffed = 2 << 20
 )
 
+// editSchema is written by hand: newString may be absent, but not null.
+const editSchema = `{"type":"object","properties":{"path":{"type":"string"},"oldString":{"type":"string"},"newString":{"type":"string"},"replaceAll":{"type":"boolean"},` +
+	`"edits":{"type":"array","maxItems":100,"description":"several replacements in this order, all or none, instead of oldString and newString",` +
+	`"items":{"type":"object","properties":{"oldString":{"type":"string"},"newString":{"type":"string"},"replaceAll":{"type":"boolean"}},` +
+	`"required":["oldString","newString"],"additionalProperties":false}}},"required":["path"],"additionalProperties":false}`
+
 type editIn struct {
-	Path       string `json:"path"`
+	Path       string  `json:"path"`
+	OldString  string  `json:"oldString,omitempty"`
+	NewString  *string `json:"newString,omitempty"`
+	ReplaceAll bool    `json:"replaceAll,omitempty"`
+	Edits      []edit  `json:"edits,omitempty"`
+}
+
+// edit is one replacement.
+type edit struct {
 	OldString  string `json:"oldString"`
 	NewString  string `json:"newString"`
 	ReplaceAll bool   `json:"replaceAll,omitempty"`
 }
 
-func (s *set) edit(ctx context.Context, call *sdk.Call, in editIn) (*sdk.Result, error) {
+// all are the replacements of a call.
+func (in *editIn) all() ([]edit, error) {
+	one := edit{OldString: in.OldString, ReplaceAll: in.ReplaceAll}
 	switch {
-	case in.OldString == "":
-		return nil, sdk.Errorf("oldString is empty: quote the text to replace; use write to make a file or to replace all of it")
-	case in.OldString == in.NewString:
-		return nil, sdk.Errorf("oldString and newString are equal: nothing to change")
+	case len(in.Edits) == 0 && in.NewString == nil:
+		return nil, sdk.Errorf("newString is missing: it may be empty, but has to be given")
+	case len(in.Edits) == 0:
+		one.NewString = *in.NewString
+		return []edit{one}, one.check()
+	case one != edit{} || in.NewString != nil:
+		return nil, sdk.Errorf("give either oldString and newString or edits, not both")
+	}
+	for i := range in.Edits {
+		if err := in.Edits[i].check(); err != nil {
+			return nil, sdk.Errorf("edit %d: %w", i+1, err)
+		}
+	}
+	return in.Edits, nil
+}
+
+func (e *edit) check() error {
+	switch {
+	case e.OldString == "":
+		return sdk.Errorf("oldString is empty: quote the text to replace; use write to make a file or to replace all of it")
+	case e.OldString == e.NewString:
+		return sdk.Errorf("oldString and newString are equal: nothing to change")
+	}
+	return nil
+}
+
+func (s *set) edit(ctx context.Context, call *sdk.Call, in editIn) (*sdk.Result, error) {
+	edits, err := in.all()
+	if err != nil {
+		return nil, err
 	}
 	w, rel, err := openFor(call, in.Path)
 	if err != nil {
@@ -46,20 +88,29 @@ func (s *set) edit(ctx context.Context, call *sdk.Call, in editIn) (*sdk.Result,
 		return nil, err
 	}
 	text, marked := bytes.CutPrefix(t.old, bom)
-	how, places := find(text, strings.TrimPrefix(in.OldString, string(bom)), strings.TrimPrefix(in.NewString, string(bom)))
-	if err := unique(t.rel, text, in, places); err != nil {
-		return nil, err
+	said := make([]string, len(edits))
+	for i := range edits {
+		e := &edits[i]
+		how, places := find(text, strings.TrimPrefix(e.OldString, string(bom)), strings.TrimPrefix(e.NewString, string(bom)))
+		if err := unique(t.rel, text, e, places); err != nil {
+			if len(in.Edits) > 0 {
+				err = sdk.Errorf("edit %d: %w; nothing was changed", i+1, err)
+			}
+			return nil, err
+		}
+		said[i] = fmt.Sprintf("%s at line %s (%s)", count(len(places), "replacement"), numbers(text, places), how)
+		if text = replace(text, places); len(text) > maxEdit {
+			break // finish refuses it
+		}
 	}
-	changed := replace(text, places)
 	if marked {
-		changed = append(bom[:len(bom):len(bom)], changed...)
+		text = append(bom[:len(bom):len(bom)], text...)
 	}
-	what := fmt.Sprintf("edited %s: %s at line %s (%s)", t.rel, count(len(places), "replacement"), numbers(text, places), how)
-	return s.finish(call, t, changed, what)
+	return s.finish(call, t, text, "edited "+t.rel+": "+strings.Join(said, ", "))
 }
 
 // unique refuses a replacement whose place is not certain.
-func unique(rel string, text []byte, in editIn, places []place) error {
+func unique(rel string, text []byte, in *edit, places []place) error {
 	switch {
 	case len(places) == 1, len(places) > 1 && in.ReplaceAll:
 		return nil

@@ -184,8 +184,10 @@ func TestACallNeedsAWorkspace(t *testing.T) {
 	for _, tool := range Tools() {
 		for _, ws := range []string{"", "relative", "/nonexistent-workspace"} {
 			in := map[string]string{
-				"read": `{"path":"a"}`, "list": `{}`, "glob": `{"pattern":"*"}`, "grep": `{"pattern":"a"}`,
+				"read": `{"path":"a"}`, "list": `{}`, "glob": `{"pattern":"*"}`, "grep": `{"pattern":"a"}`, "codesearch": `{"query":"a"}`,
 				"edit": `{"path":"a","oldString":"b","newString":"c"}`, "write": `{"path":"a","content":""}`,
+				"workspace_fs": `{"op":"read","path":"a"}`,
+				"patch":        `{"patch":"*** Begin Patch\n*** Delete File: a\n*** End Patch"}`,
 			}[tool.Name()]
 			res, err := tool.Run(t.Context(), &sdk.Call{Workspace: ws}, json.RawMessage(in))
 			if err != nil || !res.IsError || !strings.Contains(res.Text, "workspace") {

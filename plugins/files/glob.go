@@ -36,7 +36,7 @@ func (s *set) glob(ctx context.Context, call *sdk.Call, in globIn) (*sdk.Result,
 	defer w.close()
 	var found []string
 	more := 0
-	k := &walker{w: w, ignore: true, visit: func(p string, e entry) error {
+	k := &walker{w: w, ignore: true, visit: func(_ *folder, p string, e entry) error {
 		if e.mode.IsDir() || slices.Contains(call.Hidden, w.show(p)) || !matches(pattern, relative(base, p)) {
 			return nil
 		}

@@ -14,7 +14,40 @@ import (
 const maxIgnore = 1 << 20
 
 // ignores are the patterns in force in a folder, the nearest last.
-type ignores []gitignore.Pattern
+type ignores []ignoreRule
+
+// ignoreRule is a pattern, with what a part of each path that it matches must be: most patterns
+// of most paths need not be asked.
+type ignoreRule struct {
+	gitignore.Pattern
+	name, end string // the part is the name, or has the end
+}
+
+func parseIgnoreRule(line string, domain []string) ignoreRule {
+	r := ignoreRule{Pattern: gitignore.ParsePattern(line, domain)}
+	text := strings.TrimRight(strings.TrimPrefix(line, "!"), " ")
+	for part := range strings.SplitSeq(text, "/") {
+		switch end, isEnd := strings.CutPrefix(part, "*"); {
+		case part == "":
+		case !strings.ContainsAny(part, `*?[\`):
+			return ignoreRule{Pattern: r.Pattern, name: part}
+		case isEnd && end != "" && !strings.ContainsAny(end, `*?[\`):
+			r.end = end
+		}
+	}
+	return r
+}
+
+// canMatch reports whether the pattern might match a path.
+func (r ignoreRule) canMatch(parts []string) bool {
+	switch {
+	case r.name != "":
+		return slices.Contains(parts, r.name)
+	case r.end != "":
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.HasSuffix(part, r.end) })
+	}
+	return true
+}
 
 // match reports whether git would ignore the path. No folder above it is ignored, or the
 // walk would not be here.
@@ -24,6 +57,9 @@ func (g ignores) match(rel string, dir bool) bool {
 	}
 	parts := strings.Split(rel, "/")
 	for _, p := range slices.Backward(g) {
+		if !p.canMatch(parts) {
+			continue
+		}
 		if r := p.Match(parts, dir); r != gitignore.NoMatch {
 			return r == gitignore.Exclude
 		}
@@ -74,7 +110,7 @@ func (w *workspace) patterns(g ignores, rel string, domain []string) ignores {
 	for sc.Scan() {
 		line := strings.TrimSuffix(strings.TrimPrefix(sc.Text(), string(bom)), "\r")
 		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			g = append(g, gitignore.ParsePattern(line, domain))
+			g = append(g, parseIgnoreRule(line, domain))
 		}
 	}
 	return g

@@ -29,7 +29,7 @@ func (s *set) list(ctx context.Context, call *sdk.Call, in listIn) (*sdk.Result,
 	defer w.close()
 	var b strings.Builder
 	n, more := 0, 0
-	k := &walker{w: w, depth: max(in.Depth, 1), all: true, visit: func(p string, e entry) error {
+	k := &walker{w: w, depth: max(in.Depth, 1), all: true, visit: func(_ *folder, p string, e entry) error {
 		if n == maxEntries {
 			if more++; more > maxNames {
 				return fs.SkipAll

@@ -11,7 +11,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"agentctl.dev/agentctl/plugins/sdk"
 )
@@ -86,9 +89,7 @@ func (s *set) readFile(ctx context.Context, call *sdk.Call, rel string, f *os.Fi
 		return nil, sdk.Errorf("read %s: %w", rel, err)
 	}
 	if kind, ok := attachment(head); ok {
-		res.Text = rel + ": " + kind + ", " + count(int(info.Size()), "byte") + "; not text, so nothing is shown"
-		res.Metadata = data
-		return res, nil
+		return attach(rel, kind, r, data)
 	}
 	if binary(head) {
 		return nil, sdk.Errorf("%s is not text but %s (%s): it cannot be read as lines", rel, binaryKind(head), count(int(info.Size()), "byte"))
@@ -110,14 +111,43 @@ func (s *set) readFile(ctx context.Context, call *sdk.Call, rel string, f *os.Fi
 	return res, nil
 }
 
+// maxMedia is the largest image or PDF that is shown to a model.
+const maxMedia = 10 << 20
+
+// attach is read for a file that people look at: it is shown to a model that can see, as
+// it is. What the content really is, the caller checks.
+func attach(rel, kind string, r io.Reader, data fileData) (*sdk.Result, error) {
+	res := &sdk.Result{Title: rel, Text: rel + ": " + kind + ", " + count(int(data.Size), "byte"), Metadata: data}
+	content, err := io.ReadAll(io.LimitReader(r, maxMedia+1))
+	switch {
+	case err != nil:
+		return nil, sdk.Errorf("read %s: %w", rel, err)
+	case len(content) > maxMedia:
+		res.Text += fmt.Sprintf("; more than the %d that can be shown", maxMedia)
+	default:
+		res.Attachments = []sdk.Attachment{{Name: path.Base(rel), Type: kind, Data: content}}
+	}
+	return res, nil
+}
+
 // remember records that the run has read f as it is now. Without a real path the file only
 // has to be read again before an edit, so that is not an error.
 func (s *set) remember(run string, f *os.File, sum hash.Hash) string {
 	d := digest(sum.Sum(nil))
 	if p, err := realFile(f); err == nil {
+		if info, err := f.Stat(); err == nil && unlinked(info) {
+			p = strings.TrimSuffix(p, " (deleted)") // which Linux appends to the path it had
+		}
 		s.seen.put(run, p, d)
 	}
 	return d.String()
+}
+
+// unlinked reports whether a file has no name any more: another process has removed it, or
+// put a file in its place.
+func unlinked(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0
 }
 
 // page is what read shows of a file.

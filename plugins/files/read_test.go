@@ -118,8 +118,16 @@ func TestReadRefusesWhatIsNoText(t *testing.T) {
 	} {
 		d.want(tc.reason, d.refused("read", tc.in), tc.want)
 	}
-	d.want("an image is described", d.ok("read", args{"path": "pic.png"}), "pic.png: image/png, 16 bytes; not text, so nothing is shown")
-	d.want("a PDF is described", d.ok("read", args{"path": "doc.pdf"}), "doc.pdf: application/pdf, 14 bytes; not text, so nothing is shown")
+	d.want("an image is described", d.ok("read", args{"path": "pic.png"}), "pic.png: image/png, 16 bytes")
+	d.want("a PDF is described", d.ok("read", args{"path": "doc.pdf"}), "doc.pdf: application/pdf, 14 bytes")
+	res := d.call(t.Context(), "read", args{"path": "doc.pdf"})
+	if a := res.Attachments; len(a) != 1 || a[0].Name != "doc.pdf" || a[0].Type != "application/pdf" || string(a[0].Data) != d.get("doc.pdf") {
+		t.Errorf("what is shown: %+v", a)
+	}
+	d.put("large.pdf", "%PDF-1.7\n"+strings.Repeat("\x00", maxMedia))
+	if res := d.call(t.Context(), "read", args{"path": "large.pdf"}); len(res.Attachments) != 0 || !strings.Contains(res.Text, "more than the 10485760 that can be shown") {
+		t.Errorf("a large one: %s, %d attached", res.Text, len(res.Attachments))
+	}
 }
 
 func TestReadOfAFolderListsIt(t *testing.T) {

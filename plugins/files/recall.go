@@ -14,9 +14,23 @@ import (
 // gone, or whose path or hash is incomplete, has to be read again, to be safe.
 func (s *set) recall(past sdk.Past) {
 	var data fileData
+	if json.Unmarshal(past.Metadata, &data) == nil {
+		s.recallFile(past, data)
+	}
+}
+
+// recallPatch is recall for the files of a patch.
+func (s *set) recallPatch(past sdk.Past) {
+	var data patchData
 	if json.Unmarshal(past.Metadata, &data) != nil {
 		return
 	}
+	for _, f := range data.Files {
+		s.recallFile(past, f.fileData)
+	}
+}
+
+func (s *set) recallFile(past sdk.Past, data fileData) {
 	sum, ok := parseDigest(data.Hash)
 	if !ok {
 		return

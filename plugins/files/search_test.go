@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -162,28 +163,118 @@ func TestGrepIsTheSameEachTimeAndEndsAt100(t *testing.T) {
 	}
 }
 
-// FuzzHits holds the search of whole files against the search of each line.
+// FuzzHits compares the search of whole texts with that of each line.
 func FuzzHits(f *testing.F) {
-	f.Add("a+", "ba\na\n\naab")
-	f.Add("^$", "\n\nx\n")
-	f.Add(`\s*x`, "\n\n  x\nx")
-	f.Add(`[^a]b`, "a\nb\ncb")
-	f.Add("", "a\n")
+	for _, seed := range hitSeeds {
+		f.Add(seed[0], seed[1])
+	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
-		if len(text) > 4096 || strings.Contains(text, "\r") {
-			return
-		}
-		if _, err := regexp.Compile(pattern); err != nil {
-			return
-		}
-		q, err := newQuery(grepIn{Pattern: pattern})
-		if err != nil {
-			return
-		}
-		got, err := q.search(t.Context(), []byte(text))
-		want := q.byLine([]byte(text))
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("pattern %q in %q: got %v, want %v", pattern, text, got, want)
+		if len(text) <= 4096 {
+			sameHits(t, pattern, text)
 		}
 	})
+}
+
+var hitSeeds = [][2]string{
+	{"a+", "ba\na\n\naab"},
+	{"^$", "\n\nx\n"},
+	{`\s*x`, "\n\n  x\nx"},
+	{`[^a]b`, "a\nb\ncb"},
+	{"a", "a\n"},
+	{"(?i)kiss", "\u212ai\u017fs\nKISS\nkiss\nks"},
+	{"(?i)stroke", "STRO\u212aE\nstroke\n"},
+	{"[\ufffd]x|\ufffdy", "\xe9x\n\xe9y\n\xe2\x82\ny"},
+	{"(?i)straße|naïve", "STRAßE\nNAÏVE\nnaive"},
+	{"end$", "the end\r\nend\r\r\nend\r"},
+	{"\r", "a\rb\r\nc\r"},
+	{`\bfoo\b`, "foo\nfood\n_foo foo-bar\nfo\u00e9foo"},
+	{`x\B.\B`, "xyz\nx y\nxy"},
+	{"colou?r|(gr[ae]y)", "color\ncolour\ngrey\ngry"},
+	{"(?:ab|cd|ef|gh|ij)k", "abk\ncd\nijk"},
+	{"a.c|ac{2,3}", "abc\na\u00e9c\na\xffc\nacc"},
+	{"", "x"},
+	{`\x{D800}`, "\xed\xa0\x80"},
+	{"(?s)a.b", "a\nb\na b"},
+	{"(?U)a+?b", "aab"},
+	{"x*", ""},
+	{"(?:a|b)*a(?:a|b){8}", "abababaaababab\nbbbbbbbbbbbb\nabbbbbbbb"},
+	{"e", strings.Repeat("the needle\n", 200)},
+	{"ne9", strings.Repeat("one ne8 ne7\n", 300) + "ne9\n"},
+}
+
+// sameHits searches text whole, in pieces, and line by line with regexp alone.
+func sameHits(t *testing.T, pattern, text string) {
+	t.Helper()
+	q, err := newQuery(grepIn{Pattern: pattern})
+	if err != nil {
+		return
+	}
+	want := eachLine(q.line, text)
+	if got := q.scanner().hits([]byte(text), maxFound+1); !slices.Equal(got, want) {
+		t.Errorf("pattern %q in %q: got %v, want %v", pattern, text, got, want)
+	}
+	if binary([]byte(text)[:min(len(text), sniffLen)]) || strings.HasPrefix(text, string(bom)) {
+		return
+	}
+	s := q.scanner()
+	s.buffer = make([]byte, max(sniffLen, len(text)/3))
+	if got, err := s.scan(t.Context(), strings.NewReader(text), 0); err != nil || !slices.Equal(got, want) {
+		t.Errorf("pattern %q in pieces of %q: got %v, %v, want %v", pattern, text, got, err, want)
+	}
+}
+
+// eachLine is what a search finds, by regexp alone.
+func eachLine(re *regexp.Regexp, text string) []hit {
+	var all []hit
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if m := re.FindStringIndex(line); m != nil && len(all) <= maxFound {
+			shown := readable([]byte(line))
+			if len(line) > maxShown {
+				shown = around([]byte(line), m[0])
+			}
+			all = append(all, hit{n, shown})
+		}
+	}
+	return all
+}
+
+// TestSearchIsThatOfEachLine asks many small expressions about texts made of the same characters.
+func TestSearchIsThatOfEachLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(all ...string) string { return all[random.IntN(len(all))] }
+	var expression func(depth int) string
+	expression = func(depth int) string {
+		if depth == 0 {
+			return pick("a", "b", "k", "S", "ab", "zq", "é", ".", "[ab]", "[^a]", `\w`, `\s`, `\b`, `\B`, "^", "$", `\A`, `\z`, "\ufffd", `\x{212a}`, "(?i:sk)", "(?i:Zé)")
+		}
+		switch random.IntN(6) {
+		case 0:
+			return "(?:" + expression(depth-1) + "|" + expression(depth-1) + ")"
+		case 1:
+			return "(" + expression(depth-1) + ")" + pick("*", "+", "?", "{2}", "{0,3}", "*?")
+		default:
+			return expression(depth-1) + expression(depth-1)
+		}
+	}
+	for range 4000 {
+		var text strings.Builder
+		for range random.IntN(60) {
+			text.WriteString(pick("a", "b", "ab", "k", "K", "s", "S", "zq", "Zq", "é", "É", "\u212a", "\u017f", "\xe9", "\xe2\x84", " ", "_", "\n", "\n", "\r\n", "\r", "aaaa"))
+		}
+		sameHits(t, pick("", "", "(?i)", "(?m)", "(?s)")+expression(3), text.String())
+	}
+}
+
+func TestSearchOfLongLinesAndManyFalseTraces(t *testing.T) {
+	long := strings.Repeat("x", stretch) + "needle" + strings.Repeat("y", 2*stretch)
+	for _, text := range []string{
+		long, "a\n" + long + "\nneedle\n", strings.Repeat("needle in a line\n", 40000) + "needle9\r\n" + long, strings.Repeat("ab", stretch) + "\nneedle9",
+	} {
+		for _, pattern := range []string{"needle", "needle9", "(?i)NEEDLE", "[n]eedl.y", "(?:a|b)*a(?:a|b){16}c|needle9"} {
+			sameHits(t, pattern, text)
+		}
+	}
 }

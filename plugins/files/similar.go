@@ -49,7 +49,7 @@ func (w *workspace) similar(rel string) []string {
 // elsewhere adds files of exactly this name from the whole workspace.
 func (w *workspace) elsewhere(name string, found []string) []string {
 	looked := 0
-	k := &walker{w: w, visit: func(rel string, e entry) error {
+	k := &walker{w: w, visit: func(_ *folder, rel string, e entry) error {
 		if looked++; looked > maxSearch || len(found) == 3 {
 			return fs.SkipAll
 		}

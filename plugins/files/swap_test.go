@@ -63,6 +63,12 @@ func TestALinkSwappedDuringACallLeadsNowhere(t *testing.T) {
 		{"write", args{"path": "dir/f", "content": "overwritten\n"}},
 		{"write", args{"path": "dir/hook", "content": "overwritten\n"}},
 		{"edit", args{"path": "g", "oldString": "e", "newString": "i"}},
+		{"patch", args{"patch": patchOf("*** Update File: dir/f", "@@", "-secret", "+seen")}},
+		{"patch", args{"patch": patchOf("*** Update File: dir/f", "@@", "-inside", "+patched")}},
+		{"patch", args{"patch": patchOf("*** Update File: g", "@@", "-secret", "+seen")}},
+		{"patch", args{"patch": patchOf("*** Add File: dir/added", "+x")}},
+		{"patch", args{"patch": patchOf("*** Update File: dir/added", "*** Move to: dir/moved")}},
+		{"patch", args{"patch": patchOf("*** Delete File: dir/moved")}},
 	} {
 		callers.Go(func() {
 			for !stop.Load() {

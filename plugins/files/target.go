@@ -27,6 +27,10 @@ type target struct {
 	// info and old describe the file before; info is nil for a new one.
 	info fs.FileInfo
 	old  []byte
+	// like is the file whose owner and mode a new one gets; nil is none.
+	like fs.FileInfo
+	// raw: the content is moved or deleted as it is, and need not be text.
+	raw bool
 }
 
 // target finds the file, holds its folder and its lock, and reads it.
@@ -35,12 +39,20 @@ func (s *set) target(ctx context.Context, w *workspace, rel string, create bool)
 		return nil, sdk.Errorf("%s may only be read: that is what was approved for this call", w.show(rel))
 	}
 	t := &target{w: w, at: rel, rel: w.show(rel)}
-	if err := t.locate(create); err != nil {
-		t.close()
-		return nil, err
+	return s.hold(ctx, t, create, func() error { return nil })
+}
+
+// hold opens the folder of a target, takes its lock and reads it, unless the caller
+// refuses it where it has turned out to be.
+func (s *set) hold(ctx context.Context, t *target, create bool, refuse func() error) (*target, error) {
+	err := t.locate(create)
+	if err == nil {
+		err = refuse()
 	}
-	var err error
-	if t.unlock, err = s.locks.acquire(ctx, t.real); err == nil {
+	if err == nil {
+		t.unlock, err = s.locks.acquire(ctx, t.real)
+	}
+	if err == nil {
 		err = t.load(create)
 	}
 	if err != nil {
@@ -207,7 +219,7 @@ func (t *target) load(create bool) error {
 	if err != nil {
 		return sdk.Errorf("read %s: %w", t.rel, err)
 	}
-	if head := data[:min(len(data), sniffLen)]; binary(head) {
+	if head := data[:min(len(data), sniffLen)]; binary(head) && !t.raw {
 		return sdk.Errorf("%s is not text but %s: it cannot be changed as text", t.rel, binaryKind(head))
 	}
 	t.info, t.old = info, data
@@ -241,10 +253,12 @@ func (t *target) store(content []byte) (digest, error) {
 	temp := ".agentctl-" + rand.Text() + ".tmp"
 	err := t.fill(temp, content)
 	if err == nil {
-		err = t.unchanged()
-	}
-	if err == nil {
-		err = t.dir.Rename(temp, t.name)
+		err = t.exclusively(func() error {
+			if err := t.unchanged(); err != nil {
+				return err
+			}
+			return t.dir.Rename(temp, t.name)
+		})
 	}
 	if err != nil {
 		_ = t.dir.Remove(temp)
@@ -290,11 +304,15 @@ func (t *target) fill(temp string, content []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if t.info != nil {
-		if st, ok := t.info.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+	like := t.info
+	if like == nil {
+		like = t.like
+	}
+	if like != nil {
+		if st, ok := like.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
 			_ = f.Chown(int(st.Uid), int(st.Gid)) // only root may; others keep their own
 		}
-		if err := f.Chmod(t.info.Mode()); err != nil {
+		if err := f.Chmod(like.Mode()); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package files
 
 import (
 	"bytes"
+	binaryorder "encoding/binary"
 	"fmt"
+	"math/bits"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -30,17 +32,37 @@ func attachment(head []byte) (string, bool) {
 
 // binary reports whether data is not text: a NUL, or more than 30 % control bytes.
 func binary(data []byte) bool {
-	control := 0
+	if bytes.IndexByte(data, 0) >= 0 {
+		return true
+	}
+	most := len(data) * 3 / 10
+	control := bytes.Count(data, []byte{0x7f})
+	if control+belowBlank(data) <= most {
+		return false
+	}
 	for _, b := range data {
-		switch {
-		case b == 0:
-			return true
-		case b >= ' ' && b != 0x7f, b == '\n', b == '\r', b == '\t', b == '\f', b == '\b', b == 0x1b:
-		default:
+		if b < ' ' && !strings.ContainsRune("\n\r\t\f\b\x1b", rune(b)) {
 			control++
 		}
 	}
-	return control*10 > len(data)*3
+	return control > most
+}
+
+// belowBlank counts the bytes below the blank, line ends included, eight at a time: most
+// data has so few of them that it is text, whichever they are.
+func belowBlank(data []byte) int {
+	const low = 0x7f7f7f7f7f7f7f7f
+	n := 0
+	for ; len(data) >= 8; data = data[8:] {
+		high := binaryorder.LittleEndian.Uint64(data) & 0xe0e0e0e0e0e0e0e0 // a byte below the blank is 0 now
+		n += bits.OnesCount64(^(high&low + low | high | low))
+	}
+	for _, b := range data {
+		if b < ' ' {
+			n++
+		}
+	}
+	return n
 }
 
 // binaryKind describes data that is binary.

@@ -21,7 +21,7 @@ type walker struct {
 	// all visits .git too, without entering it.
 	all bool
 	// visit may return fs.SkipDir, and fs.SkipAll to end the walk.
-	visit func(rel string, e entry) error
+	visit func(in *folder, rel string, e entry) error
 }
 
 // walk visits everything beneath the folder rel.
@@ -30,23 +30,29 @@ func (k *walker) walk(ctx context.Context, rel string) error {
 	if k.ignore {
 		rules = k.w.inherited(rel)
 	}
-	err := k.enter(ctx, rel, rules, 1)
+	in, err := k.w.openFolder(rel)
+	if err != nil {
+		return err
+	}
+	defer in.release()
+	err = k.enter(ctx, in, rel, rules, 1)
 	if errors.Is(err, fs.SkipAll) {
 		return nil
 	}
 	return err
 }
 
-func (k *walker) enter(ctx context.Context, rel string, rules ignores, level int) error {
+// enter visits what is in the folder rel.
+func (k *walker) enter(ctx context.Context, in *folder, rel string, rules ignores, level int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	all, err := k.w.folder(rel)
+	all, err := in.entries()
 	if err != nil {
 		if level == 1 {
 			return err
 		}
-		return nil // gone or closed to us since its parent was read
+		return nil // closed to us since it was opened
 	}
 	if k.ignore {
 		rules = k.w.extend(rules, rel, all)
@@ -57,7 +63,7 @@ func (k *walker) enter(ctx context.Context, rel string, rules ignores, level int
 		if git && !k.all || rules.match(p, e.mode.IsDir()) {
 			continue
 		}
-		err := k.visit(p, e)
+		err := k.visit(in, p, e)
 		if errors.Is(err, fs.SkipDir) {
 			continue
 		}
@@ -67,9 +73,19 @@ func (k *walker) enter(ctx context.Context, rel string, rules ignores, level int
 		if !e.mode.IsDir() || git || level == maxDepth || level == k.depth {
 			continue
 		}
-		if err := k.enter(ctx, p, rules, level+1); err != nil {
+		if err := k.descend(ctx, in, e.name, p, rules, level+1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// descend enters a folder in another one, unless it is gone or closed to us.
+func (k *walker) descend(ctx context.Context, above *folder, name, rel string, rules ignores, level int) error {
+	in, err := above.folder(name)
+	if err != nil {
+		return nil //nolint:nilerr // changed since the folder above was read
+	}
+	defer in.release()
+	return k.enter(ctx, in, rel, rules, level)
 }
