@@ -38,11 +38,17 @@ func (f *folder) close() {
 // workdir returns the folder to run in, which is in the workspace also when links
 // are followed, or was approved for this call.
 func workdir(call *sdk.Call, name string) (*folder, error) {
-	if !filepath.IsAbs(call.Workspace) {
-		return nil, sdk.Errorf("this call has no workspace (got %q): commands run in a workspace", call.Workspace)
-	}
 	if p, ok := call.Approved(name); ok {
 		return approved(p)
+	}
+	return within(call, "workdir", name, "name a folder within it, or one that the policy or a person allows by name")
+}
+
+// within returns a folder of the workspace that an argument names; "" is the workspace.
+// remedy is what to do about a folder outside.
+func within(call *sdk.Call, argument, name, remedy string) (*folder, error) {
+	if !filepath.IsAbs(call.Workspace) {
+		return nil, sdk.Errorf("this call has no workspace (got %q): commands run in a workspace", call.Workspace)
 	}
 	root, err := filepath.EvalSymlinks(call.Workspace)
 	if err != nil {
@@ -57,16 +63,16 @@ func workdir(call *sdk.Call, name string) (*folder, error) {
 	}
 	at, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, sdk.Errorf("workdir %s does not exist", name)
+		return nil, sdk.Errorf("%s %s does not exist", argument, name)
 	}
 	if err != nil {
-		return nil, sdk.Errorf("workdir %s: %w", name, err)
+		return nil, sdk.Errorf("%s %s: %w", argument, name, err)
 	}
 	if at != root && !strings.HasPrefix(at, strings.TrimSuffix(root, "/")+"/") {
-		return nil, sdk.Errorf("workdir %s is outside the workspace %s (external_directory): name a folder within it, or one that the policy or a person allows by name", name, call.Workspace)
+		return nil, sdk.Errorf("%s %s is outside the workspace %s (external_directory): %s", argument, name, call.Workspace, remedy)
 	}
 	if info, err := os.Stat(at); err != nil || !info.IsDir() {
-		return nil, sdk.Errorf("workdir %s is not a folder", name)
+		return nil, sdk.Errorf("%s %s is not a folder", argument, name)
 	}
 	return &folder{path: at}, nil
 }

@@ -29,9 +29,10 @@ const (
 // job is one command, from its start to the end of its last process.
 type job struct {
 	*process
-	bash *bash
 	call *sdk.Call
 	out  *output
+	// grace is the time between the request to end and the kill.
+	grace time.Duration
 
 	began time.Time
 	took  time.Duration
@@ -45,7 +46,7 @@ func (j *job) run(ctx context.Context, limit time.Duration) {
 	var work sync.WaitGroup
 	work.Go(j.read)
 	j.watch(ctx, limit)
-	j.ended, j.left = j.tree.fell(j.exited, j.bash.grace)
+	j.ended, j.left = j.tree.fell(j.exited, j.grace)
 	j.took = time.Since(j.began)
 	// The writers are gone, so the pipe ends by itself; only a process that cannot be
 	// killed or has left the tree could still hold it.

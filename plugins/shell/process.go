@@ -21,20 +21,26 @@ type process struct {
 
 // spawn starts a shell in a folder.
 func (b *bash) spawn(dir *folder, files []*os.File, args ...string) (*process, error) {
+	cmd := exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
+	cmd.Dir = dir.enter()
+	cmd.Env = b.environment(dir.path)
+	cmd.ExtraFiles = files
+	return b.forest.start(cmd, dir.path)
+}
+
+// start starts a command as the root of a tree, with an empty input and one pipe for both
+// outputs.
+func (f *forest) start(cmd *exec.Cmd, dir string) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{pipe: r, exited: make(chan struct{}), dir: dir.path}
-	p.cmd = exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
-	p.cmd.Dir = dir.enter()
-	p.cmd.Env = b.environment(dir.path)
-	p.cmd.ExtraFiles = files
+	p := &process{cmd: cmd, pipe: r, exited: make(chan struct{}), dir: dir}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// Files, not writers: os/exec then copies nothing itself, and its Wait ends with the
 	// process, even if another process still holds the pipe.
 	p.cmd.Stdout, p.cmd.Stderr = w, w
-	p.tree, err = b.forest.plant(p.cmd)
+	p.tree, err = f.plant(p.cmd)
 	if e := w.Close(); err == nil {
 		err = e
 	}

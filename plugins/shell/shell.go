@@ -25,10 +25,10 @@ const (
 	drain = time.Second
 )
 
-// Tools returns bash.
+// Tools returns bash and workspace_shell.
 func Tools() []sdk.Tool {
 	b := &bash{grace: grace}
-	return []sdk.Tool{b.tool()}
+	return []sdk.Tool{b.tool(), (&listed{b}).tool()}
 }
 
 func (b *bash) tool() sdk.Tool {
@@ -84,7 +84,7 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	if b.shell == "" {
 		return nil, sdk.Errorf("there is neither a bash nor an sh to run commands")
 	}
-	j := &job{bash: b, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
+	j := &job{grace: b.grace, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
 	if !dir.outside() {
 		j.process = b.handOver(in.Command, dir.path)
 	}
