@@ -43,6 +43,9 @@ type CallRequest struct {
 	// History returns what has been said in the run, at most the newest of that
 	// number unless it is 0, the oldest of them first. Nil: the run gives none.
 	History func(ctx context.Context, most int) ([]Message, error)
+	// Inform is called with what the call says of itself while it runs: a title, and a JSON
+	// object or nil. Nil: nobody looks. It must not block.
+	Inform func(title string, metadata json.RawMessage)
 }
 
 // OutsidePath is a file or folder outside the workspace that a call may use: as
@@ -72,6 +75,8 @@ type CallResult struct {
 	Title string
 	// Metadata is JSON for programs, or nil.
 	Metadata json.RawMessage
+	// Parts are data for other programs, as the tool names them.
+	Parts []Part
 	// Writes is true if the call may have changed files.
 	Writes bool
 	// IsError is true if the call failed in a way the model should read; Code is the kind
@@ -80,7 +85,19 @@ type CallResult struct {
 	Code    string
 	// Dropped counts the bytes of text above MaxOutput.
 	Dropped int64
+	// Attachments are files for the model to look at, at most 16. The caller checks their
+	// content.
+	Attachments []Attachment
 }
+
+// Attachment is a file that a call returned. Name and Type are a program's text.
+type Attachment struct {
+	Name, Type string
+	Data       []byte
+}
+
+// maxAttachments is more than a caller keeps, so that it can say how many there were.
+const maxAttachments = 16
 
 const (
 	// hardOutput bounds a call's text whatever the caller allows.
@@ -122,6 +139,7 @@ func (p *Plugin) Call(ctx context.Context, req CallRequest, on func(Event)) (*Ca
 	}
 	r := newReception(req, on)
 	defer r.limit.close()
+	defer r.informs.close()
 	asking, enough := context.WithCancel(ctx)
 	defer enough() // who is asked for a call that is over is let go
 	w := &wisher{plugin: p, req: &req, ticket: ticket}
@@ -256,8 +274,8 @@ type reception struct {
 	// progress is the newest: what a call that is cut off may have to show of
 	// its output.
 	progress string
-	// limit bounds how much progress is shown.
-	limit *throttle
+	// limit bounds how much progress is shown, informs how much of its metadata.
+	limit, informs *throttle
 
 	res *CallResult
 	err error
@@ -268,7 +286,7 @@ func newReception(req CallRequest, on func(Event)) *reception {
 		on = func(Event) {}
 	}
 	r := &reception{text: keeper{limit: int(req.limit())}, on: on, wish: func(*toolpb.Ask) {}}
-	r.limit = newThrottle(r.report)
+	r.limit, r.informs = newThrottle(r.report), informing(req.Inform)
 	return r
 }
 
@@ -298,7 +316,7 @@ func (r *reception) receive(stream grpc.ServerStreamingClient[toolpb.CallEvent])
 		}
 		switch e := f.event.GetEvent().(type) {
 		case *toolpb.CallEvent_Progress:
-			r.show(tail(e.Progress.GetText(), toolpb.MaxProgress))
+			r.progressed(e.Progress)
 		case *toolpb.CallEvent_Output: // with something in it that we do not know
 			r.add(e.Output.GetChunk())
 		case *toolpb.CallEvent_Ask:
@@ -358,6 +376,10 @@ func (r *reception) result(w *toolpb.Result) *CallResult {
 		code := int(w.GetExitCode())
 		res.ExitCode = &code
 	}
+	for _, a := range w.GetAttachments()[:min(len(w.GetAttachments()), maxAttachments)] {
+		res.Attachments = append(res.Attachments, Attachment{Name: excerpt(a.GetName()), Type: excerpt(a.GetType()), Data: a.GetData()})
+	}
+	res.Parts = parts(w.GetParts())
 	if m := w.GetMetadataJson(); len(m) > 0 && len(m) <= toolpb.MaxMetadata && json.Valid(m) {
 		res.Metadata = m
 	}

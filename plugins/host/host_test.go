@@ -264,6 +264,12 @@ func TestOddResultsAreTakenWithCare(t *testing.T) {
 	if res.Text != "éé\uFFFD" || res.Code != "tool" || len(res.Title) != 1024 || res.Metadata != nil || res.Dropped != 16<<20-5 || res.Signal != "x" {
 		t.Errorf("result = %q code %q title %d metadata %q dropped %d signal %q", res.Text, res.Code, len(res.Title), res.Metadata, res.Dropped, res.Signal)
 	}
+	if n := len(res.Attachments); n != 16 {
+		t.Errorf("%d of 1001 attachments are kept", n)
+	}
+	if a := res.Attachments[1]; strings.ContainsAny(a.Name+a.Type, "\x1b\x00") || len(a.Name) > 1000 {
+		t.Errorf("an attachment is called %.40q... (%d bytes), of type %q", a.Name, len(a.Name), a.Type)
+	}
 }
 
 func TestTimeoutOfADeafProgramIsAResultAndItsEnd(t *testing.T) {

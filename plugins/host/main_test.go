@@ -82,6 +82,13 @@ func (r rogue) Describe(ctx context.Context, _ *toolpb.DescribeRequest) (*toolpb
 	return &toolpb.DescribeResponse{Tools: tools}, nil
 }
 
+func manyAttachments() (all []*toolpb.Attachment) {
+	for range 1000 {
+		all = append(all, &toolpb.Attachment{Name: "\x1b[2J" + strings.Repeat("n", 9000), Type: "image/\x00png", Data: []byte("x")})
+	}
+	return append([]*toolpb.Attachment{nil}, all...)
+}
+
 func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.CallEvent]) error {
 	result := func(res *toolpb.Result) *toolpb.CallEvent {
 		return &toolpb.CallEvent{Event: &toolpb.CallEvent_Result{Result: res}}
@@ -105,6 +112,7 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 	case "hostile result":
 		return s.Send(result(&toolpb.Result{
 			Text: strings.Repeat("é", 8<<20), IsError: true, Title: strings.Repeat("t", 5000), MetadataJson: []byte("{"), DroppedBytes: -5, Signal: "\x1b[2Jx",
+			Attachments: manyAttachments(),
 		}))
 	case "200 MB":
 		chunk := []byte(strings.Repeat("0123456789abcde\n", 2<<10))

@@ -33,6 +33,8 @@ type throttle struct {
 	timer   *time.Timer
 	dropped int64
 	closed  bool
+	// quiet: what was dropped is not told.
+	quiet bool
 }
 
 func newThrottle(pass func(string)) *throttle {
@@ -92,7 +94,7 @@ func (t *throttle) close() {
 		t.timer.Stop()
 	}
 	switch {
-	case t.dropped > 0:
+	case t.dropped > 0 && !t.quiet:
 		note := fmt.Sprintf("(%d progress updates were not shown)", t.dropped)
 		t.pass(joined(tail(t.pending, toolpb.MaxProgress-len(note)-1), note))
 	case t.waiting:

@@ -37,11 +37,22 @@ type Call struct {
 
 	out      output
 	progress progress
+	inform   progress
 }
 
 // Progress shows watchers the newest output. Calls come through at most ten
 // times a second, the latest wins, and only the last 4 KB are shown.
 func (c *Call) Progress(text string) { c.progress.set(text) }
+
+// Metadata tells watchers what the call does, a short title or "", and how far it is: data
+// that is encoded as a JSON object of at most 16 KiB. A larger one, or another kind of JSON, is
+// dropped. Each takes the place of the one before; calls come through at most ten times a
+// second, and the latest wins. No model reads it.
+func (c *Call) Metadata(title string, data any) {
+	if event := progressEvent(title, data); event != nil {
+		c.inform.setEvent(event)
+	}
+}
 
 // Output streams text of the result, in chunks as they are written. It is safe for use by
 // several goroutines and never fails: a tool should continue to drain its program even if

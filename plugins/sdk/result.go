@@ -43,7 +43,35 @@ type Result struct {
 	IsError bool
 	// Code is the kind of failure; "" with IsError is CodeTool.
 	Code string
+	// Attachments are images and documents for the model to look at, at most 8. A model
+	// that cannot be shown one reads its name: Text should say what it is.
+	Attachments []Attachment
+	// Parts are data for other programs, which is kept with the result and which no model
+	// reads: at most 16, together 256 KiB.
+	Parts []Part
 }
+
+// Part is data of a type that its readers know.
+type Part struct {
+	// Type is "<tool>/<name>", for example "deploy/target": the name by which the tool is
+	// called, which its manifest gives, and one of the author's. Any other is refused.
+	Type string
+	// Data is encoded as JSON of at most 64 KiB.
+	Data any
+}
+
+// Attachment is a file that a call returns: PNG, JPEG, GIF, WebP or PDF of at most
+// 10 MiB, all together at most 20 MiB.
+type Attachment struct {
+	// Name without folders, such as shot.png.
+	Name string
+	// Type is the media type, such as image/png. agentctl looks at Data itself.
+	Type string
+	Data []byte
+}
+
+// attachedLimit keeps a result with its attachments below what a message may have.
+const attachedLimit = 32 << 20
 
 // Errorf returns an error for the model to read: the call becomes an error result with
 // this text and the run continues. Any other error of a tool means that the tool itself

@@ -61,7 +61,9 @@ type process struct {
 func (p *process) newGRPC(opts []grpc.ServerOption) *grpc.Server {
 	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(p),
 		// Fixed windows keep gRPC from pinging the other side with every message.
-		grpc.InitialWindowSize(toolpb.Window), grpc.InitialConnWindowSize(toolpb.Window))
+		grpc.InitialWindowSize(toolpb.Window), grpc.InitialConnWindowSize(toolpb.Window),
+		// Calls that come one after another share a goroutine, whose stack has grown.
+		grpc.NumStreamWorkers(1))
 	return grpc.NewServer(opts...)
 }
 

@@ -166,10 +166,11 @@ func (s *server) Call(req *toolpb.CallRequest, stream grpc.ServerStreamingServer
 		defer cancel()
 	}
 	call := newCall(req)
-	call.out.sink, call.progress.sink = sink.output, sink.progress
+	call.out.sink, call.progress.sink, call.inform.sink = sink.output, sink.progress, sink.progress
 	res, err := s.await(ctx, t, call, req, sink)
 	sink.close()
 	call.progress.close()
+	call.inform.close()
 	if err != nil {
 		call.out.close()
 		return status.Errorf(codes.Internal, "tool %q: %v", t.name, err)
@@ -269,8 +270,8 @@ func (s *sender) output(chunk []byte) {
 	_ = s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Output{Output: &toolpb.Output{Chunk: chunk}}})
 }
 
-func (s *sender) progress(text string) {
-	_ = s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: text}}})
+func (s *sender) progress(event *toolpb.Progress) {
+	_ = s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: event}})
 }
 
 func (s *sender) result(r *Result, dropped int64) error {
@@ -281,6 +282,15 @@ func (s *sender) result(r *Result, dropped int64) error {
 	if r.ExitCode != nil {
 		code := int32(*r.ExitCode) //nolint:gosec // an exit code of the kernel has 8 bits
 		p.ExitCode = &code
+	}
+	p.Parts = parts(r.Parts)
+	size := 0
+	for _, a := range r.Attachments {
+		if size += len(a.Data); size > attachedLimit {
+			slog.Error("attachments of a result dropped", "from", a.Name, "limit", attachedLimit)
+			break
+		}
+		p.Attachments = append(p.Attachments, &toolpb.Attachment{Name: valid(a.Name), Type: valid(a.Type), Data: a.Data})
 	}
 	return s.send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Result{Result: p}})
 }
@@ -303,4 +313,18 @@ func encode(v any) []byte {
 		return nil
 	}
 	return b
+}
+
+// parts are those that a caller takes.
+func parts(all []Part) (sent []*toolpb.Part) {
+	size := 0
+	for _, part := range all {
+		b, err := json.Marshal(part.Data)
+		if size += len(b); err != nil || len(b) > toolpb.MaxPart || size > toolpb.MaxAllParts || len(sent) == toolpb.MaxParts {
+			slog.Error("part of a result dropped", "type", part.Type, "bytes", len(b), "error", err)
+			continue
+		}
+		sent = append(sent, &toolpb.Part{Type: valid(part.Type), DataJson: b})
+	}
+	return sent
 }

@@ -261,6 +261,7 @@ func TestTheHandshakeIsHiddenAndTheProgramEndsAlone(t *testing.T) {
 	}
 	g := &process{server: s, stderr: errs}
 	server := g.newGRPC(nil)
+	defer server.Stop()
 	if err := g.GRPCServer(nil, server); err != nil {
 		t.Fatal(err)
 	}

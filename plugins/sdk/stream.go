@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -60,20 +62,24 @@ func (o *output) close() (dropped int64) {
 // progress keeps the latest text and passes it on now and then.
 type progress struct {
 	mu      sync.Mutex
-	sink    func(text string)
+	sink    func(*toolpb.Progress)
 	last    time.Time
-	pending string
+	pending *toolpb.Progress
 	timer   *time.Timer
 	closed  bool
 }
 
 func (p *progress) set(text string) {
+	p.setEvent(&toolpb.Progress{Text: tail(text, toolpb.MaxProgress)})
+}
+
+func (p *progress) setEvent(event *toolpb.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.sink == nil {
 		return
 	}
-	p.pending = tail(text, toolpb.MaxProgress)
+	p.pending = event
 	if p.timer != nil {
 		return
 	}
@@ -105,6 +111,26 @@ func (p *progress) close() {
 		p.timer.Stop()
 	}
 }
+
+// progressEvent is the event of a title and metadata; nil where there is nothing to show.
+func progressEvent(title string, data any) *toolpb.Progress {
+	event := &toolpb.Progress{Title: tail(title, maxTitle)}
+	if data != nil {
+		b, err := json.Marshal(data)
+		if err != nil || len(b) > toolpb.MaxProgressMetadata || b[0] != '{' {
+			slog.Error("metadata of progress dropped", "bytes", len(b), "limit", toolpb.MaxProgressMetadata, "error", err)
+		} else {
+			event.MetadataJson = b
+		}
+	}
+	if event.Title == "" && event.MetadataJson == nil {
+		return nil
+	}
+	return event
+}
+
+// maxTitle bounds the title of progress.
+const maxTitle = 200
 
 // tail returns the last n bytes of s as valid text.
 func tail(s string, n int) string {

@@ -68,6 +68,11 @@ class Call {
     this._write({ progress: { text: tail.subarray(from).toString() } })
   }
 
+  /** Tells watchers what the call does and how far it is: a JSON object of at most 16 KiB. */
+  metadata (title, data) {
+    this._write({ progress: { title: title || '', metadata_json: Buffer.from(data === undefined ? '' : JSON.stringify(data)) } })
+  }
+
   /** Waits; fails with Cancelled as soon as the call should end. */
   wait (ms) {
     return new Promise((resolve, reject) => {

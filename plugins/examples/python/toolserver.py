@@ -89,6 +89,12 @@ class Call:
             tail = text.encode()[-MAX_PROGRESS:].decode(errors="ignore")
             self._send(pb.CallEvent(progress=pb.Progress(text=tail)))
 
+    def metadata(self, title="", data=None):
+        """Tells watchers what the call does and how far it is: a JSON object of at most 16 KiB."""
+        encoded = b"" if data is None else json.dumps(data).encode()
+        if title or encoded:
+            self._send(pb.CallEvent(progress=pb.Progress(title=title, metadata_json=encoded)))
+
     def cancelled(self):
         """Says whether the call should end."""
         return self._stop.is_set()

@@ -28,6 +28,14 @@ const (
 	MaxChunk = 32 << 10
 	// MaxProgress is the most a progress event carries.
 	MaxProgress = 4 << 10
+	// MaxProgressMetadata is the most that the metadata of a progress event takes.
+	MaxProgressMetadata = 16 << 10
+	// MaxParts is how many parts a result has.
+	MaxParts = 16
+	// MaxPart is the most that the data of one part takes.
+	MaxPart = 64 << 10
+	// MaxAllParts is the most that the data of all parts takes.
+	MaxAllParts = 256 << 10
 	// MaxMetadata is the most a result's metadata may take.
 	MaxMetadata = 1 << 20
 )

@@ -1061,7 +1061,13 @@ func (x *HistoryWish) GetMost() int32 {
 type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest output, not all of it: at most 4 KB.
-	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// What the call does at the moment, a short line for people. An event with a title or
+	// metadata says nothing of the output: its text is empty.
+	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// How far it is, for programs: a JSON object of at most 16 KiB. It takes the place of
+	// the one before.
+	MetadataJson  []byte `protobuf:"bytes,3,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1101,6 +1107,20 @@ func (x *Progress) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *Progress) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Progress) GetMetadataJson() []byte {
+	if x != nil {
+		return x.MetadataJson
+	}
+	return nil
 }
 
 // Output is a piece of the result's text, in order: at most 32 KB. A piece may
@@ -1168,7 +1188,13 @@ type Result struct {
 	// The call may have changed files.
 	Writes bool `protobuf:"varint,8,opt,name=writes,proto3" json:"writes,omitempty"`
 	// Bytes of text the program dropped because of max_output_bytes.
-	DroppedBytes  int64 `protobuf:"varint,9,opt,name=dropped_bytes,json=droppedBytes,proto3" json:"dropped_bytes,omitempty"`
+	DroppedBytes int64 `protobuf:"varint,9,opt,name=dropped_bytes,json=droppedBytes,proto3" json:"dropped_bytes,omitempty"`
+	// Images and documents for the model to look at: at most 8, each of at most 10 MiB,
+	// together 20 MiB. A caller that does not know the field shows the text alone.
+	Attachments []*Attachment `protobuf:"bytes,10,rep,name=attachments,proto3" json:"attachments,omitempty"`
+	// What other programs may want to read of the result, by a name of its own: at most 16,
+	// together 256 KiB. It is kept with the result, and no model is shown it.
+	Parts         []*Part `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1266,6 +1292,139 @@ func (x *Result) GetDroppedBytes() int64 {
 	return 0
 }
 
+func (x *Result) GetAttachments() []*Attachment {
+	if x != nil {
+		return x.Attachments
+	}
+	return nil
+}
+
+func (x *Result) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// Part is data with a type that only those know who agree on it.
+type Part struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "<tool>/<name>": the call name of the tool that sends it, and a name of it, both
+	// [A-Za-z0-9_-]{1,64}. Another tool's name is refused.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// JSON, at most 64 KiB.
+	DataJson      []byte `protobuf:"bytes,2,opt,name=data_json,json=dataJson,proto3" json:"data_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_tool_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Part) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Part) GetDataJson() []byte {
+	if x != nil {
+		return x.DataJson
+	}
+	return nil
+}
+
+// Attachment is a file that a call returns besides its text.
+type Attachment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A file name without folders, for people and for the model.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The media type, such as image/png. The caller looks at the content itself.
+	Type          string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attachment) Reset() {
+	*x = Attachment{}
+	mi := &file_tool_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attachment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attachment) ProtoMessage() {}
+
+func (x *Attachment) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
+func (*Attachment) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Attachment) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Attachment) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Attachment) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 var File_tool_proto protoreflect.FileDescriptor
 
 const file_tool_proto_rawDesc = "" +
@@ -1333,11 +1492,13 @@ const file_tool_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x18\n" +
 	"\aoptions\x18\x02 \x03(\tR\aoptions\"!\n" +
 	"\vHistoryWish\x12\x12\n" +
-	"\x04most\x18\x01 \x01(\x05R\x04most\"\x1e\n" +
+	"\x04most\x18\x01 \x01(\x05R\x04most\"Y\n" +
 	"\bProgress\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"\x1e\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12#\n" +
+	"\rmetadata_json\x18\x03 \x01(\fR\fmetadataJson\"\x1e\n" +
 	"\x06Output\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x8b\x02\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xf9\x02\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x12\x12\n" +
@@ -1347,9 +1508,20 @@ const file_tool_proto_rawDesc = "" +
 	"\x05title\x18\x06 \x01(\tR\x05title\x12#\n" +
 	"\rmetadata_json\x18\a \x01(\fR\fmetadataJson\x12\x16\n" +
 	"\x06writes\x18\b \x01(\bR\x06writes\x12#\n" +
-	"\rdropped_bytes\x18\t \x01(\x03R\fdroppedBytesB\f\n" +
+	"\rdropped_bytes\x18\t \x01(\x03R\fdroppedBytes\x12>\n" +
+	"\vattachments\x18\n" +
+	" \x03(\v2\x1c.agentctl.tool.v1.AttachmentR\vattachments\x12,\n" +
+	"\x05parts\x18\v \x03(\v2\x16.agentctl.tool.v1.PartR\x05partsB\f\n" +
 	"\n" +
-	"_exit_code2\x86\x03\n" +
+	"_exit_code\"7\n" +
+	"\x04Part\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1b\n" +
+	"\tdata_json\x18\x02 \x01(\fR\bdataJson\"H\n" +
+	"\n" +
+	"Attachment\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data2\x86\x03\n" +
 	"\x04Tool\x12Q\n" +
 	"\bDescribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12D\n" +
 	"\x04Call\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n" +
@@ -1369,7 +1541,7 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
@@ -1390,6 +1562,8 @@ var file_tool_proto_goTypes = []any{
 	(*Progress)(nil),         // 16: agentctl.tool.v1.Progress
 	(*Output)(nil),           // 17: agentctl.tool.v1.Output
 	(*Result)(nil),           // 18: agentctl.tool.v1.Result
+	(*Part)(nil),             // 19: agentctl.tool.v1.Part
+	(*Attachment)(nil),       // 20: agentctl.tool.v1.Attachment
 }
 var file_tool_proto_depIdxs = []int32{
 	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
@@ -1401,21 +1575,23 @@ var file_tool_proto_depIdxs = []int32{
 	13, // 6: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
 	14, // 7: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
 	15, // 8: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
-	0,  // 9: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3,  // 10: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	5,  // 11: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	7,  // 12: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
-	10, // 13: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
-	1,  // 14: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	12, // 15: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	6,  // 16: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	9,  // 17: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
-	11, // 18: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
-	14, // [14:19] is the sub-list for method output_type
-	9,  // [9:14] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	20, // 9: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
+	19, // 10: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
+	0,  // 11: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 12: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	5,  // 13: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	7,  // 14: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	10, // 15: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
+	1,  // 16: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	12, // 17: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	6,  // 18: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	9,  // 19: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	11, // 20: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -1440,7 +1616,7 @@ func file_tool_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
