@@ -177,13 +177,13 @@ func (p Program) start(held *spec.Profile) sandbox.Spec {
 
 // exec starts an Exec program for one call, as a run does.
 func (p Program) exec(ctx context.Context, launcher *sandbox.Launcher, held *spec.Profile, args json.RawMessage, timeout time.Duration) (tool.Reply, error) {
-	pool := tool.NewPool(tool.PoolOptions{Kinds: tool.Kinds{exec.Kind()}, Launcher: launcher})
-	name := p.name()
-	pool.Dir, pool.Env = p.Workspace, map[string][]string{name: p.Env}
+	name, kinds := p.name(), tool.Kinds{exec.Kind()}
+	o := tool.PoolOptions{Site: tool.NewSite(tool.SiteOptions{Kinds: kinds, Launcher: launcher}), Dir: p.Workspace, Env: map[string][]string{name: p.Env}}
 	if held != nil {
-		pool.Profiles = map[string]*spec.Profile{name: held}
+		o.Profiles = map[string]*spec.Profile{name: held}
 	}
-	d, err := pool.Kinds.Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{CallName: name, Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}})
+	pool := tool.NewPool(o)
+	d, err := kinds.Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{CallName: name, Source: v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: p.Command}}}})
 	if err != nil {
 		return tool.Reply{}, err
 	}
@@ -191,7 +191,7 @@ func (p Program) exec(ctx context.Context, launcher *sandbox.Launcher, held *spe
 	if err != nil {
 		return tool.Reply{}, err
 	}
-	reply, err := server.Call(ctx, tool.Request{Tool: name, Args: args, Call: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
+	reply, err := server.Call(ctx, host.CallRequest{Tool: name, Args: args, ID: "test", Run: "test", Key: "test", Workspace: p.Workspace, Timeout: timeout}, func(string) {})
 	return reply, errors.Join(err, pool.Close())
 }
 
@@ -223,6 +223,28 @@ type Answer struct {
 	Writes     bool              `json:"writes"`
 	Dropped    int64             `json:"dropped"`
 	DurationMs int64             `json:"durationMs"`
+	// Attachments are the files that the call returned.
+	Attachments []Attached `json:"attachments,omitempty"`
+}
+
+// Attached is a file that a call returned. Type is what the program claims, Wrong why a
+// run would not show the file to a model; "" if it would.
+type Attached struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Size  int    `json:"size"`
+	Wrong string `json:"wrong,omitempty"`
+}
+
+func attached(files []host.Attachment) (all []Attached) {
+	for _, f := range files {
+		a := Attached{Name: f.Name, Type: f.Type, Size: len(f.Data)}
+		if _, err := tool.MediaType(f.Data); err != nil {
+			a.Wrong = err.Error()
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // defaultCallTimeout is the default of a Tool without a timeout.
@@ -312,7 +334,7 @@ func (p Program) call(ctx context.Context, launcher *sandbox.Launcher, held *spe
 	}
 	return &Answer{
 		Output: res.Text, Error: message.ErrorCode(res.Code), ExitCode: res.ExitCode, Signal: res.Signal, Title: res.Title,
-		Metadata: res.Metadata, Writes: res.Writes, Dropped: res.Dropped,
+		Metadata: res.Metadata, Writes: res.Writes, Dropped: res.Dropped, Attachments: attached(res.Attachments),
 	}, nil
 }
 

@@ -22,8 +22,10 @@ func (l *linter) keyword(word string, value any, place []string, depth int) {
 		l.pattern(value, place)
 	case "$ref":
 		l.reference(value, place)
-	case "$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor":
-		l.wrong(place, "only references by place (#/...) are supported")
+	case "$anchor":
+		l.anchor(value, place)
+	case "$dynamicRef", "$recursiveRef", "$dynamicAnchor":
+		l.wrong(place, "only references by place (#/...) and by $anchor (#name) are supported")
 	case "$id":
 		l.identity(value, place)
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
@@ -46,10 +48,14 @@ func (l *linter) keyword(word string, value any, place []string, depth int) {
 var typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
 // linter finds what is wrong with a schema itself.
-type linter struct{ found []Mistake }
+type linter struct {
+	found []Mistake
+	// anchors are the names that schemas have given themselves.
+	anchors map[string]bool
+}
 
 func lint(root any) []Mistake {
-	l := &linter{}
+	l := &linter{anchors: map[string]bool{}}
 	l.schema(root, nil, 0)
 	if len(l.found) == 0 {
 		return refs(root)
@@ -153,8 +159,10 @@ func (l *linter) identity(value any, place []string) {
 }
 
 func (l *linter) reference(value any, place []string) {
-	if text, ok := value.(string); !ok || text != "#" && !strings.HasPrefix(text, "#/") || strings.Contains(text, "%") {
-		l.wrong(place, "want a reference inside of the schema (#/...), got %s: no other document is read", show(value))
+	text, _ := value.(string)
+	inside, ok := strings.CutPrefix(text, "#")
+	if !ok || inside != "" && !strings.HasPrefix(inside, "/") && !isAnchor(inside) || strings.Contains(inside, "%") {
+		l.wrong(place, "want a reference inside of the schema (#/... or #name), got %s: no other document is read", show(value))
 	}
 }
 

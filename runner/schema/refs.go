@@ -68,12 +68,7 @@ func (r *follower) target(ref string, place []string) int {
 		r.wrong(place, "%q leads to nothing in the schema", ref)
 		return 0
 	}
-	var to []string
-	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
-		if part != "" {
-			to = append(to, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
-		}
-	}
+	to, _ := r.pointer(ref)
 	return r.size(target, to)
 }
 

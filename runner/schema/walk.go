@@ -17,6 +17,8 @@ import (
 type walker struct {
 	root  any
 	found []Mistake
+	// anchors are the places of schemas with a name; nil: they were not looked for.
+	anchors map[string][]string
 }
 
 func (w *walker) wrong(place []string, format string, args ...any) {
@@ -212,7 +214,7 @@ func (w *walker) combined(value any, s map[string]any, place []string, depth int
 		var first []Mistake
 		fits := len(ways) == 0
 		for i, way := range ways {
-			try := walker{root: w.root}
+			try := walker{root: w.root, anchors: w.anchors}
 			try.value(value, way, place, depth+1)
 			fits = fits || len(try.found) == 0
 			if i == 0 {
@@ -230,11 +232,11 @@ func (w *walker) combined(value any, s map[string]any, place []string, depth int
 // resolve follows a reference inside of the schema.
 func (w *walker) resolve(ref string) (any, bool) {
 	here := w.root
-	for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
-		if part == "" {
-			continue
-		}
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+	place, ok := w.pointer(ref)
+	if !ok {
+		return nil, false
+	}
+	for _, part := range place {
 		switch v := here.(type) {
 		case map[string]any:
 			next, ok := v[part]

@@ -1,7 +1,7 @@
 package secret
 
 // NewProgress begins the progress of one call.
-func (r *Redactor) NewProgress() *Progress { return &Progress{r: r} }
+func (r *Redactor) NewProgress() *Progress { return &Progress{of: r} }
 
 // Progress redacts the output of a running call that watchers see: each text may be the
 // next piece of one output, or its newest part, cut at both ends. So a text is read
@@ -9,7 +9,8 @@ func (r *Redactor) NewProgress() *Progress { return &Progress{r: r} }
 // replaced, unless it has a few characters only. Nothing is held back: a piece is not
 // shown to a watcher a second time. It must be used by one goroutine.
 type Progress struct {
-	r *Redactor
+	// of is what r is the newest state of.
+	of, r *Redactor
 	// before is the end of what has been shown so far, as it came.
 	before []byte
 }
@@ -19,7 +20,7 @@ const maxBefore = 64 << 10
 
 // Show returns what may be shown of a text.
 func (p *Progress) Show(text string) string {
-	if p.r == nil || text == "" {
+	if p.r = p.of.now(); p.r == nil || text == "" {
 		return text
 	}
 	joined := append(p.before, text...)

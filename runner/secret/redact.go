@@ -19,9 +19,10 @@ const fewCharacters = 3
 // as they are, escaped for JSON, URLs and shells, in hex, and in base64 at any
 // position of a longer text. It reads a text as a person or a later cleaner would:
 // white space, line breaks, escape sequences and invisible characters inside a
-// form do not hide it, nor do the lines of xxd, od and hexdump. It never changes
-// and may be used by many goroutines; nil redacts nothing.
+// form do not hide it, nor do the lines of xxd, od and hexdump. Only Learn changes
+// it. It may be used by many goroutines; nil redacts nothing.
 type Redactor struct {
+	learned
 	// skimmed finds forms in a skimmed text. exact finds those in the original text that
 	// would be too short without their white space; nil if there are none.
 	skimmed, exact *matcher
@@ -268,6 +269,7 @@ func hide(b []byte, spans []span) []byte {
 // Bytes returns b with every secret replaced. It returns b itself when there is
 // none; it never changes b.
 func (r *Redactor) Bytes(b []byte) []byte {
+	r = r.now()
 	if r == nil || !r.suspect(b, false) && !r.dumped(b) {
 		return b
 	}
@@ -285,6 +287,7 @@ func (r *Redactor) dumped(b []byte) (found bool) {
 
 // JSON is Bytes for the text of a JSON value: its escapes are decoded.
 func (r *Redactor) JSON(b []byte) []byte {
+	r = r.now()
 	if r == nil || !r.suspect(b, true) {
 		return b
 	}
@@ -293,6 +296,7 @@ func (r *Redactor) JSON(b []byte) []byte {
 
 // String returns s with every secret replaced.
 func (r *Redactor) String(s string) string {
+	r = r.now()
 	if r == nil || s == "" {
 		return s
 	}
@@ -307,6 +311,7 @@ func (r *Redactor) String(s string) string {
 // what is left there of a secret that was cut is replaced as well, unless it has a
 // few characters only.
 func (r *Redactor) Cut(s string) string {
+	r = r.now()
 	if r == nil || s == "" {
 		return s
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"testing"
@@ -230,5 +231,21 @@ func TestASecretBetweenTwoPiecesOfALongTextIsFound(t *testing.T) {
 	}
 	if allocated := testing.AllocsPerRun(5, func() { r.String(clean) }); allocated > 2 {
 		t.Errorf("%v allocations for a clean text", allocated)
+	}
+}
+
+// BenchmarkRedactImage looks for secrets in what the results of tools attach.
+func BenchmarkRedactImage(b *testing.B) {
+	r := NewRedactor(NewValue("sk-proj-0123456789abcdefghijklmnopqrstuvwxyzABCD"), NewValue("ghp_0123456789abcdefghijklmnopqrstuvwxyz"))
+	image := make([]byte, 9_600_000)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range image {
+		image[i] = byte(random.UintN(256))
+	}
+	b.SetBytes(int64(len(image)))
+	for b.Loop() {
+		if len(r.Bytes(image)) != len(image) {
+			b.Fatal("redacted an image without a secret")
+		}
 	}
 }

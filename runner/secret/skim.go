@@ -33,14 +33,17 @@ func byteKinds(json bool) (k [256]uint8) {
 	for c := range k {
 		k[c] = kept
 		switch {
-		case c == 0x1b || c >= utf8.RuneSelf || json && c == '\\':
+		case c == 0x1b || leads(byte(c)) || json && c == '\\':
 			k[c] = special
-		case c <= ' ' || c == 0x7f:
+		case c <= ' ' || c >= 0x7f: // at which no UTF-8 character begins, above 0x7f
 			k[c] = left
 		}
 	}
 	return k
 }
+
+// leads reports whether a UTF-8 character of several bytes can begin with a byte.
+func leads(c byte) bool { return c >= 0xc2 && c <= 0xf4 }
 
 // places are where the bytes of a skimmed text come from.
 type places struct{ start, end []int }
@@ -86,6 +89,9 @@ func (s *skimmer) run(dst []byte, k *[256]uint8) []byte {
 	for i, c := range b {
 		kind := k[c]
 		if kind == special {
+			if leads(c) && i+1 < len(b) && utf8.RuneStart(b[i+1]) {
+				continue // not UTF-8, as most of such bytes in an image
+			}
 			s.at += i
 			return dst[:len(dst)+n]
 		}

@@ -3,14 +3,15 @@ package secret
 import "bytes"
 
 // NewStream begins a text that comes in pieces.
-func (r *Redactor) NewStream() *Stream { return &Stream{r: r} }
+func (r *Redactor) NewStream() *Stream { return &Stream{of: r, r: r.now()} }
 
 // Stream redacts a text that comes in pieces, wherever the borders fall. It holds back
 // only what may be the beginning of a secret, and returns exactly what String would return
 // for the whole text, except for dumps. It must be used by one goroutine.
 type Stream struct {
-	r    *Redactor
-	held []byte
+	// of is what r is the newest state of.
+	of, r *Redactor
+	held  []byte
 	// cover counts the bytes at the beginning of held that belong to a secret
 	// whose *** is already out.
 	cover int
@@ -27,6 +28,7 @@ const maxHeld = 64 << 10
 
 // Push adds a piece and returns what may be shown.
 func (s *Stream) Push(piece string) string {
+	s.r = s.of.now()
 	if s.r == nil {
 		return piece
 	}
@@ -42,7 +44,7 @@ func (s *Stream) Flush() string {
 	}
 	secrets, _ := s.scan()
 	out := s.emit(secrets, len(s.held))
-	*s = Stream{r: s.r}
+	*s = Stream{of: s.of, r: s.r}
 	return string(out)
 }
 

@@ -25,7 +25,10 @@ func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	if !ok {
 		return f, fmt.Errorf("no shipped tool is named %q", name)
 	}
-	f.KeepHead, f.FreeText, f.Search, f.Creates, f.Host = b.KeepHead, b.FreeText, b.Search, b.Creates, b.Host
+	f.KeepHead, f.FreeText, f.Search, f.Creates, f.Host, f.URL = b.KeepHead, b.FreeText, b.Search, b.Creates, b.Host, b.URL
+	if u := builtin.Server(s); u != nil {
+		f.Server = u.String()
+	}
 	return f, nil
 }
 

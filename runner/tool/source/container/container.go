@@ -4,7 +4,6 @@ package container
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -21,7 +20,7 @@ import (
 
 // Kind describes spec.source.container.
 func Kind() tool.Kind {
-	return tool.Kind{Name: "container", Level: v1alpha1.IsolationContainer, Facts: facts, Open: open}
+	return tool.Kind{Name: "container", Level: v1alpha1.IsolationContainer, Facts: facts, Isolate: isolate}
 }
 
 func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
@@ -39,68 +38,14 @@ func perCall(c *v1alpha1.ContainerSource) bool { return c.Protocol == v1alpha1.P
 
 // source starts the programs of images.
 type source struct {
+	at   *isolation
 	pool *tool.Pool
-	// connect opens the way to containerd, once.
-	connect func() (*container.Runtime, error)
+	// run is what the pool was made with.
+	run tool.PoolOptions
 
 	begun sync.WaitGroup
 	mu    sync.Mutex
 	held  map[string]*held
-	// connected reports whether connect has succeeded, so that Close does not connect.
-	connected bool
-}
-
-func open(p *tool.Pool) tool.Source {
-	s := &source{pool: p, held: map[string]*held{}}
-	s.connect = sync.OnceValues(func() (*container.Runtime, error) {
-		r, err := container.Open(p.Containerd, p.State)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.connected = err == nil
-		return r, err
-	})
-	return s
-}
-
-// Require refuses a tool that demands a container on a host without containerd,
-// and mounts that would show more than declared.
-func (s *source) Require(ctx context.Context, d *tool.Definition) error {
-	runtime, err := s.connect()
-	if err != nil {
-		return err
-	}
-	if err := s.check(d); err != nil {
-		return err
-	}
-	return runtime.Require(ctx, d.Name)
-}
-
-func (s *source) check(d *tool.Definition) error {
-	for _, m := range d.Spec.Isolation.Mounts {
-		err := s.mountable(m.Path)
-		if err != nil {
-			return reason.New(reason.IsolationUnavailable, "tool %q: %w", d.Name, err).WithHint("check spec.isolation.mounts of the Tool")
-		}
-	}
-	return nil
-}
-
-// mountable is stricter than for a sandbox: what containerd mounts is looked up
-// again when it does, when a link may have been turned meanwhile, and of what it has
-// mounted nothing can be hidden.
-func (s *source) mountable(path string) error {
-	target, err := tool.Mountable(path)
-	if err != nil {
-		return err
-	}
-	if target != path {
-		return fmt.Errorf("mount %s: a link leads to it: name %s", path, target)
-	}
-	masked, err := tool.Place{Masked: s.pool.Unseen}.Hidden(path, target)
-	if err == nil && len(masked) > 0 {
-		err = fmt.Errorf("mount %s: %s lies in it, which no tool may see", path, masked[0])
-	}
-	return err
 }
 
 // Start implements tool.Source: a program that speaks the tool protocol stays.
@@ -113,7 +58,7 @@ func (s *source) Start(ctx context.Context, d *tool.Definition) {
 // Begin prepares the containers of programs that are started by call, and
 // removes what killed runs have left. Close waits for it.
 func (s *source) Begin(ctx context.Context, tools []tool.Definition) {
-	runtime, err := s.connect()
+	runtime, err := s.at.connect()
 	if err != nil {
 		return // it is reported to the call that needs it
 	}
@@ -138,7 +83,7 @@ func (s *source) Describe(ctx context.Context, d *tool.Definition) ([]tool.Funct
 	}
 	program := s.program(d)
 	program.Launch = func(context.Context) (host.Options, error) {
-		return s.options(container.Spec{Run: s.pool.Run, Tool: d.Name, Image: c.Image, Argv: c.Command})
+		return s.options(container.Spec{Run: s.run.Run, Tool: d.Name, Image: c.Image, Argv: c.Command})
 	}
 	return program.Functions(ctx, d)
 }
@@ -189,7 +134,7 @@ func showing(d *tool.Definition, more []message.OutsidePath) *tool.Definition {
 // process is the process of a tool that stays. What it may reach and whose secrets it has
 // are the tool's own, so no other tool shares it.
 func (s *source) process(d *tool.Definition) *tool.Process {
-	return s.pool.Process("container\x00"+d.Name, d, s.program(d))
+	return s.pool.Process("container\x00"+d.Program(), d, s.program(d))
 }
 
 func (s *source) program(d *tool.Definition) tool.Program {
@@ -210,7 +155,7 @@ func (s *source) program(d *tool.Definition) tool.Program {
 }
 
 func (s *source) options(spec container.Spec) (host.Options, error) {
-	runtime, err := s.connect()
+	runtime, err := s.at.connect()
 	if err != nil {
 		return host.Options{}, err
 	}
@@ -220,12 +165,12 @@ func (s *source) options(spec container.Spec) (host.Options, error) {
 
 // spec is the container of a tool.
 func (s *source) spec(ctx context.Context, d *tool.Definition) (container.Spec, error) {
-	if err := s.check(d); err != nil {
+	if err := s.at.check(d); err != nil {
 		return container.Spec{}, err
 	}
 	src, l := d.Spec.Source.Container, d.Spec.Limits
 	c := container.Spec{
-		Run: s.pool.Run, Tool: d.Name, Image: src.Image, Argv: src.Command, Env: s.pool.Env[d.Name], Access: d.Spec.WorkspaceAccess,
+		Run: s.run.Run, Tool: d.Program(), Image: src.Image, Argv: src.Command, Env: s.run.Env[d.Program()], Access: d.Spec.WorkspaceAccess,
 		Mounts: d.Spec.Isolation.Mounts, Network: d.Spec.Network.Mode, RuntimeClass: src.RuntimeClass, Limits: container.Limits{Pids: l.Pids},
 	}
 	if l.Memory != nil {
@@ -234,19 +179,43 @@ func (s *source) spec(ctx context.Context, d *tool.Definition) (container.Spec, 
 	if l.CPU != nil {
 		c.Limits.CPU = l.CPU.MilliValue()
 	}
-	if c.Network == v1alpha1.NetworkProxy && s.pool.Egress != nil {
+	if c.Network == v1alpha1.NetworkProxy && s.at.site.Egress != nil {
 		c.Egress = func(ctx context.Context, l net.Listener) {
-			s.pool.Egress(ctx, l, []string{d.Name}, d.Spec.Network.Allow)
+			s.at.site.Egress(ctx, l, []string{d.Program()}, d.Spec.Network.Allow)
 		}
 	}
-	if c.Access == v1alpha1.AccessNone {
-		return c, nil
-	}
-	c.Workspace = s.pool.Dir
-	var err error
-	c.ReadOnly, c.Masked, err = s.pool.Guard(ctx)
-	c.Masked = append(tool.Within(s.pool.Unseen, s.pool.Dir), c.Masked...)
+	err := s.guard(ctx, d, &c)
 	return c, err
+}
+
+// guard shows a container the files of the run without those that it must not see, and
+// refuses mounts that show such files: of them nothing can be hidden.
+func (s *source) guard(ctx context.Context, d *tool.Definition, c *container.Spec) error {
+	sees := c.Access != v1alpha1.AccessNone
+	if s.run.Guard == nil && sees {
+		return reason.New(reason.Internal, "tool %q: no guard holds the files that its container would show", d.Name)
+	}
+	if s.run.Guard == nil || !sees && len(c.Mounts) == 0 {
+		return nil
+	}
+	readOnly, masked, err := s.run.Guard(ctx)
+	if err != nil {
+		return err
+	}
+	var inside []string
+	if sees {
+		inside = tool.Within(masked, s.run.Dir)
+		c.Workspace, c.ReadOnly, c.Masked = s.run.Dir, readOnly, append(tool.Within(s.at.site.Unseen, s.run.Dir), inside...)
+	}
+	for _, m := range c.Mounts {
+		for _, hidden := range tool.Within(masked, m.Path) {
+			if !slices.Contains(inside, hidden) {
+				return reason.New(reason.IsolationUnavailable, "tool %q: mount %s: a policy hides %s from every program, which a container would show", d.Name, m.Path, hidden).
+					WithHint("name in spec.isolation.mounts of the Tool what is needed of it, or run its program in a sandbox, with spec.source.exec or plugin")
+			}
+		}
+	}
+	return nil
 }
 
 const startHint = "check spec.source.container of the Tool"
@@ -254,14 +223,14 @@ const startHint = "check spec.source.container of the Tool"
 // starter starts a program of an image per call: in a container that is held
 // for the run, or in one of its own.
 func (s *source) starter(d *tool.Definition) tool.Starter {
-	return func(ctx context.Context, req tool.Request, env []string, out, errs io.Writer) (tool.Running, error) {
+	return func(ctx context.Context, req host.CallRequest, env []string, out, errs io.Writer) (tool.Running, error) {
 		in := bytes.NewReader(req.Args)
 		if d.Spec.Isolation.Fresh {
 			spec, err := s.spec(ctx, d)
 			if err != nil {
 				return nil, err
 			}
-			runtime, err := s.connect()
+			runtime, err := s.at.connect()
 			if err != nil {
 				return nil, err
 			}
@@ -287,10 +256,10 @@ type held struct {
 // if there is none or it has ended.
 func (s *source) hold(ctx context.Context, d *tool.Definition) (*container.Held, error) {
 	s.mu.Lock()
-	at := s.held[d.Name]
+	at := s.held[d.Program()]
 	if at == nil {
 		at = &held{}
-		s.held[d.Name] = at
+		s.held[d.Program()] = at
 	}
 	s.mu.Unlock()
 	at.mu.Lock()
@@ -302,7 +271,7 @@ func (s *source) hold(ctx context.Context, d *tool.Definition) (*container.Held,
 			return at.container, nil
 		}
 	}
-	runtime, err := s.connect()
+	runtime, err := s.at.connect()
 	if err != nil {
 		return nil, err
 	}
@@ -316,17 +285,7 @@ func (s *source) hold(ctx context.Context, d *tool.Definition) (*container.Held,
 // Close implements tool.Source. What was begun has ended with its context.
 func (s *source) Close() error {
 	s.begun.Wait()
-	s.mu.Lock()
-	connected := s.connected
-	s.mu.Unlock()
-	if !connected {
-		return nil
-	}
-	runtime, err := s.connect()
-	if err != nil {
-		return err
-	}
-	return runtime.Close()
+	return nil
 }
 
 // process is a program in a container that runs.

@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool"
@@ -50,7 +51,7 @@ func (s *source) Serve(_ context.Context, d *tool.Definition, beyond tool.Outsid
 	if seen := s.pool.Showing(d, beyond); seen != nil {
 		return tool.Once(&tool.PerCall{Start: s.starter(d, seen, true)}), nil
 	}
-	return &tool.PerCall{Start: s.starter(d, s.pool.Profiles[d.Name], d.Spec.Isolation.Fresh)}, nil
+	return &tool.PerCall{Start: s.starter(d, s.pool.Profile(d.Program()), d.Spec.Isolation.Fresh)}, nil
 }
 
 // Close implements tool.Source.
@@ -59,11 +60,11 @@ func (s *source) Close() error { return nil }
 // starter starts the program of a tool in a sandbox, or, without a profile, in none.
 func (s *source) starter(d *tool.Definition, profile *spec.Profile, fresh bool) tool.Starter {
 	program := sandbox.Spec{Argv: d.Command, Profile: profile, Fresh: fresh}
-	return func(ctx context.Context, req tool.Request, env []string, out, errs io.Writer) (tool.Running, error) {
+	return func(ctx context.Context, req host.CallRequest, env []string, out, errs io.Writer) (tool.Running, error) {
 		start := program
 		start.Dir, start.Stdin, start.Stdout, start.Stderr = tool.StartDir(profile, req.Workspace), bytes.NewReader(req.Args), out, errs
-		start.Env = append(s.pool.Environment(d.Name), env...)
-		p, err := s.pool.Launcher.Start(ctx, start)
+		start.Env = append(s.pool.Environment(d.Program()), env...)
+		p, err := s.pool.Launcher().Start(ctx, start)
 		if err != nil {
 			return nil, tool.WithHint(err, hint(profile))
 		}

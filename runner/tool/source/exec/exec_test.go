@@ -26,7 +26,7 @@ func TestAProgramIsLookedForAndNotAsked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := tool.NewPool(tool.PoolOptions{Kinds: kinds}).Functions(t.Context(), &d)
+		found, err := tool.NewPool(tool.PoolOptions{Site: tool.NewSite(tool.SiteOptions{Kinds: kinds})}).Functions(t.Context(), &d)
 		switch {
 		case want == "":
 			if err != nil || len(found) != 1 || found[0].Name != "x" {

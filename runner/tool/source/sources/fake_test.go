@@ -2,12 +2,14 @@ package sources_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
@@ -18,7 +20,7 @@ type fake struct{ started, closed bool }
 
 func (f *fake) kind() tool.Kind {
 	return tool.Kind{
-		Name: "mcp",
+		Name: "agent",
 		Facts: func(*v1alpha1.ToolSpec) (tool.Facts, error) {
 			return tool.Facts{Function: "echo", Describes: true}, nil
 		},
@@ -37,7 +39,7 @@ func (f *fake) Serve(context.Context, *tool.Definition, tool.Outside) (tool.Serv
 	return f, nil
 }
 
-func (f *fake) Call(_ context.Context, req tool.Request, progress func(string)) (tool.Reply, error) {
+func (f *fake) Call(_ context.Context, req host.CallRequest, progress func(string)) (tool.Reply, error) {
 	progress("half")
 	return tool.Reply{Output: req.Tool + " " + string(req.Args)}, nil
 }
@@ -51,16 +53,16 @@ func (f *fake) Close() error {
 // from the manifest to the result of a call reads its facts.
 func TestAnotherSourceIsOneEntryOfTheList(t *testing.T) {
 	f := &fake{}
-	kinds := append(sources.All(), f.kind())
+	kinds := append(slices.DeleteFunc(sources.All(), func(k tool.Kind) bool { return k.Name == "agent" }), f.kind())
 	d, err := kinds.Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{
-		CallName: "server", Source: v1alpha1.ToolSource{MCP: &v1alpha1.MCPSource{}}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationNone},
+		CallName: "server", Source: v1alpha1.ToolSource{Agent: &v1alpha1.Reference{Name: "x"}}, Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationNone},
 	}})
-	if err != nil || !d.Startable || d.Kind != "mcp" {
+	if err != nil || !d.Startable || d.Kind != "agent" {
 		t.Fatalf("%+v, %v", d.Facts, err)
 	}
 	d.Spec.Limits = v1alpha1.ToolLimits{OutputBytes: 1000, OutputLines: 10}
 	d.Spec.Limits.Timeout.Duration = time.Minute
-	pool := tool.NewPool(tool.PoolOptions{Kinds: kinds})
+	pool := tool.NewPool(tool.PoolOptions{Site: tool.NewSite(tool.SiteOptions{Kinds: kinds})})
 	if err := pool.Describe(t.Context(), &d); err != nil || d.Description != "says it again" {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -95,18 +97,15 @@ func TestAnotherSourceIsOneEntryOfTheList(t *testing.T) {
 
 // A kind that this version does not start is refused before anything runs.
 func TestAKindThatIsNotStartedIsRefused(t *testing.T) {
-	for name, source := range map[string]v1alpha1.ToolSource{
-		"agent": {Agent: &v1alpha1.Reference{Name: "x"}}, "mcp": {MCP: &v1alpha1.MCPSource{}},
-	} {
-		d, err := sources.All().Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{CallName: "x", Source: source}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tool.Unsupported(&d); err == nil || !strings.Contains(err.Error(), "source."+name) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := tool.NewPool(tool.PoolOptions{Kinds: sources.All()}).Serve(t.Context(), &d, tool.Outside{}); err == nil {
-			t.Errorf("%s: a server", name)
-		}
+	kinds := tool.Kinds{{Name: "mcp", Facts: func(*v1alpha1.ToolSpec) (tool.Facts, error) { return tool.Facts{}, nil }}}
+	d, err := kinds.Define(&v1alpha1.Tool{Spec: v1alpha1.ToolSpec{CallName: "x", Source: v1alpha1.ToolSource{MCP: &v1alpha1.MCPSource{}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tool.Unsupported(&d); err == nil || !strings.Contains(err.Error(), "source.mcp") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := tool.NewPool(tool.PoolOptions{Site: tool.NewSite(tool.SiteOptions{Kinds: kinds})}).Serve(t.Context(), &d, tool.Outside{}); err == nil {
+		t.Error("it has a server")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"agentctl.dev/agentctl/runner/tool/source/builtin"
 	"agentctl.dev/agentctl/runner/tool/source/container"
 	"agentctl.dev/agentctl/runner/tool/source/exec"
+	"agentctl.dev/agentctl/runner/tool/source/mcp"
 	"agentctl.dev/agentctl/runner/tool/source/plugin"
 )
 
@@ -18,6 +19,7 @@ func All() tool.Kinds {
 		plugin.Kind(),
 		exec.Kind(),
 		container.Kind(),
+		mcp.Kind(),
 		agent.Kind(),
 	}
 }
