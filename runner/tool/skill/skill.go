@@ -1,4 +1,5 @@
-// Package skill reads the know-how that a folder holds: a SKILL.md with a name, a description and a text for the model.
+// Package skill reads the know-how that a folder holds: a SKILL.md with a name, a description and a text for the model,
+// and the files beside it. The format is that of the Agent Skills specification.
 package skill
 
 import (
@@ -7,14 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 )
 
 // File is the name of the file that makes a folder a skill.
@@ -23,100 +17,53 @@ const File = "SKILL.md"
 // MaxSize bounds the file: a model has to read it.
 const MaxSize = 256 << 10
 
-// maxDescription is what a list of skills can hold of each.
-const maxDescription = 1024
+// maxHead bounds its head: six fields.
+const maxHead = 32 << 10
 
-// Skill is what a folder holds.
+// Skill is what a SKILL.md holds.
 type Skill struct {
-	// Name and Description as the file gives them; either may be "".
-	Name, Description string
+	Head
 	// Text for the model: the file without its head.
 	Text string
 	// Digest of the whole file: sha256:...
 	Digest string
+	// Problems are where the file differs from the specification, though it can be used.
+	Problems []string
 }
 
 // Read reads the skill of a folder. Its errors describe the folder or the file
 // in it; the caller adds the name of the folder.
 func Read(dir string) (*Skill, error) {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("there is no such folder")
-	case err != nil:
-		return nil, cause(err)
-	case !info.IsDir():
-		return nil, errors.New("it is not a folder")
-	}
-	text, err := readFile(filepath.Join(dir, File))
+	f, err := Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", File, err)
-	}
-	s, err := Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", File, err)
-	}
-	return s, nil
-}
-
-// readFile reads a regular file of an allowed size. It does not block on other
-// kinds of files, for example a pipe.
-func readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("there is no such file")
-	}
-	if err != nil {
-		return nil, cause(err)
+		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
-	}
-	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	switch {
-	case err != nil:
-		return nil, cause(err)
-	case len(text) > MaxSize:
-		return nil, fmt.Errorf("it has more than %d KiB", MaxSize>>10)
-	}
-	return text, nil
-}
-
-// cause is an error of a file without the path, which is reported once.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
+	return f.Skill()
 }
 
 // fence is the line above and below the head of a file.
 const fence = "---"
 
-// Parse reads the text of a SKILL.md. Unknown fields of its head are ignored.
+// Parse reads the text of a SKILL.md. What is merely not as the specification has it is
+// among its Problems.
 func Parse(text []byte) (*Skill, error) {
 	if !utf8.Valid(text) || bytes.ContainsRune(text, 0) {
 		return nil, errors.New("it is not a text in UTF-8")
 	}
 	sum := sha256.Sum256(text)
 	s := &Skill{Digest: "sha256:" + hex.EncodeToString(sum[:])}
-	head, body, err := split(text)
+	head, body, err := split(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return nil, err
 	}
-	var fields struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
+	if len(head) > maxHead {
+		return nil, fmt.Errorf("its head has more than %d KiB", maxHead>>10)
 	}
-	if err := yaml.Unmarshal(head, &fields); err != nil {
-		return nil, fmt.Errorf("its head is no YAML with a name and a description: %w", err)
+	if s.Head, s.Problems, err = parseHead(head); err != nil {
+		return nil, err
 	}
-	if len(fields.Description) > maxDescription {
-		return nil, fmt.Errorf("its description has more than %d bytes", maxDescription)
-	}
-	s.Name, s.Description, s.Text = fields.Name, fields.Description, string(bytes.TrimSpace(body))
-	if s.Text == "" {
+	if s.Text = string(bytes.TrimSpace(body)); s.Text == "" {
 		return nil, errors.New("it holds no text")
 	}
 	return s, nil
