@@ -10,6 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
@@ -104,12 +105,11 @@ func TestAToolWhoseSandboxCannotBeBuiltDoesNotRun(t *testing.T) {
 	} {
 		for kind, src := range source {
 			launcher := sandbox.New(sandbox.Options{Helper: "/bin/true", TempDir: t.TempDir()})
-			pool := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher})
-			pool.Profiles, pool.Dir = profiles, t.TempDir()
+			pool := NewPool(PoolOptions{Site: testSite(launcher), Profiles: profiles, Dir: t.TempDir()})
 			d := held("x", func(s *v1alpha1.ToolSpec) { s.Source = src })
 			server, err := pool.Serve(t.Context(), &d, Outside{})
 			if err == nil {
-				_, err = server.Call(t.Context(), Request{Timeout: time.Minute}, func(string) {})
+				_, err = server.Call(t.Context(), host.CallRequest{Timeout: time.Minute}, func(string) {})
 			}
 			if got := reason.Of(err); got != reason.IsolationUnavailable {
 				t.Errorf("%s, %s: %s: %v", name, kind, got, err)

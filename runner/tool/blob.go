@@ -34,7 +34,8 @@ func readArgsOf(call message.ToolCall) (args readArgs, err error) {
 	return args, err
 }
 
-// readBlob shows lines of a blob, which was redacted before it was written.
+// readBlob shows lines of a blob, which was redacted before it was written, or an
+// attachment again that was left out of the conversation.
 func readBlob(_ context.Context, h Host, call message.ToolCall) (*message.ToolResult, error) {
 	args, err := readArgsOf(call)
 	if err != nil {
@@ -43,6 +44,11 @@ func readBlob(_ context.Context, h Host, call message.ToolCall) (*message.ToolRe
 	b, err := h.Blobs.GetBlob(strings.TrimPrefix(args.Path, BlobPrefix))
 	if err != nil {
 		return &message.ToolResult{Code: message.CodeTool, Text: err.Error()}, nil //nolint:nilerr // a failure of the tool is a result
+	}
+	if mime, err := MediaType(b); err == nil {
+		file := message.File{Mime: mime, Filename: "blob", URL: args.Path, Size: int64(len(b))}
+		text := fmt.Sprintf("%s: %s, %d bytes", args.Path, mime, len(b))
+		return &message.ToolResult{Text: text, Output: text, Title: args.Path, Attachments: []message.File{file}}, nil
 	}
 	lines := strings.Split(string(b), "\n")
 	from := max(args.Offset, 1)

@@ -1,6 +1,10 @@
 package tool
 
-import "context"
+import (
+	"context"
+
+	"agentctl.dev/agentctl/plugins/host"
+)
 
 // freshServer starts a plugin for each call and ends it afterwards.
 type freshServer struct {
@@ -9,10 +13,10 @@ type freshServer struct {
 }
 
 // Call implements Server.
-func (s *freshServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
+func (s *freshServer) Call(ctx context.Context, req host.CallRequest, progress func(string)) (Reply, error) {
 	plugin, err := s.process.begin(ctx)
 	if err != nil {
-		return Reply{}, &startError{err}
+		return Reply{}, &startError{s.process.explained(err)}
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/plugins/host"
 )
 
 // rounds bounds how often a search is made again because it has found something
@@ -17,7 +18,7 @@ const rounds = 20
 // call asks the server. Files that the caller may not read must not appear in
 // the result of a search: the search is repeated without those files, so that
 // its result is complete.
-func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCall, server Server, req Request, progress func(string)) (Reply, error) {
+func (r *Registry) call(ctx context.Context, d *Definition, call message.ToolCall, server Server, req host.CallRequest, progress func(string)) (Reply, error) {
 	if r.Unreadable == nil || !d.Search {
 		return server.Call(ctx, req, progress)
 	}

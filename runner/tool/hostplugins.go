@@ -38,7 +38,7 @@ func (h *HostPlugins) Start(ctx context.Context, d *Definition) {
 // own that shows no files of the run: the policy has not yet decided which of
 // them are hidden.
 func (h *HostPlugins) Describe(ctx context.Context, d *Definition) ([]Function, error) {
-	if h.Pool.Profiles[d.Name] == nil {
+	if h.Pool.Profile(d.Program()) == nil {
 		process, err := h.process(d)
 		if err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (h *HostPlugins) Describe(ctx context.Context, d *Definition) ([]Function, 
 	start.Profile, start.Fresh, start.Dir, start.Env = &seen, true, "/tmp", contained(&seen, nil)
 	program := h.program(start)
 	program.Launch = func(context.Context) (host.Options, error) {
-		return host.Options{Launch: h.Pool.Launcher.PluginRunner(start)}, nil
+		return host.Options{Launch: h.Pool.Launcher().PluginRunner(start)}, nil
 	}
 	return program.Functions(ctx, d)
 }
@@ -108,24 +108,25 @@ func (h *HostPlugins) start(d *Definition) (sandbox.Spec, error) {
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	start.Profile, start.Fresh, start.Env = h.Pool.Profiles[d.Name], d.Spec.Isolation.Fresh, h.Pool.Environment(d.Name)
+	start.Profile, start.Fresh, start.Env = h.Pool.Profile(d.Program()), d.Spec.Isolation.Fresh, h.Pool.Environment(d.Program())
 	if start.Dir == "" {
-		start.Dir = StartDir(start.Profile, h.Pool.Dir)
+		start.Dir = StartDir(start.Profile, h.Pool.o.Dir)
 	}
 	return start, nil
 }
 
-// fenced is a program that waits, unless it is a trusted one, until it can no
-// longer do to the files of the run what it must not.
+// fenced is a contained program that waits, unless it is a trusted one, until it can no
+// longer do to the files of the run what it must not. No guard holds a program that is
+// not contained.
 func (h *HostPlugins) fenced(d *Definition, start sandbox.Spec) Program {
 	program := h.program(start)
 	program.Launch = func(ctx context.Context) (host.Options, error) {
-		if d.Shipped == "" && h.Pool.Fence != nil {
-			if err := h.Pool.Fence(ctx); err != nil {
+		if guard := h.Pool.o.Guard; guard != nil && start.Profile != nil && d.Shipped == "" {
+			if _, _, err := guard(ctx); err != nil {
 				return host.Options{}, err
 			}
 		}
-		return host.Options{Launch: h.Pool.Launcher.PluginRunner(start)}, nil
+		return host.Options{Launch: h.Pool.Launcher().PluginRunner(start)}, nil
 	}
 	return program
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 )
@@ -17,7 +18,7 @@ func testKinds() Kinds {
 			b, _ := builtin.Lookup(s.Source.Builtin.Name)
 			return Facts{
 				Shipped: s.Source.Builtin.Name, Function: s.Source.Builtin.Name, Together: true,
-				KeepHead: b.KeepHead, FreeText: b.FreeText, Search: b.Search, Creates: b.Creates,
+				KeepHead: b.KeepHead, FreeText: b.FreeText, Search: b.Search, Creates: b.Creates, URL: b.URL,
 			}, nil
 		}},
 		{Name: "plugin", Facts: func(s *v1alpha1.ToolSpec) (Facts, error) {
@@ -32,6 +33,11 @@ func testKinds() Kinds {
 			return Facts{WritesDisk: true}, nil
 		}},
 	}
+}
+
+// testSite is a site with those kinds.
+func testSite(launcher *sandbox.Launcher) *Site {
+	return NewSite(SiteOptions{Kinds: testKinds(), Launcher: launcher})
 }
 
 // of completes a definition with the facts of its source.
@@ -55,9 +61,9 @@ func (c commands) Serve(_ context.Context, d *Definition, _ Outside) (Server, er
 	if err := c.pool.Sandboxed(d); err != nil {
 		return nil, err
 	}
-	return &PerCall{Start: func(ctx context.Context, req Request, env []string, out, errs io.Writer) (Running, error) {
-		held := c.pool.Profiles[d.Name]
-		p, err := c.pool.Launcher.Start(ctx, sandbox.Spec{
+	return &PerCall{Start: func(ctx context.Context, req host.CallRequest, env []string, out, errs io.Writer) (Running, error) {
+		held := c.pool.Profile(d.Name)
+		p, err := c.pool.Launcher().Start(ctx, sandbox.Spec{
 			Argv: d.Command, Profile: held, Dir: StartDir(held, req.Workspace), Stdin: bytes.NewReader(req.Args), Stdout: out, Stderr: errs,
 			Env: append(c.pool.Environment(d.Name), env...),
 		})

@@ -306,8 +306,9 @@ func (o *outside) disks() (free []func() (int64, bool)) {
 	return free
 }
 
-func (r Request) outside() (paths []host.OutsidePath) {
-	for _, p := range r.Outside {
+// paths are those outside the workspace that the call may use, as its server gets them.
+func (o *outside) paths() (paths []host.OutsidePath) {
+	for _, p := range o.Paths {
 		paths = append(paths, host.OutsidePath{Name: p.Name, Path: p.Real, Writable: p.Writable})
 	}
 	return paths

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/plugins/host"
 )
 
 // maxExecOutput is what is kept of a program's output; the rest is counted.
@@ -27,7 +28,7 @@ const asIs = 250 * time.Millisecond
 type PerCall struct{ Start Starter }
 
 // Starter starts the program of a call, with these variables besides its own.
-type Starter func(ctx context.Context, req Request, env []string, out, errs io.Writer) (Running, error)
+type Starter func(ctx context.Context, req host.CallRequest, env []string, out, errs io.Writer) (Running, error)
 
 // Running is a program, wherever it runs.
 type Running interface {
@@ -45,10 +46,10 @@ type Ending struct {
 }
 
 // Call implements Server.
-func (s *PerCall) Call(ctx context.Context, req Request, _ func(string)) (Reply, error) {
+func (s *PerCall) Call(ctx context.Context, req host.CallRequest, _ func(string)) (Reply, error) {
 	var out, errs capped
 	p, err := s.Start(ctx, req, []string{
-		"AGENTCTL_CALL=" + req.Call, "AGENTCTL_RUN=" + req.Run, "AGENTCTL_KEY=" + req.Key, "AGENTCTL_WORKSPACE=" + req.Workspace,
+		"AGENTCTL_CALL=" + req.ID, "AGENTCTL_RUN=" + req.Run, "AGENTCTL_KEY=" + req.Key, "AGENTCTL_WORKSPACE=" + req.Workspace,
 	}, &out, &errs)
 	if err != nil {
 		return Reply{}, &startError{err}

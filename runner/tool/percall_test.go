@@ -13,6 +13,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox"
 )
 
@@ -37,7 +38,7 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 			}
 			command := v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: []string{"/bin/sh", "-c", "exec 3>ready; " + c.script}}}
 			d := of(Definition{Spec: v1alpha1.ToolSpec{Source: command}})
-			s, err := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher}).Serve(t.Context(), &d, Outside{})
+			s, err := NewPool(PoolOptions{Site: testSite(launcher)}).Serve(t.Context(), &d, Outside{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func TestCancelledProgramKeepsItsOutput(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			reply, err := s.Call(ctx, Request{Workspace: dir, Args: []byte("{}"), Timeout: time.Minute}, func(string) {})
+			reply, err := s.Call(ctx, host.CallRequest{Workspace: dir, Args: []byte("{}"), Timeout: time.Minute}, func(string) {})
 			if !errors.Is(err, c.err) || reply.Output != c.output || reply.Code != c.code || reply.Failed != (c.code != "") {
 				t.Errorf("%s: got %+v, %v", c.reason, reply, err)
 			}

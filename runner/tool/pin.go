@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
@@ -24,6 +25,17 @@ func Pin(name, description string, parameters json.RawMessage) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// PinAll identifies all functions that a program describes, in any order.
+func PinAll(d *Definition, found []Function) string {
+	pins := make([]string, len(found))
+	for i, f := range found {
+		pins[i] = Pin(f.Name, f.Description, f.Parameters)
+	}
+	slices.Sort(pins)
+	sum := sha256.Sum256([]byte(d.Name + "\x00" + strings.Join(pins, "\x00")))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
 // unchanged compares the functions that a program describes now with its
 // description before. A program is asked at every start: after a crash another
 // program may start, which was not described to the model and was not approved.
@@ -33,12 +45,13 @@ func (p *Pool) unchanged(d *Definition, says []Function) error {
 		now = Pin(d.Name, says[i].Description, says[i].Parameters)
 	}
 	p.mu.Lock()
-	before, pinned := p.Pins[d.Name]
+	before, pinned := p.pins[d.Name]
+	if !pinned && d.Of != "" { // it was expanded from what its program described
+		before, pinned = Pin(d.Name, d.Description, d.Parameters), true
+		p.pins[d.Name] = before
+	}
 	if !pinned && now != "" {
-		if p.Pins == nil {
-			p.Pins = map[string]string{}
-		}
-		p.Pins[d.Name] = now
+		p.pins[d.Name] = now
 	}
 	p.mu.Unlock()
 	switch {

@@ -63,7 +63,7 @@ func shifty(t *testing.T, pool *Pool, fresh bool) (call func(text string) *messa
 	d.Spec.Limits.Timeout.Duration, d.Spec.Limits.OutputBytes, d.Spec.Limits.OutputLines = time.Minute, 1<<20, 1000
 	r, err := NewRegistry(Options{
 		Tools: []Definition{*d}, Serve: pool.Serve, Run: "run-1", Now: time.Now,
-		Workspace: func(context.Context) (string, error) { return pool.Dir, nil },
+		Workspace: func(context.Context) (string, error) { return pool.Options().Dir, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAProgramThatComesBackAsAnotherIsRefused(t *testing.T) {
 		"gone":        {"it knows the tool no more", "gone", "is nothing: it knows no function shift"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call, say, _ := shifty(t, fixturePool(t, atOnce), false)
+			call, say, _ := shifty(t, fixturePool(t, PoolOptions{After: atOnce}), false)
 			if got := call("first"); got.Text != "did first" {
 				t.Fatalf("%+v", got)
 			}
@@ -118,7 +118,7 @@ func TestAProgramThatComesBackAsAnotherIsRefused(t *testing.T) {
 }
 
 func TestAProgramThatIsStartedForEachCallIsHeldToItsFirstWord(t *testing.T) {
-	call, say, _ := shifty(t, fixturePool(t, nil), true)
+	call, say, _ := shifty(t, fixturePool(t, PoolOptions{}), true)
 	if got := call("first"); got.Text != "did first" {
 		t.Fatalf("%+v", got)
 	}
@@ -133,8 +133,7 @@ func TestAProgramThatIsStartedForEachCallIsHeldToItsFirstWord(t *testing.T) {
 }
 
 func TestAPinCountsFromTheFirstStart(t *testing.T) {
-	pool := fixturePool(t, nil)
-	pool.Pins = map[string]string{"my_shift": Pin("my_shift", "what it was last week", json.RawMessage(`{}`))}
+	pool := fixturePool(t, PoolOptions{Pins: map[string]string{"my_shift": Pin("my_shift", "what it was last week", json.RawMessage(`{}`))}})
 	call, _, d := shifty(t, pool, false)
 	if got := call("first"); !strings.HasPrefix(got.Text, "ToolChanged: ") {
 		t.Errorf("%+v", got)

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,47 +19,38 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// PoolOptions are what a Pool needs.
+// PoolOptions are what a Pool is made of. Site is required.
 type PoolOptions struct {
-	// Kinds are those that the pool can open.
-	Kinds    Kinds
-	Launcher *sandbox.Launcher
-	// After is the clock by which a crashed program waits before it is started
-	// again; nil is time.After.
-	After func(time.Duration) <-chan time.Time
-}
-
-// Pool opens the sources of the tools of one run, and keeps their processes. Tools of
-// the same program with the same environment share a process; it is started once, in
-// the background, and started again after a crash.
-type Pool struct {
-	PoolOptions
+	Site *Site
+	// Run is the id that containers are labelled with.
+	Run string
 	// Dir is the working folder of the plugins: the root of the run's files. It
 	// exists before all the files do. The shipped program needs none.
 	Dir string
 	// Env holds the declared variables of each tool as NAME=value, by call name.
 	Env map[string][]string
+	// Secrets are what sources need besides, by call name and their own name.
+	Secrets map[string]map[string]string
+	// Learn is called with each further secret that a source is given during the run,
+	// before it uses it: the value is removed from all that is written. Nil: a source that
+	// would be given one is not used.
+	Learn func(value string)
+	// Reveals reports whether a text holds a secret of the run. A function that its program
+	// describes with one is left out. Nil: there are no secrets.
+	Reveals func(text []byte) bool
+	// LeftOut is called with the functions that the program of a Tool describes and that are
+	// offered to no model, whenever it was asked, by the Tool's call name. Nil: nobody asks.
+	LeftOut func(of string, all []Omission)
 	// Profiles are the containment of each tool, by call name; a tool without a
-	// profile is not contained.
+	// profile is not contained. Nil: this host contains nothing.
 	Profiles map[string]*spec.Profile
-	// Fence waits until contained programs can no longer do to the files of the
-	// run what they must not; foreign plugins are started after it. Optional.
-	Fence func(context.Context) error
-	// Containerd and State are where containers are started and what is kept of them;
-	// Run is the id that they are labelled with.
-	Containerd, State, Run string
-	// Unseen are folders of which no tool may see anything.
-	Unseen []string
 	// Guard returns the files of the run that no program may change, and those that
-	// none may read, as absolute paths. It waits until the files are there.
+	// none may read, as absolute paths. It waits until it is in force: a contained
+	// program that is not shipped is started after it. Nil: no file is guarded.
 	Guard func(context.Context) (readOnly, masked []string, err error)
-	// Egress serves the network of tools that reach what a list allows, where their
-	// source brings its own isolation.
-	Egress func(ctx context.Context, l net.Listener, tools, allow []string)
 	// Pins are the known descriptions of tools, by call name, as Pin returns
 	// them; for a tool without a pin, the first description counts. A call whose
-	// program describes the tool differently is refused. The map belongs to the
-	// pool.
+	// program describes the tool differently is refused.
 	Pins map[string]string
 	// Past returns the calls of the run that have completed, the oldest first. A
 	// process that is started in the middle of a run, by a resume or after a
@@ -74,9 +65,22 @@ type Pool struct {
 	// History returns the newest messages of the run, at most that many unless it
 	// is 0, the oldest of them first, and without secrets. Nil: tools get none.
 	History func(ctx context.Context, most int) ([]host.Message, error)
+	// Begun are processes that another pool has begun to start.
+	Begun *Begun
+	// After is the clock by which a crashed program waits before it is started
+	// again; nil is time.After.
+	After func(time.Duration) <-chan time.Time
+}
+
+// Pool opens the sources of the tools of one run, and keeps their processes. Tools of
+// the same program with the same environment share a process; it is started once, in
+// the background, and started again after a crash. Its options do not change.
+type Pool struct {
+	o PoolOptions
 
 	mu        sync.Mutex
 	processes map[string]*Process
+	pins      map[string]string
 	starting  sync.WaitGroup
 
 	opening sync.Mutex
@@ -90,94 +94,58 @@ type Past struct {
 	Metadata json.RawMessage
 }
 
-// NewPool returns a pool without processes. Close it.
+// NewPool returns a pool without processes besides those that were begun. Close it.
 func NewPool(o PoolOptions) *Pool {
 	if o.After == nil {
 		o.After = time.After
 	}
-	return &Pool{PoolOptions: o, processes: map[string]*Process{}, sources: map[string]Source{}}
+	p := &Pool{o: o, processes: map[string]*Process{}, pins: map[string]string{}, sources: map[string]Source{}}
+	maps.Copy(p.pins, o.Pins)
+	if o.Begun != nil {
+		p.adopt(o.Begun)
+	}
+	return p
 }
+
+// Options are those that the pool was made with.
+func (p *Pool) Options() PoolOptions { return p.o }
+
+// Launcher starts the programs of this host.
+func (p *Pool) Launcher() *sandbox.Launcher { return p.o.Site.o.Launcher }
+
+// Profile is the containment of a tool by its call name; nil for one that is not
+// contained.
+func (p *Pool) Profile(name string) *spec.Profile { return p.o.Profiles[name] }
 
 // source returns what starts the programs of a tool.
 func (p *Pool) source(d *Definition) (Source, error) {
-	kind, ok := p.Kinds.Of(d.Kind)
-	if !ok || kind.Open == nil {
+	kind, ok := p.o.Site.o.Kinds.Of(d.Kind)
+	if !ok || !kind.startable() {
 		return nil, cmp.Or(Unsupported(d), error(reason.New(reason.Internal, "tool %q: no source is known", d.Name)))
 	}
-	return p.open(kind), nil
-}
-
-func (p *Pool) open(kind *Kind) Source {
 	p.opening.Lock()
 	defer p.opening.Unlock()
 	s := p.sources[kind.Name]
-	if s == nil {
+	switch {
+	case s != nil:
+	case kind.Isolate != nil:
+		s = p.o.Site.isolation(kind).Source(p)
+	default:
 		s = kind.Open(p)
-		p.sources[kind.Name] = s
 	}
-	return s
-}
-
-// Require refuses tools that this host cannot contain as they demand, before
-// anything has run. A source with its own isolation has a method Require; it is
-// also asked about tools of other kinds that demand its level.
-func (p *Pool) Require(ctx context.Context, tools []Definition) error {
-	for i := range tools {
-		d := &tools[i]
-		for j := range p.Kinds {
-			kind := &p.Kinds[j]
-			if kind.Open == nil || kind.Level == "" || d.Kind != kind.Name && d.Spec.Isolation.Minimum != kind.Level {
-				continue
-			}
-			if s, ok := p.open(kind).(interface {
-				Require(ctx context.Context, d *Definition) error
-			}); ok {
-				if err := s.Require(ctx, d); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return p.Contain(tools)
-}
-
-// Contain refuses tools that no sandbox of this host can contain as they demand, and
-// those that this version cannot start.
-func (p *Pool) Contain(tools []Definition) error {
-	for i := range tools {
-		d := &tools[i]
-		if err := Unsupported(d); err != nil {
-			return err
-		}
-		if d.Contained() || d.Host {
-			continue
-		}
-		if err := p.Launcher.Require(d.Name, d.Spec.Isolation.Minimum, d.Spec.Network.Mode); err != nil {
-			return err
-		}
-	}
-	return nil
+	p.sources[kind.Name] = s
+	return s, nil
 }
 
 // Start begins to start the programs of the tools that stay while the run executes. It
 // does not wait for them.
 func (p *Pool) Start(ctx context.Context, tools []Definition) {
 	for i := range tools {
+		if i > 0 && tools[i].Of != "" && tools[i].Of == tools[i-1].Of { // of one program
+			continue
+		}
 		if s, err := p.source(&tools[i]); err == nil && !tools[i].Host {
 			s.Start(ctx, &tools[i])
-		}
-	}
-}
-
-// StartShipped starts the program of the shipped tools ahead of everything
-// else: it is trusted, takes longest to be ready, and does nothing before its
-// first call. Tools that declare variables are left out; their values are not
-// known yet.
-func (p *Pool) StartShipped(ctx context.Context, tools []Definition) {
-	for i := range tools {
-		if d := &tools[i]; d.Shipped != "" && !d.Host && len(d.Spec.Env) == 0 {
-			p.Start(ctx, tools[i:i+1])
-			return
 		}
 	}
 }
@@ -204,7 +172,7 @@ func (p *Pool) Begin(ctx context.Context, tools []Definition) {
 // Sandboxed refuses a tool that must be contained by a sandbox and has no
 // profile, where others have one.
 func (p *Pool) Sandboxed(d *Definition) error {
-	if p.Profiles == nil || p.Profiles[d.Name] != nil || d.Spec.Isolation.Minimum == v1alpha1.IsolationNone {
+	if p.o.Profiles == nil || d.Remote != "" || p.o.Profiles[d.Program()] != nil || d.Spec.Isolation.Minimum == v1alpha1.IsolationNone {
 		return nil
 	}
 	return reason.New(reason.IsolationUnavailable, "tool %q: nobody has said how it is contained", d.Name)
@@ -226,6 +194,32 @@ func (p *Pool) Functions(ctx context.Context, d *Definition) ([]Function, error)
 		return nil, err
 	}
 	return s.Describe(ctx, d)
+}
+
+// Several returns the functions of a Tool that provides several. With a pin they must be
+// the pinned ones. A source that keeps descriptions of earlier runs has a method Known:
+// its program is then asked only if there is none, or it is not the pinned one.
+func (p *Pool) Several(ctx context.Context, d *Definition, pin string) ([]Function, error) {
+	s, err := p.source(d)
+	if err != nil {
+		return nil, err
+	}
+	if keeps, ok := s.(interface {
+		Known(d *Definition) ([]Function, bool)
+	}); ok {
+		if found, ok := keeps.Known(d); ok && (pin == "" || PinAll(d, found) == pin) {
+			return found, nil
+		}
+	}
+	found, err := s.Describe(ctx, d)
+	if err != nil {
+		return nil, WithHint(fmt.Errorf("tool %q: ask its program for its functions: %w", d.Name, err), "check spec.source of the Tool: agentctl get tools shows what is wrong")
+	}
+	if now := PinAll(d, found); pin != "" && now != pin {
+		return nil, reason.New(reason.ToolChanged, "tool %q: its program describes other functions than before: they were %s and are %s", d.Name, pin, now).
+			WithHint("bring back the program it was, or apply the Tool again to accept what it is now")
+	}
+	return found, nil
 }
 
 // Describe asks the program of a tool for its parameters, for a manifest
@@ -264,10 +258,7 @@ func WithHint(err error, hint string) error {
 
 // Environment is that of a tool's programs on this host.
 func (p *Pool) Environment(name string) []string {
-	if held := p.Profiles[name]; held != nil {
-		return contained(held, p.Env[name])
-	}
-	return Environment(p.Env[name])
+	return HeldEnvironment(p.o.Profiles[name], p.o.Env[name])
 }
 
 // closeTime bounds the end of all processes together.
@@ -275,6 +266,13 @@ const closeTime = 3 * time.Second
 
 // Close ends every process and waits for it.
 func (p *Pool) Close() error {
+	p.opening.Lock()
+	for _, s := range p.sources {
+		if keeps, ok := s.(interface{ End() }); ok { // connections of its own
+			keeps.End()
+		}
+	}
+	p.opening.Unlock()
 	p.starting.Wait() // each start has its own deadline and ends with its context
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -295,14 +293,6 @@ func (p *Pool) Close() error {
 		all = append(all, err)
 	}
 	return errors.Join(all...)
-}
-
-// Opened reports whether the source of a level of isolation has been opened, which may
-// hold something on this host even when no process of it runs.
-func (p *Pool) Opened(level v1alpha1.IsolationLevel) bool {
-	p.opening.Lock()
-	defer p.opening.Unlock()
-	return slices.ContainsFunc(p.Kinds, func(k Kind) bool { return k.Level == level && p.sources[k.Name] != nil })
 }
 
 // Release lets go of what the sources hold on this host, when every process has ended.

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,9 +18,9 @@ import (
 // maxStarts is the first start and two more after crashes.
 const maxStarts = 3
 
-// backOff is how long a crashed program waits before it is started again: the
+// BackOff is how long a crashed program waits before it is started again: the
 // cause, for example a lack of memory, may pass.
-func backOff(starts int) time.Duration {
+func BackOff(starts int) time.Duration {
 	return 100 * time.Millisecond << (2 * (starts - 1)) // 100 ms, 400 ms
 }
 
@@ -68,6 +69,9 @@ func (p *Pool) Process(key string, d *Definition, made Program) *Process {
 		proc = &Process{Program: made, pool: p, functions: map[string]string{}}
 		p.processes[key] = proc
 	}
+	if proc.Launch == nil { // another pool has begun it
+		proc.Program = made
+	}
 	if !slices.Contains(proc.tools, d.Name) {
 		proc.tools = append(proc.tools, d.Name)
 		proc.functions[d.Name] = d.function()
@@ -102,10 +106,9 @@ func (g *Process) ServeOnce(d *Definition, other Program) Server {
 
 // Functions starts a program, asks it for its functions, and ends it.
 func (made Program) Functions(ctx context.Context, d *Definition) ([]Function, error) {
-	one := &Process{Program: made, tools: []string{d.Name}}
-	plugin, err := one.begin(ctx)
+	plugin, err := made.begin(ctx)
 	if err != nil {
-		return nil, err
+		return nil, explained(err, []string{d.Name})
 	}
 	infos, err := plugin.Describe(ctx)
 	if closed := plugin.Close(ctx); err == nil {
@@ -118,7 +121,7 @@ func (made Program) Functions(ctx context.Context, d *Definition) ([]Function, e
 func functions(infos []host.ToolInfo) []Function {
 	all := make([]Function, len(infos))
 	for i, info := range infos {
-		all[i] = Function(info)
+		all[i] = Function{Name: info.Name, Description: info.Description, Parameters: info.Parameters}
 	}
 	return all
 }
@@ -147,7 +150,7 @@ func (g *Process) start(ctx context.Context) *started {
 		defer close(run.ready)
 		if before > 0 {
 			select {
-			case <-g.pool.After(backOff(before)):
+			case <-g.pool.o.After(BackOff(before)):
 			case <-ctx.Done():
 				run.err = context.Cause(ctx)
 				return
@@ -159,25 +162,55 @@ func (g *Process) start(ctx context.Context) *started {
 }
 
 // begin starts one process.
-func (g *Process) begin(ctx context.Context) (*host.Plugin, error) {
-	o, err := g.Launch(ctx)
+func (made Program) begin(ctx context.Context) (*host.Plugin, error) {
+	o, err := made.Launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o.Name = g.Name
+	o.Name = made.Name
 	plugin, err := host.Start(ctx, o)
 	if err != nil {
-		err = fmt.Errorf("start plugin %s (tools: %s): %w", g.Name, strings.Join(g.tools, ", "), err)
-		return nil, WithHint(err, g.Hint())
+		return nil, &unstarted{made, err}
 	}
 	return plugin, nil
+}
+
+// unstarted is the error of a program that did not start. The tools that wait for it are
+// named when one of them reads it: more may have come meanwhile.
+type unstarted struct {
+	program Program
+	err     error
+}
+
+func (e *unstarted) Error() string { return e.err.Error() }
+
+func (e *unstarted) Unwrap() error { return e.err }
+
+// explained adds to the error of a program that did not start its name, the tools that
+// wait for it and a hint.
+func explained(err error, tools []string) error {
+	e, ok := errors.AsType[*unstarted](err)
+	if !ok {
+		return err
+	}
+	return WithHint(fmt.Errorf("start plugin %s (tools: %s): %w", e.program.Name, strings.Join(tools, ", "), e.err), e.program.Hint())
+}
+
+// explained adds to the error of the process its tools.
+func (g *Process) explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	return explained(err, g.tools)
 }
 
 func (g *Process) wait(ctx context.Context) (*started, error) {
 	run := g.start(ctx)
 	select {
 	case <-run.ready:
-		return run, run.err
+		return run, g.explained(run.err)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -205,13 +238,10 @@ type pluginServer struct {
 
 // Call implements Server. If a plugin dies during a call, the call is an error
 // result: its effect is unknown, and it is never repeated without an approval.
-func (s *pluginServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
+func (s *pluginServer) Call(ctx context.Context, req host.CallRequest, progress func(string)) (Reply, error) {
 	s.run.reminded.Do(func() { s.remind(ctx, req) })
-	result, err := s.run.plugin.Call(ctx, host.CallRequest{
-		Tool: req.Tool, Args: req.Args, ID: req.Call, Message: req.Message, Run: req.Run, Session: req.Run, Agent: req.Agent,
-		Workspace: req.Workspace, Hidden: req.Hidden, Outside: req.outside(), Key: req.Key, Timeout: req.Timeout, MaxOutput: maxExecOutput,
-		Ask: s.asker(req.Call), History: s.process.pool.History,
-	}, func(e host.Event) {
+	req.Ask, req.History = s.asker(req.ID), s.process.pool.o.History
+	result, err := s.run.plugin.Call(ctx, req, func(e host.Event) {
 		if e.Progress != "" {
 			progress(e.Progress)
 		}
@@ -231,7 +261,7 @@ func (s *pluginServer) Call(ctx context.Context, req Request, progress func(stri
 
 // asker asks for a call, or is nil where no person can be asked.
 func (s *pluginServer) asker(call string) func(context.Context, host.Question) (string, error) {
-	ask := s.process.pool.Ask
+	ask := s.process.pool.o.Ask
 	if ask == nil {
 		return nil
 	}
@@ -244,13 +274,13 @@ const remindTime = 5 * time.Second
 // remind sends a process the past calls of its tools. A process that does not
 // accept them knows less, and so refuses more. An error is ignored: the first
 // call will show whether the process still runs.
-func (s *pluginServer) remind(ctx context.Context, req Request) {
+func (s *pluginServer) remind(ctx context.Context, req host.CallRequest) {
 	pool := s.process.pool
-	if pool.Past == nil {
+	if pool.o.Past == nil {
 		return
 	}
 	var answers []host.Answer
-	past := pool.Past()
+	past := pool.o.Past()
 	pool.mu.Lock()
 	for _, p := range past {
 		if function, ok := s.process.functions[p.Tool]; ok && len(p.Metadata) > 0 {
@@ -270,6 +300,12 @@ func reply(r *host.CallResult) Reply {
 	out := Reply{
 		Output: r.Text, ExitCode: r.ExitCode, Signal: r.Signal, Title: r.Title, Metadata: r.Metadata,
 		Writes: r.Writes, Failed: r.IsError, Dropped: r.Dropped,
+	}
+	for _, a := range r.Attachments {
+		out.Attachments = append(out.Attachments, Attachment{Name: a.Name, Type: a.Type, Content: a.Data})
+	}
+	for _, p := range r.Parts {
+		out.Parts = append(out.Parts, message.DataPart{Type: p.Type, Data: p.Data})
 	}
 	if r.IsError {
 		out.Code = errorCode(r.Code)

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,15 +34,15 @@ type Place struct {
 
 // Profiles returns the containment of each tool, by call name; a tool whose
 // source brings its own isolation has none. Tools that run together are one
-// process: each of them has what any of them asks for, unless it declares
-// variables of its own.
+// process for each kind of access to the run's files: each of them has the limits
+// of the loosest of them, unless it declares variables of its own.
 func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
 	all := map[string]*spec.Profile{}
 	var errs []error
-	shared := &spec.Profile{}
+	shared := newTogether(tools)
 	for i := range tools {
 		d := &tools[i]
-		if d.Spec.Isolation.Minimum == v1alpha1.IsolationNone || d.Contained() || d.Host {
+		if !d.sandboxed() {
 			continue
 		}
 		p, err := d.profile(at)
@@ -52,41 +51,34 @@ func Profiles(tools []Definition, at Place) (map[string]*spec.Profile, error) {
 				WithHint("check spec.source and spec.isolation.mounts of the Tool"))
 			continue
 		}
-		if d.Together && len(d.Spec.Env) == 0 && plain(d) {
-			loosen(shared, p)
-			p = shared
+		if d.shares() {
+			p = shared.add(d, p)
 		}
 		all[d.Name] = p
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err // a tool that is left out would not be held at all
 	}
+	for _, p := range all {
+		p.Tools = sharing(all, p)
+	}
 	return all, nil
 }
 
-// plain tools ask for nothing but access to the run's files.
-func plain(d *Definition) bool {
-	return len(d.Spec.Isolation.Mounts) == 0 && d.Spec.Network.Mode == v1alpha1.NetworkNone && !d.Spec.Isolation.Fresh
+// sandboxed reports whether a sandbox of this host contains the programs of a tool.
+func (d *Definition) sandboxed() bool {
+	return d.Spec.Isolation.Minimum != v1alpha1.IsolationNone && !d.Contained() && !d.Host && d.Remote == ""
 }
 
-// loosen adds to a profile what another profile allows.
-func loosen(p, other *spec.Profile) {
-	if p.Workspace == "" {
-		*p = *other
-		return
-	}
-	if other.Access == spec.AccessReadWrite {
-		p.Access = other.Access
-	}
-	more := func(a, b int64) int64 { // 0: there is no limit
-		if a == 0 || b == 0 {
-			return 0
+// sharing are the tools whose programs have the network and the limits of a profile.
+func sharing(all map[string]*spec.Profile, p *spec.Profile) (tools []string) {
+	for name, other := range all {
+		if other.Network == p.Network && other.Access == p.Access && other.Group == p.Group && other.Limits == p.Limits && slices.Equal(other.Allow, p.Allow) {
+			tools = append(tools, name)
 		}
-		return max(a, b)
 	}
-	l, o := &p.Limits, other.Limits
-	l.Memory, l.CPU, l.Pids = more(l.Memory, o.Memory), more(l.CPU, o.CPU), more(l.Pids, o.Pids)
-	l.Scratch = max(cmp.Or(l.Scratch, spec.DefaultScratch), cmp.Or(o.Scratch, spec.DefaultScratch))
+	slices.Sort(tools)
+	return tools
 }
 
 func (d *Definition) profile(at Place) (*spec.Profile, error) {

@@ -131,8 +131,7 @@ func TestNoToolRunsLooserThanItAsks(t *testing.T) {
 	if all, err := Profiles([]Definition{fine, lost}, Place{Workspace: "/srv/files"}); err == nil || all != nil {
 		t.Errorf("profiles %v, error %v", all, err)
 	}
-	pool := NewPool(PoolOptions{Kinds: testKinds()})
-	pool.Profiles = map[string]*spec.Profile{"fine": {}}
+	pool := NewPool(PoolOptions{Site: testSite(nil), Profiles: map[string]*spec.Profile{"fine": {}}})
 	for name, source := range map[string]v1alpha1.ToolSource{
 		"a program per call": {Exec: &v1alpha1.ExecSource{Command: []string{"/bin/true"}}},
 		"a plugin":           {Plugin: &v1alpha1.PluginSource{Command: []string{"/bin/true"}}},
@@ -141,6 +140,83 @@ func TestNoToolRunsLooserThanItAsks(t *testing.T) {
 		lost = of(lost)
 		if _, err := pool.Serve(t.Context(), &lost, Outside{}); reason.Of(err) != reason.IsolationUnavailable {
 			t.Errorf("%s that lost its profile: %v", name, err)
+		}
+	}
+}
+
+// What a tool may do with the files is what it says, whatever runs beside it.
+func TestNoToolTakesTheAccessOfAnother(t *testing.T) {
+	access := func(name string, a v1alpha1.WorkspaceAccess) Definition {
+		return held(name, func(s *v1alpha1.ToolSpec) { s.WorkspaceAccess = a })
+	}
+	const none, reads, writes = v1alpha1.AccessNone, v1alpha1.AccessReadOnly, v1alpha1.AccessReadWrite
+	for _, c := range []struct {
+		reason    string
+		tools     []Definition
+		want      map[string]spec.Access
+		processes int
+	}{
+		{
+			"as shipped, all are one process",
+			[]Definition{access("read", reads), access("grep", reads), access("bash", writes), access("write", writes), access("patch", writes)},
+			map[string]spec.Access{"read": spec.AccessReadWrite, "bash": spec.AccessReadWrite},
+			1,
+		},
+		{
+			"a shell that only reads",
+			[]Definition{access("write", writes), access("bash", reads), access("grep", reads)},
+			map[string]spec.Access{"write": spec.AccessReadWrite, "bash": spec.AccessReadOnly, "grep": spec.AccessReadWrite},
+			2,
+		},
+		{
+			"nothing writes",
+			[]Definition{access("read", reads), access("bash", reads), access("write", reads)},
+			map[string]spec.Access{"read": spec.AccessReadOnly, "bash": spec.AccessReadOnly, "write": spec.AccessReadOnly},
+			1,
+		},
+		{
+			"a shell without the files",
+			[]Definition{access("bash", none), access("read", reads)},
+			map[string]spec.Access{"bash": spec.AccessNone, "read": spec.AccessReadOnly},
+			2,
+		},
+		{
+			"a reader without the files",
+			[]Definition{access("read", none), access("grep", reads), access("edit", writes)},
+			map[string]spec.Access{"read": spec.AccessNone, "grep": spec.AccessReadWrite, "edit": spec.AccessReadWrite},
+			2,
+		},
+		{
+			"a shell that is shipped to read",
+			[]Definition{access("workspace_fs", writes), access("workspace_shell", reads)},
+			map[string]spec.Access{"workspace_fs": spec.AccessReadWrite, "workspace_shell": spec.AccessReadOnly},
+			2,
+		},
+		{
+			"three kinds of access",
+			[]Definition{access("write", writes), access("bash", reads), access("edit", none), access("patch", reads)},
+			map[string]spec.Access{"write": spec.AccessReadWrite, "bash": spec.AccessReadOnly, "edit": spec.AccessNone, "patch": spec.AccessReadOnly},
+			3,
+		},
+	} {
+		for range 2 { // in both orders
+			all, err := Profiles(c.tools, Place{Workspace: "/srv/files"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range c.want {
+				if got := all[name].Access; got != want {
+					t.Errorf("%s: %s has %s, want %s", c.reason, name, got, want)
+				}
+			}
+			processes := map[*spec.Profile]bool{}
+			for _, p := range all {
+				processes[p] = true
+			}
+			if len(processes) != c.processes {
+				t.Errorf("%s: %d processes, want %d", c.reason, len(processes), c.processes)
+			}
+			slices.Reverse(c.tools)
 		}
 	}
 }

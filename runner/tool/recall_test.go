@@ -13,6 +13,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/files"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/sdk"
 	"agentctl.dev/agentctl/plugins/sdk/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox"
@@ -43,14 +44,12 @@ func TestAProcessInTheMiddleOfARunKnowsItsPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
-	pool := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher})
-	pool.Dir = dir
+	var past []Past
+	pool := NewPool(PoolOptions{Site: testSite(launcher), Dir: dir, Past: func() []Past { return past }})
 	t.Cleanup(func() {
 		_ = pool.Close()
 		_ = launcher.Close()
 	})
-	var past []Past
-	pool.Past = func() []Past { return past }
 	call := func(function, args string) Reply {
 		t.Helper()
 		d := of(Definition{Name: "my_" + function, Spec: v1alpha1.ToolSpec{Source: v1alpha1.ToolSource{
@@ -66,7 +65,7 @@ func TestAProcessInTheMiddleOfARunKnowsItsPast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, err := server.Call(t.Context(), Request{
+		reply, err := server.Call(t.Context(), host.CallRequest{
 			Tool: function, Args: json.RawMessage(args), Run: "r", Workspace: dir, Timeout: time.Minute,
 		}, func(string) {})
 		if err != nil {

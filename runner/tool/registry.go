@@ -17,7 +17,9 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/tool/skill"
 )
 
 // Server runs calls: a plugin process, or a launcher that starts a program per
@@ -25,29 +27,10 @@ import (
 type Server interface {
 	// Call runs one call to its end. A failure of the tool is a Reply; an error
 	// means that the tool could not be asked, or that ctx has ended, and then the
-	// Reply holds the output so far.
-	Call(ctx context.Context, req Request, progress func(string)) (Reply, error)
-}
-
-// Request is one call for a server.
-type Request struct {
-	// Tool is the name of the function inside the program.
-	Tool string
-	Args json.RawMessage
-	// Call, Run and Agent are ids for the program's own records.
-	Call, Message, Run, Agent string
-	// Workspace is the root of the run's files.
-	Workspace string
-	// Hidden are files of the workspace that a search must leave out, and by their
-	// absolute paths those of folders in Outside.
-	Hidden []string
-	// Outside are the paths outside the workspace that the call may use.
-	Outside []message.OutsidePath
-	// Key is the same on every attempt of the call.
-	Key string
-	// Timeout of the call. When it passes the reply has code timeout and holds
-	// the output so far.
-	Timeout time.Duration
+	// Reply holds the output so far. What is hidden are files of the workspace, and
+	// by their absolute paths those of folders outside it. When the timeout of the
+	// call passes, the Reply has code timeout and holds the output so far.
+	Call(ctx context.Context, req host.CallRequest, progress func(string)) (Reply, error)
 }
 
 // Reply is what a program answered.
@@ -64,6 +47,10 @@ type Reply struct {
 	Code   message.ErrorCode
 	// Dropped bytes of the output that were not kept.
 	Dropped int64
+	// Attachments are images and documents for the model to look at.
+	Attachments []Attachment
+	// Parts are data for other programs.
+	Parts []message.DataPart
 }
 
 // Blobs keep the full text of outputs that had to be cut. PutBlob neither changes
@@ -83,9 +70,22 @@ type Options struct {
 	Serve func(ctx context.Context, d *Definition, beyond Outside) (Server, error)
 	// HostTools answer calls for which no program is started; nil are those of HostTools.
 	HostTools []HostTool
+	// Subagents starts the agents that calls name; nil: none can be started.
+	Subagents Subagents
+	// Skills are those that the agent may load.
+	Skills []skill.Entry
 	// Workspace returns the root of the run's files once they are all there.
 	Workspace func(ctx context.Context) (string, error)
 	Blobs     Blobs
+	// Todos returns the todo list of the run, and Inquire asks a person a question of the
+	// call of that id. They are for host tools; nil: there is no list, and no person.
+	Todos   func() message.Todos
+	Inquire func(ctx context.Context, call string, in message.Inquiry) (message.Reply, error)
+	// Inform shows what a running call says of itself: a title, or metadata, a JSON object.
+	// Nil: nobody looks.
+	Inform func(call, title string, metadata json.RawMessage)
+	// Checks look at files that calls have changed; nil: there are none.
+	Checks Checks
 	// Unreadable returns those of some files, relative to the workspace, that a
 	// call must not read though it may read their folder. Nil: it may read all.
 	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
@@ -158,6 +158,11 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	if err != nil {
 		return message.Checked{}, err
 	}
+	if check := argumentChecks[d.Shipped]; check != nil {
+		if err := check(args); err != nil {
+			return message.Checked{}, &message.CallError{Code: message.CodeSchema, Text: err.Error() + ". Nothing was run; write the whole call again."}
+		}
+	}
 	canonical, err := Canonical(args, d.FreeText...)
 	if err != nil {
 		return message.Checked{}, badJSON("%v", err)
@@ -189,13 +194,27 @@ func (r *Registry) find(name string) (d *Definition, repaired bool, err error) {
 // with what it has; then the call ends without it.
 const timeoutSlack = 5 * time.Second
 
-// Run executes a call that was allowed.
+// Run executes a call that was allowed. What the result comes from is known from the
+// definition of the tool and the arguments, and not from what its program says.
 func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func(string)) (*message.ToolResult, error) {
 	d := r.byName[call.Tool]
 	if d == nil {
 		return nil, reason.New(reason.Internal, "run call %s: no tool %q", call.ID, call.Tool)
 	}
-	if result, ok, err := r.answer(ctx, d, call); ok {
+	result, err := r.run(ctx, d, call, progress)
+	if result == nil {
+		return nil, err
+	}
+	r.diagnose(ctx, d, call, result)
+	result.Origin = d.cameFrom(call.Args)
+	for i := range result.Attachments {
+		result.Attachments[i].Origin = result.Origin
+	}
+	return result, err
+}
+
+func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall, progress func(string)) (*message.ToolResult, error) {
+	if result, ok, err := r.answer(ctx, d, call, progress); ok {
 		return result, err
 	}
 	server, beyond, err := r.serve(ctx, d, call)
@@ -224,9 +243,10 @@ func (r *Registry) Run(ctx context.Context, call message.ToolCall, progress func
 	disks = append(disks, beyond.disks()...)
 	stop := watchSpace(limited, full, disks, growth)
 	start, shown := r.Now(), r.Redactor.NewProgress()
-	reply, err := r.call(limited, d, call, server, Request{
-		Tool: d.function(), Args: call.Args, Call: call.ID, Message: call.Message, Run: r.Options.Run, Agent: r.Agent,
-		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, Outside: beyond.Paths, Hidden: beyond.Masked,
+	reply, err := r.call(limited, d, call, server, host.CallRequest{
+		Tool: d.function(), Args: call.Args, ID: call.ID, Message: call.Message, Run: r.Options.Run, Session: r.Options.Run, Agent: r.Agent,
+		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, MaxOutput: maxExecOutput, Outside: beyond.paths(), Hidden: beyond.Masked,
+		Inform: r.inform(call.ID),
 	}, func(text string) { progress(shown.Show(text)) })
 	took := r.Now().Sub(start)
 	outgrown := stop()
@@ -348,6 +368,10 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 			result.Code = message.CodeTool
 		}
 	}
+	refused, err := r.attach(result, reply.Attachments)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", d.Name, err)
+	}
 	result.Text = strings.TrimRight(shown, "\n")
 	note := footer(reply.ExitCode, reply.Signal, took, result.Code == message.CodeTimeout, lines, bytes+int(reply.Dropped), result.Blob)
 	switch {
@@ -357,6 +381,10 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 		result.Text = "(no output)\n" + note
 	case note != "":
 		result.Text += "\n" + note
+	}
+	refused = append(refused, r.parts(d, result, reply.Parts)...)
+	if len(refused) > 0 {
+		result.Text += "\n" + strings.Join(refused, "\n")
 	}
 	return result, nil
 }

@@ -28,11 +28,12 @@ func served(t *testing.T, pool *Pool, function string) (Server, error) {
 	return pool.Serve(t.Context(), &d, Outside{})
 }
 
-func fixturePool(t *testing.T, after func(time.Duration) <-chan time.Time) *Pool {
+// fixturePool is a pool in a folder of its own on a site without sandboxes.
+func fixturePool(t *testing.T, o PoolOptions) *Pool {
 	t.Helper()
 	launcher := sandbox.New(sandbox.Options{AllowUnsandboxed: true})
-	pool := NewPool(PoolOptions{Kinds: testKinds(), Launcher: launcher, After: after})
-	pool.Dir = t.TempDir()
+	o.Site, o.Dir = testSite(launcher), t.TempDir()
+	pool := NewPool(o)
 	t.Cleanup(func() {
 		_ = pool.Close()
 		_ = launcher.Close()
@@ -42,18 +43,16 @@ func fixturePool(t *testing.T, after func(time.Duration) <-chan time.Time) *Pool
 
 func TestAProgramThatDiesIsStartedAgainTwiceAndLater(t *testing.T) {
 	var waited []time.Duration
-	pool := fixturePool(t, func(d time.Duration) <-chan time.Time {
+	pool := fixturePool(t, PoolOptions{After: func(d time.Duration) <-chan time.Time {
 		waited = append(waited, d)
-		now := make(chan time.Time, 1)
-		now <- time.Time{}
-		return now
-	})
+		return atOnce(d)
+	}})
 	die := func() (Reply, error) {
 		server, err := served(t, pool, "dies")
 		if err != nil {
 			return Reply{}, err
 		}
-		return server.Call(t.Context(), Request{Tool: "dies", Args: json.RawMessage(`{"text":"out of luck"}`), Timeout: time.Minute}, func(string) {})
+		return server.Call(t.Context(), host.CallRequest{Tool: "dies", Args: json.RawMessage(`{"text":"out of luck"}`), Timeout: time.Minute}, func(string) {})
 	}
 	for range maxStarts - 1 {
 		if reply, err := die(); err != nil || !reply.Failed || !strings.Contains(reply.Output, "out of luck") {
@@ -69,12 +68,12 @@ func TestAProgramThatDiesIsStartedAgainTwiceAndLater(t *testing.T) {
 }
 
 func TestAWaitForAnotherStartEndsWithItsCall(t *testing.T) {
-	pool := fixturePool(t, func(time.Duration) <-chan time.Time { return nil })
+	pool := fixturePool(t, PoolOptions{After: func(time.Duration) <-chan time.Time { return nil }})
 	server, err := served(t, pool, "dies")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.Call(t.Context(), Request{Tool: "dies", Args: json.RawMessage(`{"text":""}`), Timeout: time.Minute}, func(string) {}); err != nil {
+	if _, err := server.Call(t.Context(), host.CallRequest{Tool: "dies", Args: json.RawMessage(`{"text":""}`), Timeout: time.Minute}, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	exe, err := os.Executable()
@@ -90,11 +89,12 @@ func TestAWaitForAnotherStartEndsWithItsCall(t *testing.T) {
 }
 
 func TestAToolAsksAndReadsThroughThePool(t *testing.T) {
-	pool := fixturePool(t, nil)
-	pool.Ask = func(_ context.Context, call string, q host.Question) (string, error) { return call + " " + q.Text, nil }
-	pool.History = func(context.Context, int) ([]host.Message, error) {
-		return []host.Message{{Role: "user", Text: "begin"}}, nil
-	}
+	pool := fixturePool(t, PoolOptions{
+		Ask: func(_ context.Context, call string, q host.Question) (string, error) { return call + " " + q.Text, nil },
+		History: func(context.Context, int) ([]host.Message, error) {
+			return []host.Message{{Role: "user", Text: "begin"}}, nil
+		},
+	})
 	for function, c := range map[string]struct{ args, want string }{
 		"asks":    {`{"question":"who?"}`, "c1 who?"},
 		"history": {`{}`, "user 5 begin\n"},
@@ -103,7 +103,7 @@ func TestAToolAsksAndReadsThroughThePool(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, err := server.Call(t.Context(), Request{Tool: function, Call: "c1", Args: json.RawMessage(c.args), Timeout: time.Minute}, func(string) {})
+		reply, err := server.Call(t.Context(), host.CallRequest{Tool: function, ID: "c1", Args: json.RawMessage(c.args), Timeout: time.Minute}, func(string) {})
 		if err != nil || reply.Failed || !strings.HasSuffix(reply.Output, c.want) {
 			t.Errorf("%s: %+v, %v, want %q", function, reply, err, c.want)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
@@ -14,7 +15,7 @@ import (
 // of a tool's calls may use; nil where that call needs no other sandbox than
 // the rest: the program is not contained, or sees the paths anyway.
 func (p *Pool) Showing(d *Definition, beyond Outside) *spec.Profile {
-	held := p.Profiles[d.Name]
+	held := p.Profile(d.Program())
 	if held == nil {
 		return nil
 	}
@@ -44,7 +45,7 @@ func Once(s Server) Server { return &shownServer{s} }
 type shownServer struct{ Server }
 
 // Call implements Server.
-func (s *shownServer) Call(ctx context.Context, req Request, progress func(string)) (Reply, error) {
+func (s *shownServer) Call(ctx context.Context, req host.CallRequest, progress func(string)) (Reply, error) {
 	reply, err := s.Server.Call(ctx, req, progress)
 	if started, ok := errors.AsType[*startError](err); ok && ctx.Err() == nil {
 		return Reply{
@@ -54,6 +55,9 @@ func (s *shownServer) Call(ctx context.Context, req Request, progress func(strin
 	}
 	return reply, err
 }
+
+// NotStarted is the error of a call whose server could not be started.
+func NotStarted(err error) error { return &startError{err} }
 
 // startError is the error of a call whose program could not be started.
 type startError struct{ err error }

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -25,9 +26,15 @@ type Kind struct {
 	// known facts are returned with the error.
 	Facts func(s *v1alpha1.ToolSpec) (Facts, error)
 	// Open returns what starts and asks the programs of a run. It starts nothing.
-	// Nil: this version does not start programs of this kind.
+	// Nil: this version does not start programs of this kind, or Isolate does.
 	Open func(p *Pool) Source
+	// Isolate returns the isolation that comes with the source, which opens it. It
+	// starts nothing. It is set instead of Open where there is a Level.
+	Isolate func(at *Site) Isolation
 }
+
+// startable reports whether this version starts programs of the kind.
+func (k *Kind) startable() bool { return k.Open != nil || k.Isolate != nil }
 
 // Facts are what the program needs to know about the source of a tool. They are
 // data: computed once, when the tool is defined, and the same for every run.
@@ -43,6 +50,8 @@ type Facts struct {
 	// A sandbox shows the files that it names, and the tools of the run cannot
 	// change them.
 	Command []string
+	// CommandField is the field of the source that holds the command; "" is command.
+	CommandField string
 	// Describes reports whether the program can be asked which functions it serves.
 	// What it answers is pinned: a program that answers otherwise later is refused.
 	Describes bool
@@ -61,6 +70,19 @@ type Facts struct {
 	// WritesDisk reports whether calls can fill the disk of the run's files though
 	// they have no access to those.
 	WritesDisk bool
+	// Remote is the host of a server that answers the calls elsewhere: no program is
+	// started for them, and nothing on this host contains what they do. "" for programs.
+	Remote string
+	// TrustHints reports whether the manifest makes the contract of a function of what
+	// its program claims about it.
+	TrustHints bool
+	// Secrets are what the source needs besides the variables of the manifest.
+	Secrets []Secret
+	// Obtains reports whether the source is given further secrets during a run, such as
+	// access tokens.
+	Obtains bool
+	// Faults are what is wrong with the source beyond what its schema can express.
+	Faults []Fault
 	// Agent is the agent that a call starts; "" for a program.
 	Agent string
 
@@ -73,6 +95,28 @@ type Facts struct {
 	Search bool
 	// Creates reports whether a call may create the file that it names.
 	Creates bool
+	// URL is the argument whose server answers the call through the program; "" where a
+	// call names none.
+	URL string
+	// Server is the server, as in https://search.example:443, that answers all calls
+	// through the program; "" where a call decides, or nothing is asked.
+	Server string
+}
+
+// Secret is a value that a source needs, by a name of its own.
+type Secret struct {
+	Name string
+	// Field of the manifest that refers to it.
+	Field string
+	From  v1alpha1.ValueFrom
+}
+
+// Fault is a field of a source that cannot have its value.
+type Fault struct {
+	// Field is its path in the manifest.
+	Field string
+	// Problem is what is wrong, Hint what to write instead.
+	Problem, Hint string
 }
 
 // Contained reports whether the source brings its own isolation, so that no sandbox
@@ -82,8 +126,8 @@ func (f *Facts) Contained() bool { return f.Level != "" }
 // Source starts, asks and ends the programs of one kind in one run. Its methods are
 // called by several goroutines.
 //
-// A source that prepares something beforehand has a method Require or Begin besides;
-// see Pool.Require and Pool.Begin.
+// A source that prepares something beforehand has a method Begin besides; see
+// Pool.Begin.
 type Source interface {
 	// Start starts the program of a tool in the background, if the program
 	// serves many calls. An error is reported to the call that needs the
@@ -107,7 +151,9 @@ type Function struct {
 	Name        string
 	Description string
 	// Parameters is the JSON Schema of the arguments.
-	Parameters []byte
+	Parameters json.RawMessage
+	// Hints are claims of the program.
+	Hints Hints
 }
 
 // Outside is what one call may use outside the workspace.
@@ -137,7 +183,7 @@ func (k Kinds) Facts(s *v1alpha1.ToolSpec) (Facts, error) {
 		return Facts{Kind: name}, nil
 	}
 	f, err := kind.Facts(s)
-	f.Kind, f.Level, f.Startable = name, kind.Level, kind.Open != nil
+	f.Kind, f.Level, f.Startable = name, kind.Level, kind.startable()
 	return f, err
 }
 
@@ -151,6 +197,9 @@ func (k Kinds) Define(t *v1alpha1.Tool) (Definition, error) {
 	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy(), Facts: facts, Annotations: t.Annotations}
 	if t.Spec.Parameters != nil {
 		d.Parameters = t.Spec.Parameters.Raw
+	}
+	if t.Spec.Source.Several() {
+		d.Select = &Selection{}
 	}
 	return d, nil
 }

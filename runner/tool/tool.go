@@ -5,6 +5,23 @@
 // sources of one run, and keeps the processes that several tools share. The
 // Registry is called by the loop: it checks arguments, asks the server of a
 // tool and cuts the result.
+//
+// A call has five types on its way from the model to the program:
+//
+//   - message.CallRequest is what the model wrote: nothing of it is checked.
+//   - message.Checked is what Registry.Check makes of it: the tool exists, the arguments
+//     satisfy its schema. The loop knows from it which calls are equal, and which may run
+//     beside others or again after a crash.
+//   - message.ToolCall is the call in the run: its id, the message and the step that it
+//     belongs to, and what the policy lets it use. It is judged, approved and executed.
+//   - host.CallRequest is the call for a program, whatever starts it: the name inside the
+//     program, the files, the time, and whom it may ask.
+//   - toolpb.CallRequest is the message of the tool protocol, the contract with programs
+//     of other versions and languages. A source with another protocol has its own.
+//
+// A result has four: the messages of the protocol; host.CallResult, what the program claims;
+// Reply, what any source returns, with a code of the closed list; and message.ToolResult,
+// what the model reads and the journal keeps: without secrets, cut, and with our footer.
 package tool
 
 import (
@@ -27,6 +44,14 @@ type Definition struct {
 	Spec       v1alpha1.ToolSpec
 	// Annotations of the manifest.
 	Annotations map[string]string
+
+	// Select is set for a Tool that provides several functions, until it is expanded
+	// into one definition for each of them; see Expand.
+	Select *Selection
+	// Of is the call name of the Tool that a function was expanded from; "" for others.
+	Of string
+	// Hints are what the program claims about the function.
+	Hints Hints
 
 	// Facts of its source.
 	Facts

@@ -41,12 +41,21 @@ type Tool struct {
 	Search bool
 	// Creates is set when a call may create the file that it names.
 	Creates bool
+	// URL is the argument that names the server which answers a call, Endpoint the
+	// variable of the Tool that does: a tool with one needs a manifest.
+	URL, Endpoint string
 	// Host tools are answered by the runner (tool.HostTools): Description and
 	// Parameters are in the table, because no program describes them.
 	Host bool
 }
 
-var offline = v1alpha1.Network{Mode: v1alpha1.NetworkNone}
+// The network of the shipped tools: none, or the proxy. A program that reaches servers
+// has no other way to them, so that what its Tool lists is all that it reaches.
+var (
+	encrypted = v1alpha1.Network{Mode: v1alpha1.NetworkProxy, Allow: []string{"*:443"}}
+	unlisted  = v1alpha1.Network{Mode: v1alpha1.NetworkProxy}
+	offline   = v1alpha1.Network{Mode: v1alpha1.NetworkNone}
+)
 
 // The risks are the runner's own judgement, never a program's claim.
 var table = []Tool{
@@ -54,6 +63,11 @@ var table = []Tool{
 		Name: "bash", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute},
 		Category: v1alpha1.CategoryExecute, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
 		Access: v1alpha1.AccessReadWrite, Network: offline, FreeText: []string{"description"}, Paths: []string{"workdir"},
+	},
+	{
+		Name: "codesearch", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead},
+		Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"}, Search: true,
 	},
 	{
 		Name: "edit", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite},
@@ -76,9 +90,51 @@ var table = []Tool{
 		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"},
 	},
 	{
+		Name: "patch", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite},
+		Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
+		Access: v1alpha1.AccessReadWrite, Network: offline,
+	},
+	{
+		Name: "question", Risk: v1alpha1.RiskR0, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
+		Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessNone, Network: offline, KeepHead: true,
+		Host: true, Description: aboutQuestion, Parameters: questionParameters,
+	},
+	{
 		Name: "read", Risk: v1alpha1.RiskR0, Effects: []v1alpha1.Effect{v1alpha1.EffectRead},
 		Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
 		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"},
+	},
+	load,
+	task,
+	{
+		Name: "todoread", Risk: v1alpha1.RiskR0, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
+		Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessNone, Network: offline, KeepHead: true,
+		Host: true, Description: aboutTodoRead, Parameters: todoReadParameters,
+	},
+	{ // exclusive: of two lists in one step, the later one counts
+		Name: "todowrite", Risk: v1alpha1.RiskR0, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyExclusive,
+		Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessNone, Network: offline, KeepHead: true,
+		Host: true, Description: aboutTodoWrite, Parameters: todoWriteParameters,
+	},
+	{ // a request carries out what its address holds: it is not a mere read
+		Name: "webfetch", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectNetwork},
+		Category: v1alpha1.CategoryFetch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessNone, Network: encrypted, KeepHead: true, URL: "url",
+	},
+	{
+		Name: "websearch", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectNetwork},
+		Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
+		Access: v1alpha1.AccessNone, Network: unlisted, KeepHead: true, Endpoint: "WEBSEARCH_ENDPOINT",
+	},
+	{
+		Name: "workspace_fs", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite},
+		Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
+		Access: v1alpha1.AccessReadWrite, Network: offline, KeepHead: true, Paths: []string{"path"}, Creates: true,
+	},
+	{
+		Name: "workspace_shell", Risk: v1alpha1.RiskR2, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectExecute},
+		Category: v1alpha1.CategoryExecute, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
+		Access: v1alpha1.AccessReadOnly, Network: offline, Paths: []string{"cwd"},
 	},
 	{
 		Name: "write", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectWrite},
@@ -138,6 +194,11 @@ func Source(name string) v1alpha1.ToolSource {
 	return v1alpha1.ToolSource{Builtin: &v1alpha1.BuiltinSource{Name: name}}
 }
 
+// Command is the source of a program that is started for each call.
+func Command(words []string) v1alpha1.ToolSource {
+	return v1alpha1.ToolSource{Exec: &v1alpha1.ExecSource{Command: words}}
+}
+
 // strict is the contract of a program without a known one.
 var strict = Tool{
 	Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
@@ -148,6 +209,12 @@ var strict = Tool{
 // shipped tool, which a manifest can only tighten, or the strict defaults.
 func Complete(s *v1alpha1.ToolSpec) {
 	contract := strict
+	if s.Source.Agent != nil {
+		contract = delegating
+		if s.Parameters == nil || len(s.Parameters.Raw) == 0 {
+			s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(delegating.Parameters)}
+		}
+	}
 	if found, ok := Lookup(Named(&s.Source)); ok {
 		contract = found
 		s.Parameters = &v1alpha1.JSON{Raw: slices.Clone(found.Parameters)}

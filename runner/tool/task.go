@@ -1,0 +1,94 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// Task is the work of a call that starts an agent.
+type Task struct {
+	Agent, Prompt string
+	// Inputs of the agent.
+	Inputs map[string]json.RawMessage
+	// Declared says that a Tool of the agent's list names the other agent: it need not
+	// be one of its subagents.
+	Declared bool
+	// Resume is the run of an earlier call whose conversation the new run continues, or
+	// "last"; "" begins a new one.
+	Resume string
+}
+
+// ChildEnd is the end of the run that a call has started.
+type ChildEnd struct {
+	message.ChildRun
+	// Failed says that the run has not succeeded.
+	Failed bool
+	// Output is the final answer, or the newest text of a run that has none; Message is
+	// why a run failed.
+	Output, Message string
+}
+
+// Subagents starts the run of a call, or continues the one that the call has started
+// before, and waits for its end. A *message.CallError is a refusal that the model reads;
+// any other error ends the run of the call. It is called by several goroutines.
+type Subagents func(ctx context.Context, call message.ToolCall, t Task, progress func(string)) (*ChildEnd, error)
+
+// tasks answers the calls that start an agent.
+func tasks() HostTool { return HostTool{Tool: taskTool, Answer: startTask} }
+
+const taskTool = "task"
+
+// taskOf reads the arguments of a call. A Tool that names its agent takes the prompt and
+// the inputs of that agent.
+func taskOf(agent string, call message.ToolCall) (t Task, err error) {
+	if agent == "" {
+		return t, json.Unmarshal(call.Args, &t)
+	}
+	t.Agent, t.Declared = agent, true
+	if err := json.Unmarshal(call.Args, &t.Inputs); err != nil {
+		return t, err
+	}
+	if prompt, ok := t.Inputs["prompt"]; ok {
+		delete(t.Inputs, "prompt")
+		err = json.Unmarshal(prompt, &t.Prompt)
+	}
+	return t, err
+}
+
+// startTask runs an agent to its end. What the model reads is its final answer, and below
+// it which run that was.
+func startTask(ctx context.Context, h Host, call message.ToolCall) (*message.ToolResult, error) {
+	t, err := taskOf(h.Agent, call)
+	if err != nil {
+		return nil, err
+	}
+	if h.Subagents == nil {
+		return h.Result(Reply{Output: "no agent can be started here", Failed: true})
+	}
+	end, err := h.Subagents(ctx, call, t, h.Progress)
+	if refused, ok := errors.AsType[*message.CallError](err); ok {
+		return h.Result(Reply{Output: refused.Text, Failed: true, Code: refused.Code})
+	}
+	if err != nil {
+		return nil, err
+	}
+	reply := Reply{Output: end.Output, Title: end.Agent + ": run/" + end.Run, Failed: end.Failed}
+	if reply.Failed && ctx.Err() != nil {
+		reply.Code = message.CodeCancelled
+	}
+	result, err := h.Result(reply)
+	if err != nil {
+		return nil, err
+	}
+	result.Child = &end.ChildRun
+	result.Text += fmt.Sprintf("\n[agent %s, run/%s: %s", end.Agent, end.Run, end.Reason)
+	if end.Message != "" {
+		result.Text += ": " + end.Message
+	}
+	result.Text += "]"
+	return result, nil
+}
