@@ -48,6 +48,13 @@ func (e *Engine) Candidates(ctx context.Context, policies []*Compiled, call mess
 		}
 	}
 	all = append(all, e.readCandidates(ctx, j, in)...)
+	for _, c := range e.ceilings {
+		more, err := c.Candidates(ctx, nil, call)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
 	for _, p := range policies {
 		all = append(all, e.entryCandidates(ctx, p, call)...)
 		if d := p.spec.Default; d != "" {
@@ -123,7 +130,7 @@ func (e *Engine) entryCandidates(ctx context.Context, p *Compiled, call message.
 	if len(p.entries) == 0 {
 		return nil
 	}
-	s, err := p.Survey(ctx, e.context, call, nil)
+	s, err := p.Trace(ctx, e.context, call, nil)
 	if err != nil {
 		return nil
 	}

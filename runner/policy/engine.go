@@ -79,6 +79,9 @@ type Context struct {
 	Calls map[string]int
 	// Denials before, when a run is resumed.
 	Denials int
+	// Ceilings are sets of policies that can only narrow what the engine's own allow;
+	// each is judged by itself. See Engine.narrow.
+	Ceilings []Ceiling
 }
 
 // Engine judges the calls of one agent in one run. It may be used by many
@@ -96,6 +99,11 @@ type Engine struct {
 	tracked *tracked
 	// fixed are the variables that stay the same for the run.
 	fixed map[string]any
+	// ceilings judge each call after the engine's own policies.
+	ceilings []*Engine
+	// tightens: the engine is that of a Ceiling with Tightens.
+	tightens bool
+	policies []*Compiled
 
 	mu      sync.Mutex
 	calls   map[string]int
@@ -133,11 +141,13 @@ func NewEngine(policies []*Compiled, c Context) *Engine {
 	maps.Copy(e.calls, c.Calls)
 	policies = slices.Clone(policies)
 	slices.SortStableFunc(policies, func(a, b *Compiled) int { return strings.Compare(a.name, b.name) })
+	e.policies = policies
 	e.fixed = map[string]any{"agent": agentValue(c.Agent), "run": runValue(c)}
 	for i := range c.Tools {
 		t := &c.Tools[i]
 		e.tools[t.Name] = e.judgedTool(t, policies)
 	}
+	e.ceilings = newCeilings(c)
 	e.reader = e.newReader(policies)
 	e.byPath = e.reader.speaksOfPaths()
 	for _, j := range e.tools {
@@ -164,7 +174,7 @@ func (e *Engine) judgedTool(t *Tool, policies []*Compiled) *judged {
 			j.others = append(j.others, newGroup(mode))
 			g = &j.others[len(j.others)-1]
 		}
-		g.take(p, e.context.Agent.Name, t.Name)
+		g.take(p, e.context.Agent.Name, t)
 	}
 	j.enforced.note()
 	return j
@@ -174,15 +184,15 @@ func newGroup(mode v1alpha1.PolicyMode) group {
 	return group{mode: mode, calls: map[v1alpha1.Action][]*rule{}, after: map[v1alpha1.Action][]*rule{}}
 }
 
-func (g *group) take(p *Compiled, agent, tool string) {
+func (g *group) take(p *Compiled, agent string, t *Tool) {
 	if len(p.entries) > 0 {
 		g.lists = append(g.lists, p)
 	}
 	if strictness(p.spec.Default) > strictness(g.def) {
 		g.def, g.from = p.spec.Default, p.name
 	}
-	for _, r := range p.rules[tool] {
-		if !MatchesAgent(&r.spec.Match, agent) {
+	for _, r := range p.rules[t.compiledAs()] {
+		if !MatchesAgent(&r.spec.Match, agent) || !selects(&r.spec.Match, t) {
 			continue
 		}
 		action := r.spec.Action
@@ -213,6 +223,9 @@ func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Dec
 		_ = e.context.Ready(ctx) // what keeps them away keeps the call from running
 	}
 	d, err := e.decideInTime(ctx, j, call)
+	if err == nil {
+		d, err = e.narrow(ctx, j, call, d)
+	}
 	if err != nil {
 		return d, err
 	}
@@ -387,11 +400,12 @@ func (e *Engine) HiddenTools() []string {
 			hidden = append(hidden, name)
 		}
 	}
+	for _, c := range e.ceilings {
+		hidden = append(hidden, c.HiddenTools()...)
+	}
 	slices.Sort(hidden)
-	return hidden
+	return slices.Compact(hidden)
 }
-
-const builtinShell = "bash"
 
 // always reports whether every call of the tool is denied: by a rule that always holds, by
 // a list, or because nothing could allow it or ask about it.
@@ -410,7 +424,7 @@ func (g *group) always(t *Tool) bool {
 		return false
 	}
 	// What is not known of a script is asked about where it could be denied.
-	if t.Builtin == builtinShell && (slices.ContainsFunc(g.calls[v1alpha1.ActionDeny], (*rule).possible) || len(g.lists) > 0) {
+	if t.runsCommands() && (slices.ContainsFunc(g.calls[v1alpha1.ActionDeny], (*rule).possible) || len(g.lists) > 0) {
 		return false
 	}
 	return !slices.ContainsFunc(g.lists, func(p *Compiled) bool { return p.softens(t) })

@@ -2,13 +2,10 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"net/url"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -50,7 +47,7 @@ type facts struct {
 	shell  bool
 	script script
 	paths  []Path
-	urls   []string
+	urls   []address
 	net    network
 	// talks: the tool itself opens connections; unread: an argument may be an address that
 	// could not be parsed.
@@ -61,10 +58,14 @@ type facts struct {
 	renamed bool
 	// large: the values exceed what the static bounds assume.
 	large bool
+	// unreadable is why it cannot be established what the call does; nil if it can.
+	unreadable error
 }
 
 type script struct {
 	Commands []command
+	// dir is the folder that the call names to start in.
+	dir string
 	shell.Facts
 }
 
@@ -76,7 +77,7 @@ type network struct {
 
 // pathOps are the built-in tools whose argument path is a file.
 var pathOps = map[string]string{
-	"read": opRead, "list": opRead, "grep": opRead, "glob": opRead, "edit": opWrite, "write": opWrite, "patch": opWrite,
+	"read": opRead, "list": opRead, "grep": opRead, "glob": opRead, "codesearch": opRead, "edit": opWrite, "write": opWrite,
 }
 
 // factLimits are what the static bounds of package expr assume.
@@ -98,9 +99,19 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 	f := &facts{root: filepath.Clean(w.Root)}
 	fields, _ := args.(map[string]any)
 	switch {
-	case t.Builtin == "bash":
+	case t.runsCommands():
 		f.shell = true
-		w.shellFacts(f, fields)
+		w.shellFacts(f, t, fields)
+	case t.Builtin == "skill": // its file is one of a skill, and judged where it lies
+	case t.Builtin == "workspace_fs":
+		p, _ := fields["path"].(string)
+		op := opWrite
+		if fields["op"] == "read" {
+			op = opRead
+		}
+		f.add(w.resolve(cmp.Or(p, "."), op))
+	case t.Builtin == "patch":
+		w.patched(f, fields)
 	case pathOps[t.Builtin] != "":
 		p, ok := fields["path"].(string)
 		if !ok || p == "" {
@@ -114,6 +125,9 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 		w.namedPaths(f, t, fields)
 	}
 	f.talks = !f.shell && slices.Contains(t.Effects, v1alpha1.EffectNetwork)
+	if t.Server != "" {
+		f.address(t.Server)
+	}
 	f.addresses(fields)
 	f.large = len(raw) > largeArgs || bytes.Count(raw, []byte{','}) > largeItems || f.exceeds()
 	return f
@@ -186,9 +200,9 @@ func keys(m map[string]any) func(func(string) bool) {
 	}
 }
 
-func (w Workspace) shellFacts(f *facts, fields map[string]any) {
-	text, ok := fields["command"].(string)
-	dir, _ := fields["workdir"].(string)
+func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
+	text, dir, ok := t.script(fields)
+	f.script.dir = dir
 	f.script.Facts = shell.ParseIn(text, dir, w.isFolder)
 	if !ok {
 		f.script.Dynamic = true
@@ -241,315 +255,9 @@ func (w Workspace) shellFacts(f *facts, fields map[string]any) {
 	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
 }
 
-// expanded adds the files that match a pattern of a script: a rule about a file applies
-// however its name is written.
-func (w Workspace) expanded(f *facts, raw, op string) {
-	if raw == shell.Unknown || !strings.ContainsAny(raw, "*?[") {
-		return
-	}
-	full := f.script.Joined(raw)
-	if rest, own := strings.CutPrefix(full, "~/"); own && home() != "" {
-		full = home() + "/" + rest
-	} else if strings.HasPrefix(full, "~") {
-		return // outside, and the owner of that home is unknown
-	}
-	if !filepath.IsAbs(full) {
-		full = filepath.Clean(w.Root) + "/" + full
-	}
-	names, unknown := w.matching(full, &f.read)
-	if unknown != "" {
-		f.doubt(unknown)
-	}
-	for _, n := range names {
-		p := w.resolve(n, op)
-		p.Raw = raw
-		f.add(p)
-	}
-	f.misleading(raw, full, names)
-}
-
-// misleading finds names that the shell or a program would not take for the name of
-// a file: one that begins with a dash is an option where the pattern does, too, and
-// one that is split into words again may be several paths. The script itself may
-// make a file of such a name.
-func (f *facts) misleading(raw, full string, names []string) {
-	fixed := strings.LastIndexByte(full[:strings.IndexAny(full, "*?[")], '/') + 1
-	resplit, bare := slices.Contains(f.script.Resplit, raw), strings.ContainsAny(path.Base(raw)[:1], "*?[")
-	if !resplit && !bare {
-		return
-	}
-	found := make([]string, 0, len(names)+len(f.script.Writes))
-	for _, n := range names {
-		if len(n) > fixed {
-			found = append(found, n[fixed:])
-		}
-	}
-	for _, n := range append(found, f.script.Writes...) {
-		switch base := path.Base(n); {
-		case bare && strings.HasPrefix(base, "-") && glob(path.Base(raw), base):
-			f.doubt("a pattern stands for the name " + base + ", which is an option")
-		case resplit && strings.ContainsAny(n, " \t\n\\") || resplit && slices.Contains(names, full[:fixed]+n) && strings.ContainsAny(n, "*?["):
-			f.doubt("a pattern stands for a name that is split into words")
-		}
-	}
-}
-
-// doubt marks a script as dynamic: its effects are known only at run time.
-func (f *facts) doubt(reason string) {
-	f.script.Dynamic = true
-	f.script.Reasons = add(f.script.Reasons, reason)
-}
-
-// isFolder reports whether a folder of the workspace is there and can be entered.
-func (w Workspace) isFolder(dir string) bool {
-	p := w.resolve(dir, opRead)
-	if !p.InWorkspace || p.Real == shell.Unknown {
-		return false
-	}
-	info, err := os.Lstat(p.Real)
-	return err == nil && info.IsDir() && info.Mode().Perm()&0o100 != 0
-}
-
-func exists(file string) bool {
-	_, err := os.Lstat(file)
-	return err == nil
-}
-
-// resolve returns the file that a path leads to.
-func (w Workspace) resolve(raw, op string) Path {
-	p := Path{Raw: raw, Op: op, Secret: isSecret(raw)}
-	if raw == shell.Unknown || strings.ContainsRune(raw, 0) {
-		p.Clean, p.Real = shell.Unknown, shell.Unknown
-		return p
-	}
-	if strings.HasPrefix(raw, "~") {
-		// Whose home that is depends on the tool's process: it is outside.
-		// A rule about a file at home counts for both ways to write it.
-		p.Clean = path.Clean(raw)
-		p.Real = p.Clean
-		if rest, own := strings.CutPrefix(raw, "~"); own && home() != "" && (rest == "" || rest[0] == '/') {
-			p.Real = realPath(home() + rest)
-		}
-		return p
-	}
-	root := filepath.Clean(w.Root)
-	full := raw
-	if !filepath.IsAbs(full) {
-		full = root + "/" + full
-	}
-	p.Clean = filepath.Clean(full)
-	// Dots are resolved behind links, as the kernel does it: link/.. is the
-	// parent of where the link leads.
-	p.Real = realPath(full)
-	p.Secret = p.Secret || isSecret(p.Real)
-	realRoot := realPath(root)
-	p.InWorkspace = inside(p.Clean, root) && (inside(p.Real, realRoot) || inside(p.Real, root))
-	if !p.InWorkspace && inside(p.Clean, realRoot) && inside(p.Real, realRoot) {
-		p.InWorkspace = true
-	}
-	return p
-}
-
-// home is the HOME of tools, unless they declare another.
-func home() string {
-	if h := os.Getenv("HOME"); filepath.IsAbs(h) {
-		return filepath.Clean(h)
-	}
-	return ""
-}
-
-func inside(p, root string) bool {
-	return root != "" && (p == root || strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/"))
-}
-
-// realPath resolves links element by element, as far as the path exists. What
-// does not exist, and a pattern, stays as it is.
-func realPath(p string) string {
-	rest := strings.Split(p, "/")
-	done := "/"
-	for links := 0; len(rest) > 0; {
-		e := rest[0]
-		rest = rest[1:]
-		switch e {
-		case "", ".":
-			continue
-		case "..":
-			done = path.Dir(done)
-			continue
-		}
-		next := path.Join(done, e)
-		target, err := os.Readlink(next)
-		if err != nil {
-			done = next
-			continue
-		}
-		if links++; links > 40 {
-			return shell.Unknown
-		}
-		if filepath.IsAbs(target) {
-			done = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return done
-}
-
-var secretNames = []string{
-	".env", ".env.*", "*.pem", "*.key", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "credentials", "credentials.json",
-	"*.p12", "*.pfx", "*.keystore", "*.kdbx", ".htpasswd", "shadow", "authorized_keys",
-}
-
-var secretFolders = []string{"/.ssh/", "/.aws/", "/.gnupg/", "/.kube/", "/.docker/", "/.config/gh/"}
-
-func isSecret(p string) bool {
-	base := path.Base(p)
-	if base == ".env.example" || base == ".env.sample" || base == ".env.template" || strings.HasSuffix(base, ".pub") {
-		return false
-	}
-	return slices.ContainsFunc(secretNames, func(n string) bool { return glob(n, base) }) ||
-		slices.ContainsFunc(secretFolders, func(f string) bool { return strings.Contains("/"+p+"/", f) })
-}
-
-// addresses collects the URLs in arguments, at any depth.
-func (f *facts) addresses(v any) {
-	switch v := v.(type) {
-	case string:
-		switch v = strings.TrimSpace(v); {
-		case !strings.Contains(v, "://"):
-		case len(f.urls) >= urlLimit || strings.ContainsAny(v, " \n\t"):
-			f.unread = true
-		default:
-			f.address(v)
-		}
-	case []any:
-		for _, x := range v {
-			f.addresses(x)
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(keys(v)) {
-			if s, ok := v[k].(string); ok && s != "" && f.talks && !strings.Contains(s, "://") && addressed(k) {
-				f.address("//" + strings.TrimSpace(s))
-				continue
-			}
-			f.addresses(v[k])
-		}
-	}
-}
-
-// addressed reports whether an argument of that name is an address, also without a scheme.
-// It is used for tools that open connections.
-func addressed(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"url", "uri", "href", "endpoint", "proxy", "host", "hostname", "server", "address"}, func(s string) bool { return strings.HasSuffix(name, s) })
-}
-
-// anywhere reports whether the call may reach a host that it does not name.
-func (f *facts) anywhere() bool {
-	return f.script.Anywhere || f.talks && (f.unread || len(f.net.Hosts) == 0)
-}
-
-func (f *facts) address(text string) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		f.unread = true
-		return
-	}
-	f.urls = append(f.urls, text)
-	if u.Scheme != "" {
-		f.net.Schemes = add(f.net.Schemes, strings.ToLower(u.Scheme))
-	}
-	f.net.Hosts = add(f.net.Hosts, strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")))
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443", "ssh": "22", "ftp": "21"}[strings.ToLower(u.Scheme)]
-	}
-	if n, err := strconv.Atoi(port); err == nil {
-		f.net.Ports = add(f.net.Ports, n)
-	}
-}
-
 func add[T comparable](list []T, v T) []T {
 	if slices.Contains(list, v) {
 		return list
 	}
 	return append(list, v)
-}
-
-// command is a simple command in the forms that patterns are compared with.
-type command struct {
-	shell.Command
-	// elsewhere is a program by a path that is not the system's.
-	elsewhere bool
-}
-
-func newCommand(c shell.Command) command {
-	out := command{Command: c}
-	if len(c.Argv) > 0 && strings.Contains(c.Argv[0], "/") {
-		dir := path.Dir(c.Argv[0])
-		out.elsewhere = path.Clean(c.Argv[0]) != strings.TrimPrefix(c.Argv[0], "./") && path.Clean(c.Argv[0]) != c.Argv[0] ||
-			strings.HasPrefix(dir, "..")
-	}
-	return out
-}
-
-// program is the program as an allow must name it: the system's by its name,
-// others by their path.
-func (c *command) program() string {
-	if len(c.Argv) == 0 {
-		return c.Name
-	}
-	switch path.Dir(c.Argv[0]) {
-	case "/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin":
-		return c.Name
-	}
-	return c.Argv[0]
-}
-
-func (c *command) line() string {
-	if len(c.Argv) == 0 {
-		return c.Name
-	}
-	return strings.Join(append([]string{c.program()}, c.Argv[1:]...), " ")
-}
-
-// forms are all lines under which a deny or an ask recognises the command: by
-// name and by path, and with its flags as a set written like the pattern's.
-func (c *command) forms(flags string) []string {
-	args := c.Argv
-	if len(args) > 0 {
-		args = args[1:]
-	}
-	by := strings.Join(append([]string{c.Name}, args...), " ")
-	forms := []string{by}
-	if l := strings.Join(c.Argv, " "); l != by {
-		forms = append(forms, l)
-	}
-	if flags == "" {
-		return forms
-	}
-	letters, rest, long := "", []string{}, []string{}
-	for _, a := range args {
-		switch {
-		case strings.HasPrefix(a, "--") && len(a) > 2:
-			name, _, _ := strings.Cut(a[2:], "=")
-			letters += longAsLetter[name]
-			long = append(long, a)
-		case strings.HasPrefix(a, "-") && len(a) > 1:
-			letters += a[1:]
-		default:
-			rest = append(rest, a)
-		}
-	}
-	for _, l := range strings.ToLower(flags) {
-		if !strings.ContainsRune(strings.ToLower(letters), l) {
-			return forms
-		}
-	}
-	// Flags may be before or after a sub-command.
-	for at := range min(len(rest), 2) + 1 {
-		words := append([]string{c.Name}, rest[:at]...)
-		words = append(words, "-"+flags)
-		forms = append(forms, strings.Join(append(append(words, rest[at:]...), long...), " "))
-	}
-	return forms
 }

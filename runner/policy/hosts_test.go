@@ -85,3 +85,19 @@ func TestHostsThatAreNotKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestTheHostOfADeclaredServerIsKnown(t *testing.T) {
+	search := Tool{Name: "websearch", Builtin: "websearch", Source: "builtin", Risk: "R2", Effects: []v1alpha1.Effect{"Network"}, Schema: schema("query"), Digest: "d"}
+	for server, want := range map[string]message.Action{"https://ok.test:443": message.Allow, "https://evil.test:443": message.Deny, "": message.Deny} {
+		tool := search
+		tool.Server = server
+		c, problems := Compile(parse(t, knownHosts), []Tool{tool})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		e := NewEngine([]*Compiled{c}, Context{Workspace: Workspace{Root: t.TempDir()}, Tools: []Tool{tool}})
+		if d := decide(t, e, call("websearch", map[string]any{"query": "a word"})); d.Action != want {
+			t.Errorf("%s: got %s by %s (%s)", server, d.Action, d.Rule, d.Message)
+		}
+	}
+}

@@ -73,8 +73,11 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 		return nil, err
 	}
 	f := e.context.Workspace.establish(j.tool, raw, args)
+	if f.unreadable != nil {
+		return nil, f.unreadable
+	}
 	e.rename(f)
-	in := &input{raw: raw, facts: f, large: f.large, tool: j.tool.Name, variables: map[*Compiled]*expr.Lazy{}}
+	in := &input{raw: raw, facts: f, large: f.large, tool: j.tool.compiledAs(), variables: map[*Compiled]*expr.Lazy{}}
 	if f.shell && f.script.Dynamic {
 		in.unknown = scriptUnknowns()
 	}

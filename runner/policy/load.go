@@ -26,7 +26,18 @@ func (e *RefusedError) Error() string {
 // and returns the text that a model may see. A file that read would be denied, or asked
 // about, is refused with a *RefusedError, or a *WithheldError for its text. A file of the
 // workspace's repository above the workspace is refused only if it is denied.
-func (e *Engine) Load(ctx context.Context, file, text string) (out string, err error) {
+func (e *Engine) Load(ctx context.Context, file, text string) (string, error) {
+	text, err := e.loadOwn(ctx, file, text)
+	for _, c := range e.ceilings {
+		if err != nil {
+			return "", err
+		}
+		text, err = c.Load(ctx, file, text)
+	}
+	return text, err
+}
+
+func (e *Engine) loadOwn(ctx context.Context, file, text string) (out string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = "", fmt.Errorf("judge the file: %v", r)
@@ -66,7 +77,18 @@ func (e *Engine) Load(ctx context.Context, file, text string) (out string, err e
 // Forbids judges a file that a person hands to the model: only a rule or a list
 // that denies to read it is a *RefusedError. Where a rule would ask, or only the
 // default denies, the person has answered.
-func (e *Engine) Forbids(ctx context.Context, file string) (err error) {
+func (e *Engine) Forbids(ctx context.Context, file string) error {
+	err := e.forbidsOwn(ctx, file)
+	for _, c := range e.ceilings {
+		if err != nil {
+			return err
+		}
+		err = c.Forbids(ctx, file)
+	}
+	return err
+}
+
+func (e *Engine) forbidsOwn(ctx context.Context, file string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("judge the file: %v", r)

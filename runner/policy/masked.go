@@ -10,6 +10,10 @@ import (
 // them from all programs. A file that a person could allow is not among them. Files are
 // named relative to the workspace.
 func (e *Engine) Masked(ctx context.Context, files []string) ([]string, error) {
+	return e.union(func(e *Engine) ([]string, error) { return e.maskedOwn(ctx, files) })
+}
+
+func (e *Engine) maskedOwn(ctx context.Context, files []string) ([]string, error) {
 	if !e.reader.enforced.byPath && !e.reader.enforced.listed {
 		return nil, nil
 	}

@@ -21,8 +21,8 @@ type Mutant struct {
 }
 
 // Touches reports whether the decision on calls of a tool can differ.
-func (m *Mutant) Touches(tool string) bool {
-	return m.rule == nil || slices.ContainsFunc(m.Policy.origin.rules[tool], func(r *rule) bool { return r.order == m.rule.order })
+func (m *Mutant) Touches(t *Tool) bool {
+	return m.rule == nil || slices.ContainsFunc(m.Policy.origin.rules[t.compiledAs()], func(r *rule) bool { return r.order == m.rule.order })
 }
 
 // Enforced returns the policy as it would decide if its decisions counted.

@@ -69,10 +69,10 @@ func TestMutantsDecideOtherwiseAndLeaveThePolicyAsItIs(t *testing.T) {
 		if d := decide(t, NewEngine([]*Compiled{m.Policy}, about), want.call); d.Action != want.want {
 			t.Errorf("%s: got %s by %s, want %s", m.Change, d.Action, d.Rule, want.want)
 		}
-		if !m.Touches(want.call.Tool) {
+		if !m.Touches(&Tool{Name: want.call.Tool}) {
 			t.Errorf("%s does not touch %s", m.Change, want.call.Tool)
 		}
-		if m.Path == "spec.rules[1]" && m.Touches("write") {
+		if m.Path == "spec.rules[1]" && m.Touches(&Tool{Name: "write"}) {
 			t.Errorf("%s touches write", m.Change)
 		}
 	}
@@ -81,7 +81,7 @@ func TestMutantsDecideOtherwiseAndLeaveThePolicyAsItIs(t *testing.T) {
 	}
 }
 
-func TestASurveyHearsRulesThatADenySilences(t *testing.T) {
+func TestARuleTraceHasTheRulesThatADenyOverrides(t *testing.T) {
 	c := compile(t, `
 permissions:
 - {permission: bash, pattern: "*", action: ask}
@@ -95,7 +95,7 @@ rules:
 - {name: failed, "on": Result, when: "result.exitCode == 1", action: deny}`)
 	about := Context{Workspace: Workspace{Root: t.TempDir()}, Tools: testTools()}
 	one := 1
-	s, err := c.Survey(t.Context(), about, bash("ls; rm x"), &message.ToolResult{ExitCode: &one})
+	s, err := c.Trace(t.Context(), about, bash("ls; rm x"), &message.ToolResult{ExitCode: &one})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ rules:
 	if want := []int{0, 1, 2}; !slices.Equal(s.Entries, want) { // to remove x is to edit it
 		t.Errorf("entries %v have won, want %v", s.Entries, want)
 	}
-	if s, err = c.Survey(t.Context(), about, bash("ls"), nil); err != nil || len(s.Answers) != 4 {
+	if s, err = c.Trace(t.Context(), about, bash("ls"), nil); err != nil || len(s.Answers) != 4 {
 		t.Errorf("got %d answers (%v) without a result, want 4", len(s.Answers), err)
 	}
 }

@@ -174,6 +174,27 @@ func (e *Engine) byAllNames(name, op string) []Path {
 	return append(all, others...)
 }
 
+// unlinked is a file that the runner itself opens in the source of the workspace, where it
+// follows no link: by its path, and by its other names. Links that a run has made in its
+// copy say nothing about it.
+func (e *Engine) unlinked(name, op string) []Path {
+	if !filepath.IsLocal(name) {
+		return e.byAllNames(name, op)
+	}
+	root := filepath.Clean(e.context.Workspace.Root)
+	p := Path{Raw: name, Op: op, Clean: filepath.Join(root, name), Real: filepath.Join(realPath(root), name), InWorkspace: true}
+	p.Secret = isSecret(name) || isSecret(p.Real)
+	others, links := e.otherNames(p)
+	p.Links = links
+	all := []Path{p}
+	if p.Real != p.Clean {
+		resolved := p
+		resolved.Raw, resolved.Clean = p.Real, p.Real
+		all = append(all, resolved)
+	}
+	return append(all, others...)
+}
+
 // rename adds the other names of the files of a call.
 func (e *Engine) rename(f *facts) {
 	n := len(f.paths)

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
 func hardLink(t testing.TB, root, old, name string) {
@@ -140,6 +142,29 @@ func BenchmarkManyHardLinks(b *testing.B) {
 	for b.Loop() {
 		if d := decide(b, e, bash("cat d7/7")); d.Action != message.Allow {
 			b.Fatalf("got %s by %s", d.Action, d.Rule)
+		}
+	}
+}
+
+// TestAFileOfASkillIsJudgedInTheSource: it is read there without links, and what a run has
+// put at its place in the copy says nothing about it.
+func TestAFileOfASkillIsJudgedInTheSource(t *testing.T) {
+	source := t.TempDir()
+	put(t, source, "s/private/f.txt", "s/open/f.txt")
+	for name, text := range map[string]string{
+		"rule on the real path": "rules: [{name: a, match: {tools: [read]}, when: \"paths.exists(p, p.real.contains('/private/'))\", action: deny}]",
+		"list":                  "permissions: [{permission: '*', action: allow}, {permission: read, pattern: '*/private/*', action: deny}]",
+	} {
+		root := t.TempDir()
+		loads := Tool{Name: "skill", Builtin: "skill", Source: "builtin", Risk: "R0", Effects: []v1alpha1.Effect{"Read"}, Category: "Read", Schema: schema("name", "file"), Digest: "d9"}
+		e := NewEngine([]*Compiled{compile(t, text)}, Context{Workspace: Workspace{Root: root, Source: source}, Tools: append(testTools(), loads), Now: time.Now})
+		put(t, root, "s/open/f.txt")
+		if err := os.Symlink("open", filepath.Join(root, "s", "private")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Unreadable(t.Context(), call("skill", map[string]any{"name": "s"}), []string{"s/private/f.txt", "s/open/f.txt"})
+		if diff := cmp.Diff([]string{"s/private/f.txt"}, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }

@@ -217,9 +217,9 @@ func (g *group) byDefault(j *judged, in *input) outcome {
 
 // byRisk judges what a call can do at worst, given how it is contained.
 func byRisk(t *Tool, f *facts) outcome {
-	allow := outcome{action: v1alpha1.ActionAllow, rule: "default/byRisk"}
+	allow := outcome{action: v1alpha1.ActionAllow, rule: ruleByRisk}
 	ask := func(why string) outcome {
-		return outcome{action: v1alpha1.ActionAsk, rule: "default/byRisk", message: fmt.Sprintf("%s: %s", t.Name, why)}
+		return outcome{action: v1alpha1.ActionAsk, rule: ruleByRisk, message: fmt.Sprintf("%s: %s", t.Name, why)}
 	}
 	switch t.risk() {
 	case v1alpha1.RiskR0:
@@ -242,5 +242,5 @@ func byRisk(t *Tool, f *facts) outcome {
 	case v1alpha1.RiskR3:
 		return ask("its risk is R3, it cannot be undone, so each call is asked about")
 	}
-	return outcome{action: v1alpha1.ActionDeny, rule: "default/byRisk", message: fmt.Sprintf("%s has the risk %q, which is none", t.Name, t.Risk)}
+	return outcome{action: v1alpha1.ActionDeny, rule: ruleByRisk, message: fmt.Sprintf("%s has the risk %q, which is none", t.Name, t.Risk)}
 }

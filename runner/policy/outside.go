@@ -76,5 +76,5 @@ func (r *rule) readsPath() bool {
 	if r.when == nil || r.broken {
 		return false
 	}
-	return r.when.Reads("paths") || r.when.Reads("call", "args", "path") || r.when.Reads("call", "args", "workdir")
+	return r.when.Reads("paths") || r.when.Reads("call", "args", "path") || r.when.Reads("call", "args", "workdir") || r.when.Reads("call", "args", "cwd")
 }

@@ -193,9 +193,7 @@ func (c *Compiled) judgeOwn(t *Tool, f *facts) verdict {
 			return last(c.entries, names, func(e *entry) bool { return e.matchesPath(p, f.root) })
 		})
 	case len(f.urls) > 0:
-		return all(f.urls, func(u *string) verdict {
-			return last(c.entries, names, func(e *entry) bool { return glob(e.pattern, *u) })
-		})
+		return all(f.urls, func(a *address) verdict { return c.onAddress(names, a) })
 	}
 	return last(c.entries, names, func(e *entry) bool { return e.pattern == "*" })
 }

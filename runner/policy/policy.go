@@ -9,6 +9,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,11 +38,41 @@ type Tool struct {
 	Schema json.RawMessage
 	// Digest of the program and its contract; approvals are bound to it.
 	Digest string
+	// Server is what answers each of its calls, as in https://search.example:443; "" where
+	// the arguments name the servers, if any.
+	Server string
 	// Annotations of its manifest.
 	Annotations map[string]string
 	// Contained: a call has no lasting effect outside: the isolation is at least Sandbox,
 	// the network None, the workspace a copy.
 	Contained bool
+	// Several: the program serves functions that are not known yet. Their call names
+	// begin with Name and "_", and their arguments are untyped.
+	Several bool
+	// Of is the name of the Tool with Several that a function is of; "" for other tools.
+	Of string
+}
+
+// compiledAs is the name that the rules of a tool were compiled for.
+func (t *Tool) compiledAs() string { return cmp.Or(t.Of, t.Name) }
+
+// Named returns the tool that a call name means: a tool, or a function of one with Several.
+func Named(tools []Tool, name string) (Tool, bool) {
+	if at := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name && !t.Several }); at >= 0 {
+		return tools[at], true
+	}
+	of := -1
+	for i := range tools {
+		if tools[i].Several && strings.HasPrefix(name, tools[i].Name+"_") && (of < 0 || len(tools[of].Name) < len(tools[i].Name)) {
+			of = i
+		}
+	}
+	if of < 0 {
+		return Tool{}, false
+	}
+	t := tools[of]
+	t.Name, t.Of, t.Several = name, t.Name, false
+	return t, true
 }
 
 func (t *Tool) risk() v1alpha1.Risk {
@@ -165,7 +196,7 @@ func (c *compiler) compileParams() {
 func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 	var tools []*Tool
 	for i := range c.tools {
-		if selects(&r.Match, &c.tools[i]) {
+		if canSelect(&r.Match, &c.tools[i]) {
 			tools = append(tools, &c.tools[i])
 		}
 	}
@@ -193,6 +224,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 		c.out.rules[t.Name] = append(c.out.rules[t.Name], out)
 	}
 	c.absences(path+".when", when)
+	c.checkEdits(path+".when", r, tools, when)
 	if p := when.any; p != nil {
 		if v, constant := p.Constant(); constant && !v {
 			c.report(Problem{Path: path + ".when", Message: "the condition is always false, so the rule never counts", Warning: true})

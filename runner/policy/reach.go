@@ -259,7 +259,7 @@ func (e *Engine) reachRepositories(ctx context.Context, j *judged, in *input, r 
 // namesFolders reports whether a folder is decided about by its files: names are not
 // content.
 func (j *judged) namesFolders() bool {
-	return slices.Contains([]string{builtinShell, "glob", "grep", "list"}, j.tool.Builtin)
+	return j.tool.runsCommands() || slices.Contains([]string{"codesearch", "glob", "grep", "list"}, j.tool.Builtin)
 }
 
 func isFolder(p Path) bool {
@@ -360,6 +360,10 @@ func (w Workspace) within(f *facts, tree string) (files []string, unknown string
 // outside by their absolute paths. What a rule said of a folder outside, for example
 // that a person has to be asked, was settled for all in it but secrets.
 func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []string) ([]string, error) {
+	return e.union(func(e *Engine) ([]string, error) { return e.unreadableOwn(ctx, call, files) })
+}
+
+func (e *Engine) unreadableOwn(ctx context.Context, call message.ToolCall, files []string) ([]string, error) {
 	j, ok := e.tools[call.Tool]
 	if !ok {
 		return nil, fmt.Errorf("judge what %s has read: there is no such tool", call.Tool)
@@ -384,8 +388,12 @@ func (e *Engine) Unreadable(ctx context.Context, call message.ToolCall, files []
 		}
 	}
 	var hidden []string
+	named := e.byAllNames
+	if j.tool.Builtin == "skill" {
+		named = e.unlinked
+	}
 	for _, name := range files {
-		if slices.ContainsFunc(e.byAllNames(name, opRead), func(p Path) bool {
+		if slices.ContainsFunc(named(name, opRead), func(p Path) bool {
 			x := j.enforced.outcome(ctx, j, in.on(p), true)
 			y, more := r.of(ctx, p)
 			more = more && (p.InWorkspace || p.Secret || y.rule != settled.rule || rank(y.action) > rank(settled.action))

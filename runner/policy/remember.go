@@ -130,7 +130,7 @@ var moves = sync.OnceValue(func() *regexp.Regexp {
 // startsIn is the folder in which the commands of a script run.
 func (f *facts) startsIn(in *input) (dir, once string) {
 	args := in.args()
-	dir, _ = args["workdir"].(string)
+	dir = f.script.dir
 	text, _ := args["command"].(string)
 	moved := 0
 	for i := range f.script.Commands {

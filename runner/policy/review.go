@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
@@ -16,7 +17,18 @@ const resultText = 64 << 10
 
 // Review decides about a result before the model sees it. Deny withholds it, and so does
 // ask: a result cannot be asked about. Redact returns a changed copy.
-func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *message.ToolResult) (out *message.ToolResult, err error) {
+func (e *Engine) Review(ctx context.Context, call message.ToolCall, result *message.ToolResult) (*message.ToolResult, error) {
+	out, err := e.reviewOwn(ctx, call, result)
+	for _, c := range e.ceilings {
+		if err != nil {
+			return nil, err
+		}
+		out, err = c.Review(ctx, call, out)
+	}
+	return out, err
+}
+
+func (e *Engine) reviewOwn(ctx context.Context, call message.ToolCall, result *message.ToolResult) (out *message.ToolResult, err error) {
 	j, ok := e.tools[call.Tool]
 	if !ok || result == nil {
 		return nil, fmt.Errorf("review the result of %s: there is no such tool or result", call.Tool)
@@ -99,9 +111,18 @@ func (r *rule) rewrite(t *message.ToolResult) {
 		text, output = strings.ReplaceAll(text, t.Blob, redacted), strings.ReplaceAll(output, t.Blob, redacted)
 		t.Blob = ""
 	}
+	if len(t.Attachments) > 0 && (text != t.Text || output != t.Output) {
+		text += fmt.Sprintf("\n[%d attached files are withheld: a rule takes something out of the result, and nothing can be taken out of a file]", len(t.Attachments))
+		t.Attachments = nil
+	}
 	t.Text, t.Output, t.Title = text, output, r.redactText(t.Title)
 	if len(t.Metadata) > 0 {
 		t.Metadata = json.RawMessage(r.redactMetadata(t.Metadata))
+	}
+	t.Diagnostics = r.redactChecks(t.Diagnostics)
+	t.Parts = slices.Clone(t.Parts)
+	for i := range t.Parts {
+		t.Parts[i].Data = json.RawMessage(r.redactMetadata(t.Parts[i].Data))
 	}
 }
 
@@ -111,6 +132,19 @@ func (r *rule) redactMetadata(raw json.RawMessage) []byte {
 		return []byte("null")
 	}
 	return out
+}
+
+// redactChecks returns copies: the results of others share the slices.
+func (r *rule) redactChecks(checks []message.Check) []message.Check {
+	checks = slices.Clone(checks)
+	for i := range checks {
+		c := &checks[i]
+		c.Message, c.Findings = r.redactText(c.Message), slices.Clone(c.Findings)
+		for j := range c.Findings {
+			c.Findings[j].Message = r.redactText(c.Findings[j].Message)
+		}
+	}
+	return checks
 }
 
 // result lets rules read a result.

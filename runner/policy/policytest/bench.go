@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,8 +43,8 @@ type trial struct {
 	key string
 	// problem is why the case tests nothing.
 	problem string
-	// survey is what the rules say about it.
-	survey policy.Survey
+	// trace is what the rules say about it.
+	trace policy.RuleTrace
 }
 
 func (b *bench) prepare(c *Case) (*trial, error) {
@@ -72,12 +71,12 @@ func (b *bench) prepare(c *Case) (*trial, error) {
 		t.result = &message.ToolResult{Text: r.Text, Output: r.Text, Code: message.ErrorCode(r.Error), ExitCode: &code}
 	}
 	t.key = fmt.Sprintf("%q %q %q %v %d", c.Call.Tool, c.Agent, root, t.about.Calls, t.about.Denials)
-	at := slices.IndexFunc(b.opts.Tools, func(t policy.Tool) bool { return t.Name == c.Call.Tool })
-	if at < 0 {
+	called, ok := policy.Named(b.opts.Tools, c.Call.Tool)
+	if !ok {
 		t.problem = b.unknownTool(c.Call.Tool)
 		return t, nil
 	}
-	t.about.Tools = b.opts.Tools[at : at+1]
+	t.about.Tools = []policy.Tool{called}
 	if b.opts.Check != nil {
 		if err := b.opts.Check(t.call.Tool, t.call.Args); err != nil {
 			t.problem = "no run would judge this call: " + err.Error()
@@ -161,7 +160,7 @@ func (b *bench) review(ctx context.Context, j *judges, t *trial) Verdict {
 		return Verdict{Action: v1alpha1.ActionAllow, Text: &out.Text}
 	}
 	v := Verdict{Action: v1alpha1.ActionRedact, Text: &out.Text}
-	for _, a := range t.survey.Answers {
+	for _, a := range t.trace.Answers {
 		r := &b.subject.Policy.Spec.Rules[a.Rule]
 		if r.On == v1alpha1.OnResult && r.Action == v1alpha1.ActionRedact && a.Truth != expr.False {
 			v.Rule = b.subject.Policy.Name + "/" + r.Name
@@ -199,9 +198,9 @@ func (b *bench) result(ctx context.Context, t *trial) CaseResult {
 		r.Want.Text = t.Result.Want
 	}
 	if t.problem == "" {
-		survey, err := b.judges.policy.Survey(ctx, t.about, t.call, t.result)
+		trace, err := b.judges.policy.Trace(ctx, t.about, t.call, t.result)
 		if err == nil { // otherwise the decision is a deny with a reason
-			t.survey = survey
+			t.trace = trace
 		}
 		got := b.verdict(ctx, b.judges, t)
 		r.Got, r.Pass = &got, t.meets(got)

@@ -22,7 +22,7 @@ func (b *bench) coverage() Coverage {
 			continue
 		}
 		asked := make([]bool, len(rules))
-		for _, a := range t.survey.Answers {
+		for _, a := range t.trace.Answers {
 			asked[a.Rule] = true
 			if a.Err == nil {
 				rules[a.Rule].yes = rules[a.Rule].yes || a.Truth == expr.True
@@ -35,7 +35,7 @@ func (b *bench) coverage() Coverage {
 				rules[i].no = true
 			}
 		}
-		for _, i := range t.survey.Entries {
+		for _, i := range t.trace.Entries {
 			won[i] = true
 		}
 	}
@@ -93,7 +93,7 @@ func (b *bench) mutate(ctx context.Context) Mutation {
 		m := &mutants[i]
 		j := newJudges(m.Policy)
 		noticed[i] = slices.ContainsFunc(b.trials, func(t *trial) bool {
-			return t.problem == "" && m.Touches(t.call.Tool) && !t.meets(b.verdict(ctx, j, t))
+			return t.problem == "" && m.Touches(&t.about.Tools[0]) && !t.meets(b.verdict(ctx, j, t))
 		})
 	})
 	out := Mutation{Mutants: len(mutants), Score: 100, Survivors: []Survivor{}}

@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-func TestObstaclesAreAllThatStandInTheWay(t *testing.T) {
+func TestBlockersAreAllThatKeepACallFromBeingAllowed(t *testing.T) {
 	ways := []string{
 		"rules: [{name: a, match: {tools: [bash]}, action: deny}, {name: b, match: {tools: [bash]}, when: \"cmd.commands.exists(c, c.name == 'rm')\", action: ask}]",
 		"permissions: [{permission: bash, pattern: \"rm *\", action: deny}]\ndefault: ask",
@@ -26,7 +26,7 @@ func TestObstaclesAreAllThatStandInTheWay(t *testing.T) {
 			e := engine(t, ways...)
 			for range 2 { // to ask changes nothing
 				var got []string
-				for _, d := range e.Obstacles(t.Context(), bash(tc.script)) {
+				for _, d := range e.Blockers(t.Context(), bash(tc.script)) {
 					got = append(got, string(d.Action)+" "+d.Rule)
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -47,18 +47,18 @@ func TestObstaclesAreAllThatStandInTheWay(t *testing.T) {
 		{call("read", map[string]any{"path": ".env"}), []string{"deny p0/secret", "deny p1/secret", "ask p2/default"}},
 	} {
 		var got []string
-		for _, d := range engine(t, secrets, secrets, "default: ask").Obstacles(t.Context(), c.call) {
+		for _, d := range engine(t, secrets, secrets, "default: ask").Blockers(t.Context(), c.call) {
 			got = append(got, string(d.Action)+" "+d.Rule)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: a rule that also holds for the file that is read is one obstacle (-want +got):\n%s", c.call.Tool, diff)
+			t.Errorf("%s: a rule that also holds for the file that is read is one blocker (-want +got):\n%s", c.call.Tool, diff)
 		}
 	}
 	e := engine(t, "rules: [{name: a, match: {tools: [read]}, action: allow}]")
-	if got := e.Obstacles(t.Context(), call("read", map[string]any{"path": "x"})); len(got) != 0 {
-		t.Errorf("an allowed call has obstacles: %+v", got)
+	if got := e.Blockers(t.Context(), call("read", map[string]any{"path": "x"})); len(got) != 0 {
+		t.Errorf("an allowed call has blockers: %+v", got)
 	}
-	if got := e.Obstacles(t.Context(), call("nothing", nil)); len(got) != 0 {
-		t.Errorf("a tool that is not there has obstacles: %+v", got)
+	if got := e.Blockers(t.Context(), call("nothing", nil)); len(got) != 0 {
+		t.Errorf("a tool that is not there has blockers: %+v", got)
 	}
 }

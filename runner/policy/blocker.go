@@ -11,20 +11,32 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// obstacleLimit bounds the list of blockers of a call.
-const obstacleLimit = 50
+// blockerLimit bounds the list of blockers of a call.
+const blockerLimit = 50
 
-// Obstacles returns all decisions that would have to change for a call to be allowed: the
+// Blockers returns all decisions that would have to change for a call to be allowed: the
 // current one, then the one that would follow without its rule, and so on, up to the
 // default. An allowed call has no blockers. The call is not counted.
-func (e *Engine) Obstacles(ctx context.Context, call message.ToolCall) []message.Decision {
+func (e *Engine) Blockers(ctx context.Context, call message.ToolCall) []message.Decision {
+	all := e.ownBlockers(ctx, call)
+	for _, c := range e.ceilings {
+		for _, d := range c.Blockers(ctx, call) {
+			if d.Rule != ruleByRisk { // a ceiling that is silent blocks nothing
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+func (e *Engine) ownBlockers(ctx context.Context, call message.ToolCall) []message.Decision {
 	j, ok := e.tools[call.Tool]
 	if !ok {
 		return nil
 	}
 	supposed := e.supposed()
 	var all []message.Decision
-	for range obstacleLimit {
+	for range blockerLimit {
 		d := supposed.decide(ctx, j, call)
 		if d.Action == message.Allow {
 			return all
@@ -105,7 +117,7 @@ func (e *Engine) Origin(ctx context.Context, policies []*Compiled, call message.
 		o.Path = index("spec.rules", n)
 	case o.Rule == "permissions":
 		o.Path = "spec.permissions"
-		if s, err := policies[at].Survey(ctx, e.context, call, nil); err == nil {
+		if s, err := policies[at].Trace(ctx, e.context, call, nil); err == nil {
 			if n := slices.IndexFunc(s.Entries, func(i int) bool { return string(spec.Permissions[i].Action) == string(d.Action) }); n >= 0 {
 				o.Path = index(o.Path, s.Entries[n])
 			}

@@ -19,9 +19,9 @@ type Answer struct {
 	Err error
 }
 
-// Survey lists the result of every rule of a policy for a call, including those that a
+// RuleTrace lists the result of every rule of a policy for a call, including those that a
 // deny overrides.
-type Survey struct {
+type RuleTrace struct {
 	// Answers of the rules whose match selects the call, in no order.
 	Answers []Answer
 	// Entries are the places in spec.permissions that were the last to match
@@ -29,9 +29,9 @@ type Survey struct {
 	Entries []int
 }
 
-// Survey asks every rule of one policy about a call, and those on results about
+// Trace asks every rule of one policy about a call, and those on results about
 // its result, if there is one. The call is not counted.
-func (c *Compiled) Survey(ctx context.Context, about Context, call message.ToolCall, result *message.ToolResult) (Survey, error) {
+func (c *Compiled) Trace(ctx context.Context, about Context, call message.ToolCall, result *message.ToolResult) (RuleTrace, error) {
 	seen := *c
 	seen.entries = slices.Clone(c.entries)
 	won := make([]bool, len(seen.entries))
@@ -41,13 +41,13 @@ func (c *Compiled) Survey(ctx context.Context, about Context, call message.ToolC
 	e := NewEngine([]*Compiled{&seen}, about)
 	j, ok := e.tools[call.Tool]
 	if !ok {
-		return Survey{}, nil
+		return RuleTrace{}, nil
 	}
 	in, err := e.input(j, call)
 	if err != nil {
-		return Survey{}, err
+		return RuleTrace{}, err
 	}
-	var s Survey
+	var s RuleTrace
 	s.ask(ctx, j.enforced.calls, in)
 	seen.judge(j.tool, in.facts)
 	for i, w := range won {
@@ -62,7 +62,7 @@ func (c *Compiled) Survey(ctx context.Context, about Context, call message.ToolC
 	return s, nil
 }
 
-func (s *Survey) ask(ctx context.Context, rules map[v1alpha1.Action][]*rule, in *input) {
+func (s *RuleTrace) ask(ctx context.Context, rules map[v1alpha1.Action][]*rule, in *input) {
 	for _, of := range rules {
 		for _, r := range of {
 			t, err := r.truth(ctx, in)
