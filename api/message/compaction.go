@@ -8,4 +8,7 @@ type Compaction struct {
 	Overflow bool `json:"overflow,omitempty"`
 	// TailStart is the first message that is kept word for word; "" when none is.
 	TailStart string `json:"tailStart,omitempty"`
+	// Todos is the todo list of the run at that time, which stays word for word; nil
+	// when the messages that are kept have it.
+	Todos Todos `json:"todos,omitempty"`
 }

@@ -5,8 +5,12 @@ type File struct {
 	Mime     string `json:"mime"`
 	Filename string `json:"filename,omitempty"`
 	// URL where the content is: data:, file:, blob: or mcp:.
-	URL    string      `json:"url"`
+	URL string `json:"url"`
+	// Size of the content in bytes; 0 is not known.
+	Size   int64       `json:"size,omitempty"`
 	Source *FileSource `json:"source,omitempty"`
+	// Origin of the content; absent in runs of earlier versions.
+	Origin *Origin `json:"origin,omitempty"`
 }
 
 // FileSource says what a file shows.

@@ -9,6 +9,8 @@ type Inquiry struct {
 	Text string `json:"text"`
 	// Options are the possible answers; without options any text is an answer.
 	Options []string `json:"options,omitempty"`
+	// Multiple allows several options; the answer then has one of them on each line.
+	Multiple bool `json:"multiple,omitempty"`
 	// ExpiresAt ends the wait for an answer, in milliseconds since 1970; 0: the run
 	// does not wait, because no person can be asked.
 	ExpiresAt int64 `json:"expiresAt,omitempty"`
@@ -35,7 +37,8 @@ type Reply struct {
 	ID string `json:"id"`
 	// State is answered, refused, expired or unanswered.
 	State ReplyState `json:"state"`
-	// Answer that the tool was given: a text, or one of the options.
+	// Answer that the tool was given: a text, or one of the options, or several of
+	// them, one on each line.
 	Answer string `json:"answer,omitempty"`
 	// By is who answered or refused, or why no person could be asked.
 	By string `json:"by"`

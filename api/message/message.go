@@ -32,6 +32,9 @@ type Message struct {
 	// offered; both of a user message.
 	System string   `json:"system,omitempty"`
 	Tools  []string `json:"tools,omitempty"`
+	// Recap of a user message that begins a conversation is set when that is shortened; the
+	// newest counts.
+	Recap *Recap `json:"recap,omitempty"`
 	// Summary marks the message that replaces the conversation before it.
 	Summary bool   `json:"summary,omitempty"`
 	Parts   []Part `json:"parts"`

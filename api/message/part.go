@@ -59,6 +59,9 @@ type Part struct {
 	Synthetic bool `json:"synthetic,omitempty"`
 	// Ignored text is shown to people and left out of model requests.
 	Ignored bool `json:"ignored,omitempty"`
+	// Origin of a text of a user message; a file has its own. Absent in runs of earlier
+	// versions.
+	Origin *Origin `json:"origin,omitempty"`
 	// Metadata is the provider's: a signature, an encrypted item. It goes back to
 	// that provider and model only.
 	Metadata json.RawMessage `json:"metadata,omitempty"`

@@ -39,7 +39,7 @@ func everyPart() []Part {
 		{Type: PartSubtask, Subtask: &Subtask{"a", "p", "d", &ModelRef{"n", "p", "m", "v"}, "c"}},
 		{Type: PartAgent, Agent: &AgentRef{"a", "@a"}},
 		{Type: PartRetry, Retry: &Retry{1, 5, "429", "slow down", 1000, "other"}},
-		{Type: PartCompaction, Compaction: &Compaction{true, true, "m1"}},
+		{Type: PartCompaction, Compaction: &Compaction{true, true, "m1", Todos{{"c", TodoPending, "low"}}}},
 	}
 	for i := range parts {
 		p := &parts[i]

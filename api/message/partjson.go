@@ -55,7 +55,7 @@ func (p *Part) UnmarshalJSON(b []byte) error {
 		switch name {
 		case "id", "type":
 			return true
-		case "synthetic", "ignored", "metadata", "start", "end":
+		case "synthetic", "ignored", "origin", "metadata", "start", "end":
 			return content != ""
 		}
 		return name == content

@@ -15,3 +15,20 @@ type Subtask struct {
 	Model       *ModelRef `json:"model,omitempty"`
 	Command     string    `json:"command,omitempty"`
 }
+
+// ChildRun is a run that a call has started, and what it has used. The run of the call
+// counts that as its own.
+type ChildRun struct {
+	Run   string `json:"run"`
+	Agent string `json:"agent"`
+	// Phase and Reason of its end.
+	Phase  string `json:"phase"`
+	Reason string `json:"reason"`
+	Steps  int    `json:"steps"`
+	// Tokens, and Estimated those that no provider has counted.
+	Tokens    Usage  `json:"tokens"`
+	Estimated *Usage `json:"estimated,omitempty"`
+	// Cost of the answers whose price is known; Unpriced says that some is not.
+	Cost     *Cost `json:"cost,omitempty"`
+	Unpriced bool  `json:"unpriced,omitempty"`
+}

@@ -62,8 +62,12 @@ type ToolPart struct {
 	Decision *Decision       `json:"decision,omitempty"`
 	Approval ApprovalState   `json:"approval,omitempty"`
 	// Progress is the newest output of a call that still runs, at most 4 KB.
-	Progress string      `json:"progress,omitempty"`
-	Result   *ToolResult `json:"result,omitempty"`
+	Progress string `json:"progress,omitempty"`
+	// Title and Metadata are what a call that still runs says of itself: a short line, and
+	// a JSON object. Those of a call that has ended are in its result.
+	Title    string          `json:"title,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Result   *ToolResult     `json:"result,omitempty"`
 	// Attempt counts how often the tool was asked; more than 1 only after a crash.
 	Attempt int `json:"attempt,omitempty"`
 	// Start and End of the run of the tool, in milliseconds since 1970.
@@ -188,6 +192,28 @@ type ToolResult struct {
 	DurationMicros int64 `json:"durationMicros,omitempty"`
 	// Writes says that the call may have changed files.
 	Writes bool `json:"writes,omitempty"`
+	// Attachments are the images and documents that the call returned besides its
+	// text. Each is a blob of the run; a model that cannot be shown one reads its name.
+	Attachments []File `json:"attachments,omitempty"`
+	// Origin of the text and the attachments; absent in runs of earlier versions.
+	Origin *Origin `json:"origin,omitempty"`
+	// Todos is the todo list of the run from this call on; nil leaves it as it is.
+	Todos Todos `json:"todos,omitzero"`
+	// Parts are data that the tool has sent for other programs. No model reads them.
+	Parts []DataPart `json:"parts,omitempty"`
+	// Diagnostics are what checks of the files say that the call has changed. The text and
+	// the output contain them, too.
+	Diagnostics []Check `json:"diagnostics,omitempty"`
+	// Child is the run that the call has started; nil for other calls.
+	Child *ChildRun `json:"child,omitempty"`
+}
+
+// DataPart is data of a type that only those know who agree on it. It survives every way
+// that a result takes: readers that do not know the type hand it on.
+type DataPart struct {
+	// Type is "<tool>/<name>".
+	Type string          `json:"type"`
+	Data json.RawMessage `json:"data"`
 }
 
 // Failed reports whether the result is an error result.

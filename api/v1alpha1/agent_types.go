@@ -33,6 +33,15 @@ const (
 
 // AgentSpec is the behaviour of an agent.
 type AgentSpec struct {
+	// Preset names a shipped agent, from which this one takes description,
+	// instructions, contextFiles, tools and policyRefs as far as it does not set them
+	// itself: build changes code, plan and explore only look (the workspace is read-only
+	// for their shell), general does one piece of work for another agent, compaction is
+	// an agent whose model writes the summaries of all agents beside it, title names a
+	// conversation. Its instructions begin with a text for the family of the model.
+	// +kubebuilder:validation:Enum=build;plan;explore;general;compaction;title
+	// +optional
+	Preset string `json:"preset,omitempty"`
 	// Description says in one sentence what the agent is for. Other agents
 	// read it when they choose a subagent. Optional.
 	// +kubebuilder:validation:MaxLength=1024
@@ -69,15 +78,38 @@ type AgentSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	PolicyRefs []Reference `json:"policyRefs,omitempty"`
-	// Skills the agent may load. Not yet: this version refuses any.
-	// +kubebuilder:validation:MaxItems=64
+	// Skills the agent may load with the tool skill, which an agent with skills has
+	// without listing it. They stand in the system prompt by name and description.
+	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Skills []Reference `json:"skills,omitempty"`
-	// Subagents this agent may start with the task tool. Not yet: this version
-	// refuses any.
-	// +kubebuilder:validation:MaxItems=32
+	// SkillFolders are folders of the workspace; each folder with a SKILL.md in them is
+	// a skill that the agent may load, too. Such a skill is text that the project
+	// brings along: its script becomes no tool. One of spec.skills with the same name
+	// takes its place. Example: [.agents/skills].
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=set
 	// +optional
-	Subagents []Reference `json:"subagents,omitempty"`
+	SkillFolders []string `json:"skillFolders,omitempty"`
+	// Subagents this agent may start with the tool task, which an agent with
+	// subagents has without listing it. Each call starts a run of its own.
+	// Example: [{name: explore}].
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Subagents []Subagent `json:"subagents,omitempty"`
+	// Diagnostics check files after a successful call has changed them. What they
+	// find is added to the result of the call. They run in a sandbox, without network,
+	// in which the workspace is read-only, and are judged as a command of bash.
+	// Example: [{name: vet, files: ["**/*.go"], command: ["go", "vet", "{folders}"]}].
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 	// Limits end a run that reaches them.
 	// +kubebuilder:default={}
 	// +optional
@@ -108,14 +140,69 @@ type AgentTool struct {
 	// Name of a Tool, or of a built-in tool. Required.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// Include keeps only the functions that match one of these globs, for a
-	// Tool that provides several. Default: all. Not yet: this version refuses any.
+	// Include keeps only the functions that match one of these globs, for a Tool that
+	// provides several: an MCP server, or a plugin whose Tool names none of its functions.
+	// The globs are on the functions' own names, for example get_*. Default: all.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
 	// +optional
 	Include []string `json:"include,omitempty"`
-	// Exclude drops the functions that match one of these globs. Not yet: this
-	// version refuses any.
+	// Exclude drops the functions that match one of these globs.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=atomic
 	// +optional
 	Exclude []string `json:"exclude,omitempty"`
+	// WorkspaceAccess narrows that of the Tool for this agent: ReadOnly shows its
+	// programs a workspace that they cannot change. It never widens. Default: that of
+	// the Tool.
+	// +optional
+	WorkspaceAccess WorkspaceAccess `json:"workspaceAccess,omitempty"`
+}
+
+// SubagentCeiling is which policies of the agent that starts a subagent bound it.
+// +kubebuilder:validation:Enum=Run;Parent
+type SubagentCeiling string
+
+// The ceilings of a subagent.
+const (
+	CeilingRun    SubagentCeiling = "Run"
+	CeilingParent SubagentCeiling = "Parent"
+)
+
+// SubagentWorkspace is which files a subagent works on.
+// +kubebuilder:validation:Enum=Shared;Copy;None
+type SubagentWorkspace string
+
+// The workspaces of a subagent.
+const (
+	// SharedWorkspace is the files of the agent that starts it.
+	SharedWorkspace SubagentWorkspace = "Shared"
+	// CopiedWorkspace is a copy of them.
+	CopiedWorkspace SubagentWorkspace = "Copy"
+	// NoWorkspace is an empty folder.
+	NoWorkspace SubagentWorkspace = "None"
+)
+
+// Subagent is an agent that another may start.
+type Subagent struct {
+	// Name of an Agent whose mode is Subagent or All. Required.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Ceiling: the calls of the subagent are judged by its own policies, and by
+	// policies that only narrow what they allow: those of the run
+	// (spec.policyRefs), and those whose appliesTo selects an agent that has started
+	// it. With Parent, also by the policyRefs of this agent; with Run they judge
+	// only the call that starts the subagent.
+	// +kubebuilder:default=Run
+	// +optional
+	Ceiling SubagentCeiling `json:"ceiling,omitempty"`
+	// Workspace: the subagent works on the files of this agent (Shared), or in an
+	// empty folder that is not merged back (None). Not yet: this version refuses
+	// Copy.
+	// +kubebuilder:default=Shared
+	// +optional
+	Workspace SubagentWorkspace `json:"workspace,omitempty"`
 }
 
 // Limits are hard: they are checked before the step they would forbid. A Run
@@ -149,8 +236,9 @@ type Limits struct {
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	MaxParallelTools int32 `json:"maxParallelTools,omitempty"`
-	// MaxDepth bounds how deep subagents may start subagents. Not yet: this version
-	// refuses any but the default.
+	// MaxDepth bounds how deep subagents may start subagents: with 1 the agent's
+	// subagents start none, with 0 the agent starts none. The limit of the agent
+	// that a run starts applies to all below it.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=8

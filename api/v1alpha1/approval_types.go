@@ -36,7 +36,8 @@ type Approval struct {
 type ApprovalSpec struct {
 	// RunRef names the run that asks. Required.
 	RunRef Reference `json:"runRef"`
-	// Call is the id of the call within its run. Required.
+	// Call is the id of the call within its run; of a run that a subagent is, its run and
+	// the call: RUN/CALL. Required.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Call string `json:"call"`
@@ -75,6 +76,9 @@ type ApprovalSpec struct {
 	// +listType=atomic
 	// +optional
 	Options []string `json:"options,omitempty"`
+	// Multiple allows several of the options. Default: false, one of them.
+	// +optional
+	Multiple bool `json:"multiple,omitempty"`
 	// Risk of the call.
 	// +optional
 	Risk Risk `json:"risk,omitempty"`
@@ -160,7 +164,8 @@ type ApprovalStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Answer to the question of the call: a text, or one of the options.
+	// Answer to the question of the call: a text, or one of the options, or several of
+	// them, one on each line.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Answer string `json:"answer,omitempty"`

@@ -85,6 +85,14 @@ type ModelSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ContextWindow int64 `json:"contextWindow,omitempty"`
+	// Media that the model can be shown where a tool returns some, for example
+	// [images, pdf]; [] is none. Default: what "agentctl models" lists for the model; at
+	// the provider's own address all for a model that is not listed; at another
+	// address none. Files that a person attaches are sent in any case.
+	// +kubebuilder:validation:items:Enum=images;pdf
+	// +listType=set
+	// +optional
+	Media []string `json:"media,omitzero"`
 	// Pricing in US dollars per million tokens. Optional; well-known models have
 	// their list price at the provider's own address. Otherwise the cost is
 	// unknown without it, and limits.maxCost ends the run at once.

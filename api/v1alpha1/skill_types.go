@@ -28,7 +28,7 @@ type SkillMode string
 
 // The modes of a skill.
 const (
-	// SkillDirect gives its text to the model.
+	// SkillDirect gives its text to the model and runs nothing.
 	SkillDirect SkillMode = "Direct"
 	// SkillSandbox runs its script as a contained tool.
 	SkillSandbox SkillMode = "Sandbox"
@@ -39,12 +39,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.dir) || has(self.plan)",message="a skill has a dir, a plan, or both",fieldPath=".dir",reason="FieldValueRequired"
 type SkillSpec struct {
 	// CallName is what models, rules and audit call it. Default: metadata.name.
-	// Not yet: this version loads no skills, and refuses it.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
 	// +optional
 	CallName string `json:"callName,omitempty"`
-	// Description of when to use it, for the model. Default: that of SKILL.md. Not
-	// yet: this version loads no skills, and refuses it.
+	// Description of when to use it, for the model. Default: that of SKILL.md.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
@@ -53,9 +51,11 @@ type SkillSpec struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Dir string `json:"dir,omitempty"`
-	// Mode: Direct gives the text to the model, Sandbox runs its script as a
-	// contained tool. Not yet: this version refuses Sandbox.
-	// +kubebuilder:default=Direct
+	// Mode: Direct gives the text to the model; Sandbox makes scripts/execute.* of the
+	// folder a tool of the skill's name besides, which runs in a sandbox without network
+	// and sees the workspace read-only. Its arguments are described by
+	// scripts/execute.schema.json. Default: Sandbox for a folder with such a script,
+	// Direct for any other.
 	// +optional
 	Mode SkillMode `json:"mode,omitempty"`
 	// Plan is what the skill does, step by step. Not yet: this version refuses it.

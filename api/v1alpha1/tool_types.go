@@ -325,12 +325,12 @@ type ToolSource struct {
 	// Container is a program in an OCI image.
 	// +optional
 	Container *ContainerSource `json:"container,omitempty"`
-	// MCP is a Model Context Protocol server; its tools become callName_tool. Not
-	// yet: this version refuses it.
+	// MCP is a Model Context Protocol server; each of its tools becomes callName_tool.
 	// +optional
 	MCP *MCPSource `json:"mcp,omitempty"`
-	// Agent makes a call a child run of another agent. Not yet: this version
-	// refuses it.
+	// Agent makes a call a run of another agent, whose final answer is the result.
+	// The argument prompt is its first message, the others are its inputs; without
+	// parameters there is only a prompt.
 	// +optional
 	Agent *Reference `json:"agent,omitempty"`
 	// Exec is any program: arguments as JSON on standard input, the result on
@@ -358,6 +358,10 @@ func (s *ToolSource) Kind() string {
 	}
 	return ""
 }
+
+// Several reports whether the source always provides several functions, each of which is
+// a tool of its own for models and rules.
+func (s *ToolSource) Several() bool { return s.MCP != nil }
 
 // ToolSourceKinds returns all names that Kind returns, in the order of the fields.
 func ToolSourceKinds() []string {
@@ -422,46 +426,6 @@ type ContainerSource struct {
 	// RuntimeClass selects another containerd runtime. Default: runc.
 	// +optional
 	RuntimeClass string `json:"runtimeClass,omitempty"`
-}
-
-// MCPSource is an MCP server: exactly one of stdio and http.
-// +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:MaxProperties=1
-type MCPSource struct {
-	// Stdio starts the server as a child process.
-	// +optional
-	Stdio *MCPStdio `json:"stdio,omitempty"`
-	// HTTP connects to the server over streamable HTTP.
-	// +optional
-	HTTP *MCPHTTP `json:"http,omitempty"`
-}
-
-// MCPStdio is an MCP server on standard input and output.
-type MCPStdio struct {
-	// Command and its arguments. Required.
-	// +kubebuilder:validation:MinItems=1
-	Command []string `json:"command"`
-}
-
-// MCPHTTP is an MCP server over streamable HTTP.
-type MCPHTTP struct {
-	// URL of the server. Required.
-	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
-	URL string `json:"url"`
-	// Headers sent with each request.
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Headers []Header `json:"headers,omitempty"`
-}
-
-// Header is an HTTP header whose value is a reference.
-type Header struct {
-	// Name of the header. Required.
-	// +kubebuilder:validation:MinLength=1
-	Name string `json:"name"`
-	// ValueFrom is the source of the value. Required: a literal value is refused.
-	ValueFrom ValueFrom `json:"valueFrom"`
 }
 
 // ExecSource is any program.

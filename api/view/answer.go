@@ -15,7 +15,7 @@ import (
 func (r *Run) applyMessage(e event.Event) error {
 	switch d := e.Data.(type) {
 	case event.UserMessage:
-		return r.goOn(e, d.Text, d.Synthetic)
+		return r.goOn(e, d.Text, d.Synthetic, d.Origin)
 	case event.MessageReceived:
 		return r.receive(e, d)
 	case event.ModelRequest:
@@ -52,11 +52,11 @@ func (r *Run) add(m *message.Message) error {
 	return nil
 }
 
-func (r *Run) user(e event.Event, text string, synthetic bool) error {
+func (r *Run) user(e event.Event, text string, synthetic bool, from *message.Origin) error {
 	now, model := e.Time.UnixMilli(), r.Started.Model
 	m := &message.Message{
 		ID: e.Message, Role: message.RoleUser, Agent: r.Started.Agent, Model: &model,
-		Parts: []message.Part{{ID: e.Part, Type: message.PartText, Text: text, Synthetic: synthetic, Start: now, End: now}},
+		Parts: []message.Part{{ID: e.Part, Type: message.PartText, Text: text, Synthetic: synthetic, Origin: from, Start: now, End: now}},
 		Time:  message.Time{Created: now, Completed: now},
 	}
 	if err := r.add(m); err != nil {
@@ -68,7 +68,7 @@ func (r *Run) user(e event.Event, text string, synthetic bool) error {
 
 // goOn adds a message of the user after the first. It is between two steps:
 // providers want the results of calls right behind the calls.
-func (r *Run) goOn(e event.Event, text string, synthetic bool) error {
+func (r *Run) goOn(e event.Event, text string, synthetic bool, from *message.Origin) error {
 	if r.open != nil {
 		return fmt.Errorf("message %q is being written", r.open.ID)
 	}
@@ -83,7 +83,7 @@ func (r *Run) goOn(e event.Event, text string, synthetic bool) error {
 		}
 		break
 	}
-	return r.user(e, text, synthetic)
+	return r.user(e, text, synthetic, from)
 }
 
 // receive adds a message that somebody sent while the run went on.
@@ -91,7 +91,7 @@ func (r *Run) receive(e event.Event, d event.MessageReceived) error {
 	if r.Received(d.ID) {
 		return fmt.Errorf("message %q was received before", d.ID)
 	}
-	if err := r.goOn(e, d.Text, false); err != nil {
+	if err := r.goOn(e, d.Text, false, d.Origin); err != nil {
 		return err
 	}
 	r.received[d.ID] = true

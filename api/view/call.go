@@ -193,7 +193,16 @@ func (r *Run) applyCall(e event.Event) error {
 	case event.QuestionAnswered:
 		return r.settle(c, d, e)
 	case event.ToolProgress:
-		c.Progress = d.Text
+		if d.Title == "" && len(d.Metadata) == 0 {
+			c.Progress = d.Text
+			return nil
+		}
+		if d.Title != "" {
+			c.Title = d.Title
+		}
+		if len(d.Metadata) > 0 {
+			c.Metadata = d.Metadata
+		}
 	case event.ToolResult:
 		return r.endCall(c, message.StateCompleted, &d.ToolResult, e)
 	case event.ToolError:
@@ -237,6 +246,7 @@ func (r *Run) runCall(c *call, d event.ToolCall, e event.Event) error {
 	}
 	c.inquiry = nil // that of the attempt before was never answered
 	c.Input, c.Start, c.Attempt, c.Progress = d.Args, e.Time.UnixMilli(), attempt, ""
+	c.Title, c.Metadata = "", nil
 	return nil
 }
 
@@ -277,13 +287,33 @@ func (r *Run) endCall(c *call, to message.ToolState, result *message.ToolResult,
 	}
 	c.end(to, result, e.Time)
 	r.decided(c.CallID)
+	if result.Todos != nil {
+		r.Todos = result.Todos
+	}
+	r.count(result.Child)
 	return nil
+}
+
+// count adds what a child has used: a run answers for the runs that it starts.
+func (r *Run) count(child *message.ChildRun) {
+	if child == nil {
+		return
+	}
+	r.Tokens = r.Tokens.Add(child.Tokens)
+	if child.Cost != nil {
+		r.Cost = r.Cost.Add(*child.Cost)
+	}
+	r.Unpriced = r.Unpriced || child.Unpriced
+	if child.Estimated != nil {
+		r.Uncounted, r.Estimated = true, r.Estimated.Add(*child.Estimated)
+	}
 }
 
 // end is a move that the table allows.
 func (c *call) end(to message.ToolState, result *message.ToolResult, at time.Time) {
 	now := at.UnixMilli()
 	c.State, c.Progress, c.Result, c.End, c.inquiry = to, "", result, now, nil
+	c.Title, c.Metadata = "", nil
 	c.in.Parts[c.at].End = now
 }
 

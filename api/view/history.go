@@ -12,6 +12,9 @@ import (
 // something the user has just said.
 const summaryIntro = "Summary of the conversation so far, which it replaces:\n\n"
 
+// todosIntro comes before the todo list behind a summary.
+const todosIntro = "\n\nThe todo list, as it is now:\n"
+
 // History returns the conversation as it is sent to a model: without void
 // messages and, after a compaction, the first prompt, the summary, and what is
 // kept word for word.
@@ -33,9 +36,15 @@ func (r *Run) History() []*message.Message {
 func asked(s *message.Message) *message.Message {
 	m := *s
 	m.Role, m.Parts = message.RoleUser, nil
+	todos := ""
+	for _, p := range s.Parts {
+		if p.Type == message.PartCompaction && len(p.Compaction.Todos) > 0 {
+			todos = todosIntro + p.Compaction.Todos.Text()
+		}
+	}
 	for _, p := range s.Parts {
 		if p.Type == message.PartText {
-			p.Text = summaryIntro + p.Text
+			p.Text = summaryIntro + p.Text + todos
 			m.Parts = append(m.Parts, p)
 		}
 	}
@@ -95,6 +104,7 @@ func (r *Run) compact(e event.Event, d event.ContextCompaction) error {
 	if d.TailStart != "" && r.messages[d.TailStart] == nil {
 		return fmt.Errorf("the summary leaves no message %q", d.TailStart)
 	}
+	r.recap(d.Summary)
 	r.answer(m, d.Model, d.Tokens, d.Estimate, d.Cost, e.Time)
 	m.Finish = message.FinishStop
 	start, now := m.Time.Created, e.Time.UnixMilli()

@@ -7,6 +7,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -56,6 +57,8 @@ type Run struct {
 
 	// Changes the run made to the files, and the blobs that hold them.
 	Changes event.WorkspacePatch
+	// Described are the functions of the Tools that provide several, in order.
+	Described []event.ToolsDescribed
 	// Warnings in order.
 	Warnings []string
 	// PendingApprovals are the calls that wait for an answer: to whether they may
@@ -66,6 +69,9 @@ type Run struct {
 	Granted, Refused int
 	// Remembered is what approvals for always have allowed so far.
 	Remembered []message.Grant
+
+	// Todos is the todo list that the agent keeps, nil when it has written none.
+	Todos message.Todos
 
 	// Snapshot is the blob that lists the files before the run; "" until a program runs.
 	Snapshot string
@@ -96,6 +102,17 @@ func (r *Run) Worked(now time.Time) time.Duration {
 		now = r.EndTime
 	}
 	return r.worked + max(0, now.Sub(r.since)) // a clock may be set back
+}
+
+// DeclaredAs is the call name of the Tool that a call is of: another one only for a
+// function of a Tool that provides several.
+func (r *Run) DeclaredAs(tool string) string {
+	for _, d := range r.Described {
+		if slices.Contains(d.Functions, tool) {
+			return d.Tool
+		}
+	}
+	return tool
 }
 
 // Apply adds one event. An event that the rules forbid, such as a result for a
@@ -138,6 +155,8 @@ func (r *Run) apply(e event.Event) error {
 	case event.WorkspacePatch:
 		r.Changes = d
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
+	case event.ToolsDescribed:
+		r.Described = append(slices.DeleteFunc(r.Described, func(was event.ToolsDescribed) bool { return was.Tool == d.Tool }), d)
 	case event.Warning:
 		r.Warnings = append(r.Warnings, d.Message)
 	case event.EgressConnection, event.Unknown: // of interest to watchers and auditors only
@@ -173,7 +192,7 @@ func (r *Run) expects(e event.Event) error {
 
 func (r *Run) start(e event.Event, d event.RunStarted) error {
 	r.ID, r.Phase, r.Started, r.StartTime, r.since, r.Attempt = e.Run, Running, d, e.Time, e.Time, 1
-	if err := r.user(e, d.Prompt, false); err != nil {
+	if err := r.user(e, d.Prompt, false, d.Origin); err != nil {
 		return err
 	}
 	r.asked.System, r.asked.Tools = d.Plan, d.Tools

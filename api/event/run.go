@@ -1,0 +1,149 @@
+package event
+
+import (
+	"encoding/json"
+
+	"agentctl.dev/agentctl/api/message"
+)
+
+// RunStarted opens a run. It is durable before anything else happens.
+type RunStarted struct {
+	// Agent and Model by name.
+	Agent string           `json:"agent"`
+	Model message.ModelRef `json:"model"`
+	// Prompt is the first user message, and Files are attached to it. Their content
+	// is kept in blobs.
+	Prompt string          `json:"prompt"`
+	Files  []message.File  `json:"files,omitempty"`
+	Inputs json.RawMessage `json:"inputs,omitempty"`
+	// Origin of the prompt, without the inputs that are filled in, and InputOrigins of
+	// each input; absent in runs of earlier versions.
+	Origin       *message.Origin           `json:"origin,omitempty"`
+	InputOrigins map[string]message.Origin `json:"inputOrigins,omitempty"`
+	// Workspace the run works on.
+	Workspace Workspace `json:"workspace"`
+	// Plan is the blob that holds the resolved manifests and the wishes of the
+	// command line: all that a resume needs.
+	Plan string `json:"plan,omitempty"`
+	// Mode of the agent, and the call names of its tools.
+	Mode  string   `json:"mode,omitempty"`
+	Tools []string `json:"tools,omitempty"`
+	// Isolation the host gives: None, Sandbox or Container.
+	Isolation string `json:"isolation"`
+	// ToolIsolation is the level of each tool that runs at another one, by call name.
+	ToolIsolation map[string]string `json:"toolIsolation,omitempty"`
+	// OuterIsolation is what AGENTCTL_OUTER_ISOLATION declared, or "".
+	OuterIsolation string `json:"outerIsolation,omitempty"`
+	// Version of agentctl.
+	Version string `json:"version"`
+	// User is who began the run: an account of the machine, or an identity of the
+	// control plane. "" is not known.
+	User string `json:"user,omitempty"`
+	// Parent is the run whose call has started this one; nil for a run that a person
+	// or a control plane has started.
+	Parent *Parent `json:"parent,omitempty"`
+	// RepositoryPolicies are the policies that the repository has brought, as it calls
+	// them. They only tighten.
+	RepositoryPolicies []string `json:"repositoryPolicies,omitempty"`
+}
+
+// Parent is the call that has started a run.
+type Parent struct {
+	// Run and Call that have started it, Root is the run at the top of the tree.
+	Run  string `json:"run"`
+	Call string `json:"call"`
+	Root string `json:"root"`
+	// Agents are those above this one, that of the root first.
+	Agents []string `json:"agents"`
+	// Continues is the run whose conversation the prompt holds; "" for none.
+	Continues string `json:"continues,omitempty"`
+}
+
+// RunResumed records that another process continues a run that was interrupted
+// or suspended. A request that was not answered is void and sent again.
+type RunResumed struct {
+	// Attempt counts the processes that have worked on the run; the first resume is 2.
+	Attempt int `json:"attempt"`
+	// Isolation, OuterIsolation and Version as in run.started, of this process.
+	Isolation      string `json:"isolation"`
+	OuterIsolation string `json:"outerIsolation,omitempty"`
+	Version        string `json:"version"`
+}
+
+// ToolsDescribed records the functions of a Tool that provides several: each is a tool
+// for the model. It is recorded before the first model request.
+type ToolsDescribed struct {
+	// Tool is the call name of the Tool, Functions are those of its chosen functions.
+	Tool      string   `json:"tool"`
+	Functions []string `json:"functions"`
+	// Definitions is the blob with their descriptions and parameters.
+	Definitions string `json:"definitions"`
+}
+
+// Workspace says which files a run works on.
+type Workspace struct {
+	// Source is the folder the files come from, "" for an empty workspace.
+	Source string `json:"source"`
+	// Dir is the folder the tools see.
+	Dir string `json:"dir"`
+	// Strategy is Copy, Worktree, InPlace or Empty.
+	Strategy string `json:"strategy"`
+}
+
+// RunFinished closes a run. It is durable before the program exits.
+type RunFinished struct {
+	// Phase is Succeeded, Failed, Cancelled or Suspended.
+	Phase string `json:"phase"`
+	// Reason is a word of package reason.
+	Reason string `json:"reason"`
+	// ExitCode of the command line.
+	ExitCode int `json:"exitCode"`
+	// Message says why, for people; "" when the run completed.
+	Message string `json:"message,omitempty"`
+	// Hint is the next step for people.
+	Hint string `json:"hint,omitempty"`
+	// Output is the final answer, or the partial one of a run that failed.
+	Output string `json:"output"`
+	Steps  int    `json:"steps"`
+	// Tokens of the whole run.
+	Tokens message.Usage `json:"tokens"`
+	// Cost in US dollars as a decimal; nil when a price is unknown, or the tokens
+	// of an answer are.
+	Cost *message.Cost `json:"cost"`
+	// DurationMs is the time processes worked on the run.
+	DurationMs int64 `json:"durationMs"`
+}
+
+// UserMessage is a message to the model after the first prompt.
+type UserMessage struct {
+	Text string `json:"text"`
+	// Synthetic text was written by the runner, for example to say what is
+	// wrong with an answer.
+	Synthetic bool `json:"synthetic,omitempty"`
+	// Origin of the text; absent in runs of earlier versions.
+	Origin *message.Origin `json:"origin,omitempty"`
+}
+
+// MessageReceived is a message that somebody sent to the run while it went on. It
+// is durable before the next request, with which the model reads it.
+type MessageReceived struct {
+	message.Incoming
+	// Origin of the text; absent in runs of earlier versions.
+	Origin *message.Origin `json:"origin,omitempty"`
+}
+
+// StepStart opens a step: one model call and the tool calls it asks for.
+type StepStart struct {
+	// Step counts from 1.
+	Step int `json:"step"`
+}
+
+// StepFinish closes a step.
+type StepFinish struct {
+	Step   int            `json:"step"`
+	Finish message.Finish `json:"finish"`
+	Tokens message.Usage  `json:"tokens"`
+	Cost   *message.Cost  `json:"cost,omitempty"`
+	// Calls of the step by what became of them; absent in a step without calls.
+	Calls *message.CallCounts `json:"calls,omitempty"`
+}

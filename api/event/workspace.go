@@ -1,0 +1,60 @@
+package event
+
+import (
+	"agentctl.dev/agentctl/api/message"
+)
+
+// WorkspaceSnapshot records the state of the files before a run.
+type WorkspaceSnapshot struct {
+	// Snapshot is the blob that lists path, mode and hash of every file.
+	Snapshot string `json:"snapshot"`
+	Files    int    `json:"files"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// WorkspacePatch records what a run changed.
+type WorkspacePatch struct {
+	Files []FileChange `json:"files"`
+	// Diff is the blob that holds the unified diff.
+	Diff string `json:"diff,omitempty"`
+	// Change is the blob from which exactly this change can be applied.
+	Change string `json:"change,omitempty"`
+	// Omitted is how many changed files are not in Files, because there are too
+	// many; Change holds all of them.
+	Omitted int `json:"omitted,omitempty"`
+	// Error says why what the run changed is not completely known; "" when it is.
+	// Such a change is not applied.
+	Error string `json:"error,omitempty"`
+}
+
+// FileChange is one changed file.
+type FileChange struct {
+	// Path relative to the source folder, with slashes.
+	Path string `json:"path"`
+	// Change is added, modified or deleted.
+	Change string `json:"change"`
+}
+
+// EgressConnection is one connection that a contained tool asked for, recorded when
+// it has ended. A CONNECT tunnel is one; so is each request of plain HTTP that
+// goes to another server.
+type EgressConnection struct {
+	// Tools that share the network the connection came from; the call, in the
+	// envelope, is set where only one was running.
+	Tools []string `json:"tools"`
+	// Host and Port as the tool wrote them, in lower case and without a final dot.
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	// Address that was dialled; "" when nothing was.
+	Address string `json:"address,omitempty"`
+	// Decision is allow or deny; Rule is the entry of spec.network.allow that
+	// matched, or what forbade it.
+	Decision message.Action `json:"decision"`
+	Rule     string         `json:"rule,omitempty"`
+	// Sent and Received are bytes as the tool sees it.
+	Sent       int64 `json:"sent"`
+	Received   int64 `json:"received"`
+	DurationMs int64 `json:"durationMs"`
+	// Error is why an allowed connection failed or was cut; "" when it did not.
+	Error string `json:"error,omitempty"`
+}
