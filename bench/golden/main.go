@@ -20,8 +20,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == wrapWord {
 		os.Exit(wrap(os.Args[2:]))
 	}
-	if filepath.Base(os.Args[0]) == askWord {
-		askingTool()
+	if program := storyPrograms()[filepath.Base(os.Args[0])]; program != nil {
+		program()
 		return
 	}
 	os.Exit(compareBuilds(ctx, os.Args[1:], os.Stdout, os.Stderr))

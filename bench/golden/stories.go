@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentctl.dev/agentctl/runner/storytest"
 )
 
 // stories plays the scripts of the command line's tests. What they want to see is
@@ -51,8 +53,13 @@ func unplayable(file string) (string, error) {
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		if !slices.Contains(known, words[0]) && storyCommands()[words[0]] == nil {
-			return fmt.Sprintf("it uses %q, which storycommands.go does not have", words[0]), nil
+		for _, own := range []string{"mcp-client", "mcp-oauth", "xdg-open"} {
+			if slices.Contains(words, own) {
+				return fmt.Sprintf("it uses %s, a program of the command line's own tests", own), nil
+			}
+		}
+		if !slices.Contains(known, words[0]) && storytest.Commands()[words[0]] == nil {
+			return fmt.Sprintf("it uses %q, which storytest does not have", words[0]), nil
 		}
 	}
 	return "", nil
@@ -75,8 +82,10 @@ func (s *stage) story(file string) error {
 		return err
 	}
 	// A program, not a script: a sandbox shows a plugin's own file and not this one.
-	if err := copyFile(self, s.at("shims", askWord), 0o755); err != nil {
-		return err
+	for name := range storyPrograms() {
+		if err := copyFile(self, s.at("shims", name), 0o755); err != nil {
+			return err
+		}
 	}
 	bare := s.at("bare")
 	if err := os.Mkdir(bare, 0o755); err != nil {
@@ -111,7 +120,7 @@ func (s *stage) story(file string) error {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: storyCommands(),
+		Cmds: storytest.Commands(),
 	})
 	s.note("the script %s", withoutTexts(end))
 	if err := s.invocations(calls); err != nil {

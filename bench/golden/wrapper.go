@@ -21,10 +21,7 @@ import (
 // wrapWord makes this program the agentctl of a story: golden wrap-agentctl PID FOLDER PROGRAM
 // ARGUMENT...
 // runs the program and writes what it printed into a file of the folder.
-const (
-	wrapWord = "wrap-agentctl"
-	askWord  = "asking-tool"
-)
+const wrapWord = "wrap-agentctl"
 
 // invocation is one run of agentctl in a story.
 type invocation struct {

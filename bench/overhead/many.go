@@ -47,7 +47,7 @@ func measureMany(ctx context.Context, b *bench, reps int) error {
 		return err
 	}
 	compare(b.report, fmt.Sprintf("%d conversations at once, each above idle", b.conversations), "KB", all,
-		func(h held) float64 { return h.kilobytes }, atMost(128))
+		func(h held) float64 { return h.kilobytes }, atMost(110))
 	compare(b.report, "all of them, start to end", "ms", all, func(h held) float64 { return ms(h.wall) }, nil)
 	return nil
 }

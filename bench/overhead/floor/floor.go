@@ -109,7 +109,7 @@ func converse(ctx context.Context, url, dir string) (string, error) {
 			if err := json.Unmarshal([]byte(call.Function.Arguments), &in); err != nil {
 				return "", fmt.Errorf("arguments of %s: %w", call.ID, err)
 			}
-			cmd := exec.CommandContext(ctx, "sh", "-c", in.Command)
+			cmd := exec.CommandContext(ctx, shell(), "-c", in.Command)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -119,6 +119,16 @@ func converse(ctx context.Context, url, dir string) (string, error) {
 		}
 	}
 }
+
+// shell is the shell that the bash tool uses: bash, or sh where there is none.
+var shell = sync.OnceValue(func() string {
+	for _, name := range []string{"bash", "sh"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return "/bin/sh"
+})
 
 func ask(ctx context.Context, url string, history []Message) (Message, error) {
 	answer := Message{Role: "assistant"}

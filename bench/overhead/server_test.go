@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
+	"agentctl.dev/agentctl/bench/overhead/floor"
 )
 
 func TestServerNoticesACommandThatDidNotRun(t *testing.T) {

@@ -67,7 +67,9 @@ func askParts(ctx context.Context, b *bench, reps int, all []part, benchtime tim
 	defer cancel()
 	args := []string{"test", "-p=1", "-run=^$", fmt.Sprintf("-count=%d", reps), fmt.Sprintf("-benchtime=%v", benchtime)}
 	args = append(args, partArgs(all)...)
-	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = b.root
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, tail(out))
 	}

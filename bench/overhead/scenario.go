@@ -33,6 +33,7 @@ func scenarios() []scenario {
 		{name: "providers", about: "what each provider of models adds to the program and its start", reps: 21, ours: true, measure: measureProviders},
 		{name: "parts", about: "Go benchmarks of single parts", reps: 1, ours: true, measure: measureParts(parts(), 300*time.Millisecond)},
 		{name: "held", about: "Go benchmarks of sandboxes and containers", reps: 1, ours: true, measure: measureParts(contained(), time.Second)},
+		{name: "grep", about: "searches of 100 MB, compared with ripgrep if it is installed", reps: 5, ours: true, measure: measureGrep},
 		{name: "cold", about: "the first run after the page cache was dropped", reps: 5, measure: measureCold},
 	}
 }

@@ -9,34 +9,34 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"agentctl.dev/agentctl/runner/model/provider"
 )
 
-// provider is a package that speaks to a maker of models.
-type provider struct {
-	name string
-	// stub is what stands in its place in a program that does not hold it: the
-	// same function, which describes nothing.
-	stub string
-}
-
-func providers() []provider {
-	const stub = `package %s
+// stub replaces the package of a provider in a program without it: the same
+// function, which describes nothing.
+const stub = `package %s
 
 import "agentctl.dev/agentctl/runner/model"
 
 func Provider() model.Provider { return model.Provider{} }
 `
-	var all []provider
-	for _, name := range []string{"openai", "anthropic", "gemini"} {
-		all = append(all, provider{name, fmt.Sprintf(stub, name)})
+
+// remoteProviders are the names of the providers that have a server, which are the
+// names of their packages.
+func remoteProviders() (names []string) {
+	for _, p := range provider.All() {
+		if p.Remote() {
+			names = append(names, string(p.Name))
+		}
 	}
-	return all
+	return names
 }
 
-// measureProviders builds agentctl with and without each provider, and says what
+// measureProviders builds agentctl with and without each provider, and reports what
 // it adds to the program and to its start.
 func measureProviders(ctx context.Context, b *bench, reps int) error {
-	whole, err := buildAgentctl(ctx, b.dir, "whole", nil)
+	whole, err := buildAgentctl(ctx, b, "whole")
 	if err != nil {
 		return err
 	}
@@ -45,12 +45,12 @@ func measureProviders(ctx context.Context, b *bench, reps int) error {
 		return err
 	}
 	b.report.alone("agentctl with every provider", "MB", size, nil)
-	for _, p := range providers() {
-		overlay, err := p.absent(b.dir)
+	for _, name := range remoteProviders() {
+		overlay, err := overlayWithout(name, b.root, b.dir)
 		if err != nil {
 			return err
 		}
-		without, err := buildAgentctl(ctx, b.dir, "without-"+p.name, []string{"-overlay", overlay})
+		without, err := buildAgentctl(ctx, b, "without-"+name, "-overlay", overlay)
 		if err != nil {
 			return err
 		}
@@ -58,32 +58,33 @@ func measureProviders(ctx context.Context, b *bench, reps int) error {
 		if err != nil {
 			return err
 		}
-		b.report.alone(p.name+" adds to it", "MB", size-rest, nil)
+		b.report.alone(name+" adds to it", "MB", size-rest, nil)
 		added, err := startAdded(ctx, whole, without, reps)
 		if err != nil {
 			return err
 		}
-		b.report.alone(p.name+" adds to the start p50", "ms", added, atMost(5))
+		b.report.alone(name+" adds to the start p50", "ms", added, atMost(5))
 		fmt.Fprint(b.progress, ".")
 	}
 	return nil
 }
 
-// absent writes a build overlay in which the stub is the whole package.
-func (p provider) absent(dir string) (overlay string, err error) {
-	root, err := filepath.Abs(filepath.Join("runner", "model", p.name))
+// overlayWithout writes a build overlay into a folder in which the stub is the whole
+// package of a provider.
+func overlayWithout(name, root, dir string) (overlay string, err error) {
+	pkg, err := filepath.Abs(filepath.Join(root, "runner", "model", name))
 	if err != nil {
 		return "", err
 	}
-	files, err := filepath.Glob(filepath.Join(root, "*.go"))
+	files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
 	if err != nil || len(files) == 0 {
-		return "", fmt.Errorf("no provider in %s: run it from the root of the repository (%w)", root, err)
+		return "", fmt.Errorf("no provider in %s: name the folder of the repository with -root (%w)", pkg, err)
 	}
-	stub := filepath.Join(dir, p.name+".go")
-	if err := os.WriteFile(stub, []byte(p.stub), 0o600); err != nil {
+	empty := filepath.Join(dir, name+".go")
+	if err := os.WriteFile(empty, fmt.Appendf(nil, stub, name), 0o600); err != nil {
 		return "", err
 	}
-	replace := map[string]string{filepath.Join(root, "stub.go"): stub}
+	replace := map[string]string{filepath.Join(pkg, "stub.go"): empty}
 	for _, f := range files {
 		replace[f] = ""
 	}
@@ -91,16 +92,16 @@ func (p provider) absent(dir string) (overlay string, err error) {
 	if err != nil {
 		return "", err
 	}
-	overlay = filepath.Join(dir, p.name+".json")
+	overlay = filepath.Join(dir, name+".json")
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
 // buildAgentctl builds agentctl as make build does.
-func buildAgentctl(ctx context.Context, dir, name string, flags []string) (program string, err error) {
-	program = filepath.Join(dir, "agentctl-"+name)
+func buildAgentctl(ctx context.Context, b *bench, name string, flags ...string) (program string, err error) {
+	program = filepath.Join(b.dir, "agentctl-"+name)
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", program}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/agentctl")...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = b.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build agentctl (%s): %w\n%s", name, err, out)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
+	"agentctl.dev/agentctl/bench/overhead/floor"
 )
 
 func TestRoomLetsGoWhenAllHaveCome(t *testing.T) {

@@ -18,7 +18,7 @@ func measureCrowd(ctx context.Context, b *bench, reps int) error {
 	if err != nil {
 		return err
 	}
-	compare(b.report, "8 processes at once", "runs/s", all, func(rate float64) float64 { return rate }, atLeast(0.4).ofFloor())
+	compare(b.report, "8 processes at once", "runs/s", all, func(rate float64) float64 { return rate }, atLeast(0.5).ofFloor())
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
+	"agentctl.dev/agentctl/bench/overhead/floor"
 )
 
 // The names of the two sides.
@@ -75,7 +75,7 @@ func sidesOf(ctx context.Context, o options, dir string) ([]side, error) {
 // buildPart builds a program of the benchmark as the measured ones are built.
 func buildPart(ctx context.Context, dir, name, folder string) (program string, err error) {
 	program = filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, modulePath+"/cmd/agentctl/internal/bench/"+folder)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, modulePath+"/bench/overhead/"+folder)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program %s: %w\n%s", name, err, tail(out))

@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
+	"agentctl.dev/agentctl/bench/overhead/floor"
 )
 
 // TestMain lets the test program stand in for an agentctl that is the floor with

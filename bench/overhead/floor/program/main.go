@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"agentctl.dev/agentctl/cmd/agentctl/internal/bench/floor"
+	"agentctl.dev/agentctl/bench/overhead/floor"
 )
 
 func main() {

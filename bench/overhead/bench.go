@@ -1,4 +1,4 @@
-// Command bench measures agentctl beside a floor: plain net/http and os/exec having the same conversation with the same server.
+// Command overhead compares agentctl with a floor: plain net/http and os/exec having the same conversation with the same server.
 //
 // Floor and agentctl run interleaved, and each ratio is taken within one
 // repetition, because neighbours on a machine move milliseconds by a factor.
@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -23,6 +24,7 @@ const defaultTurns = 20
 
 // options of one invocation.
 type options struct {
+	root          string // folder of the repository
 	agentctl      string
 	only          []scenario
 	reps          int // 0: what each scenario thinks best
@@ -39,7 +41,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.agentctl, "agentctl", "bin/agentctl", "program to measure")
+	f.StringVar(&o.root, "root", "..", "folder of the repository, whose packages are measured and built")
+	f.StringVar(&o.agentctl, "agentctl", "", "program to measure (default: bin/agentctl of the repository)")
 	only := f.String("only", "", "scenarios to measure, separated by commas (default: all):\n"+scenarioList())
 	f.IntVar(&o.reps, "reps", 0, "interleaved repetitions of every scenario (default: each scenario's own)")
 	f.IntVar(&o.turns, "turns", defaultTurns, "tool turns of a run")
@@ -72,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if !o.floor {
-		if o.agentctl, err = filepath.Abs(o.agentctl); err != nil {
+		if o.agentctl, err = filepath.Abs(cmp.Or(o.agentctl, filepath.Join(o.root, "bin", "agentctl"))); err != nil {
 			return err
 		}
 		if _, err := os.Stat(o.agentctl); err != nil {
