@@ -31,6 +31,11 @@ type AccessOptions struct {
 	Stdin io.Reader
 	// Agent by name; may be "" where the manifests hold one.
 	Agent string
+	// Above are the agents that have started the agent, that of the run first; Policies
+	// narrow the run, as those of RunOptions.
+	Above, Policies []string
+	// WithoutRepository is that of RunOptions.
+	WithoutRepository bool
 	// Workspace is the folder whose files the call would see; "" is that of the
 	// manifests, else the current folder.
 	Workspace string
@@ -42,13 +47,16 @@ type AccessOptions struct {
 // Access is what the policies decide about a call.
 type Access = plan.Access
 
-// Obstacle is one thing that would have to be different for a call to be allowed.
-type Obstacle = plan.Obstacle
+// Reached is an agent that a call can start.
+type Reached = plan.Reached
+
+// Blocker is one thing that would have to be different for a call to be allowed.
+type Blocker = plan.Blocker
 
 // CanI judges a call as a run would, without a run: nothing is started, asked or
 // written. Its errors are an *InvalidError or a *reason.UsageError.
 func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
-	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Workspace: o.Workspace, Registries: registries()}, o.Tool, o.Args)
+	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Above: o.Above, RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Workspace: o.Workspace, Registries: registries()}, o.Tool, o.Args)
 }
 
 // ExplainOptions name a decision.
@@ -129,6 +137,9 @@ func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
 		return nil, err
 	}
 	p, err := r.Restore(past.view, plan.Options{State: state, Registries: registries()})
+	if err == nil {
+		p.Definitions, err = p.Called()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -283,11 +294,11 @@ func (d *decision) explain(ctx context.Context, p *plan.Plan, found journal.Foun
 	if err != nil {
 		return nil, err
 	}
-	candidates, err := engine.Candidates(ctx, p.Rules, call)
+	candidates, err := engine.Candidates(ctx, p.AllRules(), call)
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", call.ID, err)
 	}
-	from := engine.Origin(ctx, p.Rules, call, d.made)
+	from := engine.Origin(ctx, p.AllRules(), call, d.made)
 	x := &Explanation{
 		Run: found.ID, Call: call.ID, Agent: p.Agent.Name, Tool: call.Tool, Time: d.at.Time, Step: d.step, Args: call.Args,
 		Decision: d.made.Action, Rule: from.Rule, Policy: from.Policy, Reason: d.made.Message, Risk: d.made.Risk,

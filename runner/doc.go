@@ -40,6 +40,8 @@
 //   - pluginkit creates, calls, tests and packs a tool; policy/shellfacts reports what
 //     shell commands do.
 //   - keys, model/provider and doctor report on credentials, on model catalogs, and on this host.
+//   - mcpserver offers tools to hosts of the Model Context Protocol. With RunOptions.Caller
+//     their calls are those of a run, in place of a model (caller).
 //   - client talks to a control plane. Where manifests are stored as Kubernetes objects
 //     (Declare reads them; manifest.Find finds their files), control follows them and executes
 //     their runs with this package (cmd/agentd). A run of files needs neither.

@@ -3,9 +3,12 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,12 +16,21 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/policy/policytest"
+	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/tool/source/mcp"
+	"agentctl.dev/agentctl/runner/tool/source/mcp/oauth"
+	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // ValidateOptions select what to check.
@@ -52,10 +64,10 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 }
 
 // Judge validates objects that are in no file, whose paths must be absolute.
-// The position of a finding names its document.
+// The position of a finding names its document. Documents that were judged before with
+// what is shared are not read again.
 func Judge(ctx context.Context, documents []Document, shared *Shared) manifest.Findings {
-	_, _, found := plan.AdmitDocuments(ctx, documents, registries().Admission(admission.Options{Policies: shared.rules()}))
-	return found
+	return shared.findings().Judge(ctx, documents, registries().Admission(admission.Options{Policies: shared.rules()}))
 }
 
 // IsRelativePath reports whether a finding is about a path that is not absolute.
@@ -146,6 +158,45 @@ func argumentCheck(tools []policy.Tool) (func(string, json.RawMessage) error, er
 		_, err := s.Check(string(args))
 		return err
 	}, nil
+}
+
+// AgentInfo is an agent as others see it.
+type AgentInfo struct {
+	Name, Description string
+	// Inputs and Output are JSON Schemas of the data that it takes and of its answer; nil
+	// where it declares none.
+	Inputs, Output json.RawMessage
+}
+
+// Agents reads manifests and returns the agents that a run can start, by name. Its errors
+// are an *InvalidError or a *reason.UsageError.
+func Agents(ctx context.Context, o ValidateOptions) ([]AgentInfo, error) {
+	if len(o.Paths) == 0 {
+		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
+	}
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{}))
+	if found.HasErrors() {
+		return nil, &InvalidError{Findings: found}
+	}
+	var all []AgentInfo
+	for _, name := range slices.Sorted(maps.Keys(catalog.Agents)) {
+		spec := &catalog.Agents[name].Object.Spec
+		if spec.Mode == v1alpha1.ModeSubagent {
+			continue
+		}
+		a := AgentInfo{Name: name, Description: spec.Description}
+		if spec.Inputs != nil {
+			a.Inputs = spec.Inputs.Schema.Raw
+		}
+		if spec.Output != nil {
+			a.Output = spec.Output.Schema.Raw
+		}
+		all = append(all, a)
+	}
+	if len(all) == 0 {
+		return nil, reason.Usagef("the manifests hold no Agent that a run can start")
+	}
+	return all, nil
 }
 
 // maxDeclared bounds the objects of one Declare.
@@ -268,4 +319,158 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 		}
 	}
 	return whole, all, nil
+}
+
+// ProbeOptions name the tool to probe. Tool is required, with the defaults of
+// its kind written out.
+type ProbeOptions struct {
+	Tool *v1alpha1.Tool
+	// State, AllowUnsandboxed and Containerd are those of RunOptions.
+	State            string
+	AllowUnsandboxed bool
+	Containerd       string
+}
+
+// ToolFacts are what a tool's program reports about itself.
+type ToolFacts struct {
+	// Name is the call name.
+	Name, Description string
+	Parameters        json.RawMessage
+	// Functions of a Tool that provides several; its Digest is then over all of them.
+	Functions []tool.Function
+	// Digest of the name, the description and the parameters: sha256:...; "" for a server
+	// that only runs ask.
+	Digest string
+}
+
+// Probe checks whether a tool can be used on this host. A program that can
+// describe its functions is started once, contained as its manifest demands and
+// without the variables it declares, asked, and ended; of any other it only
+// checks that the program exists. Its errors have a reason:
+// IsolationUnavailable, or ToolError for the program.
+func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
+	state, err := statedir.Find(o.State)
+	if err != nil {
+		return nil, err
+	}
+	planned := admission.Materialised(o.Tool)
+	d, err := sources.All().Define(planned)
+	if err != nil {
+		return nil, reason.New(reason.ToolError, "%w", err)
+	}
+	if d.Describes {
+		d.Parameters, d.Description = nil, "" // what the program reports, not what the manifest has
+	}
+	on := environment.NewHost(environment.HostOptions{Kinds: sources.All(), State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
+	dir, err := os.MkdirTemp("", "agentctl-probe-")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("probe tool %q: %w", d.Name, err), on.Close())
+	}
+	found, err := on.Probe(ctx, execution.NewIDs(time.Now)("probe"), d, dir)
+	if err = errors.Join(err, on.Close(), os.RemoveAll(dir)); err != nil {
+		return nil, err
+	}
+	facts := factsOf(&found.Definition)
+	switch {
+	case found.Functions == nil && d.Select != nil: // it was not asked: a run pins what it is served
+		facts.Digest = ""
+	case found.Functions != nil:
+		facts.Functions, facts.Digest = found.Functions, tool.PinAll(&d, found.Functions)
+	}
+	return facts, nil
+}
+
+func factsOf(d *tool.Definition) *ToolFacts {
+	f := &ToolFacts{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
+	f.Digest = tool.Pin(f.Name, f.Description, f.Parameters)
+	return f
+}
+
+// ToolOptions name a Tool of manifests that is used without a run.
+type ToolOptions struct {
+	// Paths are files, folders or "-" (Stdin). Required.
+	Paths []string
+	Stdin io.Reader
+	// Tool is the name of the Tool, or its call name.
+	Tool string
+	// Workspace is the folder whose files the tool sees; "" is the current one.
+	Workspace string
+	// State, AllowUnsandboxed and Containerd are those of RunOptions.
+	State            string
+	AllowUnsandboxed bool
+	Containerd       string
+	// LeftOut is called with the functions of the tool that no run can use. Ask answers
+	// questions of the tool. Optional.
+	LeftOut func(of string, all []tool.Omission)
+	Ask     func(ctx context.Context, call string, q host.Question) (string, error)
+}
+
+// UseTool isolates a Tool of manifests and resolves its secrets as a run does, and hands
+// it to a function with what removes the secrets from a text that is JSON. Its errors are
+// an *InvalidError, a *reason.UsageError, or have a reason.
+func UseTool(ctx context.Context, o ToolOptions, use func(ctx context.Context, p *tool.Pool, d *tool.Definition, hide func([]byte) []byte) error) error {
+	d, err := plan.FindTool(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries()}, o.Tool)
+	if err != nil {
+		return err
+	}
+	state, err := statedir.Find(o.State)
+	if err != nil {
+		return err
+	}
+	if o.Workspace == "" {
+		o.Workspace = "."
+	}
+	if o.Workspace, err = filepath.Abs(o.Workspace); err != nil {
+		return reason.Usagef("the workspace: %w", err)
+	}
+	h := environment.NewHost(environment.HostOptions{Kinds: sources.All(), State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
+	err = h.Use(ctx, environment.UseOptions{ID: execution.NewIDs(time.Now)("test"), Dir: o.Workspace, Tool: *d, LeftOut: o.LeftOut, Ask: o.Ask}, func(ctx context.Context, p *tool.Pool, hide *secret.Redactor) error {
+		return use(ctx, p, d, hide.JSON)
+	})
+	return errors.Join(err, h.Close())
+}
+
+// Person is somebody who can log in.
+type Person = oauth.Person
+
+// Visit is a page to log in at.
+type Visit = oauth.Visit
+
+// LoggedIn is what came of a login.
+type LoggedIn = mcp.LoggedIn
+
+// Login is a login that is kept, without its tokens.
+type Login = oauth.Login
+
+// LoginValid is the state of a login that runs can use.
+const LoginValid = oauth.Valid
+
+// LogIn has a person log in at the server of a Tool, and keeps the login for runs with the
+// same state folder. Its errors are those of UseTool; CredentialRejected where the login
+// has failed.
+func LogIn(ctx context.Context, o ToolOptions, person Person) (in *LoggedIn, err error) {
+	err = UseTool(ctx, o, func(ctx context.Context, p *tool.Pool, d *tool.Definition, _ func([]byte) []byte) error {
+		in, err = mcp.Login(ctx, p, d, person)
+		return err
+	})
+	return in, err
+}
+
+// Logins are the logins that a state folder keeps, without their tokens.
+func Logins(state string) ([]Login, error) {
+	state, err := statedir.Find(state)
+	if err != nil {
+		return nil, err
+	}
+	return oauth.Logins(keys.LoginsOf(state), time.Now())
+}
+
+// LogOut forgets the logins of a tool by its call name, only those at a server if its URL
+// is given, and gives the tokens back where the authorization server takes them. left is
+// why a token could not be given back.
+func LogOut(ctx context.Context, state, tool, server string) (gone []Login, left []error, err error) {
+	if state, err = statedir.Find(state); err != nil {
+		return nil, nil, err
+	}
+	return oauth.Logout(ctx, keys.LoginsOf(state), tool, server, time.Now())
 }

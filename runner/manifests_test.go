@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -39,16 +40,67 @@ func TestEveryManifestFolderRuns(t *testing.T) {
 					t.Fatalf("git %v: %v\n%s", args, err, out)
 				}
 			}
-			p.manifests = filepath.Join("..", "manifests", f.Name())
+			if f.Name() == "web-research" {
+				researchWeb(t, p)
+				return
+			}
+			p.manifests = withServer(t, filepath.Join("..", "manifests", f.Name()))
 			out := p.run(t)
 			want(t, out, reason.Completed)
-			if f.Name() == "hello" {
+			switch f.Name() {
+			case "hello":
 				hello(t, out)
+			case "mcp-files":
+				mcpFiles(t, out)
+			case "skills":
+				skills(t, out)
+			case "fixer":
+				if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "README.md" {
+					t.Errorf("changed %v", files)
+				}
+			}
+			if f.Name() == "team" {
+				team(t, out)
 			}
 		})
 	}
 	if ran == 0 {
 		t.Error("manifests/ holds no folder")
+	}
+}
+
+// withServer returns a copy of a folder whose program in server/ is built; the folder
+// itself where there is none.
+func withServer(t *testing.T, folder string) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(folder, "server")); err != nil {
+		return folder
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "server", "server"), "./server")
+	build.Dir = folder
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// mcpFiles is the story of that folder: a server's functions are judged by their
+// arguments, and the run ends with the note.
+func mcpFiles(t *testing.T, out *Outcome) {
+	t.Helper()
+	decided := map[string][]string{}
+	for _, c := range out.Result().ToolCalls {
+		decided[c.Tool] = append(decided[c.Tool], *c.Decision)
+	}
+	if w := decided["files_write_file"]; len(w) != 2 || w[0] != "deny" || w[1] != "allow" || len(decided["files_read_file"]) != 1 {
+		t.Errorf("the calls were decided %v", decided)
+	}
+	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "notes/summary.md" {
+		t.Errorf("changed are %+v", files)
 	}
 }
 
@@ -76,5 +128,45 @@ func hello(t *testing.T, out *Outcome) {
 	}
 	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "README.md" {
 		t.Errorf("changed %v, want the README", files)
+	}
+}
+
+// skills loads a text and a file beside it, and runs the script of another skill, which
+// fails until the link is right.
+func skills(t *testing.T, out *Outcome) {
+	t.Helper()
+	var calls []string
+	for _, c := range out.Result().ToolCalls {
+		call := c.Tool
+		if c.Error != nil {
+			call += "!"
+		}
+		calls = append(calls, call)
+	}
+	if got := strings.Join(calls, " "); got != "skill skill write check-links! write check-links" {
+		t.Errorf("calls: %s", got)
+	}
+	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "CHANGES.md" {
+		t.Errorf("changed %v", files)
+	}
+}
+
+// team delegates: three calls have started a run each, and the writer has changed what
+// the planner must not.
+func team(t *testing.T, out *Outcome) {
+	t.Helper()
+	started := map[string]bool{}
+	for _, m := range out.Run.Messages {
+		for _, c := range m.Calls() {
+			if c.Result != nil && c.Result.Child != nil {
+				started[c.Result.Child.Agent] = c.Result.Child.Phase == "Succeeded"
+			}
+		}
+	}
+	if len(started) != 3 || !started["writer"] || !started["reviewer-wording"] || !started["reviewer-facts"] {
+		t.Errorf("runs of subagents: %v", started)
+	}
+	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "CONTACT.md" {
+		t.Errorf("changed %v", files)
 	}
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
+	"sync"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -42,6 +45,13 @@ type RunOptions struct {
 	Attach []string
 	// Inputs are data for the agent; they replace single inputs of the Run object.
 	Inputs map[string]string
+
+	// Policies are names of policies that narrow the run and every run below it, besides
+	// those that the Run object names.
+	Policies []string
+	// WithoutRepository leaves out the policies that the repository brings which the run
+	// works on (.agentctl/policies in its folder). They only tighten.
+	WithoutRepository bool
 
 	// Workspace is the folder to work on; "" is the Run object's, else the
 	// current folder. InPlace works on the folder itself instead of a copy.
@@ -80,6 +90,11 @@ type RunOptions struct {
 	// of its program counts.
 	Pins map[string]string
 
+	// Caller carries the calls of clients, which take the place of the agent's model:
+	// the model is not opened, and needs no key. The run ends when the Caller is
+	// closed. nil: the model is asked.
+	Caller *Caller
+
 	// Shared is given to all runs of a process that has many; nil shares nothing.
 	Shared *Shared
 	// Version of the program, for the journal.
@@ -89,6 +104,9 @@ type RunOptions struct {
 	// that it is too slow for follow later, at the latest when the run has
 	// ended, before Run returns. See Outcome.Unseen.
 	Events func(event.Event)
+	// Children is called with the events of the runs below in the same way, by one
+	// goroutine for each of these runs. nil: they are only in their journals.
+	Children func(event.Event)
 	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
 	Kill <-chan struct{}
 	// Leave, when closed, leaves the run as it is: its programs are ended, and
@@ -103,6 +121,9 @@ type RunOptions struct {
 	// are when they go on, at a control plane. nil: the plan's policies hold.
 	Present PresentPolicies
 
+	// Values are data for the agent as JSON; Inputs replace single ones.
+	Values map[string]json.RawMessage
+
 	disk disk
 	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
 	maxListed int
@@ -111,7 +132,10 @@ type RunOptions struct {
 	renew    bool
 	inputs   map[string]json.RawMessage
 	attached []plan.Attachment
-	sent     []execution.Sent
+	origins  plan.Origins
+	// prefer is the agent where none is named, if the manifests hold it.
+	prefer string
+	sent   []execution.Sent
 }
 
 // disk is how the journal reaches the disk, for tests that die on the way; the
@@ -159,18 +183,33 @@ type InvalidError = manifest.InvalidError
 // SignalError is the cause of a context that a signal has ended.
 type SignalError = reason.SignalError
 
+// Caller carries calls of clients to a run; see RunOptions.Caller.
+type Caller = caller.Caller
+
+// ClientCall is a call of a client.
+type ClientCall = caller.Request
+
+// ClientNote is something that happens to a call of a client before its result.
+type ClientNote = caller.Note
+
+// NewCaller returns a Caller for one run.
+func NewCaller() *Caller { return caller.New() }
+
 // Document is an object that is in no file, as a control plane stores them.
 type Document = plan.Document
 
-// PresentPolicies returns the policies that apply to the agent of a run at this moment.
+// PresentPolicies returns the policies that apply to an agent of a run at this moment.
 // planned names those of the run's plan: one of them counts as it is now, unless it was
 // deleted.
-type PresentPolicies func(ctx context.Context, planned []string) ([]*v1alpha1.Policy, error)
+type PresentPolicies func(ctx context.Context, agent string, planned []string) ([]*v1alpha1.Policy, error)
 
 // Shared is what the runs of one process can have in common, so that a thousand
 // of them do not keep the same data a thousand times. The zero value is ready
 // and may be used by many runs at once.
-type Shared struct{ policies policy.Shared }
+type Shared struct {
+	policies policy.Shared
+	judged   plan.Judged
+}
 
 // rules are the policies that were compiled already; nil shares nothing.
 func (s *Shared) rules() *policy.Shared {
@@ -178,6 +217,14 @@ func (s *Shared) rules() *policy.Shared {
 		return nil
 	}
 	return &s.policies
+}
+
+// findings are those of documents that were judged already; nil shares nothing.
+func (s *Shared) findings() *plan.Judged {
+	if s == nil {
+		return nil
+	}
+	return &s.judged
 }
 
 // user is the user that begins a run. Runs of objects begin at a control plane,
@@ -192,18 +239,29 @@ func (o *RunOptions) user() string {
 // planning are the options of the run's plan.
 func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
-		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Model: o.Model, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
+		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
-		Policies: o.Shared.rules(), Registries: registries(), RecordedInputs: o.inputs, RecordedFiles: o.attached, Ahead: ahead,
+		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead,
 	}
+}
+
+// recorded are the inputs that are values already.
+func (o *RunOptions) recorded() map[string]json.RawMessage {
+	if len(o.Values) == 0 {
+		return o.inputs
+	}
+	all := maps.Clone(o.Values)
+	maps.Copy(all, o.inputs)
+	return all
 }
 
 // host are the options of the programs that the run starts.
 func (o *RunOptions) host() environment.HostOptions {
-	return environment.HostOptions{Kinds: sources.All(), State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
+	return environment.HostOptions{Kinds: registries().Sources, State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
 }
 
-// registries are the model providers and tool sources of this version.
-func registries() plan.Registries {
+// registries are the model providers and tool sources of this version, which all runs of
+// the process read.
+var registries = sync.OnceValue(func() plan.Registries {
 	return plan.Registries{Providers: provider.All(), Sources: sources.All()}
-}
+})

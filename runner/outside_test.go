@@ -40,15 +40,21 @@ func atEachLevel(t *testing.T, test func(atLevel)) {
 	t.Helper()
 	t.Run("none", func(t *testing.T) { test(atLevel{t, func(*RunOptions) {}}) })
 	t.Run("sandbox", func(t *testing.T) {
-		libexec := t.TempDir()
-		t.Setenv("AGENTCTL_LIBEXEC", libexec)
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec, "../cmd/agentctl-sandbox", "../cmd/agentctl-tools")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		buildSandboxAndTools(t)
 		test(atLevel{t, func(o *RunOptions) { o.AllowUnsandboxed = false }})
 	})
+}
+
+// buildSandboxAndTools builds the shipped tools and what contains them, for this test.
+func buildSandboxAndTools(t *testing.T) {
+	t.Helper()
+	libexec := t.TempDir()
+	t.Setenv("AGENTCTL_LIBEXEC", libexec)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", libexec, "../cmd/agentctl-sandbox", "../cmd/agentctl-tools")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 // atLevel is a test at one level.

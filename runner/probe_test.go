@@ -29,7 +29,7 @@ func TestProbeFindsOutWhatAToolIs(t *testing.T) {
 		"builtin":    {reason: "a shipped tool", spec: `{isolation: {minimum: None}, source: {builtin: {name: read}}}`},
 		"no program": {reason: "it is not there", spec: `{parameters: {type: object}, isolation: {minimum: None}, source: {exec: {command: [/no/such/program]}}}`, why: reason.ToolError, want: "no such file"},
 		"no plugin":  {reason: "cat says nothing", spec: `{isolation: {minimum: None}, source: {plugin: {command: [cat]}}}`, why: reason.ToolError, want: "start plugin"},
-		"mcp":        {reason: "this version starts none", spec: `{source: {mcp: {stdio: {command: [cat]}}}}`, why: reason.IsolationUnavailable, want: "source.mcp"},
+		"no server":  {reason: "cat is no MCP server", spec: `{isolation: {minimum: None}, source: {mcp: {stdio: {command: [cat]}}}}`, why: reason.ToolError, want: "connect to its MCP server"},
 		"plugin changed": {
 			reason: "another program than the one whose sum was taken",
 			spec:   `{isolation: {minimum: None}, source: {plugin: {command: [/bin/cat], sha256: "` + strings.Repeat("0", 64) + `"}}}`, why: reason.ToolError, want: "sha256",

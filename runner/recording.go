@@ -135,9 +135,10 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 		}
 		c.Tools = append(c.Tools, cassette.Tool{
 			Name: d.Name, Description: redactor.String(d.Description), Parameters: redactor.JSON(d.Parameters), Hidden: slices.Contains(r.hidden, d.Name),
+			Of: d.Of, Function: ofSeveral(d),
 		})
 	}
-	if c.Blobs, err = attachedBlobs(dir, v.Started.Files, redactor); err != nil {
+	if c.Blobs, err = attachedBlobs(dir, shownFiles(v), redactor); err != nil {
 		return err
 	}
 	if c.Events, err = recordedEvents(ctx, dir, redactor); err != nil {
@@ -149,7 +150,39 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 	return c.Save(r.file)
 }
 
-// attachedBlobs are the files that went to the model with the prompt. A file
+// ofSeveral is the name of a function inside its program; "" for a Tool with one function.
+func ofSeveral(d *tool.Definition) string {
+	if d.Of == "" {
+		return ""
+	}
+	return d.Function
+}
+
+// shownFiles are the files that the model was shown: those of the prompt, and those that
+// tools returned, each once.
+func shownFiles(v *view.Run) []message.File {
+	files := slices.Clone(v.Started.Files)
+	seen := map[string]bool{}
+	for _, f := range files {
+		seen[f.URL] = true
+	}
+	for _, m := range v.Messages {
+		for _, c := range m.Calls() {
+			if c.Result == nil {
+				continue
+			}
+			for _, f := range c.Result.Attachments {
+				if !seen[f.URL] {
+					seen[f.URL] = true
+					files = append(files, f)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// attachedBlobs are the files that went to the model. A file
 // with a secret cannot be kept: without the secret it would be another file.
 func attachedBlobs(dir string, files []message.File, redactor *secret.Redactor) (blobs []cassette.Blob, err error) {
 	for _, f := range files {
@@ -224,13 +257,16 @@ func recordEnded(ctx context.Context, rec *recording, found journal.Found, v *vi
 	if err != nil {
 		return err
 	}
-	p, err := r.Restore(v, o.planning())
+	p, err := r.Restore(v, restoring(o.running()))
+	if err == nil {
+		p.Definitions, err = p.Called()
+	}
 	if err != nil {
 		return err
 	}
 	cfg := loop.Config{Limits: p.LoopLimits(), Context: p.LoopContext(message.Prompt{})}
 	cfg.Context.PromptBytes = 0 // the schemas of that time are not kept
-	rec.observe(&cfg, nil, p.Prices())
+	rec.observe(&cfg, nil, p.Models().Prices())
 	redactor, err := hiding(ctx, p, secret.Resolver{Stored: keys.Lookup(o.State)})
 	if err != nil {
 		return err
@@ -254,7 +290,7 @@ func hiding(ctx context.Context, p *plan.Plan, r secret.Resolver) (*secret.Redac
 		values = append(values, v)
 		return nil
 	}
-	for _, m := range p.Models() {
+	for _, m := range p.Models().All() {
 		if m.Spec.APIKey == nil {
 			continue
 		}
@@ -265,6 +301,11 @@ func hiding(ctx context.Context, p *plan.Plan, r secret.Resolver) (*secret.Redac
 	for _, d := range p.Definitions {
 		for i, v := range d.Spec.Env {
 			if err := resolve(fmt.Sprintf("tool %q: spec.env[%d]", d.Name, i), v.ValueFrom); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range d.Secrets {
+			if err := resolve(fmt.Sprintf("tool %q: %s", d.Name, s.Field), &s.From); err != nil {
 				return nil, err
 			}
 		}

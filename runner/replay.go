@@ -168,8 +168,17 @@ func recordedPlan(c *cassette.Cassette) (*recorded, error) {
 			return nil, damaged(errors.New("a tool of it is missing"))
 		}
 	}
+	stored.Functions = map[string][]tool.Function{}
+	for _, t := range c.Tools {
+		if t.Of != "" {
+			stored.Functions[t.Of] = append(stored.Functions[t.Of], tool.Function{Name: t.Function, Description: t.Description, Parameters: t.Parameters})
+		}
+	}
 	var err error
-	if r.Plan, err = stored.Recorded(started, registries()); err != nil {
+	if r.Plan, err = stored.Recorded(started, registries()); err == nil {
+		r.Definitions, err = r.Called()
+	}
+	if err != nil {
 		return nil, damaged(err)
 	}
 	for i := range r.Definitions {
@@ -211,7 +220,7 @@ func (r *recorded) replay(ctx context.Context, p *replay.Player, facts cassette.
 		Model: p.Model(), Gate: p.Gate(), Approver: p.Approver(), Toolbox: p.Toolbox(), Journal: p.Journal(),
 		Inbox: p.Inbox(), Files: p.Files(), View: begun, Now: p.Now, NewID: p.NewID, Limits: r.LoopLimits(), Guard: r.LoopGuard(), Context: r.LoopContext(r.offered()),
 	}
-	cfg.Limits.Price, cfg.Limits.ReserveOutput = r.PriceAt(recordedPrices(facts)), facts.ReserveOutput
+	cfg.Limits.Price, cfg.Limits.ReserveOutput = r.Models().PriceAt(recordedPrices(facts)), facts.ReserveOutput
 	// The recording determines which calls overlap: no call waits for a place.
 	cfg.Limits.MaxParallel = max(1, p.Calls())
 	if cfg.Context.Window = facts.Window; facts.PromptBytes > 0 {
@@ -251,9 +260,15 @@ func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []
 	if now.Plan, err = r.Present(resolved); err != nil {
 		return nil, nil, err
 	}
+	if now.Definitions, err = now.Called(); err != nil {
+		return nil, nil, &reason.UsageError{Err: err}
+	}
 	for i := range now.Definitions {
 		d := &now.Definitions[i]
 		was, known := r.specs[d.Name]
+		if known && plan.Undescribed(d, was.Description) {
+			d.Description = was.Description
+		}
 		switch {
 		case len(d.Parameters) > 0:
 		case !known:

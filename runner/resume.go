@@ -29,8 +29,8 @@ type ResumeOptions struct {
 	// or @latest.
 	Ref string
 
-	// State, Approve, Terminal, Containerd, Version, Events, Kill, Leave and
-	// Drain are those of RunOptions. Events is called only with events from now
+	// State, Approve, Terminal, Containerd, Version, Events, Children, Kill,
+	// Leave and Drain are those of RunOptions. Events is called only with events from now
 	// on.
 	State      string
 	Approve    string
@@ -38,6 +38,7 @@ type ResumeOptions struct {
 	Containerd string
 	Version    string
 	Events     func(event.Event)
+	Children   func(event.Event)
 	Kill       <-chan struct{}
 	Leave      <-chan struct{}
 	Drain      <-chan struct{}
@@ -103,10 +104,15 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		seal(ctx, found, seen)
 		return ended(ctx, rec, found, seen, &o), nil
 	}
-	r, err := reopen(ctx, found, seen, &o)
-	if err != nil {
+	if p := seen.Started.Parent; p != nil {
+		return nil, reason.Usagef("run %s was started by a call of run %s, which waits for it", found.ID, p.Run).
+			WithHint("continue both with: agentctl resume run/" + p.Root)
+	}
+	r := &run{tree: &tree{}}
+	if err := r.reopen(ctx, found, seen, o.running()); err != nil {
 		return nil, err
 	}
+	r.parked = o.Parked
 	if over(r.exec.View) { // another process has ended it meanwhile
 		err := errors.Join(r.exec.Abandon(ctx, o.Kill), r.host.Close())
 		return ended(ctx, rec, found, r.exec.View, &o), err
@@ -152,45 +158,51 @@ func nothing(err error) error {
 	return &reason.UsageError{Err: fmt.Errorf("nothing to resume: %w", err), Hint: "agentctl run starts a run; its id stands in each event"}
 }
 
+// running are the options with which the run continues.
+func (o *ResumeOptions) running() *RunOptions {
+	return &RunOptions{
+		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Children: o.Children, Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Present: o.Present,
+		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk,
+	}
+}
+
 // reopen opens the journal of a run for writing, with everything that is in it.
-func reopen(ctx context.Context, found journal.Found, seen *view.Run, o *ResumeOptions) (*run, error) {
+func (r *run) reopen(ctx context.Context, found journal.Found, seen *view.Run, opts *RunOptions) error {
 	record, err := plan.ReadRecord(found.Dir, seen)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	opts := &RunOptions{
-		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Present: o.Present,
-		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk, AllowUnsandboxed: record.AllowUnsandboxed, FailOnDenied: record.FailOnDenied,
+	opts.AllowUnsandboxed, opts.FailOnDenied = record.AllowUnsandboxed, record.FailOnDenied
+	r.opts, r.host, r.redactor = opts, environment.NewHost(opts.host()), &atomic.Pointer[secret.Redactor]{}
+	r.newID, r.system = execution.NewIDs(time.Now), record.System
+	if r.folder == nil {
+		r.folder = &folder{id: found.ID, dir: found.Dir}
 	}
-	r := &run{
-		opts: opts, host: environment.NewHost(opts.host()), folder: &folder{id: found.ID, dir: found.Dir}, redactor: &atomic.Pointer[secret.Redactor]{},
-		newID: execution.NewIDs(time.Now), parked: o.Parked, system: record.System,
-	}
-	if r.plan, err = record.Restore(seen, o.planning()); err != nil {
-		return nil, errors.Join(err, r.host.Close())
+	if r.plan, err = record.Restore(seen, restoring(opts)); err != nil {
+		return errors.Join(err, r.host.Close())
 	}
 	r.policies = policyNames(r.plan.Policies)
 	journaling := r.journaling()
 	journaling.AcceptEnd = true // and a warning reports it
 	j, err := journal.Open(ctx, journaling)
 	if err != nil {
-		return nil, errors.Join(held(err), r.host.Close())
+		return errors.Join(held(err), r.host.Close())
 	}
 	// From here on no other process writes; what was written since is read now.
-	r.exec = execution.New(j, found.ID, found.Dir, r.newID, o.Events)
+	r.exec = execution.New(j, found.ID, found.Dir, r.newID, opts.Events)
 	err = runs.Fold(ctx, found, r.exec.View, r.exec.Recorder.Run())
 	if _, end := journal.DamagedAtEnd(err); end && j.Damage() != nil {
 		err = nil
 	}
 	if err != nil {
-		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
+		return errors.Join(err, r.exec.Abandon(ctx, opts.Kill), r.host.Close())
 	}
 	r.damage = j.Damage()
-	return r, nil
+	return nil
 }
 
-// planning are the options with which the plan is restored.
-func (o *ResumeOptions) planning() plan.Options {
+// restoring are the options with which the plan of a run is restored.
+func restoring(o *RunOptions) plan.Options {
 	return plan.Options{State: o.State, Approve: o.Approve, Registries: registries()}
 }
 
@@ -213,7 +225,10 @@ func (r *run) resume() error {
 	}
 	files := r.plan.Workspace
 	files.Dir = environment.CopyDir(r.folder.dir, r.folder.id, files.Source)
-	r.connect(files, true, r.exec.View.Snapshot)
+	if r.folder.lent != nil {
+		files = *r.folder.lent
+	}
+	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot})
 	return nil
 }
 

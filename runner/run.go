@@ -18,18 +18,19 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model/httpapi"
-	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/statedir"
+	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -37,10 +38,12 @@ import (
 type run struct {
 	opts *RunOptions
 	plan *plan.Plan
-	env  *environment.Environment
+	env  execution.Environment // until it is opened, an environment.Unopened
 	exec *execution.Execution
 
 	host      *environment.Host
+	opening   environment.Options
+	tools     []tool.Definition
 	people    *execution.People
 	folder    *folder
 	redactor  *atomic.Pointer[secret.Redactor]
@@ -52,6 +55,16 @@ type run struct {
 	warnings []string
 	newID    func(kind string) string
 	parked   bool
+	// files are those of the environment, once it is opened.
+	files *environment.Files
+	// parent is the run whose call has started this one; nil at the top. budget and tree
+	// are shared with it.
+	parent *run
+	call   string
+	// continues is the run whose conversation the prompt of this one holds; "" for none.
+	continues string
+	budget    *execution.Budget
+	tree      *tree
 	// damage is what is missing at the end of the journal of a resumed run.
 	damage *journal.CorruptError
 }
@@ -61,6 +74,9 @@ type run struct {
 // folder that cannot be written. Everything after that is an Outcome with a
 // reason.
 func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
+	if o.Caller != nil {
+		defer o.Caller.End()
+	}
 	state, err := statedir.Find(o.State)
 	if err != nil {
 		return nil, err
@@ -78,23 +94,33 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		host.Prepare()
 	}
 	var dir folder
-	p, err := plan.New(ctx, o.planning(func(early *plan.Plan) {
-		if host.RequireSandboxes(early.Definitions) != nil {
+	var ahead *environment.Ahead
+	p, err := planned(ctx, o.planning(func(early *plan.Plan) {
+		if host.RequireSandboxes(early.Programs()) != nil {
 			return
 		}
 		if files, err := dir.create(&o, early, newID); err == nil {
-			host.StartShipped(ctx, early.Definitions, files)
+			ahead = host.StartShipped(ctx, early.Definitions, early.Checks(), files)
 		}
 	}))
-	var r *run
+	r := &run{opts: &o, host: host, folder: &dir, newID: newID, tree: &tree{}}
 	if err == nil {
-		r, err = begin(ctx, &o, p, host, &dir, newID)
+		err = r.begin(ctx, p, ahead)
 	}
 	if err != nil {
 		return nil, errors.Join(err, host.Close(), dir.remove())
 	}
 	r.recording = rec
 	return r.execute(ctx)
+}
+
+// planned makes the plan of a run on a goroutine of its own: admission needs 32 KB of
+// stack, which the goroutine of the run would keep while it waits for a model.
+func planned(ctx context.Context, o plan.Options) (p *plan.Plan, err error) {
+	var wg sync.WaitGroup
+	wg.Go(func() { p, err = plan.New(ctx, o) })
+	wg.Wait()
+	return p, err
 }
 
 // folder is the folder of a run.
@@ -104,6 +130,8 @@ type folder struct {
 	existed bool
 	// created means that this process has created it, kept that a run has begun in it.
 	created, kept bool
+	// lent are the files of another run, which this one works on; nil: it has its own.
+	lent *workspace.Spec
 }
 
 // create names the run and creates its folders. It returns where its files are.
@@ -113,6 +141,9 @@ func (f *folder) create(o *RunOptions, p *plan.Plan, newID func(string) string) 
 		f.dir = journal.Dir(o.State, f.id)
 		_, err := os.Lstat(f.dir)
 		f.existed = err == nil
+	}
+	if f.lent != nil {
+		return *f.lent, nil
 	}
 	files := p.Workspace
 	files.Dir = environment.CopyDir(f.dir, f.id, files.Source)
@@ -130,26 +161,26 @@ func (f *folder) remove() error {
 }
 
 // begin begins the journal; execute makes its first event durable.
-func begin(ctx context.Context, o *RunOptions, p *plan.Plan, host *environment.Host, dir *folder, newID func(string) string) (*run, error) {
-	files, err := dir.create(o, p, newID)
+func (r *run) begin(ctx context.Context, p *plan.Plan, ahead *environment.Ahead) error {
+	files, err := r.folder.create(r.opts, p, r.newID)
 	if err != nil {
-		return nil, fmt.Errorf("begin the run: %w", err)
+		return fmt.Errorf("begin the run: %w", err)
 	}
 	if err := p.AdmitAttached(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	r := &run{opts: o, plan: p.Lean(), host: host, folder: dir, redactor: &atomic.Pointer[secret.Redactor]{}, policies: policyNames(p.Policies), newID: newID}
+	r.plan, r.redactor, r.policies = p.Lean(), &atomic.Pointer[secret.Redactor]{}, policyNames(p.Policies)
 	j, err := journal.Create(ctx, r.journaling())
 	if err != nil {
-		return nil, fmt.Errorf("begin the journal of run %s: %w", dir.id, err)
+		return fmt.Errorf("begin the journal of run %s: %w", r.folder.id, err)
 	}
-	dir.kept = true
-	r.exec = execution.New(j, dir.id, dir.dir, newID, o.Events)
+	r.folder.kept = true
+	r.exec = execution.New(j, r.folder.id, r.folder.dir, r.newID, r.opts.Events)
 	if err := r.start(ctx, p, files); err != nil {
-		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill))
+		return errors.Join(err, r.exec.Abandon(ctx, r.opts.Kill))
 	}
-	r.connect(files, false, "")
-	return r, nil
+	r.connect(environment.Options{Workspace: files, Ahead: ahead})
+	return nil
 }
 
 // start records the plan and the first event of the run.
@@ -175,13 +206,15 @@ func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) err
 	if err != nil {
 		return fmt.Errorf("write down the plan: %w", err)
 	}
-	return r.exec.Start(event.RunStarted{
-		Agent: p.Agent.Name, Model: plan.Ref(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
+	started := event.RunStarted{
+		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
 		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
 		Workspace: event.Workspace{Source: files.Source, Dir: root, Strategy: string(files.Strategy)},
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
-		Version: r.opts.Version, User: r.opts.user(),
-	})
+		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(),
+	}
+	p.Origins.Record(&started)
+	return r.exec.Start(started)
 }
 
 // storeAttached puts the attached files into blobs of the run.
@@ -212,20 +245,24 @@ func (r *run) journaling() journal.Options {
 	}}
 }
 
-// connect makes the people and the environment of a run whose execution has begun.
-func (r *run) connect(files workspace.Spec, resumed bool, snapshot string) {
+// connect makes the people of a run whose execution has begun, and completes the options
+// of its environment.
+func (r *run) connect(o environment.Options) {
 	p, x := r.plan, r.exec
 	r.transport = httpapi.NewTransport()
 	r.people = execution.NewPeople(execution.PeopleOptions{
 		Run: x.Run, Dir: x.Dir, Declared: p.Agent.Spec.Approvals, Answers: p.Answers, Terminal: terminal(r.opts.Terminal),
-		Remembered: x.View.Remembered, Recorder: x.Recorder,
+		Remembered: x.View.Remembered, Recorder: x.Recorder, Above: r.peopleAbove(), Of: r.asSubagent(),
 	})
-	files.MaxListed = r.opts.maxListed
-	r.env = environment.New(r.host, environment.Options{
-		Run: x.Run, Agent: p.Agent.Name, Dir: x.Dir, Tools: p.Definitions, Models: p.Models(), Workspace: files, Manifests: p.Manifests, Pins: p.Pins,
-		Resumed: resumed, Snapshot: snapshot, Journal: x.Recorder, NewID: r.newID, OnSecrets: r.redactor.Store,
-		Past: x.Recorder.Past, History: x.Recorder.History, Ask: r.people.Ask,
-	})
+	r.budget = r.newBudget()
+	o.Workspace.MaxListed = r.opts.maxListed
+	o.Run, o.Agent, o.Dir, o.Tools, o.Models, o.Manifests = x.Run, p.Agent.Name, x.Dir, p.Definitions, p.Models().All(), p.Manifests
+	o.Pins, o.Functions, o.Checks = p.Pins, p.Functions, p.Checks()
+	o.Journal, o.NewID, o.OnSecrets = x.Recorder, r.newID, r.redactor.Store
+	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
+	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
+	o.Subagents, o.Skills, o.Lent = r.startChild, p.Skills, r.lentFiles()
+	r.opening, r.tools, r.env = o, o.Tools, r.host.Unopened(&o)
 }
 
 // terminal asks on the streams of the process where they are a terminal; nil if
@@ -261,13 +298,13 @@ func (r *run) execute(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
 	}
-	unseen, err := r.exec.Finish(ctx, end, r.env, r.plan.Priced(), r.opts.Kill)
+	unseen, err := r.exec.Finish(ctx, end, r.env, r.plan.Models().Priced(), r.opts.Kill)
 	if err != nil {
 		return nil, err
 	}
 	out := &Outcome{Run: r.exec.Recorder.Run(), Journal: r.folder.dir, Unseen: unseen}
 	if r.recording != nil && !r.exec.Left() {
-		out.Unrecorded = r.recording.save(ctx, out.Run, r.folder.dir, r.env.Tools, r.redactor.Load(), r.opts.Version)
+		out.Unrecorded = r.recording.save(ctx, out.Run, r.folder.dir, r.tools, r.redactor.Load(), r.opts.Version)
 	}
 	return out, nil
 }
@@ -300,63 +337,94 @@ func (r *run) loop(ctx context.Context) (loop.End, error) {
 			return loop.End{}, err
 		}
 	}
-	defer r.env.Release()
-	if err := r.env.Open(ctx); err != nil {
-		return loop.End{}, err
-	}
-	rules, err := r.rules()
+	env, err := r.host.Open(ctx, r.opening)
 	if err != nil {
 		return loop.End{}, err
 	}
-	gate := execution.NewGate(rules, r.exec.View, execution.GateOptions{Present: r.present(), Locate: r.locate(rules)})
-	toolbox, err := r.env.Toolbox(ctx, gate)
+	r.env, r.files = env, env.Files
+	tools, err := env.Tools(ctx)
 	if err != nil {
 		return loop.End{}, err
 	}
+	r.tools = tools.Definitions
+	rules, err := r.rules(env)
+	if err != nil {
+		return loop.End{}, err
+	}
+	gate := execution.NewGate(rules, r.exec.View, execution.GateOptions{Present: r.present(), Locate: r.locate(rules), Claims: tool.Claims(tools.Definitions)})
+	toolbox, err := tools.Toolbox(ctx, gate)
+	if err != nil {
+		return loop.End{}, err
+	}
+	defer toolbox.Close()
 	p, hidden := r.plan, gate.HiddenTools()
 	s := execution.Setup{
-		Models: r.models(), Redactor: r.redactor.Load(), Gate: gate, People: r.people, Toolbox: toolbox, Files: r.env,
+		Models: r.models(env), Redactor: r.redactor.Load(), Gate: gate, People: r.people, Toolbox: toolbox, Files: env,
 		Offered: message.Prompt{System: r.system, Tools: toolbox.Specs(hidden), Output: p.OutputSchema(), CacheKey: "agentctl-" + p.Agent.Name},
 		Limits:  p.LoopLimits(), Guard: p.LoopGuard(), Parked: r.parked, Sent: r.opts.sent,
 		Ready: func(ctx context.Context) error {
 			if err := durable(); err != nil { // a model is asked only in a run that can be found again
 				return err
 			}
-			return r.env.Prepared(ctx) // and only for files that are there
+			return env.Prepared(ctx) // and only for files that are there
 		},
+	}
+	if r.parent != nil {
+		s.Limits.Budget = r.budget
 	}
 	s.Context = p.LoopContext(s.Offered)
 	if s.Answer, err = p.LoopAnswer(r.opts.FailOnDenied); err != nil {
 		return loop.End{}, err
 	}
 	if r.recording != nil {
-		s.Observe = func(cfg *loop.Config) { r.recording.observe(cfg, hidden, p.Prices()) }
+		s.Observe = func(cfg *loop.Config) { r.recording.observe(cfg, hidden, p.Models().Prices()) }
+	}
+	if p.Served {
+		return r.serve(ctx, s, env.Root())
 	}
 	return r.exec.Loop(ctx, s)
 }
 
+// serve runs the loop with clients in place of a model. Without clients, as in a resume,
+// it ends what was interrupted.
+func (r *run) serve(ctx context.Context, s execution.Setup, files string) (loop.End, error) {
+	clients := r.opts.Caller
+	if clients == nil {
+		clients = caller.New()
+		clients.Close()
+	}
+	defer clients.End()
+	s.Model, s.Observe = clients.Model(plan.Ref(r.plan.Model), r.newID), clients.Connect
+	offer := caller.Offer{Run: r.exec.Run, Tools: s.Offered.Tools, Files: files, Blob: r.exec.Recorder.GetBlob}
+	if r.plan.Workspace.Strategy == v1alpha1.StrategyCopy {
+		offer.Source = r.plan.Workspace.Source
+	}
+	clients.Begin(offer) // calls wait until the run is durable and its files are there
+	return r.exec.Loop(ctx, s)
+}
+
 // models are the models of the run, and how they are reached.
-func (r *run) models() execution.Models {
+func (r *run) models(env *environment.Environment) execution.Models {
 	p := r.plan
 	return execution.Models{
-		Agent: p.Agent.Name, Providers: provider.All(), Answering: p.Answering(), Summarizer: p.Summarizer, Key: r.env.Keys().Of, Priced: p.Limits.MaxCost != "",
+		Agent: p.Agent.Name, Providers: registries().Providers, Answering: p.Models().Answering(), Summarizer: p.Summarizer, Key: env.Keys.Of, Priced: p.Limits.MaxCost != "",
 		Prompt: p.Prompt, Inputs: p.Inputs, Transport: r.transport, Blob: r.exec.Recorder.GetBlob,
 	}
 }
 
 // rules returns the engine that judges the run's calls.
-func (r *run) rules() (*policy.Engine, error) {
+func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	p, level := r.plan, r.host.Level()
-	c := p.PolicyContext(r.env.Tools, level)
-	for _, text := range plan.Reaching(r.env.Tools, level) {
-		r.env.Warn(text)
+	c := p.PolicyContext(r.tools, level)
+	for _, text := range plan.Reaching(r.tools, level) {
+		env.Warn(text)
 	}
 	var err error
 	if c.Run.Inputs, err = p.InputValues(); err != nil {
 		return nil, err
 	}
 	c.Run.Name, c.Run.Interactive, c.Run.User = r.exec.Run, r.opts.Terminal != nil, r.exec.View.Started.User
-	c.Workspace.Root, c.Ready = r.env.Root(), r.env.Ready
+	c.Workspace.Root, c.Ready = env.Root(), env.Ready
 	c.Calls, c.Denials = execution.Judged(r.exec.View)
 	c.Budget = func() (b policy.Budget) {
 		r.exec.Recorder.See(func(v *view.Run) { b = p.Budget(usedBy(v, time.Now())) })
@@ -380,7 +448,7 @@ func (r *run) present() func(context.Context) ([]*policy.Compiled, error) {
 		return nil
 	}
 	return func(ctx context.Context) ([]*policy.Compiled, error) {
-		policies, err := r.opts.Present(ctx, r.policies)
+		policies, err := r.opts.Present(ctx, r.plan.Agent.Name, r.policies)
 		if err != nil {
 			return nil, err
 		}
@@ -390,7 +458,8 @@ func (r *run) present() func(context.Context) ([]*policy.Compiled, error) {
 
 // locate finds where the rule of a decision is written.
 func (r *run) locate(rules *policy.Engine) func(context.Context, message.ToolCall, message.Decision) (string, int) {
+	all := r.plan.AllRules()
 	return func(ctx context.Context, call message.ToolCall, d message.Decision) (string, int) {
-		return r.plan.Locate(rules.Origin(ctx, r.plan.Rules, call, d))
+		return r.plan.Locate(rules.Origin(ctx, all, call, d))
 	}
 }

@@ -64,7 +64,7 @@ func newPlace(t *testing.T, manifests string, files map[string]string) place {
 	return p
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
@@ -94,16 +93,12 @@ func recordedSource(v *view.Run) (string, error) {
 // runManifests runs today's manifests on the recorded prompt.
 func (r *recorded) runManifests(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
 	if o.Prompt == "" { // what was filled in is data, and is not filled in again
-		o.Prompt = prompt.Escape(r.Prompt)
+		o.Prompt, o.origins.Prompt = prompt.Escape(r.Prompt), r.Origins.Prompt
 	}
+	o.origins.Inputs = r.Origins.Inputs
 	o.inputs, o.attached = r.Inputs, attachments(c)
 	o.FailOnDenied = o.FailOnDenied || r.record.FailOnDenied
-	if o.Agent == "" && !slices.Contains(o.Paths, "-") {
-		_, catalog, _ := admission.Read(ctx, o.Paths, nil, registries().Admission(admission.Options{}))
-		if _, ok := catalog.Agents[r.Agent.Name]; ok {
-			o.Agent = r.Agent.Name
-		}
-	}
+	o.prefer = r.Agent.Name
 	return Run(ctx, o)
 }
 
@@ -130,9 +125,9 @@ func (r *recorded) runAgain(ctx context.Context, c *cassette.Cassette, o RunOpti
 	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)
 	host.Prepare()
 	var dir folder
-	var again *run
+	again := &run{opts: &o, host: host, folder: &dir, newID: newID, tree: &tree{}}
 	if err = host.RequireSandboxes(p.Definitions); err == nil {
-		again, err = begin(ctx, &o, p, host, &dir, newID)
+		err = again.begin(ctx, p, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, host.Close(), dir.remove())

@@ -13,6 +13,11 @@ import (
 func Absolute(kind string, obj map[string]any, dir string) {
 	spec := fields(obj["spec"])
 	switch kind {
+	case v1alpha1.KindAgent:
+		for _, e := range entries(spec["diagnostics"]) {
+			absoluteArgv(e, "command", dir)
+			absoluteArgv(e, "server", dir)
+		}
 	case v1alpha1.KindModel:
 		absoluteFrom(fields(fields(spec["apiKey"])["valueFrom"]), dir)
 		absoluteField(fields(spec["cassette"]), "path", dir)

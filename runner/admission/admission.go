@@ -41,6 +41,9 @@ type Options struct {
 	// Tools are the kinds of tool sources, which know the facts that follow from
 	// a source.
 	Tools tool.Kinds
+	// RunPolicies are names of policies that narrow the run, besides those of the
+	// manifests.
+	RunPolicies []string
 	// Policies that other runs of this process have compiled already. Optional.
 	Policies *policy.Shared
 }
@@ -75,9 +78,11 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 // have no error.
 func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 	a := &admitter{opts: opts, catalog: newCatalog()}
+	a.catalog.kinds = opts.Tools
 	for _, d := range set.Documents {
 		a.enter(d)
 	}
+	a.presets()
 	a.shippedPolicies(set.Cases)
 	a.namespaces(set.Documents)
 	for _, d := range set.Documents {

@@ -27,16 +27,8 @@ func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
 		}
 	}
 	a.agentSkills(d, ag)
-	agents := names(a.catalog.Agents)
-	for i, ref := range ag.Spec.Subagents {
-		at := manifest.Index("spec.subagents", i) + ".name"
-		if !a.reference(d, at, v1alpha1.KindAgent, ref.Name, agents) {
-			continue
-		}
-		if sub, ok := a.catalog.Agents[ref.Name]; ok && sub.Object.Spec.Mode == v1alpha1.ModePrimary {
-			a.add(d.Errorf(at, "agent %q has mode Primary: it is started by runs only", ref.Name))
-		}
-	}
+	a.subagents(d, ag)
+	a.diagnostics(d, ag)
 	if ag.Spec.Inputs != nil {
 		a.schema(d, "spec.inputs.schema", ag.Spec.Inputs.Schema.Raw, true)
 	}
@@ -62,8 +54,22 @@ func (a *admitter) agentTools(d *manifest.Document, ag *v1alpha1.Agent) {
 			continue
 		}
 		call := t.Name
-		if e, ok := a.catalog.Tools[t.Name]; ok {
+		e, declared := a.catalog.Tools[t.Name]
+		if b, ok := builtin.Lookup(t.Name); ok && !declared && b.Endpoint != "" {
+			a.add(d.Errorf(at+".name", "the built-in tool %s needs a Tool that names its server", t.Name).
+				With(fmt.Sprintf("write a Tool with source: {builtin: {name: %s}}, env: [{name: %s, value: \"https://...\"}] and network: {mode: Proxy, allow: [...]}", t.Name, b.Endpoint)))
+			continue
+		}
+		if declared {
 			call = CallName(e.Object)
+		}
+		if len(t.Include)+len(t.Exclude) > 0 && !(declared && a.several(e.Object)) {
+			field := ".include"
+			if len(t.Include) == 0 {
+				field = ".exclude"
+			}
+			a.add(d.Errorf(at+field, "tool %q has one function: there is nothing to choose from", t.Name).
+				With("remove it; a Tool with source.mcp, or one of a plugin without tool and parameters, provides several"))
 		}
 		if other, taken := calls[call]; taken && other != t.Name {
 			a.add(d.Errorf(at+".name", "tools %q and %q have one call name, %q", other, t.Name, call).
@@ -73,7 +79,14 @@ func (a *admitter) agentTools(d *manifest.Document, ag *v1alpha1.Agent) {
 	}
 }
 
-// globs checks patterns over call names.
+// several reports whether an agent can choose among the functions of a Tool: an MCP server
+// always provides several, a program with the tool protocol if its Tool names none of them.
+func (a *admitter) several(t *v1alpha1.Tool) bool {
+	facts, _ := a.opts.Tools.Facts(&t.Spec) // what is wrong is found with the Tool
+	return t.Spec.Source.Several() || facts.Describes && facts.Function == "" && facts.Shipped == "" && t.Spec.Parameters == nil
+}
+
+// globs checks patterns over the names of functions.
 func (a *admitter) globs(d *manifest.Document, at string, patterns []string) {
 	for i, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {

@@ -7,6 +7,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool"
 )
 
 // Entry is an object and the document that declares it.
@@ -28,6 +29,8 @@ type Catalog struct {
 	// Cases are the test cases next to policies, by the name of the policy.
 	Cases map[string][]Entry[v1alpha1.Policy]
 
+	// kinds are those of the sources of tools.
+	kinds tool.Kinds
 	// unnamed are runs that only have a generateName.
 	unnamed []Entry[v1alpha1.Run]
 	// compiled policies by name; ambiguous when two tools share a call name, so

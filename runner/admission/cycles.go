@@ -16,8 +16,8 @@ type edge struct {
 // graph holds the references that must not come back to where they began.
 type graph map[string][]edge
 
-// cycles reports agents that start themselves through subagents or tools, and
-// models that fall back to themselves.
+// cycles reports models that fall back to themselves, and warns of agents that start
+// themselves through subagents or tools: limits.maxDepth bounds them.
 func (a *admitter) cycles() {
 	g := graph{}
 	var order []string
@@ -77,11 +77,18 @@ func (w *walker) visit(id string) {
 		case 0:
 			w.visit(e.to)
 		case visiting:
-			w.found = append(w.found, e.doc.Errorf(e.path, "the reference is cyclic: %s", w.cycle(e.to)))
+			w.found = append(w.found, cyclic(e, w.cycle(e.to)))
 		}
 	}
 	w.path = w.path[:len(w.path)-1]
 	w.state[id] = visited
+}
+
+func cyclic(e edge, cycle string) manifest.Finding {
+	if strings.HasPrefix(e.to, "model/") {
+		return e.doc.Errorf(e.path, "the reference is cyclic: %s", cycle)
+	}
+	return e.doc.Warnf(e.path, "the agent starts itself: %s; only limits.maxDepth of the agent that a run starts ends that", cycle)
 }
 
 func (w *walker) cycle(to string) string {

@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool/skill"
 )
 
 // ResolveOptions choose among several objects.
@@ -20,8 +21,12 @@ type ResolveOptions struct {
 	// Agent and Run are names; at most one of them need be given, and none when
 	// there is only one Run, or no Run and only one Agent to start.
 	Agent, Run string
+	// Prefer is the agent where none is named, if there is one of that name.
+	Prefer string
 	// Model replaces the agent's own.
 	Model string
+	// Policies narrow the run, besides those that the Run object names.
+	Policies []string
 }
 
 // Plan is everything a run is made of. It can be written as JSON and read
@@ -36,6 +41,8 @@ type Plan struct {
 	Summarizer *v1alpha1.Model    `json:"summarizer,omitempty"`
 	Tools      []PlannedTool      `json:"tools"`
 	Policies   []*v1alpha1.Policy `json:"policies"`
+	// Skills are those that the agent may load.
+	Skills []skill.Entry `json:"skills,omitempty"`
 	// Run is nil when the run was started without a Run object.
 	Run *v1alpha1.Run `json:"run,omitempty"`
 	// Limits are those of the agent, narrowed by the run.
@@ -48,7 +55,20 @@ type Plan struct {
 	// Pins are the known descriptions of tools, by call name.
 	Pins map[string]string `json:"pins,omitempty"`
 
+	// Subagents are the plans of the agents that this one may start, itself or through
+	// others, by name. Their own Subagents are empty: these serve the whole tree.
+	Subagents map[string]*Plan `json:"subagents,omitempty"`
+	// Parents are the agents that have started this one, that of the root first.
+	Parents []string `json:"parents,omitempty"`
+	// MaxDepth is limits.maxDepth of the first of them; 0 in the plan at the top.
+	MaxDepth int `json:"maxDepth,omitempty"`
+	// Ceilings narrow what the Policies allow.
+	Ceilings []Ceiling `json:"ceilings,omitempty"`
+
 	compiled []*policy.Compiled
+	// known are the compiled policies of all manifests, by name; nil in a plan that was
+	// read from JSON.
+	known map[string]*policy.Compiled
 }
 
 // PlannedTool is one entry of the agent's tool list: the Tool with all defaults
@@ -66,17 +86,40 @@ func (t PlannedTool) CallName() string { return CallName(t.Tool) }
 // become absolute, from the folder of their manifest. An error is the user's:
 // what to run is ambiguous, or does not exist.
 func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
+	if _, ok := c.Agents[opts.Prefer]; ok && opts.Agent == "" {
+		opts.Agent = opts.Prefer
+	}
 	agent, run, err := c.choose(opts)
 	if err != nil {
 		return nil, err
 	}
+	p, err := c.planAgent(agent, opts.Model)
+	if err != nil {
+		return nil, err
+	}
+	if run != nil {
+		p.Run = run.Object.DeepCopy()
+		p.declare(run.Doc)
+		c.planWorkspace(p, run)
+		narrow(&p.Limits, p.Run.Spec.Limits)
+	}
+	if err := c.planCeiling(p, opts.Policies); err != nil {
+		return nil, err
+	}
+	return p, c.planSubagents(p)
+}
+
+// planAgent follows the references of one agent.
+func (c *Catalog) planAgent(agent Entry[v1alpha1.Agent], modelName string) (*Plan, error) {
 	p := &Plan{Agent: agent.Object.DeepCopy(), Limits: *agent.Object.Spec.Limits.DeepCopy(), Sources: map[string]string{}}
 	p.declare(agent.Doc)
-	model, err := c.chooseModel(opts.Model, p.Agent)
+	absoluteAgent(p.Agent, agent.Doc.Dir)
+	model, err := c.chooseModel(modelName, p.Agent)
 	if err != nil {
 		return nil, err
 	}
 	p.Model = c.planModel(p, model)
+	planPreset(p)
 	c.planFallbacks(p, p.Model, map[string]bool{p.Model.Name: true})
 	if err := c.planSummarizer(p); err != nil {
 		return nil, err
@@ -84,13 +127,10 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	if err := c.planTools(p); err != nil {
 		return nil, err
 	}
-	c.planPolicies(p)
-	if run != nil {
-		p.Run = run.Object.DeepCopy()
-		p.declare(run.Doc)
-		c.planWorkspace(p, run)
-		narrow(&p.Limits, p.Run.Spec.Limits)
+	if err := c.planSkills(p); err != nil {
+		return nil, err
 	}
+	c.planPolicies(p)
 	return p, nil
 }
 
@@ -119,21 +159,25 @@ func (p *Plan) declare(d *manifest.Document) {
 // PlaceRules records in the plan where the parts of its policies are, so that a
 // decision can be explained when the manifests no longer exist.
 func (c *Catalog) PlaceRules(p *Plan) {
-	for _, pol := range p.Policies {
+	for _, pol := range p.everyPolicy() {
 		e, ok := c.Policies[pol.Name]
 		if !ok {
 			continue
 		}
-		place := func(path string) { p.Sources[RuleKey(pol.Name, path)] = e.Doc.Locate(path).String() }
-		for i := range pol.Spec.Rules {
-			place(manifest.Index("spec.rules", i))
-		}
-		for i := range pol.Spec.Permissions {
-			place(manifest.Index("spec.permissions", i))
-		}
-		if pol.Spec.Default != "" {
-			place("spec.default")
-		}
+		p.place(pol, e.Doc)
+	}
+}
+
+func (p *Plan) place(pol *v1alpha1.Policy, d *manifest.Document) {
+	add := func(path string) { p.Sources[RuleKey(pol.Name, path)] = d.Locate(path).String() }
+	for i := range pol.Spec.Rules {
+		add(manifest.Index("spec.rules", i))
+	}
+	for i := range pol.Spec.Permissions {
+		add(manifest.Index("spec.permissions", i))
+	}
+	if pol.Spec.Default != "" {
+		add("spec.default")
 	}
 }
 
@@ -232,6 +276,9 @@ func (c *Catalog) chooseModel(name string, agent *v1alpha1.Agent) (Entry[v1alpha
 // the agent's own.
 func (c *Catalog) planSummarizer(p *Plan) error {
 	ref := p.Agent.Spec.Context.ModelRef
+	if ref == nil {
+		ref = c.compactor()
+	}
 	if ref == nil || ref.Name == p.Model.Name {
 		return nil
 	}
@@ -290,9 +337,10 @@ func (c *Catalog) planTools(p *Plan) error {
 			}
 		}
 		materialise(t)
+		t.Spec.WorkspaceAccess = narrower(t.Spec.WorkspaceAccess, entry.WorkspaceAccess)
 		p.Tools = append(p.Tools, PlannedTool{Tool: t, Include: entry.Include, Exclude: entry.Exclude})
 	}
-	return nil
+	return c.planTask(p)
 }
 
 // planPolicies takes the policies that the agent names, and those that select it.
@@ -309,8 +357,11 @@ func (c *Catalog) planPolicies(p *Plan) {
 			compiled = append(compiled, done)
 		}
 	}
-	if !c.ambiguous && len(compiled) == len(p.Policies) {
-		p.compiled = compiled
+	if !c.ambiguous {
+		p.known = c.compiled
+		if len(compiled) == len(p.Policies) {
+			p.compiled = compiled
+		}
 	}
 }
 
@@ -320,6 +371,11 @@ func Concerns(p *v1alpha1.Policy, agent *v1alpha1.Agent) bool {
 	if slices.ContainsFunc(agent.Spec.PolicyRefs, func(r v1alpha1.Reference) bool { return r.Name == p.Name }) {
 		return true
 	}
+	return selects(p, agent)
+}
+
+// selects reports whether the selector of a policy matches an agent.
+func selects(p *v1alpha1.Policy, agent *v1alpha1.Agent) bool {
 	if p.Spec.AppliesTo == nil || p.Spec.AppliesTo.AgentSelector == nil {
 		return false
 	}
@@ -354,6 +410,13 @@ func smaller[T ~int32 | ~int64](a, b T) T {
 		return b
 	}
 	return a
+}
+
+func absoluteAgent(a *v1alpha1.Agent, dir string) {
+	for i := range a.Spec.Diagnostics {
+		absoluteCommand(a.Spec.Diagnostics[i].Command, dir)
+		absoluteCommand(a.Spec.Diagnostics[i].Server, dir)
+	}
 }
 
 func absoluteModel(m *v1alpha1.Model, dir string) {

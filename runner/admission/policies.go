@@ -78,12 +78,23 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 			c.ambiguous = true
 			continue
 		}
-		byName[CallName(t)] = policyTool(t)
+		known := policyTool(t)
+		if known.Several = known.Several || c.choosesOf(name); known.Several {
+			known.Schema = nil
+		}
+		byName[CallName(t)] = known
 		if _, own := builtin.Lookup(CallName(t)); own && t.Name != CallName(t) {
 			// An agent that lists the shipped tool by its own name gets that tool,
 			// whose risk and effects may differ.
 			c.ambiguous = true
 		}
+	}
+	for _, t := range c.scriptTools() {
+		if _, taken := byName[t.Spec.CallName]; taken {
+			c.ambiguous = true
+			continue
+		}
+		byName[t.Spec.CallName] = policyTool(t)
 	}
 	for _, name := range builtin.Names() {
 		if _, taken := byName[name]; taken {
@@ -104,14 +115,27 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 	return tools, nil
 }
 
+// choosesOf reports whether an agent chooses among the functions of a Tool.
+func (c *Catalog) choosesOf(tool string) bool {
+	for _, a := range c.Agents {
+		if slices.ContainsFunc(a.Object.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == tool && len(t.Include)+len(t.Exclude) > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
 // policyTool is a materialised Tool as rules see it.
 func policyTool(t *v1alpha1.Tool) policy.Tool {
 	p := policy.Tool{
 		Name: CallName(t), Source: t.Spec.Source.Kind(), Builtin: builtin.Named(&t.Spec.Source),
-		Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category,
+		Risk: t.Spec.Risk, Effects: t.Spec.Effects, Category: t.Spec.Category, Several: t.Spec.Source.Several(),
 	}
 	if t.Spec.Parameters != nil {
 		p.Schema = t.Spec.Parameters.Raw
+	}
+	if u := builtin.Server(&t.Spec); u != nil {
+		p.Server = u.String()
 	}
 	return p
 }
@@ -131,13 +155,22 @@ func (p *Plan) Compiled() []*policy.Compiled {
 func (p *Plan) Compile(policies []*v1alpha1.Policy) []*policy.Compiled {
 	tools := make([]policy.Tool, 0, len(p.Tools))
 	for _, t := range p.Tools {
-		tools = append(tools, policyTool(t.Tool))
+		known := policyTool(t.Tool)
+		if len(t.Include)+len(t.Exclude) > 0 {
+			known.Several, known.Schema = true, nil
+		}
+		tools = append(tools, known)
 	}
 	// Rules about read apply to every tool that reads, and so for an agent
 	// without it.
 	if read, err := shipped("read"); err == nil && !slices.ContainsFunc(tools, func(t policy.Tool) bool { return t.Name == read.Name }) {
 		materialise(read)
 		tools = append(tools, policyTool(read))
+	}
+	// What an agent checks its files with is judged as bash.
+	if bash, err := shipped("bash"); err == nil && len(p.Agent.Spec.Diagnostics) > 0 && !slices.ContainsFunc(tools, func(t policy.Tool) bool { return t.Name == bash.Name }) {
+		materialise(bash)
+		tools = append(tools, policyTool(bash))
 	}
 	all := make([]*policy.Compiled, 0, len(policies))
 	for _, pol := range policies {

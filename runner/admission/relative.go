@@ -17,6 +17,10 @@ import (
 func Relative(obj any) (at, path string) {
 	var moved any
 	switch o := obj.(type) {
+	case *v1alpha1.Agent:
+		a := o.DeepCopy()
+		absoluteAgent(a, "/")
+		moved = a
 	case *v1alpha1.Model:
 		m := o.DeepCopy()
 		absoluteModel(m, "/")

@@ -10,6 +10,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/policies"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/schema"
 )
@@ -19,6 +20,10 @@ func (a *admitter) run(d *manifest.Document, r *v1alpha1.Run) {
 		if e, ok := a.catalog.Agents[r.Spec.AgentRef.Name]; ok {
 			a.runOf(d, r, e)
 		}
+	}
+	known := slices.Concat(names(a.catalog.Policies), policies.Names())
+	for i, ref := range r.Spec.PolicyRefs {
+		a.reference(d, manifest.Index("spec.policyRefs", i)+".name", v1alpha1.KindPolicy, ref.Name, known)
 	}
 	if ref := r.Spec.WorkspaceRef; ref != nil {
 		a.reference(d, "spec.workspaceRef.name", v1alpha1.KindWorkspace, ref.Name, names(a.catalog.Workspaces))

@@ -22,8 +22,23 @@ func (a *admitter) shippedPolicies(cases []*manifest.Document) {
 			a.shippedPolicy(ref.Name)
 		}
 	}
+	for _, name := range names(a.catalog.Runs) {
+		a.shippedOf(a.catalog.Runs[name].Object)
+	}
+	for _, e := range a.catalog.unnamed {
+		a.shippedOf(e.Object)
+	}
+	for _, name := range a.opts.RunPolicies {
+		a.shippedPolicy(name)
+	}
 	for _, d := range cases {
 		a.shippedPolicy(d.Name)
+	}
+}
+
+func (a *admitter) shippedOf(r *v1alpha1.Run) {
+	for _, ref := range r.Spec.PolicyRefs {
+		a.shippedPolicy(ref.Name)
 	}
 }
 

@@ -1,9 +1,10 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -28,27 +29,36 @@ func (a *admitter) skillName(d *manifest.Document, s *v1alpha1.Skill) {
 	switch _, taken := builtin.Lookup(name); {
 	case taken:
 		a.add(d.Errorf(at, "the call name %q belongs to a built-in tool: rules about it would judge a skill", name).With("choose another spec.callName"))
-	case len(name) > 64 || strings.ContainsRune(name, '.'):
+	case !skill.Callable(name):
 		a.add(d.Errorf(at, "%q cannot be the name by which a model calls the skill: 1 to 64 of A-Z a-z 0-9 _ -", clip(name)).With("write spec.callName"))
 	}
 }
 
-// SkillName is what models and rules call a skill.
-func SkillName(s *v1alpha1.Skill) string {
-	if s.Spec.CallName != "" {
-		return s.Spec.CallName
-	}
-	return s.Name
-}
-
-// skillFile checks the text of a skill, where its manifest is a file. An object
+// skillFile checks the folder of a skill, where its manifest is a file. An object
 // of a control plane is checked where it is kept, and so is a path of its host.
 func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 	if s.Spec.Dir == "" || d.Dir == "" || a.opts.Elsewhere && filepath.IsAbs(s.Spec.Dir) {
 		return
 	}
-	if _, err := skill.Read(absolute(d.Dir, s.Spec.Dir)); err != nil {
+	dir := absolute(d.Dir, s.Spec.Dir)
+	k, err := readSkill(dir, s)
+	if wrong, ok := errors.AsType[*scriptError](err); ok {
+		a.add(d.Errorf("spec.mode", "%s: %v", clip(s.Spec.Dir), wrong).With("a skill of mode Sandbox has one program, scripts/execute.*; Direct runs none"))
+		return
+	}
+	if err != nil {
 		a.add(d.Errorf("spec.dir", "%s: %v", clip(s.Spec.Dir), err).With("a skill is a folder with a file " + skill.File))
+		return
+	}
+	problems := k.Problems
+	if base := filepath.Base(dir); k.Name != "" && k.Name != base {
+		problems = append(problems, fmt.Sprintf("its name is %q, and its folder is called %q", clip(k.Name), clip(base)))
+	}
+	for _, p := range problems {
+		if s.Spec.Description != "" && k.Description == "" {
+			continue // the manifest has what the file lacks
+		}
+		a.add(d.Warnf("spec.dir", "%s: %s: %s", clip(s.Spec.Dir), skill.File, p))
 	}
 }
 
@@ -88,5 +98,14 @@ func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
 			a.add(d.Errorf(at, "%s and %s have one call name, %q", other, what, call).With("give one of them another spec.callName"))
 		}
 		calls[call] = what
+	}
+	for i, folder := range ag.Spec.SkillFolders {
+		if !filepath.IsLocal(folder) {
+			a.add(d.Errorf(manifest.Index("spec.skillFolders", i), "%q is no folder of the workspace", clip(folder)).With("write a path in it, such as .agents/skills"))
+		}
+	}
+	lists := slices.ContainsFunc(ag.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == builtin.Skill })
+	if _, declared := a.catalog.Tools[builtin.Skill]; lists && !declared && len(ag.Spec.Skills)+len(ag.Spec.SkillFolders) == 0 {
+		a.add(d.Warnf("spec.tools", "the tool skill loads skills, and the agent has none").With("name them in spec.skills, or folders with some in spec.skillFolders"))
 	}
 }

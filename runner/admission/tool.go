@@ -48,13 +48,29 @@ func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool, f *tool.Facts)
 		a.builtin(d, t, f.Shipped)
 	}
 	if f.Agent != "" {
-		a.reference(d, path+".name", v1alpha1.KindAgent, f.Agent, names(a.catalog.Agents))
+		if a.reference(d, path+".name", v1alpha1.KindAgent, f.Agent, names(a.catalog.Agents)) {
+			a.startable(d, path+".name", f.Agent)
+			a.agentParameters(d, t, f.Agent)
+		}
+	}
+	if t.Spec.Source.Several() {
+		a.functions(d, t, f)
+	}
+	for _, fault := range f.Faults {
+		a.add(d.Errorf(fault.Field, "%s", fault.Problem).With(fault.Hint))
 	}
 	if f.Command == nil {
 		return
 	}
-	a.command(d, path+".command", f.Command)
-	a.program(d, path+".command", f.Command)
+	command := path + ".command"
+	if f.CommandField != "" {
+		command = path + "." + f.CommandField
+	}
+	a.command(d, command, f.Command)
+	a.program(d, command, f.Command)
+	if t.Spec.Source.Several() || a.catalog.choosesOf(t.Name) {
+		return
+	}
 	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 || d.Faulty("spec.parameters") {
 		return
 	}
@@ -65,6 +81,26 @@ func (a *admitter) source(d *manifest.Document, t *v1alpha1.Tool, f *tool.Facts)
 	}
 	a.add(d.KeyErrorf("spec", `field "parameters" is missing: a program behind %s cannot tell its own`, f.Kind).At("spec.parameters").
 		With("write parameters: {type: object, properties: {...}}"))
+}
+
+// functions checks what is refused where each function describes itself, and what has no
+// effect where no program is started.
+func (a *admitter) functions(d *manifest.Document, t *v1alpha1.Tool, f *tool.Facts) {
+	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 {
+		a.add(d.KeyErrorf("spec.parameters", "has no effect: the server describes the arguments of each of its functions").With("remove it"))
+	}
+	if f.Remote == "" {
+		return
+	}
+	unused := func(set bool, field string) {
+		if set {
+			a.add(d.Errorf(field, "has no effect: no program is started for a server at a URL").With("remove it"))
+		}
+	}
+	unused(len(t.Spec.Env) > 0, "spec.env")
+	unused(len(t.Spec.Isolation.Mounts) > 0, "spec.isolation.mounts")
+	unused(t.Spec.Isolation.Fresh, "spec.isolation.fresh")
+	unused(t.Spec.Network.Mode != "" && t.Spec.Network.Mode != v1alpha1.NetworkNone, "spec.network.mode")
 }
 
 func (a *admitter) command(d *manifest.Document, path string, command []string) {
@@ -114,6 +150,13 @@ func (a *admitter) builtin(d *manifest.Document, t *v1alpha1.Tool, name string) 
 	}
 	if t.Spec.Category != "" && t.Spec.Category != b.Category {
 		a.add(d.Errorf("spec.category", "the built-in tool %s is of category %s: rules rely on it", name, b.Category))
+	}
+	if b.Network.Mode == v1alpha1.NetworkProxy && t.Spec.Network.Mode != v1alpha1.NetworkProxy && !d.Faulty("spec.network") {
+		a.add(d.Errorf("spec.network.mode", "the built-in tool %s reaches servers through the proxy only, and the mode is %s", name, t.Spec.Network.Mode).
+			With("write network: {mode: Proxy, allow: [\"example.com:443\"]} with the servers that it may reach"))
+	}
+	if b.Endpoint != "" {
+		a.endpoint(d, t, name, b.Endpoint)
 	}
 	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 {
 		a.add(d.KeyErrorf("spec.parameters", "the parameters of the built-in tool %s are compiled in", name))

@@ -22,10 +22,13 @@ type Options struct {
 	// OnAsk and Timeout as the agent declares them; empty is Deny and 10 minutes.
 	OnAsk   v1alpha1.OnAsk
 	Timeout time.Duration
+	// Of names a subagent that asks on the terminal of the run above it; "" is the run's
+	// own agent.
+	Of string
 	// Terminal to ask on; nil when stdin or stderr is not a terminal.
 	Terminal *Terminal
-	// Attendance lets people answer from outside; nil when they cannot.
-	Attendance *Attendance
+	// Remote lets people answer from outside; nil when they cannot.
+	Remote *Remote
 }
 
 // defaultTimeout of a question, as the API declares it.

@@ -114,7 +114,7 @@ func TestNobodyActsAsDeclared(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if _, err := (Nobody{OnAsk: v1alpha1.OnAskWait, Timeout: time.Hour}).Ask(ctx, question("R2", hashA)); !errors.Is(err, context.Canceled) {
+		if _, err := (Headless{OnAsk: v1alpha1.OnAskWait, Timeout: time.Hour}).Ask(ctx, question("R2", hashA)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -311,8 +311,8 @@ func TestDeclaredAnswersNeverRepeatAnUnknownCall(t *testing.T) {
 	for name, a := range map[string]Approver{
 		"all":    All{},
 		"all,R3": All{R3: true},
-		"file":   &Listed{name: "f", left: map[string]int{hash: 2}},
-		"nobody": Nobody{},
+		"file":   &Listed{name: "f", mu: &sync.Mutex{}, left: map[string]int{hash: 2}},
+		"nobody": Headless{},
 	} {
 		got, err := a.Ask(t.Context(), q)
 		if err != nil || got.State != message.Unanswered || got.Reason == "" {

@@ -16,7 +16,8 @@ func Binding(v *view.Run, call string) string {
 		return hashed(struct {
 			Run, Plan, Call, Inquiry, Text string
 			Options                        []string
-		}{v.ID, v.Started.Plan, call, in.ID, in.Text, in.Options})
+			Multiple                       bool `json:",omitempty"`
+		}{v.ID, v.Started.Plan, call, in.ID, in.Text, in.Options, in.Multiple})
 	}
 	if p == nil || q == nil || p.Decision == nil {
 		return ""

@@ -1,10 +1,12 @@
 package approval
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -31,6 +33,7 @@ type Choice struct {
 	// File holds the approvals; the map counts how often each call hash is in it.
 	File   string
 	hashes map[string]int
+	mu     *sync.Mutex
 }
 
 // Parse reads the value of --approve: never, prompt, all, all,R3 or a file with
@@ -52,7 +55,7 @@ func Parse(spec string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("--approve %s: %w", spec, err)
 	}
-	return Choice{Mode: ModeFile, File: spec, hashes: hashes}, nil
+	return Choice{Mode: ModeFile, File: spec, hashes: hashes, mu: &sync.Mutex{}}, nil
 }
 
 // Approver returns the approver for the choice.
@@ -61,10 +64,10 @@ func (c Choice) Approver(o Options) Approver {
 		o.Timeout = defaultTimeout
 	}
 	own := c.own(o)
-	if o.Attendance == nil {
+	if o.Remote == nil {
 		return own
 	}
-	return &remoteApprover{Attendance: *o.Attendance, next: own}
+	return &remoteApprover{Remote: *o.Remote, next: own}
 }
 
 // Waits is how long a question of the choice waits for an answer; 0 is not at all.
@@ -81,22 +84,22 @@ func (c Choice) Waits(o Options) time.Duration {
 
 // own is the approver that the command line names.
 func (c Choice) own(o Options) Approver {
-	nobody := Nobody{OnAsk: o.OnAsk, Timeout: o.Timeout}
+	headless := Headless{OnAsk: o.OnAsk, Timeout: o.Timeout}
 	switch c.Mode {
 	case ModeAll:
 		return All{R3: c.R3}
 	case ModeFile:
-		return &Listed{name: c.File, left: c.hashes, otherwise: nobody}
+		return &Listed{name: c.File, mu: cmp.Or(c.mu, &sync.Mutex{}), left: c.hashes, otherwise: headless}
 	case ModeAuto, ModePrompt:
 		if o.Terminal != nil {
-			p := &Prompt{terminal: o.Terminal, timeout: o.Timeout}
-			if o.Attendance != nil {
-				p.memory = o.Attendance.Memory
+			p := &Prompt{terminal: o.Terminal, timeout: o.Timeout, of: o.Of}
+			if o.Remote != nil {
+				p.memory = o.Remote.Memory
 			}
 			return p
 		}
-		nobody.why = "no terminal"
+		headless.why = "no terminal"
 	case ModeNever:
 	}
-	return nobody
+	return headless
 }

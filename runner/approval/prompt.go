@@ -17,6 +17,8 @@ import (
 type Prompt struct {
 	terminal *Terminal
 	timeout  time.Duration
+	// of names the subagent whose call it is; "" is the run's own agent.
+	of string
 	// memory of what was approved for always; nil remembers nothing.
 	memory *Memory
 }
@@ -108,6 +110,9 @@ func (p *Prompt) answer(ctx context.Context, always bool) (message.Answer, error
 func (p *Prompt) question(q message.Question) []byte {
 	var b bytes.Buffer
 	b.WriteByte('\n')
+	if p.of != "" {
+		b.WriteString("for " + safetext.Visible(p.of, 0) + ":\n")
+	}
 	describe(&b, "Allow this call of", "?", q)
 	always := ""
 	if p.memory != nil && rememberable(q) {

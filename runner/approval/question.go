@@ -39,12 +39,17 @@ func CheckInquiry(q message.Inquiry) error {
 		if strings.TrimSpace(o) == "" || len(o) > maxOption || !utf8.ValidString(o) || slices.Contains(q.Options[:i], o) {
 			return fmt.Errorf("option %d is empty, longer than %d bytes, not UTF-8 text or a duplicate", i+1, maxOption)
 		}
+		if q.Multiple && strings.Contains(o, "\n") {
+			return fmt.Errorf("option %d has several lines, and several options can be chosen", i+1)
+		}
 	}
 	return nil
 }
 
 // Choose returns the answer that a text means: without options the text itself,
-// else the option with this text or this number, counted from 1.
+// else the option with this text or this number, counted from 1. Of a question that
+// allows several, the options are on lines of their own or have commas between them; the
+// answer has one on each line, in the order of the question.
 func Choose(q message.Inquiry, text string) (answer string, err error) {
 	if len(text) > maxAnswer || !utf8.ValidString(text) {
 		return "", fmt.Errorf("an answer is UTF-8 text of at most %d bytes", maxAnswer)
@@ -58,7 +63,28 @@ func Choose(q message.Inquiry, text string) (answer string, err error) {
 	if chosen, ok := choose(text, q.Options); ok {
 		return chosen, nil
 	}
-	return "", fmt.Errorf("the answer is one of the options, by its text or its number from 1 to %d", len(q.Options))
+	if !q.Multiple {
+		return "", fmt.Errorf("the answer is one of the options, by its text or its number from 1 to %d", len(q.Options))
+	}
+	separator := ","
+	if strings.Contains(text, "\n") {
+		separator = "\n"
+	}
+	chosen := map[string]bool{}
+	for part := range strings.SplitSeq(text, separator) {
+		option, ok := choose(strings.TrimSpace(part), q.Options)
+		if !ok {
+			return "", fmt.Errorf("the answer is some of the options, by their texts or their numbers from 1 to %d, with commas between them", len(q.Options))
+		}
+		chosen[option] = true
+	}
+	var all []string
+	for _, o := range q.Options {
+		if chosen[o] {
+			all = append(all, o)
+		}
+	}
+	return strings.Join(all, "\n"), nil
 }
 
 // DescribeInquiry shows a question in full; nothing in it can be mistaken for
@@ -75,8 +101,8 @@ func DescribeInquiry(who string, q message.Inquiry) []byte {
 type Questioner struct {
 	// Terminal to ask on; nil when there is none.
 	Terminal *Terminal
-	// Attendance lets people answer from outside; nil when they cannot.
-	Attendance *Attendance
+	// Remote lets people answer from outside; nil when they cannot.
+	Remote *Remote
 	// Timeout of an answer; 0: no person can be asked.
 	Timeout time.Duration
 	// Nobody is the reason why no person can be asked.
@@ -85,7 +111,7 @@ type Questioner struct {
 
 // Questioner returns what asks people for the running calls of a run.
 func (c Choice) Questioner(o Options) *Questioner {
-	q := &Questioner{Attendance: o.Attendance, Timeout: c.Waits(o)}
+	q := &Questioner{Remote: o.Remote, Timeout: c.Waits(o)}
 	if c.Mode == ModeAuto || c.Mode == ModePrompt {
 		q.Terminal = o.Terminal
 	}
@@ -110,7 +136,7 @@ func (q *Questioner) Ask(ctx context.Context, call, who string, in message.Inqui
 	if err := ctx.Err(); err != nil {
 		return message.Reply{}, context.Cause(ctx)
 	}
-	if q.Timeout <= 0 || q.Terminal == nil && q.Attendance == nil {
+	if q.Timeout <= 0 || q.Terminal == nil && q.Remote == nil {
 		return none, nil
 	}
 	inner, cancel := context.WithTimeoutCause(ctx, q.Timeout, errLate)
@@ -140,8 +166,8 @@ func (q *Questioner) Ask(ctx context.Context, call, who string, in message.Inqui
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		if q.Attendance != nil {
-			if reply, ok := q.Attendance.reply(call, in); ok {
+		if q.Remote != nil {
+			if reply, ok := q.Remote.reply(call, in); ok {
 				dismiss(elsewhereError{message.Answer{State: message.ApprovalState(reply.State), By: reply.By}})
 				if own := prompted(); own != nil {
 					return *own, nil // it was quicker; the request is not used
@@ -181,13 +207,13 @@ func expired(in message.Inquiry) message.Reply {
 // Answered removes the request that brought an answer, once that is in the
 // journal.
 func (q *Questioner) Answered(call string, r message.Reply) {
-	if r.Request != "" && q.Attendance != nil {
-		_ = q.Attendance.Inbox.Remove(call, r.Request) // used; should it stay, it is refused
+	if r.Request != "" && q.Remote != nil {
+		_ = q.Remote.Inbox.Remove(call, r.Request) // used; should it stay, it is refused
 	}
 }
 
 // reply returns the answer that was left in the inbox for a question.
-func (a *Attendance) reply(call string, in message.Inquiry) (message.Reply, bool) {
+func (a *Remote) reply(call string, in message.Inquiry) (message.Reply, bool) {
 	out := message.Reply{ID: in.ID, Via: "inbox"}
 	r, ok := a.take(call, func(r *Request) (err error) {
 		switch {
@@ -279,7 +305,11 @@ func posed(who string, in message.Inquiry) []byte {
 	b.WriteByte('\n')
 	describeInquiry(&b, who, in)
 	if len(in.Options) > 0 {
-		b.WriteString("[" + numbers(in) + "] answer   [n] refuse to answer, the default: ")
+		several := ""
+		if in.Multiple {
+			several = ", several with commas between them"
+		}
+		b.WriteString("[" + numbers(in) + "] answer" + several + "   [n] refuse to answer, the default: ")
 	} else {
 		b.WriteString("answer (Enter alone refuses): ")
 	}
@@ -291,6 +321,9 @@ func describeInquiry(b *bytes.Buffer, who string, in message.Inquiry) {
 	writeIndented(b, "  ", "question", safetext.Visible(in.Text, safetext.Lines))
 	for i, o := range in.Options {
 		fmt.Fprintf(b, "  %d  %s\n", i+1, safetext.Visible(o, 0))
+	}
+	if in.Multiple && len(in.Options) > 0 {
+		b.WriteString("  several can be chosen, with commas between them\n")
 	}
 }
 

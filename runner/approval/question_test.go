@@ -104,7 +104,7 @@ func TestAnAnswerFromAnotherProcessReachesATool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inbox, refused := NewInbox(t.TempDir(), time.Now), ""
-				q := &Questioner{Timeout: time.Minute, Attendance: &Attendance{
+				q := &Questioner{Timeout: time.Minute, Remote: &Remote{
 					Run: "r", Inbox: inbox, Now: time.Now, Binding: func(string) string { return "b" },
 					Used: func(string, string) bool { return false }, Refused: func(_ string, why error) { refused = why.Error() },
 				}}
@@ -138,7 +138,7 @@ func TestAnAnswerFromOutsideEndsThePrompt(t *testing.T) {
 		var out bytes.Buffer
 		terminal := NewTerminal(in, &out, nil)
 		inbox := NewInbox(t.TempDir(), time.Now)
-		q := &Questioner{Terminal: terminal, Timeout: time.Minute, Attendance: &Attendance{
+		q := &Questioner{Terminal: terminal, Timeout: time.Minute, Remote: &Remote{
 			Run: "r", Inbox: inbox, Now: time.Now, Binding: func(string) string { return "b" }, Used: func(string, string) bool { return false },
 		}}
 		answer := "teal"
@@ -170,7 +170,7 @@ func TestWhoeverMayNotBeAskedIsNotWaitedFor(t *testing.T) {
 		"all":         {Choice{Mode: ModeAll}, v1alpha1.OnAskWait, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			q := c.choice.Questioner(Options{OnAsk: c.onAsk, Timeout: time.Hour, Attendance: &Attendance{
+			q := c.choice.Questioner(Options{OnAsk: c.onAsk, Timeout: time.Hour, Remote: &Remote{
 				Inbox: NewInbox(t.TempDir(), time.Now), Binding: func(string) string { return "b" },
 			}})
 			began := time.Now()
@@ -201,10 +201,35 @@ func TestAQuestionHasBounds(t *testing.T) {
 		"bytes":       {message.Inquiry{Text: "\xff"}, "UTF-8"},
 		"options":     {message.Inquiry{Text: "?", Options: many}, "more than 32 options"},
 		"long option": {message.Inquiry{Text: "?", Options: []string{strings.Repeat("x", maxOption+1)}}, "option 1"},
+		"lines":       {message.Inquiry{Text: "?", Options: []string{"a", "b\nc"}, Multiple: true}, "option 2 has several lines"},
 		"twice":       {message.Inquiry{Text: "?", Options: []string{"a", "a"}}, "option 2"},
 	} {
 		if err := CheckInquiry(c.in); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+func TestSeveralOptionsCanBeChosen(t *testing.T) {
+	in := message.Inquiry{Text: "?", Options: []string{"red", "blue", "1", "a, b"}, Multiple: true}
+	for name, c := range map[string]struct{ reason, text, want string }{
+		"texts":    {"the order is that of the question", "blue, red", "red\nblue"},
+		"numbers":  {"a number is that of an option", "2,4", "blue\na, b"},
+		"lines":    {"as programs write them", "a, b\nred", "red\na, b"},
+		"one":      {"one is enough", "blue", "blue"},
+		"twice":    {"an option is chosen once", "red,red", "red"},
+		"a number": {"the text of an option comes first", "1", "1"},
+		"a comma":  {"an option may have one", "a, b", "a, b"},
+		"unknown":  {"all have to be options", "red, green", ""},
+		"nothing":  {"an empty part is no option", "red,", ""},
+		"blank":    {"an answer is not empty", " ", ""},
+	} {
+		got, err := Choose(in, c.text)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s (%s): %q, %v", name, c.reason, got, err)
+		}
+	}
+	if _, err := Choose(message.Inquiry{Text: "?", Options: in.Options}, "red, blue"); err == nil {
+		t.Error("two options answer a question that allows one")
 	}
 }

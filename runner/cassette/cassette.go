@@ -6,7 +6,7 @@
 //	{"cassette":"agentctl.dev/v1","version":…,"recorded":…,"run":…,"agent":…,"hash":…}
 //	{"plan":{…},"hash":…}                  the manifests as the run resolved them
 //	{"tool":{"name":…},"hash":…}           the description of a tool that the model read
-//	{"blob":{"id":…,"base64":…},"hash":…}  a file that was attached to the prompt
+//	{"blob":{"id":…,"base64":…},"hash":…}  a file that the model was shown
 //	{"facts":{"prices":{…},…},"hash":…}    the prices and limits of the models then
 //	{"seq":1,"time":…,"type":…,"hash":…}   the events, as in the journal
 //	{"end":{"lines":14,"head":…},"hash":…}
@@ -57,12 +57,16 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	// Of is the call name of the Tool that this is a function of, Function what its
+	// program calls it; "" for a Tool with one function.
+	Of       string `json:"of,omitempty"`
+	Function string `json:"function,omitempty"`
 	// Hidden tools were not offered to the model: no call of them could be allowed.
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// Blob is a file that was attached to the prompt, under the id that run.started
-// names.
+// Blob is a file that was attached to the prompt or returned by a tool, under the id that
+// run.started or the result of the call names.
 type Blob struct {
 	ID      string `json:"id"`
 	Content []byte `json:"base64"`

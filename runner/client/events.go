@@ -53,6 +53,8 @@ type EventsOptions struct {
 type Record struct {
 	// Event is one of the run's journal.
 	Event *event.Event
+	// Below is one of a run below. A control plane reports none.
+	Below *event.Event
 	// Waiting is why the run has no journal yet.
 	Waiting *RunWaiting
 	// Attempt is set when the run is tried again: the next event is the first of

@@ -22,6 +22,8 @@ type Prompt struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Inputs for the agent.
 	Inputs map[string]string `json:"inputs,omitempty"`
+	// PolicyRefs name policies that narrow the run.
+	PolicyRefs []v1alpha1.Reference `json:"policyRefs,omitempty"`
 	// WorkspaceRef names a Workspace, or Workspace describes the files.
 	WorkspaceRef *v1alpha1.Reference     `json:"workspaceRef,omitempty"`
 	Workspace    *v1alpha1.WorkspaceSpec `json:"workspace,omitempty"`

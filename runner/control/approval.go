@@ -31,7 +31,8 @@ const asksFor = "asksFor"
 
 // Asker lists the questions of runs and stores answers for them.
 //
-//	Questions  the questions of a run, in order; a run that has not begun has none
+//	Questions  the questions of a run and of those below it, in order; a run that has not
+//	           begun has none
 //	Answer     stores an answer; storing it again changes nothing
 type Asker interface {
 	Questions(ctx context.Context, id string) ([]runs.Asked, error)
@@ -219,7 +220,7 @@ func (r *approvalReconciler) pending(ctx context.Context, run *v1alpha1.Run, a *
 		// The run did not take the answer in time, and asks again.
 		return 0, r.remove(ctx, a)
 	}
-	w := Work{ID: q.Run, Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
+	w := Work{ID: RunID(run), Namespace: run.Namespace, Agent: run.Spec.AgentRef.Name, Name: run.Name}
 	var text *string
 	if q.Question != nil && s.Decision == v1alpha1.DecisionApproved {
 		text = &s.Answer

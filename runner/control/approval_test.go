@@ -53,8 +53,11 @@ func newAsks(t *testing.T) *asksBench {
 	t.Helper()
 	b := newBench(t, workerYAML+sep+runYAML("one", "")).settled()
 	b.phase(v1alpha1.PhaseRunning)
-	f := &fakeAsker{asked: []runs.Asked{questionFor("a")}}
-	b.executor.seen[RunID(b.run("one"))] = Observation{Progress: Living, Status: v1alpha1.RunStatus{Phase: v1alpha1.PhaseRunning, PendingApprovals: 1}}
+	id := RunID(b.run("one"))
+	asked := questionFor("a")
+	asked.Run = id
+	f := &fakeAsker{asked: []runs.Asked{asked}}
+	b.executor.seen[id] = Observation{Progress: Living, Status: v1alpha1.RunStatus{Phase: v1alpha1.PhaseRunning, PendingApprovals: 1}}
 	return &asksBench{b, &approvalReconciler{base: b.base, executor: b.executor, asker: f}, f}
 }
 

@@ -35,6 +35,7 @@ type item struct {
 	progress Progress
 	view     *view.Run
 	status   *v1alpha1.RunStatus // of a parked run, which has no view
+	below    below               // the runs below
 	head     string              // hash of the last event, once the run has ended
 	err      error
 }
@@ -87,7 +88,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			Timeout: left, User: i.work.User,
 			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
-			Events: w.watch(i, fold), Leave: i.leave, Drain: i.drain, Present: w.present(i),
+			Events: w.watch(i, fold), Children: w.watchBelow(i), Leave: i.leave, Drain: i.drain, Present: w.present(i),
 		})
 	}
 	ctx, begun, done := i.resumeContext()
@@ -99,7 +100,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	watch := w.watch(i, fold)
 	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
-		Events: func(e event.Event) { begun(); watch(e) }, Leave: i.leave, Drain: i.drain, Parked: i.status != nil, Present: w.present(i),
+		Events: func(e event.Event) { begun(); watch(e) }, Children: w.watchBelow(i), Leave: i.leave, Drain: i.drain, Parked: i.status != nil, Present: w.present(i),
 	})
 }
 
@@ -108,8 +109,8 @@ func (w *Workers) present(i *item) runner.PresentPolicies {
 	if w.o.Policies == nil {
 		return nil
 	}
-	return func(ctx context.Context, planned []string) ([]*v1alpha1.Policy, error) {
-		return w.o.Policies(ctx, i.work.Namespace, i.work.Agent, planned)
+	return func(ctx context.Context, agent string, planned []string) ([]*v1alpha1.Policy, error) {
+		return w.o.Policies(ctx, i.work.Namespace, agent, planned)
 	}
 }
 
@@ -140,7 +141,7 @@ func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 		if err := v.Apply(e); err != nil {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)
 		}
-		rests := restOf(v)
+		rests := i.restsWith(v)
 		asked := e.Call != "" && (v.Question(e.Call) != nil || v.Inquiries(e.Call) > 0)
 		i.mu.Unlock()
 		w.rest(i, rests)

@@ -25,6 +25,8 @@ const (
 	// RunLabel names the run of an Approval, where a label can hold the name.
 	RunLabel = "agentctl.dev/run"
 	maxLabel = 63
+	// maxCall bounds the name of a call in an object.
+	maxCall = 512
 	// maxShown bounds what an object holds of a call. A server accepts about 1.5 MB, and
 	// stores with each field the name of its writer.
 	maxShown = 256 << 10
@@ -36,6 +38,15 @@ const (
 
 // bound is a question as the spec of its object names it.
 func bound(q *runs.Asked) string { return "sha256:" + q.ID }
+
+// callBelow names a call of a run below the run of an object: several of those may have
+// calls of one name.
+func callBelow(q *runs.Asked) string {
+	if name := q.Run + "/" + q.Call; len(name) <= maxCall {
+		return name
+	}
+	return q.Run + "/" + q.ID[:questionDigits]
+}
 
 // newApproval returns the object of a question. Its content is that of the journal, so it
 // has no secrets; it shows the whole call or nothing of it.
@@ -52,8 +63,11 @@ func newApproval(run *v1alpha1.Run, q *runs.Asked, scheme *runtime.Scheme) (*v1a
 		},
 	}
 	if in := q.Question; in != nil {
-		a.Spec.Question, a.Spec.Options, a.Spec.Once = in.Text, in.Options, ""
+		a.Spec.Question, a.Spec.Options, a.Spec.Multiple, a.Spec.Once = in.Text, in.Options, in.Multiple, ""
 		a.Spec.CallHash = cmp.Or(a.Spec.CallHash, bound(q))
+	}
+	if q.Run != RunID(run) {
+		a.Spec.Agent, a.Spec.Call = q.Agent, callBelow(q)
 	}
 	if len(run.Name) <= maxLabel {
 		a.Labels = map[string]string{RunLabel: run.Name}

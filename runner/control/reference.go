@@ -50,6 +50,9 @@ func references(obj client.Object) []reference {
 		}
 	case *v1alpha1.Run:
 		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)
+		for _, p := range o.Spec.PolicyRefs {
+			add(v1alpha1.KindPolicy, p.Name)
+		}
 		if w := o.Spec.WorkspaceRef; w != nil {
 			add(v1alpha1.KindWorkspace, w.Name)
 		}
@@ -62,8 +65,8 @@ func references(obj client.Object) []reference {
 func shipped(r reference) bool {
 	switch r.kind {
 	case v1alpha1.KindTool:
-		_, ok := builtin.Lookup(r.name)
-		return ok
+		t, ok := builtin.Lookup(r.name)
+		return ok && t.Endpoint == ""
 	case v1alpha1.KindPolicy:
 		return slices.Contains(policies.Names(), r.name)
 	}

@@ -47,14 +47,23 @@ func TestASkillFollowsItsFolder(t *testing.T) {
 func TestWhatDoesNotWorkYetIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply(modelYAML + sep + toolYAML + sep + policyYAML + sep + skillYAML(writeSkill(t, "---\nname: fix\n---\nMend it.\n")))
+	s.apply(modelYAML + sep + toolYAML + sep + policyYAML)
 	s.apply(head + "kind: Skill\nmetadata: {name: planned}\nspec: {plan: {steps: [{tool: read, args: {path: x}}]}}\n")
-	s.apply(strings.Replace(agentYAML, "  policyRefs:", "  skills: [{name: fix}]\n  policyRefs:", 1))
+	s.apply(strings.Replace(agentYAML, "  policyRefs:", "  subagents: [{name: worker, workspace: Copy}]\n  policyRefs:", 1))
 	for kind, name := range map[string]string{"Skill": "planned", "Agent": "worker"} {
 		if m := readyOf(s.awaitReady(kind, name, "False", "SpecInvalid")).message; !strings.Contains(m, "not supported by this version") {
 			t.Errorf("%s %s: the message is %q", kind, name, m)
 		}
 	}
+}
+
+// TestAnAgentWithASkillIsReady: what an agent names is there, and works.
+func TestAnAgentWithASkillIsReady(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply(modelYAML + sep + toolYAML + sep + policyYAML + sep + skillYAML(writeSkill(t, "---\nname: fix\ndescription: Mends.\n---\nMend it.\n")))
+	s.apply(strings.Replace(agentYAML, "  policyRefs:", "  skills: [{name: fix}]\n  policyRefs:", 1))
+	s.awaitReady("Agent", "worker", "True", "Accepted")
 }
 
 // TestASkillIsReadAgain changes the file of a skill, which triggers no event.

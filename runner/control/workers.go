@@ -97,7 +97,7 @@ func (w *Workers) notify(work Work) {
 
 // Questions implements Asker.
 func (w *Workers) Questions(ctx context.Context, id string) ([]runs.Asked, error) {
-	return runs.Questions(ctx, w.o.State, id)
+	return runs.TreeQuestions(ctx, w.o.State, id)
 }
 
 // Answer implements Asker. A waiting run polls for the answer; a suspended one is woken
@@ -266,6 +266,9 @@ func (w *Workers) Observe(id string) Observation {
 	}
 	if i.view != nil && i.view.ID != "" {
 		o.Status = project(i.view, journal.Dir(w.o.State, id), i.head)
+		if i.view.Finished == nil {
+			o.Status.PendingApprovals += i.below.pending()
+		}
 		if f := i.view.Finished; f != nil {
 			o.Reason, o.Message = f.Reason, f.Message
 			switch {

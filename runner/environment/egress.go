@@ -14,7 +14,7 @@ import (
 
 // serveSandbox is the network of a sandbox: its tools reach what its profile lists.
 func (h *Host) serveSandbox(ctx context.Context, l net.Listener, p *spec.Profile) {
-	h.serve(ctx, l, h.sharing(p), p.Allow)
+	h.serve(ctx, l, p.Tools, p.Allow)
 }
 
 // serve answers requests for connections from inside an isolated tool, and records each.
@@ -41,7 +41,7 @@ func calling(j Journal, tools []string) (id string) {
 			return
 		}
 		for _, c := range m.Calls() {
-			if c.State == message.StateRunning && slices.Contains(tools, c.Tool) {
+			if c.State == message.StateRunning && slices.Contains(tools, v.DeclaredAs(c.Tool)) {
 				running = append(running, c.CallID)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"agentctl.dev/agentctl/api/event"
@@ -12,102 +14,132 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// openFiles begins to prepare the files of the run, or opens those of an interrupted run
-// as it has left them.
-func (e *Environment) openFiles(ctx context.Context) (err error) {
-	e.Workspace.Blobs = e.Journal
-	if !e.Resumed {
-		e.files, err = workspace.Prepare(ctx, e.Workspace)
-		return err
-	}
-	var base *workspace.Snapshot
-	if e.Snapshot != "" {
-		if base, err = workspace.ReadSnapshot(e.Journal, e.Snapshot); err != nil {
-			return err
-		}
-		e.snapshot = func() error { return nil }
-	}
-	if e.files, err = workspace.Open(ctx, e.Workspace, base); err != nil {
-		return err
-	}
-	e.touched.Store(base != nil)
-	return nil
+// Files are the files of a run, which are there or on their way.
+type Files struct {
+	o     *Options
+	files *workspace.Workspace
+	git   *git
+	// snapshot records the state of the files before the first program runs, once.
+	snapshot func() error
+	// touched says that a program has run and files may have changed.
+	touched atomic.Bool
+	// lender has lent the files; nil where they are the run's own.
+	lender *Files
 }
 
+// openFiles begins to prepare the files of the run, or opens those of an interrupted run
+// as it has left them.
+func openFiles(ctx context.Context, o *Options) (*Files, error) {
+	if l := o.Lent; l != nil {
+		return &Files{o: o, files: l.files, git: l.git, lender: l}, nil
+	}
+	f, spec := &Files{o: o, git: newGit(o)}, o.Workspace
+	f.snapshot = sync.OnceValue(f.record)
+	spec.Blobs = o.Journal
+	var err error
+	if !o.Resumed {
+		f.files, err = workspace.Prepare(ctx, spec)
+		return f, err
+	}
+	var base *workspace.Snapshot
+	if o.Snapshot != "" {
+		if base, err = workspace.ReadSnapshot(o.Journal, o.Snapshot); err != nil {
+			return nil, err
+		}
+		f.snapshot = func() error { return nil }
+	}
+	f.files, err = workspace.Open(ctx, spec, base)
+	f.touched.Store(base != nil)
+	return f, err
+}
+
+// Root is the folder that the tools see.
+func (f *Files) Root() string { return Root(f.o.Workspace) }
+
 // Ready waits until all files of the run are there.
-func (e *Environment) Ready(ctx context.Context) error { return e.files.Ready(ctx) }
+func (f *Files) Ready(ctx context.Context) error { return f.files.Ready(ctx) }
 
 // Prepared waits for the files; its error has a reason.
-func (e *Environment) Prepared(ctx context.Context) error { return unprepared(e.files.Ready(ctx)) }
+func (f *Files) Prepared(ctx context.Context) error { return unprepared(f.files.Ready(ctx)) }
 
 // touch waits for the files before a program uses them; the first call records their
 // state.
-func (e *Environment) touch(ctx context.Context) (string, error) {
-	if err := e.files.Ready(ctx); err != nil {
+func (f *Files) touch(ctx context.Context) (string, error) {
+	if f.lender != nil {
+		return f.lender.touch(ctx)
+	}
+	if err := f.files.Ready(ctx); err != nil {
 		return "", unprepared(err)
 	}
-	if err := e.snapshot(); err != nil { // once
+	if err := f.snapshot(); err != nil { // once
 		return "", err
 	}
-	e.touched.Store(true)
-	return e.files.Dir(), nil
+	f.touched.Store(true)
+	return f.files.Dir(), nil
 }
 
-// recordFiles records the state of the files.
-func (e *Environment) recordFiles() error {
-	inPlace := e.Workspace.Strategy == v1alpha1.StrategyInPlace
+// record records the state of the files.
+func (f *Files) record() error {
+	inPlace := f.o.Workspace.Strategy == v1alpha1.StrategyInPlace
 	if inPlace {
-		if err := e.guardGit(); err != nil {
+		if err := f.git.guard(); err != nil {
 			return err
 		}
 	}
-	base := e.files.Base()
-	id, err := base.Record(e.Journal)
+	j, base := f.o.Journal, f.files.Base()
+	id, err := base.Record(j)
 	if err != nil {
 		return reason.New(reason.WorkspaceUnavailable, "record the state of the workspace: %w", err)
 	}
-	for _, note := range e.files.Notes() {
-		if _, err := e.Journal.Append(event.Event{Data: event.Warning{Message: "workspace: " + note}}); err != nil {
+	for _, note := range f.files.Notes() {
+		if _, err := j.Append(event.Event{Data: event.Warning{Message: "workspace: " + note}}); err != nil {
 			return err
 		}
 	}
-	_, err = e.Journal.Append(event.Event{Part: e.NewID("part"), Data: event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes}})
+	_, err = j.Append(event.Event{Part: f.o.NewID("part"), Data: event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes}})
 	if err == nil && inPlace {
 		// Only this event knows what the files were before the run: a copy could be
 		// made again after a crash of the machine.
-		err = e.Journal.Sync()
+		err = j.Sync()
 	}
 	return err
 }
 
 // FilesDir is the folder that holds the files.
-func (e *Environment) FilesDir() string { return e.files.Dir() }
+func (f *Files) FilesDir() string { return f.files.Dir() }
+
+// RestoreGit undoes what programs have done to what git runs, and reports it.
+func (f *Files) RestoreGit(done bool) {
+	if f.lender == nil {
+		f.git.restore(done)
+	}
+}
 
 // Changes lists what the run did to the files; ok is false when it started no program
-// and so changed nothing.
-func (e *Environment) Changes(ctx context.Context) (patch event.WorkspacePatch, ok bool) {
-	if !e.touched.Load() {
+// and so changed nothing, or on files that were lent.
+func (f *Files) Changes(ctx context.Context) (patch event.WorkspacePatch, ok bool) {
+	if !f.touched.Load() {
 		return patch, false
 	}
-	change, err := e.files.Changes(ctx)
+	change, err := f.files.Changes(ctx)
 	if err != nil {
 		return event.WorkspacePatch{Files: []event.FileChange{}, Error: "the files could not be listed: " + err.Error()}, true
 	}
-	if patch, err = change.Record(e.Journal); err != nil {
+	if patch, err = change.Record(f.o.Journal); err != nil {
 		patch.Change, patch.Diff, patch.Error = "", "", "the change could not be recorded: "+err.Error()
 	}
 	return patch, true
 }
 
 // CloseFiles releases the files; those of a run that has not ended are kept for a resume.
-func (e *Environment) CloseFiles(ended bool) error {
+func (f *Files) CloseFiles(ended bool) error {
 	switch {
-	case e.files == nil:
+	case f.lender != nil:
 		return nil
 	case ended:
-		return e.files.Close()
+		return f.files.Close()
 	}
-	return e.files.Leave()
+	return f.files.Leave()
 }
 
 // unprepared gives the error of files that cannot be prepared its reason.

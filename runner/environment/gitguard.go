@@ -2,60 +2,78 @@ package environment
 
 import (
 	"path/filepath"
+	"sync"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/workspace/gitguard"
 )
 
-// gitFile is the file in the run's folder that holds the guard, for a run that is
-// resumed after a crash.
-func (e *Environment) gitFile() string { return filepath.Join(e.Dir, "git.json") }
+// git guards what git would run of files that are worked on in place.
+type git struct {
+	inPlace bool
+	root    string
+	// file holds the guard, for a run that is resumed after a crash.
+	file    string
+	journal Journal
 
-// takeGit records what git would run of files worked on in place, before the first
-// program runs. A resumed run has recorded it already: what the programs of the
-// interrupted run have changed is undone before another program runs.
-func (e *Environment) takeGit() error {
-	failed := func(err error) error {
-		return reason.New(reason.WorkspaceUnavailable, "note what git would run of %s: %w", e.Root(), err)
+	// guard records what git would run, once, before the first program runs.
+	guard func() error
+	// guarded is what was recorded; nil before.
+	guarded *gitguard.Guard
+}
+
+func newGit(o *Options) *git {
+	g := &git{
+		inPlace: o.Workspace.Strategy == v1alpha1.StrategyInPlace, root: Root(o.Workspace), file: filepath.Join(o.Dir, "git.json"), journal: o.Journal,
 	}
-	g, err := gitguard.Load(e.gitFile())
+	g.guard = sync.OnceValue(g.take)
+	return g
+}
+
+// take records what git would run. A resumed run has recorded it already: what the
+// programs of the interrupted run have changed is undone before another program runs.
+func (g *git) take() error {
+	failed := func(err error) error {
+		return reason.New(reason.WorkspaceUnavailable, "note what git would run of %s: %w", g.root, err)
+	}
+	guarded, err := gitguard.Load(g.file)
 	if err != nil {
 		return failed(err)
 	}
-	if g != nil {
-		e.guarded = g
-		e.RestoreGit(false)
+	if guarded != nil {
+		g.guarded = guarded
+		g.restore(false)
 		return nil
 	}
-	if g, err = gitguard.Take(e.Root()); err != nil {
+	if guarded, err = gitguard.Take(g.root); err != nil {
 		return failed(err)
 	}
-	if err := g.Save(e.gitFile()); err != nil {
+	if err := guarded.Save(g.file); err != nil {
 		return failed(err)
 	}
-	e.guarded = g
+	g.guarded = guarded
 	return nil
 }
 
-// RestoreGit undoes what programs have done to what git runs, and reports it: each
+// restore undoes what programs have done to what git runs, and reports it: each
 // finding is a warning of the run and of its result.
-func (e *Environment) RestoreGit(done bool) {
-	if e.Workspace.Strategy != v1alpha1.StrategyInPlace {
+func (g *git) restore(done bool) {
+	if !g.inPlace {
 		return
 	}
-	if e.guarded == nil { // a resumed run that ends before it has its files
-		g, err := gitguard.Load(e.gitFile())
-		if err != nil || g == nil {
+	if g.guarded == nil { // a resumed run that ends before it has its files
+		guarded, err := gitguard.Load(g.file)
+		if err != nil || guarded == nil {
 			return
 		}
-		e.guarded = g
+		g.guarded = guarded
 	}
-	found, err := e.guarded.Restore(e.Root(), done)
+	found, err := g.guarded.Restore(g.root, done)
 	for _, text := range found {
-		warn(e.Journal, text)
+		warn(g.journal, text)
 	}
 	if err != nil {
-		warn(e.Journal, "what programs changed of the files that git runs could not be undone: "+err.Error())
+		warn(g.journal, "what programs changed of the files that git runs could not be undone: "+err.Error())
 	}
 }

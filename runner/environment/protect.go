@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"agentctl.dev/agentctl/api/reason"
@@ -18,82 +17,95 @@ import (
 
 // guard lists the files that no isolated program may change or read: what git would
 // run, the manifests of the run itself, the programs of its tools, and every file that
-// a policy denies to read. All are absolute paths.
+// a policy denies to read, also where a mount shows it. All are absolute paths. It is in force when a judge has
+// decided which files those are.
 type guard struct {
+	files *Files
+	tools []tool.Definition
+	// protect makes the first files read-only in every sandbox, and hides the others.
+	protect func(ctx context.Context, readOnly, masked []string) error
+
+	// inForce is closed when the other fields are set.
+	inForce          chan struct{}
 	readOnly, masked []string
-	// mounted are programs in folders that a tool mounts and may change.
-	mounted []string
+	err              error
 }
 
-// protect returns the files of the run for calls, which wait until the guard is in
-// force. Release ends the work in the background and waits for its end.
-func (e *Environment) protect(ctx context.Context, judge Judge) (files func(context.Context) (string, error), release func()) {
-	pool := e.host.pool
-	if len(pool.Profiles) == 0 && !pool.Opened(v1alpha1.IsolationContainer) {
-		return e.touch, func() {}
-	}
+// enforce finds the files and protects them, in the background. The function it returns
+// ends that work and waits for its end.
+func (g *guard) enforce(ctx context.Context, judge Judge) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var g guard
-	done := make(chan error, 1)
 	go func() {
-		err := e.guard(ctx, judge, &g)
-		if err == nil {
-			err = e.host.launcher.Protect(ctx, slices.Concat(g.readOnly, g.mounted), g.masked)
+		defer close(g.inForce)
+		var mounted []string
+		if mounted, g.err = g.find(ctx, judge); g.err == nil {
+			g.err = g.protect(ctx, slices.Concat(g.readOnly, mounted), g.masked)
 		}
-		done <- err
 	}()
-	protected := sync.OnceValue(func() error { return <-done })
-	pool.Fence = func(context.Context) error { return protected() }
-	pool.Guard = func(context.Context) ([]string, []string, error) {
-		err := protected()
-		return g.readOnly, g.masked, err
-	}
-	files = func(ctx context.Context) (string, error) {
-		dir, err := e.touch(ctx)
-		if err != nil {
-			return "", err
-		}
-		return dir, protected()
-	}
-	return files, func() { cancel(); _ = protected() }
+	return func() { cancel(); <-g.inForce }
 }
 
-// guard fills in what is to be guarded. It waits for the files.
-func (e *Environment) guard(ctx context.Context, judge Judge, g *guard) error {
-	if err := e.files.Ready(ctx); err != nil {
-		return err
+// wait returns the guarded files once they are protected.
+func (g *guard) wait(ctx context.Context) (readOnly, masked []string, err error) {
+	select {
+	case <-g.inForce:
+		return g.readOnly, g.masked, g.err
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
+// find fills in what is to be guarded. It waits for the files. Mounted are programs in
+// folders that a tool mounts and may change.
+func (g *guard) find(ctx context.Context, judge Judge) (mounted []string, err error) {
+	f := g.files
+	if err := f.Ready(ctx); err != nil {
+		return nil, err
 	}
 	var names []string
-	for _, e := range e.files.Base().Entries {
+	for _, e := range f.files.Base().Entries {
 		if e.Type != workspace.TypeDir {
 			names = append(names, string(e.Path))
 		}
 	}
+	shown, err := mountsOf(g.tools, f.o.Workspace)
+	if err != nil {
+		return nil, reason.New(reason.IsolationUnavailable, "%w", err)
+	}
+	more, err := shown.names(ctx, workspace.MaxFiles)
+	if err != nil {
+		return nil, reason.New(reason.IsolationUnavailable, "%w", err).WithHint("mount less in spec.isolation.mounts of the Tool")
+	}
+	if len(more) > 0 {
+		names = append(names, more...)
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
 	masked, err := judge.Masked(ctx, names)
 	if err != nil {
-		return reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
+		return nil, reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
 	}
-	masked = append(masked, linked(e.Workspace.Source, masked, names)...)
-	inPlace := e.Workspace.Strategy == v1alpha1.StrategyInPlace
-	git := gitguard.Files(e.Root(), e.files.Base(), inPlace)
+	masked = append(masked, linked(f.o.Workspace.Source, masked, names)...)
+	inPlace := f.o.Workspace.Strategy == v1alpha1.StrategyInPlace
+	git := gitguard.Files(f.Root(), f.files.Base(), inPlace)
 	if inPlace {
-		if err := e.guardGit(); err != nil {
-			return err
+		if err := f.git.guard(); err != nil {
+			return nil, err
 		}
 		git = slices.DeleteFunc(git, func(name string) bool { // a link cannot be read-only; it is guarded
-			info, err := os.Lstat(filepath.Join(e.Root(), name))
+			info, err := os.Lstat(filepath.Join(f.Root(), name))
 			return err == nil && info.Mode()&os.ModeSymlink != 0
 		})
-		for _, name := range e.guarded.Protected(e.Root()) {
+		for _, name := range f.git.guarded.Protected(f.Root()) {
 			if !slices.Contains(git, name) {
 				git = append(git, name)
 			}
 		}
 	}
-	g.readOnly, g.masked = e.inside(slices.Concat(git, e.Manifests)), e.inside(masked)
-	own, mounted := programs(e.Tools, e.Root())
-	g.readOnly, g.mounted = append(g.readOnly, own...), mounted
-	return nil
+	g.readOnly, g.masked = inside(f.Root(), slices.Concat(git, f.o.Manifests)), slices.Concat(inside(f.Root(), masked), shown.at(masked))
+	own, mounted := programs(g.tools, f.Root())
+	g.readOnly = append(g.readOnly, own...)
+	return mounted, nil
 }
 
 // programs are the files that the commands of tools name, and the folders that tools
@@ -189,11 +201,11 @@ func linked(source string, masked, names []string) (more []string) {
 	return more
 }
 
-// inside are the absolute paths of names in the run's files.
-func (e *Environment) inside(names []string) []string {
+// inside are the absolute paths of names in a folder.
+func inside(root string, names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = filepath.Join(e.Root(), name)
+		paths[i] = filepath.Join(root, name)
 	}
 	return paths
 }

@@ -58,6 +58,3 @@ func (r *report) opened() Journal {
 }
 
 func warn(j Journal, text string) { _, _ = j.Append(event.Event{Data: event.Warning{Message: text}}) }
-
-// Warn records a warning of the run, each text once.
-func (e *Environment) Warn(text string) { e.host.report.warn(text) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -21,6 +22,10 @@ type Secrets struct {
 	Redactor *secret.Redactor
 	// env holds the declared variables of each tool as NAME=value, by call name.
 	env map[string][]string
+	// sources hold what the sources of tools need besides, by call name and their own name.
+	sources map[string]map[string]string
+	// learns is set where a source may be given further secrets.
+	learns bool
 }
 
 // Keys are the API keys of the models by name.
@@ -40,11 +45,11 @@ func (c Keys) Of(m *v1alpha1.Model) (secret.Value, error) {
 
 // resolve resolves every secret reference, before a tool is started. Only the agent's own
 // model must have its key: that of another matters when it is asked.
-func (e *Environment) resolve(ctx context.Context) (*Secrets, error) {
-	r := secret.Resolver{Exec: e.host.execute, Stored: keys.Lookup(e.host.State)}
+func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
+	r := secret.Resolver{Exec: h.execute, Stored: keys.Lookup(h.State)}
 	found := Keys{}
 	var values []secret.Value
-	for i, m := range e.Models {
+	for i, m := range o.Models {
 		k := m.Spec.APIKey
 		if k == nil {
 			continue
@@ -58,8 +63,8 @@ func (e *Environment) resolve(ctx context.Context) (*Secrets, error) {
 			values = append(values, key)
 		}
 	}
-	env := map[string][]string{}
-	for _, d := range e.Tools {
+	env, sources := map[string][]string{}, map[string]map[string]string{}
+	for _, d := range o.programs() {
 		for i, v := range d.Spec.Env {
 			text := ""
 			if v.Value != nil {
@@ -75,8 +80,36 @@ func (e *Environment) resolve(ctx context.Context) (*Secrets, error) {
 			}
 			env[d.Name] = append(env[d.Name], v.Name+"="+text)
 		}
+		for _, s := range d.Secrets {
+			value, err := r.Resolve(ctx, fmt.Sprintf("tool %q: %s", d.Name, s.Field), s.From)
+			if err != nil {
+				return nil, err
+			}
+			if values = append(values, value); sources[d.Name] == nil {
+				sources[d.Name] = map[string]string{}
+			}
+			sources[d.Name][s.Name] = value.Reveal()
+		}
 	}
-	return &Secrets{Keys: found, Redactor: secret.NewRedactor(append(values, secret.ProxyPasswords()...)...), env: env}, nil
+	values = append(values, secret.ProxyPasswords()...)
+	redactor := secret.NewRedactor(values...)
+	learns := len(sources) > 0 || slices.ContainsFunc(o.Tools, func(d tool.Definition) bool { return d.Obtains })
+	if learns { // what has a secret may obtain another with it
+		redactor = secret.NewLearner(values...)
+	}
+	return &Secrets{Keys: found, Redactor: redactor, env: env, sources: sources, learns: learns}, nil
+}
+
+// learn hides a value that a source was given during the run from all that is written.
+func (s *Secrets) learn(value string) {
+	if s.learns {
+		s.Redactor.Learn(secret.NewValue(value))
+	}
+}
+
+// revealed reports whether a text holds one of the values.
+func (s *Secrets) revealed(text []byte) bool {
+	return !bytes.Equal(s.Redactor.Bytes(text), text) || !bytes.Equal(s.Redactor.JSON(text), text)
 }
 
 // maxSecretOutput is more than any secret has.

@@ -14,10 +14,10 @@ const unknownState = "?"
 
 // State returns an identity of the contents of the workspace, for the detection of a run
 // that is stuck.
-func (e *Environment) State(ctx context.Context, _ string) string {
+func (f *Files) State(ctx context.Context, _ string) string {
 	ctx, cancel := context.WithTimeout(ctx, stateTime)
 	defer cancel()
-	state, err := e.files.State(ctx)
+	state, err := f.files.State(ctx)
 	if err != nil {
 		return unknownState
 	}

@@ -2,7 +2,6 @@ package environment
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/runner/sandbox/spec"
@@ -10,23 +9,12 @@ import (
 
 // unenforced reports a sandbox in which some limits are not enforced.
 func (h *Host) unenforced(p *spec.Profile, limits []string) {
-	h.report.warn("this host does not enforce all limits of " + strings.Join(h.sharing(p), ", ") + ": " + strings.Join(limits, "; ") +
+	h.report.warn("this host does not enforce all limits of " + strings.Join(p.Tools, ", ") + ": " + strings.Join(limits, "; ") +
 		" (see agentctl doctor)")
 }
 
 // exceeded reports that processes were killed for the memory that they took together.
 func (h *Host) exceeded(p *spec.Profile, taken int64) {
 	h.report.warn(fmt.Sprintf("the processes of %s took %d MiB of memory together, limits.memory is %d MiB: those of the call that took most were killed",
-		strings.Join(h.sharing(p), ", "), taken>>20, p.Limits.Memory>>20))
-}
-
-// sharing are the tools that share a sandbox.
-func (h *Host) sharing(p *spec.Profile) (tools []string) {
-	for name, other := range h.pool.Profiles {
-		if other.Network == p.Network && other.Access == p.Access && other.Group == p.Group && other.Limits == p.Limits && slices.Equal(other.Allow, p.Allow) {
-			tools = append(tools, name)
-		}
-	}
-	slices.Sort(tools)
-	return tools
+		strings.Join(p.Tools, ", "), taken>>20, p.Limits.Memory>>20))
 }

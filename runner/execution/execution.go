@@ -23,8 +23,15 @@ type Execution struct {
 	// Run is the id of the run, Dir its folder.
 	Run, Dir string
 	Recorder *Recorder
-	// View is the loop's own fold of the run; that of the Recorder continues while the
-	// loop waits.
+	// View is the loop's own fold of the run: only what the loop has recorded, in its
+	// order. It is not the fold of the Recorder, for two reasons. The loop reads it without
+	// a lock, and hands its messages to a model connection that reads them during a
+	// request; the Recorder changes its fold at any moment, for the warnings, questions,
+	// connections and snapshots that others record, and those become parts of the same
+	// messages. And requests that are made from it are the same in every run and replay,
+	// while what others record comes whenever it comes. A copy under a lock before each
+	// use would cost more than the second fold: the texts belong to the events, which
+	// both folds share, so what exists twice are the structures around them.
 	View *view.Run
 
 	journal *journal.Writer
@@ -97,6 +104,8 @@ type Setup struct {
 	Toolbox  loop.Toolbox
 	Files    loop.Files
 
+	// Model is asked in place of Models; nil: these are.
+	Model loop.Model
 	// Offered is what the model is sent before the conversation.
 	Offered message.Prompt
 	Limits  loop.Limits
@@ -117,9 +126,12 @@ type Setup struct {
 // Loop runs the loop until it ends.
 func (x *Execution) Loop(ctx context.Context, s Setup) (loop.End, error) {
 	defer s.Models.Transport.CloseIdleConnections()
-	conversation, err := s.Models.open(s.Offered)
-	if err != nil {
-		return loop.End{}, err
+	conversation := s.Model
+	if conversation == nil {
+		var err error
+		if conversation, err = s.Models.open(s.Offered); err != nil {
+			return loop.End{}, err
+		}
 	}
 	defer closing(conversation)()
 	cfg := loop.Config{

@@ -53,6 +53,9 @@ func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, p
 	if err == nil && !end.Suspended {
 		x.inbox.Discard()
 	}
+	if err == nil { // durable while the sandboxes are removed
+		err = x.Recorder.Sync()
+	}
 	_ = removed()
 	_ = env.CloseFiles(err == nil && !end.Suspended)
 	if closed := x.journal.Close(); err == nil {

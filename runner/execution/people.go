@@ -21,8 +21,12 @@ type PeopleOptions struct {
 	// Declared are the approvals of the agent, Answers those of the command line.
 	Declared v1alpha1.ApprovalPolicy
 	Answers  approval.Choice
-	// Terminal is where a person can be asked; nil where there is none.
+	// Terminal is where a person can be asked; nil where there is none. Above are the
+	// people of the run that has started this one, whose terminal it uses.
 	Terminal *approval.Terminal
+	Above    *People
+	// Of names the subagent that asks there; "" is the run's own agent.
+	Of string
 	// Remembered are answers that hold for further calls.
 	Remembered []message.Grant
 	Recorder   *Recorder
@@ -36,12 +40,20 @@ type People struct {
 	wait     time.Duration
 	terminal *approval.Terminal
 	inquirer *inquirer
+	// lent: the terminal is that of another run, which closes it.
+	lent bool
 }
 
 // NewPeople returns who answers.
 func NewPeople(o PeopleOptions) *People {
-	with := approval.Options{OnAsk: o.Declared.OnAsk, Timeout: o.Declared.Timeout.Duration, Attendance: o.attendance(), Terminal: o.Terminal}
-	p := &People{approver: o.Answers.Approver(with), wait: o.Answers.Waits(with), terminal: o.Terminal}
+	if o.Above != nil {
+		o.Terminal = o.Above.terminal
+		if o.Declared.OnAsk == v1alpha1.OnAskSuspend { // the call that has started the run would not end
+			o.Declared.OnAsk = v1alpha1.OnAskDeny
+		}
+	}
+	with := approval.Options{OnAsk: o.Declared.OnAsk, Timeout: o.Declared.Timeout.Duration, Remote: o.remote(), Terminal: o.Terminal, Of: o.Of}
+	p := &People{approver: o.Answers.Approver(with), wait: o.Answers.Waits(with), terminal: o.Terminal, lent: o.Above != nil}
 	if o.Terminal != nil {
 		p.approver = inTurn{p.approver, o.Recorder}
 	}
@@ -54,20 +66,25 @@ func (p *People) Ask(ctx context.Context, call string, q host.Question) (string,
 	return p.inquirer.ask(ctx, call, q.Text, q.Options)
 }
 
+// Inquire asks a person a question of a tool that the runner answers itself.
+func (p *People) Inquire(ctx context.Context, call string, in message.Inquiry) (message.Reply, error) {
+	return p.inquirer.inquire(ctx, call, in)
+}
+
 // Close releases the terminal.
 func (p *People) Close() {
-	if p.terminal != nil {
+	if p.terminal != nil && !p.lent {
 		p.terminal.Close()
 	}
 }
 
-// attendance reads answers from the run's inbox, and compares them with the journal.
-func (o *PeopleOptions) attendance() *approval.Attendance {
+// remote reads answers from the run's inbox, and compares them with the journal.
+func (o *PeopleOptions) remote() *approval.Remote {
 	r := o.Recorder
 	refusals := &refusals{one: "an answer", many: "answers", warn: func(text string) {
 		_ = r.Record(event.Warning{Message: text}) // a journal that fails ends the run
 	}}
-	return &approval.Attendance{
+	return &approval.Remote{
 		Run: o.Run, Inbox: approval.NewInbox(o.Dir, time.Now), Now: time.Now, Memory: approval.NewMemory(o.Remembered),
 		Binding: func(call string) (b string) {
 			r.See(func(v *view.Run) { b = approval.Binding(v, call) })
@@ -94,9 +111,9 @@ func (a inTurn) Ask(ctx context.Context, q message.Question) (message.Answer, er
 	return a.Approver.Ask(ctx, q)
 }
 
-// Decided implements loop.Witness.
+// Decided implements loop.Observer.
 func (a inTurn) Decided(call string, answer message.Answer) {
-	if w, ok := a.Approver.(loop.Witness); ok {
+	if w, ok := a.Approver.(loop.Observer); ok {
 		w.Decided(call, answer)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,19 +29,31 @@ type inquirer struct {
 	turns map[string]chan struct{}
 }
 
-// ask returns the answer: a text, or one of the options as the tool wrote it. What
-// people are shown, and a text that the tool is given, are as in the journal: without
-// the secrets of the run.
+// ask returns the answer: a text, or one of the options as the tool wrote it.
 func (i *inquirer) ask(ctx context.Context, call, text string, options []string) (string, error) {
-	done, err := i.turn(ctx, call)
+	reply, err := i.inquire(ctx, call, message.Inquiry{Text: text, Options: options})
 	if err != nil {
 		return "", err
 	}
-	defer done()
-	in := message.Inquiry{Text: text, Options: options}
-	if err := approval.CheckInquiry(in); err != nil {
-		return "", err
+	if reply.State != message.ReplyAnswered {
+		return "", fmt.Errorf("the question is %s%s", reply.State, because(reply.Reason))
 	}
+	return reply.Answer, nil
+}
+
+// inquire asks, and returns how the question ended. What people are shown, and a text
+// that the tool is given, are as in the journal: without the secrets of the run. Options
+// are answered as the tool wrote them.
+func (i *inquirer) inquire(ctx context.Context, call string, in message.Inquiry) (none message.Reply, err error) {
+	done, err := i.turn(ctx, call)
+	if err != nil {
+		return none, err
+	}
+	defer done()
+	if err := approval.CheckInquiry(in); err != nil {
+		return none, err
+	}
+	options := in.Options
 	if wait := i.people.Timeout; wait > 0 {
 		until := i.now().Add(wait)
 		if end, ok := ctx.Deadline(); ok && end.Before(until) {
@@ -60,7 +73,7 @@ func (i *inquirer) ask(ctx context.Context, call, text string, options []string)
 		return c != nil && c.State == message.StateRunning && v.Inquiry(call) == nil
 	})
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	if d, ok := asked.Data.(event.QuestionAsked); ok {
 		in = d.Inquiry
@@ -68,7 +81,7 @@ func (i *inquirer) ask(ctx context.Context, call, text string, options []string)
 	i.recorder.shown(ctx)
 	reply, err := i.people.Ask(ctx, call, who, in)
 	if err != nil {
-		return "", err // the end of the call closes the question
+		return none, err // the end of the call closes the question
 	}
 	answered, err := i.recorder.appendIf(event.Event{Message: of, Call: call, Data: event.QuestionAnswered{Reply: reply}}, func(v *view.Run) bool {
 		open := v.Inquiry(call)
@@ -78,19 +91,32 @@ func (i *inquirer) ask(ctx context.Context, call, text string, options []string)
 		err = i.recorder.Sync() // durable before the tool acts on it
 	}
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	i.people.Answered(call, reply)
-	if reply.State != message.ReplyAnswered {
-		return "", fmt.Errorf("the question is %s%s", reply.State, because(reply.Reason))
+	if chosen, ok := written(reply.Answer, in.Options, options); ok {
+		reply.Answer = chosen
+	} else if d, ok := answered.Data.(event.QuestionAnswered); ok {
+		reply.Answer = d.Answer
 	}
-	if at := slices.Index(in.Options, reply.Answer); at >= 0 {
-		return options[at], nil
+	return reply, nil
+}
+
+// written returns the options that were chosen as the tool wrote them, from those that
+// people were shown.
+func written(answer string, shown, options []string) (string, bool) {
+	var chosen []string
+	if at := slices.Index(shown, answer); at >= 0 {
+		return options[at], true
 	}
-	if d, ok := answered.Data.(event.QuestionAnswered); ok {
-		return d.Answer, nil
+	for line := range strings.SplitSeq(answer, "\n") {
+		at := slices.Index(shown, line)
+		if at < 0 {
+			return "", false
+		}
+		chosen = append(chosen, options[at])
 	}
-	return reply.Answer, nil
+	return strings.Join(chosen, "\n"), true
 }
 
 func because(reason string) string {

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -121,6 +122,17 @@ func (r *Recorder) Record(p event.Payload) error {
 	return err
 }
 
+// Inform records what a call that runs says of itself. One that has ended says nothing more;
+// a journal that fails ends the run for the same reason.
+func (r *Recorder) Inform(call, title string, metadata json.RawMessage) {
+	var of string
+	r.See(func(v *view.Run) { of = v.MessageOf(call) })
+	_, _ = r.appendIf(event.Event{Message: of, Call: call, Data: event.ToolProgress{Title: title, Metadata: metadata}}, func(v *view.Run) bool {
+		c := v.Call(call)
+		return c != nil && c.State == message.StateRunning
+	})
+}
+
 // Past lists the calls that have completed, for a program that is started in the middle
 // of the run.
 func (r *Recorder) Past() []tool.Past {
@@ -152,6 +164,12 @@ func (r *Recorder) See(look func(*view.Run)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	look(&r.view)
+}
+
+// Todos is the todo list of the run as it is in the journal.
+func (r *Recorder) Todos() (list message.Todos) {
+	r.See(func(v *view.Run) { list = v.Todos })
+	return list
 }
 
 // History is the conversation so far, for a tool that asks: the newest messages as they

@@ -17,7 +17,7 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// Latest is the reference to the run that was started last.
+// Latest is the reference to the run that was started last, runs of subagents left out.
 const Latest = "@latest"
 
 // maxRun bounds the id of a run, which is a folder's name.
@@ -61,7 +61,13 @@ type Found struct {
 	Dir string
 	// Started is the time of the first event.
 	Started time.Time
+	// Parent is the run whose call has started this one; "" for any other, UnknownParent
+	// where that was never written.
+	Parent string
 }
+
+// UnknownParent is the Parent of a run that was interrupted before it began.
+const UnknownParent = "?"
 
 // Dir returns the folder of a run.
 func Dir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
@@ -115,10 +121,34 @@ func look(stateDir, id string) (Found, bool) {
 	var buf []byte
 	if line, err := readLine(bufio.NewReader(in), &buf); err == nil && e.UnmarshalJSON(line) == nil {
 		f.Started = e.Time
+		if d, ok := e.Data.(event.RunStarted); ok && d.Parent != nil {
+			f.Parent = d.Parent.Run
+		}
 	} else if info, err := in.Stat(); err == nil {
 		f.Started = info.ModTime()
+		if looksLikeChild(id) {
+			f.Parent = UnknownParent
+		}
 	}
 	return f, true
+}
+
+// Children calls see with each run that a call of another run has started and that is not
+// in skip. What is known already costs no read.
+func Children(stateDir string, skip func(id string) bool, see func(Found)) error {
+	ids, err := runIDs(stateDir)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !looksLikeChild(id) || skip(id) {
+			continue
+		}
+		if f, ok := look(stateDir, id); ok && f.Parent != "" && f.Parent != UnknownParent {
+			see(f)
+		}
+	}
+	return nil
 }
 
 // FindRun returns the run that ref names: its id, run/ and its id, the
@@ -130,6 +160,7 @@ func FindRun(stateDir, ref string) (Found, error) {
 	}
 	if name == Latest {
 		all, err := List(stateDir)
+		all = slices.DeleteFunc(all, func(f Found) bool { return f.Parent != "" })
 		if err != nil || len(all) > 0 {
 			return first(all), err
 		}

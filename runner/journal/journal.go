@@ -381,8 +381,8 @@ func (w *Writer) Close() error {
 			w.commit.idle.Wait()
 		}
 		err := w.err
-		if err == nil {
-			err = w.syncAll(w.file, w.commit.files, w.commit.folders)
+		if c := &w.commit; err == nil && c.durable < c.written {
+			err = w.syncAll(w.file, c.files, c.folders)
 		}
 		if err == nil && w.seq > 0 {
 			err = w.writeAnchor(anchor{Seq: w.seq, Hash: w.head})

@@ -129,7 +129,7 @@ func (l *loop) correct(wrong string) (*End, error) {
 		return nil, err
 	}
 	text := "The answer does not satisfy the required schema:\n" + wrong + "\nAnswer again with the corrected JSON only."
-	if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.UserMessage{Text: text, Synthetic: true}}); err != nil {
+	if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.UserMessage{Text: text, Synthetic: true, Origin: &message.Origin{Kind: message.OriginRunner}}}); err != nil {
 		return nil, err
 	}
 	return nil, l.remember(l.View.Message())

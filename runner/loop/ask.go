@@ -193,7 +193,7 @@ func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknow
 	if err := l.tell(c, event.ApprovalDecided{Answer: a}); err != nil {
 		return message.Answer{}, err
 	}
-	if w, ok := l.Approver.(Witness); ok {
+	if w, ok := l.Approver.(Observer); ok {
 		w.Decided(c.ID, a)
 	}
 	return a, nil

@@ -84,7 +84,7 @@ func (l *loop) take(ctx context.Context, req message.CallRequest, place int) (*c
 	case message.StateCompleted, message.StateError:
 		return nil, l.ended(p), nil
 	case message.StateRunning:
-		return l.retake(ctx, p)
+		return l.resumeCall(ctx, p)
 	case message.StatePending:
 	}
 	return l.judge(ctx, req, place)
@@ -361,7 +361,7 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 		if ctx.Err() != nil {
 			code = message.CodeCancelled
 		}
-		return nil, errors.Join(err, l.fail(c, code, err.Error()))
+		return nil, errors.Join(err, l.failWith(c, message.ToolResult{Code: code, Text: err.Error(), Origin: c.origin()}))
 	}
 	return nil, l.end(ctx, c, result)
 }
@@ -397,7 +397,12 @@ func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) err
 		shown = &message.ToolResult{
 			Code: message.CodeDenied, Text: "the result is withheld: " + err.Error(),
 			ExitCode: result.ExitCode, DurationMicros: result.DurationMicros, Writes: result.Writes,
+			Origin: &message.Origin{Kind: message.OriginRunner},
 		}
+	}
+	if shown.Child != result.Child { // what a child has used counts, whatever a rule withholds
+		kept := *shown
+		kept.Child, shown = result.Child, &kept
 	}
 	l.mu.Lock()
 	l.guard.result(c.seen, c.asked, shown)
@@ -413,16 +418,25 @@ func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) err
 	return l.tell(c, event.ToolResult{ToolResult: *shown})
 }
 
-// fail ends a call that did not run, or could not.
+// fail ends a call that did not run, in the words of the runner.
 func (l *loop) fail(c *call, code message.ErrorCode, text string) error {
+	return l.failWith(c, message.ToolResult{Code: code, Text: text, Origin: &message.Origin{Kind: message.OriginRunner}})
+}
+
+// failWith ends a call that has no result of its tool.
+func (l *loop) failWith(c *call, result message.ToolResult) error {
 	c.done = true
-	result := message.ToolResult{Code: code, Text: text}
-	if refused(code) {
+	if refused(result.Code) {
 		l.mu.Lock()
 		l.guard.result(c.seen, c.asked, &result)
 		l.mu.Unlock()
 	}
 	return l.tell(c, event.ToolError{ToolResult: result})
+}
+
+// origin is that of words of the tool which are in no result of it.
+func (c *call) origin() *message.Origin {
+	return &message.Origin{Kind: message.OriginTool, Name: c.Tool}
 }
 
 // refused reports whether a call with that code was judged and not executed:

@@ -148,8 +148,10 @@ type cut struct {
 	earlier *message.Message // the previous summary, nil when there is none
 	drop    []*message.Message
 	tail    []*message.Message
-	room    int64 // tokens that the next request should have at most
-	notes   int64 // tokens that the summary may have
+	// todos is the todo list where the tail does not have it.
+	todos message.Todos
+	room  int64 // tokens that the next request should have at most
+	notes int64 // tokens that the summary may have
 }
 
 // freed is how many bytes go with the summary.
@@ -193,7 +195,15 @@ func (l *loop) cut(overflow bool) *cut {
 		start = open
 	}
 	c.drop, c.tail = c.drop[:start], c.drop[start:]
+	if !slices.ContainsFunc(c.tail, listsTodos) {
+		c.todos = l.View.Todos
+	}
 	return c
+}
+
+// listsTodos reports whether a call of the message has written the todo list.
+func listsTodos(m *message.Message) bool {
+	return slices.ContainsFunc(m.Calls(), func(c *message.ToolPart) bool { return c.Result != nil && c.Result.Todos != nil })
 }
 
 // room is how many tokens the next request should have at most. Of a refused
@@ -241,6 +251,6 @@ func (l *loop) summarise(ctx context.Context, c *cut, overflow bool) (*End, erro
 	if end != nil || err != nil {
 		return end, err
 	}
-	left := l.Context.PromptBytes + size(c.first) + int64(len(s.out.Text)) + sizes(c.tail)
+	left := l.Context.PromptBytes + size(c.first) + int64(len(s.out.Text)+len(c.todos.Text())) + sizes(c.tail)
 	return nil, l.compacted(s, c, overflow, l.estimate.tokens(left))
 }

@@ -136,7 +136,11 @@ func callEntries(c *message.ToolPart) []entry {
 	if c.Result.Failed() {
 		head = sentence("[result of %s: failed, %s] ", c.Tool, c.Result.Code)
 	}
-	return append(entries, entry{head: head, text: quote(c.Result.Text), result: true})
+	entries = append(entries, entry{head: head, text: quote(c.Result.Text), result: true})
+	for _, f := range c.Result.Attachments {
+		entries = append(entries, entry{head: sentence("[attached by %s] ", c.Tool), text: sentence("%s (%s); read %s to see it again", f.Filename, f.Mime, f.URL)})
+	}
+	return entries
 }
 
 // quote cuts a long text in its middle: the head shows what it is, and errors

@@ -134,7 +134,7 @@ func (l *loop) askSummary(ctx context.Context, c *cut, room int64) (*summary, *E
 // compacted records a summary and its cost. An empty summary replaces nothing.
 func (l *loop) compacted(s *summary, c *cut, overflow bool, after int64) error {
 	d := event.ContextCompaction{
-		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart()},
+		Compaction: message.Compaction{Auto: true, Overflow: overflow, TailStart: c.tailStart(), Todos: c.todos},
 		Summary:    s.out.Text, Before: l.estimate.next(), After: after,
 		Model: s.out.Model, Tokens: s.out.Usage, Estimate: l.guess(s.asked, s.out),
 		DurationMs: l.Now().Sub(s.started).Milliseconds(),

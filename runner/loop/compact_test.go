@@ -745,3 +745,41 @@ func TestSmallModelsWriteShortNotes(t *testing.T) {
 		})
 	}
 }
+
+// A summary may forget an entry of the list; the list itself may not.
+func TestTheTodoListOutlastsASummary(t *testing.T) {
+	list := message.Todos{{Content: "parse", Status: message.TodoCompleted}, {Content: "write the tests", Status: message.TodoInProgress, Priority: "high"}}
+	for name, c := range map[string]struct {
+		reason  string
+		written int // the call that writes the list
+		want    message.Todos
+	}{
+		"dropped": {"the call is in what the summary replaces", 1, list},
+		"kept":    {"the call stays word for word", 7, nil},
+	} {
+		w, m := longRun(t, 8, 4000, say(notes))
+		run := w.run
+		w.run = func(ctx context.Context, call message.ToolCall) (*message.ToolResult, error) {
+			r, err := run(ctx, call)
+			if call.ID == fmt.Sprint("call", c.written) {
+				r.Todos = list
+			}
+			return r, err
+		}
+		var v *view.Run
+		w.start(t.Context(), func(cfg *Config) {
+			cfg.Model, v, cfg.Context = m, cfg.View, Context{Window: 10_000, AtPercent: 80, KeepRecent: 2000, PromptBytes: 100}
+		})
+		_, d := compaction(t, w)
+		if diff := cmp.Diff(c.want, d.Todos); diff != "" {
+			t.Errorf("%s (%s), pinned (-want +got):\n%s", name, c.reason, diff)
+		}
+		summary := w.appended[1].Text()
+		if got := strings.Contains(summary, "The todo list, as it is now:\n1. [completed] parse\n2. [in_progress] write the tests (high)"); got != (c.want != nil) {
+			t.Errorf("%s (%s): the model reads %q", name, c.reason, summary)
+		}
+		if diff := cmp.Diff(list, v.Todos); diff != "" {
+			t.Errorf("%s: the run has (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func outputSize(c *message.ToolPart) int {
 	case c.Compacted != 0:
 		return markerLength
 	}
-	return len(c.Result.Text)
+	return len(c.Result.Text) + mediaBytes*len(c.Result.Attachments)
 }
 
 func sizes(messages []*message.Message) (n int64) {

@@ -50,6 +50,9 @@ func newOutcome(r *message.ToolResult) outcome {
 		code += " " + sentence("exit %d", *r.ExitCode)
 	}
 	o.exact, o.rough = mix(o.exact, code), mix(o.rough, code)
+	for _, f := range r.Attachments { // another image is another result
+		o.exact, o.rough = mix(o.exact, f.URL), mix(o.rough, f.URL)
+	}
 	o.telling = len(text) >= tellingBytes || failed && len(text) >= tellingFailure
 	long := time.Duration(r.DurationMicros)*time.Microsecond >= waitTime
 	status := len(text) <= statusBytes

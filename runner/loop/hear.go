@@ -37,7 +37,7 @@ func (l *loop) hear(messages []message.Incoming) error {
 		if l.View.Received(m.ID) {
 			continue
 		}
-		if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.MessageReceived{Incoming: m}}); err != nil {
+		if err := l.record(event.Event{Message: l.NewID("msg"), Part: l.NewID("part"), Data: event.MessageReceived{Incoming: m, Origin: &message.Origin{Kind: message.OriginUser, Name: m.By}}}); err != nil {
 			return err
 		}
 		if err := l.remember(l.View.Message()); err != nil {

@@ -23,6 +23,8 @@ type Limits struct {
 	// Price returns what a model's tokens cost; false: the price is unknown. The
 	// zero ModelRef is whichever model will answer.
 	Price func(message.ModelRef, message.Usage) (message.Cost, bool)
+	// Budget is shared with the run that has started this one; nil: there is none.
+	Budget Budget
 }
 
 // cost returns what the usage cost, nil when a price is unknown.
@@ -54,7 +56,27 @@ func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
 		}
 	}
 	if limit := l.Limits.MaxCost; limit > 0 {
-		return l.overCost(limit, by, next)
+		if end := l.overCost(limit, by, next); end != nil {
+			return end
+		}
+	}
+	return l.overShared(by, next)
+}
+
+// overShared reserves a request in the budget of the runs above this one.
+func (l *loop) overShared(by message.ModelRef, next message.Usage) *End {
+	if l.Limits.Budget == nil {
+		return nil
+	}
+	ahead := l.Limits.cost(by, next)
+	if ahead != nil && l.View.Unpriced {
+		ahead = nil
+	}
+	if why := l.Limits.Budget.Reserve(next.Total(), ahead); why != "" {
+		return &End{
+			Reason: reason.BudgetExceeded, Message: why,
+			Hint: "raise spec.limits of the agent at the top, or give its subagents smaller tasks",
+		}
 	}
 	return nil
 }

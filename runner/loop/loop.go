@@ -133,7 +133,7 @@ func (l *loop) live(ctx context.Context) (End, error) {
 	}
 	if l.current = current; current != nil {
 		closing := l.Limits.MaxSteps > 0 && l.View.Steps > l.Limits.MaxSteps
-		if end, err := l.heed(ctx, answerOf(current), closing); end != nil || err != nil {
+		if end, err := l.handleAnswer(ctx, answerOf(current), closing); end != nil || err != nil {
 			return deref(end), err
 		}
 	}
@@ -169,15 +169,15 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if len(out.Calls) > 0 {
 			l.guard.stall.says(out.Text, l.View.Steps)
 		}
-		if end, err := l.heed(ctx, out, closing); end != nil || err != nil {
+		if end, err := l.handleAnswer(ctx, out, closing); end != nil || err != nil {
 			return deref(end), err
 		}
 	}
 }
 
-// heed handles a complete answer: it does what the answer asks for. The End is
+// handleAnswer handles a complete answer: it does what the answer asks for. The End is
 // set when the run is over.
-func (l *loop) heed(ctx context.Context, out *message.Output, closing bool) (*End, error) {
+func (l *loop) handleAnswer(ctx context.Context, out *message.Output, closing bool) (*End, error) {
 	switch {
 	case closing:
 		l.finishStep(out)

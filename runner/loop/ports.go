@@ -51,8 +51,8 @@ type Approver interface {
 	Ask(ctx context.Context, q message.Question) (message.Answer, error)
 }
 
-// Witness is an Approver that is notified when its answer is in the journal.
-type Witness interface {
+// Observer is an Approver that is notified when its answer is in the journal.
+type Observer interface {
 	Decided(call string, a message.Answer)
 }
 
@@ -98,4 +98,13 @@ type Files interface {
 	// one, while no call runs; "?" means that the state could not be determined
 	// in a reasonable time, "" that it is not known at all.
 	State(ctx context.Context, call string) string
+}
+
+// Budget is what the runs that have started this one still have for it and its siblings.
+type Budget interface {
+	// Reserve keeps room for one request, in place of what was kept before; the cost is
+	// nil where it is not known. It returns why there is no room, "" if there is.
+	Reserve(tokens int64, cost *message.Cost) string
+	// Settle gives the room back: what the request took is in the journal.
+	Settle()
 }

@@ -64,7 +64,7 @@ func (l *loop) prunable(history []*message.Message) (calls []*message.ToolPart, 
 			if c.Result == nil || c.Compacted != 0 {
 				continue
 			}
-			n := int64(len(c.Result.Text))
+			n := int64(outputSize(c))
 			kept += n
 			if steps <= pruneKeepSteps || kept <= keep || c.State != message.StateCompleted || c.Tool == skillTool || n <= markerLength {
 				continue

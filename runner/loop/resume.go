@@ -110,11 +110,11 @@ func (l *loop) ended(p *message.ToolPart) *End {
 	return nil
 }
 
-// retake continues a call whose intent is in the journal and whose result is
+// resumeCall continues a call whose intent is in the journal and whose result is
 // not: it may have happened or not. A call that may be repeated is repeated;
 // about any other a person is asked, and without a yes its outcome stays
 // unknown.
-func (l *loop) retake(ctx context.Context, p *message.ToolPart) (*call, *End, error) {
+func (l *loop) resumeCall(ctx context.Context, p *message.ToolPart) (*call, *End, error) {
 	c := &call{
 		ToolCall: message.ToolCall{ID: p.CallID, Message: l.current.ID, Tool: p.Tool, Args: p.Input, Step: l.View.Step(p.CallID)},
 		seen:     unseen, attempt: p.Attempt + 1, waited: true,
@@ -159,16 +159,16 @@ const (
 // unknown ends a call whose outcome cannot be known. Its output so far is a
 // result like any other: the policy judges it first.
 func (l *loop) unknown(ctx context.Context, c *call, p *message.ToolPart) error {
-	text := unknownText
+	text, from := unknownText, &message.Origin{Kind: message.OriginRunner}
 	if p.Progress != "" {
 		shown, err := l.Gate.Review(ctx, c.ToolCall, &message.ToolResult{Code: message.CodeUnknown, Text: p.Progress, Output: p.Progress})
 		if err != nil {
 			text += "\nIts output so far is withheld: " + err.Error()
 		} else {
-			text += "\nIts output so far:\n" + shown.Text
+			text, from = text+"\nIts output so far:\n"+shown.Text, c.origin()
 		}
 	}
-	return l.fail(c, message.CodeUnknown, text)
+	return l.failWith(c, message.ToolResult{Code: message.CodeUnknown, Text: text, Origin: from})
 }
 
 // askAgain asks a person whether a call that may have happened runs again.

@@ -65,6 +65,9 @@ func (l *loop) request(ctx context.Context, closing bool) (*message.Output, erro
 		return nil, err
 	}
 	l.current = l.View.Message()
+	if b := l.Limits.Budget; b != nil {
+		defer b.Settle()
+	}
 	out, err := l.Model.Next(ctx, message.Request{ID: s.message, NoTools: closing}, s.emit)
 	if err != nil {
 		return nil, s.failed(ctx, err)

@@ -25,14 +25,19 @@ type PastCall struct {
 	*message.ToolPart
 	// Metadata is the reader's own.
 	Metadata json.RawMessage
+	// Files are the attachments of the result that the reader can be shown.
+	Files []*message.File
+
+	named []*message.File
 }
 
 // ReadAnswer returns what a reader may be sent of a model's message: nothing of a
 // void one, what is complete of one that was cut short, and of the reasoning and
 // the metadata only what the reader wrote: those of one provider mean nothing to
 // another, and little to another model. Two Models may reach one model at two
-// endpoints, of which each refuses what the other has signed.
-func ReadAnswer(m *message.Message, reader message.ModelRef) PastAnswer {
+// endpoints, of which each refuses what the other has signed. Takes reports whether the
+// reader can be shown a file that a call returned; nil: none.
+func ReadAnswer(m *message.Message, reader message.ModelRef, takes func(*message.File) bool) PastAnswer {
 	var s PastAnswer
 	if m.Error != "" && m.Error != message.Aborted {
 		return s
@@ -55,7 +60,9 @@ func ReadAnswer(m *message.Message, reader message.ModelRef) PastAnswer {
 		case p.Type == message.PartTool && p.Tool != nil:
 			// Without a result and not running, the model was still writing it.
 			if !aborted || p.Tool.Result != nil || p.Tool.State == message.StateRunning {
-				s.Calls = append(s.Calls, PastCall{p.Tool, metadata})
+				c := PastCall{ToolPart: p.Tool, Metadata: metadata}
+				c.attach(takes)
+				s.Calls = append(s.Calls, c)
 			}
 		}
 	}

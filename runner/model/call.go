@@ -51,7 +51,7 @@ func ResultText(c *message.ToolPart) string {
 	}
 	text := r.Text
 	if c.Compacted != 0 {
-		text = leftOut(r.Blob)
+		text = leftOut(r)
 	}
 	if r.Failed() && !strings.HasPrefix(text, string(r.Code)) {
 		return string(r.Code) + ": " + text
@@ -60,9 +60,13 @@ func ResultText(c *message.ToolPart) string {
 }
 
 // leftOut replaces an output that was removed from the conversation.
-func leftOut(blob string) string {
-	if blob == "" {
-		return "[output left out to save room]"
+func leftOut(r *message.ToolResult) string {
+	text := "[output left out to save room"
+	if r.Blob != "" {
+		text += "; read blob:" + r.Blob + " to see it"
 	}
-	return "[output left out to save room; read blob:" + blob + " to see it]"
+	for _, f := range r.Attachments {
+		text += "; read " + f.URL + " to see " + f.Filename
+	}
+	return text + "]"
 }

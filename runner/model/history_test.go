@@ -31,7 +31,7 @@ func TestMetadataGoesBackToItsOwnModelOnly(t *testing.T) {
 		"another model of the provider": {message.ModelRef{Name: "a", Provider: "anthropic", Model: "y"}, false},
 		"another provider":              {message.ModelRef{Name: "a", Provider: "openai", Model: "x"}, false},
 	} {
-		s := ReadAnswer(m, c.reader)
+		s := ReadAnswer(m, c.reader, nil)
 		if s.Text != "I look." || len(s.Calls) != 1 {
 			t.Errorf("%s: %+v", reason, s)
 		}
@@ -43,7 +43,7 @@ func TestMetadataGoesBackToItsOwnModelOnly(t *testing.T) {
 		}
 	}
 	m.Model = nil
-	if s := ReadAnswer(m, message.ModelRef{}); len(s.Reasoning) > 0 {
+	if s := ReadAnswer(m, message.ModelRef{}, nil); len(s.Reasoning) > 0 {
 		t.Error("reasoning of nobody was sent to nobody")
 	}
 }
@@ -58,12 +58,12 @@ func TestAnAnswerThatWasCutShort(t *testing.T) {
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "2", State: message.StateRunning}},
 		{Type: message.PartTool, Tool: &message.ToolPart{CallID: "3", State: message.StatePending}},
 	}}
-	s := ReadAnswer(m, message.ModelRef{})
+	s := ReadAnswer(m, message.ModelRef{}, nil)
 	if s.Text != "whole" || len(s.Calls) != 2 {
 		t.Errorf("text %q, %d calls", s.Text, len(s.Calls))
 	}
 	m.Error = message.Void
-	if s := ReadAnswer(m, message.ModelRef{}); s.Text != "" || len(s.Calls) > 0 {
+	if s := ReadAnswer(m, message.ModelRef{}, nil); s.Text != "" || len(s.Calls) > 0 {
 		t.Errorf("of a void message: %+v", s)
 	}
 }

@@ -70,6 +70,9 @@ type Setup struct {
 	Transport http.RoundTripper
 	// Blob returns the content of a blob that a message names; nil knows none.
 	Blob func(id string) ([]byte, error)
+	// Shows reports whether the model can be shown media of a type that a tool returned;
+	// Registry.Open sets it. Nil: all that the API takes.
+	Shows func(mime string) bool
 }
 
 // Host is the host of the provider's own endpoint.

@@ -40,7 +40,39 @@ func (r Registry) Open(s Setup, prompt message.Prompt) (Conversation, error) {
 		return nil, reason.New(reason.ProviderUnavailable, "model %q: this version does not speak to provider %s", s.Name, s.Spec.Provider).
 			WithHint("use one of the providers %s", strings.Join(names, ", "))
 	}
+	if s.Shows == nil {
+		media := r.media(s.Spec)
+		s.Shows = func(mime string) bool { return slices.Contains(media, capability(mime)) }
+	}
 	return p.Open(s, prompt)
+}
+
+// media are the kinds of files that a model can be shown. A server that imitates a
+// provider may answer a request with an image with an error, which would end the run.
+func (r Registry) media(spec *v1alpha1.ModelSpec) []string {
+	if spec.Media != nil {
+		return spec.Media
+	}
+	if e, ok := r.Listed(spec); ok {
+		return e.Capabilities
+	}
+	if r.Own(spec) {
+		return []string{images, papers}
+	}
+	return nil
+}
+
+// The capabilities of a catalog that are media.
+const (
+	images = "images"
+	papers = "pdf"
+)
+
+func capability(mime string) string {
+	if mime == "application/pdf" {
+		return papers
+	}
+	return images
 }
 
 // Problems returns what is wrong with spec.parameters. A name that only other

@@ -31,7 +31,7 @@ type Access struct {
 	Reason string `json:"reason"`
 	// Change is what would have to be otherwise for the call to be allowed, all of
 	// it; empty for an allowed call.
-	Change []Obstacle `json:"change"`
+	Change []Blocker `json:"change"`
 
 	Agent string `json:"agent"`
 	Tool  string `json:"tool"`
@@ -39,10 +39,12 @@ type Access struct {
 	Risk     string          `json:"risk"`
 	Facts    json.RawMessage `json:"facts,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
+	// Reaches are the agents that the call can start, itself or through others.
+	Reaches []Reached `json:"reaches,omitempty"`
 }
 
-// Obstacle is one thing that would have to be otherwise.
-type Obstacle struct {
+// Blocker is one thing that would have to be otherwise.
+type Blocker struct {
 	Decision message.Action `json:"decision"`
 	Rule     string         `json:"rule"`
 	Policy   string         `json:"policy"`
@@ -64,7 +66,11 @@ func Judge(ctx context.Context, o Options, tool string, args json.RawMessage) (*
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	j.engine = policy.NewEngine(p.Rules, p.StandingContext())
+	about := p.StandingContext()
+	if t, ok := policy.Named(about.Tools, tool); ok && j.chosen(&t) {
+		about.Tools = append(about.Tools, t)
+	}
+	j.engine = policy.NewEngine(p.Rules, about)
 	return j.access(ctx)
 }
 
@@ -74,6 +80,13 @@ type judgement struct {
 	catalog *admission.Catalog
 	call    message.ToolCall
 	engine  *policy.Engine
+}
+
+// chosen reports whether the agent selects a function of a Tool that provides several. Its
+// program is not asked whether the function exists.
+func (j *judgement) chosen(t *policy.Tool) bool {
+	at := slices.IndexFunc(j.Definitions, func(d tool.Definition) bool { return d.Name == t.Of && d.Select != nil })
+	return at >= 0 && j.Definitions[at].Select.Takes(strings.TrimPrefix(t.Name, t.Of+"_"))
 }
 
 // check holds the call against the tool's schema, as a run does before it is judged.
@@ -114,18 +127,21 @@ func (j *judgement) access(ctx context.Context) (*Access, error) {
 	}
 	at := j.origin(ctx, d)
 	a := &Access{
-		Decision: d.Action, Rule: at.Rule, Policy: at.Policy, File: at.File, Line: at.Line, Reason: d.Message, Change: []Obstacle{},
+		Decision: d.Action, Rule: at.Rule, Policy: at.Policy, File: at.File, Line: at.Line, Reason: d.Message, Change: []Blocker{},
 		Agent: j.Agent.Name, Tool: j.call.Tool, Risk: d.Risk, Facts: d.Facts, Warnings: d.Warnings,
 	}
 	if a.Reason == "" {
 		a.Reason = j.why(at, d)
 	}
-	if d.Rule == "default/unknown-tool" {
-		a.Change = append(a.Change, Obstacle{Decision: d.Action, Rule: at.Rule, Text: j.unknown()})
+	if d.Action != message.Deny {
+		a.Reaches = j.reaches()
 	}
-	for _, d := range j.engine.Obstacles(ctx, j.call) {
+	if d.Rule == "default/unknown-tool" {
+		a.Change = append(a.Change, Blocker{Decision: d.Action, Rule: at.Rule, Text: j.unknown()})
+	}
+	for _, d := range j.engine.Blockers(ctx, j.call) {
 		c := j.origin(ctx, d)
-		a.Change = append(a.Change, Obstacle{Decision: d.Action, Rule: c.Rule, Policy: c.Policy, File: c.File, Line: c.Line, Text: j.advice(c, d)})
+		a.Change = append(a.Change, Blocker{Decision: d.Action, Rule: c.Rule, Policy: c.Policy, File: c.File, Line: c.Line, Text: j.advice(c, d)})
 	}
 	return a, nil
 }
@@ -144,11 +160,28 @@ func (p origin) String() string {
 }
 
 func (j *judgement) origin(ctx context.Context, d message.Decision) origin {
-	p := origin{Origin: j.engine.Origin(ctx, j.Rules, j.call, d)}
+	p := origin{Origin: j.engine.Origin(ctx, j.AllRules(), j.call, d)}
 	if e, ok := j.catalog.Policies[p.Policy]; ok && p.Path != "" {
 		p.Position = e.Doc.Locate(p.Path)
+	} else if p.Path != "" {
+		p.File, p.Line = j.Locate(p.Origin)
 	}
 	return p
+}
+
+// rules are those of a policy of the manifests, or of the repository.
+func (j *judgement) rules(name string) []v1alpha1.Rule {
+	if e, ok := j.catalog.Policies[name]; ok {
+		return e.Object.Spec.Rules
+	}
+	for _, c := range j.Ceilings {
+		for _, pol := range c.Policies {
+			if pol.Name == name {
+				return pol.Spec.Rules
+			}
+		}
+	}
+	return nil
 }
 
 func (j *judgement) why(at origin, d message.Decision) string {
@@ -196,13 +229,12 @@ func (j *judgement) advice(at origin, d message.Decision) string {
 		return fmt.Sprintf("the permissions of policy %s%s must allow it: the last entry that matches says %s", at.Policy, at, d.Action)
 	}
 	text := fmt.Sprintf("rule %s of policy %s%s must not hold", at.Rule, at.Policy, at)
-	if e, ok := j.catalog.Policies[at.Policy]; ok {
-		if n := slices.IndexFunc(e.Object.Spec.Rules, func(r v1alpha1.Rule) bool { return r.Name == at.Rule }); n >= 0 {
-			if when := e.Object.Spec.Rules[n].When; when != "" {
-				text += ": when: " + strings.TrimSpace(when)
-			} else {
-				text += ": it has no condition, and holds for all that its match selects"
-			}
+	rules := j.rules(at.Policy)
+	if n := slices.IndexFunc(rules, func(r v1alpha1.Rule) bool { return r.Name == at.Rule }); n >= 0 {
+		if when := rules[n].When; when != "" {
+			text += ": when: " + strings.TrimSpace(when)
+		} else {
+			text += ": it has no condition, and holds for all that its match selects"
 		}
 	}
 	return text

@@ -79,6 +79,7 @@ func readAttachment(workspace, path string) (Attachment, error) {
 		return Attachment{}, fmt.Errorf("it is %s; images (PNG, JPEG, GIF, WebP) and PDF can be attached, a text goes into the prompt: -p @FILE", mime)
 	}
 	file := message.File{Mime: mime, Filename: filepath.Base(path), Source: &message.FileSource{Type: "file", Path: abs}}
+	file.Origin = &message.Origin{Kind: message.OriginFile, Name: abs}
 	return Attachment{file, content}, nil
 }
 
@@ -100,7 +101,7 @@ func openAttachment(workspace, abs string) (*os.File, error) {
 // AdmitAttached refuses a file that a rule denies to read: what the model must not
 // read it is not sent either.
 func (p *Plan) AdmitAttached(ctx context.Context) error {
-	if len(p.Attached) == 0 || len(p.Rules) == 0 {
+	if len(p.Attached) == 0 || !p.judged() {
 		return nil
 	}
 	engine := policy.NewEngine(p.Rules, p.StandingContext())

@@ -20,9 +20,12 @@ func (p *Plan) SystemPrompt(ctx context.Context, root string, host v1alpha1.Isol
 	leftOut := func(file string, err error) {
 		warnings = append(warnings, fmt.Sprintf("context file %s is left out: %s", file, err))
 	}
+	var engine *policy.Engine
+	if len(p.Agent.Spec.ContextFiles)+len(p.Skills) > 0 && p.judged() {
+		engine = policy.NewEngine(p.Rules, p.StandingContext())
+	}
 	var admit func(file, text string) (string, bool)
-	if len(p.Agent.Spec.ContextFiles) > 0 && len(p.Rules) > 0 {
-		engine := policy.NewEngine(p.Rules, p.StandingContext())
+	if engine != nil {
 		admit = func(file, text string) (string, bool) {
 			text, err := engine.Load(ctx, file, text)
 			if err != nil {
@@ -34,6 +37,9 @@ func (p *Plan) SystemPrompt(ctx context.Context, root string, host v1alpha1.Isol
 	text = prompt.System{
 		Instructions: p.Instructions, Workspace: root, Source: p.Workspace.Source, Git: p.IsGit(), Programs: p.programs(host),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: time.Now(), ContextFiles: p.Agent.Spec.ContextFiles, Admit: admit, Unread: leftOut,
+		Skills: p.skillList(ctx, engine, func(file string, err error) {
+			warnings = append(warnings, fmt.Sprintf("skill %s is not listed: %s", file, err))
+		}),
 	}.Text()
 	return text, warnings
 }

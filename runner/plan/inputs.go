@@ -19,11 +19,17 @@ func (p *Plan) fillPrompts(o *Options) error {
 	if p.Inputs, err = p.mergedInputs(o); err != nil {
 		return err
 	}
-	p.Prompt = o.Prompt
-	if p.Prompt == "" && p.Run != nil {
-		p.Prompt = p.Run.Spec.Prompt
+	p.Origins = p.origins(o)
+	if p.Served {
+		p.Prompt = servedPrompt
+		return nil
 	}
-	if p.Prompt == "" {
+	switch {
+	case o.Prompt != "":
+		p.Prompt = o.Prompt
+	case p.Run != nil && p.Run.Spec.Prompt != "":
+		p.Prompt = p.Run.Spec.Prompt
+	default:
 		p.Prompt = defaultPrompt
 	}
 	if p.Prompt, err = prompt.Fill(p.Prompt, p.Inputs); err != nil {
@@ -38,11 +44,9 @@ func (p *Plan) fillPrompts(o *Options) error {
 // mergedInputs are the inputs of the Run object or of a recorded run, replaced by those
 // of the command line, and validated against the agent's schema.
 func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
-	all := map[string]json.RawMessage{}
-	if p.Run != nil && p.Run.Spec.Inputs != nil && len(p.Run.Spec.Inputs.Raw) > 0 {
-		if err := json.Unmarshal(p.Run.Spec.Inputs.Raw, &all); err != nil {
-			return nil, fmt.Errorf("spec.inputs of the run: %w", err)
-		}
+	all, err := p.runInputs()
+	if err != nil {
+		return nil, err
 	}
 	maps.Copy(all, o.RecordedInputs)
 	for name, text := range o.Inputs {
@@ -77,4 +81,15 @@ func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
 	}
 	clear(all)
 	return all, json.Unmarshal(raw, &all)
+}
+
+// runInputs are the inputs of the Run object.
+func (p *Plan) runInputs() (map[string]json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if p.Run != nil && p.Run.Spec.Inputs != nil && len(p.Run.Spec.Inputs.Raw) > 0 {
+		if err := json.Unmarshal(p.Run.Spec.Inputs.Raw, &all); err != nil {
+			return nil, fmt.Errorf("spec.inputs of the run: %w", err)
+		}
+	}
+	return all, nil
 }

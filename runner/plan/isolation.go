@@ -18,6 +18,8 @@ func Level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationL
 	switch {
 	case d.Contained():
 		return d.Level
+	case d.Remote != "":
+		return v1alpha1.IsolationNone
 	case d.Spec.Isolation.Minimum == v1alpha1.IsolationNone:
 		return v1alpha1.IsolationNone
 	}
@@ -66,6 +68,9 @@ func (p *Plan) programs(host v1alpha1.IsolationLevel) string {
 // Reach describes what an isolated tool reaches or changes besides the files of the
 // run; "" is nothing.
 func Reach(d *tool.Definition) string {
+	if d.Remote != "" {
+		return "it is answered by " + d.Remote
+	}
 	if n := d.Spec.Network.Mode; n != v1alpha1.NetworkNone {
 		return "its network is " + string(n)
 	}

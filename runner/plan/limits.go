@@ -12,10 +12,10 @@ import (
 
 // LoopLimits are the limits of the plan in the units of the loop.
 func (p *Plan) LoopLimits() loop.Limits {
-	l := p.Limits
+	l, models := p.Limits, p.Models()
 	return loop.Limits{
 		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: p.MaxCost(),
-		MaxParallel: int(l.MaxParallelTools), ReserveOutput: p.reserve(), Price: p.PriceAt(p.Prices()),
+		MaxParallel: int(l.MaxParallelTools), ReserveOutput: models.longest(), Price: models.PriceAt(models.Prices()),
 	}
 }
 
@@ -27,8 +27,12 @@ func (p *Plan) MaxCost() message.Cost {
 
 // LoopContext configures when the conversation is shortened.
 func (p *Plan) LoopContext(offered message.Prompt) loop.Context {
+	if p.Served { // a client has the conversation
+		return loop.Context{}
+	}
 	declared := p.Agent.Spec.Context
-	c := loop.Context{Window: p.Window(p.Model), ReserveOutput: p.registries.Providers.OutputLimit(&p.Model.Spec), PromptBytes: int64(len(offered.System) + len(offered.Output))}
+	models := p.Models()
+	c := loop.Context{Window: models.window(p.Model), ReserveOutput: models.answer(), PromptBytes: int64(len(offered.System) + len(offered.Output))}
 	if declared.CompactAtPercent != nil {
 		c.AtPercent = int(*declared.CompactAtPercent)
 	}
@@ -39,7 +43,7 @@ func (p *Plan) LoopContext(offered message.Prompt) loop.Context {
 		c.Prune = *declared.PruneToolOutput
 	}
 	if m := p.Summarizer; m != nil {
-		c.SummarizerRef, c.SummarizerWindow = Ref(m), p.Window(m)
+		c.SummarizerRef, c.SummarizerWindow = Ref(m), models.window(m)
 	}
 	for _, t := range offered.Tools {
 		c.PromptBytes += int64(len(t.Name) + len(t.Description) + len(t.Parameters))
@@ -49,6 +53,9 @@ func (p *Plan) LoopContext(offered message.Prompt) loop.Context {
 
 // LoopGuard configures the detection of a run that is stuck.
 func (p *Plan) LoopGuard() loop.Guard {
+	if p.Served { // a client may ask the same question again, on another day
+		return loop.Guard{Act: loop.GuardStop}
+	}
 	declared, g := p.Agent.Spec.LoopGuard, loop.DefaultGuard()
 	for field, value := range map[*int]*int32{
 		&g.Identical: declared.IdenticalCalls, &g.Cycles: declared.Cycles, &g.Stalled: declared.StalledSteps,
@@ -66,7 +73,7 @@ func (p *Plan) LoopGuard() loop.Guard {
 
 // OutputSchema is what the final answer must satisfy; nil accepts any.
 func (p *Plan) OutputSchema() json.RawMessage {
-	if p.Agent.Spec.Output == nil {
+	if p.Agent.Spec.Output == nil || p.Served {
 		return nil
 	}
 	return p.Agent.Spec.Output.Schema.Raw
@@ -76,7 +83,7 @@ func (p *Plan) OutputSchema() json.RawMessage {
 func (p *Plan) LoopAnswer(failOnDenied bool) (loop.Answer, error) {
 	a := loop.Answer{FailOnDenied: failOnDenied}
 	out := p.Agent.Spec.Output
-	if out == nil {
+	if out == nil || p.Served {
 		return a, nil
 	}
 	schema, err := tool.NewSchema(out.Schema.Raw)
@@ -92,12 +99,3 @@ func (p *Plan) LoopAnswer(failOnDenied bool) (loop.Answer, error) {
 
 // Deadline is the wall time of the run.
 func (p *Plan) Deadline() time.Duration { return p.Limits.Timeout.Duration }
-
-// reserve is the most an answer may hold of any model that may answer.
-func (p *Plan) reserve() int64 {
-	var most int64
-	for _, m := range p.Answering() {
-		most = max(most, p.registries.Providers.OutputLimit(&m.Spec))
-	}
-	return most
-}

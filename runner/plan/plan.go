@@ -28,8 +28,11 @@ const defaultPrompt = "Carry out your instructions."
 // line applied. It does not change after it was made.
 type Plan struct {
 	*admission.Plan
-	// Definitions are the agent's tools as they are called.
+	// Definitions are the agent's tools as they are declared; see Called.
 	Definitions []tool.Definition
+	// Functions are those that the programs of a recorded run described, by the call name
+	// of a Tool that provides several.
+	Functions map[string][]tool.Function
 	// Rules are the compiled policies.
 	Rules []*policy.Compiled
 
@@ -38,12 +41,17 @@ type Plan struct {
 	// System is the system prompt of a recorded run; "" for a new one.
 	System   string
 	Inputs   map[string]json.RawMessage
+	Origins  Origins
 	Attached []Attachment
-	// Workspace says which files the run works on.
+	// Workspace says which files the run works on; Shares says that they are those of
+	// the run that has started it.
 	Workspace workspace.Spec
+	Shares    bool
 	// Answers is how the command line answers questions.
 	Answers  approval.Choice
 	Warnings []string
+	// Served means that clients make the calls, in place of a model.
+	Served bool
 	// Manifests are the files of this plan that lie in the workspace, as paths in it.
 	Manifests []string
 
@@ -59,6 +67,11 @@ type Options struct {
 	Documents []Document
 	// Agent and Model choose by name where the manifests hold several.
 	Agent, Model string
+	// Above are the agents that have started the agent, that of the run first, for a call
+	// that is only judged.
+	Above []string
+	// Prefer is the agent where none is named, if the manifests hold it. Optional.
+	Prefer string
 	// Prompt replaces that of the Run object; "" keeps it.
 	Prompt string
 	// Attach are images and PDF files that are sent with the prompt.
@@ -76,6 +89,12 @@ type Options struct {
 	Timeout time.Duration
 	// Pins are what programs must report about tools, by call name.
 	Pins map[string]string
+	// Served plans a run whose calls clients make: its model is not used.
+	Served bool
+	// RunPolicies narrow the run, besides those that the Run object names.
+	RunPolicies []string
+	// WithoutRepository leaves out the policies that the repository brings.
+	WithoutRepository bool
 	// Policies are compiled policies to reuse. Optional.
 	Policies *policy.Shared
 	Registries
@@ -83,6 +102,9 @@ type Options struct {
 	// RecordedInputs and RecordedFiles are those of a run that is recorded again.
 	RecordedInputs map[string]json.RawMessage
 	RecordedFiles  []Attachment
+	// RecordedOrigins are where a recorded prompt and recorded inputs came from; those
+	// that are not among them are the user's.
+	RecordedOrigins Origins
 
 	// Ahead is called as soon as the tools and the files are known, while rules are
 	// still compiled: the plan has no prompt and no rules then. Optional.
@@ -95,7 +117,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if len(o.Paths) == 0 && len(o.Documents) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model}
+	choice := admission.ResolveOptions{Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies}
 	set, catalog, found := o.admit(ctx, choice)
 	if found.HasErrors() {
 		return nil, &manifest.InvalidError{Findings: found}
@@ -106,7 +128,10 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	}
 	catalog.PlaceRules(resolved)
 	resolved.Pins = o.Pins
-	p := &Plan{Plan: resolved, Rules: resolved.Compiled(), registries: o.Registries}
+	p := &Plan{Plan: resolved, Rules: resolved.Compiled(), Served: o.Served, registries: o.Registries}
+	if p.Served {
+		p.forClients()
+	}
 	p.withoutFolder(&o)
 	if p.Definitions, err = o.define(resolved); err != nil {
 		return nil, &reason.UsageError{Err: err}
@@ -129,12 +154,16 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if err := p.usable(); err != nil {
 		return nil, err
 	}
+	if err := p.bring(ctx, catalog, &o); err != nil {
+		return nil, err
+	}
+	p.findSkills()
 	if err := p.attach(o.Attach); err != nil {
 		return nil, err
 	}
 	p.Attached = append(p.Attached, o.RecordedFiles...)
 	if len(o.Paths) > 0 {
-		p.Manifests = p.inWorkspace(set.Documents)
+		p.Manifests = append(p.inWorkspace(set.Documents), p.Manifests...)
 	}
 	return p, nil
 }
@@ -145,19 +174,22 @@ func forAccess(ctx context.Context, o Options) (*Plan, *admission.Catalog, error
 	if len(o.Paths) == 0 {
 		return nil, nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, o.Admission(admission.Options{}))
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, o.Admission(admission.Options{RunPolicies: o.RunPolicies}))
 	if found.HasErrors() {
 		return nil, nil, &manifest.InvalidError{Findings: found}
 	}
-	resolved, err := catalog.Resolve(admission.ResolveOptions{Agent: o.Agent})
+	resolved, err := o.resolveBelow(catalog)
 	if err != nil {
-		return nil, nil, &reason.UsageError{Err: err, Hint: "name one with --agent"}
+		return nil, nil, err
 	}
 	p := &Plan{Plan: resolved, Rules: resolved.Compiled(), registries: o.Registries}
 	if p.Definitions, err = o.define(resolved); err != nil {
 		return nil, nil, &reason.UsageError{Err: err}
 	}
-	return p, catalog, p.place(&Options{Workspace: o.Workspace})
+	if err := p.place(&Options{Workspace: o.Workspace}); err != nil {
+		return nil, nil, err
+	}
+	return p, catalog, p.bring(ctx, catalog, &o)
 }
 
 // Present returns the plan with the agent, the tools and the limits of manifests as
@@ -167,6 +199,7 @@ func (p *Plan) Present(resolved *admission.Plan) (*Plan, error) {
 	now.Plan = &admission.Plan{
 		Agent: resolved.Agent, Tools: resolved.Tools, Policies: resolved.Policies, Limits: resolved.Limits,
 		Model: p.Model, Fallbacks: p.Fallbacks, Summarizer: p.Summarizer,
+		Subagents: resolved.Subagents, Ceilings: resolved.Ceilings, Skills: resolved.Skills,
 	}
 	var err error
 	if now.Definitions, err = p.registries.define(resolved); err != nil {
@@ -182,7 +215,10 @@ func (p *Plan) Present(resolved *admission.Plan) (*Plan, error) {
 // Its policies are compiled; refusals name the lines of their rules.
 func (p *Plan) Lean() *Plan {
 	lean, resolved := *p, *p.Plan
-	resolved.Policies, resolved.Sources = nil, maps.Clone(p.Sources)
+	if len(p.Subagents) == 0 { // else they bound the runs that this one starts
+		resolved.Policies = nil
+	}
+	resolved.Sources = maps.Clone(p.Sources)
 	maps.DeleteFunc(resolved.Sources, func(key, _ string) bool { return !admission.IsRuleKey(key) })
 	lean.Plan, lean.Attached = &resolved, nil
 	return &lean
@@ -190,7 +226,7 @@ func (p *Plan) Lean() *Plan {
 
 // admit reads what a run is made of, from files or from objects without one.
 func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*manifest.Set, *admission.Catalog, manifest.Findings) {
-	opts := admission.Options{Policies: o.Policies}
+	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies}
 	if o.Ahead != nil {
 		opts.Ahead = func(c *admission.Catalog) { o.ahead(c, choice) }
 	}
@@ -220,8 +256,33 @@ func (r Registries) define(p *admission.Plan) ([]tool.Definition, error) {
 		if tools[i], err = r.Sources.Define(t.Tool); err != nil {
 			return nil, err
 		}
+		describe(&tools[i])
+		if len(t.Include)+len(t.Exclude) > 0 {
+			tools[i].Select = &tool.Selection{Include: t.Include, Exclude: t.Exclude}
+		}
 	}
 	return tools, nil
+}
+
+// Called are the tools of a recorded run as they are called: a Tool that provides several
+// functions is replaced by those that its program described. A Tool whose program was not
+// asked, because the run ended before, is left as it is.
+func (p *Plan) Called() ([]tool.Definition, error) {
+	var all []tool.Definition
+	for i := range p.Definitions {
+		d := &p.Definitions[i]
+		found, known := p.Functions[d.Name]
+		if d.Select == nil || !known {
+			all = append(all, *d)
+			continue
+		}
+		functions, err := tool.Expand(d, found)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, functions...)
+	}
+	return all, nil
 }
 
 // CallNames are what the model calls the tools.

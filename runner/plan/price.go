@@ -6,17 +6,17 @@ import (
 )
 
 // Priced reports whether it is known what an answer of the agent's model costs.
-func (p *Plan) Priced() bool {
-	_, known := p.registries.Providers.Price(&p.Model.Spec)
+func (m Models) Priced() bool {
+	_, known := m.providers.Price(&m.own.Spec)
 	return known
 }
 
 // Prices are those of the models, by name, as far as they are known.
-func (p *Plan) Prices() map[string]model.Price {
+func (m Models) Prices() map[string]model.Price {
 	known := map[string]model.Price{}
-	for _, m := range p.Models() {
-		if price, ok := p.registries.Providers.Price(&m.Spec); ok {
-			known[m.Name] = price
+	for _, one := range m.All() {
+		if price, ok := m.providers.Price(&one.Spec); ok {
+			known[one.Name] = price
 		}
 	}
 	return known
@@ -24,7 +24,7 @@ func (p *Plan) Prices() map[string]model.Price {
 
 // PriceAt returns what the tokens of each model cost at some prices. The zero reference
 // is the model that will answer: the most expensive of those that may.
-func (p *Plan) PriceAt(known map[string]model.Price) func(message.ModelRef, message.Usage) (message.Cost, bool) {
+func (m Models) PriceAt(known map[string]model.Price) func(message.ModelRef, message.Usage) (message.Cost, bool) {
 	return func(by message.ModelRef, u message.Usage) (message.Cost, bool) {
 		if by != (message.ModelRef{}) {
 			price, ok := known[by.Name]
@@ -34,10 +34,10 @@ func (p *Plan) PriceAt(known map[string]model.Price) func(message.ModelRef, mess
 			cost, err := price.Cost(u)
 			return cost, err == nil
 		}
-		most, ok := mostOf(known, p.Model.Name, u)
-		for _, m := range p.Fallbacks {
+		most, ok := mostOf(known, m.own.Name, u)
+		for _, other := range m.fallbacks {
 			// A model whose price is not known is not used as a fallback.
-			if cost, priced := mostOf(known, m.Name, u); ok && priced {
+			if cost, priced := mostOf(known, other.Name, u); ok && priced {
 				most = max(most, cost)
 			}
 		}

@@ -43,7 +43,7 @@ func TestEachAnswerCostsWhatItsModelCosts(t *testing.T) {
 		if c.by != "" {
 			by = message.ModelRef{Name: c.by, Provider: "openai"}
 		}
-		cost, ok := p.PriceAt(p.Prices())(by, message.Usage{Input: 1_000_000, Output: 1_000_000})
+		cost, ok := p.Models().PriceAt(p.Models().Prices())(by, message.Usage{Input: 1_000_000, Output: 1_000_000})
 		if ok != (c.want != "") || ok && cost.String() != c.want {
 			t.Errorf("%s: %s, known %t, want %q: %s", name, cost, ok, c.want, c.reason)
 		}
@@ -69,7 +69,7 @@ func TestTheLargestAnswerIsReserved(t *testing.T) {
 		"the largest of those that may answer": {[]*v1alpha1.Model{m(v1alpha1.ProviderGemini, `{"maxOutputTokens":70}`), m(v1alpha1.ProviderOpenAI, `{"maxOutputTokens":90}`)}, 90},
 	} {
 		p := &Plan{Plan: &admission.Plan{Model: c.models[0], Fallbacks: c.models[1:]}, registries: Registries{Providers: provider.All()}}
-		if got := p.reserve(); got != c.want {
+		if got := p.Models().longest(); got != c.want {
 			t.Errorf("%s: %d, want %d", reason, got, c.want)
 		}
 	}

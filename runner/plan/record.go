@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/prompt"
+	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -29,16 +30,23 @@ type Record struct {
 	Strategy    v1alpha1.WorkspaceStrategy `json:"strategy"`
 	// Manifests that lie in the workspace, as paths in it.
 	Manifests []string `json:"manifests,omitempty"`
+	// Shares says that the files are those of the run that has started this one.
+	Shares bool `json:"shares,omitempty"`
 	// Options of the command line that apply to the whole run.
 	AllowUnsandboxed bool `json:"allowUnsandboxed,omitempty"`
 	FailOnDenied     bool `json:"failOnDenied,omitempty"`
+	// Served means that clients made the calls, in place of a model.
+	Served bool `json:"served,omitempty"`
+
+	// Functions are kept beside the plan: they are known after it was stored.
+	Functions map[string][]tool.Function `json:"-"`
 }
 
 // Record returns what is stored of the plan, with the system prompt of its run.
 func (p *Plan) Record(system string) *Record {
 	w := p.Workspace
 	return &Record{
-		Plan: p.Plan, System: system, Exclude: w.Exclude, SizeLimit: w.SizeLimit, GrowthLimit: w.GrowthLimit, Strategy: w.Strategy, Manifests: p.Manifests,
+		Plan: p.Plan, System: system, Exclude: w.Exclude, SizeLimit: w.SizeLimit, GrowthLimit: w.GrowthLimit, Strategy: w.Strategy, Manifests: p.Manifests, Served: p.Served, Shares: p.Shares,
 	}
 }
 
@@ -54,6 +62,18 @@ func ReadRecord(dir string, v *view.Run) (*Record, error) {
 	}
 	if r.Plan == nil || r.Agent == nil || r.Model == nil {
 		return nil, fmt.Errorf("plan of run %s: it names no agent and no model", v.ID)
+	}
+	r.Functions = map[string][]tool.Function{}
+	for _, described := range v.Described {
+		b, err := journal.ReadBlob(dir, described.Definitions)
+		var found []tool.Function
+		if err == nil {
+			err = json.Unmarshal(b, &found)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("functions of tool %q of run %s: %w", described.Tool, v.ID, err)
+		}
+		r.Functions[described.Tool] = found
 	}
 	return r, nil
 }
@@ -81,6 +101,7 @@ func (r *Record) Again(started event.RunStarted, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Functions = nil // the new run asks its programs itself
 	p.Rules, p.System, p.Attached, p.Workspace.Skip = r.Compiled(), "", o.RecordedFiles, []string{o.State}
 	if p.Instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.Inputs); err != nil {
 		return nil, reason.Usagef("agent %q: spec.instructions: %w", p.Agent.Name, err)
@@ -101,7 +122,9 @@ func (r *Record) Again(started event.RunStarted, o Options) (*Plan, error) {
 
 // Recorded returns the plan of a run as it was recorded, without its rules.
 func (r *Record) Recorded(started event.RunStarted, known Registries) (*Plan, error) {
-	p := &Plan{Plan: r.Plan, Prompt: started.Prompt, System: r.System, Manifests: r.Manifests, registries: known}
+	p := &Plan{
+		Plan: r.Plan, Functions: r.Functions, Prompt: started.Prompt, Origins: originsOf(started), System: r.System, Manifests: r.Manifests, Served: r.Served, Shares: r.Shares, registries: known,
+	}
 	p.Workspace = workspace.Spec{Strategy: r.Strategy, Exclude: r.Exclude, SizeLimit: r.SizeLimit, GrowthLimit: r.GrowthLimit}
 	var err error
 	if p.Definitions, err = known.define(r.Plan); err != nil {

@@ -20,9 +20,10 @@ import (
 // tools at a level. The tools are those of the plan, as their programs describe them.
 func (p *Plan) PolicyContext(tools []tool.Definition, host v1alpha1.IsolationLevel) policy.Context {
 	c := policy.Context{
-		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode)},
+		Agent:     policy.Agent{Name: p.Agent.Name, Namespace: p.Agent.Namespace, Labels: p.Agent.Labels, Mode: string(p.Agent.Spec.Mode), Depth: len(p.Parents), Parents: p.Parents},
 		Workspace: policy.Workspace{Source: p.Workspace.Source},
 		Now:       time.Now,
+		Ceilings:  p.CompiledCeilings(),
 	}
 	if p.Run != nil {
 		c.Run.Labels = p.Run.Labels
@@ -32,6 +33,9 @@ func (p *Plan) PolicyContext(tools []tool.Definition, host v1alpha1.IsolationLev
 	}
 	return c
 }
+
+// judged reports whether a policy of the plan could refuse a file.
+func (p *Plan) judged() bool { return len(p.Rules)+len(p.Ceilings) > 0 }
 
 // StandingContext is the context of a call before the run has begun.
 func (p *Plan) StandingContext() policy.Context {
@@ -52,9 +56,18 @@ func (p *Plan) StandingContext() policy.Context {
 func policyTool(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1.WorkspaceStrategy) policy.Tool {
 	return policy.Tool{
 		Name: d.Name, Source: d.Kind, Builtin: d.Shipped, Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
-		Schema: d.Parameters, Digest: d.Digest(), Annotations: d.Annotations,
+		Schema: ruleSchema(d), Digest: d.Digest(), Annotations: d.Annotations, Several: d.Select != nil, Of: d.Of, Server: d.Server,
 		Contained: Level(d, host) != v1alpha1.IsolationNone && Reach(d) == "" && files == v1alpha1.StrategyCopy,
 	}
+}
+
+// ruleSchema is the schema by which rules read arguments. Rules are compiled before a
+// program can describe its functions, so they read the arguments of those without types.
+func ruleSchema(d *tool.Definition) json.RawMessage {
+	if d.Select != nil || d.Of != "" {
+		return nil
+	}
+	return d.Parameters
 }
 
 // Reaching returns a warning for each tool that is judged as if it were not isolated,
@@ -65,8 +78,8 @@ func Reaching(tools []tool.Definition, host v1alpha1.IsolationLevel) (warnings [
 		if len(d.Spec.Isolation.Mounts) == 0 || Level(d, host) == v1alpha1.IsolationNone {
 			continue
 		}
-		if why := Reach(d); why != "" {
-			warnings = append(warnings, "calls of "+d.Name+" are judged as if nothing held it: "+why)
+		if why := Reach(d); why != "" && (i == 0 || d.Of == "" || d.Of != tools[i-1].Of) {
+			warnings = append(warnings, "calls of "+d.Program()+" are judged as if nothing held it: "+why)
 		}
 	}
 	return warnings

@@ -64,6 +64,21 @@ func (p *Player) timeless(of event.Payload) event.Payload {
 // bytes it counted may have held secrets, or schemas with their white space.
 func unadded(now, recorded event.Payload) event.Payload {
 	switch d := now.(type) {
+	case event.UserMessage:
+		if was, ok := recorded.(event.UserMessage); ok && was.Origin == nil {
+			d.Origin = nil
+		}
+		return d
+	case event.MessageReceived:
+		if was, ok := recorded.(event.MessageReceived); ok && was.Origin == nil {
+			d.Origin = nil
+		}
+		return d
+	case event.ToolError:
+		if was, ok := recorded.(event.ToolError); ok && was.Origin == nil {
+			d.Origin = nil
+		}
+		return d
 	case event.ModelResponse:
 		if was, ok := recorded.(event.ModelResponse); ok && (was.Estimate == nil || d.Estimate != nil) {
 			d.Estimate = was.Estimate

@@ -24,6 +24,9 @@ type EventsOptions struct {
 	From int64
 	// Follow waits for further events, until the run has ended or no process executes it.
 	Follow bool
+	// Below is called with the events of the runs below, between those of the run: after
+	// the call that has started them and before its result. Nil: they are left out.
+	Below func(event.Event) error
 }
 
 // Told is the state of a run after its events have been read.
@@ -47,12 +50,18 @@ func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (
 	in := journal.Follow(found.Dir)
 	defer in.Close() //nolint:errcheck // nothing was written
 	t := &Told{Run: found.ID, Journal: found.Dir}
+	read, damaged := func() error { return t.read(in, o.From, see) }, func() error { return nil }
+	if o.Below != nil {
+		m := newInterleaved(o, t, in, see)
+		defer m.close()
+		read, damaged = m.read, m.damaged
+	}
 	tick := time.NewTicker(eventsEvery)
 	defer tick.Stop()
 	for {
 		// A process writes before it releases its lock.
 		held := journal.Held(found.Dir)
-		if err := t.read(in, o.From, see); err != nil {
+		if err := read(); err != nil {
 			return nil, err
 		}
 		if t.stand(held); !o.Follow || t.Phase != view.Running {
@@ -61,7 +70,7 @@ func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (
 					return nil, unread(t.Run, &view.Run{Finished: t.Finished, Phase: t.Phase}, err)
 				}
 			}
-			return t, nil
+			return t, damaged()
 		}
 		select {
 		case <-ctx.Done():
@@ -81,18 +90,23 @@ func (t *Told) read(in *journal.Follower, from int64, see func(event.Event) erro
 		if err != nil {
 			return fmt.Errorf("run %s: %w", t.Run, err)
 		}
-		switch d := e.Data.(type) {
-		case event.RunFinished:
-			t.Finished = &d
-		case event.RunResumed:
-			t.Finished = nil
-		}
+		t.note(e)
 		if e.Seq < from {
 			continue
 		}
 		if err := see(e); err != nil {
 			return err
 		}
+	}
+}
+
+// note keeps what an event says about the end of the run.
+func (t *Told) note(e event.Event) {
+	switch d := e.Data.(type) {
+	case event.RunFinished:
+		t.Finished = &d
+	case event.RunResumed:
+		t.Finished = nil
 	}
 }
 

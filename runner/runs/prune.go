@@ -17,7 +17,8 @@ type PruneOptions struct {
 	State string
 	// OlderThan selects runs that ended longer ago; 0 is no limit.
 	OlderThan time.Duration
-	// Keep selects all but the newest so many runs; negative is no limit.
+	// Keep selects all but the newest so many runs; negative is no limit. A run of a
+	// subagent is deleted with the run above it, and not counted.
 	Keep int
 	// MaxSize selects the oldest runs, until the others take at most so many bytes;
 	// negative is no limit.
@@ -48,17 +49,21 @@ func Prune(ctx context.Context, o PruneOptions, deleted func(Pruned)) error {
 	if err != nil {
 		return err
 	}
+	t := newTree(found)
 	var total int64
-	sizes := make([]int64, len(found))
-	for i, f := range found {
+	sizes := make([]int64, len(t.roots))
+	for i, f := range t.roots {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		sizes[i] = journal.Size(ctx, f.Dir)
+		for _, c := range t.below(f.ID) {
+			sizes[i] += journal.Size(ctx, c.Dir)
+		}
 		total += sizes[i]
 	}
 	var failed []error
-	for i, f := range slices.Backward(found) {
+	for i, f := range slices.Backward(t.roots) {
 		s := summary(ctx, f)
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)
@@ -70,7 +75,7 @@ func Prune(ctx context.Context, o PruneOptions, deleted func(Pruned)) error {
 			continue
 		}
 		if !o.DryRun {
-			if err := journal.Delete(ctx, o.State, s.Name); err != nil {
+			if err := t.delete(ctx, o.State, s.Name); err != nil {
 				failed = append(failed, err)
 				continue
 			}
@@ -81,7 +86,7 @@ func Prune(ctx context.Context, o PruneOptions, deleted func(Pruned)) error {
 	return errors.Join(failed...)
 }
 
-// Delete deletes one run; the reference is as for Get. A run that is in progress or waits
+// Delete deletes one run and the runs below it; the reference is as for Get. A run that is in progress or waits
 // for an approval is refused.
 func Delete(ctx context.Context, state, ref string, dryRun bool) error {
 	found, err := journal.FindRun(state, ref)
@@ -96,7 +101,21 @@ func Delete(ctx context.Context, state, ref string, dryRun bool) error {
 	if dryRun {
 		return nil
 	}
-	return journal.Delete(ctx, state, found.ID)
+	all, err := journal.List(state)
+	if err != nil {
+		return err
+	}
+	return newTree(all).delete(ctx, state, found.ID)
+}
+
+// delete deletes a run, and before it the runs below it.
+func (t *tree) delete(ctx context.Context, state, id string) error {
+	for _, c := range slices.Backward(t.below(id)) {
+		if err := journal.Delete(ctx, state, c.ID); err != nil {
+			return err
+		}
+	}
+	return journal.Delete(ctx, state, id)
 }
 
 // needed is why a run must not be deleted; "" if it may be.

@@ -44,11 +44,53 @@ type Asked struct {
 // Questions reads the questions of a run from its journal, in order. A run without a
 // journal has no questions.
 func Questions(ctx context.Context, state, id string) ([]Asked, error) {
+	b, err := readBook(ctx, state, id)
+	if err != nil {
+		return nil, err
+	}
+	return b.asked, nil
+}
+
+// TreeQuestions are the questions of a run and, behind them, of all runs below it. Each has
+// an ID of its own, whatever two runs ask. A question of a run below is closed when the run
+// at the top has ended.
+func TreeQuestions(ctx context.Context, state, id string) ([]Asked, error) {
+	top, err := readBook(ctx, state, id)
+	if err != nil {
+		return nil, err
+	}
+	var children []journal.Found
+	if err := journal.Children(state, func(string) bool { return false }, func(f journal.Found) { children = append(children, f) }); err != nil {
+		return nil, err
+	}
+	all := top.asked
+	for _, f := range newTree(append(children, journal.Found{ID: id})).below(id) {
+		b, err := readBook(ctx, state, f.ID)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			continue // nobody can answer a run whose journal cannot be read; its call reports it
+		}
+		if over := top.view.Finished != nil && top.view.Phase != view.Suspended; over {
+			b.close("", "the run above ended before anybody decided")
+		}
+		for _, q := range b.asked {
+			sum := sha256.Sum256([]byte(q.ID + "\n" + f.ID))
+			q.ID = hex.EncodeToString(sum[:])
+			all = append(all, q)
+		}
+	}
+	return all, nil
+}
+
+// readBook reads the questions of one run.
+func readBook(ctx context.Context, state, id string) (*book, error) {
 	dir := journal.Dir(state, id)
-	b := book{}
+	b := &book{}
 	for e, err := range journal.Read(ctx, dir, 0) {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
+			return b, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the questions of run %s: %w", id, err)
@@ -65,7 +107,7 @@ func Questions(ctx context.Context, state, id string) ([]Asked, error) {
 	for i := range b.asked {
 		b.asked[i].State = state
 	}
-	return b.asked, nil
+	return b, nil
 }
 
 // book collects the questions of a run from its events.

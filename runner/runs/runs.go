@@ -45,6 +45,8 @@ type Summary struct {
 	DurationMs int64 `json:"durationMs"`
 	// Waiting are the calls that wait for an approval.
 	Waiting []string `json:"waiting"`
+	// Parent is the run whose call has started this one; "" for any other.
+	Parent string `json:"parent,omitempty"`
 	// Source is the source folder of the run, Journal that of its journal.
 	Source  string `json:"source"`
 	Journal string `json:"journal"`
@@ -89,6 +91,9 @@ func summary(ctx context.Context, found journal.Found) Summary {
 			return s
 		}
 		s.Agent, s.Model, s.Source = started.Agent, started.Model.Name, started.Workspace.Source
+		if started.Parent != nil {
+			s.Parent = started.Parent.Run
+		}
 		break
 	}
 	if last, err := journal.Last(found.Dir); err == nil {

@@ -16,7 +16,7 @@ import (
 
 // listen reads the messages of the helper until it ends, and cleans up after
 // it.
-func (r *resident) listen(files chan<- *os.File) {
+func (r *instance) listen(files chan<- *os.File) {
 	buf, oob := make([]byte, maxReply), make([]byte, unix.CmsgSpace(4*cap(files)))
 	for {
 		n, oobn, flags, _, err := r.conn.ReadMsgUnix(buf, oob)
@@ -64,7 +64,7 @@ func received(oob []byte) []*os.File {
 }
 
 // hear passes a message to the goroutine that waits for it.
-func (r *resident) hear(m *spec.Reply) {
+func (r *instance) hear(m *spec.Reply) {
 	if m.Exceeded > 0 {
 		if told := r.launcher.opts.Exceeded; told != nil {
 			told(&r.profile, m.Exceeded)
@@ -74,9 +74,9 @@ func (r *resident) hear(m *spec.Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m.Exited {
-		if g := r.guests[m.ID]; g != nil {
+		if g := r.inside[m.ID]; g != nil {
 			g.exited <- exitInfo(m) // room for one, and only one comes
-			delete(r.guests, m.ID)
+			delete(r.inside, m.ID)
 		}
 		return
 	}
@@ -95,10 +95,10 @@ func exitInfo(m *spec.Reply) ExitInfo {
 
 // end cleans up when the helper does not answer any more: it is killed, and the
 // kernel kills everything inside.
-func (r *resident) end() {
+func (r *instance) end() {
 	r.launcher.mu.Lock()
-	if r.launcher.residents[r.key] == r {
-		delete(r.launcher.residents, r.key)
+	if r.launcher.instances[r.key] == r {
+		delete(r.launcher.instances, r.key)
 	}
 	r.launcher.mu.Unlock()
 	if r.proc != nil {
@@ -111,9 +111,9 @@ func (r *resident) end() {
 		close(c)
 		delete(r.waiting, id)
 	}
-	for id, g := range r.guests {
+	for id, g := range r.inside {
 		g.exited <- ExitInfo{Code: -1, Signal: syscall.SIGKILL.String()}
-		delete(r.guests, id)
+		delete(r.inside, id)
 	}
 	cancel := r.cancel
 	r.mu.Unlock()
@@ -131,13 +131,13 @@ func (r *resident) end() {
 }
 
 // stop ends the sandbox with everything inside, and waits for it.
-func (r *resident) stop() {
+func (r *instance) stop() {
 	r.giveUp()
 	<-r.ready
 	r.kill()
 }
 
-func (r *resident) kill() {
+func (r *instance) kill() {
 	if r.conn == nil || r.proc == nil { // it was never ready: no helper reads the socket
 		r.end()
 		return
@@ -147,7 +147,7 @@ func (r *resident) kill() {
 }
 
 // write sends a message with descriptors.
-func (r *resident) write(b []byte, files []*os.File) error {
+func (r *instance) write(b []byte, files []*os.File) error {
 	var oob []byte
 	if len(files) > 0 {
 		fds := make([]int, len(files))
@@ -164,7 +164,7 @@ func (r *resident) write(b []byte, files []*os.File) error {
 }
 
 // ask sends a request and returns the answer. An error of the helper is one.
-func (r *resident) ask(ctx context.Context, m *spec.Request, files []*os.File, g *guest) (*spec.Reply, error) {
+func (r *instance) ask(ctx context.Context, m *spec.Request, files []*os.File, g *inner) (*spec.Reply, error) {
 	c := make(chan *spec.Reply, 1)
 	r.mu.Lock()
 	if r.over {
@@ -176,13 +176,13 @@ func (r *resident) ask(ctx context.Context, m *spec.Request, files []*os.File, g
 	r.waiting[m.ID] = c
 	if g != nil {
 		g.id = m.ID
-		r.guests[m.ID] = g
+		r.inside[m.ID] = g
 	}
 	r.mu.Unlock()
 	forget := func() {
 		r.mu.Lock()
 		delete(r.waiting, m.ID)
-		delete(r.guests, m.ID)
+		delete(r.inside, m.ID)
 		r.mu.Unlock()
 	}
 	b, err := spec.Encode(m)
@@ -201,7 +201,7 @@ func (r *resident) ask(ctx context.Context, m *spec.Request, files []*os.File, g
 }
 
 // await waits for an answer.
-func (r *resident) await(ctx context.Context, id uint64, c chan *spec.Reply) (*spec.Reply, error) {
+func (r *instance) await(ctx context.Context, id uint64, c chan *spec.Reply) (*spec.Reply, error) {
 	t := time.NewTimer(answerTime)
 	defer t.Stop()
 	var err error
@@ -226,7 +226,7 @@ func (r *resident) await(ctx context.Context, id uint64, c chan *spec.Reply) (*s
 }
 
 // explain adds the helper's last output to an error of the connection.
-func (r *resident) explain(err error) error {
+func (r *instance) explain(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
 		err = errGone
 	}

@@ -194,7 +194,7 @@ func TestMasksAreNotLedAstray(t *testing.T) {
 		done := false
 		for i := 0; i < 2000 && !done; i++ {
 			m := spec.Request{Op: spec.OpProtect, Masked: []string{ws + "/dir/secret"}}
-			reply, err := proc.guest.resident.ask(t.Context(), &m, nil, nil)
+			reply, err := proc.inner.instance.ask(t.Context(), &m, nil, nil)
 			done = err == nil && len(reply.Missing) == 0
 		}
 		got, _, _ := run(t, l, shell(p, "cat "+ws+"/other/secret"))

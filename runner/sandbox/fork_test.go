@@ -48,7 +48,7 @@ func TestTheFirstSandboxIsBuiltByTheHelperThatWasStartedAhead(t *testing.T) {
 		if exit := proc.Wait(); exit.Code != 3 {
 			t.Errorf("%+v: exit = %v", *c.profile, exit)
 		}
-		if same := proc.guest.resident.proc.Pid == pid; same != c.same {
+		if same := proc.inner.instance.proc.Pid == pid; same != c.same {
 			t.Errorf("%+v: the helper from before: %v, want %v: %s", *c.profile, same, c.same, c.reason)
 		}
 	}

@@ -44,7 +44,7 @@ func (l *Launcher) try(ctx context.Context) probed {
 	if exit := p.Wait(); exit != (ExitInfo{}) {
 		return probed{Missing: fmt.Sprintf("a program in a sandbox ends with %v", exit), Hint: "run agentctl doctor"}
 	}
-	r := p.guest.resident
+	r := p.inner.instance
 	return probed{Landlock: r.landlock, Unenforced: r.unenforced}
 }
 

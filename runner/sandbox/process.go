@@ -69,11 +69,11 @@ const drainWait = time.Second
 
 // Process is a program that was started.
 type Process struct {
-	// proc and tag are those of a program at level None, guest that of one in a
+	// proc and tag are those of a program at level None, inner that of one in a
 	// sandbox.
 	proc  *os.Process
 	tag   uint64
-	guest *guest
+	inner *inner
 	pipes []*os.File
 	copy  sync.WaitGroup
 	stdin *os.File
@@ -99,7 +99,7 @@ func (l *Launcher) Start(ctx context.Context, s Spec) (*Process, error) {
 }
 
 // house prepares the sandbox for a program; nil if it needs none.
-func (l *Launcher) house(ctx context.Context, s *Spec) (*resident, error) {
+func (l *Launcher) house(ctx context.Context, s *Spec) (*instance, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func (l *Launcher) house(ctx context.Context, s *Spec) (*resident, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.resident(ctx, s, path)
+	return l.instance(ctx, s, path)
 }
 
 // startIn starts a program in an existing sandbox, or without a sandbox.
-func (l *Launcher) startIn(ctx context.Context, r *resident, s Spec) (*Process, error) {
+func (l *Launcher) startIn(ctx context.Context, r *instance, s Spec) (*Process, error) {
 	path, err := s.program()
 	if err != nil {
 		return nil, err
@@ -235,8 +235,8 @@ func executable(path string) error {
 // PID returns the program's process id: for a program in a sandbox, the one it
 // has there.
 func (p *Process) PID() int {
-	if p.guest != nil {
-		return p.guest.pid
+	if p.inner != nil {
+		return p.inner.pid
 	}
 	return p.proc.Pid
 }
@@ -244,10 +244,10 @@ func (p *Process) PID() int {
 // Unenforced names the declared limits and the layers that this host does not
 // enforce for the program, for example "cpu: no cgroup"; none at level None.
 func (p *Process) Unenforced() []string {
-	if p.guest == nil {
+	if p.inner == nil {
 		return nil
 	}
-	return p.guest.resident.unenforced
+	return p.inner.instance.unenforced
 }
 
 // Done is closed when Wait would return.
@@ -338,8 +338,8 @@ func (p *Process) finish(l *Launcher) {
 	l.mu.Lock()
 	delete(l.live, p)
 	l.mu.Unlock()
-	if p.guest != nil && p.guest.fresh {
-		p.guest.resident.stop()
+	if p.inner != nil && p.inner.fresh {
+		p.inner.instance.stop()
 	}
 	close(p.done)
 }
@@ -348,7 +348,7 @@ func (p *Process) finish(l *Launcher) {
 // SIGKILL to what is left after it. It returns when no process of the tree is
 // left, at most sweepTime after the grace. A second Kill is harmless.
 func (p *Process) Kill(grace time.Duration) {
-	if p.guest != nil && p.guest.last() {
+	if p.inner != nil && p.inner.last() {
 		grace = 0
 	}
 	if grace > 0 {

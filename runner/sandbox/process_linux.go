@@ -41,7 +41,7 @@ func (l *Launcher) run(ctx context.Context, f func()) error {
 }
 
 // start forks the program and begins to watch it.
-func (p *Process) start(ctx context.Context, l *Launcher, r *resident, spec Spec, path string) (err error) {
+func (p *Process) start(ctx context.Context, l *Launcher, r *instance, spec Spec, path string) (err error) {
 	var files []*os.File
 	defer func() {
 		for _, f := range files {
@@ -101,7 +101,7 @@ func (p *Process) start(ctx context.Context, l *Launcher, r *resident, spec Spec
 }
 
 // startInside is start for a program in a sandbox.
-func (p *Process) startInside(ctx context.Context, l *Launcher, r *resident, s *Spec, path string, std []*os.File) error {
+func (p *Process) startInside(ctx context.Context, l *Launcher, r *instance, s *Spec, path string, std []*os.File) error {
 	if s.Sha256 != "" {
 		f, _, err := l.sums.open(path, s.Sha256)
 		if err != nil {
@@ -114,7 +114,7 @@ func (p *Process) startInside(ctx context.Context, l *Launcher, r *resident, s *
 	if err != nil {
 		return err
 	}
-	p.guest = g
+	p.inner = g
 	l.mu.Lock()
 	closed := l.closed
 	l.live[p] = struct{}{}
@@ -148,8 +148,8 @@ func explain(err error) error {
 
 // reap waits for the program itself.
 func (p *Process) reap() ExitInfo {
-	if p.guest != nil {
-		return <-p.guest.exited
+	if p.inner != nil {
+		return <-p.inner.exited
 	}
 	st, err := p.proc.Wait()
 	if err != nil {
@@ -166,8 +166,8 @@ func (p *Process) terminate() {
 	select {
 	case <-p.dead:
 	default:
-		if p.guest != nil {
-			p.guest.signal(syscall.SIGTERM)
+		if p.inner != nil {
+			p.inner.signal(syscall.SIGTERM)
 			return
 		}
 		_ = syscall.Kill(-p.proc.Pid, syscall.SIGTERM)

@@ -12,7 +12,7 @@ import (
 
 var errLinux = errors.New("agents run on Linux only")
 
-func (p *Process) start(context.Context, *Launcher, *resident, Spec, string) error { return errLinux }
+func (p *Process) start(context.Context, *Launcher, *instance, Spec, string) error { return errLinux }
 
 func (p *Process) reap() ExitInfo { return ExitInfo{Code: -1} }
 
@@ -20,11 +20,11 @@ func (p *Process) terminate() {}
 
 func (p *Process) sweep(time.Time) {}
 
-// resident, guest and protection are for Linux only.
-type resident struct{ unenforced []string }
+// instance, inner and protection are for Linux only.
+type instance struct{ unenforced []string }
 
-type guest struct {
-	resident *resident
+type inner struct {
+	instance *instance
 	pid      int
 	fresh    bool
 }
@@ -38,19 +38,19 @@ func (l *Launcher) Prepare() {}
 
 func (l *Launcher) discard() {}
 
-func (g *guest) last() bool { return false }
+func (g *inner) last() bool { return false }
 
-func (l *Launcher) resident(context.Context, *Spec, string) (*resident, error) { return nil, errLinux }
+func (l *Launcher) instance(context.Context, *Spec, string) (*instance, error) { return nil, errLinux }
 
 type pluginFolder struct{ inside string }
 
-func (r *resident) plugin() (*pluginFolder, error) { return nil, errLinux }
+func (r *instance) plugin() (*pluginFolder, error) { return nil, errLinux }
 
 func (f *pluginFolder) away(string) (string, error) { return "", errLinux }
 
 func (f *pluginFolder) close() {}
 
-func (r *resident) stop() {}
+func (r *instance) stop() {}
 
 func (l *Launcher) cachedProbe() probed {
 	return probed{Missing: errLinux.Error(), Hint: "run agentctl on Linux"}

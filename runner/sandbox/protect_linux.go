@@ -21,8 +21,8 @@ func (l *Launcher) Protect(ctx context.Context, readOnly, masked []string) error
 	p := protection{readOnly, masked}
 	l.mu.Lock()
 	l.protected = append(l.protected, p)
-	var rs []*resident
-	for _, r := range l.residents {
+	var rs []*instance
+	for _, r := range l.instances {
 		rs = append(rs, r)
 	}
 	l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *Launcher) Protect(ctx context.Context, readOnly, masked []string) error
 }
 
 // protectAll is Protect for a sandbox that has just been built.
-func (r *resident) protectAll(ctx context.Context) error {
+func (r *instance) protectAll(ctx context.Context) error {
 	r.launcher.mu.Lock()
 	ps := append([]protection{{r.profile.ReadOnly, r.profile.Masked}}, r.launcher.protected...)
 	r.launcher.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *resident) protectAll(ctx context.Context) error {
 // maxProtect bounds the bytes of paths in one request, and so in its answer.
 const maxProtect = 24 << 10
 
-func (r *resident) protect(ctx context.Context, p protection) error {
+func (r *instance) protect(ctx context.Context, p protection) error {
 	var m spec.Request
 	size := 0
 	flush := func() error {

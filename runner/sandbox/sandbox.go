@@ -10,9 +10,9 @@
 // too; what the program started may continue until its own pipes break, unless
 // the program is Tidy.
 //
-// Level Sandbox is a Spec with a Profile: the program runs in a resident
+// Level Sandbox is a Spec with a Profile: the program runs in a instance
 // sandbox that agentctl-sandbox builds and whose init it stays. Programs of
-// equal profiles share it (resident_linux.go). It is killed as a whole when the
+// equal profiles share it (instance_linux.go). It is killed as a whole when the
 // runner ends.
 package sandbox
 
@@ -81,7 +81,7 @@ type Launcher struct {
 	work      chan func()
 	thread    sync.WaitGroup
 	live      map[*Process]struct{}
-	residents map[string]*resident
+	instances map[string]*instance
 	// protected are the paths of Protect, for sandboxes that come later.
 	protected []protection
 	fresh     int
@@ -95,7 +95,7 @@ type Launcher struct {
 
 // New returns a Launcher. It starts nothing. Close it after the last program.
 func New(opts Options) *Launcher {
-	l := &Launcher{opts: opts, live: map[*Process]struct{}{}, residents: map[string]*resident{}}
+	l := &Launcher{opts: opts, live: map[*Process]struct{}{}, instances: map[string]*instance{}}
 	l.probe = sync.OnceValue(l.cachedProbe)
 	return l
 }
@@ -207,7 +207,7 @@ func (l *Launcher) Close() error {
 	for p := range l.live {
 		ps = append(ps, p)
 	}
-	rs := slices.Collect(maps.Values(l.residents))
+	rs := slices.Collect(maps.Values(l.instances))
 	l.mu.Unlock()
 
 	var wg sync.WaitGroup

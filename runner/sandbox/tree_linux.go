@@ -79,8 +79,8 @@ func mark(pid int) uint64 {
 
 // sweep kills until no process of the tree is left or the deadline passes.
 func (p *Process) sweep(deadline time.Time) {
-	if p.guest != nil {
-		p.guest.sweep(deadline)
+	if p.inner != nil {
+		p.inner.sweep(deadline)
 		return
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {

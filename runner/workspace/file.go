@@ -166,7 +166,8 @@ var errRead = errors.New("cannot be read")
 // wanted it takes the hash and keeps a small text in the pack.
 func (t *tree) digest(src, dst descriptor, expect int64, buf *[]byte, wanted bool) (digest, error) {
 	if want := int(min(expect, maxText)) + 1; len(*buf) < want {
-		*buf = make([]byte, max(want, 64<<10))
+		// It is doubled at least, for folders whose files become larger and larger.
+		*buf = make([]byte, max(want, 2*len(*buf), 4<<10))
 	}
 	h := sha256.New()
 	var total int64

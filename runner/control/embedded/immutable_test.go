@@ -28,7 +28,7 @@ func TestSpecOfARunDoesNotChange(t *testing.T) {
 	for _, change := range []string{
 		`{"agentRef": {"name": "b"}}`, `{"prompt": "remove everything"}`, `{"prompt": null}`, `{"prompt": ""}`,
 		`{"inputs": {"a": 2}}`, `{"inputs": {"a": null, "c": 1}}`, `{"inputs": null}`, `{"inputs": {"b": [2]}}`,
-		`{"workspace": null}`, `{"workspace": {"source": {"path": "/"}, "strategy": "InPlace"}}`, `{"workspace": null, "workspaceRef": {"name": "w"}}`,
+		`{"policyRefs": [{"name": "ci"}]}`, `{"workspace": null}`, `{"workspace": {"source": {"path": "/"}, "strategy": "InPlace"}}`, `{"workspace": null, "workspaceRef": {"name": "w"}}`,
 		`{"limits": null}`, `{"limits": {"maxSteps": 4}}`, `{"limits": {"maxSteps": null}}`, `{"limits": {"maxTokens": 5}}`, `{"limits": {"maxCost": "1.00"}}`,
 		`{"limits": {"maxParallelTools": 2}}`, `{"limits": {"timeout": "61m"}}`, `{"limits": {"timeout": null}}`,
 		`{"backoffLimit": 2}`, `{"backoffLimit": null}`, `{"startDeadline": "11m"}`,

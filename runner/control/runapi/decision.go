@@ -35,7 +35,8 @@ type decisionRequest struct {
 	// Reason of a rejection, which the model reads.
 	Reason string `json:"reason,omitempty"`
 	// Answer to the question of a running call, required to approve it: a text, or one
-	// of the options by its text or its number.
+	// of the options by its text or its number, or several of them with commas between
+	// them where spec.multiple allows that.
 	Answer *string `json:"answer,omitempty"`
 	// EndRun ends the run with a rejection. Default: the run continues without the call.
 	EndRun bool `json:"endRun,omitempty"`
@@ -200,7 +201,7 @@ func (d *decisionRequest) answer(a *v1alpha1.Approval) string {
 }
 
 func inquiry(a *v1alpha1.Approval) message.Inquiry {
-	return message.Inquiry{Text: a.Spec.Question, Options: a.Spec.Options}
+	return message.Inquiry{Text: a.Spec.Question, Options: a.Spec.Options, Multiple: a.Spec.Multiple}
 }
 
 // runOwner is the UID of the run that asks: a later run of the same name has another one.

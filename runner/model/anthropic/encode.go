@@ -29,6 +29,15 @@ func takes(f *message.File) bool {
 	return model.Inline(f) && (mime == pdf || slices.Contains(imageTypes, mime))
 }
 
+// maxImage is the most bytes of an image in base64 that the API takes.
+const maxImage = 5 << 20
+
+// takesResult is takes for what a call returned: no person has chosen that file, so one
+// that the API would refuse for its size is only named.
+func (c *Conversation) takesResult(f *message.File) bool {
+	return takes(f) && c.cfg.ShowsResult(f) && (model.MimeOf(f) == pdf || f.Size*4/3 < maxImage)
+}
+
 // appendMessage adds the wire form of a message: none for an empty message, two
 // for an assistant's with calls, whose results begin the user's next message.
 func (c *Conversation) appendMessage(h history, m *message.Message) (history, error) {
@@ -36,7 +45,7 @@ func (c *Conversation) appendMessage(h history, m *message.Message) (history, er
 	case message.RoleUser:
 		return c.appendUser(h, m)
 	case message.RoleAssistant:
-		return appendAssistant(h, model.ReadAnswer(m, c.Self())), nil
+		return c.appendAssistant(h, model.ReadAnswer(m, c.Self(), c.takesResult))
 	}
 	return h, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
 }
@@ -72,25 +81,37 @@ func appendMedia(b []byte, media model.Media, name string) []byte {
 	return b
 }
 
-func appendAssistant(h history, said model.PastAnswer) history {
+func (c *Conversation) appendAssistant(h history, said model.PastAnswer) (history, error) {
 	// The API refuses an answer that ends in white space.
 	said.Text = strings.TrimRightFunc(said.Text, unicode.IsSpace)
 	continues := h.paused && said.Own
 	thoughts := layout(said, continues)
 	if said.Text == "" && len(said.Calls) == 0 && (len(thoughts) == 0 || !said.Paused && !continues) {
-		return h
+		return h, nil
 	}
 	h = h.assistant(continues)
 	h.paused = said.Paused
 	h.unthought = len(said.Calls) > 0 && (len(thoughts) == 0 || thoughts[0].text > 0 || thoughts[0].calls > 0)
 	h.b = append(appendBlocks(h.b, thoughts, said), `]}`...)
-	for _, c := range said.Calls {
+	var beside []model.PastCall // the API takes no files in the result of a failed call
+	for _, call := range said.Calls {
 		h.calls = true
 		h = h.user()
-		h.b = appendResult(h.b, c.ToolPart)
+		var err error
+		if h.b, err = c.appendResult(h.b, call); err != nil {
+			return h, err
+		}
+		if failed(call) {
+			beside = append(beside, call)
+		}
 	}
-	return h
+	if attached := model.Attached(beside); attached != nil {
+		return c.appendUser(h, attached)
+	}
+	return h, nil
 }
+
+func failed(c model.PastCall) bool { return c.Result == nil || c.Result.Failed() }
 
 // appendBlocks adds what the model said, with its thoughts in their places.
 func appendBlocks(b []byte, thoughts []thought, said model.PastAnswer) []byte {
@@ -122,15 +143,28 @@ func appendCalls(b []byte, calls []model.PastCall) []byte {
 }
 
 // appendResult adds a result, whose block stays open.
-func appendResult(b []byte, c *message.ToolPart) []byte {
-	b = jsonpass.AppendString(append(b, `{"type":"tool_result","tool_use_id":`...), callID(c.CallID))
-	if c.Result == nil || c.Result.Failed() {
+func (c *Conversation) appendResult(b []byte, call model.PastCall) ([]byte, error) {
+	b = jsonpass.AppendString(append(b, `{"type":"tool_result","tool_use_id":`...), callID(call.CallID))
+	if failed(call) {
 		b = append(b, `,"is_error":true`...)
 	}
-	if text := model.ResultText(c); !blank(text) {
-		b = jsonpass.AppendString(append(b, `,"content":`...), text)
+	text := call.Text()
+	if failed(call) || len(call.Files) == 0 {
+		if !blank(text) {
+			b = jsonpass.AppendString(append(b, `,"content":`...), text)
+		}
+		return b, nil
 	}
-	return b
+	b = append(b, `,"content":[`...)
+	b = appendText(b, text)
+	for _, f := range call.Files {
+		media, err := model.LoadMedia(f, c.Blob)
+		if err != nil {
+			return b, err
+		}
+		b = append(appendMedia(jsonpass.Open(b), media, f.Filename), '}')
+	}
+	return append(b, ']'), nil
 }
 
 // callID keeps an id that another provider made up from being refused. Two ids

@@ -62,7 +62,11 @@ func (c *Conversation) encode(h *history, m *message.Message) error {
 	case message.RoleUser:
 		return c.user(h, m)
 	case message.RoleAssistant:
-		h.answer(model.ReadAnswer(m, c.Self()), generation(c.cfg.Model) >= 3)
+		said := model.ReadAnswer(m, c.Self(), func(f *message.File) bool { return takes(f) && c.cfg.ShowsResult(f) })
+		h.answer(said, generation(c.cfg.Model) >= 3)
+		if attached := model.Attached(said.Calls); attached != nil {
+			return c.user(h, attached)
+		}
 		return nil
 	}
 	return fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
@@ -117,7 +121,7 @@ func (h *history) answer(said model.PastAnswer, strict bool) {
 		h.part(roleUser)
 		h.b = append(h.b, `{"functionResponse":{`...)
 		h.named(c)
-		h.b = append(jsonpass.AppendString(append(h.b, key...), model.ResultText(c.ToolPart)), `}}}`...)
+		h.b = append(jsonpass.AppendString(append(h.b, key...), c.Text()), `}}}`...)
 	}
 }
 

@@ -53,6 +53,9 @@ type Config struct {
 	Transport http.RoundTripper
 	// Blob returns the content of a blob that a message names; nil knows none.
 	Blob func(id string) ([]byte, error)
+	// Shows reports whether the model can be shown media of a type that a tool returned.
+	// Nil: all that the API takes.
+	Shows func(mime string) bool
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -146,6 +149,9 @@ func (x *Exchange) Official() bool {
 	own, ownErr := url.Parse(x.provider.BaseURL)
 	return err == nil && ownErr == nil && u.Scheme == own.Scheme && strings.EqualFold(u.Host, own.Host)
 }
+
+// ShowsResult reports whether the model can be shown a file that a tool returned.
+func (c *Config) ShowsResult(f *message.File) bool { return c.Shows == nil || c.Shows(model.MimeOf(f)) }
 
 // Blob returns the content of a blob that a message names.
 func (x *Exchange) Blob(id string) ([]byte, error) {

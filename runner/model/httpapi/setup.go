@@ -6,7 +6,7 @@ import "agentctl.dev/agentctl/runner/model"
 func ConfigOf(s model.Setup) Config {
 	spec := s.Spec
 	cfg := Config{
-		Name: s.Name, Model: spec.Model, BaseURL: spec.BaseURL, Transport: s.Transport, Blob: s.Blob,
+		Name: s.Name, Model: spec.Model, BaseURL: spec.BaseURL, Transport: s.Transport, Blob: s.Blob, Shows: s.Shows,
 		APIKey: s.APIKey, KeySource: s.KeySource,
 		Retry: model.Retry{Attempts: int(spec.Retry.Attempts), MaxDelay: spec.Retry.MaxDelay.Duration},
 	}

@@ -280,6 +280,9 @@ func (c *conversationCheck) user(blocks []anthropicBlock) error {
 			if err == nil {
 				err = checkMedia(p)
 			}
+			if err == nil && b.IsError && p.Type != "text" {
+				err = fmt.Errorf("all content must be type `text` if `is_error` is true")
+			}
 			if err != nil {
 				return fmt.Errorf("content.%d.content.%d: %w", i, j, err)
 			}

@@ -102,7 +102,7 @@ func (chat) said(b []byte, said model.PastAnswer) []byte {
 		b = append(b, `,{"role":"tool","tool_call_id":`...)
 		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"content":`...)
-		b = jsonpass.AppendString(b, model.ResultText(c.ToolPart))
+		b = jsonpass.AppendString(b, c.Text())
 		b = append(b, '}')
 	}
 	return b

@@ -20,7 +20,12 @@ func (c *Conversation) message(b []byte, m *message.Message) ([]byte, error) {
 	case message.RoleUser:
 		return c.user(b, m)
 	case message.RoleAssistant:
-		return c.wire.said(b, model.ReadAnswer(m, c.Self())), nil
+		answer := model.ReadAnswer(m, c.Self(), func(f *message.File) bool { return c.takes(f) && c.cfg.ShowsResult(f) })
+		b = c.wire.said(b, answer)
+		if attached := model.Attached(answer.Calls); attached != nil {
+			return c.user(b, attached)
+		}
+		return b, nil
 	}
 	return b, fmt.Errorf("message %s: there is no role %q", m.ID, m.Role)
 }

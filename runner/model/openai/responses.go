@@ -145,7 +145,7 @@ func (*replies) said(b []byte, said model.PastAnswer) []byte {
 		b = append(jsonpass.Open(b), `{"type":"function_call_output","call_id":`...)
 		b = jsonpass.AppendString(b, callID(c.CallID, said.Own))
 		b = append(b, `,"output":`...)
-		b = append(jsonpass.AppendString(b, model.ResultText(c.ToolPart)), '}')
+		b = append(jsonpass.AppendString(b, c.Text()), '}')
 	}
 	return b
 }

@@ -87,6 +87,9 @@ type Profile struct {
 	// secrets belong into different groups: within a sandbox all share one user,
 	// who can read /proc/<pid>/environ.
 	Group string `json:"group,omitempty"`
+	// Tools are the tools that the sandbox is for, by call name, where it is reported
+	// on. They do not distinguish profiles, and the helper does not receive them.
+	Tools []string `json:"-"`
 }
 
 // Mount is a file or folder of the host that programs see.

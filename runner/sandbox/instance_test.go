@@ -164,7 +164,7 @@ func TestManyStartInOneSandbox(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(l.residents); n != 1 {
+	if n := len(l.instances); n != 1 {
 		t.Errorf("%d sandboxes, want one", n)
 	}
 }
@@ -431,8 +431,8 @@ func TestAFreshSandboxEndsWithItsProgram(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.residents) != 0 {
-		t.Errorf("%d sandboxes stand", len(l.residents))
+	if len(l.instances) != 0 {
+		t.Errorf("%d sandboxes stand", len(l.instances))
 	}
 }
 
@@ -443,13 +443,13 @@ func TestAKilledSandboxTakesItsProgramsAlongAndTheNextOneStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := proc.guest.resident.proc.Kill(); err != nil {
+	if err := proc.inner.instance.proc.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if exit := proc.Wait(); exit.Signal != "killed" {
 		t.Errorf("exit = %v", exit)
 	}
-	<-proc.guest.resident.gone
+	<-proc.inner.instance.gone
 	if out, _, _ := run(t, l, shell(p, "echo again")); out != "again\n" {
 		t.Errorf("output = %q", out)
 	}

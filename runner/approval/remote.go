@@ -11,9 +11,9 @@ import (
 // look is how often the inbox is looked at while something is asked.
 const look = 150 * time.Millisecond
 
-// Attendance is what lets people answer from outside the run's process, and
+// Remote is what lets people answer from outside the run's process, and
 // what they approved for always.
-type Attendance struct {
+type Remote struct {
 	// Run is the id of the run.
 	Run    string
 	Inbox  *Inbox
@@ -30,7 +30,7 @@ type Attendance struct {
 
 // remoteApprover asks an approver and polls the inbox at the same time: the first answer counts.
 type remoteApprover struct {
-	Attendance
+	Remote
 	next Approver
 }
 
@@ -107,7 +107,7 @@ func (a *remoteApprover) left(q message.Question) (message.Answer, bool) {
 
 // take returns the request that was left for the open question about a call, or
 // of a call.
-func (a *Attendance) take(call string, check func(*Request) error) (*Request, bool) {
+func (a *Remote) take(call string, check func(*Request) error) (*Request, bool) {
 	binding := a.Binding(call)
 	return a.Inbox.take(call, func(r *Request) error {
 		switch {

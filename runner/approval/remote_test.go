@@ -13,12 +13,12 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// desk is an attendance whose question is always "b".
-func desk(t *testing.T) (*Attendance, *[]string) {
+// desk is an remote whose question is always "b".
+func desk(t *testing.T) (*Remote, *[]string) {
 	t.Helper()
 	refused := &[]string{}
 	used := map[string]bool{}
-	a := &Attendance{
+	a := &Remote{
 		Run: "r", Inbox: NewInbox(t.TempDir(), time.Now), Memory: NewMemory(nil), Now: time.Now,
 		Binding: func(string) string { return "b" },
 		Used:    func(_, request string) bool { defer func() { used[request] = true }(); return used[request] },
@@ -27,7 +27,7 @@ func desk(t *testing.T) (*Attendance, *[]string) {
 	return a, refused
 }
 
-func put(t *testing.T, a *Attendance, id string, change func(*Request)) {
+func put(t *testing.T, a *Remote, id string, change func(*Request)) {
 	t.Helper()
 	r := request(id)
 	if change != nil {
@@ -38,8 +38,8 @@ func put(t *testing.T, a *Attendance, id string, change func(*Request)) {
 	}
 }
 
-func waiting(a *Attendance) Approver {
-	return Choice{Mode: ModeNever}.Approver(Options{OnAsk: v1alpha1.OnAskWait, Timeout: time.Minute, Attendance: a})
+func waiting(a *Remote) Approver {
+	return Choice{Mode: ModeNever}.Approver(Options{OnAsk: v1alpha1.OnAskWait, Timeout: time.Minute, Remote: a})
 }
 
 func TestWaitEndsWithAnAnswerFromOutside(t *testing.T) {
@@ -161,7 +161,7 @@ func TestTerminalAndInboxAreHeardAtTheSameTime(t *testing.T) {
 		shown := &screen{}
 		terminal := NewTerminal(in, shown, nil)
 		defer terminal.Close()
-		approver := Choice{}.Approver(Options{Terminal: terminal, Timeout: time.Hour, Attendance: a})
+		approver := Choice{}.Approver(Options{Terminal: terminal, Timeout: time.Hour, Remote: a})
 		time.AfterFunc(time.Minute, func() { put(t, a, "ans-1", nil) })
 		got, err := approver.Ask(t.Context(), question("R2", hashA))
 		if err != nil || got.By != "jane@pts/1" || !strings.Contains(shown.String(), "\napproved by jane@pts/1\n") {
@@ -217,7 +217,7 @@ func TestAlwaysOnTheTerminal(t *testing.T) {
 			terminal := NewTerminal(in, shown, nil)
 			defer terminal.Close()
 			defer typed.Close()
-			got, err := Choice{}.Approver(Options{Terminal: terminal, Timeout: time.Minute, Attendance: a}).Ask(t.Context(), c.q)
+			got, err := Choice{}.Approver(Options{Terminal: terminal, Timeout: time.Minute, Remote: a}).Ask(t.Context(), c.q)
 			if err != nil || got.State != message.Approved || got.Scope != c.scope || (got.Scope == message.Always) != a.Memory.Covers(c.q) {
 				t.Errorf("%s: got %+v, %v", c.reason, got, err)
 			}

@@ -15,10 +15,10 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// resident is a running sandbox: a helper that is its init, and the socket to
+// instance is a running sandbox: a helper that is its init, and the socket to
 // talk to it. It runs until the launcher closes, the helper ends, or, if it is
 // fresh, its program ends.
-type resident struct {
+type instance struct {
 	launcher *Launcher
 	key      string
 	profile  spec.Profile
@@ -37,7 +37,7 @@ type resident struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan *spec.Reply
-	guests  map[uint64]*guest
+	inside  map[uint64]*inner
 	plugins int
 	over    bool
 
@@ -51,9 +51,9 @@ type resident struct {
 	serve  sync.WaitGroup
 }
 
-// guest is a program in a sandbox.
-type guest struct {
-	resident *resident
+// inner is a program in a sandbox, seen from outside.
+type inner struct {
+	instance *instance
 	id       uint64
 	pid      int
 	fresh    bool
@@ -70,9 +70,9 @@ const answerTime = 10 * time.Second
 // errGone is the error of a request to a sandbox that has ended.
 var errGone = errors.New("the sandbox has ended")
 
-// resident returns the sandbox for a program: an existing sandbox with an equal
+// instance returns the sandbox for a program: an existing sandbox with an equal
 // profile, or a new one.
-func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*resident, error) {
+func (l *Launcher) instance(ctx context.Context, s *Spec, path string) (*instance, error) {
 	profile := complete(s, path)
 	if err := profile.Check(); err != nil {
 		return nil, fmt.Errorf("start %s: its sandbox: %w", path, err)
@@ -87,14 +87,14 @@ func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*residen
 		l.mu.Unlock()
 		return nil, errClosed
 	}
-	r := l.residents[name]
+	r := l.instances[name]
 	if r == nil {
-		r = &resident{
+		r = &instance{
 			launcher: l, key: name, profile: profile,
 			ready: make(chan struct{}), gone: make(chan struct{}),
-			waiting: map[uint64]chan *spec.Reply{}, guests: map[uint64]*guest{},
+			waiting: map[uint64]chan *spec.Reply{}, inside: map[uint64]*inner{},
 		}
-		l.residents[name] = r
+		l.instances[name] = r
 		var building context.Context
 		building, r.giveUp = context.WithTimeoutCause(context.Background(), bootTime, fmt.Errorf("its sandbox did not stand within %v", bootTime))
 		go r.begin(building)
@@ -113,7 +113,7 @@ func (l *Launcher) resident(ctx context.Context, s *Spec, path string) (*residen
 
 // begin builds the sandbox. The context of one caller does not cancel the
 // building: other callers wait for the same sandbox.
-func (r *resident) begin(ctx context.Context) {
+func (r *instance) begin(ctx context.Context) {
 	defer r.giveUp()
 	err := r.boot(ctx)
 	r.launcher.sweep.Do(func() {
@@ -140,7 +140,7 @@ func unavailable(err error) error {
 
 // boot starts the helper, sends it the description of the sandbox and waits
 // until the sandbox is built.
-func (r *resident) boot(ctx context.Context) (err error) {
+func (r *instance) boot(ctx context.Context) (err error) {
 	helper, err := r.launcher.helper()
 	if err != nil {
 		return reason.New(reason.IsolationUnavailable, "build its sandbox: %w", err).
@@ -184,7 +184,7 @@ func (r *resident) boot(ctx context.Context) (err error) {
 
 // begun returns the helper that was started ahead, if it fits, or starts one. A
 // cgroup contains only processes that were forked in it.
-func (r *resident) begun(ctx context.Context, helper string) (err error) {
+func (r *instance) begun(ctx context.Context, helper string) (err error) {
 	var f *forked
 	if r.group == nil && r.profile.Network != spec.NetworkHost {
 		f = r.launcher.takeSpare()
@@ -200,7 +200,7 @@ func (r *resident) begun(ctx context.Context, helper string) (err error) {
 
 // open takes the file system of the sockets, and the listener of the proxy, which
 // it has served.
-func (r *resident) open(files <-chan *os.File) error {
+func (r *instance) open(files <-chan *os.File) error {
 	// They came with the answer that has been received.
 	next := func() (f *os.File) {
 		select {
@@ -244,8 +244,8 @@ func (r *resident) open(files <-chan *os.File) error {
 }
 
 // start starts a program inside.
-func (r *resident) start(ctx context.Context, s *Spec, path string, files []*os.File) (*guest, error) {
-	g := &guest{resident: r, fresh: s.Fresh, tidy: s.Tidy, exited: make(chan ExitInfo, 1)}
+func (r *instance) start(ctx context.Context, s *Spec, path string, files []*os.File) (*inner, error) {
+	g := &inner{instance: r, fresh: s.Fresh, tidy: s.Tidy, exited: make(chan ExitInfo, 1)}
 	m := &spec.Request{Op: spec.OpStart, Path: path, Argv: s.Argv, Env: env(&r.profile, s.Env), Dir: s.Dir, Checked: s.Sha256 != ""}
 	reply, err := r.ask(ctx, m, files, g)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.errno != 0 && refused.text == refused.errno.Error() {
@@ -268,42 +268,44 @@ func withinSandbox(err error) error {
 }
 
 // signal sends a signal to the program's group.
-func (g *guest) signal(sig syscall.Signal) {
+func (g *inner) signal(sig syscall.Signal) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSignal, Program: g.id, Signal: int(sig)}, nil, nil)
+	_, _ = g.instance.ask(ctx, &spec.Request{Op: spec.OpSignal, Program: g.id, Signal: int(sig)}, nil, nil)
 }
 
 // last reports that the program needs no time to end: it is Tidy, no other
 // program is in its sandbox, and none can be started any more. So everything
 // that its end would stop is stopped with the sandbox.
-func (g *guest) last() bool {
-	r := g.resident
+func (g *inner) last() bool {
+	r := g.instance
 	r.launcher.mu.Lock()
 	retired := r.launcher.retired
 	r.launcher.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return retired && g.tidy && len(r.guests) == 1 && r.guests[g.id] == g
+	return retired && g.tidy && len(r.inside) == 1 && r.inside[g.id] == g
 }
 
 // sweep kills the program and all it started.
-func (g *guest) sweep(deadline time.Time) {
+func (g *inner) sweep(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	_, _ = g.resident.ask(ctx, &spec.Request{Op: spec.OpSweep, Program: g.id}, nil, nil)
+	_, _ = g.instance.ask(ctx, &spec.Request{Op: spec.OpSweep, Program: g.id}, nil, nil)
 }
 
 // pluginFolder is where a plugin puts its socket.
 type pluginFolder struct {
 	scratch *scratch
-	open    *os.File
 	// inside is the folder as programs see it.
 	inside string
+
+	mu   sync.Mutex
+	open *os.File // nil when it is closed
 }
 
 // plugin creates a folder for the socket of one plugin.
-func (r *resident) plugin() (*pluginFolder, error) {
+func (r *instance) plugin() (*pluginFolder, error) {
 	r.mu.Lock()
 	r.plugins++
 	name := strconv.Itoa(r.plugins)
@@ -312,16 +314,29 @@ func (r *resident) plugin() (*pluginFolder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for its socket: %w", err)
 	}
-	return &pluginFolder{r.dir, f, spec.SocketDir + "/" + name}, nil
+	return &pluginFolder{scratch: r.dir, open: f, inside: spec.SocketDir + "/" + name}, nil
 }
 
 // away moves the socket of a plugin out of the folder that programs see. After
 // that the socket that is checked cannot be replaced, and no other program can
-// pose as the plugin.
-func (f *pluginFolder) away(base string) (string, error) { return f.scratch.away(f.open, base) }
+// pose as the plugin. A program may end, and its folder be closed, at any moment.
+func (f *pluginFolder) away(base string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		return "", fmt.Errorf("move it out of its folder: %w", os.ErrClosed)
+	}
+	return f.scratch.away(f.open, base)
+}
 
 func (f *pluginFolder) close() {
-	if f != nil {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open != nil {
 		_ = f.open.Close()
+		f.open = nil
 	}
 }

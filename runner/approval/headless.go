@@ -8,9 +8,9 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Nobody answers when no person can be asked, as the agent declares it: Deny at once, Wait
+// Headless answers when no person can be asked, as the agent declares it: Deny at once, Wait
 // until the question expires, Suspend the run.
-type Nobody struct {
+type Headless struct {
 	OnAsk   v1alpha1.OnAsk
 	Timeout time.Duration
 	// why no person can be asked, besides --approve never.
@@ -18,7 +18,7 @@ type Nobody struct {
 }
 
 // Ask never approves.
-func (n Nobody) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
+func (n Headless) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
 	by := "--approve never"
 	if n.why != "" {
 		by = n.why

@@ -1,0 +1,149 @@
+package admission
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/schema"
+	"agentctl.dev/agentctl/runner/tool/builtin"
+	"agentctl.dev/agentctl/runner/tool/skill"
+)
+
+// SkillName is what models and rules call a skill.
+func SkillName(s *v1alpha1.Skill) string { return cmp.Or(s.Spec.CallName, s.Name) }
+
+// plannedSkill is what the folder of a declared skill holds.
+type plannedSkill struct {
+	*skill.Skill
+	// command runs its program, with arguments of this schema; nil where it has none, or
+	// must not run it.
+	command []string
+	schema  []byte
+}
+
+// scriptError is an error of the program of a skill.
+type scriptError struct{ error }
+
+// readSkill reads the folder of a declared skill.
+func readSkill(dir string, s *v1alpha1.Skill) (*plannedSkill, error) {
+	f, err := skill.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	k := &plannedSkill{}
+	if k.Skill, err = f.Skill(); err != nil || s.Spec.Mode == v1alpha1.SkillDirect {
+		return k, err
+	}
+	script, err := f.Script()
+	switch {
+	case err != nil:
+		return nil, &scriptError{err}
+	case script == "" && s.Spec.Mode == v1alpha1.SkillSandbox:
+		return nil, &scriptError{errors.New("it has no scripts/execute.*")}
+	case script == "":
+		return k, nil
+	}
+	k.command, k.schema = skill.Command(dir, script), []byte(`{"type":"object"}`)
+	if text, found, err := f.Optional(skill.Schema); err != nil {
+		return nil, &scriptError{fmt.Errorf("%s: %w", skill.Schema, err)}
+	} else if found {
+		k.schema = []byte(text)
+	}
+	if _, err := schema.Compile(k.schema); err != nil {
+		return nil, &scriptError{fmt.Errorf("%s: %w", skill.Schema, err)}
+	}
+	return k, nil
+}
+
+// planSkills reads the skills that the agent names, and offers the tool that loads them,
+// unless the agent lists it itself. The script of a skill becomes a tool.
+func (c *Catalog) planSkills(p *Plan) error {
+	for _, ref := range p.Agent.Spec.Skills {
+		e, ok := c.Skills[ref.Name]
+		if !ok {
+			return missing(v1alpha1.KindSkill, ref.Name, names(c.Skills))
+		}
+		if err := c.planSkill(p, e); err != nil {
+			return fmt.Errorf("skill %q: %w", ref.Name, err)
+		}
+	}
+	if len(p.Skills)+len(p.Agent.Spec.SkillFolders) == 0 ||
+		slices.ContainsFunc(p.Tools, func(t PlannedTool) bool { return builtin.Named(&t.Tool.Spec.Source) == builtin.Skill }) {
+		return nil
+	}
+	t, err := shipped(builtin.Skill)
+	if err != nil {
+		return err
+	}
+	materialise(t)
+	p.Tools = append(p.Tools, PlannedTool{Tool: t})
+	return nil
+}
+
+func (c *Catalog) planSkill(p *Plan, e Entry[v1alpha1.Skill]) error {
+	spec := &e.Object.Spec
+	if spec.Dir == "" {
+		return nil
+	}
+	dir := absolute(e.Doc.Dir, spec.Dir)
+	k, err := readSkill(dir, e.Object)
+	if err != nil {
+		return err
+	}
+	p.declare(e.Doc)
+	planned := skill.Entry{Name: SkillName(e.Object), Description: skill.Brief(cmp.Or(spec.Description, k.Description)), Dir: dir, Digest: k.Digest}
+	if k.command != nil {
+		planned.Tool = planned.Name
+		t, err := scriptTool(e.Object, &planned, k)
+		if err != nil {
+			return err
+		}
+		p.Tools = append(p.Tools, PlannedTool{Tool: t})
+	}
+	p.Skills = append(p.Skills, planned)
+	return nil
+}
+
+// scriptTool is the tool that runs the program of a skill: in a sandbox, without network,
+// which shows its folder and the workspace read-only.
+func scriptTool(s *v1alpha1.Skill, e *skill.Entry, k *plannedSkill) (*v1alpha1.Tool, error) {
+	nameless, err := anyShipped()
+	if err != nil {
+		return nil, err
+	}
+	t := nameless.DeepCopy()
+	t.ObjectMeta = *s.ObjectMeta.DeepCopy()
+	t.Spec.CallName, t.Spec.Description = e.Name, e.Description
+	t.Spec.Parameters = &v1alpha1.JSON{Raw: k.schema}
+	t.Spec.Effects = []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectExecute}
+	t.Spec.Category, t.Spec.WorkspaceAccess = v1alpha1.CategoryExecute, v1alpha1.AccessReadOnly
+	t.Spec.Source = builtin.Command(k.command)
+	t.Spec.Network = v1alpha1.Network{Mode: v1alpha1.NetworkNone}
+	t.Spec.Isolation.Mounts = []v1alpha1.Mount{{Path: e.Dir, Access: v1alpha1.MountReadOnly}}
+	materialise(t)
+	return t, nil
+}
+
+// scriptTools are the programs of skills, which rules may speak of.
+func (c *Catalog) scriptTools() (all []*v1alpha1.Tool) {
+	for _, name := range names(c.Skills) {
+		e := c.Skills[name]
+		dir := absolute(e.Doc.Dir, e.Object.Spec.Dir)
+		if e.Object.Spec.Dir == "" || !filepath.IsAbs(dir) {
+			continue
+		}
+		k, err := readSkill(dir, e.Object)
+		if err != nil || k.command == nil {
+			continue // what is wrong is reported with the skill
+		}
+		if t, err := scriptTool(e.Object, &skill.Entry{Name: SkillName(e.Object), Dir: dir}, k); err == nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}

@@ -1,0 +1,251 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/runner/journal"
+)
+
+// lookEvery is how many reads of a journal that is followed pass before the state folder
+// is searched again for runs that a running call has started.
+const lookEvery = 4
+
+// interleaved reads the journal of a run and those of the runs below it as one sequence: by
+// time, and whatever the clocks say, the events of a run are after the call that has
+// started it and before the result of that call.
+type interleaved struct {
+	o    EventsOptions
+	told *Told
+	// see is called with the events of the run at the top.
+	see func(event.Event) error
+
+	lines []*line // that of the run at the top first
+	known map[string]bool
+	reads int
+	// shown is set once the first event that is wanted was reached.
+	shown bool
+}
+
+// line is the journal of one run.
+type line struct {
+	id    string
+	in    *journal.Follower
+	above *line
+	// call of the run above has started it.
+	call string
+	// next is the event that was read and not passed on.
+	next *event.Event
+	// open are the calls that were begun and have no result yet, begun all that were.
+	open, begun map[string]bool
+	err         error
+}
+
+func newInterleaved(o EventsOptions, t *Told, in *journal.Follower, see func(event.Event) error) *interleaved {
+	top := &line{id: t.Run, in: in, open: map[string]bool{}, begun: map[string]bool{}}
+	return &interleaved{o: o, told: t, see: see, lines: []*line{top}, known: map[string]bool{t.Run: true}}
+}
+
+// close closes the journals below; the caller closes that of the run.
+func (m *interleaved) close() {
+	for _, l := range m.lines[1:] {
+		_ = l.in.Close() // nothing was written
+	}
+}
+
+// read passes on what there is now.
+func (m *interleaved) read() error {
+	if m.reads++; m.reads == 1 {
+		if err := m.search(); err != nil {
+			return err
+		}
+	}
+	for {
+		l, err := m.first()
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			if found, err := m.look(); err != nil || !found {
+				return err
+			}
+			continue
+		}
+		if err := m.pass(l); err != nil {
+			return err
+		}
+	}
+}
+
+// first is the line whose next event comes first; nil: there is none now.
+func (m *interleaved) first() (*line, error) {
+	var first *line
+	for at := 0; at < len(m.lines); at++ {
+		l := m.lines[at]
+		if err := l.peek(); err != nil {
+			if l.above == nil {
+				return nil, fmt.Errorf("run %s: %w", l.id, err)
+			}
+			l.err = err
+		}
+		if l.next == nil || l.above != nil && !l.above.begun[l.call] {
+			continue
+		}
+		if !m.waits(l) && (first == nil || l.next.Time.Before(first.next.Time)) {
+			first = l
+		}
+	}
+	return first, nil
+}
+
+// waits reports whether the next event of a line is the result of a call whose run has
+// more to show.
+func (m *interleaved) waits(l *line) bool {
+	if !ends(*l.next) {
+		return false
+	}
+	if child := startedRun(*l.next); child != "" && !m.known[child] {
+		m.add(child)
+	}
+	for _, c := range m.lines {
+		if c.above != l || c.call != l.next.Call {
+			continue
+		}
+		if err := c.peek(); err != nil {
+			c.err = err
+		}
+		if c.next != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func ends(e event.Event) bool {
+	switch e.Data.(type) {
+	case event.ToolResult, event.ToolError:
+		return true
+	}
+	return false
+}
+
+// startedRun is the run that a call has started, by its result.
+func startedRun(e event.Event) string {
+	switch d := e.Data.(type) {
+	case event.ToolResult:
+		if d.Child != nil {
+			return d.Child.Run
+		}
+	case event.ToolError:
+		if d.Child != nil {
+			return d.Child.Run
+		}
+	}
+	return ""
+}
+
+// pass hands the next event of a line on.
+func (m *interleaved) pass(l *line) error {
+	e := *l.next
+	l.next = nil
+	if _, ok := e.Data.(event.ToolCall); ok {
+		l.open[e.Call], l.begun[e.Call] = true, true
+	} else if ends(e) {
+		delete(l.open, e.Call)
+	}
+	if l.above == nil {
+		m.told.note(e)
+		if e.Seq < m.o.From {
+			return nil
+		}
+		m.shown = true
+		return m.see(e)
+	}
+	if !m.shown {
+		return nil
+	}
+	return m.o.Below(e)
+}
+
+// look searches for runs that calls have started which have no result yet.
+func (m *interleaved) look() (found bool, err error) {
+	if m.o.Follow && m.reads%lookEvery != 0 || !slices.ContainsFunc(m.lines, func(l *line) bool { return len(l.open) > 0 }) {
+		return false, nil
+	}
+	before := len(m.lines)
+	err = m.search()
+	m.reads++ // not again for this read
+	return len(m.lines) > before, err
+}
+
+// search follows every run below that has begun.
+func (m *interleaved) search() error {
+	var all []journal.Found
+	err := journal.Children(m.o.State, func(id string) bool { return m.known[id] }, func(f journal.Found) { all = append(all, f) })
+	for grown := true; grown; { // one may be below another
+		grown = false
+		for _, f := range all {
+			if !m.known[f.ID] && m.known[f.Parent] {
+				grown = m.follow(f.ID) || grown
+			}
+		}
+	}
+	return err
+}
+
+// add follows a run by its id. One that was deleted, or that the id does not name, is left
+// out.
+func (m *interleaved) add(id string) {
+	if found, err := journal.FindRun(m.o.State, id); err == nil && found.ID == id {
+		m.follow(id)
+	}
+	m.known[id] = true
+}
+
+// follow reads a run whose first event names a run that is shown and its call.
+func (m *interleaved) follow(id string) bool {
+	l := &line{id: id, in: journal.Follow(journal.Dir(m.o.State, id)), open: map[string]bool{}, begun: map[string]bool{}}
+	l.err = l.peek()
+	if l.next == nil {
+		_ = l.in.Close() // its first event is not there yet, or is not readable
+		return false
+	}
+	started, ok := l.next.Data.(event.RunStarted)
+	if ok && started.Parent != nil {
+		if at := slices.IndexFunc(m.lines, func(above *line) bool { return above.id == started.Parent.Run }); at >= 0 {
+			l.above, l.call = m.lines[at], started.Parent.Call
+			m.lines, m.known[id] = append(m.lines, l), true
+			return true
+		}
+	}
+	_ = l.in.Close()
+	return false
+}
+
+// peek reads the next event, unless one is there or the journal ends for now.
+func (l *line) peek() error {
+	if l.next != nil || l.err != nil {
+		return nil //nolint:nilerr // an error of this run alone, which stays with its line
+	}
+	e, err := l.in.Event()
+	if err == nil {
+		l.next = &e
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil //nolint:nilerr // io.EOF: the journal ends for now
+}
+
+// damaged are the errors of journals below.
+func (m *interleaved) damaged() error {
+	var all []error
+	for _, l := range m.lines[1:] {
+		if l.err != nil {
+			all = append(all, fmt.Errorf("run %s below it: %w", l.id, l.err))
+		}
+	}
+	return errors.Join(all...)
+}
