@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
-	"agentctl.dev/agentctl/plugins/files"
 	"agentctl.dev/agentctl/plugins/sdk"
-	"agentctl.dev/agentctl/plugins/shell"
 )
 
 func main() {
@@ -20,7 +17,7 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	tools := slices.Concat(files.Tools(), shell.Tools())
+	tools := shipped()
 	switch {
 	case len(args) == 1 && args[0] == "--describe":
 		text, err := sdk.Describe(tools...)

@@ -68,7 +68,7 @@ func TestDescribePrintsEveryTool(t *testing.T) {
 			t.Errorf("%s: %+v", tool.Name, tool)
 		}
 	}
-	if want := []string{"read", "list", "glob", "grep", "edit", "write", "bash"}; !slices.Equal(names, want) {
+	if want := []string{"read", "list", "glob", "grep", "codesearch", "edit", "patch", "workspace_fs", "write", "bash", "workspace_shell", "webfetch", "websearch"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 }

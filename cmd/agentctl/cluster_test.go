@@ -8,6 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"agentctl.dev/agentctl/runner/control/embedded/kubetest"
+	"agentctl.dev/agentctl/runner/storytest"
 )
 
 // TestCluster plays the stories in testdata/cluster against a cluster's API
@@ -38,10 +39,11 @@ func TestCluster(t *testing.T) {
 				env.Setenv("AGENTCTL_LIBEXEC", env.WorkDir) // there is no agentd to start
 				env.Setenv("HOME", env.WorkDir)
 				env.Setenv("NO_COLOR", "1")
+				env.Setenv("GORACE", os.Getenv("GORACE"))
 				env.Setenv("PATH", kubetest.Assets(t)+string(os.PathListSeparator)+env.Getenv("PATH"))
 				return os.WriteFile(env.Getenv("KUBECONFIG"), kubeconfig, 0o600)
 			},
-			Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+			Cmds: storytest.Commands(),
 		})
 	})
 }

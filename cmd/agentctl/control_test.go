@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentctl.dev/agentctl/runner/storytest"
 )
 
 // TestControlPlane plays the stories in testdata/control against one agentd,
@@ -36,6 +38,8 @@ func TestControlPlane(t *testing.T) {
 	}
 	t.Run("full disk", func(t *testing.T) { fullDisk(t, filepath.Join(libexec, "agentd")) })
 	selfApproving(t, filepath.Join(libexec, "agentd"), state)
+	commands := storytest.Commands()
+	commands["killed"] = killed
 	t.Run("stories", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:                 "testdata/control",
@@ -48,19 +52,13 @@ func TestControlPlane(t *testing.T) {
 				env.Setenv("KUBECONFIG", "")
 				env.Setenv("HOME", env.WorkDir)
 				env.Setenv("NO_COLOR", "1")
+				env.Setenv("GORACE", os.Getenv("GORACE"))
 				env.Setenv("SHARED", filepath.Join(state, "control", "kubeconfig"))
 				fresh := stateFolder(t)
 				env.Setenv("FRESH", fresh)
 				return nil
 			},
-			Cmds: map[string]func(*testscript.TestScript, bool, []string){
-				"exits":     exits,
-				"killed":    killed,
-				"conforms":  conforms,
-				"interrupt": interrupt,
-				"terminal":  terminal,
-				"closed":    closed,
-			},
+			Cmds: commands,
 		})
 	})
 }

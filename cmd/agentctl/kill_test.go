@@ -94,5 +94,8 @@ func ended(pid int) bool {
 		return true
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && strings.Contains(string(stat), ") Z ") // only its new parent has not looked yet
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return true // its new parent has reaped it in between
+	}
+	return err == nil && strings.Contains(string(stat), ") Z ") // its new parent has not reaped it yet
 }

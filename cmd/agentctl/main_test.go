@@ -1,23 +1,30 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"agentctl.dev/agentctl/runner/storytest"
 )
+
+// patience bounds every wait. Nothing is slow when it takes less: machines are busy.
+const patience = time.Minute
 
 var update = flag.Bool("update", false, "write the expected output in the scripts anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"agentctl": main, "asking-tool": askingTool})
+	programs := map[string]func(){"agentctl": main, "mcp-client": mcpClient, "mcp-oauth": mcpOAuth, "mcp-server": mcpServer, "xdg-open": webBrowser, "suite-server": suiteServer}
+	maps.Copy(programs, storytest.Programs())
+	testscript.Main(m, programs)
 }
 
 // TestScripts plays the stories in testdata/script with the real main as
@@ -44,6 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("NO_COLOR", "")
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("REPOSITORY", repository)
 			return os.Mkdir(filepath.Join(env.WorkDir, ".home"), 0o700)
 		},
@@ -57,16 +65,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":     exits,
-			"conforms":  conforms,
-			"serve":     serve,
-			"model":     model,
-			"requests":  requests,
-			"interrupt": interrupt,
-			"terminal":  terminal,
-			"closed":    closed,
-		},
+		Cmds: storytest.Commands(),
 	})
 }
 
@@ -108,33 +107,4 @@ func withoutSandbox(t *testing.T, libexec string) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// exits runs a command and wants its exit code: exits 2 agentctl run.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
-	}
-	want := number(ts, args[0])
-	err := ts.Exec(args[1], args[2:]...)
-	if got := exitCode(ts, err); got != want {
-		ts.Fatalf("exit code %d, want %d", got, want)
-	}
-}
-
-func exitCode(ts *testscript.TestScript, err error) int {
-	if err == nil {
-		return 0
-	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		ts.Fatalf("run: %v", err)
-	}
-	return exit.ExitCode()
-}
-
-func number(ts *testscript.TestScript, text string) int {
-	n, err := strconv.Atoi(text)
-	ts.Check(err)
-	return n
 }

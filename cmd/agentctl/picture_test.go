@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/runner/storytest"
 )
 
 // TestPictureShowsWhatTheProgramPrints runs the example of the README on a
@@ -62,7 +64,7 @@ func TestPictureShowsWhatTheProgramPrints(t *testing.T) {
 // written to it.
 func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	master, slave, err := newTerminal(100)
+	master, slave, err := storytest.NewTerminal(100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) string {
 	if err := slave.Close(); err != nil {
 		t.Fatal(err)
 	}
-	shown := typeInto(master, nil)
+	shown := storytest.TypeInto(master)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, shown)
 	}

@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { _ = os.RemoveAll(state) })
 			env.Setenv("AGENTCTL_STATE", state)
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -202,7 +202,7 @@ func waitingObject(a *v1alpha1.Approval) *runs.WaitingCall {
 		Message: s.Message, Hash: s.CallHash, Unknown: s.Unknown, Always: []message.Grant{}, Once: s.Once, AskedAt: a.CreationTimestamp.Time,
 	}
 	if s.Question != "" {
-		w.Question = &message.Inquiry{Text: s.Question, Options: s.Options}
+		w.Question = &message.Inquiry{Text: s.Question, Options: s.Options, Multiple: s.Multiple}
 	}
 	if s.ExpiresAt != nil {
 		w.ExpiresAt = &s.ExpiresAt.Time

@@ -21,7 +21,8 @@ func (a *app) attachCmd() *cobra.Command {
 		Use:   "attach run/NAME",
 		Short: "Watch a run in another process until it ends",
 		Long: `Watch a run of a control plane, or of another terminal, until it ends. Earlier
-events are shown first.
+events are shown first. Calls of its subagents are shown behind the name of the
+subagent's run; at a control plane they are not.
 
 Output and exit code are those of "agentctl run". Ctrl-C detaches, and the run
 continues; "agentctl cancel" ends it. A lost connection is opened again at the
@@ -49,6 +50,11 @@ Exit code 130: detached by Ctrl-C.`,
 func fromFlag(cmd *cobra.Command, from *int64) {
 	cmd.Flags().Int64Var(from, "from", 1, "`number` of the first event that is shown")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.NoFileCompletions) // fails only for a flag that is not there
+}
+
+// childrenFlag adds --children.
+func childrenFlag(cmd *cobra.Command, children *bool) {
+	cmd.Flags().BoolVar(children, "children", false, "also show the runs of subagents, between what the run itself does")
 }
 
 func checkFrom(from int64) error {

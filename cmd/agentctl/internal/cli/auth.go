@@ -11,12 +11,12 @@ import (
 func (a *app) authCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "auth",
-		Short:   "Store keys, and check what an agent may do",
+		Short:   "Store keys, log in at MCP servers, and check what an agent may do",
 		GroupID: groupManifest,
 		Args:    subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.authSetCmd(), a.authListCmd(), a.authRemoveCmd(), a.canICmd())
+	cmd.AddCommand(a.authSetCmd(), a.authListCmd(), a.authRemoveCmd(), a.authLoginCmd(), a.authLogoutCmd(), a.authStatusCmd(), a.canICmd())
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,8 @@ type canIOptions struct {
 	app              *app
 	files            []string
 	agent, workspace string
+	below, policies  []string
+	noRepository     bool
 	args             string
 	output           choice
 }
@@ -33,13 +36,16 @@ func (a *app) canICmd() *cobra.Command {
 		Long: `Say whether a call would be allowed, by which rule, and what would have to change.
 
 The call is judged as a run of the agent would judge its first one. Nothing is
-run, asked or written.
+run, asked or written. --below judges a subagent's call under what bounds it
+there. Of a call that starts agents it is listed which, and what bounds them.
 
 Exit code 0: allowed. 3: denied, asked about, or changed by a redaction. 2: the
 command line, the arguments or a manifest is wrong.`,
 		Example: `  agentctl auth can-i call bash -f manifests --agent reviewer --args '{"command": "git push"}'
   agentctl auth can-i call read -f . --args '{"path": ".env"}' -o json
-  agentctl auth can-i call write -f . --args @call.json`,
+  agentctl auth can-i call write -f . --args @call.json
+  agentctl auth can-i call task -f manifests/team --args '{"agent": "writer", "prompt": "x"}'
+  agentctl auth can-i call write -f manifests/team --agent writer --below planner --args '{"path": "a.md", "content": "x"}'`,
 		Args: callArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.runCanI(cmd.Context(), args[1]) },
 	}
@@ -47,6 +53,11 @@ command line, the arguments or a manifest is wrong.`,
 	cmd.Flags().Lookup("file").Usage += " (default the current folder)"
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent, where the manifests hold several")
 	_ = cmd.RegisterFlagCompletionFunc("agent", a.completeDeclared(v1alpha1.KindAgent)) // fails only for a flag that is not there
+	cmd.Flags().StringSliceVar(&o.below, "below", nil, "`names` of the agents that have started the agent, that of the run first")
+	_ = cmd.RegisterFlagCompletionFunc("below", a.completeDeclared(v1alpha1.KindAgent))
+	cmd.Flags().StringArrayVar(&o.policies, "policy", nil, "`name` of a Policy that narrows the run; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("policy", a.completeDeclared(v1alpha1.KindPolicy))
+	noRepositoryPolicies(cmd, &o.noRepository)
 	cmd.Flags().StringVar(&o.workspace, "workspace", "", "`folder` whose files the call would see (default that of the manifests, else the current folder)")
 	cmd.Flags().StringVar(&o.args, "args", "{}", "arguments of the call: a JSON `object`, or @FILE")
 	output(cmd, &o.output, "format: an answer, or one object")
@@ -80,7 +91,7 @@ func (o *canIOptions) runCanI(ctx context.Context, tool string) error {
 		return err
 	}
 	a, err := runner.CanI(ctx, runner.AccessOptions{
-		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Workspace: o.workspace, Tool: tool, Args: args,
+		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Above: o.below, Policies: o.policies, WithoutRepository: o.noRepository, Workspace: o.workspace, Tool: tool, Args: args,
 	})
 	if err != nil {
 		return err
@@ -121,8 +132,23 @@ func callArguments(value string) (json.RawMessage, error) {
 
 func shownAccess(a *runner.Access) display.Access {
 	s := display.Access{Decision: a.Decision, Rule: named(a.Policy, a.Rule), Place: placeOf(a.File, a.Line), Reason: a.Reason, Warnings: a.Warnings}
+	for _, r := range a.Reaches {
+		s.Reaches = append(s.Reaches, reachedLine(r))
+	}
 	for _, c := range a.Change {
 		s.Change = append(s.Change, c.Text)
 	}
 	return s
+}
+
+// reachedLine is an agent that a call can start, as one line.
+func reachedLine(r runner.Reached) string {
+	text := fmt.Sprintf("%s: %s", r.Agent, cmp.Or(strings.Join(r.Tools, ", "), "no tools"))
+	if len(r.Policies) > 0 {
+		text += "; judged by " + strings.Join(r.Policies, ", ")
+	}
+	if len(r.Ceilings) > 0 {
+		text += "; narrowed by " + strings.Join(r.Ceilings, ", ")
+	}
+	return text
 }

@@ -140,6 +140,17 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 	if d.Status, err = plain(s, "name", "startTime", "agent", "model", "source", "journal"); err != nil {
 		return err
 	}
+	below, err := runs.Below(ctx, src.state, src.id)
+	if err != nil {
+		return err
+	}
+	if status, ok := d.Status.(map[string]any); ok && len(below) > 0 {
+		all := make([]any, len(below))
+		for i, r := range below {
+			all[i] = map[string]any{"run": r.Name, "agent": r.Agent, "phase": r.Phase, "reason": r.Reason, "steps": r.Steps, "parent": r.Parent}
+		}
+		status["subagents"] = all
+	}
 	// What cannot be read the status says.
 	if v, err := runs.View(ctx, src.state, src.id); err == nil {
 		w := v.Started.Workspace
@@ -148,8 +159,26 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 			"agent": v.Started.Agent, "model": v.Started.Model.Name, "prompt": v.Started.Prompt,
 			"workspace": map[string]any{"source": w.Source, "dir": w.Dir, "strategy": w.Strategy},
 		}
+		if p := v.Started.Parent; p != nil {
+			above := map[string]any{"run": p.Run, "call": p.Call, "agents": p.Agents}
+			if p.Continues != "" {
+				above["continues"] = p.Continues
+			}
+			spec["parent"] = above
+		}
+		if names := v.Started.RepositoryPolicies; len(names) > 0 {
+			spec["repositoryPolicies"] = names
+		}
 		if v.Started.Isolation != "" {
 			spec["isolation"] = v.Started.Isolation
+		}
+		if variant := v.Started.Model.Variant; variant != "" {
+			spec["variant"] = variant
+		}
+		if status, ok := d.Status.(map[string]any); ok && len(v.Messages) > 0 && v.Messages[0].Recap != nil {
+			if status["recap"], err = plain(v.Messages[0].Recap); err != nil {
+				return err
+			}
 		}
 		d.Spec = spec
 	}

@@ -68,6 +68,9 @@ func misfit(root *cobra.Command, words []string) (path, wrong string) {
 		return cmd.CommandPath(), rest[0]
 	}
 	for _, w := range rest {
+		if w == "--" { // what follows is not of this program
+			break
+		}
 		name, _, _ := strings.Cut(w, "=")
 		var f *pflag.Flag
 		switch {

@@ -16,6 +16,8 @@ type eventsOptions struct {
 	output choice
 	follow bool
 	from   int64
+	// children shows the events of the runs below as well.
+	children bool
 	// about and all are of events of objects.
 	about string
 	all   bool
@@ -34,11 +36,17 @@ The run is looked for in the state folder, then in the selected control plane, i
 it runs; with --context or -n only there. With -f new events are shown until the
 run has ended. --from is the number of the first event that is shown.
 
+With --children the events of the runs of its subagents, and of theirs, are shown
+between those of the run, each after the call that has started the subagent. A
+line of such a run begins with the shortest name that the run has; with -o jsonl
+the field run says which one it is.
+
 Without a run it shows the events of the objects of a control plane, as "get
 events" does: that they became ready, or why not. --for names one object; with -f
 it continues until stopped.`,
 		Example: `  agentctl events run/review-7xk2p
   agentctl events @latest -f -o jsonl --from 120
+  agentctl events @latest --children
   agentctl events --for agent/reviewer`,
 		GroupID:           groupRun,
 		Args:              atMostOneRun,
@@ -47,7 +55,7 @@ it continues until stopped.`,
 			if len(args) == 1 {
 				return o.runEvents(cmd.Context(), args[0])
 			}
-			for _, name := range []string{"from", "output"} {
+			for _, name := range []string{"from", "output", "children"} {
 				if cmd.Flags().Changed(name) {
 					return usagef("--%s is about the events of a run: name it (run/NAME)", name)
 				}
@@ -58,6 +66,7 @@ it continues until stopped.`,
 	output(cmd, &o.output, "what stdout holds: a line an event, or the events as they are")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "show new events until the run has ended")
 	fromFlag(cmd, &o.from)
+	childrenFlag(cmd, &o.children)
 	cmd.Flags().StringVar(&o.about, "for", "", "only events about an object, as `KIND/NAME`")
 	_ = cmd.RegisterFlagCompletionFunc("for", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return a.completeObjects(cmd, nil, typed)
@@ -102,13 +111,23 @@ func (o *eventsOptions) runEvents(ctx context.Context, word string) error {
 		show = display.EventJSON
 	}
 	shown := false
-	end, src, err := o.app.handEvents(ctx, &o.target, word, wish{from: o.from, follow: o.follow}, func(e event.Event) error {
-		shown = true
-		if err := show(out, e); err != nil {
-			return fmt.Errorf("write events: %w", err)
+	write := func(show func(*display.Screen, event.Event) error) func(event.Event) error {
+		return func(e event.Event) error {
+			shown = true
+			if err := show(out, e); err != nil {
+				return fmt.Errorf("write events: %w", err)
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	var below func(event.Event) error
+	if o.children {
+		below = write(show)
+		if o.output.value == display.FormatText {
+			below = write(display.ChildEventLine)
+		}
+	}
+	end, src, err := o.app.handEvents(ctx, &o.target, word, wish{from: o.from, follow: o.follow}, write(show), below)
 	if err == nil && !shown {
 		display.Notice(o.app.stderr(), "run/"+src.name()+" has no such events: it is "+end.Phase+because(end.Reason, end.Message))
 	}

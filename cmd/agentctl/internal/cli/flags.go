@@ -56,6 +56,10 @@ func (a *app) stateFlag(cmd *cobra.Command) {
 }
 
 // containerd adds --containerd-address.
+func noRepositoryPolicies(cmd *cobra.Command, leaveOut *bool) {
+	cmd.Flags().BoolVar(leaveOut, "no-repository-policies", false, "leave out the policies in .agentctl/policies of the workspace, which can only tighten")
+}
+
 func containerd(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVar(address, "containerd-address", "", "`socket` of containerd, for tools that are images (default $CONTAINERD_ADDRESS, else /run/containerd/containerd.sock)")
 }

@@ -33,6 +33,8 @@ type listedRun struct {
 
 	// waiting counts the approvals that an object waits for.
 	waiting int
+	// depth is how many runs of the list are above it, where it is a subagent's.
+	depth int
 	// elsewhere: the object is not in the namespace in which names are looked up.
 	elsewhere bool
 }
@@ -70,7 +72,7 @@ func (o *getOptions) runGetRuns(ctx context.Context) error {
 		return err
 	}
 	objects, at, missed := o.runObjects(ctx)
-	if err := o.write(merge(here, objects, at), false, state); err != nil {
+	if err := o.write(asTree(merge(here, objects, at)), false, state); err != nil {
 		return err
 	}
 	if missed != nil && o.meant() {
@@ -144,6 +146,48 @@ func merge(here []runs.Summary, objects []client.Object, at controlPlane) []list
 	return all
 }
 
+// asTree puts the runs of subagents behind the run that has started them, in the order in
+// which they began.
+func asTree(all []listedRun) []listedRun {
+	there := make(map[string]bool, len(all))
+	for i := range all {
+		there[all[i].Name] = true
+	}
+	children := map[string][]listedRun{}
+	var roots []listedRun
+	for i := range all {
+		if p := all[i].Parent; p != "" && p != all[i].Name && there[p] {
+			children[p] = append(children[p], all[i])
+		} else {
+			roots = append(roots, all[i])
+		}
+	}
+	out := make([]listedRun, 0, len(all))
+	var add func(r listedRun, depth int)
+	add = func(r listedRun, depth int) {
+		r.depth = depth
+		out = append(out, r)
+		below := children[r.Name]
+		delete(children, r.Name)
+		for _, c := range slices.Backward(below) {
+			add(c, depth+1)
+		}
+	}
+	for i := range roots {
+		add(roots[i], 0)
+	}
+	for len(children) > 0 { // journals that name each other as parents
+		for p := range children {
+			for _, r := range children[p] {
+				add(r, 0)
+			}
+			delete(children, p)
+			break
+		}
+	}
+	return out
+}
+
 func (r *listedRun) at(x client.Object, p controlPlane) {
 	r.Where, r.Object = p.where, &runObject{x.Name(), x.Namespace()}
 	r.elsewhere = x.Namespace() != p.namespace
@@ -208,7 +252,7 @@ func (o *getOptions) writeRuns(listed []listedRun, one bool, state string) error
 		r := &listed[i]
 		list.Runs[i] = display.ListedRun{
 			Name: r.Name, Ref: r.ref(), Where: r.Where, Agent: r.Agent, Model: r.Model, Phase: r.Phase, Reason: r.Reason, Started: r.StartTime, Steps: r.Steps,
-			Cost: r.Cost, Tokens: r.Tokens.Total(), Worked: time.Duration(r.DurationMs) * time.Millisecond, Waiting: max(len(r.Waiting), r.waiting), Source: r.Source,
+			Cost: r.Cost, Tokens: r.Tokens.Total(), Worked: time.Duration(r.DurationMs) * time.Millisecond, Waiting: max(len(r.Waiting), r.waiting), Source: r.Source, Depth: r.depth,
 		}
 		if r.Object != nil {
 			list.Runs[i].Name, list.Runs[i].Namespace = r.Object.Name, r.Object.Namespace

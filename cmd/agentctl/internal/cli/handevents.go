@@ -9,8 +9,9 @@ import (
 )
 
 // handEvents hands the events of a run to see, of the newest attempt last, and returns
-// how the run stands and where it was found. A signal ends it.
-func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, see func(event.Event) error) (*client.RunEnd, *source, error) {
+// how the run stands and where it was found. A signal ends it. Events of runs below go to
+// below; nil: they are left out.
+func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, see, below func(event.Event) error) (*client.RunEnd, *source, error) {
 	ctx, signals := watch(ctx, func(int) {})
 	defer signals.stop()
 	src, err := t.locateWord(ctx, word)
@@ -18,6 +19,9 @@ func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, se
 		return nil, nil, letGo(ctx, err)
 	}
 	defer src.close()
+	if w.below = below != nil; w.below && src.client != nil {
+		return nil, nil, usagef("--children is for runs of the state folder: a control plane reports the events of %s alone", src.run)
+	}
 	said := ""
 	say := func(text string) {
 		if text != said {
@@ -31,6 +35,8 @@ func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, se
 		case r.Event != nil:
 			said = ""
 			return see(*r.Event)
+		case r.Below != nil:
+			return below(*r.Below)
 		case r.Waiting != nil:
 			if text := waiting(src, r.Waiting); w.follow && text != "" {
 				say(text)

@@ -18,6 +18,8 @@ type logsOptions struct {
 	target
 	follow bool
 	tail   int
+	// children shows what subagents say as well.
+	children bool
 }
 
 func (a *app) logsCmd() *cobra.Command {
@@ -31,12 +33,15 @@ With -f the text that the model writes is shown as it comes, step by step, until
 the run has ended. The run is looked for in the state folder, then in the control
 plane that is selected, if it runs; with --context or -n only there. "agentctl
 events" shows what happened, "agentctl attach" shows a run as "agentctl run" does.
---tail shows the last lines of the answer.
+--tail shows the last lines of the answer. With --children the answers of its
+subagents are shown before it, each line behind the name of the subagent's run;
+with -f what they write is shown between the text of the run.
 
 Exit code 0: the run has an answer. 1: it has none, or none yet.`,
 		Example: `  agentctl logs run/review-7xk2p
   agentctl logs @latest --tail 20
-  agentctl logs @latest -f`,
+  agentctl logs @latest -f
+  agentctl logs @latest -f --children`,
 		GroupID:           groupRun,
 		Args:              oneArg("the run (run/NAME)"),
 		ValidArgsFunction: a.completeAnyRun,
@@ -45,6 +50,7 @@ Exit code 0: the run has an answer. 1: it has none, or none yet.`,
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "show the text as it comes, until the run has ended")
 	cmd.Flags().IntVar(&o.tail, "tail", -1, "show the last `number` of lines of the answer; -1 shows all")
 	_ = cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions) // fails only for a flag that is not there
+	childrenFlag(cmd, &o.children)
 	o.flags(cmd)
 	return cmd
 }
@@ -60,7 +66,11 @@ func (o *logsOptions) runLogs(ctx context.Context, word string) error {
 	if o.follow {
 		l.text = display.NewTextLog(l.screen)
 	}
-	end, src, err := o.app.handEvents(ctx, &o.target, word, wish{follow: o.follow}, l.event)
+	var below func(event.Event) error
+	if o.children {
+		below = l.below
+	}
+	end, src, err := o.app.handEvents(ctx, &o.target, word, wish{follow: o.follow}, l.event, below)
 	if l.text != nil {
 		if closed := l.text.Close(); err == nil {
 			err = closed
@@ -111,6 +121,22 @@ func (l *logged) event(e event.Event) error {
 		return nil
 	}
 	return l.text.Event(e)
+}
+
+// below shows what a subagent says: each text when it is complete where the run is followed,
+// else its answer.
+func (l *logged) below(e event.Event) error {
+	switch d := e.Data.(type) {
+	case event.TextEnd:
+		if l.text != nil {
+			return l.text.Lines(display.ShortRun(e.Run), d.Text)
+		}
+	case event.RunFinished:
+		if l.text == nil && d.Output != "" {
+			return display.MarkedLines(l.screen, display.ShortRun(e.Run), d.Output)
+		}
+	}
+	return nil
 }
 
 // finish shows the answer where nothing was followed, or says why there is none.

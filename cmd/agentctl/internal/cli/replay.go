@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
@@ -157,8 +156,8 @@ func (o *replayOptions) runUpdate(ctx context.Context, file string) error {
 	err = a.show(ctx, showing{
 		// stdout holds the difference alone, which is shown below.
 		format: display.FormatText, asks: run.Terminal != nil, mute: true,
-		execute: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
-			run.Events, run.Kill = events, kill
+		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
+			run.Events, run.Kill = see.run, kill
 			run.Stdin = interruptible{ctx, a.In}
 			var err error
 			if updated, err = runner.Update(ctx, runner.UpdateOptions{File: file, Run: run}); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
@@ -96,8 +95,8 @@ func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.F
 	leave := make(chan struct{})
 	s := showing{
 		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
-		execute: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
-			ro.Events, ro.Kill, ro.Leave = events, kill, leave
+		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
+			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			return runner.Resume(ctx, ro)
 		},
 	}

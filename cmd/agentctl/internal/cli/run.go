@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -25,6 +24,8 @@ type runOptions struct {
 	prompt           string
 	attach           []string
 	inputs           []string
+	policies         []string
+	noRepository     bool
 	workspace        string
 	inPlace          bool
 	output           choice
@@ -70,6 +71,7 @@ run is named on stdout and not waited for.`,
   git diff | agentctl run -f reviewer.yaml -p - -o json
   agentctl run -f manifests/hello --record hello.cassette.jsonl
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
+  agentctl run -f manifests/team --policy no-secrets
   agentctl run agent/reviewer -p "Review the last commit." -n web
   agentctl run agent/reviewer -p @task.txt --input issue=42 --detach`,
 		GroupID:           groupRun,
@@ -98,6 +100,8 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.StringVarP(&o.prompt, "prompt", "p", "", "first message to the model: a `text`, @FILE, or - for stdin")
 	f.StringArrayVar(&o.attach, "attach", nil, "image or PDF `file` that goes to the model with the prompt; may be repeated")
 	f.StringArrayVar(&o.inputs, "input", nil, "`key=value` the agent reads as ${inputs.key}; may be repeated")
+	f.StringArrayVar(&o.policies, "policy", nil, "`name` of a Policy that narrows the run and every run its subagents begin; may be repeated")
+	noRepositoryPolicies(cmd, &o.noRepository)
 	f.StringVar(&o.model, "model", "", "`name` of the Model to use instead of the agent's")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work on (default the Run's, else the current folder); with agent/NAME: workspace/NAME")
 	f.BoolVar(&o.inPlace, "in-place", false, "work on the folder itself instead of a copy")
@@ -137,8 +141,8 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	leave := make(chan struct{})
 	return o.app.show(ctx, showing{
 		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
-		execute: func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
-			ro.Events, ro.Kill, ro.Leave = events, kill, leave
+		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
+			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}
 			return runner.Run(ctx, ro)
 		},
@@ -176,7 +180,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	ro := runner.RunOptions{
-		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Attach: o.attach, Inputs: in,
+		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
 	}

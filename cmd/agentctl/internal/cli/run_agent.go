@@ -29,6 +29,7 @@ var hereOnly = []struct{ flag, why string }{
 	{"agent", "agent/NAME names it"},
 	{"model", "which Model an agent has is declared: agentctl edit agent NAME"},
 	{"attach", "files are not sent to a control plane"},
+	{"no-repository-policies", "at a control plane the policies of a repository always count"},
 	{"in-place", "that is declared in a Workspace (spec.strategy: InPlace), which --workspace workspace/NAME names"},
 	{"approve", "who is asked is declared in the agent (spec.approvals), and answered by: agentctl approve"},
 	{"allow-unsandboxed", "the control plane decides that: agentd serve --allow-unsandboxed"},
@@ -101,6 +102,9 @@ func (o *runOptions) asked(hasPrompt, hasTimeout bool) (*client.Prompt, error) {
 		return nil, usagef("--name %q: the name of a Run is lower-case letters, digits, - and . between them", o.name)
 	}
 	p := &client.Prompt{Name: o.name, Inputs: in}
+	for _, name := range o.policies {
+		p.PolicyRefs = append(p.PolicyRefs, v1alpha1.Reference{Name: name})
+	}
 	if hasTimeout {
 		if o.timeout < time.Millisecond {
 			return nil, usagef("--timeout must be longer than 0")

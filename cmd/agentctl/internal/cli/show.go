@@ -28,8 +28,11 @@ type showing struct {
 	// can be resumed. nil cancels the run instead.
 	leave chan struct{}
 	// execute executes it. It reports events, and ends the run when kill is closed.
-	execute func(ctx context.Context, events func(event.Event), kill <-chan struct{}) (*runner.Outcome, error)
+	execute func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error)
 }
+
+// watcher is called with the events of a run, and with those of the runs below it.
+type watcher struct{ run, below func(event.Event) }
 
 // show executes a run: it shows what happens, does what signals ask for, reports how
 // it ended and returns its exit code as an error.
@@ -56,12 +59,13 @@ func (a *app) show(ctx context.Context, s showing) error {
 		}
 	})
 	defer signals.stop()
-	outcome, err := s.execute(ctx, func(e event.Event) {
+	see := watcher{below: shown.Child, run: func(e event.Event) {
 		if run.Load() == nil {
 			run.Store(&e.Run)
 		}
 		shown.Event(e)
-	}, signals.kill)
+	}}
+	outcome, err := s.execute(ctx, see, signals.kill)
 	// Only output remains. A signal now ends the program at once, so that no user has
 	// to wait for a reader.
 	signals.stop()

@@ -46,7 +46,7 @@ func TestOutputThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 			defer close(block)
 			var stderr bytes.Buffer
 			a := testApp(writer(func(b []byte) (int, error) { <-block; return len(b), nil }), &stderr)
-			err := a.show(t.Context(), showing{format: display.FormatText, execute: func(context.Context, func(event.Event), <-chan struct{}) (*runner.Outcome, error) {
+			err := a.show(t.Context(), showing{format: display.FormatText, execute: func(context.Context, watcher, <-chan struct{}) (*runner.Outcome, error) {
 				return c.o, nil
 			}})
 			if code, ok := errors.AsType[exitError](err); !ok || int(code) != c.want {
@@ -81,8 +81,8 @@ func TestSecondSignalSaysHowToGoOn(t *testing.T) {
 	}
 	defer read.Close()
 	a := testApp(io.Discard, write)
-	err = a.show(t.Context(), showing{format: display.FormatJSON, execute: func(ctx context.Context, tell func(event.Event), kill <-chan struct{}) (*runner.Outcome, error) {
-		tell(event.Event{Seq: 1, Run: "r-1", Data: event.RunStarted{}})
+	err = a.show(t.Context(), showing{format: display.FormatJSON, execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
+		see.run(event.Event{Seq: 1, Run: "r-1", Data: event.RunStarted{}})
 		raise(t, syscall.SIGINT)
 		await(t, ctx.Done(), "the end of the context")
 		raise(t, syscall.SIGINT)
@@ -112,7 +112,7 @@ func TestASignalWhileManifestsAreReadIsItsExitCode(t *testing.T) {
 		for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 143, syscall.SIGQUIT: 130} {
 			var stderr strings.Builder
 			a := testApp(io.Discard, &stderr)
-			err := a.show(t.Context(), showing{format: display.FormatJSON, execute: func(ctx context.Context, _ func(event.Event), _ <-chan struct{}) (*runner.Outcome, error) {
+			err := a.show(t.Context(), showing{format: display.FormatJSON, execute: func(ctx context.Context, _ watcher, _ <-chan struct{}) (*runner.Outcome, error) {
 				raise(t, sig)
 				// A manifest on stdin that does not come does not hold it up.
 				never, held := io.Pipe()

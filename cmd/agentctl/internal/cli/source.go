@@ -34,7 +34,9 @@ type source struct {
 type wish struct {
 	from   int64
 	follow bool
-	away   func(error)
+	// below also selects the events of the runs below.
+	below bool
+	away  func(error)
 }
 
 // events reports the events of a run until it has ended, or those so far.
@@ -42,9 +44,11 @@ func (s *source) events(ctx context.Context, w wish, see func(client.Record) err
 	if s.client != nil {
 		return s.client.Events(ctx, client.EventsOptions{Run: s.run, From: w.from, Follow: w.follow, Away: w.away}, see)
 	}
-	told, err := runs.Events(ctx, runs.EventsOptions{Ref: s.ref, State: s.state, From: w.from, Follow: w.follow}, func(e event.Event) error {
-		return see(client.Record{Event: &e})
-	})
+	o := runs.EventsOptions{Ref: s.ref, State: s.state, From: w.from, Follow: w.follow}
+	if w.below {
+		o.Below = func(e event.Event) error { return see(client.Record{Below: &e}) }
+	}
+	told, err := runs.Events(ctx, o, func(e event.Event) error { return see(client.Record{Event: &e}) })
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (a *app) follow(parent context.Context, f following) error {
 		s.suspended(asking, src)
 	}
 	settle := s.cancelOn(ctx, asking)
-	end, err := src.events(asking, wish{from: s.first(), follow: true, away: s.away}, s.record)
+	end, err := src.events(asking, wish{from: s.first(), follow: true, below: s.format == display.FormatText, away: s.away}, s.record)
 	settle()
 	s.begins()
 	cause := context.Cause(ctx)
@@ -219,6 +219,8 @@ func (s *streamed) record(r client.Record) error {
 		}
 	case r.Event != nil:
 		s.event(*r.Event)
+	case r.Below != nil && s.past == nil:
+		s.shown.Child(*r.Below)
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ type Access struct {
 	Rule, Place, Reason string
 	// Change lists what would have to be otherwise.
 	Change, Warnings []string
+	// Reaches lists the agents that the call can start.
+	Reaches []string
 }
 
 // Write writes the answer for a person.
@@ -21,6 +23,12 @@ func (a Access) Write(s *Screen) error {
 	s.print(Line(a.Reason) + "\n")
 	for _, w := range a.Warnings {
 		s.print(s.paint(yellow, "warning:") + " " + Line(w) + "\n")
+	}
+	if len(a.Reaches) > 0 {
+		s.print("\nthe call can start:\n")
+	}
+	for _, r := range a.Reaches {
+		s.print("  " + Line(r) + "\n")
 	}
 	if len(a.Change) > 0 {
 		s.print("\nfor this call to be allowed:\n")

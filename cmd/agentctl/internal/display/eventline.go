@@ -16,17 +16,24 @@ const mostText = 240
 
 // EventLine shows an event as a line: number, time, type and what it is about.
 // Pieces of what comes whole a little later have none.
-func EventLine(s *Screen, e event.Event) error {
-	switch e.Data.(type) {
-	case event.TextStart, event.TextDelta, event.ReasoningStart, event.ReasoningDelta, event.ToolInputStart, event.ToolInputDelta, event.ToolProgress:
+func EventLine(s *Screen, e event.Event) error { return eventLine(s, e, "") }
+
+// eventLine is EventLine with a mark before what the event is about.
+func eventLine(s *Screen, e event.Event, mark string) error {
+	switch d := e.Data.(type) {
+	case event.TextStart, event.TextDelta, event.ReasoningStart, event.ReasoningDelta, event.ToolInputStart, event.ToolInputDelta:
 		return s.Err()
+	case event.ToolProgress:
+		if d.Title == "" && len(d.Metadata) == 0 {
+			return s.Err()
+		}
 	}
 	head := fmt.Sprintf("%5d  %s  ", e.Seq, e.Time.Local().Format("15:04:05.000")) + s.paint(eventStyle(e), pad(Line(string(e.Type())), 19))
 	about := Line(about(e)) // a journal may be anybody's
 	if e.Call != "" {
 		about = strings.TrimSuffix(s.paint(dim, Line(e.Call))+"  "+about, "  ")
 	}
-	s.print(strings.TrimRight(fit(head+" "+fit(about, mostText), s.width()), " ") + "\n")
+	s.print(strings.TrimRight(fit(head+" "+mark+fit(about, mostText), s.width()), " ") + "\n")
 	return s.Err()
 }
 
@@ -63,6 +70,8 @@ func about(e event.Event) string {
 		return join(Line(d.Phase), Line(d.Reason), "exit code "+strconv.Itoa(d.ExitCode), plural(int64(d.Steps), "step"), Line(d.Message))
 	case event.UserMessage:
 		return Line(d.Text)
+	case event.ToolProgress:
+		return join(Line(d.Title), Line(string(d.Metadata)))
 	case event.MessageReceived:
 		return join(Line(d.By), Line(d.Text))
 	case event.StepStart:

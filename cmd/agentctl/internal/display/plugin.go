@@ -106,6 +106,13 @@ func PluginAnswer(stdout, stderr *Screen, a *pluginkit.Answer) error {
 	if a.Signal != "" {
 		notes = append(notes, "ended by signal "+Line(a.Signal))
 	}
+	for _, f := range a.Attachments {
+		note := fmt.Sprintf("attached %s, %d bytes", Line(f.Name), f.Size)
+		if f.Wrong != "" {
+			note += ", which no model is shown: " + f.Wrong
+		}
+		notes = append(notes, note)
+	}
 	if a.Dropped > 0 {
 		notes = append(notes, fmt.Sprintf("%d bytes of output were not kept", a.Dropped))
 	}

@@ -65,6 +65,7 @@ func TestAnAnswerAndWhatIsWrongWithItAreApart(t *testing.T) {
 		out, err string
 	}{
 		"well":    {pluginkit.Answer{Output: "hello"}, "hello\n", ""},
+		"files":   {pluginkit.Answer{Output: "hello", Attachments: []pluginkit.Attached{{Name: "a.png", Size: 7, Wrong: "it is text/plain"}}}, "hello\n", "attached a.png, 7 bytes, which no model is shown: it is text/plain\n"},
 		"nothing": {pluginkit.Answer{}, "", ""},
 		"badly":   {pluginkit.Answer{Output: "no\n", Error: "tool", ExitCode: &code, Dropped: 7}, "no\n", "error: tool, exit code 3, 7 bytes of output were not kept\n"},
 		"killed":  {pluginkit.Answer{Error: "timeout", Signal: "killed"}, "", "error: timeout, ended by signal killed\n"},

@@ -16,6 +16,8 @@ import (
 type Renderer interface {
 	// Event shows an event.
 	Event(e event.Event)
+	// Child shows an event of a run below.
+	Child(e event.Event)
 	// Notice shows a line that is not an event.
 	Notice(text string)
 	// Finish shows the end of the run and returns the first error of a write.

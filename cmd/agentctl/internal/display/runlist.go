@@ -3,6 +3,7 @@ package display
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
@@ -42,6 +43,8 @@ type ListedRun struct {
 	// Waiting counts the calls that wait for an approval.
 	Waiting int
 	Source  string
+	// Depth is how many runs of the list are above it.
+	Depth int
 }
 
 // Write writes one line a run.
@@ -63,7 +66,7 @@ func (l RunList) Write(s *Screen) error {
 	for i := range l.Runs {
 		r := &l.Runs[i]
 		row := []string{
-			Line(r.Name), dash(Line(r.Agent)), s.paint(phaseStyle(r.Phase), Line(r.Phase)), dash(Line(r.Reason)),
+			strings.Repeat("  ", r.Depth) + Line(r.Name), dash(Line(r.Agent)), s.paint(phaseStyle(r.Phase), Line(r.Phase)), dash(Line(r.Reason)),
 			age(l.Now.Sub(r.Started)), strconv.Itoa(r.Steps), listedCost(r.Cost), Line(r.Where),
 		}
 		if l.Namespaces {

@@ -22,7 +22,8 @@ type textRun struct {
 	running []string                  // calls, in the order they began
 	by      string                    // the Model that gave the newest answer
 
-	stream stream
+	stream   stream
+	children map[string]*child // the runs below that work
 	// inquiring are the running calls whose question is on the terminal.
 	inquiring []string
 	// asking counts open questions; what comes up meanwhile is held back.
