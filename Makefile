@@ -45,7 +45,7 @@ kube-assets: ## build kubectl, kube-apiserver and etcd for the tests
 	.ci/kube
 
 bench: build ## measure agentctl beside a floor, interleaved
-	go run ./cmd/agentctl/internal/bench $(BENCHFLAGS)
+	cd bench && go run ./overhead $(BENCHFLAGS)
 
 demo: ## run an agent that obeys a hostile text
 	.ci/build agentctl agentctl-tools agentctl-sandbox agentctl-entry

@@ -38,7 +38,7 @@ type rule struct {
 // them is free to change. Only the first executes runs.
 var doors = []string{
 	"./runner",
-	"./runner/client", "./runner/doctor", "./runner/keys", "./runner/model/provider", "./runner/pluginkit",
+	"./runner/client", "./runner/doctor", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/pluginkit",
 	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir",
 }
 
@@ -207,6 +207,14 @@ var rules = []rule{
 	{
 		from: []string{"ours"}, notFrom: []string{"./runner/image/..."}, to: []string{"github.com/google/go-containerregistry/..."},
 		reason: "heavy dependency behind one door: runner/image",
+	},
+	{
+		from: []string{"ours"}, notFrom: []string{"./runner/mcpserver", "./runner/tool/source/mcp/..."}, to: []string{"github.com/modelcontextprotocol/..."},
+		reason: "the protocol has one door for each of its ends: runner/mcpserver and runner/tool/source/mcp",
+	},
+	{
+		from: []string{"ours"}, notFrom: []string{"./runner/tool/diagnose"}, to: []string{"github.com/sourcegraph/jsonrpc2"},
+		reason: "language servers are spoken to by one package: runner/tool/diagnose",
 	},
 	{
 		from: []string{"ours"}, notFrom: []string{"./runner/control/embedded/..."},

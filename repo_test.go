@@ -16,6 +16,7 @@ import (
 	"agentctl.dev/agentctl/plugins/files"
 	"agentctl.dev/agentctl/plugins/sdk"
 	"agentctl.dev/agentctl/plugins/shell"
+	"agentctl.dev/agentctl/plugins/web"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -183,7 +184,7 @@ func TestGeneratedFilesSaySo(t *testing.T) {
 // TestTableOfBuiltinsIsFresh: the runner knows the shipped tools without
 // starting their program, from a table that the program wrote.
 func TestTableOfBuiltinsIsFresh(t *testing.T) {
-	want, err := sdk.Describe(slices.Concat(files.Tools(), shell.Tools())...)
+	want, err := sdk.Describe(slices.Concat(files.Tools(), shell.Tools(), web.Tools())...)
 	if err != nil {
 		t.Fatal(err)
 	}
