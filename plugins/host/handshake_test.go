@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,8 +71,9 @@ func FuzzHandshakeWhole(f *testing.F) {
 
 // printer is a program that prints and then waits to be killed.
 type printer struct {
-	out  io.Reader
-	done chan struct{}
+	out    io.Reader
+	done   chan struct{}
+	killed sync.Once
 }
 
 func (p *printer) Start(context.Context) error     { return nil }
@@ -83,11 +85,7 @@ func (p *printer) Wait(context.Context) error      { <-p.done; return errors.New
 func (p *printer) Diagnose(context.Context) string { return "" }
 
 func (p *printer) Kill(context.Context) error {
-	select {
-	case <-p.done:
-	default:
-		close(p.done)
-	}
+	p.killed.Do(func() { close(p.done) })
 	return nil
 }
 

@@ -2,7 +2,9 @@ package control
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -106,28 +109,60 @@ func (d *agentd) kill() {
 	_ = d.cmd.Wait()
 }
 
-// marking is an agent whose tool records each of its calls, and takes long enough for a
-// process to be killed meanwhile.
-func marking(t *testing.T) (manifests, marks string) {
+// freeCalls is how many calls of a holding agent end at once. The first of 20 runs
+// with two calls each have then ended, the last have not begun.
+const freeCalls = 24
+
+// holding is an agent whose tool records each of its calls. All but the first calls
+// wait until release is called: some runs are then in progress.
+func holding(t *testing.T) (manifests string, awaitHeld, release func()) {
 	t.Helper()
 	dir := t.TempDir()
-	marks = filepath.Join(dir, "marks")
+	marks, free := filepath.Join(dir, "marks"), filepath.Join(dir, "free")
 	program := filepath.Join(dir, "mark")
 	// A line is written at once: appends of one write do not mix.
-	text := "#!/bin/sh\nread -r args\necho \"$args\" >>" + marks + "\nsleep 0.2\necho marked\n"
+	text := fmt.Sprintf(`#!/bin/sh
+read -r args
+echo "$args" >>%[1]s
+[ "$(wc -l <%[1]s)" -le %[2]d ] || until [ -e %[3]s ]; do sleep 0.05; done
+echo marked
+`, marks, freeCalls, free)
 	if err := os.WriteFile(program, []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}
-	return strings.Replace(workerYAML, "[cat]", "["+program+"]", 1), marks
+	release = func() {
+		if err := os.WriteFile(free, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	latest := time.Now().Add(2 * time.Minute)
+	awaitHeld = func() {
+		t.Helper()
+		for ; ; time.Sleep(10 * time.Millisecond) {
+			b, _ := os.ReadFile(marks) //nolint:gosec // a folder of the test
+			if bytes.Count(b, []byte("\n")) > freeCalls {
+				return
+			}
+			if t.Context().Err() != nil || time.Now().After(latest) {
+				t.Fatalf("no more than %d calls", freeCalls)
+			}
+		}
+	}
+	t.Cleanup(release)
+	return strings.Replace(workerYAML, "[cat]", "["+program+"]", 1), awaitHeld, release
 }
 
 func TestRunsOutliveAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*testing.T, *agentd){
-		"killed": func(_ *testing.T, d *agentd) { d.kill() },
-		"stopped": func(t *testing.T, d *agentd) {
+	for name, end := range map[string]func(t *testing.T, d *agentd, release func()){
+		"killed": func(_ *testing.T, d *agentd, release func()) {
+			d.kill()
+			release()
+		},
+		"stopped": func(t *testing.T, d *agentd, release func()) {
 			t.Helper()
 			_ = d.stdin.Close()
+			release()
 			if err := d.cmd.Wait(); err != nil {
 				t.Errorf("agentd does not stop in order: %v", err)
 			}
@@ -137,13 +172,13 @@ func TestRunsOutliveAProcessThatIsKilled(t *testing.T) {
 			t.Parallel()
 			const many = 20
 			state := t.TempDir()
-			manifests, _ := marking(t)
+			manifests, awaitHeld, release := holding(t)
 			d := startAgentd(t, state)
 			d.apply(manifests)
 			d.awaitReady("Agent", "worker", "True", "Accepted")
 			d.startMany(many)
-			d.awaitPhase("run-3", v1alpha1.PhaseSucceeded) // some have ended, some run, some wait
-			end(t, d)
+			awaitHeld() // some have ended, some run, some wait
+			end(t, d, release)
 
 			d = startAgentd(t, state)
 			taken := 0
