@@ -44,6 +44,8 @@ type EventsOptions struct {
 	From int64
 	// Follow continues with new events, to the end of the run.
 	Follow bool
+	// Children also reports the events of the runs below, between those of the run.
+	Children bool
 	// Away is called with the error when the connection was lost and is opened
 	// again. Optional.
 	Away func(err error)
@@ -53,7 +55,7 @@ type EventsOptions struct {
 type Record struct {
 	// Event is one of the run's journal.
 	Event *event.Event
-	// Below is one of a run below. A control plane reports none.
+	// Below is one of a run below.
 	Below *event.Event
 	// Waiting is why the run has no journal yet.
 	Waiting *RunWaiting
@@ -97,7 +99,7 @@ func (c *Client) Events(ctx context.Context, o EventsOptions, see func(Record) e
 	if err := o.Run.named(); err != nil {
 		return nil, err
 	}
-	s := &stream{c: c, o: o, see: see, next: max(1, o.From)}
+	s := &stream{c: c, o: o, see: see, next: max(1, o.From), below: map[string]int64{}}
 	s.path = resourcePath(kind, o.Run.Namespace, o.Run.Name) + "/events"
 	end, err := s.follow(ctx)
 	return end, c.unserved(ctx, o.Run, err)
@@ -117,10 +119,14 @@ type stream struct {
 	attempt int
 	// run is the id of the run as its journal has it; "" before the first event.
 	run string
+	// turned is set once another attempt than the first one asked for is reported.
+	turned bool
 	// begun is set when the server has answered once; told counts the reported
 	// events.
 	begun bool
 	told  int
+	// below is the number of the newest event of each run below.
+	below map[string]int64
 	// from is where this connection began, stood is when it was answered, and
 	// fresh is set until it has reported an event.
 	from  int64
@@ -178,7 +184,7 @@ func (s *stream) again(err error, try int) bool {
 func (s *stream) connect(ctx context.Context) (*RunEnd, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.from, s.stood, s.fresh = s.next, time.Time{}, true
+	s.from, s.stood, s.fresh = s.start(), time.Time{}, true
 	r := request{method: http.MethodGet, path: s.path, sub: "events", accept: "text/event-stream", query: s.query(), about: s.o.Run}
 	answer, err := s.c.open(ctx, r)
 	if err != nil {
@@ -224,10 +230,25 @@ func (s *stream) lost(format string, args ...any) error {
 	return &passingError{fail(nil, "%s%s: %s", s.o.Run.prefix(), s.c.name(), fmt.Sprintf(format, args...))}
 }
 
+// start is the position at which a connection begins. A position counts the events of the
+// run alone: those of the runs below are sent again, and passed over.
+func (s *stream) start() int64 {
+	switch {
+	case !s.o.Children:
+		return s.next
+	case s.turned:
+		return 1
+	}
+	return max(1, s.o.From)
+}
+
 func (s *stream) query() url.Values {
 	q := url.Values{}
-	if s.next > 1 {
-		q.Set("from", strconv.FormatInt(s.next, 10))
+	if s.from > 1 {
+		q.Set("from", strconv.FormatInt(s.from, 10))
+	}
+	if s.o.Children {
+		q.Set("children", "true")
 	}
 	if !s.o.Follow {
 		q.Set("follow", "false")
@@ -277,6 +298,10 @@ func (s *stream) record(r request, data []byte) (*RunEnd, error) {
 
 func (s *stream) event(r request, e *event.Event) error {
 	switch {
+	case s.o.Children && s.run != "" && e.Run != s.run:
+		return s.eventBelow(r, e)
+	case s.o.Children && e.Run == s.run && s.from <= e.Seq && e.Seq < s.next:
+		return nil // this connection began before it
 	case s.run != "" && e.Run != s.run:
 		return s.c.strange(r, "its stream goes over from run %s to run %s", s.run, e.Run)
 	case e.Seq < s.next:
@@ -288,6 +313,24 @@ func (s *stream) event(r request, e *event.Event) error {
 	s.next++
 	s.told++
 	return s.see(Record{Event: e})
+}
+
+// maxBelow bounds the runs below that a stream may report; a run has far fewer.
+const maxBelow = 4096
+
+func (s *stream) eventBelow(r request, e *event.Event) error {
+	seen, known := s.below[e.Run]
+	switch {
+	case e.Seq <= seen:
+		return nil
+	case known && e.Seq > seen+1:
+		return s.c.strange(r, "its stream leaves out the events from %d to %d of run %s", seen+1, e.Seq-1, e.Run)
+	case !known && len(s.below) >= maxBelow:
+		return s.c.strange(r, "its stream reports more than %d runs below", maxBelow)
+	}
+	s.below[e.Run] = e.Seq
+	s.told++
+	return s.see(Record{Below: e})
 }
 
 // turn switches to another attempt. If the connection began at a position of
@@ -305,7 +348,8 @@ func (s *stream) turn(r request, attempt int) error {
 		return nil
 	}
 	if !first {
-		s.run, s.next = "", 1
+		s.run, s.next, s.turned = "", 1, true
+		clear(s.below)
 	}
 	if err := s.see(Record{Attempt: attempt}); err != nil {
 		return err

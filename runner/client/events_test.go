@@ -100,6 +100,7 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 		reason      string
 		from        int64
 		short       bool
+		children    bool
 		texts       []string
 		want, asked []string
 		code        int
@@ -225,6 +226,23 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 			reason: "many lines have the same limit",
 			texts:  []string{strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 18)}, asked: []string{""}, err: "larger than 17 MiB",
 		},
+		"children": {
+			reason:   "a connection has no place in the runs below: everything comes again, and is told once",
+			children: true, from: 2,
+			texts: []string{line(2) + ofRun("c-1", 1) + ofRun("c-1", 2) + line(3) + line(4)[:30], line(2) + ofRun("c-1", 1) + ofRun("c-1", 2) + ofRun("c-1", 3) + line(3) + ofRun("c-2", 1) + line(4) + end(5)},
+			want:  []string{"2", "c-1 1", "c-1 2", "3", "c-1 3", "c-2 1", "4"}, asked: []string{"children=true&from=2", "children=true&from=2"}, away: 1,
+		},
+		"children of an attempt": {
+			reason:   "the next attempt is read from its beginning",
+			children: true, from: 2,
+			texts: []string{line(2) + ofRun("c-1", 1) + say(`{"type":"stream.attempt","attempt":2}`) + ofRun("r-2", 1) + ofRun("c-2", 1), ofRun("r-2", 1) + ofRun("c-2", 1) + ofRun("r-2", 2) + end(3)},
+			want:  []string{"2", "c-1 1", "attempt 2", "1", "c-2 1", "2"}, asked: []string{"children=true&from=2", "attempt=2&children=true"}, away: 1,
+		},
+		"children left out": {
+			reason:   "no event is lost without a word",
+			children: true, texts: []string{line(1) + ofRun("c-1", 1) + ofRun("c-1", 3)},
+			want: []string{"1", "c-1 1"}, asked: []string{"children=true"}, err: "leaves out the events from 2 to 2 of run c-1",
+		},
 		"goes back":           {reason: "an event comes once", texts: []string{line(1) + line(2) + line(1)}, want: []string{"1", "2"}, asked: []string{""}, err: "goes back to event 1 where 3 is next"},
 		"goes back anew":      {reason: "a place that was asked for is kept", texts: []string{line(1) + line(2), line(1)}, want: []string{"1", "2"}, asked: []string{"", "from=3"}, away: 1, err: "goes back to event 1"},
 		"leaves out":          {reason: "no event is lost without a word", texts: []string{line(1) + line(4)}, want: []string{"1"}, asked: []string{""}, err: "leaves out the events from 2 to 3"},
@@ -249,7 +267,7 @@ func TestStreamTellsEachEventOnce(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				end, err := cl.Events(ctx, EventsOptions{
-					Run: Ref{Name: "r"}, From: c.from, Follow: !c.short, Away: func(error) { away++ },
+					Run: Ref{Name: "r"}, From: c.from, Follow: !c.short, Children: c.children, Away: func(error) { away++ },
 				}, func(r Record) error {
 					got = append(got, word(r))
 					return nil
@@ -286,6 +304,8 @@ func word(r Record) string {
 	switch {
 	case r.Event != nil:
 		return fmt.Sprint(r.Event.Seq)
+	case r.Below != nil:
+		return fmt.Sprint(r.Below.Run, " ", r.Below.Seq)
 	case r.Waiting != nil:
 		return r.Waiting.Phase + " " + r.Waiting.Reason + " " + r.Waiting.Message
 	}

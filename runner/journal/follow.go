@@ -50,18 +50,24 @@ func (f *Follower) Next() ([]byte, error) {
 
 // Event is Next, read. An event of another number than its line is an error.
 func (f *Follower) Event() (event.Event, error) {
+	e, _, err := f.EventLine()
+	return e, err
+}
+
+// EventLine is Event together with its line, which is valid until the next event is read.
+func (f *Follower) EventLine() (event.Event, []byte, error) {
 	var e event.Event
 	line, err := f.Next()
 	if err != nil {
-		return e, err
+		return e, nil, err
 	}
 	if err := e.UnmarshalJSON(line); err != nil {
-		return e, fmt.Errorf("read event %d: %w", f.line-1, err)
+		return e, nil, fmt.Errorf("read event %d: %w", f.line-1, err)
 	}
 	if e.Seq != f.line-1 {
-		return e, fmt.Errorf("read event %d: its line holds event %d", f.line-1, e.Seq)
+		return e, nil, fmt.Errorf("read event %d: its line holds event %d", f.line-1, e.Seq)
 	}
-	return e, nil
+	return e, line, nil
 }
 
 // fill reads more, or returns io.EOF.

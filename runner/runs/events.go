@@ -52,9 +52,10 @@ func Events(ctx context.Context, o EventsOptions, see func(event.Event) error) (
 	t := &Told{Run: found.ID, Journal: found.Dir}
 	read, damaged := func() error { return t.read(in, o.From, see) }, func() error { return nil }
 	if o.Below != nil {
-		m := newInterleaved(o, t, in, see)
-		defer m.close()
-		read, damaged = m.read, m.damaged
+		tree := NewTreeEvents(o.State, found.ID, o.Follow, in)
+		defer tree.Close()
+		shown := false
+		read, damaged = func() error { return t.readTree(tree, o, &shown, see) }, tree.Damaged
 	}
 	tick := time.NewTicker(eventsEvery)
 	defer tick.Stop()
@@ -95,6 +96,33 @@ func (t *Told) read(in *journal.Follower, from int64, see func(event.Event) erro
 			continue
 		}
 		if err := see(e); err != nil {
+			return err
+		}
+	}
+}
+
+// readTree is read for a run and the runs below it. What these did before the first event
+// that is wanted is left out; shown reports that it was reached.
+func (t *Told) readTree(tree *TreeEvents, o EventsOptions, shown *bool, see func(event.Event) error) error {
+	for {
+		e, err := tree.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		pass := see
+		if e.Below {
+			pass = o.Below
+		} else {
+			t.note(e.Event)
+			*shown = e.Seq >= o.From
+		}
+		if !*shown {
+			continue
+		}
+		if err := pass(e.Event); err != nil {
 			return err
 		}
 	}

@@ -7,19 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner/journal"
 )
 
 // eventWriter writes a stream to one reader, and gives up on a reader that is too slow.
 //
 //	event   writes an event of a journal, as it is there; it may be buffered
+//	below   writes an event of a run below, whose number is not a position of the stream
 //	record  writes a record about the stream itself
 //	flush   sends what is buffered
 //	ping    keeps an idle connection open
 //	end     writes the last record, and ends the stream
 type eventWriter interface {
 	event(h head, line []byte) error
+	below(kind event.Type, line []byte) error
 	record(r record) error
 	flush() error
 	ping() error
@@ -28,9 +30,10 @@ type eventWriter interface {
 
 // wanted is the part of the events that a reader asks for.
 type wanted struct {
-	from    int64
-	attempt int32 // 0: the newest
-	follow  bool
+	from     int64
+	attempt  int32 // 0: the newest
+	follow   bool
+	children bool // also what the runs below do
 }
 
 // wants reads the query of a request. Last-Event-ID, which a browser sends when it
@@ -62,8 +65,12 @@ func wants(r *http.Request) (wanted, error) {
 			if w.follow, err = strconv.ParseBool(value); err != nil {
 				return w, refusal(http.StatusBadRequest, "follow=%q: true or false", value)
 			}
+		case "children":
+			if w.children, err = strconv.ParseBool(value); err != nil {
+				return w, refusal(http.StatusBadRequest, "children=%q: true or false", value)
+			}
 		default:
-			return w, refusal(http.StatusBadRequest, "%s means nothing here: from, attempt and follow do", name)
+			return w, refusal(http.StatusBadRequest, "%s means nothing here: from, attempt, follow and children do", name)
 		}
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
@@ -113,8 +120,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 // stream writes the wanted events to one reader.
 func (s *Server) stream(ctx context.Context, run *v1alpha1.Run, want wanted, w eventWriter) {
 	one := &stream{s: s, run: run, want: want, out: w, next: want.from, attempt: want.attempt}
-	one.in = journal.Follow(journal.Dir(s.o.State, s.o.RunID(run, one.attempt)))
-	defer func() { _ = one.in.Close() }() // nothing was written
+	one.open()
+	defer one.close()
 	one.serve(ctx)
 }
 

@@ -23,12 +23,13 @@ func (st *stream) rest(ctx context.Context, p *pause) bool {
 		case <-p.woken:
 			return true
 		case <-p.look.C:
-			if st.s.o.Executes(st.s.o.RunID(st.run, st.attempt)) {
+			// Nothing wakes a stream for the events of runs below.
+			if st.tree == nil && st.s.o.Executes(st.s.o.RunID(st.run, st.attempt)) {
 				p.look.Reset(looksIdle * st.s.o.lookEvery)
 				return true
 			}
 			p.look.Reset(st.s.o.lookEvery)
-			if p.looks++; p.looks%looksIdle == 0 || st.in.Grown() {
+			if p.looks++; st.tree != nil || p.looks%looksIdle == 0 || st.in.Grown() {
 				return true
 			}
 		case <-p.ping.C:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
@@ -74,6 +75,8 @@ func (s *socket) write(line []byte) error {
 }
 
 func (s *socket) event(_ head, line []byte) error { return s.write(line) }
+
+func (s *socket) below(_ event.Type, line []byte) error { return s.write(line) }
 
 func (s *socket) record(r record) error {
 	line, err := json.Marshal(r)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"agentctl.dev/agentctl/api/event"
 )
 
 // flushAt is the most that is buffered before it is sent.
@@ -36,6 +38,8 @@ func (s *sse) event(h head, line []byte) error {
 	s.buf = strconv.AppendInt(s.buf, h.Seq, 10)
 	return s.data(string(h.Type), line)
 }
+
+func (s *sse) below(kind event.Type, line []byte) error { return s.data(string(kind), line) }
 
 func (s *sse) record(r record) error {
 	line, err := json.Marshal(r)

@@ -16,6 +16,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 const (
@@ -51,8 +52,10 @@ type stream struct {
 	// attempt is the attempt that in reads. next is the number of the next event to send.
 	attempt int32
 	in      *journal.Follower
-	line    int64 // the number of the line that was read last
-	next    int64
+	// tree reads in together with the runs below; nil where they are not wanted.
+	tree *runs.TreeEvents
+	line int64 // the number of the line that was read last
+	next int64
 	// announced: the reader knows the attempt.
 	announced bool
 	// finished is the end of the attempt, if that is the last event that was read.
@@ -166,10 +169,39 @@ func (st *stream) look(ctx context.Context) error {
 // writeError: writing to the reader failed.
 type writeError struct{ error }
 
+// open begins to read the attempt.
+func (st *stream) open() {
+	id := st.s.o.RunID(st.run, st.attempt)
+	st.in = journal.Follow(journal.Dir(st.s.o.State, id))
+	if st.want.children {
+		st.tree = runs.NewTreeEvents(st.s.o.State, id, true, st.in)
+	}
+}
+
+func (st *stream) close() {
+	if st.tree != nil {
+		st.tree.Close()
+	}
+	_ = st.in.Close() // nothing was written
+}
+
+// read returns the next event, and whether it is one of a run below.
+func (st *stream) read() (line []byte, below event.Type, err error) {
+	if st.tree == nil {
+		line, err = st.in.Next()
+		return line, "", err
+	}
+	e, err := st.tree.Next()
+	if err == nil && e.Below {
+		below = e.Type()
+	}
+	return e.Line, below, err
+}
+
 // pump sends the new events of the journal, and counts them.
 func (st *stream) pump() (n int, err error) {
 	for {
-		line, err := st.in.Next()
+		line, below, err := st.read()
 		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) {
 			st.nearest = 0
 			if n > 0 {
@@ -181,8 +213,7 @@ func (st *stream) pump() (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		st.line++
-		sent, err := st.event(line)
+		sent, err := st.pass(line, below)
 		if err != nil {
 			return n, err
 		}
@@ -202,7 +233,20 @@ func lost(err error) error {
 	return &writeError{err}
 }
 
-// event sends an event, if the reader wants it.
+// pass sends an event, if the reader wants it. What runs below did before the first event
+// that is wanted is left out.
+func (st *stream) pass(line []byte, below event.Type) (sent bool, err error) {
+	if below == "" {
+		st.line++
+		return st.event(line)
+	}
+	if !st.announced {
+		return false, nil
+	}
+	return true, lost(st.out.below(below, line))
+}
+
+// event sends an event of the run, if the reader wants it.
 func (st *stream) event(line []byte) (sent bool, err error) {
 	if st.line < st.next {
 		if st.line == st.next-1 { // for an earlier line another one followed, so it was not the end
@@ -256,9 +300,9 @@ func (st *stream) turnsTo() bool {
 	if !st.halted() || st.run.Status.Attempt <= st.attempt {
 		return false
 	}
-	_ = st.in.Close() // nothing was written
+	st.close()
 	st.attempt++
-	st.in = journal.Follow(journal.Dir(st.s.o.State, st.s.o.RunID(st.run, st.attempt)))
+	st.open()
 	st.line, st.next, st.announced, st.finished, st.since, st.waiting = 0, 1, false, nil, time.Time{}, record{}
 	st.nearest, _ = st.in.Behind()
 	return true

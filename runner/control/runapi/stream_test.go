@@ -317,6 +317,8 @@ func (s *trickle) event(_ head, line []byte) error {
 	return nil
 }
 
+func (s *trickle) below(event.Type, []byte) error { return nil }
+
 func (s *trickle) record(r record) error {
 	s.received.record = append(s.received.record, r)
 	return nil

@@ -19,9 +19,7 @@ func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, se
 		return nil, nil, letGo(ctx, err)
 	}
 	defer src.close()
-	if w.below = below != nil; w.below && src.client != nil {
-		return nil, nil, usagef("--children is for runs of the state folder: a control plane reports the events of %s alone", src.run)
-	}
+	w.below = below != nil
 	said := ""
 	say := func(text string) {
 		if text != said {

@@ -42,7 +42,7 @@ type wish struct {
 // events reports the events of a run until it has ended, or those so far.
 func (s *source) events(ctx context.Context, w wish, see func(client.Record) error) (*client.RunEnd, error) {
 	if s.client != nil {
-		return s.client.Events(ctx, client.EventsOptions{Run: s.run, From: w.from, Follow: w.follow, Away: w.away}, see)
+		return s.client.Events(ctx, client.EventsOptions{Run: s.run, From: w.from, Follow: w.follow, Children: w.below, Away: w.away}, see)
 	}
 	o := runs.EventsOptions{Ref: s.ref, State: s.state, From: w.from, Follow: w.follow}
 	if w.below {

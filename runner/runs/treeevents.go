@@ -14,20 +14,25 @@ import (
 // is searched again for runs that a running call has started.
 const lookEvery = 4
 
-// interleaved reads the journal of a run and those of the runs below it as one sequence: by
+// TreeEvents reads the journal of a run and those of the runs below it as one sequence: by
 // time, and whatever the clocks say, the events of a run are after the call that has
 // started it and before the result of that call.
-type interleaved struct {
-	o    EventsOptions
-	told *Told
-	// see is called with the events of the run at the top.
-	see func(event.Event) error
+type TreeEvents struct {
+	state  string
+	follow bool
 
 	lines []*line // that of the run at the top first
 	known map[string]bool
 	reads int
-	// shown is set once the first event that is wanted was reached.
-	shown bool
+}
+
+// TreeEvent is an event of TreeEvents.
+type TreeEvent struct {
+	event.Event
+	// Line is the event as its journal has it, valid until the next event is read.
+	Line []byte
+	// Below is set for an event of a run below the one at the top.
+	Below bool
 }
 
 // line is the journal of one run.
@@ -37,51 +42,55 @@ type line struct {
 	above *line
 	// call of the run above has started it.
 	call string
-	// next is the event that was read and not passed on.
+	// next is the event that was read and not passed on, raw its bytes.
 	next *event.Event
+	raw  []byte
 	// open are the calls that were begun and have no result yet, begun all that were.
 	open, begun map[string]bool
 	err         error
 }
 
-func newInterleaved(o EventsOptions, t *Told, in *journal.Follower, see func(event.Event) error) *interleaved {
-	top := &line{id: t.Run, in: in, open: map[string]bool{}, begun: map[string]bool{}}
-	return &interleaved{o: o, told: t, see: see, lines: []*line{top}, known: map[string]bool{t.Run: true}}
+// NewTreeEvents reads the run of an id in a state folder, whose journal is in. follow is set where
+// it is read again after its end.
+func NewTreeEvents(state, id string, follow bool, in *journal.Follower) *TreeEvents {
+	top := &line{id: id, in: in, open: map[string]bool{}, begun: map[string]bool{}}
+	return &TreeEvents{state: state, follow: follow, lines: []*line{top}, known: map[string]bool{id: true}}
 }
 
-// close closes the journals below; the caller closes that of the run.
-func (m *interleaved) close() {
+// Close closes the journals below; the caller closes that of the run.
+func (m *TreeEvents) Close() {
 	for _, l := range m.lines[1:] {
 		_ = l.in.Close() // nothing was written
 	}
 }
 
-// read passes on what there is now.
-func (m *interleaved) read() error {
-	if m.reads++; m.reads == 1 {
+// Next is the next event; io.EOF: there is none now.
+func (m *TreeEvents) Next() (TreeEvent, error) {
+	if m.reads == 0 {
+		m.reads++
 		if err := m.search(); err != nil {
-			return err
+			return TreeEvent{}, err
 		}
 	}
 	for {
 		l, err := m.first()
 		if err != nil {
-			return err
+			return TreeEvent{}, err
 		}
-		if l == nil {
-			if found, err := m.look(); err != nil || !found {
-				return err
-			}
-			continue
+		if l != nil {
+			return m.pass(l), nil
 		}
-		if err := m.pass(l); err != nil {
-			return err
+		if found, err := m.look(); err != nil {
+			return TreeEvent{}, err
+		} else if !found {
+			m.reads++
+			return TreeEvent{}, io.EOF
 		}
 	}
 }
 
 // first is the line whose next event comes first; nil: there is none now.
-func (m *interleaved) first() (*line, error) {
+func (m *TreeEvents) first() (*line, error) {
 	var first *line
 	for at := 0; at < len(m.lines); at++ {
 		l := m.lines[at]
@@ -103,7 +112,7 @@ func (m *interleaved) first() (*line, error) {
 
 // waits reports whether the next event of a line is the result of a call whose run has
 // more to show.
-func (m *interleaved) waits(l *line) bool {
+func (m *TreeEvents) waits(l *line) bool {
 	if !ends(*l.next) {
 		return false
 	}
@@ -147,32 +156,21 @@ func startedRun(e event.Event) string {
 	return ""
 }
 
-// pass hands the next event of a line on.
-func (m *interleaved) pass(l *line) error {
-	e := *l.next
-	l.next = nil
+// pass takes the next event of a line.
+func (m *TreeEvents) pass(l *line) TreeEvent {
+	e := TreeEvent{Event: *l.next, Line: l.raw, Below: l.above != nil}
+	l.next, l.raw = nil, nil
 	if _, ok := e.Data.(event.ToolCall); ok {
 		l.open[e.Call], l.begun[e.Call] = true, true
-	} else if ends(e) {
+	} else if ends(e.Event) {
 		delete(l.open, e.Call)
 	}
-	if l.above == nil {
-		m.told.note(e)
-		if e.Seq < m.o.From {
-			return nil
-		}
-		m.shown = true
-		return m.see(e)
-	}
-	if !m.shown {
-		return nil
-	}
-	return m.o.Below(e)
+	return e
 }
 
 // look searches for runs that calls have started which have no result yet.
-func (m *interleaved) look() (found bool, err error) {
-	if m.o.Follow && m.reads%lookEvery != 0 || !slices.ContainsFunc(m.lines, func(l *line) bool { return len(l.open) > 0 }) {
+func (m *TreeEvents) look() (found bool, err error) {
+	if m.follow && m.reads%lookEvery != 0 || !slices.ContainsFunc(m.lines, func(l *line) bool { return len(l.open) > 0 }) {
 		return false, nil
 	}
 	before := len(m.lines)
@@ -182,14 +180,14 @@ func (m *interleaved) look() (found bool, err error) {
 }
 
 // search follows every run below that has begun.
-func (m *interleaved) search() error {
+func (m *TreeEvents) search() error {
 	var all []journal.Found
-	err := journal.Children(m.o.State, func(id string) bool { return m.known[id] }, func(f journal.Found) { all = append(all, f) })
+	err := journal.Children(m.state, func(id string) bool { return m.known[id] }, func(f journal.Found) { all = append(all, f) })
 	for grown := true; grown; { // one may be below another
 		grown = false
 		for _, f := range all {
 			if !m.known[f.ID] && m.known[f.Parent] {
-				grown = m.follow(f.ID) || grown
+				grown = m.join(f.ID) || grown
 			}
 		}
 	}
@@ -198,16 +196,16 @@ func (m *interleaved) search() error {
 
 // add follows a run by its id. One that was deleted, or that the id does not name, is left
 // out.
-func (m *interleaved) add(id string) {
-	if found, err := journal.FindRun(m.o.State, id); err == nil && found.ID == id {
-		m.follow(id)
+func (m *TreeEvents) add(id string) {
+	if found, err := journal.FindRun(m.state, id); err == nil && found.ID == id {
+		m.join(id)
 	}
 	m.known[id] = true
 }
 
-// follow reads a run whose first event names a run that is shown and its call.
-func (m *interleaved) follow(id string) bool {
-	l := &line{id: id, in: journal.Follow(journal.Dir(m.o.State, id)), open: map[string]bool{}, begun: map[string]bool{}}
+// join reads a run whose first event names a run that is shown and its call.
+func (m *TreeEvents) join(id string) bool {
+	l := &line{id: id, in: journal.Follow(journal.Dir(m.state, id)), open: map[string]bool{}, begun: map[string]bool{}}
 	l.err = l.peek()
 	if l.next == nil {
 		_ = l.in.Close() // its first event is not there yet, or is not readable
@@ -230,17 +228,17 @@ func (l *line) peek() error {
 	if l.next != nil || l.err != nil {
 		return nil //nolint:nilerr // an error of this run alone, which stays with its line
 	}
-	e, err := l.in.Event()
+	e, raw, err := l.in.EventLine()
 	if err == nil {
-		l.next = &e
+		l.next, l.raw = &e, raw
 	} else if !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil //nolint:nilerr // io.EOF: the journal ends for now
 }
 
-// damaged are the errors of journals below.
-func (m *interleaved) damaged() error {
+// Damaged are the errors of journals below, which end what is read of them.
+func (m *TreeEvents) Damaged() error {
 	var all []error
 	for _, l := range m.lines[1:] {
 		if l.err != nil {
