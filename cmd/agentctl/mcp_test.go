@@ -21,6 +21,10 @@ import (
 //	list                          shows the tools
 //	call TOOL {"key": "value"}    calls a tool and shows the result
 //	within 200ms TOOL {…}         the same, and gives up after a time
+//	begin NAME TOOL {…}           calls a tool; the following lines do not wait for the result
+//	await NAME                    waits for the result, which is shown under the name
+//	cancel NAME                   gives the call up
+//	shell COMMAND                 runs a command and shows its output
 //	die                           ends without a word
 //
 // It starts the server that follows the file, or connects to that of -url.
@@ -37,7 +41,17 @@ func mcpClient() {
 	}
 }
 
-type mcpHost struct{ url, token, answer, version string }
+type mcpHost struct {
+	url, token, answer, version string
+
+	begun map[string]*begunCall
+}
+
+// begunCall is a call in progress.
+type begunCall struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
 
 func (h *mcpHost) play(file string, server []string) error {
 	script, err := os.Open(file) //nolint:gosec // the story names it
@@ -110,26 +124,68 @@ func (h *mcpHost) do(ctx context.Context, session *mcp.ClientSession, line strin
 		}
 		ctx, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
-		h.call(ctx, session, call)
+		h.call(ctx, session, call, "")
 		return nil
 	case "call":
-		h.call(ctx, session, rest)
+		h.call(ctx, session, rest, "")
+		return nil
+	case "shell":
+		out, err := exec.CommandContext(ctx, "sh", "-c", rest).CombinedOutput() //nolint:gosec // the story says what
+		fmt.Print(string(out))
+		return err
+	case "begin":
+		name, call, _ := strings.Cut(rest, " ")
+		h.begin(ctx, session, name, call)
 		return nil
 	}
-	return fmt.Errorf("unknown word %q", word)
+	return h.end(ctx, word, rest)
 }
 
-// call shows a result. An argument "@N" stands for a text of N bytes.
-func (h *mcpHost) call(ctx context.Context, session *mcp.ClientSession, line string) {
+func (h *mcpHost) begin(ctx context.Context, session *mcp.ClientSession, name, call string) {
+	b := &begunCall{ended: make(chan struct{})}
+	ctx, b.cancel = context.WithCancel(ctx)
+	if h.begun == nil {
+		h.begun = map[string]*begunCall{}
+	}
+	h.begun[name] = b
+	go func() {
+		defer close(b.ended)
+		defer b.cancel()
+		h.call(ctx, session, call, name)
+	}()
+}
+
+// end waits for a call that was begun.
+func (h *mcpHost) end(ctx context.Context, word, name string) error {
+	b := h.begun[name]
+	if b == nil || word != "await" && word != "cancel" {
+		return fmt.Errorf("unknown word %q, or no call %q", word, name)
+	}
+	if word == "cancel" {
+		b.cancel()
+	}
+	select {
+	case <-b.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// call shows a result, under the name of the tool if it has no other. An argument "@N" stands for a text of N bytes.
+func (h *mcpHost) call(ctx context.Context, session *mcp.ClientSession, line, name string) {
 	tool, args, _ := strings.Cut(line, " ")
+	if name == "" {
+		name = tool
+	}
 	if n, err := strconv.Atoi(strings.TrimPrefix(args, "@")); err == nil {
 		args = `{"command":"` + strings.Repeat("x", n) + `"}`
 	}
 	params := &mcp.CallToolParams{Name: tool, Arguments: jsonText(args)}
-	params.SetProgressToken(tool)
+	params.SetProgressToken(name)
 	r, err := session.CallTool(ctx, params)
 	if err != nil {
-		fmt.Printf("failed %s: %.300v\n", tool, err)
+		fmt.Printf("failed %s: %.300v\n", name, err)
 		return
 	}
 	how := "result"
@@ -139,15 +195,15 @@ func (h *mcpHost) call(ctx context.Context, session *mcp.ClientSession, line str
 	for _, c := range r.Content {
 		switch c := c.(type) {
 		case *mcp.TextContent:
-			fmt.Printf("%s %s: %s\n", how, tool, c.Text)
+			fmt.Printf("%s %s: %s\n", how, name, c.Text)
 		case *mcp.ImageContent:
-			fmt.Printf("%s %s: image %s of %d bytes\n", how, tool, c.MIMEType, len(c.Data))
+			fmt.Printf("%s %s: image %s of %d bytes\n", how, name, c.MIMEType, len(c.Data))
 		default:
-			fmt.Printf("%s %s: %T\n", how, tool, c)
+			fmt.Printf("%s %s: %T\n", how, name, c)
 		}
 	}
 	if r.StructuredContent != nil {
-		fmt.Printf("structured %s: %v\n", tool, r.StructuredContent)
+		fmt.Printf("structured %s: %v\n", name, r.StructuredContent)
 	}
 }
 

@@ -1,9 +1,10 @@
 // Package caller lets clients make the calls of a run, in place of a model.
 //
 // A Caller stands between both. A client calls Call and waits. The loop asks the
-// Caller as it asks a model: what clients have called since is the next answer.
-// So each call is checked, judged, approved, recorded and run like any other, and
-// its result is returned to the client as soon as it is in the journal.
+// Caller as it asks a model: the next call of a client is the next answer.
+// So each call is checked, judged, approved, recorded and run like any other. It does
+// not wait for calls of earlier answers, and its result is returned to the client as
+// soon as it is in the journal.
 package caller
 
 import (
@@ -62,17 +63,16 @@ type Offer struct {
 // Errors of Call for calls that the run never saw.
 var (
 	ErrOver = errors.New("the run that served the tools has ended")
-	ErrBusy = errors.New("too many calls wait for their turn: try again after the results of others")
+	ErrBusy = errors.New("too many calls of this run have no result yet: try again after the results of others")
 )
 
 // errGone is the cause of calls that end because their client no longer waits.
 var errGone = errors.New("the client no longer waits for it")
 
 const (
-	// mostWaiting bounds the calls that wait for the run.
-	mostWaiting = 256
-	// mostTogether bounds the calls of one step.
-	mostTogether = 64
+	// mostCalls bounds the calls without a result: those that wait for the run, for
+	// their turn or for a person, and those that run.
+	mostCalls = 256
 	// mostNotes is how many notes a slow client may be behind.
 	mostNotes = 64
 )
@@ -172,7 +172,7 @@ func (c *Caller) add(p *call) error {
 	switch {
 	case c.closed:
 		return ErrOver
-	case len(c.waiting) >= mostWaiting:
+	case len(c.waiting)+len(c.taken) >= mostCalls:
 		return ErrBusy
 	}
 	c.waiting = append(c.waiting, p)
@@ -230,23 +230,17 @@ func (c *Caller) Begin(o Offer) {
 	}
 }
 
-// take returns calls that may be one answer: the oldest, and what else the same client
-// has called. More is false when nothing will come after them.
-func (c *Caller) take(newID func(kind string) string) (calls []*call, more bool) {
+// take returns the oldest call that waits, nil if there is none. Each is an answer of its
+// own. More is false when nothing will come after it.
+func (c *Caller) take(newID func(kind string) string) (p *call, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rest := c.waiting[:0:0]
-	for _, p := range c.waiting {
-		if len(calls) == mostTogether || len(calls) > 0 && p.Client != calls[0].Client {
-			rest = append(rest, p)
-			continue
-		}
+	if len(c.waiting) > 0 {
+		p, c.waiting = c.waiting[0], c.waiting[1:]
 		p.id = newID("call")
 		c.taken[p.id] = p
-		calls = append(calls, p)
 	}
-	c.waiting = rest
-	return calls, !c.closed || len(rest) > 0
+	return p, !c.closed || len(c.waiting) > 0
 }
 
 // find returns a call that the run has taken and that has no result; nil if there is none.

@@ -108,24 +108,23 @@ func TestEachResultFindsItsClient(t *testing.T) {
 		other := s.begin(t.Context(), caller.Request{Client: "b\x1b[2J", Tool: "bash"})
 		synctest.Wait()
 
-		out := s.next(t)
-		if len(out.Calls) != 2 || out.Calls[0].Tool != "read" || out.Calls[1].Args != `{"n":2}` || out.Model.Model != "a" {
-			t.Fatalf("the first step is %+v: the calls of one client belong together, in their order", out)
+		var ids []string
+		for i, tool := range []string{"read", "list", "bash"} {
+			out := s.next(t)
+			if len(out.Calls) != 1 || out.Calls[0].Tool != tool || strings.ContainsRune(out.Model.Model, 0x1b) {
+				t.Fatalf("answer %d is %+v: each call is one, in their order", i, out)
+			}
+			ids = append(ids, out.Calls[0].ID)
 		}
-		s.finish(t, out.Calls[1].ID, "second")
-		if diff := cmp.Diff("second", (<-two).text); diff != "" {
-			t.Error(diff)
+		for i, c := range []struct {
+			client <-chan outcome
+			want   string
+		}{{one, "first"}, {two, "second"}, {other, "third"}} {
+			s.finish(t, ids[i], c.want)
+			if diff := cmp.Diff(c.want, (<-c.client).text); diff != "" {
+				t.Error(diff)
+			}
 		}
-		s.finish(t, out.Calls[0].ID, "first")
-		if diff := cmp.Diff("first", (<-one).text); diff != "" {
-			t.Error(diff)
-		}
-		out = s.next(t)
-		if len(out.Calls) != 1 || out.Calls[0].Tool != "bash" || strings.ContainsRune(out.Model.Model, 0x1b) {
-			t.Fatalf("the second step is %+v", out)
-		}
-		s.finish(t, out.Calls[0].ID, "third")
-		<-other
 	})
 }
 
@@ -192,7 +191,7 @@ func TestAnEndedRunAnswersEveryClient(t *testing.T) {
 	})
 }
 
-func TestTheWaitingCallsAreBounded(t *testing.T) {
+func TestTheCallsWithoutAResultAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -216,9 +215,13 @@ func TestTheWaitingCallsAreBounded(t *testing.T) {
 		if busy != 300-256 {
 			t.Errorf("%d of 300 calls were refused, want those beyond 256", busy)
 		}
-		if out := s.next(t); len(out.Calls) != 64 {
-			t.Errorf("%d calls in one step, at most 64", len(out.Calls))
+		id := s.next(t).Calls[0].ID
+		if got := <-s.begin(ctx, caller.Request{Tool: "a"}); !errors.Is(got.err, caller.ErrBusy) {
+			t.Errorf("a call beyond those that run and wait: %q, %v", got.text, got.err)
 		}
+		s.finish(t, id, "done")
+		s.begin(ctx, caller.Request{Tool: "a"})
+		synctest.Wait()
 		cancel()
 		synctest.Wait()
 	})

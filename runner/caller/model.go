@@ -12,9 +12,6 @@ import (
 	"agentctl.dev/agentctl/runner/loop"
 )
 
-// gatherTime is how long a first call waits for others that its client made with it.
-const gatherTime = time.Millisecond
-
 // Model returns what asks clients in place of a model. The run records them under a name;
 // newID is that of the run.
 func (c *Caller) Model(as message.ModelRef, newID func(kind string) string) loop.Model {
@@ -27,9 +24,10 @@ func (c *Caller) Connect(cfg *loop.Config) {
 	cfg.Toolbox = toolbox{cfg.Toolbox, c}
 	cfg.Approver = approver{cfg.Approver, c, cfg.Now}
 	cfg.Inbox = nil // a client cannot be sent messages
+	cfg.Clients = c
 }
 
-// conversation implements loop.Model: what clients call is the answer.
+// conversation implements loop.Model: a call of a client is an answer.
 type conversation struct {
 	caller *Caller
 	as     message.ModelRef
@@ -42,7 +40,7 @@ func (*conversation) Append(*message.Message) error { return nil }
 // Reset implements loop.Model.
 func (*conversation) Reset([]*message.Message) error { return nil }
 
-// Next waits for calls. When no more can come, it answers without one, which ends the run.
+// Next waits for a call. When no more can come, it answers without one, which ends the run.
 func (m *conversation) Next(ctx context.Context, req message.Request, _ func(message.Delta) error) (*message.Output, error) {
 	for more := !req.NoTools && req.Aside == nil; more; {
 		select {
@@ -50,25 +48,15 @@ func (m *conversation) Next(ctx context.Context, req message.Request, _ func(mes
 			return nil, context.Cause(ctx)
 		case <-m.caller.arrived:
 		}
-		gather(ctx)
-		var calls []*call
-		if calls, more = m.caller.take(m.newID); len(calls) > 0 {
+		var p *call
+		if p, more = m.caller.take(m.newID); p != nil {
 			m.caller.again()
-			return m.answer(calls), nil
+			return m.answer(p), nil
 		}
 	}
 	return &message.Output{
 		Text: "No client is connected any more.", Finish: message.FinishStop, Model: m.as,
 	}, nil
-}
-
-func gather(ctx context.Context) {
-	timer := time.NewTimer(gatherTime)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // again lets the next request look at what was left, and at the end.
@@ -80,12 +68,9 @@ func (c *Caller) again() {
 	}
 }
 
-func (m *conversation) answer(calls []*call) *message.Output {
-	out := &message.Output{Finish: message.FinishToolCalls, Model: m.as}
-	out.Model.Model = Shown(calls[0].Client)
-	for _, p := range calls {
-		out.Calls = append(out.Calls, message.CallRequest{ID: p.id, Tool: p.Tool, Args: p.Args})
-	}
+func (m *conversation) answer(p *call) *message.Output {
+	out := &message.Output{Finish: message.FinishToolCalls, Model: m.as, Calls: []message.CallRequest{{ID: p.id, Tool: p.Tool, Args: p.Args}}}
+	out.Model.Model = Shown(p.Client)
 	return out
 }
 
@@ -129,13 +114,13 @@ type toolbox struct {
 
 // Run implements loop.Toolbox.
 func (t toolbox) Run(ctx context.Context, c message.ToolCall, progress func(string)) (*message.ToolResult, error) {
-	ctx, done := t.caller.within(ctx, c.ID)
+	ctx, done := t.caller.Within(ctx, c.ID)
 	defer done()
 	return t.Toolbox.Run(ctx, c, progress)
 }
 
-// within returns a context that also ends when the client of a call no longer waits.
-func (c *Caller) within(ctx context.Context, id string) (context.Context, func()) {
+// Within implements loop.Clients.
+func (c *Caller) Within(ctx context.Context, id string) (context.Context, func()) {
 	p := c.find(id)
 	if p == nil {
 		return ctx, func() {}
@@ -170,7 +155,7 @@ type approver struct {
 // Ask implements loop.Approver. An approval or a rejection counts, whoever gives it first.
 // Without one, what the run's own approver has returned counts.
 func (a approver) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
-	ctx, done := a.caller.within(ctx, q.Call.ID)
+	ctx, done := a.caller.Within(ctx, q.Call.ID)
 	defer done()
 	p := a.caller.find(q.Call.ID)
 	if p == nil || p.Ask == nil {

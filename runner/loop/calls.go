@@ -118,20 +118,31 @@ func (l *loop) judge(ctx context.Context, req message.CallRequest, place int) (*
 			return c, nil, err
 		}
 	}
-	repeats, wrong, hint := l.guard.before(c.asked, l.View.Steps, state)
-	c.Repeats = repeats
+	wrong, hint := l.compare(c, state)
 	if wrong == "" {
-		c.seen = l.guard.made(c.asked, l.View.Steps, state)
-	} else if end, err := l.looping(c, wrong, hint); c.done || end != nil || err != nil {
+		return c, nil, l.decide(ctx, c)
+	}
+	if end, err := l.looping(c, wrong, hint); c.done || end != nil || err != nil {
 		return c, end, err
 	}
 	return c, nil, l.decide(ctx, c)
 }
 
+// compare has the guard look at a call; see guard.before.
+func (l *loop) compare(c *call, state string) (wrong, hint string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Repeats, wrong, hint = l.guard.before(c.asked, l.View.Steps, state)
+	if wrong == "" {
+		c.seen = l.guard.made(c.asked, l.View.Steps, state)
+	}
+	return wrong, hint
+}
+
 // stateBefore returns the state of the workspace where the guard needs it: a
 // run that repeats no call does not pay for it.
 func (l *loop) stateBefore(ctx context.Context, c *call) string {
-	if l.Files == nil || !l.guard.familiar(c.asked) {
+	if l.Files == nil || l.Clients != nil || !l.guard.familiar(c.asked) {
 		return ""
 	}
 	if l.stateStep != l.View.Steps || l.state == "" { // no call runs while the calls of a step are judged
@@ -239,7 +250,9 @@ func (l *loop) decide(ctx context.Context, c *call) error {
 		c.Args = d.Args
 	}
 	if d.Action == message.Deny {
+		l.mu.Lock()
 		l.refused = true
+		l.mu.Unlock()
 		return l.fail(c, message.CodeDenied, denied(d))
 	}
 	return nil
@@ -259,13 +272,13 @@ func denied(d message.Decision) string {
 // performAll runs what is left in call order: neighbours that may overlap run
 // together, an exclusive call runs alone.
 func (l *loop) performAll(ctx context.Context, calls []*call) (*End, error) {
-	slots := make(chan struct{}, max(1, l.Limits.MaxParallel))
+	places := make(slots, max(1, l.Limits.MaxParallel))
 	for len(calls) > 0 {
 		n := 1
 		for !calls[0].exclusive && n < len(calls) && !calls[n].exclusive {
 			n++
 		}
-		end, err := l.performBatch(ctx, calls[:n], slots)
+		end, err := l.performBatch(ctx, calls[:n], places)
 		if err != nil || end != nil {
 			return end, errors.Join(err, l.abandonIf(end, calls[n:]))
 		}
@@ -284,7 +297,7 @@ func (l *loop) abandonIf(end *End, calls []*call) error {
 	return l.abandon(calls, message.CodeCancelled, "not run: the run ended before")
 }
 
-func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struct{}) (*End, error) {
+func (l *loop) performBatch(ctx context.Context, calls []*call, places slots) (*End, error) {
 	if err := l.synced(nil); err != nil { // a late sync may have failed
 		return nil, err
 	}
@@ -296,7 +309,7 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 		}
 		c.waited = c.waited || len(calls) > 1 || c.decision.Action == message.Ask
 		perform := func() {
-			if ends[i], errs[i] = l.perform(ctx, c, slots); errs[i] != nil {
+			if ends[i], errs[i] = l.perform(ctx, c, places); errs[i] != nil {
 				l.cancel(errs[i]) // what ends the run ends its other calls too
 			}
 		}
@@ -318,9 +331,30 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, slots chan struc
 	return nil, nil
 }
 
+// places bound the calls that run at the same time.
+type places interface {
+	// take waits for a place. An error means that the call has none.
+	take(ctx context.Context, c *call) error
+	free(c *call)
+}
+
+// slots are the places of calls that may all overlap.
+type slots chan struct{}
+
+func (s slots) take(ctx context.Context, _ *call) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s slots) free(*call) { <-s }
+
 // perform asks where the policy requires it, makes the intent durable, and runs
 // the call.
-func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End, error) {
+func (l *loop) perform(ctx context.Context, c *call, in places) (*End, error) {
 	for ready := false; !ready; {
 		if c.decision.Action == message.Ask && !c.approved {
 			end, err := l.approve(ctx, c)
@@ -328,14 +362,12 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 				return end, err
 			}
 		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := in.take(ctx, c); err != nil {
+			return nil, err
 		}
 		var err error
 		if ready, err = l.confirm(ctx, c); !ready || err != nil || ctx.Err() != nil {
-			<-slots // a call that is asked about again must not block others
+			in.free(c) // a call that is asked about again must not block others
 		}
 		if c.done || err != nil {
 			return nil, err
@@ -344,7 +376,7 @@ func (l *loop) perform(ctx context.Context, c *call, slots chan struct{}) (*End,
 			return nil, context.Cause(ctx)
 		}
 	}
-	defer func() { <-slots }()
+	defer in.free(c)
 	if err := l.tell(c, event.ToolCall{Tool: c.Tool, Args: c.Args, Key: l.View.ID + "/" + c.ID, Attempt: c.attempt}); err != nil {
 		return nil, err
 	}
@@ -448,7 +480,7 @@ func refused(code message.ErrorCode) bool {
 // abandon ends the calls that have no result yet.
 func (l *loop) abandon(calls []*call, code message.ErrorCode, text string) error {
 	for _, c := range calls {
-		if p := l.View.Call(c.ID); p == nil || p.State == message.StateCompleted || p.State == message.StateError {
+		if !l.unfinished(c) {
 			continue
 		}
 		if err := l.fail(c, code, text); err != nil {
@@ -458,6 +490,14 @@ func (l *loop) abandon(calls []*call, code message.ErrorCode, text string) error
 	return nil
 }
 
+// unfinished reports whether a call has no result yet.
+func (l *loop) unfinished(c *call) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.View.Call(c.ID)
+	return p != nil && p.State != message.StateCompleted && p.State != message.StateError
+}
+
 func (l *loop) tell(c *call, p event.Payload) error {
-	return l.record(event.Event{Message: l.current.ID, Call: c.ID, Data: p})
+	return l.record(event.Event{Message: c.Message, Call: c.ID, Data: p})
 }

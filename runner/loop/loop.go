@@ -11,6 +11,9 @@
 //	an answer?       answer.go   the exit test, the output contract
 //	the calls        calls.go    check, guard, decide, ask, intent, run, result
 //
+// In a run that is served, clients make the calls (serve.go, queue.go): a step does not
+// wait for the one before it.
+//
 // Results go back to the model in call order, not in the order in which the
 // calls ended: equal runs give equal requests, which replay and prompt caches need.
 package loop
@@ -29,7 +32,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 )
 
-// Config is everything that a run needs. All interfaces but Inbox and Files are
+// Config is everything that a run needs. All interfaces but Inbox, Clients and Files are
 // required.
 type Config struct {
 	Model    Model
@@ -43,6 +46,11 @@ type Config struct {
 	// Inbox is asked for messages before each request; nil: no messages can be
 	// sent.
 	Inbox Inbox
+
+	// Clients are set for a run whose calls clients make: Model returns what they have
+	// called since, and no call waits for the end of another one's step. nil: a model
+	// makes the calls.
+	Clients Clients
 
 	// View is the run so far: run.started has been applied to it, and on a resume
 	// everything up to run.resumed. The loop applies to it whatever it appends to
@@ -84,7 +92,11 @@ func Run(ctx context.Context, cfg Config) (End, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l := &loop{Config: cfg, cancel: cancel, guard: guard{Guard: cfg.Guard}}
-	end, err := l.live(ctx)
+	execute := l.live
+	if cfg.Clients != nil {
+		execute = l.serve
+	}
+	end, err := execute(ctx)
 	l.settle()
 	if l.broken != nil {
 		return End{}, l.broken
@@ -240,22 +252,24 @@ func (l *loop) breakdown(err error) {
 }
 
 // finishStep closes the step, unless an earlier process has.
-func (l *loop) finishStep(out *message.Output) {
-	if slices.ContainsFunc(l.current.Parts, func(p message.Part) bool { return p.Type == message.PartStepFinish }) {
+func (l *loop) finishStep(out *message.Output) { l.finishStepOf(l.current, l.View.Steps, out) }
+
+func (l *loop) finishStepOf(m *message.Message, step int, out *message.Output) {
+	if slices.ContainsFunc(m.Parts, func(p message.Part) bool { return p.Type == message.PartStepFinish }) {
 		return
 	}
-	finish := event.StepFinish{Step: l.View.Steps, Finish: out.Finish, Tokens: out.Usage}
-	if l.current.Estimate == nil {
+	finish := event.StepFinish{Step: step, Finish: out.Finish, Tokens: out.Usage}
+	if m.Estimate == nil {
 		finish.Cost = l.Limits.cost(out.Model, out.Usage)
 	}
-	if calls := l.current.Calls(); len(calls) > 0 {
+	if calls := m.Calls(); len(calls) > 0 {
 		finish.Calls = &message.CallCounts{}
 		for _, c := range calls {
 			*finish.Calls = finish.Calls.Add(c.Counts())
 		}
 	}
 	// A failed write is kept in l.broken and ends the run there.
-	_ = l.record(event.Event{Message: l.current.ID, Part: l.NewID("part"), Data: finish})
+	_ = l.record(event.Event{Message: m.ID, Part: l.NewID("part"), Data: finish})
 }
 
 // said keeps the newest text, the partial output of a run that has no answer.

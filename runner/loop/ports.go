@@ -56,6 +56,13 @@ type Observer interface {
 	Decided(call string, a message.Answer)
 }
 
+// Clients make the calls of a run, in place of a model.
+type Clients interface {
+	// Within returns a context that also ends when the client of a call no longer waits
+	// for it. The function it returns releases what the context holds.
+	Within(ctx context.Context, call string) (context.Context, func())
+}
+
 // Toolbox checks and runs calls.
 type Toolbox interface {
 	// Check turns what the model wrote into a call that the policy can judge: it
