@@ -87,15 +87,15 @@ func faultyCases(wire modeltest.Wire) map[string]faultyCase {
 		"page":                    ends(reason.ModelError, "baseURL", modeltest.Page()),
 		"garbage":                 ends(reason.ModelError, "{]", modeltest.Events("data: {]\n\n")),
 		"filtered":                ends(reason.ContentFiltered, "", modeltest.FaultNamed(wire, "content filter")),
-		"stall until the timeout": {faults: []modeltest.Step{twice.Step().StallAt(700)}, limits: "{timeout: 3s}", requests: 1, want: reason.DeadlineExceeded, says: "limits.timeout"},
-		"no answer at all":        {faults: []modeltest.Step{twice.Step().StallAt(0)}, limits: "{timeout: 3s}", requests: 1, want: reason.DeadlineExceeded, says: "limits.timeout"},
+		"stall until the timeout": {faults: []modeltest.Step{twice.Step().StallAt(700)}, limits: "{timeout: 5s}", requests: 1, want: reason.DeadlineExceeded, says: "limits.timeout"},
+		"no answer at all":        {faults: []modeltest.Step{twice.Step().StallAt(0)}, limits: "{timeout: 5s}", requests: 1, want: reason.DeadlineExceeded, says: "limits.timeout"},
 		"three in a row": well(faultyCase{
 			faults: append(append(after(503, "Retry-After-Ms", "10"), after(429, "Retry-After-Ms", "20")...), after(500, "Retry-After-Ms", "30")...),
 			waits:  []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond},
 		}),
 	}
 	const quick = "{maxDelay: 20ms}" // no header asks for more
-	const impatient = "{maxDelay: 20ms, stallTimeout: 2s}"
+	const impatient = "{maxDelay: 20ms, stallTimeout: 5s}"
 	cases["keep-alives only"] = well(faultyCase{faults: []modeltest.Step{modeltest.Events(wire.Begun("half")).StallWith(len(wire.Begun("half")), ": keep-alive\n\n")}, retry: impatient})
 	cases["a header that drips"] = well(faultyCase{faults: []modeltest.Step{modeltest.DripHeader()}, retry: impatient})
 	size := len(wire.Stream(twice))

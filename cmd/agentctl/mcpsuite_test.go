@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"net"
-	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -227,17 +226,11 @@ func serveSuite(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(dir, "suite.yaml"), []byte(suiteManifests), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, "agentctl", "mcp", "serve", "--tools", "-f", "suite.yaml", "--listen", address, "--token-env", "SUITE_TOKEN", "--approve", "client", "--state", filepath.Join(dir, "state"))
+	cmd := exec.CommandContext(ctx, "agentctl", "mcp", "serve", "--tools", "-f", "suite.yaml", "--listen", "127.0.0.1:0", "--token-env", "SUITE_TOKEN", "--approve", "client", "--state", filepath.Join(dir, "state"))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append(os.Environ(), "SUITE_TOKEN=token-of-the-suite"), 10*time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	said := &strings.Builder{}
+	said := &address{known: make(chan string, 1)}
 	cmd.Stderr = said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -246,24 +239,37 @@ func serveSuite(t *testing.T) string {
 		cancel()
 		_ = cmd.Wait() // it was interrupted
 		if t.Failed() {
-			t.Logf("the server said:\n%s", said)
+			t.Logf("the server said:\n%s", &said.text)
 		}
 	})
-	to := &url.URL{Scheme: "http", Host: address}
+	to := &url.URL{Scheme: "http"}
+	select {
+	case to.Host = <-said.known:
+	case <-time.After(patience):
+		t.Fatal("the server does not print its address")
+	}
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.Host = r.In.Host // the suite tries others
 		r.Out.Header.Set("Authorization", "Bearer token-of-the-suite")
 	}, FlushInterval: -1})
 	t.Cleanup(proxy.Close)
-	for range 600 {
-		resp, err := http.Get(to.String() + "/mcp") //nolint:noctx // a test's own server
-		if err == nil {
-			_ = resp.Body.Close()
-			return proxy.URL + "/mcp"
-		}
-		time.Sleep(50 * time.Millisecond)
+	return proxy.URL + "/mcp"
+}
+
+// address is what a server writes to stderr: known gets the address that is in it.
+type address struct {
+	text  strings.Builder
+	known chan string
+}
+
+var servedAt = regexp.MustCompile(`at http://([0-9.:]+)/mcp\b`)
+
+func (a *address) Write(b []byte) (int, error) {
+	before := servedAt.MatchString(a.text.String())
+	a.text.Write(b)
+	if m := servedAt.FindStringSubmatch(a.text.String()); m != nil && !before {
+		a.known <- m[1]
 	}
-	t.Fatalf("the server does not answer: %s", said)
-	return ""
+	return len(b), nil
 }

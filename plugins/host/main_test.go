@@ -141,9 +141,7 @@ func (r rogue) Call(_ *toolpb.CallRequest, s grpc.ServerStreamingServer[toolpb.C
 		return status.Error(codes.FailedPrecondition, "set\x1b[31m TOKEN")
 	case "odd status":
 		return status.Error(codes.PermissionDenied, "no")
-	case "never", "never, no cancel":
-		<-time.After(time.Hour)
-	case "half, then never":
+	case "half, then never", "never", "never, no cancel":
 		_ = s.Send(&toolpb.CallEvent{Event: &toolpb.CallEvent_Progress{Progress: &toolpb.Progress{Text: "half"}}})
 		<-time.After(time.Hour)
 	case "ends as it is cancelled", "ends late":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,29 +13,27 @@ import (
 	"agentctl.dev/agentctl/plugins/host"
 )
 
-// TestACancelledCallReturnsAtOnce: a person who gives up must not wait for a tool. It
-// takes about a millisecond; the bound only has to be below the time-outs for a tool that
-// ignores the cancel, on the busiest machine.
+// TestACancelledCallReturnsAtOnce: a person who gives up must not wait for a tool that
+// listens. The waits for one that does not are longer than the test.
 func TestACancelledCallReturnsAtOnce(t *testing.T) {
 	p := start(t, exe(t), "serve-fixtures")
-	var took []time.Duration
+	p.SetWaits(time.Hour, time.Hour)
 	for range 15 {
 		ctx, cancel := context.WithCancel(t.Context())
-		var at atomic.Int64
-		var once sync.Once
-		_, err := p.Call(ctx, host.CallRequest{Tool: "wait", Args: []byte(`{"ms":60000}`)}, func(host.Event) {
-			once.Do(func() { at.Store(time.Now().UnixNano()); cancel() })
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Fatalf("error = %v", err)
+		defer cancel()
+		returned := make(chan error, 1)
+		go func() {
+			_, err := p.Call(ctx, host.CallRequest{Tool: "wait", Args: []byte(`{"ms":3600000}`)}, func(host.Event) { cancel() })
+			returned <- err
+		}()
+		select {
+		case err := <-returned:
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("error = %v", err)
+			}
+		case <-time.After(patience):
+			t.Fatal("a cancelled call does not return")
 		}
-		took = append(took, time.Since(time.Unix(0, at.Load())))
-		cancel()
-	}
-	slices.Sort(took)
-	t.Logf("cancel to return: median %v, worst %v", took[len(took)/2], took[len(took)-1])
-	if took[len(took)/2] > 500*time.Millisecond {
-		t.Errorf("a cancelled call returned after %v, want it at once", took[len(took)/2])
 	}
 }
 

@@ -204,11 +204,11 @@ func TestBashIsToldWhatItWouldLookUp(t *testing.T) {
 }
 
 func TestTimeoutKeepsTheOutput(t *testing.T) {
-	res := runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "echo before; sleep 60; echo after", "timeout": 1500})
+	res := runIn(t.Context(), t, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "echo before; sleep 60; echo after", "timeout": 4000})
 	if res.Code != sdk.CodeTimeout || !res.IsError {
 		t.Errorf("got code %q", res.Code)
 	}
-	want := "before\n[timed out after 1500 ms; all processes of the command were ended]"
+	want := "before\n[timed out after 4000 ms; all processes of the command were ended]"
 	if res.Text != want {
 		t.Errorf("got %q, want %q", res.Text, want)
 	}
@@ -231,7 +231,7 @@ func TestTheCallsDeadlineComesFirst(t *testing.T) {
 
 func TestTermIsFollowedByKill(t *testing.T) {
 	tool := shortGrace(t, 100*time.Millisecond)
-	res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "trap '' TERM; echo on; while :; do sleep 0.05; done", "timeout": 1500})
+	res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "trap '' TERM; echo on; while :; do sleep 0.05; done", "timeout": 4000})
 	if res.Code != sdk.CodeTimeout || res.Signal != "killed" || !strings.HasPrefix(res.Text, "on\n") {
 		t.Errorf("got code %q signal %q text %q", res.Code, res.Signal, res.Text)
 	}

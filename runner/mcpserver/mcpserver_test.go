@@ -18,7 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/mcpserver"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	// A read that was given up ends with the program.

@@ -26,7 +26,7 @@ func TestOnlyOurProgramIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := Cancel(state, "run/r-1")
-	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "executed by runs.test (process ") {
+	if _, ok := errors.AsType[*reason.UsageError](err); !ok || id != "r-1" || !strings.Contains(err.Error(), "executed by "+filepath.Base(os.Args[0])+" (process ") {
 		t.Errorf("executed by this test: %q, %v", id, err)
 	}
 	// A lock without a valid content is no reason to interrupt a process.

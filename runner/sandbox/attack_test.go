@@ -258,7 +258,7 @@ func TestTheSumOfAllProcessesHasABoundWhereMemoryHasOne(t *testing.T) {
 				if taken <= 150<<20 {
 					t.Errorf("killed at %d MiB", taken>>20)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Errorf("nobody was told: %s", out.String())
 			}
 		})

@@ -37,10 +37,13 @@ func client(t testing.TB, p *process) dynamic.ResourceInterface {
 }
 
 // kills is how often the server is killed: 50 times, which takes half a minute
-// beside nothing else. A quick look does with a few.
+// beside nothing else. A quick look does with a few, and the race detector with some more.
 func kills() int {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 3
+	case raceDetector:
+		return 8
 	}
 	return 50
 }

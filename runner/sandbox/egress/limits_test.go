@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -138,17 +139,19 @@ func TestSilenceIsCut(t *testing.T) {
 	})
 	defer close(release)
 	w := newWorld(addr)
-	proxy := serve(t, w, Options{Allow: []string{"*:80", "*:443"}, Limits: Limits{Idle: 60 * time.Millisecond}})
+	proxy := serve(t, w, Options{Allow: []string{"*:80", "*:443"}, Limits: Limits{Idle: time.Second}})
+	var ended sync.WaitGroup
 	for _, text := range []string{
 		"GET http://api.example.com/ HTTP/1.1\r\nHost: x\r\n\r\n",
 		"POST http://api.example.com/ HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf a bo",
 		"CONNECT api.example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		_, r := raw(t, proxy, text)
-		_, _ = io.ReadAll(r)
+		ended.Go(func() { _, _ = io.ReadAll(r) })
 	}
+	ended.Wait()
 	for _, e := range w.wait(t, 3) {
-		if e.Error != "cut: nothing sent or received for 60ms" {
+		if e.Error != "cut: nothing sent or received for 1s" {
 			t.Errorf("got %+v", e)
 		}
 	}

@@ -80,10 +80,13 @@ func TestTheProgramsEndIsItsOwn(t *testing.T) {
 	}
 }
 
-// told starts a shell that leaves a daemon, and returns both process ids.
+// told starts a shell that leaves a daemon and continues with the script once the daemon
+// has printed its process id, and returns that id.
 func told(t *testing.T, script string) (c *exec.Cmd, pids []int) {
 	t.Helper()
-	c, out, _ := begun(t, Greeting{}, "", "sh", "-c", `setsid sh -c 'echo $$; exec sleep 30 >/dev/null 2>&1' & `+script)
+	up := filepath.Join(t.TempDir(), "up")
+	c, out, _ := begun(t, Greeting{}, "", "sh", "-c",
+		`setsid sh -c 'echo $$; echo yes >`+up+`; exec sleep 30 >/dev/null 2>&1' & until [ -s `+up+` ]; do sleep 0.01; done; `+script)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		pid, err := strconv.Atoi(lines.Text())
@@ -104,8 +107,8 @@ func TestNothingOutlivesTheProgram(t *testing.T) {
 		quit   bool
 		code   int
 	}{
-		"its end":         {`sleep 0.2; echo end`, false, 0},
-		"told to end all": {`sleep 0.2; echo end; exec sleep 30`, true, exitBySignal + int(syscall.SIGKILL)},
+		"its end":         {`echo end`, false, 0},
+		"told to end all": {`echo end; exec sleep 30`, true, exitBySignal + int(syscall.SIGKILL)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

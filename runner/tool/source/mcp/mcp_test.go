@@ -177,7 +177,7 @@ func TestACancelReachesTheServer(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(told) != 1 || !strings.HasPrefix(told[0], "1 of 2 half") || strings.ContainsRune(told[0], 0x1b) {
 		t.Errorf("%v, %q", err, told)
 	}
-	for range 500 {
+	for range 6000 {
 		if _, err := os.Stat(note); err == nil {
 			return
 		}
@@ -314,7 +314,7 @@ func TestAChangedFunctionIsNotCalled(t *testing.T) {
 	if r, err := running.call(t.Context(), f, `{}`, nil); err != nil || r.Output != "done" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	for range 500 { // the notification comes after the answer
+	for range 6000 { // the notification comes after the answer
 		if _, err := running.call(t.Context(), f, `{}`, nil); err != nil {
 			if reason.Of(err) != reason.ToolChanged {
 				t.Error(err)
