@@ -31,6 +31,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "agentctl-tools serves agentctl's built-in tools and is started by agentctl; run it with --describe to see them.")
 		return 2
 	}
-	sdk.Serve(tools...)
+	sdk.ServeDescribed(described, tools...)
 	return 0
 }

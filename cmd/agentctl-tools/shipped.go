@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"slices"
 
 	"agentctl.dev/agentctl/plugins/files"
@@ -8,6 +9,11 @@ import (
 	"agentctl.dev/agentctl/plugins/shell"
 	"agentctl.dev/agentctl/plugins/web"
 )
+
+// described is what --describe prints; make generate renews it.
+//
+//go:embed described.json
+var described []byte
 
 // shipped are the tools that this program serves.
 func shipped() []sdk.Tool {

@@ -18,9 +18,9 @@ func Describe(tools ...Tool) ([]byte, error) {
 	if _, err := index(tools); err != nil {
 		return nil, err
 	}
-	infos := make([]toolInfo, len(tools))
-	for i, t := range tools {
-		infos[i] = toolInfo{Name: t.name, Description: t.description, Parameters: t.parameters}
+	infos, err := describe(tools)
+	if err != nil {
+		return nil, err
 	}
 	b, err := json.MarshalIndent(infos, "", "  ")
 	if err != nil {
@@ -29,7 +29,20 @@ func Describe(tools ...Tool) ([]byte, error) {
 	return b, nil
 }
 
-// index maps names to tools and refuses a tool that cannot be served.
+// describe makes the schema of every tool, and refuses a tool that cannot be served.
+func describe(tools []Tool) ([]toolInfo, error) {
+	infos := make([]toolInfo, len(tools))
+	for i := range tools {
+		t := &tools[i]
+		if err := t.check(); err != nil {
+			return nil, err
+		}
+		infos[i] = toolInfo{Name: t.name, Description: t.description, Parameters: t.Parameters()}
+	}
+	return infos, nil
+}
+
+// index maps names to tools.
 func index(tools []Tool) (map[string]*Tool, error) {
 	if len(tools) == 0 {
 		return nil, fmt.Errorf("no tools to serve")
@@ -37,9 +50,6 @@ func index(tools []Tool) (map[string]*Tool, error) {
 	m := make(map[string]*Tool, len(tools))
 	for i := range tools {
 		t := &tools[i]
-		if t.err != nil {
-			return nil, fmt.Errorf("tool %q: %w", t.name, t.err)
-		}
 		if m[t.name] != nil {
 			return nil, fmt.Errorf("tool %q: two tools have this name", t.name)
 		}

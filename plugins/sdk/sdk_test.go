@@ -100,6 +100,44 @@ func TestServePanicsOnUnusableTools(t *testing.T) {
 	Serve()
 }
 
+func TestServePanicsOnADescriptionOfOtherTools(t *testing.T) {
+	described, err := Describe(New("greet", "d", greet), New("other", "d", greet))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{string(described): "description of other tools", "{": "read the description"} {
+		func() {
+			defer func() {
+				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), want) {
+					t.Errorf("panic = %v, want %q", p, want)
+				}
+			}()
+			ServeDescribed([]byte(text), New("greet", "d", greet))
+		}()
+	}
+}
+
+func TestADescribedServerMakesASchemaWithTheFirstCall(t *testing.T) {
+	tools := []Tool{
+		New("greet", "d", greet),
+		New("broken", "d", greet, Schema([]byte(`{"type":"object","$ref":"#/nowhere"}`))),
+	}
+	s, err := describedServer(tools, []toolInfo{{Name: "greet", Description: "kept", Parameters: []byte(`{"kept":true}`)}, {Name: "broken"}})
+	if err != nil {
+		t.Fatalf("a schema was made although no call needs it: %v", err)
+	}
+	got, err := s.Describe(t.Context(), nil)
+	if err != nil || string(got.GetTools()[0].GetParametersJson()) != `{"kept":true}` {
+		t.Errorf("described as %v, %v", got, err)
+	}
+	if _, err := s.tools["broken"].run(t.Context(), &Call{}, []byte(`{"name":"x"}`)); err == nil || !strings.Contains(err.Error(), `tool "broken": schema of the arguments: `) {
+		t.Errorf("error = %v", err)
+	}
+	if res, err := s.tools["greet"].run(t.Context(), &Call{}, []byte(`{"name":1}`)); err != nil || !res.IsError {
+		t.Errorf("arguments are not checked: %+v, %v", res, err)
+	}
+}
+
 func TestArgumentsAreTakenStrictly(t *testing.T) {
 	tool := New("greet", "d", greet)
 	loose := New("loose", "d", greet, Schema([]byte(`{"type":"object"}`)))

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/signal"
 	"slices"
@@ -26,10 +27,40 @@ const lonely = 30 * time.Second
 // caller ends the program or goes away. It panics when a tool is not usable: a
 // mistake that must not survive the program's first start.
 func Serve(tools ...Tool) {
-	if os.Getenv(toolpb.ProbesKey) == "1" {
-		tools = append(slices.Clone(tools), probes()...)
+	serveAll(newServer(withProbes(tools)))
+}
+
+// ServeDescribed is Serve for a program that carries what Describe returned for the same
+// tools. Its schemas are made when a call needs them, and not with every start. Mistakes
+// in a tool are then reported by its calls, so a test of the program has to compare
+// described with Describe.
+func ServeDescribed(described []byte, tools ...Tool) {
+	var infos []toolInfo
+	if err := json.Unmarshal(described, &infos); err != nil {
+		panic("plugin: read the description of the tools: " + err.Error())
 	}
-	s, err := newServer(tools)
+	same := func(i toolInfo, t Tool) bool { return i.Name == t.name }
+	if !slices.EqualFunc(infos, tools, same) {
+		panic("plugin: the program carries a description of other tools: write what Describe returns again")
+	}
+	all := withProbes(tools)
+	more, err := describe(all[len(tools):])
+	if err != nil {
+		panic("plugin: " + err.Error())
+	}
+	serveAll(describedServer(all, append(infos, more...)))
+}
+
+// withProbes adds the tools that the caller of this program tests it with, if it does.
+func withProbes(tools []Tool) []Tool {
+	if os.Getenv(toolpb.ProbesKey) != "1" {
+		return tools
+	}
+	return append(slices.Clone(tools), probes()...)
+}
+
+// serveAll is the main function of a program whose server could be made.
+func serveAll(s *server, err error) {
 	if err != nil {
 		panic("plugin: " + err.Error())
 	}

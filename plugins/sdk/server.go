@@ -41,14 +41,24 @@ type flight struct {
 	wishes wishes
 }
 
+// newServer checks tools and makes their server.
 func newServer(tools []Tool) (*server, error) {
+	infos, err := describe(tools)
+	if err != nil {
+		return nil, err
+	}
+	return describedServer(tools, infos)
+}
+
+// describedServer makes the server of tools that infos describe.
+func describedServer(tools []Tool, infos []toolInfo) (*server, error) {
 	m, err := index(tools)
 	if err != nil {
 		return nil, err
 	}
 	s := &server{tools: m, describe: &toolpb.DescribeResponse{}, running: map[uint64]*flight{}}
-	for _, t := range tools {
-		s.describe.Tools = append(s.describe.Tools, &toolpb.ToolInfo{Name: t.name, Description: t.description, ParametersJson: t.parameters})
+	for _, i := range infos {
+		s.describe.Tools = append(s.describe.Tools, &toolpb.ToolInfo{Name: i.Name, Description: i.Description, ParametersJson: i.Parameters})
 	}
 	return s, nil
 }

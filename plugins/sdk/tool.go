@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -25,11 +26,19 @@ func callable(name string) bool {
 type Tool struct {
 	name        string
 	description string
-	parameters  json.RawMessage
-	schema      *jsonschema.Resolved
+	declared    json.RawMessage // the schema of the option Schema
+	arguments   *arguments
 	fn          func(ctx context.Context, call *Call, args json.RawMessage) (*Result, error)
 	recall      func(past Past)
-	err         error
+}
+
+// arguments are what a tool takes. Both are made when they are first needed: a program
+// of a dozen tools would otherwise spend half of its start on schemas that no call needs.
+type arguments struct {
+	// schema checks the arguments of a call.
+	schema func() (*jsonschema.Resolved, error)
+	// text describes them to a model.
+	text func() (json.RawMessage, error)
 }
 
 // Option changes how New makes a tool.
@@ -38,7 +47,7 @@ type Option func(*Tool)
 // Schema replaces the schema made from the type of the arguments: JSON Schema
 // 2020-12 whose type is object.
 func Schema(schema json.RawMessage) Option {
-	return func(t *Tool) { t.parameters = schema }
+	return func(t *Tool) { t.declared = schema }
 }
 
 // Past is what a tool answered earlier in a run, in a process before this one.
@@ -76,17 +85,42 @@ func New[In any](name, description string, fn func(ctx context.Context, call *Ca
 	for _, o := range opts {
 		o(&t)
 	}
-	s, err := &jsonschema.Schema{}, error(nil)
-	if t.parameters != nil {
-		err = json.Unmarshal(t.parameters, s)
-	} else if s, err = jsonschema.For[In](nil); err == nil {
-		t.parameters, err = json.Marshal(s)
+	declared := t.declared
+	schema := sync.OnceValues(func() (*jsonschema.Schema, error) {
+		s, err := &jsonschema.Schema{}, error(nil)
+		if declared != nil {
+			err = json.Unmarshal(declared, s)
+		} else {
+			s, err = jsonschema.For[In](nil)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("schema of the arguments: %w", err)
+		}
+		return s, nil
+	})
+	t.arguments = &arguments{
+		schema: sync.OnceValues(func() (*jsonschema.Resolved, error) {
+			s, err := schema()
+			if err != nil {
+				return nil, err
+			}
+			return resolve(name, s)
+		}),
+		text: sync.OnceValues(func() (json.RawMessage, error) {
+			if declared != nil {
+				return declared, nil
+			}
+			s, err := schema()
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(s)
+			if err != nil {
+				return nil, fmt.Errorf("schema of the arguments: %w", err)
+			}
+			return text, nil
+		}),
 	}
-	if err != nil {
-		t.err = fmt.Errorf("schema of the arguments: %w", err)
-		return t
-	}
-	t.err = t.check(s)
 	return t
 }
 
@@ -97,21 +131,35 @@ func (t Tool) Name() string { return t.name }
 func (t Tool) Description() string { return t.description }
 
 // Parameters returns the JSON Schema of the arguments.
-func (t Tool) Parameters() json.RawMessage { return t.parameters }
+func (t Tool) Parameters() json.RawMessage {
+	text, _ := t.arguments.text() // a mistake is reported by Serve and Describe
+	return text
+}
 
-// check refuses what could not be offered to a model and keeps the compiled schema.
-func (t *Tool) check(s *jsonschema.Schema) error {
-	if !callable(t.name) {
-		return fmt.Errorf("the name is not one of [A-Za-z0-9_-]{1,64}")
+// resolve refuses what could not be offered to a model and returns the compiled schema.
+func resolve(name string, s *jsonschema.Schema) (*jsonschema.Resolved, error) {
+	if !callable(name) {
+		return nil, fmt.Errorf("the name is not one of [A-Za-z0-9_-]{1,64}")
 	}
 	if s.Type != "object" {
-		return fmt.Errorf("schema of the arguments: its type is %q, not \"object\"", s.Type)
+		return nil, fmt.Errorf("schema of the arguments: its type is %q, not \"object\"", s.Type)
 	}
 	r, err := s.Resolve(nil)
 	if err != nil {
-		return fmt.Errorf("schema of the arguments: %w", err)
+		return nil, fmt.Errorf("schema of the arguments: %w", err)
 	}
-	t.schema = r
+	return r, nil
+}
+
+// check returns the mistake for which a tool cannot be served.
+func (t *Tool) check() error {
+	_, err := t.arguments.schema()
+	if err == nil {
+		_, err = t.arguments.text()
+	}
+	if err != nil {
+		return fmt.Errorf("tool %q: %w", t.name, err)
+	}
 	return nil
 }
 
@@ -119,9 +167,6 @@ func (t *Tool) check(s *jsonschema.Schema) error {
 // panics and never returns nil: whatever the function does becomes a result. A
 // non-nil error is one that Errorf did not make; over the wire it ends the run.
 func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (*Result, error) {
-	if t.err != nil {
-		return nil, fmt.Errorf("tool %q: %w", t.name, t.err)
-	}
 	if call == nil {
 		call = &Call{}
 	}
@@ -129,7 +174,11 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (*Resul
 }
 
 func (t *Tool) run(ctx context.Context, call *Call, args json.RawMessage) (*Result, error) {
-	if err := t.validate(args); err != nil {
+	schema, err := t.arguments.schema()
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", t.name, err)
+	}
+	if err := t.validate(schema, args); err != nil {
 		return settle(ctx, nil, &argError{err})
 	}
 	return t.guard(ctx, call, args)
@@ -137,12 +186,12 @@ func (t *Tool) run(ctx context.Context, call *Call, args json.RawMessage) (*Resu
 
 // validate holds the arguments against the schema. The caller did so too; a
 // plugin cannot know which caller it has.
-func (t *Tool) validate(args json.RawMessage) error {
+func (t *Tool) validate(schema *jsonschema.Resolved, args json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(args, &v); err != nil {
 		return fmt.Errorf("arguments of %s: %w", t.name, err)
 	}
-	if err := t.schema.Validate(v); err != nil {
+	if err := schema.Validate(v); err != nil {
 		return fmt.Errorf("arguments of %s: %w", t.name, err)
 	}
 	return nil
