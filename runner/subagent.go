@@ -227,6 +227,12 @@ func reporting(id string, progress func(string)) func(event.Event) {
 			step = d.Step
 		case event.ToolCall:
 			progress(fmt.Sprintf("run/%s step %d: %s %s", id, step, d.Tool, clipped(string(d.Args))))
+		case event.ApprovalRequested:
+			if d.ExpiresAt > 0 { // somebody is waited for
+				progress(fmt.Sprintf("run/%s waits for an approval (rule %s): agentctl approve %s/%s", id, d.Rule, id, e.Call))
+			}
+		case event.QuestionAsked:
+			progress(fmt.Sprintf("run/%s asks a question: agentctl approve %s/%s", id, id, e.Call))
 		}
 	}
 }

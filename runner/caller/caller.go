@@ -16,6 +16,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // Request is a call of a client.
@@ -67,7 +68,7 @@ var (
 )
 
 // errGone is the cause of calls that end because their client no longer waits.
-var errGone = errors.New("the client no longer waits for it")
+var errGone = reason.New(reason.Cancelled, "the client no longer waits for it")
 
 const (
 	// mostCalls bounds the calls without a result: those that wait for the run, for

@@ -2,14 +2,15 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
+
+	"agentctl.dev/agentctl/api/reason"
 )
 
 // goneKey is the key of the channel that is closed when nobody waits for a request any
 // more. The protocol's package keeps the values of a context and not its end.
 type goneKey struct{}
 
-var errGone = errors.New("the client no longer waits")
+var errGone = reason.New(reason.Cancelled, "the client no longer waits")
 
 // untilGone returns a context that also ends when the client of a request is gone.
 func untilGone(ctx context.Context) (context.Context, func()) {

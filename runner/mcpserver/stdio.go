@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentctl.dev/agentctl/api/reason"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 )
 
 // errClosed is the cause of calls that end because their client has closed the connection.
-var errClosed = errors.New("the client has closed the connection")
+var errClosed = reason.New(reason.Cancelled, "the client has closed the connection")
 
 // Stdio serves one client until it closes its end, or ctx ends. Nothing else may write
 // to out. Calls in progress get a short time to end after the client has closed its end.

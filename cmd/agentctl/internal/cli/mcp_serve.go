@@ -83,10 +83,10 @@ The protocol is on stdin and stdout; what happens is shown on stderr. --listen
 serves over HTTP instead, at http://ADDRESS/mcp, for clients that send the token of
 --token-file or --token-env. --print-config prints the configuration for a host.
 
-The limits of the tools and limits.maxParallelTools hold. limits.maxSteps,
-maxTokens, maxCost, timeout and the loop guard bound a model that works alone;
-with --tools the host has the model, and they do not apply. --timeout ends the
-session, after 7 days by default.`,
+The limits of the tools and limits.maxParallelTools hold. limits.maxSteps, timeout
+and the loop guard bound a model that works alone; with --tools the host has the
+model, and they do not apply. limits.maxTokens and maxCost bound the subagents of
+the agent together. --timeout ends the session, after 7 days by default.`,
 		Example: `  agentctl mcp serve -f manifests/hello
   agentctl mcp serve --tools -f agent.yaml --in-place
   agentctl mcp serve --tools -f manifests/ --agent coder --workspace ~/src/repo --in-place
