@@ -38,6 +38,8 @@ type ValidateOptions struct {
 	// Paths are files, folders or "-" (Stdin). Required.
 	Paths []string
 	Stdin io.Reader
+	// Strict makes errors of warnings, and holds skills to their specification.
+	Strict bool
 }
 
 // Report is what a validation found.
@@ -59,7 +61,12 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{Cases: true, Programs: true}))
+	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{Cases: true, Programs: true, Strict: o.Strict}))
+	if o.Strict { // those of the reader, too
+		for i := range found {
+			found[i].Severity = manifest.Error
+		}
+	}
 	return &Report{Findings: found, Documents: len(set.Documents) + len(set.Cases)}, nil
 }
 

@@ -209,12 +209,21 @@ func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) err
 	started := event.RunStarted{
 		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
 		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
-		Workspace: event.Workspace{Source: files.Source, Dir: root, Strategy: string(files.Strategy)},
+		Workspace: recordedFiles(p, files, r.opts),
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
 		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(),
 	}
 	p.Origins.Record(&started)
 	return r.exec.Start(started)
+}
+
+// recordedFiles are the files of a run as its first event names them.
+func recordedFiles(p *plan.Plan, files workspace.Spec, o *RunOptions) event.Workspace {
+	w := event.Workspace{Source: files.Source, Dir: environment.Root(files), Strategy: string(files.Strategy), Retain: string(p.Retain)}
+	if p.Apply != v1alpha1.ApplyManual && !o.renew { // a cassette that is recorded again changes no folder
+		w.Apply = string(p.Apply)
+	}
+	return w
 }
 
 // storeAttached puts the attached files into blobs of the run.
@@ -262,6 +271,8 @@ func (r *run) connect(o environment.Options) {
 	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
 	o.Subagents, o.Skills, o.Lent = r.startChild, p.Skills, r.lentFiles()
+	recorded := x.View.Started.Workspace
+	o.Apply, o.Retain = v1alpha1.ApplyMode(recorded.Apply), v1alpha1.RetainMode(recorded.Retain)
 	r.opening, r.tools, r.env = o, o.Tools, r.host.Unopened(&o)
 }
 

@@ -423,12 +423,12 @@ const skillSchema = `{"description":"Skill is a set of instructions that an agen
 const workspaceSchema = `{"description":"Workspace names a folder that runs work on.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
 	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
 	`"metadata":{"type":"object"},` +
-	`"spec":{"description":"NamedWorkspaceSpec declares the files that runs work on, and what happens to\ntheir changes.","properties":{"apply":{"default":"Manual","description":"Apply is what happens to a run's changes to a copy: Manual leaves them for a\nperson, Auto writes them back when the run has succeeded, Never drops them.\nNot yet: this version refuses Auto and Never.","enum":["Manual","Auto","Never"],"type":"string"},` +
+	`"spec":{"description":"NamedWorkspaceSpec declares the files that runs work on, and what happens to\ntheir changes.","properties":{"apply":{"default":"Manual","description":"Apply is what happens to a run's changes to a copy. Manual leaves them for\nagentctl apply-changes. Auto applies them to the source folder when the run has\nsucceeded, all or nothing; if a file there has changed meanwhile, nothing is\napplied and the run fails (WorkspaceUnavailable). Never: apply-changes refuses\nthem, and agentctl diff still shows them.","enum":["Manual","Auto","Never"],"type":"string"},` +
 	`"exclude":{"description":"Exclude lists glob patterns of paths that are not copied, for example node_modules.","items":{"type":"string"},` +
 	`"maxItems":256,"type":"array"},` +
 	`"growthLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"10Gi","description":"GrowthLimit is how much disk the calls of the run may add to its files, as\nKubernetes writes it. The call that exceeds the limit ends with an error\n(output_limit), after a delay: see docs/isolation.md.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
-	`"retain":{"default":"OnFailure","description":"Retain is when the copy is kept after the run. Not yet: this version keeps\nevery copy until the run is deleted, and refuses Never.","enum":["Always","OnFailure","Never"],"type":"string"},` +
+	`"retain":{"default":"OnFailure","description":"Retain is when the copy is kept after the end of the run: Always, OnFailure\n(removed when the run has succeeded) or Never. What the run changed is kept\nwith its journal in any case, and a copy that holds a change which could not\nbe recorded is not removed.","enum":["Always","OnFailure","Never"],"type":"string"},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
 	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository. Not yet: this version refuses it.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
@@ -436,7 +436,7 @@ const workspaceSchema = `{"description":"Workspace names a folder that runs work
 	`"required":["url"],"type":"object"},` +
 	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
 	`"type":"object"},` +
-	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing. Not yet: this version refuses Worktree.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
+	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing.","enum":["Copy","InPlace","Empty"],"type":"string"}},` +
 	`"type":"object"},` +
 	`"status":{"description":"WorkspaceStatus reports whether a workspace can be used.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
 	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
@@ -482,7 +482,7 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`"required":["url"],"type":"object"},` +
 	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
 	`"type":"object"},` +
-	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing. Not yet: this version refuses Worktree.","enum":["Copy","Worktree","InPlace","Empty"],"type":"string"}},` +
+	`"strategy":{"default":"Copy","description":"Strategy: Copy never touches the source, InPlace works on it directly,\nEmpty starts with nothing.","enum":["Copy","InPlace","Empty"],"type":"string"}},` +
 	`"type":"object"},` +
 	`"workspaceRef":{"description":"WorkspaceRef names a Workspace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"}},` +

@@ -86,8 +86,12 @@ type Workspace struct {
 	Source string `json:"source"`
 	// Dir is the folder the tools see.
 	Dir string `json:"dir"`
-	// Strategy is Copy, Worktree, InPlace or Empty.
+	// Strategy is Copy, InPlace or Empty.
 	Strategy string `json:"strategy"`
+	// Apply is Manual, Auto or Never; "" counts as Manual.
+	Apply string `json:"apply,omitempty"`
+	// Retain is Always, OnFailure or Never; "" counts as Always.
+	Retain string `json:"retain,omitempty"`
 }
 
 // RunFinished closes a run. It is durable before the program exits.

@@ -38,7 +38,7 @@ func publish(t *testing.T) []byte {
 	}
 	source.Enum("event.RunFinished.reason", reasons...)
 	source.Enum("event.RunStarted.isolation", "None", "Sandbox", "Container")
-	source.Enum("event.Workspace.strategy", "Copy", "Worktree", "InPlace", "Empty")
+	source.Enum("event.Workspace.strategy", "Copy", "InPlace", "Empty")
 	source.Enum("event.FileChange.change", "added", "modified", "deleted")
 	root := &jsonschema.Schema{Description: "One line of a journal. The type says which data it holds; a reader should skip types it does not know."}
 	for _, p := range event.Payloads() {

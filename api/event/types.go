@@ -43,6 +43,7 @@ const (
 	TypeToolsDescribed    Type = "tools.described"
 	TypeWorkspaceSnapshot Type = "workspace.snapshot"
 	TypeWorkspacePatch    Type = "workspace.patch"
+	TypeWorkspaceApplied  Type = "workspace.applied"
 	TypeEgressConnection  Type = "egress.connection"
 	TypeWarning           Type = "warning"
 )
@@ -92,6 +93,7 @@ func (ContextCompaction) Type() Type { return TypeContextCompaction }
 func (WorkspaceSnapshot) Type() Type { return TypeWorkspaceSnapshot }
 func (ToolsDescribed) Type() Type    { return TypeToolsDescribed }
 func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
+func (WorkspaceApplied) Type() Type  { return TypeWorkspaceApplied }
 func (EgressConnection) Type() Type  { return TypeEgressConnection }
 func (Warning) Type() Type           { return TypeWarning }
 func (u Unknown) Type() Type         { return u.Of }
@@ -133,6 +135,7 @@ func Payloads() []Payload {
 		ToolsDescribed{},
 		WorkspaceSnapshot{},
 		WorkspacePatch{},
+		WorkspaceApplied{},
 		EgressConnection{},
 		Warning{},
 	}

@@ -27,6 +27,18 @@ type WorkspacePatch struct {
 	Error string `json:"error,omitempty"`
 }
 
+// WorkspaceApplied records that a run that has succeeded applied its change to the source
+// folder, as apply: Auto of its Workspace demands.
+type WorkspaceApplied struct {
+	// Source is the folder that has the change now.
+	Source string `json:"source"`
+	// Files is the number of files that were changed there.
+	Files int `json:"files"`
+	// Already is true if the folder had the change before, as after a crash between
+	// the change and this event.
+	Already bool `json:"already,omitempty"`
+}
+
 // FileChange is one changed file.
 type FileChange struct {
 	// Path relative to the source folder, with slashes.

@@ -127,15 +127,13 @@ type RunLimits struct {
 }
 
 // WorkspaceStrategy is how a run gets its files.
-// +kubebuilder:validation:Enum=Copy;Worktree;InPlace;Empty
+// +kubebuilder:validation:Enum=Copy;InPlace;Empty
 type WorkspaceStrategy string
 
 // The workspace strategies.
 const (
 	// StrategyCopy works on a private copy of the source folder.
 	StrategyCopy WorkspaceStrategy = "Copy"
-	// StrategyWorktree works on a git worktree of the source.
-	StrategyWorktree WorkspaceStrategy = "Worktree"
 	// StrategyInPlace works on the source folder itself.
 	StrategyInPlace WorkspaceStrategy = "InPlace"
 	// StrategyEmpty starts with an empty folder.
@@ -148,7 +146,7 @@ type WorkspaceSpec struct {
 	// +optional
 	Source *WorkspaceSource `json:"source,omitempty"`
 	// Strategy: Copy never touches the source, InPlace works on it directly,
-	// Empty starts with nothing. Not yet: this version refuses Worktree.
+	// Empty starts with nothing.
 	// +kubebuilder:default=Copy
 	// +optional
 	Strategy WorkspaceStrategy `json:"strategy,omitempty"`

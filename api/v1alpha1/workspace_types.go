@@ -27,14 +27,18 @@ type Workspace struct {
 type NamedWorkspaceSpec struct {
 	WorkspaceSpec `json:",inline"`
 
-	// Apply is what happens to a run's changes to a copy: Manual leaves them for a
-	// person, Auto writes them back when the run has succeeded, Never drops them.
-	// Not yet: this version refuses Auto and Never.
+	// Apply is what happens to a run's changes to a copy. Manual leaves them for
+	// agentctl apply-changes. Auto applies them to the source folder when the run has
+	// succeeded, all or nothing; if a file there has changed meanwhile, nothing is
+	// applied and the run fails (WorkspaceUnavailable). Never: apply-changes refuses
+	// them, and agentctl diff still shows them.
 	// +kubebuilder:default=Manual
 	// +optional
 	Apply ApplyMode `json:"apply,omitempty"`
-	// Retain is when the copy is kept after the run. Not yet: this version keeps
-	// every copy until the run is deleted, and refuses Never.
+	// Retain is when the copy is kept after the end of the run: Always, OnFailure
+	// (removed when the run has succeeded) or Never. What the run changed is kept
+	// with its journal in any case, and a copy that holds a change which could not
+	// be recorded is not removed.
 	// +kubebuilder:default=OnFailure
 	// +optional
 	Retain RetainMode `json:"retain,omitempty"`

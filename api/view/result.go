@@ -38,6 +38,9 @@ type Result struct {
 	ChangedFiles []event.FileChange `json:"changedFiles"`
 	// ChangedFilesOmitted is how many more files have changed than are listed here.
 	ChangedFilesOmitted int `json:"changedFilesOmitted,omitempty"`
+	// Applied is true when the change is in the source folder, because the Workspace
+	// has apply: Auto.
+	Applied bool `json:"applied,omitempty"`
 	// ChangesError says why what the run changed is not completely known.
 	ChangesError string   `json:"changesError,omitempty"`
 	Warnings     []string `json:"warnings"`
@@ -99,6 +102,7 @@ func (r *Run) Result(journal string) Result {
 	}
 	res.ChangedFiles = append(res.ChangedFiles, r.Changes.Files...)
 	res.ChangedFilesOmitted, res.ChangesError = r.Changes.Omitted, r.Changes.Error
+	res.Applied = r.Applied != nil
 	res.Warnings = append(res.Warnings, r.Warnings...)
 	res.Calls = r.Calls()
 	for _, m := range r.Messages {

@@ -57,6 +57,8 @@ type Run struct {
 
 	// Changes the run made to the files, and the blobs that hold them.
 	Changes event.WorkspacePatch
+	// Applied is set when the run has applied its change to the source folder itself.
+	Applied *event.WorkspaceApplied
 	// Described are the functions of the Tools that provide several, in order.
 	Described []event.ToolsDescribed
 	// Warnings in order.
@@ -155,6 +157,8 @@ func (r *Run) apply(e event.Event) error {
 	case event.WorkspacePatch:
 		r.Changes = d
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
+	case event.WorkspaceApplied:
+		r.Applied = &d
 	case event.ToolsDescribed:
 		r.Described = append(slices.DeleteFunc(r.Described, func(was event.ToolsDescribed) bool { return was.Tool == d.Tool }), d)
 	case event.Warning:

@@ -32,6 +32,9 @@ type Options struct {
 	// Programs are looked for on this host, and a warning names those that are
 	// missing. A run finds out by starting them.
 	Programs bool
+	// Strict makes errors of warnings, and reports where a skill departs from the
+	// specification although every part of it can be used here.
+	Strict bool
 	// Ahead is called when everything but the expressions has been checked and
 	// no error was found. Slow work without side effects can begin while the
 	// expressions are compiled. The manifests are not admitted yet. Optional.
@@ -111,7 +114,12 @@ type admitter struct {
 	replaced map[string]bool
 }
 
-func (a *admitter) add(f manifest.Finding) { a.found = append(a.found, f) }
+func (a *admitter) add(f manifest.Finding) {
+	if a.opts.Strict {
+		f.Severity = manifest.Error
+	}
+	a.found = append(a.found, f)
+}
 
 func (a *admitter) document(d *manifest.Document) {
 	a.envelope(d)
@@ -128,6 +136,7 @@ func (a *admitter) document(d *manifest.Document) {
 		a.skill(d, obj)
 	case *v1alpha1.Workspace:
 		a.workspace(d, "spec", &obj.Spec.WorkspaceSpec)
+		a.apply(d, &obj.Spec)
 	case *v1alpha1.Run:
 		a.run(d, obj)
 	}

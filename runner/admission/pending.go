@@ -39,11 +39,7 @@ var notYet = []FieldNotYet{
 	{Kind: v1alpha1.KindTool, Path: "spec.source.mcp.http.auth.authorizationCode.clientSecret.valueFrom.secretKeyRef", Why: noSecrets},
 	{Kind: v1alpha1.KindTool, Path: "spec.flow", Why: "no rule could read the labels"},
 	{Kind: v1alpha1.KindSkill, Path: "spec.plan", Why: "plans are not carried out"},
-	{Kind: v1alpha1.KindWorkspace, Path: "spec.strategy", Values: []string{string(v1alpha1.StrategyWorktree)}, Why: "use Copy"},
 	{Kind: v1alpha1.KindWorkspace, Path: "spec.source.git", Why: "clone the repository, and name its folder in spec.source.path"},
-	{Kind: v1alpha1.KindWorkspace, Path: "spec.apply", Values: []string{string(v1alpha1.ApplyAuto), string(v1alpha1.ApplyNever)}, Why: "what a run changed waits for agentctl apply-changes"},
-	{Kind: v1alpha1.KindWorkspace, Path: "spec.retain", Values: []string{string(v1alpha1.RetainNever)}, Why: "the copy of a run is kept until the run is deleted"},
-	{Kind: v1alpha1.KindRun, Path: "spec.workspace.strategy", Values: []string{string(v1alpha1.StrategyWorktree)}, Why: "use Copy"},
 	{Kind: v1alpha1.KindRun, Path: "spec.workspace.source.git", Why: "clone the repository, and name its folder in spec.workspace.source.path"},
 }
 

@@ -45,6 +45,10 @@ type Plan struct {
 	Skills []skill.Entry `json:"skills,omitempty"`
 	// Run is nil when the run was started without a Run object.
 	Run *v1alpha1.Run `json:"run,omitempty"`
+	// Apply and Retain are those of the Workspace that the run names; "" without one.
+	// The first event of the run records them.
+	Apply  v1alpha1.ApplyMode  `json:"-"`
+	Retain v1alpha1.RetainMode `json:"-"`
 	// Limits are those of the agent, narrowed by the run.
 	Limits v1alpha1.Limits `json:"limits"`
 	// Sources has where each object was declared, as kind/name → file:line:col,
@@ -144,6 +148,7 @@ func (c *Catalog) planWorkspace(p *Plan, run *Entry[v1alpha1.Run]) {
 			return // admission has refused it
 		}
 		p.Run.Spec.Workspace = e.Object.Spec.WorkspaceSpec.DeepCopy()
+		p.Apply, p.Retain = e.Object.Spec.Apply, e.Object.Spec.Retain
 		p.declare(e.Doc)
 		dir = e.Doc.Dir
 	}

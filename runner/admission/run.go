@@ -51,6 +51,17 @@ func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.Worksp
 	a.quantity(d, at+".growthLimit", w.GrowthLimit)
 }
 
+// apply refuses what to do with a change where there is no copy to apply it from.
+func (a *admitter) apply(d *manifest.Document, w *v1alpha1.NamedWorkspaceSpec) {
+	switch {
+	case w.Apply != v1alpha1.ApplyAuto && w.Apply != v1alpha1.ApplyNever:
+	case w.Strategy == v1alpha1.StrategyInPlace:
+		a.add(d.Errorf("spec.apply", "%s has no effect: strategy InPlace changes the folder itself", w.Apply).With("remove it, or write strategy: Copy"))
+	case w.Apply == v1alpha1.ApplyAuto && w.Strategy == v1alpha1.StrategyEmpty:
+		a.add(d.Errorf("spec.apply", "Auto has no effect: strategy Empty has no source folder").With("remove it"))
+	}
+}
+
 // runOf holds a run against its agent.
 func (a *admitter) runOf(d *manifest.Document, r *v1alpha1.Run, agent Entry[v1alpha1.Agent]) {
 	if agent.Object.Spec.Mode == v1alpha1.ModeSubagent {

@@ -54,8 +54,11 @@ func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 	if base := filepath.Base(dir); k.Name != "" && k.Name != base {
 		problems = append(problems, fmt.Sprintf("its name is %q, and its folder is called %q", clip(k.Name), clip(base)))
 	}
+	if a.opts.Strict {
+		problems = append(problems, k.Departures...)
+	}
 	for _, p := range problems {
-		if s.Spec.Description != "" && k.Description == "" {
+		if s.Spec.Description != "" && k.Description == "" && !a.opts.Strict {
 			continue // the manifest has what the file lacks
 		}
 		a.add(d.Warnf("spec.dir", "%s: %s: %s", clip(s.Spec.Dir), skill.File, p))

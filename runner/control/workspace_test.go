@@ -75,7 +75,6 @@ func TestAWorkspaceSaysWhetherItCanBeUsed(t *testing.T) {
 		"system":   {"a copy of everything is nobody's wish", "source: {path: /}", "False", "SpecInvalid", "the whole file system", true},
 		"keys":     {"tools would read tokens", "source: {path: " + state + "/control}, strategy: InPlace", "False", "SpecInvalid", "lies in the state folder", true},
 		"git":      {"it does not work yet", "source: {git: {url: \"https://x\"}}", "False", "SpecInvalid", "spec.source.git", false},
-		"worktree": {"it does not work yet", "source: {path: " + dir + "}, strategy: Worktree", "False", "SpecInvalid", "spec.strategy", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, workspaceYAML(c.spec))

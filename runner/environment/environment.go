@@ -29,6 +29,10 @@ type Options struct {
 	Models []*v1alpha1.Model
 	// Workspace says which files the run works on, and where its copy is.
 	Workspace workspace.Spec
+	// Apply and Retain are what becomes of the change and of the copy at the end; ""
+	// counts as Manual and Always.
+	Apply  v1alpha1.ApplyMode
+	Retain v1alpha1.RetainMode
 	// Manifests of the run that lie in the workspace, as paths in it.
 	Manifests []string
 	// Pins are what programs must report about tools, by call name.
@@ -147,5 +151,8 @@ func (u *Unopened) Changes(context.Context) (event.WorkspacePatch, bool) {
 // FilesDir is "": there are no files.
 func (u *Unopened) FilesDir() string { return "" }
 
+// Apply does nothing: no program has run.
+func (u *Unopened) Apply(context.Context) (*event.WorkspaceApplied, error) { return nil, nil } //nolint:nilnil // nothing is to be applied
+
 // CloseFiles does nothing: there are no files.
-func (u *Unopened) CloseFiles(bool) error { return nil }
+func (u *Unopened) CloseFiles(ended, succeeded bool) error { return nil }

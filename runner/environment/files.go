@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -25,6 +27,10 @@ type Files struct {
 	touched atomic.Bool
 	// lender has lent the files; nil where they are the run's own.
 	lender *Files
+	// change is what the run did to the files, once it is recorded.
+	change *workspace.Change
+	// unrecorded says that only the files themselves hold some of the change.
+	unrecorded bool
 }
 
 // openFiles begins to prepare the files of the run, or opens those of an interrupted run
@@ -122,24 +128,38 @@ func (f *Files) Changes(ctx context.Context) (patch event.WorkspacePatch, ok boo
 		return patch, false
 	}
 	change, err := f.files.Changes(ctx)
+	f.unrecorded = true
 	if err != nil {
 		return event.WorkspacePatch{Files: []event.FileChange{}, Error: "the files could not be listed: " + err.Error()}, true
 	}
 	if patch, err = change.Record(f.o.Journal); err != nil {
 		patch.Change, patch.Diff, patch.Error = "", "", "the change could not be recorded: "+err.Error()
+		return patch, true
 	}
+	f.change = change
+	f.unrecorded = patch.Error != "" || slices.ContainsFunc(change.Files, func(c workspace.FileChange) bool { return c.NotApplicable != "" })
 	return patch, true
 }
 
 // CloseFiles releases the files; those of a run that has not ended are kept for a resume.
-func (f *Files) CloseFiles(ended bool) error {
+// A copy of one that has ended is removed where Retain says so.
+func (f *Files) CloseFiles(ended, succeeded bool) error {
 	switch {
 	case f.lender != nil:
 		return nil
-	case ended:
-		return f.files.Close()
+	case !ended:
+		return f.files.Leave()
 	}
-	return f.files.Leave()
+	err := f.files.Close()
+	if f.o.Workspace.Strategy == v1alpha1.StrategyInPlace || f.unrecorded || !expires(f.o.Retain, succeeded) {
+		return err
+	}
+	return errors.Join(err, fstree.Remove(f.o.Workspace.Dir))
+}
+
+// expires reports whether a copy is removed at the end of its run.
+func expires(retain v1alpha1.RetainMode, succeeded bool) bool {
+	return retain == v1alpha1.RetainNever || retain == v1alpha1.RetainOnFailure && succeeded
 }
 
 // unprepared gives the error of files that cannot be prepared its reason.

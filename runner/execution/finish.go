@@ -28,9 +28,12 @@ type Environment interface {
 	RestoreGit(ended bool)
 	// Changes lists what programs did to the files; false where none has run.
 	Changes(ctx context.Context) (event.WorkspacePatch, bool)
+	// Apply applies the changes to the source folder, where that is declared; nil where
+	// there is nothing to apply.
+	Apply(ctx context.Context) (*event.WorkspaceApplied, error)
 	FilesDir() string
 	// CloseFiles releases the files, for good when the run has ended.
-	CloseFiles(ended bool) error
+	CloseFiles(ended, succeeded bool) error
 }
 
 // Finish ends what runs, records what changed and how the run ended, and closes the
@@ -46,6 +49,7 @@ func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, p
 	removed := env.EndPrograms()
 	env.RestoreGit(!end.Suspended)
 	end = x.withChanges(work, end, env)
+	end = x.applied(work, end, env)
 	if !end.Suspended {
 		_ = x.warnUnread()
 	}
@@ -57,7 +61,7 @@ func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, p
 		err = x.Recorder.Sync()
 	}
 	_ = removed()
-	_ = env.CloseFiles(err == nil && !end.Suspended)
+	_ = env.CloseFiles(err == nil && !end.Suspended, end.Reason == reason.Completed)
 	if closed := x.journal.Close(); err == nil {
 		err = closed // a journal that has failed returns the same error again
 	}
@@ -87,6 +91,26 @@ func (x *Execution) withChanges(ctx context.Context, end loop.End, env Environme
 		return end
 	}
 	end.Reason, end.Message, end.Hint = reason.WorkspaceUnavailable, text, "its files are in "+env.FilesDir()
+	return end
+}
+
+// applied applies what a run that has completed did to the files, where its Workspace
+// demands it. A person who asked for that finds the change in the folder, or a run that has
+// not succeeded.
+func (x *Execution) applied(ctx context.Context, end loop.End, env Environment) loop.End {
+	if end.Suspended || end.Reason != reason.Completed {
+		return end
+	}
+	if err := x.Recorder.Sync(); err != nil { // the change is recorded before it is made
+		return end // the end of the run fails for the same reason
+	}
+	done, err := env.Apply(ctx)
+	switch {
+	case err != nil:
+		end.Reason, end.Message, end.Hint = reason.Of(err), err.Error(), reason.Hint(err)
+	case done != nil:
+		_ = x.Recorder.Record(*done)
+	}
 	return end
 }
 

@@ -14,8 +14,13 @@ func (s *shape) str(path string, schema map[string]any, v string) bool {
 	if enum := sequence(schema["enum"]); enum != nil && !slices.Contains(enum, any(v)) {
 		names := texts(enum)
 		advice := Suggest
-		if s.doc.Kind == "Model" && path == "spec.provider" {
+		switch {
+		case s.doc.Kind == "Model" && path == "spec.provider":
 			advice = provider
+		case v == "Worktree" && strings.HasSuffix(path, ".strategy"):
+			advice = func(string, []string) string {
+				return "write Copy: a copy has its own .git, as a worktree would"
+			}
 		}
 		s.add(s.doc.Errorf(path, "%q is not one of %s", short(v), strings.Join(names, ", ")).With(advice(v, names)))
 		return false

@@ -27,7 +27,7 @@ func (p *Plan) Child(o ChildOptions) (*Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("agent %q is not in the plan of this run", o.Name)
 	}
-	resolved.MaxDepth = p.maxDepth()
+	resolved.MaxDepth, resolved.Retain = p.maxDepth(), p.Retain
 	c := &Plan{Plan: resolved, Prompt: o.Prompt, Answers: p.Answers, Manifests: p.Manifests, registries: p.registries}
 	var err error
 	if c.Definitions, err = p.registries.define(resolved); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/workspace"
@@ -96,6 +97,9 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	switch {
 	case v.Finished == nil:
 		return nil, unfinished(v)
+	case v.Started.Workspace.Apply == string(v1alpha1.ApplyNever):
+		return nil, reason.Usagef("run %s: its Workspace has apply: Never, so its change is not applied", v.ID).
+			WithHint("agentctl diff run/" + v.ID + " shows it")
 	case v.Started.Workspace.Source == "":
 		return nil, reason.Usagef("run %s began with an empty workspace; there is no folder to change", v.ID)
 	case v.Changes.Error != "":
@@ -109,7 +113,7 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	}
 	source := v.Started.Workspace.Source
 	err = workspace.Apply(ctx, workspace.Application{
-		Source: source, Record: filepath.Join(found.Dir, "apply.json"), Change: change, Blobs: stored(found.Dir),
+		Source: source, Record: filepath.Join(found.Dir, workspace.ApplyRecord), Change: change, Blobs: stored(found.Dir),
 	})
 	already := errors.Is(err, workspace.ErrApplied)
 	switch {
@@ -124,12 +128,10 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 // notApplied is the error of a failed apply, with a suggestion if there is one.
 func notApplied(id string, err error) error {
 	again := "agentctl apply-changes run/" + id
-	out := reason.New(reason.Internal, "run %s: %w", id, err)
-	if interrupted, ok := errors.AsType[*workspace.InterruptedError](err); ok {
-		return out.WithHint("%s && %s", interrupted.Advice, again)
-	}
-	if _, ok := errors.AsType[*workspace.DriftError](err); ok {
-		return out.WithHint("restore these files, or move them away, then: %s", again)
+	_, interrupted := errors.AsType[*workspace.InterruptedError](err)
+	_, drift := errors.AsType[*workspace.DriftError](err)
+	if interrupted || drift {
+		return reason.New(reason.Internal, "run %s: %w", id, err).WithHint("%s", workspace.Advice(err, again))
 	}
 	return fmt.Errorf("run %s: %w", id, err)
 }

@@ -26,6 +26,20 @@ var (
 	ErrBusy = errors.New("another change is being applied to this folder")
 )
 
+// ApplyRecord is the name of Application.Record in the folder of a run.
+const ApplyRecord = "apply.json"
+
+// Advice is how to go on after a change was not applied; again is the command that applies it.
+func Advice(err error, again string) string {
+	if interrupted, ok := errors.AsType[*InterruptedError](err); ok {
+		return interrupted.Advice + " && " + again
+	}
+	if _, ok := errors.AsType[*DriftError](err); ok {
+		return "restore these files, or move them away, then: " + again
+	}
+	return "remove the cause, then: " + again
+}
+
 // DriftError lists the files that have changed since the run began. Nothing was touched.
 type DriftError struct{ Files []Drift }
 

@@ -135,8 +135,6 @@ func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error)
 		w.dir, err = spec.Source, Usable(spec)
 	case v1alpha1.StrategyEmpty:
 		err = need(spec.Dir)
-	case v1alpha1.StrategyWorktree:
-		err = fmt.Errorf("workspace strategy Worktree: %w", ErrUnsupported)
 	default:
 		err = fmt.Errorf("workspace strategy %q: %w", spec.Strategy, ErrUnsupported)
 	}

@@ -410,7 +410,7 @@ func TestSourcesNobodyMeansAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	for _, s := range []v1alpha1.WorkspaceStrategy{v1alpha1.StrategyWorktree, "Odd"} {
+	for _, s := range []v1alpha1.WorkspaceStrategy{"Worktree", "Odd"} {
 		if _, err := Prepare(context.Background(), Spec{Strategy: s, Source: dir, Dir: filepath.Join(dir, "y")}); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %v", s, err)
 		}

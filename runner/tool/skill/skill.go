@@ -29,6 +29,9 @@ type Skill struct {
 	Digest string
 	// Problems are where the file differs from the specification, though it can be used.
 	Problems []string
+	// Departures are further differences, which are of no consequence here: another
+	// program may refuse the skill because of them.
+	Departures []string
 }
 
 // Read reads the skill of a folder. Its errors describe the folder or the file
@@ -63,6 +66,7 @@ func Parse(text []byte) (*Skill, error) {
 	if s.Head, s.Problems, err = parseHead(head); err != nil {
 		return nil, err
 	}
+	s.Departures = departures(head)
 	if s.Text = string(bytes.TrimSpace(body)); s.Text == "" {
 		return nil, errors.New("it holds no text")
 	}

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
@@ -157,7 +160,7 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 		d.StartedBy = v.Started.User
 		spec := map[string]any{
 			"agent": v.Started.Agent, "model": v.Started.Model.Name, "prompt": v.Started.Prompt,
-			"workspace": map[string]any{"source": w.Source, "dir": w.Dir, "strategy": w.Strategy},
+			"workspace": describedFiles(w),
 		}
 		if p := v.Started.Parent; p != nil {
 			above := map[string]any{"run": p.Run, "call": p.Call, "agents": p.Agents}
@@ -183,6 +186,21 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 		d.Spec = spec
 	}
 	return d.Write(o.app.stdout())
+}
+
+// describedFiles are the files of a run, without what was not declared.
+func describedFiles(w event.Workspace) map[string]any {
+	all := map[string]any{"source": w.Source, "dir": w.Dir, "strategy": w.Strategy}
+	if w.Apply != "" {
+		all["apply"] = w.Apply
+	}
+	if w.Retain != "" {
+		all["retain"] = w.Retain
+	}
+	if _, err := os.Lstat(w.Dir); errors.Is(err, fs.ErrNotExist) {
+		all["removed"] = true
+	}
+	return all
 }
 
 // plain is a value as a description shows it, without some of its fields.

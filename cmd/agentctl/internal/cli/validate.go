@@ -15,6 +15,7 @@ import (
 type validateOptions struct {
 	app    *app
 	files  []string
+	strict bool
 	output choice
 }
 
@@ -27,14 +28,19 @@ func (a *app) validateCmd() *cobra.Command {
 
 No program that a manifest names is started.
 
+With --strict every warning is a mistake, and skills must be as the Agent Skills
+specification has them, so that other programs can use them, too.
+
 Exit code 0: no mistakes, perhaps warnings. 2: mistakes.`,
 		Example: `  agentctl validate -f manifests/hello
-  agentctl validate -k overlays/production`,
+  agentctl validate -k overlays/production
+  agentctl validate -f agents --strict      # in continuous integration`,
 		GroupID: groupManifest,
 		Args:    filesOnly,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.runValidate(cmd.Context()) },
 	}
 	files(cmd, &o.files)
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "make mistakes of warnings, and hold skills to their specification")
 	output(cmd, &o.output, "format: a report, or one object")
 	return cmd
 }
@@ -43,7 +49,7 @@ func (o *validateOptions) runValidate(ctx context.Context) error {
 	if err := needFiles(o.files); err != nil {
 		return err
 	}
-	report, err := runner.Validate(ctx, runner.ValidateOptions{Paths: o.files, Stdin: o.app.In})
+	report, err := runner.Validate(ctx, runner.ValidateOptions{Paths: o.files, Stdin: o.app.In, Strict: o.strict})
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,8 @@ func about(e event.Event) string {
 		return plural(int64(d.Files), "file") + ", " + plural(d.Bytes, "byte")
 	case event.WorkspacePatch:
 		return join(plural(int64(len(d.Files)+d.Omitted), "changed file"), Line(d.Error))
+	case event.WorkspaceApplied:
+		return join(plural(int64(d.Files), "changed file"), Line(d.Source))
 	case event.EgressConnection:
 		return join(string(d.Decision), Line(d.Host)+":"+strconv.Itoa(d.Port), Line(d.Rule), Line(d.Error))
 	case event.Unknown:

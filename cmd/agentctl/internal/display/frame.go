@@ -77,8 +77,6 @@ func workspace(w event.Workspace) string {
 		return Line(w.Source) + ", in place: changes are made there at once"
 	case "Empty":
 		return "a new empty folder"
-	case "Worktree":
-		return "a worktree of " + Line(w.Source)
 	}
 	return "a copy of " + Line(w.Source)
 }
@@ -164,6 +162,9 @@ func footer(s *Screen, run *view.Run, journal string, p Place) string {
 		if more := len(files) + run.Changes.Omitted - mostFiles; more > 0 {
 			b.WriteString(s.paint(dim, "  and "+count(int64(more))+" more"+allFiles(run, p)) + "\n")
 		}
+	}
+	if a := run.Applied; a != nil {
+		b.WriteString(s.paint(dim, "applied to ") + Line(a.Source) + "\n")
 	}
 	f := run.Finished
 	if f == nil {
@@ -293,7 +294,7 @@ func follow(run *view.Run, p Place) []string {
 		return next
 	}
 	next = append(next, "agentctl diff"+named(run.ID, p.State))
-	if w := run.Started.Workspace; w.Source != "" && w.Strategy != "InPlace" && run.Finished.Phase == view.Succeeded {
+	if w := run.Started.Workspace; run.Applied == nil && w.Apply != "Never" && w.Source != "" && w.Strategy != "InPlace" && run.Finished.Phase == view.Succeeded {
 		next = append(next, "agentctl apply-changes"+named(run.ID, p.State))
 	}
 	return next
