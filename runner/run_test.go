@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -540,7 +539,7 @@ func TestInvalidManifestsAreAllTold(t *testing.T) {
 func TestTimeoutStopsTheWholeTree(t *testing.T) {
 	marker := fmt.Sprintf("3%d", time.Now().UnixNano()%1e8+1e8)
 	p := newPlace(t, agent("tools: [{name: bash}]", "- calls: [{tool: bash, args: {command: \"setsid sleep "+marker+" & sleep "+marker+"\"}}]\n- say: done\n"), nil)
-	out := p.run(t, func(o *RunOptions) { o.Approve, o.Timeout = "all", 4*time.Second })
+	out := p.run(t, func(o *RunOptions) { o.Approve, o.Timeout = "all", 8*time.Second })
 	want(t, out, reason.DeadlineExceeded)
 	if got := call(t, out, 0); got.Error == nil || *got.Error != "cancelled" {
 		t.Errorf("the call ended as %+v", got)
@@ -606,6 +605,20 @@ func TestSignals(t *testing.T) {
 // TestTheSecondSignalCountsWhileProgramsAreWaitedFor closes Kill when the loop
 // has ended and only a command that is deaf to TERM is left.
 func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
+	var took time.Duration
+	for range 5 { // on a busy machine the end may take as long without the second signal
+		// A command has 2 s after the TERM that it is deaf to, of which the call has
+		// waited three quarters of one. On a machine that is not busy it takes 0.1 s.
+		if took = secondSignal(t); took < time.Second {
+			return
+		}
+	}
+	t.Errorf("ending took %s after the second signal", took)
+}
+
+// secondSignal returns how long a run takes to end after the second signal.
+func secondSignal(t *testing.T) time.Duration {
+	t.Helper()
 	p := newPlace(t, agent("tools: [{name: bash}]", "- calls: [{tool: bash, args: {command: \"trap '' TERM; touch ready; while :; do sleep 0.1; done\"}}]\n- say: done\n"), nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -618,11 +631,12 @@ func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
 			if e.Type() == event.TypeToolCall {
 				go func() {
 					defer close(deaf)
-					for ctx.Err() == nil { // the trap is set before the file is there
+					tick := time.NewTicker(5 * time.Millisecond)
+					defer tick.Stop()
+					for ; ctx.Err() == nil; <-tick.C { // the trap is set before the file is there
 						if ready, _ := filepath.Glob(filepath.Join(p.state, "runs/*/workspace/*/ready")); len(ready) > 0 {
 							break
 						}
-						runtime.Gosched()
 					}
 					cancel(SignalError{Signal: syscall.SIGINT})
 				}()
@@ -637,11 +651,7 @@ func TestTheSecondSignalCountsWhileProgramsAreWaitedFor(t *testing.T) {
 	if out.Run.Phase != view.Cancelled {
 		t.Errorf("ended %+v", out.Run.Finished)
 	}
-	// A command has 2 s after the TERM that it is deaf to, of which the call has
-	// waited three quarters of one. On the busiest machine it takes 0.1 s.
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("ending took %s after the second signal", took)
-	}
+	return time.Since(began)
 }
 
 func TestOutputContract(t *testing.T) {

@@ -101,13 +101,25 @@ func killedAt(t *testing.T, p place, d doom) {
 
 // TestASubagentIsNotResumedAlone: only the run above knows what is left of its budget.
 func TestASubagentIsNotResumedAlone(t *testing.T) {
+	tried := 0
+	for at := 20; tried == 0 && at <= 60; at += 5 { // when the subagents work depends on the machine
+		tried = resumedAlone(t, at)
+	}
+	if tried == 0 {
+		t.Error("no subagent was interrupted")
+	}
+}
+
+// resumedAlone kills a run at a write, tries to resume each subagent that was interrupted,
+// and returns how many these were.
+func resumedAlone(t *testing.T, at int) (tried int) {
+	t.Helper()
 	p := delegating(t)
-	killedAt(t, p, doom{"write", 40, 0})
+	killedAt(t, p, doom{"write", at, 0})
 	all, err := runs.List(t.Context(), p.state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := 0
 	for _, r := range all {
 		if !strings.HasPrefix(r.Name, "helper-") || r.EndTime != nil {
 			continue
@@ -118,7 +130,5 @@ func TestASubagentIsNotResumedAlone(t *testing.T) {
 			t.Errorf("%s: %v", r.Name, err)
 		}
 	}
-	if tried == 0 {
-		t.Errorf("no subagent was interrupted: %v", all)
-	}
+	return tried
 }

@@ -40,7 +40,7 @@ func call(t *testing.T, p *host.Plugin, workspace, tool, args string) *host.Call
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	res, err := p.Call(ctx, host.CallRequest{Tool: tool, Args: json.RawMessage(args), ID: "c1", Run: "r1", Workspace: workspace, Timeout: 30 * time.Second}, func(host.Event) {})
+	res, err := p.Call(ctx, host.CallRequest{Tool: tool, Args: json.RawMessage(args), ID: "c1", Run: "r1", Workspace: workspace, Timeout: 2 * time.Minute}, func(host.Event) {})
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, args, err)
 	}

@@ -17,8 +17,8 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox/container/containerdtest"
 )
 
-// TestNothingIsLeftOfAHundredRuns kills every fifth of a hundred runs at some
-// moment, so that nothing of it can tidy up. Where a containerd can be started,
+// TestNothingIsLeftOfAHundredRuns, of thirty under the race detector, kills every fifth
+// of them at some moment, so that nothing of it can tidy up. Where a containerd can be started,
 // every tenth run has a tool in a container, and of those every second dies.
 func TestNothingIsLeftOfAHundredRuns(t *testing.T) {
 	needSandbox(t)
@@ -59,7 +59,7 @@ func TestNothingIsLeftOfAHundredRuns(t *testing.T) {
 	slots := make(chan struct{}, 4)
 	var mu sync.Mutex
 	ended := map[string]int{}
-	for i := range 100 {
+	for i := range leakRuns {
 		set, after := sets[0], time.Duration(0)
 		if i%10 == 5 && len(sets) > 1 {
 			set = sets[1]

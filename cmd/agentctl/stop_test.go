@@ -389,7 +389,23 @@ func TestSecondSignalKillsTheTreeAtOnce(t *testing.T) {
 	t.Run("without one", func(t *testing.T) { killsTheTree(t, withoutSandbox(t, libexec)) })
 }
 
+// killsTheTree kills a command that would get the time to end by itself. On a busy
+// machine one kill may take as long: then it is tried again.
 func killsTheTree(t *testing.T, libexec string) {
+	t.Helper()
+	for range 5 {
+		took := secondSignal(t, libexec)
+		t.Logf("the tree was gone %s after the second signal", took)
+		if took < deafGrace/2 { // on a machine that is not busy it takes 30 ms
+			return
+		}
+	}
+	t.Error("it was given the time to end by itself")
+}
+
+// secondSignal returns how long after the second signal a command and all it has started
+// were gone.
+func secondSignal(t *testing.T, libexec string) time.Duration {
 	t.Helper()
 	l := begin(t, libexec, manifest("allow", calling(deafTree)))
 	l.until(t, "begun\\n")
@@ -399,12 +415,9 @@ func killsTheTree(t *testing.T, libexec string) {
 	second := l.signal(t, syscall.SIGINT)
 	awaitGone(t, pids)
 	took := time.Since(second)
-	t.Logf("the tree was gone %s after the second signal", took)
-	if took > deafGrace/2 { // on the busiest machine it takes 30 ms
-		t.Error("it was given the time to end by itself")
-	}
 	l.ends(t, 130)
 	l.cancelled(t, 0, "begun\n")
+	return took
 }
 
 // A reader that has stopped reading holds back neither the run nor its end.

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -323,13 +324,11 @@ func TestProtectTakesManyPaths(t *testing.T) {
 func TestDaemonsInASandboxDieWithTheirProgram(t *testing.T) {
 	l := sandboxed(t)
 	p := &spec.Profile{}
-	var out buffer
-	keeper := shell(p, "echo up; exec sleep 300") // another program, which must live on
-	keeper.Stdout = &out
-	other, err := l.Start(t.Context(), keeper)
+	other, err := l.Start(t.Context(), shell(p, "exec sleep 300")) // another program, which must live on
 	if err != nil {
 		t.Fatal(err)
 	}
+	awaitProgram(t, l, p, "sleep 300")
 	for name, end := range map[string]string{"killed": "exec sleep 300", "ended by itself": "exit 9"} {
 		t.Run(name, func(t *testing.T) {
 			var out buffer
@@ -389,6 +388,7 @@ func TestStraysDieBesideOtherPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Kill(0)
+	awaitProgram(t, l, p, "sleep 1234")
 	for _, script := range []string{
 		"(setsid bash -c 'ulimit -SHR 77; (setsid sleep 4321 & echo $! > /tmp/pid)' &); while [ ! -s /tmp/pid ]; do sleep 0.01; done",
 		"ulimit -SHR 78; (setsid sleep 4321 >/dev/null 2>&1 &); echo done",
@@ -404,6 +404,17 @@ func TestStraysDieBesideOtherPrograms(t *testing.T) {
 			t.Errorf("%s: what belongs to another program was ended: %s", script, out)
 		}
 	}
+}
+
+// awaitProgram waits until a program runs in the sandbox: the one that starts it may not
+// have come to it.
+func awaitProgram(t *testing.T, l *Launcher, p *spec.Profile, line string) {
+	t.Helper()
+	var out string
+	waitFor(t, func() bool {
+		out, _, _ = run(t, l, shell(p, "ps -e -o args="))
+		return slices.Contains(strings.Split(out, "\n"), line)
+	}, func() string { return "it does not run: " + line + "\n" + out })
 }
 
 func TestKillInASandboxAsksFirst(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,10 +21,12 @@ type trickle struct {
 	pause        time.Duration
 	gone         <-chan struct{}
 	closed       chan struct{}
+	close        func() // a reader and a time limit may do so at once
 }
 
 func (b *trickle) RoundTrip(r *http.Request) (*http.Response, error) {
-	b.gone, b.closed = r.Context().Done(), make(chan struct{})
+	closed := make(chan struct{})
+	b.gone, b.closed, b.close = r.Context().Done(), closed, sync.OnceFunc(func() { close(closed) })
 	status := http.StatusOK
 	if b.first == "{" {
 		status = http.StatusBadRequest
@@ -47,11 +50,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 }
 
 func (b *trickle) Close() error {
-	select {
-	case <-b.closed:
-	default:
-		close(b.closed)
-	}
+	b.close()
 	return nil
 }
 

@@ -334,7 +334,7 @@ func TestAServerThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 	if _, err := b.pool.Several(ctx, &b.def, ""); err == nil {
 		t.Error("it has functions")
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > connectTime/2 {
 		t.Errorf("it took %s", took)
 	}
 }
@@ -346,7 +346,7 @@ func TestAServerThatDoesNotEndIsKilled(t *testing.T) {
 	if err := b.pool.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > time.Minute { // it would end after an hour
 		t.Errorf("it took %s", took)
 	}
 }

@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// leakRuns is how many runs TestNothingIsLeftOfAHundredRuns starts.
+const leakRuns = 30
