@@ -85,20 +85,26 @@ func New[In any](name, description string, fn func(ctx context.Context, call *Ca
 	for _, o := range opts {
 		o(&t)
 	}
-	declared := t.declared
+	t.arguments = newArguments(name, t.declared, func() (*jsonschema.Schema, error) { return jsonschema.For[In](nil) })
+	return t
+}
+
+// newArguments are those that the schema declared describes or, if there is none, the
+// schema that ofType makes.
+func newArguments(name string, declared json.RawMessage, ofType func() (*jsonschema.Schema, error)) *arguments {
 	schema := sync.OnceValues(func() (*jsonschema.Schema, error) {
 		s, err := &jsonschema.Schema{}, error(nil)
 		if declared != nil {
 			err = json.Unmarshal(declared, s)
 		} else {
-			s, err = jsonschema.For[In](nil)
+			s, err = ofType()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("schema of the arguments: %w", err)
 		}
 		return s, nil
 	})
-	t.arguments = &arguments{
+	return &arguments{
 		schema: sync.OnceValues(func() (*jsonschema.Resolved, error) {
 			s, err := schema()
 			if err != nil {
@@ -121,7 +127,6 @@ func New[In any](name, description string, fn func(ctx context.Context, call *Ca
 			return text, nil
 		}),
 	}
-	return t
 }
 
 // Name returns the tool's name.
