@@ -104,11 +104,14 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	}
 	live, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	toolbox, err := tool.NewRegistry(tool.Options{Tools: now.Definitions, Now: time.Now, Run: c.Run, Agent: c.Agent})
+	var p *replay.Player
+	toolbox, err := tool.NewRegistry(tool.Options{
+		Tools: now.Definitions, Now: time.Now, Run: c.Run, Agent: c.Agent, Copies: func(name string) *message.ChildRun { return p.Copy(name) },
+	})
 	if err != nil {
 		return nil, unusable(c, err)
 	}
-	p, err := replay.New(c, cancel, replay.Options{Check: toolbox.Check, Roughly: c.Facts.PromptBytes == 0 || c.Interrupted()})
+	p, err = replay.New(c, cancel, replay.Options{Check: toolbox.Check, Roughly: c.Facts.PromptBytes == 0 || c.Interrupted()})
 	if err != nil {
 		return nil, err
 	}

@@ -224,7 +224,7 @@ func (r *run) resume() error {
 		return err
 	}
 	files := r.plan.Workspace
-	files.Dir = environment.CopyDir(r.folder.dir, r.folder.id, files.Source)
+	files.Dir, files.From = environment.CopyDir(r.folder.dir, r.folder.id, files.Source), r.folder.from
 	if r.folder.lent != nil {
 		files = *r.folder.lent
 	}

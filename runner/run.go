@@ -132,6 +132,8 @@ type folder struct {
 	created, kept bool
 	// lent are the files of another run, which this one works on; nil: it has its own.
 	lent *workspace.Spec
+	// from is the folder of those files, if this one works on a copy of them; "": of none.
+	from string
 }
 
 // create names the run and creates its folders. It returns where its files are.
@@ -146,7 +148,7 @@ func (f *folder) create(o *RunOptions, p *plan.Plan, newID func(string) string) 
 		return *f.lent, nil
 	}
 	files := p.Workspace
-	files.Dir = environment.CopyDir(f.dir, f.id, files.Source)
+	files.Dir, files.From = environment.CopyDir(f.dir, f.id, files.Source), f.from
 	err := workspace.MakeDir(files)
 	f.created = err == nil && !f.existed
 	return files, err
@@ -213,6 +215,11 @@ func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) err
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
 		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(),
 	}
+	for above := r.parent; above != nil; above = above.parent { // what the run at the top must not change, a copy of its files must not
+		if mode := above.exec.View.Started.Workspace.Apply; mode == string(v1alpha1.ApplyNever) {
+			started.Workspace.Apply = mode
+		}
+	}
 	p.Origins.Record(&started)
 	return r.exec.Start(started)
 }
@@ -273,6 +280,7 @@ func (r *run) connect(o environment.Options) {
 	o.Subagents, o.Skills, o.Lent = r.startChild, p.Skills, r.lentFiles()
 	recorded := x.View.Started.Workspace
 	o.Apply, o.Retain = v1alpha1.ApplyMode(recorded.Apply), v1alpha1.RetainMode(recorded.Retain)
+	o.Copies, o.Changed = x.Recorder.Copy, r.changedBy
 	r.opening, r.tools, r.env = o, o.Tools, r.host.Unopened(&o)
 }
 

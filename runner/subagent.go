@@ -20,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/tool"
+	"agentctl.dev/agentctl/runner/workspace"
 )
 
 // mostChildren bounds the runs below one run that are executed at the same time: each
@@ -69,7 +70,14 @@ func (r *run) startChild(ctx context.Context, call message.ToolCall, t tool.Task
 	defer r.tree.leave()
 	child := &run{parent: r, call: call.ID, tree: r.tree, newID: r.newID, folder: &folder{id: childID(t.Agent, r.folder.id, call.ID)}}
 	child.folder.dir = journal.Dir(r.opts.State, child.folder.id)
-	if declared.Workspace != v1alpha1.NoWorkspace {
+	switch declared.Workspace {
+	case v1alpha1.NoWorkspace:
+	case v1alpha1.CopiedWorkspace:
+		if err := r.files.Prepared(ctx); err != nil {
+			return nil, err
+		}
+		child.folder.from = environment.Root(r.opening.Workspace)
+	default:
 		lent := r.opening.Workspace
 		child.folder.lent = &lent
 	}
@@ -83,7 +91,11 @@ func (r *run) startChild(ctx context.Context, call message.ToolCall, t tool.Task
 	case out.Run.Finished == nil:
 		return nil, errors.New("run " + child.folder.id + " was left before its end")
 	}
-	return endOf(out.Run), nil
+	end := endOf(out.Run)
+	if declared.Workspace == v1alpha1.CopiedWorkspace {
+		end.Changes = execution.CopyChanges(out.Run)
+	}
+	return end, nil
 }
 
 // endOf is what a run has come to, for the call that has started it.
@@ -100,6 +112,22 @@ func endOf(v *view.Run) *tool.ChildEnd {
 		end.Estimated = &v.Estimated
 	}
 	return end
+}
+
+// changedBy returns what a child of the run has changed, from the child's own journal.
+func (r *run) changedBy(ctx context.Context, name string) (*workspace.Change, workspace.Blobs, error) {
+	id := strings.TrimPrefix(name, "run/")
+	dir := journal.Dir(r.opts.State, id)
+	v := &view.Run{}
+	if err := runs.Fold(ctx, journal.Found{ID: id, Dir: dir}, v); err != nil {
+		return nil, nil, err
+	}
+	if p := v.Started.Parent; p == nil || p.Run != r.folder.id {
+		return nil, nil, fmt.Errorf("run %s was not started by a call of this run", id)
+	}
+	blobs := runs.Stored(dir)
+	change, err := workspace.ReadChange(blobs, v.Changes.Change)
+	return change, blobs, err
 }
 
 // executeChild begins the run, or continues it where an earlier process has begun it. Of a
@@ -139,22 +167,14 @@ func (r *run) executeChild(ctx context.Context, o plan.ChildOptions, progress fu
 	return r.execute(ctx)
 }
 
-// newest is how a call names the newest run that it can continue.
-const newest = "last"
-
 // earlier is the run that this one continues: one of the same agent that an earlier call of
 // the same run has started, and whose end is the result of that call.
 func (r *run) earlier(ctx context.Context, agent string) (*view.Run, error) {
 	var found *message.ChildRun
 	r.parent.exec.Recorder.See(func(v *view.Run) {
-		for _, m := range v.Messages {
-			for _, c := range m.Calls() {
-				if c.Result == nil || c.Result.Child == nil {
-					continue
-				}
-				if child := c.Result.Child; child.Run == r.continues || r.continues == newest && child.Agent == agent {
-					found = child
-				}
+		for _, child := range v.Children() {
+			if child.Run == r.continues || r.continues == view.NewestChild && child.Agent == agent {
+				found = child
 			}
 		}
 	})

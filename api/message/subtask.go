@@ -31,4 +31,15 @@ type ChildRun struct {
 	// Cost of the answers whose price is known; Unpriced says that some is not.
 	Cost     *Cost `json:"cost,omitempty"`
 	Unpriced bool  `json:"unpriced,omitempty"`
+	// Changes are what it has done to its copy of the files; nil where it had none.
+	Changes *CopyChanges `json:"changes,omitempty"`
+}
+
+// CopyChanges are the files that a run has changed in a copy of another run's files.
+type CopyChanges struct {
+	// Changed are those that it has added or modified, Deleted those that are gone.
+	Changed []string `json:"changed,omitempty"`
+	Deleted []string `json:"deleted,omitempty"`
+	// Unmergeable is why they cannot be merged; "" if they can.
+	Unmergeable string `json:"unmergeable,omitempty"`
 }

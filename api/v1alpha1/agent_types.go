@@ -197,9 +197,10 @@ type Subagent struct {
 	// +kubebuilder:default=Run
 	// +optional
 	Ceiling SubagentCeiling `json:"ceiling,omitempty"`
-	// Workspace: the subagent works on the files of this agent (Shared), or in an
-	// empty folder that is not merged back (None). Not yet: this version refuses
-	// Copy.
+	// Workspace: the subagent works on the files of this agent (Shared), on a copy of
+	// them as they are when it starts (Copy), or in an empty folder that is not merged
+	// back (None). What it has changed in a copy is in the files of this agent after a
+	// call of task_apply, which policies judge by each changed file.
 	// +kubebuilder:default=Shared
 	// +optional
 	Workspace SubagentWorkspace `json:"workspace,omitempty"`

@@ -32,7 +32,7 @@ func (a *admitter) diagnostics(d *manifest.Document, ag *v1alpha1.Agent) {
 				With("run what takes longer as a command of bash"))
 		}
 	}
-	if len(ag.Spec.Diagnostics) == 0 || slices.ContainsFunc(ag.Spec.Tools, a.writes) {
+	if len(ag.Spec.Diagnostics) == 0 || slices.ContainsFunc(ag.Spec.Tools, a.writes) || slices.ContainsFunc(ag.Spec.Subagents, copied) {
 		return
 	}
 	a.add(d.Warnf("spec.diagnostics", "the agent has none of edit, write, patch and workspace_fs, so no call starts them"))

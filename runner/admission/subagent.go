@@ -25,8 +25,12 @@ type Ceiling struct {
 	Policies   []*v1alpha1.Policy `json:"policies"`
 }
 
-// taskTool is the shipped tool that starts subagents.
-const taskTool = "task"
+// taskTool is the shipped tool that starts subagents, mergeTool the one that takes over what
+// they have changed in a copy.
+const (
+	taskTool  = "task"
+	mergeTool = "task_apply"
+)
 
 // planCeiling adds the policies that the run names, and those of the options.
 func (c *Catalog) planCeiling(p *Plan, more []string) error {
@@ -58,14 +62,14 @@ func (c *Catalog) planTask(p *Plan) error {
 	if len(p.Agent.Spec.Subagents) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(p.Tools, func(t PlannedTool) bool { return builtin.Named(&t.Tool.Spec.Source) == taskTool })
-	if at < 0 {
-		t, err := shipped(taskTool)
-		if err != nil {
+	at, err := p.offer(taskTool)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(p.Agent.Spec.Subagents, copied) {
+		if _, err := p.offer(mergeTool); err != nil {
 			return err
 		}
-		materialise(t)
-		at, p.Tools = len(p.Tools), append(p.Tools, PlannedTool{Tool: t})
 	}
 	var text strings.Builder
 	text.WriteString(p.Tools[at].Tool.Spec.Description + "\nAgents:")
@@ -74,9 +78,30 @@ func (c *Catalog) planTask(p *Plan) error {
 		if e, ok := c.Agents[s.Name]; ok && e.Object.Spec.Description != "" {
 			text.WriteString(": " + e.Object.Spec.Description)
 		}
+		if copied(s) {
+			text.WriteString(" (works on a copy of the files; what it changes is taken over by " + mergeTool + ")")
+		}
 	}
 	p.Tools[at].Tool.Spec.Description = text.String()
 	return nil
+}
+
+// copied reports whether a subagent works on a copy of the files.
+func copied(s v1alpha1.Subagent) bool { return s.Workspace == v1alpha1.CopiedWorkspace }
+
+// offer adds a shipped tool unless the agent lists it, and returns its place.
+func (p *Plan) offer(name string) (at int, err error) {
+	at = slices.IndexFunc(p.Tools, func(t PlannedTool) bool { return builtin.Named(&t.Tool.Spec.Source) == name })
+	if at >= 0 {
+		return at, nil
+	}
+	t, err := shipped(name)
+	if err != nil {
+		return 0, err
+	}
+	materialise(t)
+	p.Tools = append(p.Tools, PlannedTool{Tool: t})
+	return len(p.Tools) - 1, nil
 }
 
 // planSubagents adds the plans of all agents that may be started below the agent of a
@@ -213,6 +238,10 @@ func (a *admitter) subagents(d *manifest.Document, ag *v1alpha1.Agent) {
 	task := slices.ContainsFunc(ag.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == taskTool })
 	if _, declared := a.catalog.Tools[taskTool]; task && !declared && len(ag.Spec.Subagents) == 0 {
 		a.add(d.Warnf("spec.tools", "the tool task starts subagents, and the agent has none").With("name them in spec.subagents"))
+	}
+	merge := slices.ContainsFunc(ag.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == mergeTool })
+	if merge && !slices.ContainsFunc(ag.Spec.Subagents, copied) {
+		a.add(d.Warnf("spec.tools", "the tool task_apply takes over what subagents have changed in a copy, and none has one").With("set workspace: Copy in spec.subagents"))
 	}
 }
 

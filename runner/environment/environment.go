@@ -48,6 +48,10 @@ type Options struct {
 	Lent *Files
 	// Subagents is that of tool.Options. Optional.
 	Subagents tool.Subagents
+	// Copies is that of tool.Options, Changed returns what such a run has changed, by its
+	// name. Optional.
+	Copies  func(name string) *message.ChildRun
+	Changed func(ctx context.Context, run string) (*workspace.Change, workspace.Blobs, error)
 	// Skills are those that the agent may load.
 	Skills []skill.Entry
 

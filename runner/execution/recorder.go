@@ -166,6 +166,12 @@ func (r *Recorder) See(look func(*view.Run)) {
 	look(&r.view)
 }
 
+// Copy is that of view.Run.
+func (r *Recorder) Copy(name string) (found *message.ChildRun) {
+	r.See(func(v *view.Run) { found = v.Copy(name) })
+	return found
+}
+
 // Todos is the todo list of the run as it is in the journal.
 func (r *Recorder) Todos() (list message.Todos) {
 	r.See(func(v *view.Run) { list = v.Todos })

@@ -41,9 +41,13 @@ func (p *Plan) Child(o ChildOptions) (*Plan, error) {
 		return nil, fmt.Errorf("agent %q: spec.instructions: %w", c.Agent.Name, err)
 	}
 	c.Rules = resolved.Compiled()
-	if c.Shares = o.Workspace != v1alpha1.NoWorkspace; c.Shares {
-		c.Workspace = p.Workspace
-	} else {
+	c.Workspace = p.Workspace
+	switch o.Workspace {
+	case v1alpha1.CopiedWorkspace:
+		c.Workspace.Strategy = v1alpha1.StrategyCopy
+	default:
+		c.Shares = true
+	case v1alpha1.NoWorkspace:
 		c.Workspace = workspace.Spec{Strategy: v1alpha1.StrategyEmpty, Skip: p.Workspace.Skip, GrowthLimit: p.Workspace.GrowthLimit}
 		c.Manifests = nil
 	}

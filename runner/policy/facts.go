@@ -112,6 +112,8 @@ func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
 		f.add(w.resolve(cmp.Or(p, "."), op))
 	case t.Builtin == "patch":
 		w.patched(f, fields)
+	case t.Builtin == "task_apply":
+		w.merged(f, fields)
 	case pathOps[t.Builtin] != "":
 		p, ok := fields["path"].(string)
 		if !ok || p == "" {

@@ -37,3 +37,22 @@ func (w Workspace) patched(f *facts, fields map[string]any) {
 		}
 	}
 }
+
+// merged adds the files that a call takes over from a copy: what is deleted there is
+// written and deleted. The names are those of files in the workspace, also one that begins
+// with a tilde.
+func (w Workspace) merged(f *facts, fields map[string]any) {
+	add := func(argument string, ops ...string) {
+		all, _ := fields[argument].([]any)
+		for _, v := range all {
+			file, _ := v.(string)
+			for _, op := range ops {
+				p := w.resolve("./"+file, op)
+				p.Raw = file
+				f.add(p)
+			}
+		}
+	}
+	add("files", opWrite)
+	add("deleted", opWrite, opDelete)
+}

@@ -113,3 +113,25 @@ permissions:
 		}
 	}
 }
+
+// A call of task_apply is judged by each file, whatever its name: one that begins with a
+// tilde is a file of the workspace, and many are judged like few.
+func TestAMergeIsJudgedForEachFile(t *testing.T) {
+	w := Workspace{Root: "/w"}
+	files := []any{"~/a", "b"}
+	for range 200 {
+		files = append(files, "c")
+	}
+	f := w.establish(&Tool{Builtin: "task_apply"}, nil, map[string]any{"run": "run/x", "files": files, "deleted": []any{"d/e", "../f"}})
+	var got []string
+	for _, p := range append(f.paths[:2:2], f.paths[202:]...) {
+		got = append(got, p.Op+" "+p.Clean)
+		if p.InWorkspace != (p.Raw != "../f") {
+			t.Errorf("%s is in the workspace: %t", p.Raw, p.InWorkspace)
+		}
+	}
+	want := []string{"write /w/~/a", "write /w/b", "write /w/d/e", "delete /w/d/e", "write /f", "delete /f"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

@@ -144,6 +144,13 @@ func (p *Player) Told() []event.Event { return p.emitted }
 // Run is the fold of the events so far.
 func (p *Player) Run() *view.Run { return &p.run }
 
+// Copy is that of view.Run.
+func (p *Player) Copy(name string) *message.ChildRun {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run.Copy(name)
+}
+
 // emit records every event that is due. The caller holds mu, or has the only reference.
 func (p *Player) emit() {
 	for _, e := range p.tape.due() {

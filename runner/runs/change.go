@@ -65,7 +65,7 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	}
 	c := &Change{Run: v.ID, Files: append([]event.FileChange{}, v.Changes.Files...)}
 	if v.Changes.Omitted > 0 {
-		change, err := workspace.ReadChange(stored(found.Dir), v.Changes.Change)
+		change, err := workspace.ReadChange(Stored(found.Dir), v.Changes.Change)
 		if err != nil {
 			return nil, fmt.Errorf("change of run %s: %w", c.Run, err)
 		}
@@ -107,13 +107,13 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	case v.Changes.Change == "":
 		return nil, reason.Usagef("run %s changed no files", v.ID)
 	}
-	change, err := workspace.ReadChange(stored(found.Dir), v.Changes.Change)
+	change, err := workspace.ReadChange(Stored(found.Dir), v.Changes.Change)
 	if err != nil {
 		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
 	}
 	source := v.Started.Workspace.Source
 	err = workspace.Apply(ctx, workspace.Application{
-		Source: source, Record: filepath.Join(found.Dir, workspace.ApplyRecord), Change: change, Blobs: stored(found.Dir),
+		Source: source, Record: filepath.Join(found.Dir, workspace.ApplyRecord), Change: change, Blobs: Stored(found.Dir),
 	})
 	already := errors.Is(err, workspace.ErrApplied)
 	switch {
@@ -136,13 +136,13 @@ func notApplied(id string, err error) error {
 	return fmt.Errorf("run %s: %w", id, err)
 }
 
-// stored reads the blobs of a run that no process writes any more.
-type stored string
+// Stored reads the blobs of a run that no process writes any more.
+type Stored string
 
 // GetBlob implements workspace.Blobs.
-func (s stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
+func (s Stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
 
 // PutBlob implements workspace.Blobs.
-func (stored) PutBlob([]byte) (string, error) {
+func (Stored) PutBlob([]byte) (string, error) {
 	return "", errors.New("the journal of a finished run is not written to")
 }

@@ -34,7 +34,7 @@ func Programs(checks []Check) []Definition {
 type Checks func(ctx context.Context, call message.ToolCall, files []string) ([]message.Check, string)
 
 // writers are the shipped tools whose results say which files they have changed.
-var writers = []string{"edit", "write", "patch", "workspace_fs"}
+var writers = []string{"edit", "write", "patch", "workspace_fs", mergeTool}
 
 // diagnose adds to the result of a call that has changed files what the checks of the
 // agent say about them. Whether the call has succeeded stays as it is.

@@ -44,6 +44,8 @@ type Host struct {
 	Agent string
 	// Subagents starts agents; nil where none can be started.
 	Subagents Subagents
+	// Merge takes over what a subagent has changed in a copy; nil where nothing can be.
+	Merge Merger
 	// Skills are those that the agent may load, and Tools the call names of all its tools.
 	Skills []skill.Entry
 	Tools  []string
@@ -53,7 +55,7 @@ type Host struct {
 
 // HostTools is the one list of host tools.
 func HostTools() []HostTool {
-	return []HostTool{blobReads(), todoWrites(), todoReads(), questions(), tasks(), skills()}
+	return []HostTool{blobReads(), todoWrites(), todoReads(), questions(), tasks(), merges(), skills()}
 }
 
 func (r *Registry) todos() message.Todos {
@@ -89,7 +91,7 @@ func (r *Registry) answer(ctx context.Context, d *Definition, call message.ToolC
 		}
 		began := r.Now()
 		result, err := h.Answer(ctx, Host{
-			Blobs: r.Blobs, Window: d.window(), Todos: r.todos, Ask: r.asker(call.ID), Progress: progress, Agent: d.Agent, Subagents: r.Subagents,
+			Blobs: r.Blobs, Window: d.window(), Todos: r.todos, Ask: r.asker(call.ID), Progress: progress, Agent: d.Agent, Subagents: r.Subagents, Merge: r.Merge,
 			Skills: r.Skills, Tools: r.names, Unreadable: r.Unreadable,
 			Result: func(reply Reply) (*message.ToolResult, error) { return r.result(d, reply, r.Now().Sub(began)) },
 		}, call)

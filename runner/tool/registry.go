@@ -72,6 +72,10 @@ type Options struct {
 	HostTools []HostTool
 	// Subagents starts the agents that calls name; nil: none can be started.
 	Subagents Subagents
+	// Copies returns an ended run that a call has started and that has worked on a copy of
+	// the files, by its name; Merge takes over what it has changed. Nil: there is none.
+	Copies func(name string) *message.ChildRun
+	Merge  Merger
 	// Skills are those that the agent may load.
 	Skills []skill.Entry
 	// Workspace returns the root of the run's files once they are all there.
@@ -158,10 +162,9 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	if err != nil {
 		return message.Checked{}, err
 	}
-	if check := argumentChecks[d.Shipped]; check != nil {
-		if err := check(args); err != nil {
-			return message.Checked{}, &message.CallError{Code: message.CodeSchema, Text: err.Error() + ". Nothing was run; write the whole call again."}
-		}
+	coerced := string(args) != req.Args && strings.TrimSpace(req.Args) != ""
+	if args, err = r.arguments(d, args); err != nil {
+		return message.Checked{}, &message.CallError{Code: message.CodeSchema, Text: err.Error() + ". Nothing was run; write the whole call again."}
 	}
 	canonical, err := Canonical(args, d.FreeText...)
 	if err != nil {
@@ -169,11 +172,22 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 	}
 	sum := sha256.Sum256(append([]byte(d.Name+"\x00"), canonical...))
 	return message.Checked{
-		Tool: d.Name, Args: args, Repaired: repaired, Coerced: string(args) != req.Args && strings.TrimSpace(req.Args) != "",
+		Tool: d.Name, Args: args, Repaired: repaired, Coerced: coerced,
 		Signature:  hex.EncodeToString(sum[:]),
 		Repeatable: d.Spec.Retry == v1alpha1.RetryIdempotent || d.Spec.Retry == v1alpha1.RetryKeyed,
 		Exclusive:  d.Spec.Concurrency == v1alpha1.ConcurrencyExclusive,
 	}, nil
+}
+
+// arguments checks and completes those of shipped tools that a schema cannot describe.
+func (r *Registry) arguments(d *Definition, args json.RawMessage) (json.RawMessage, error) {
+	if check := argumentChecks[d.Shipped]; check != nil {
+		return args, check(args)
+	}
+	if d.Shipped == mergeTool && r.Copies != nil {
+		return completed(args, r.Copies)
+	}
+	return args, nil
 }
 
 func (r *Registry) find(name string) (d *Definition, repaired bool, err error) {

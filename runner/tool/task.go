@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 )
@@ -89,6 +91,29 @@ func startTask(ctx context.Context, h Host, call message.ToolCall) (*message.Too
 	if end.Message != "" {
 		result.Text += ": " + end.Message
 	}
-	result.Text += "]"
+	result.Text += "]" + inCopy(&end.ChildRun)
 	return result, nil
+}
+
+// mostNamed is how many changed files the model is shown by name.
+const mostNamed = 50
+
+// inCopy says what a run has changed in its copy, and how that is taken over.
+func inCopy(c *message.ChildRun) string {
+	switch {
+	case c.Changes == nil:
+		return ""
+	case c.Changes.Unmergeable != "":
+		return "\n[what it has changed in its copy of the files cannot be taken over: " + c.Changes.Unmergeable + "]"
+	case len(c.Changes.Changed)+len(c.Changes.Deleted) == 0:
+		return "\n[it has changed no files]"
+	}
+	names := slices.Clone(c.Changes.Changed)
+	for _, f := range c.Changes.Deleted {
+		names = append(names, f+" (deleted)")
+	}
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("\n[changed in its copy of the files: %s. To take that over call %s with run: run/%s]", strings.Join(names, ", "), mergeTool, c.Run)
 }

@@ -75,6 +75,9 @@ type Application struct {
 	Record string
 	Change *Change
 	Blobs  Blobs
+	// Once means that a change which Record knows to be made is not made again, whatever
+	// has happened to the files since: Apply returns ErrApplied.
+	Once bool
 
 	// step is called before each step, for tests.
 	step func(name string) error
@@ -128,6 +131,9 @@ func Apply(ctx context.Context, a Application) error {
 	defer s.closeStage()
 	if err := s.recover(); err != nil {
 		return fmt.Errorf("undo the interrupted change of %s: %w", a.Source, err)
+	}
+	if a.Once && s.made {
+		return fmt.Errorf("apply to %s: %w", a.Source, ErrApplied)
 	}
 	if err := s.plan(); err != nil {
 		if s.partial && errors.Is(err, ErrApplied) {

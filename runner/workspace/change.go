@@ -242,7 +242,7 @@ func (w *Workspace) oldTexts() (find func(Path, *Version) ([]byte, bool), releas
 		}
 		if source == nil {
 			var err error
-			if source, err = openRoot(w.spec.Source); err != nil {
+			if source, err = openRoot(w.spec.origin()); err != nil {
 				return nil, false
 			}
 		}

@@ -149,7 +149,7 @@ func (s *swapper) recover() error {
 			return damaged(err)
 		}
 	}
-	old.partial = r.Partial
+	old.partial, s.made = r.Partial, r.Phase == phaseApplied && r.Source == s.app.Source
 	s.partial, err = old.finish()
 	return err
 }

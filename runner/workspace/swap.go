@@ -52,6 +52,8 @@ type swapper struct {
 	stage  descriptor
 	// partial: an earlier apply was interrupted and cannot be undone.
 	partial bool
+	// made: an earlier apply has made the change.
+	made bool
 	// done are the files of the change that a partial apply finds changed.
 	done []bool
 

@@ -48,6 +48,9 @@ type Spec struct {
 	Strategy v1alpha1.WorkspaceStrategy
 	// Source is the absolute path of the folder; unused by Empty.
 	Source string
+	// From is the folder that a Copy is made of, if it is not Source: the files of another
+	// run, which may be in the state folder.
+	From string
 	// Dir is the folder to make for Copy and Empty. It must not exist.
 	Dir string
 	// Exclude lists globs of paths that are not part of the workspace. One
@@ -172,6 +175,9 @@ func (w *Workspace) start(ctx context.Context, work func(context.Context) error)
 // Usable refuses what would copy a machine instead of a project, before anything
 // is made: the source of a Copy or of an InPlace.
 func Usable(spec Spec) error {
+	if spec.From != "" { // the run whose files they are has checked them
+		return mustBeThere(spec.From)
+	}
 	if !filepath.IsAbs(spec.Source) {
 		return fmt.Errorf("workspace source %q: not an absolute path: %w", spec.Source, ErrSource)
 	}
@@ -254,7 +260,7 @@ func MakeDir(spec Spec) error {
 func (w *Workspace) fill(ctx context.Context) error {
 	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: w.spec.SizeLimit, maxFiles: w.spec.MaxFiles, pack: w.pack, root: w.dir}
 	if w.spec.Strategy == v1alpha1.StrategyCopy {
-		t.root, t.target = w.spec.Source, w.dir
+		t.root, t.target = w.spec.origin(), w.dir
 	}
 	base, err := t.walk(nil)
 	if err == nil {
@@ -268,8 +274,11 @@ func (w *Workspace) fill(ctx context.Context) error {
 		// Half a copy is of no use.
 		err = errors.Join(err, fstree.Remove(w.dir))
 	}
-	return fmt.Errorf("prepare workspace from %s: %w", w.spec.Source, err)
+	return fmt.Errorf("prepare workspace from %s: %w", w.spec.origin(), err)
 }
+
+// origin is the folder whose files the run begins with.
+func (s *Spec) origin() string { return cmp.Or(s.From, s.Source) }
 
 // Dir returns the folder the tools see. Its content is complete when Ready has returned.
 func (w *Workspace) Dir() string { return w.dir }

@@ -106,6 +106,7 @@ var table = []Tool{
 	},
 	load,
 	task,
+	taskApply,
 	{
 		Name: "todoread", Risk: v1alpha1.RiskR0, Category: v1alpha1.CategoryOther, Concurrency: v1alpha1.ConcurrencyShared,
 		Retry: v1alpha1.RetryIdempotent, Access: v1alpha1.AccessNone, Network: offline, KeepHead: true,

@@ -24,6 +24,22 @@ var task = Tool{
 		`"required":["agent","prompt"],"additionalProperties":false}`),
 }
 
+// taskApply merges what a subagent has changed in a copy. Its arguments name each file, so
+// that policies judge it like a call of patch. It may be repeated after a crash: what has
+// been merged is not merged again.
+var taskApply = Tool{
+	Name: "task_apply", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectWrite},
+	Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyExclusive, Retry: v1alpha1.RetryKeyed,
+	Access: v1alpha1.AccessReadWrite, Network: offline, KeepHead: true, Host: true,
+	Description: "Take over what an agent has changed in its copy of the files: all of it or nothing. Until then its changes are not in these files. " +
+		"It fails, and changes nothing, when a file has changed here since the agent began. To take only some files, name them.",
+	Parameters: json.RawMessage(`{"type":"object","properties":{` +
+		`"run":{"type":"string","minLength":1,"maxLength":256,"description":"The run of the agent, as the result of task names it (run/...); the name of the agent for its newest run; or last"},` +
+		`"files":{"type":"array","maxItems":1000,"items":{"type":"string","minLength":1},"description":"Added or modified files to take; default: with deleted, everything"},` +
+		`"deleted":{"type":"array","maxItems":1000,"items":{"type":"string","minLength":1},"description":"Files to delete as the agent has"}},` +
+		`"required":["run"],"additionalProperties":false}`),
+}
+
 // delegating is the contract of a Tool whose calls start one agent.
 var delegating = Tool{
 	Risk: task.Risk, Category: task.Category, Concurrency: task.Concurrency, Retry: task.Retry, Access: task.Access,
