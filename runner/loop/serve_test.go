@@ -67,6 +67,7 @@ type session struct {
 // serving begins a run that clients call. Calls of the tool hold end when the test
 // releases them, or when they are cancelled.
 func serving(t *testing.T, w *world, change ...func(*Config)) *session {
+	t.Helper()
 	s := &session{world: w, clients: &clients{calls: make(chan answer), given: map[string]func(){}}, gate: map[string]chan struct{}{}, end: make(chan End, 1)}
 	ran := w.run
 	w.run = func(ctx context.Context, c message.ToolCall) (*message.ToolResult, error) {
@@ -217,6 +218,7 @@ func TestTheCallsOfClientsAreBounded(t *testing.T) {
 
 // asking is a world in which calls of the tool ask wait for an answer.
 func asking(t *testing.T) (*world, chan message.Answer) {
+	t.Helper()
 	w, answered := newWorld(t), make(chan message.Answer)
 	w.decide = func(c message.ToolCall) (message.Decision, error) {
 		if c.Tool == "ask" || c.Tool == "alone" {

@@ -117,6 +117,9 @@ func serveRaw(mode string) {
 		if json.Unmarshal(in.Bytes(), &req) != nil || req.ID == nil {
 			continue
 		}
+		if hostile(out, mode, req.Method, req.ID) {
+			continue
+		}
 		switch req.Method {
 		case "initialize":
 			if mode == "mute" {
