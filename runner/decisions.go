@@ -304,8 +304,8 @@ func (d *decision) explain(ctx context.Context, p *plan.Plan, found journal.Foun
 		Decision: d.made.Action, Rule: from.Rule, Policy: from.Policy, Reason: d.made.Message, Risk: d.made.Risk,
 		Again: again.Action, Facts: again.Facts, Candidates: []Candidate{},
 	}
-	if d.made.Action == message.Ask && from.Rule == loopRule && again.Action != message.Deny {
-		x.Again = message.Ask // the guard asks about the repetition, which no policy sees
+	if d.made.Action == message.Ask && (from.Rule == loopRule || from.Rule == planRule) && again.Action != message.Deny {
+		x.Again = message.Ask // the guard or the plan asks, which no policy sees
 	}
 	x.File, x.Line = p.Locate(from)
 	for _, c := range candidates {
@@ -322,6 +322,9 @@ func (d *decision) explain(ctx context.Context, p *plan.Plan, found journal.Foun
 
 // loopRule is what asks about a call that repeats, as the loop says it.
 const loopRule = "default/loopGuard"
+
+// planRule is what asks about a step with approval: true.
+const planRule = "default/planApproval"
 
 // rankOf puts what decided first, then what agreed.
 func rankOf(c Candidate) int {

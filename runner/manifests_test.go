@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
 )
 
 // TestEveryManifestFolderRuns runs what stands in manifests/ to its end, each
@@ -42,6 +43,10 @@ func TestEveryManifestFolderRuns(t *testing.T) {
 			}
 			if f.Name() == "web-research" {
 				researchWeb(t, p)
+				return
+			}
+			if f.Name() == "release-checklist" {
+				checkRelease(t, p)
 				return
 			}
 			p.manifests = withServer(t, filepath.Join("..", "manifests", f.Name()))
@@ -148,6 +153,40 @@ func skills(t *testing.T, out *Outcome) {
 	}
 	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "CHANGES.md" {
 		t.Errorf("changed %v", files)
+	}
+}
+
+// checkRelease carries a plan out, of an agent whose model has no key: it waits for the
+// approval of its last step, and continues there.
+func checkRelease(t *testing.T, p place) {
+	t.Helper()
+	t.Setenv("OPENAI_API_KEY", "")
+	p.manifests = filepath.Join("..", "manifests", "release-checklist")
+	release := func(o *RunOptions) {
+		o.Prompt, o.Skill, o.Inputs = "", "release", map[string]string{"version": "v1.2.0"}
+	}
+	waiting := p.run(t, release)
+	if waiting.Run.Phase != view.Suspended || waiting.Run.Finished.Reason != string(reason.ApprovalRequired) {
+		t.Fatalf("the run has not waited: %+v", waiting.Run.Finished)
+	}
+	out, err := Resume(t.Context(), ResumeOptions{Ref: waiting.Run.ID, State: p.state, Approve: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, out, reason.Completed)
+	var calls []string
+	for _, c := range out.Result().ToolCalls {
+		calls = append(calls, c.Tool)
+	}
+	if got := strings.Join(calls, " "); got != "bash read read bash write write" {
+		t.Errorf("calls: %s", got)
+	}
+	var changed []string
+	for _, f := range out.Result().ChangedFiles {
+		changed = append(changed, f.Path)
+	}
+	if got := strings.Join(changed, " "); got != "RELEASE.md VERSION" {
+		t.Errorf("changed %s", got)
 	}
 }
 

@@ -39,6 +39,10 @@ type RunOptions struct {
 	// Agent and Model choose by name where the manifests hold several; Model
 	// replaces the agent's own.
 	Agent, Model string
+	// Skill is the name of a Skill whose plan is carried out in place of asking the agent's
+	// model, which needs no key then; the agent's tools, policies and limits hold. "" asks
+	// the model.
+	Skill string
 	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
 	Prompt string
 	// Attach are images and PDF files that go to the model with the prompt.
@@ -239,7 +243,7 @@ func (o *RunOptions) user() string {
 // planning are the options of the run's plan.
 func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
-		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
+		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
 		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead,
 	}

@@ -30,6 +30,7 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/statedir"
+	"agentctl.dev/agentctl/runner/steps"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -398,8 +399,11 @@ func (r *run) loop(ctx context.Context) (loop.End, error) {
 	if r.recording != nil {
 		s.Observe = func(cfg *loop.Config) { r.recording.observe(cfg, hidden, p.Models().Prices()) }
 	}
-	if p.Served {
+	switch {
+	case p.Served:
 		return r.serve(ctx, s, env.Root())
+	case p.Carried != nil:
+		return r.carry(ctx, s)
 	}
 	return r.exec.Loop(ctx, s)
 }
@@ -419,6 +423,25 @@ func (r *run) serve(ctx context.Context, s execution.Setup, files string) (loop.
 		offer.Source = r.plan.Workspace.Source
 	}
 	clients.Begin(offer) // calls wait until the run is durable and its files are there
+	return r.exec.Loop(ctx, s)
+}
+
+// carry runs the loop with the plan of a skill in place of a model.
+func (r *run) carry(ctx context.Context, s execution.Setup) (loop.End, error) {
+	p := r.plan
+	conversation, err := steps.New(steps.Options{
+		Skill: p.Carried.Skill, Plan: &p.Carried.Plan, Inputs: p.Inputs, MaxSteps: int(p.Limits.MaxSteps), As: plan.Ref(p.Model),
+	})
+	if err != nil {
+		return loop.End{}, err
+	}
+	observe := s.Observe
+	s.Model, s.Observe = conversation, func(cfg *loop.Config) {
+		cfg.Inbox = nil // a plan cannot be sent messages
+		if observe != nil {
+			observe(cfg)
+		}
+	}
 	return r.exec.Loop(ctx, s)
 }
 
@@ -444,6 +467,9 @@ func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	}
 	c.Run.Name, c.Run.Interactive, c.Run.User = r.exec.Run, r.opts.Terminal != nil, r.exec.View.Started.User
 	c.Workspace.Root, c.Ready = env.Root(), env.Ready
+	if p.Carried != nil {
+		c.Demand = steps.Demand(p.Carried.Skill, &p.Carried.Plan)
+	}
 	c.Calls, c.Denials = execution.Judged(r.exec.View)
 	c.Budget = func() (b policy.Budget) {
 		r.exec.Recorder.See(func(v *view.Run) { b = p.Budget(usedBy(v, time.Now())) })

@@ -81,7 +81,7 @@ type Info struct {
 var table = []Info{
 	{Completed, ExitOK, "The model gave its final answer."},
 	{ModelError, ExitFailed, "The model's endpoint gave no usable answer."},
-	{ToolError, ExitFailed, "A tool's program could not be started or broke the protocol."},
+	{ToolError, ExitFailed, "A tool's program could not be started or broke the protocol, or a step of a plan failed."},
 	{NoFinalAnswer, ExitFailed, "The model stopped without a final answer."},
 	{OutputTruncated, ExitFailed, "The final answer was cut at the model's output limit."},
 	{ContentFiltered, ExitFailed, "The provider's content filter stopped the answer."},

@@ -58,37 +58,80 @@ type SkillSpec struct {
 	// Direct for any other.
 	// +optional
 	Mode SkillMode `json:"mode,omitempty"`
-	// Plan is what the skill does, step by step. Not yet: this version refuses it.
+	// Plan is what the skill does, step by step: agentctl run --skill carries it out
+	// without a model, and a model that loads the skill reads it. Optional.
 	// +optional
 	Plan *SkillPlan `json:"plan,omitempty"`
 }
 
-// SkillPlan is an ordered list of tool calls.
+// SkillPlan is an ordered list of tool calls. In its texts, ${expression} stands for the
+// value of a CEL expression over inputs and the results of earlier steps.
 type SkillPlan struct {
-	// Steps in order.
+	// Inputs describe the data that the plan reads as inputs.name, in place of the
+	// inputs of the agent: a value of the wrong type or a missing one is refused before
+	// the first step. Default: the inputs of the agent.
+	// +optional
+	Inputs *InputContract `json:"inputs,omitempty"`
+	// Steps in order. Each reads only the results of steps before it.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	Steps []SkillStep `json:"steps"`
+	// Output is the answer of the run, for example "Released ${inputs.version}." or
+	// "${{'tag': steps.tag.output}}". Default: the output of the last step that ran.
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	Output string `json:"output,omitempty"`
 }
 
-// SkillStep is one call of a plan.
+// StepErrorPolicy is what becomes of a plan when a step fails.
+// +kubebuilder:validation:Enum=Stop;Continue
+type StepErrorPolicy string
+
+// What becomes of a plan when a step fails.
+const (
+	// StepStop ends the run.
+	StepStop StepErrorPolicy = "Stop"
+	// StepContinue goes on with the next step, which may read the error.
+	StepContinue StepErrorPolicy = "Continue"
+)
+
+// SkillStep is one call of a plan, or one for each item of a list.
 type SkillStep struct {
-	// Name by which later steps refer to its result. Default: its tool.
+	// Name by which later steps read its result: steps.NAME.output, .error, .exitCode,
+	// .ran, and .data where the output is JSON. The error is "" for a call that succeeded,
+	// "exit" for a program with another exit code than 0. Default: its tool, if no other
+	// step is called like it.
 	// +kubebuilder:validation:Pattern=`^[a-z][a-zA-Z0-9_]{0,62}$`
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Tool by its call name. Required.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
 	Tool string `json:"tool"`
-	// Args of the call.
+	// Args of the call. Strings in them may hold ${expressions}; a string that is one
+	// expression and nothing else becomes its value, a number or a list for example.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Args *JSON `json:"args,omitempty"`
-	// When is a CEL expression: the step is skipped where it is false.
+	// When is a CEL expression: the step is skipped where it is false. It is evaluated
+	// once, before forEach. Optional.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	When string `json:"when,omitempty"`
+	// ForEach is a CEL expression for a list of at most 128 items: the call is made once
+	// for each, which args read as item and index. Later steps read
+	// steps.NAME.items[0].output. Optional; example: "inputs.files".
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	ForEach string `json:"forEach,omitempty"`
+	// Approval asks a person before each call of the step, whatever rules allow and
+	// whatever was approved before. What a rule denies stays denied.
+	// +optional
+	Approval bool `json:"approval,omitempty"`
+	// OnError is what happens when a call of the step fails or is refused: Stop ends the
+	// run, Continue goes on with the next step. Default: Stop.
+	// +optional
+	OnError StepErrorPolicy `json:"onError,omitempty"`
 }
 
 // SkillStatus reports whether a skill can be used.

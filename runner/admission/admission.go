@@ -27,6 +27,8 @@ type Options struct {
 	// Elsewhere admits names that lead to nothing in the set: what they mean may
 	// be in a control plane already, or come later.
 	Elsewhere bool
+	// Modelless admits agents whose model is not declared: a plan runs in its place.
+	Modelless bool
 	// Cases are read from files of their own, too. A run does not need them.
 	Cases bool
 	// Programs are looked for on this host, and a warning names those that are

@@ -13,7 +13,9 @@ import (
 )
 
 func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
-	a.reference(d, "spec.modelRef.name", v1alpha1.KindModel, ag.Spec.ModelRef.Name, names(a.catalog.Models))
+	if !a.opts.Modelless {
+		a.reference(d, "spec.modelRef.name", v1alpha1.KindModel, ag.Spec.ModelRef.Name, names(a.catalog.Models))
+	}
 	a.agentTools(d, ag)
 	known := slices.Concat(names(a.catalog.Policies), policies.Names())
 	for i, ref := range ag.Spec.PolicyRefs {
@@ -63,7 +65,7 @@ func (a *admitter) agentTools(d *manifest.Document, ag *v1alpha1.Agent) {
 		if declared {
 			call = CallName(e.Object)
 		}
-		if len(t.Include)+len(t.Exclude) > 0 && !(declared && a.several(e.Object)) {
+		if len(t.Include)+len(t.Exclude) > 0 && !(declared && a.catalog.several(e.Object)) {
 			field := ".include"
 			if len(t.Include) == 0 {
 				field = ".exclude"
@@ -81,8 +83,8 @@ func (a *admitter) agentTools(d *manifest.Document, ag *v1alpha1.Agent) {
 
 // several reports whether an agent can choose among the functions of a Tool: an MCP server
 // always provides several, a program with the tool protocol if its Tool names none of them.
-func (a *admitter) several(t *v1alpha1.Tool) bool {
-	facts, _ := a.opts.Tools.Facts(&t.Spec) // what is wrong is found with the Tool
+func (c *Catalog) several(t *v1alpha1.Tool) bool {
+	facts, _ := c.kinds.Facts(&t.Spec) // what is wrong is found with the Tool
 	return t.Spec.Source.Several() || facts.Describes && facts.Function == "" && facts.Shipped == "" && t.Spec.Parameters == nil
 }
 

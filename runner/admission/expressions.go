@@ -18,6 +18,7 @@ func (a *admitter) expressions(docs []*manifest.Document) {
 	work.Go(func() { rules = schemaRules(docs) })
 	a.policies()
 	a.scripts()
+	a.plans()
 	work.Wait()
 	a.found = append(a.found, rules...)
 }

@@ -27,6 +27,8 @@ type ResolveOptions struct {
 	Model string
 	// Policies narrow the run, besides those that the Run object names.
 	Policies []string
+	// Skill is the skill whose plan runs in place of the agent's model; "" for none.
+	Skill string
 }
 
 // Plan is everything a run is made of. It can be written as JSON and read
@@ -43,6 +45,8 @@ type Plan struct {
 	Policies   []*v1alpha1.Policy `json:"policies"`
 	// Skills are those that the agent may load.
 	Skills []skill.Entry `json:"skills,omitempty"`
+	// Carried is the plan of a skill that runs in place of the model; nil: the model is asked.
+	Carried *CarriedPlan `json:"carried,omitempty"`
 	// Run is nil when the run was started without a Run object.
 	Run *v1alpha1.Run `json:"run,omitempty"`
 	// Apply and Retain are those of the Workspace that the run names; "" without one.
@@ -97,7 +101,7 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.planAgent(agent, opts.Model)
+	p, err := c.planAgent(agent, opts.Model, opts.Skill)
 	if err != nil {
 		return nil, err
 	}
@@ -113,21 +117,22 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	return p, c.planSubagents(p)
 }
 
-// planAgent follows the references of one agent.
-func (c *Catalog) planAgent(agent Entry[v1alpha1.Agent], modelName string) (*Plan, error) {
+// planAgent follows the references of one agent. The plan of a skill, where one is named,
+// takes the place of its model, which is not resolved.
+func (c *Catalog) planAgent(agent Entry[v1alpha1.Agent], modelName, skillName string) (*Plan, error) {
 	p := &Plan{Agent: agent.Object.DeepCopy(), Limits: *agent.Object.Spec.Limits.DeepCopy(), Sources: map[string]string{}}
 	p.declare(agent.Doc)
 	absoluteAgent(p.Agent, agent.Doc.Dir)
-	model, err := c.chooseModel(modelName, p.Agent)
+	var err error
+	if skillName != "" {
+		err = c.planCarried(p, skillName)
+	} else {
+		err = c.planModels(p, modelName)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p.Model = c.planModel(p, model)
 	planPreset(p)
-	c.planFallbacks(p, p.Model, map[string]bool{p.Model.Name: true})
-	if err := c.planSummarizer(p); err != nil {
-		return nil, err
-	}
 	if err := c.planTools(p); err != nil {
 		return nil, err
 	}
@@ -136,6 +141,18 @@ func (c *Catalog) planAgent(agent Entry[v1alpha1.Agent], modelName string) (*Pla
 	}
 	c.planPolicies(p)
 	return p, nil
+}
+
+// planModels adds the model of an agent, what answers in its place, and what writes its
+// summaries.
+func (c *Catalog) planModels(p *Plan, name string) error {
+	model, err := c.chooseModel(name, p.Agent)
+	if err != nil {
+		return err
+	}
+	p.Model = c.planModel(p, model)
+	c.planFallbacks(p, p.Model, map[string]bool{p.Model.Name: true})
+	return c.planSummarizer(p)
 }
 
 // planWorkspace writes the files of the run out in place: a run that is resumed

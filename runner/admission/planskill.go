@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/schema"
+	"agentctl.dev/agentctl/runner/steps"
 	"agentctl.dev/agentctl/runner/tool/builtin"
 	"agentctl.dev/agentctl/runner/tool/skill"
 )
@@ -87,7 +88,13 @@ func (c *Catalog) planSkills(p *Plan) error {
 
 func (c *Catalog) planSkill(p *Plan, e Entry[v1alpha1.Skill]) error {
 	spec := &e.Object.Spec
+	text := ""
+	if spec.Plan != nil {
+		text = steps.Describe(spec.Plan)
+	}
 	if spec.Dir == "" {
+		p.declare(e.Doc)
+		p.Skills = append(p.Skills, skill.Entry{Name: SkillName(e.Object), Description: skill.Brief(spec.Description), Plan: text})
 		return nil
 	}
 	dir := absolute(e.Doc.Dir, spec.Dir)
@@ -96,7 +103,7 @@ func (c *Catalog) planSkill(p *Plan, e Entry[v1alpha1.Skill]) error {
 		return err
 	}
 	p.declare(e.Doc)
-	planned := skill.Entry{Name: SkillName(e.Object), Description: skill.Brief(cmp.Or(spec.Description, k.Description)), Dir: dir, Digest: k.Digest}
+	planned := skill.Entry{Name: SkillName(e.Object), Description: skill.Brief(cmp.Or(spec.Description, k.Description)), Dir: dir, Digest: k.Digest, Plan: text}
 	if k.command != nil {
 		planned.Tool = planned.Name
 		t, err := scriptTool(e.Object, &planned, k)

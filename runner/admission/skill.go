@@ -65,16 +65,6 @@ func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 	}
 }
 
-// skillPlan looks for steps that speak of a result that is not there.
-func (a *admitter) skillPlan(d *manifest.Document, p *v1alpha1.SkillPlan) {
-	seen := map[string]int{}
-	for i, step := range p.Steps {
-		if step.Name != "" {
-			a.unique(d, seen, "step", "spec.plan.steps", i, step.Name)
-		}
-	}
-}
-
 // agentSkills resolves the skills of an agent, and reports a skill with the
 // call name of something else.
 func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
@@ -95,6 +85,7 @@ func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
 		call := ref.Name
 		if e, ok := a.catalog.Skills[ref.Name]; ok {
 			call = SkillName(e.Object)
+			a.carries(d, at, ag, e.Object)
 		}
 		what := fmt.Sprintf("skill %q", ref.Name)
 		if other, taken := calls[call]; taken && other != what {

@@ -120,7 +120,7 @@ func (c *Catalog) planSubagents(p *Plan) error {
 				if !ok || p.Subagents[name] != nil {
 					continue
 				}
-				sub, err := c.planAgent(e, "")
+				sub, err := c.planAgent(e, "", "")
 				if err != nil {
 					return fmt.Errorf("subagent %q: %w", name, err)
 				}

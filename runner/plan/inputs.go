@@ -24,6 +24,10 @@ func (p *Plan) fillPrompts(o *Options) error {
 		p.Prompt = servedPrompt
 		return nil
 	}
+	if p.Carried != nil {
+		p.Prompt = p.carriedPrompt()
+		return nil
+	}
 	switch {
 	case o.Prompt != "":
 		p.Prompt = o.Prompt
@@ -56,20 +60,24 @@ func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
 		}
 		all[name] = raw
 	}
-	if p.Agent.Spec.Inputs == nil {
+	contract, of := p.Agent.Spec.Inputs, fmt.Sprintf("agent %q", p.Agent.Name)
+	if p.Carried != nil && p.Carried.Plan.Inputs != nil {
+		contract, of = p.Carried.Plan.Inputs, fmt.Sprintf("the plan of skill %q", p.Carried.Skill)
+	}
+	if contract == nil {
 		if len(o.Inputs) > 0 {
 			return nil, fmt.Errorf("agent %q takes no inputs, and %s is given: leave --input out, or declare spec.inputs.schema in the Agent",
 				p.Agent.Name, strings.Join(slices.Sorted(maps.Keys(o.Inputs)), ", "))
 		}
 		return all, nil
 	}
-	schema, err := tool.NewSchema(p.Agent.Spec.Inputs.Schema.Raw)
+	schema, err := tool.NewSchema(contract.Schema.Raw)
 	if err != nil {
-		return nil, fmt.Errorf("agent %q: spec.inputs.schema: %w", p.Agent.Name, err)
+		return nil, fmt.Errorf("%s: inputs.schema: %w", of, err)
 	}
 	unknown, declared := schema.Undeclared(slices.Collect(maps.Keys(all)))
 	for _, name := range unknown {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("input %q is not declared by agent %q: %s", name, p.Agent.Name,
+		p.Warnings = append(p.Warnings, fmt.Sprintf("input %q is not declared by %s: %s", name, of,
 			cmp.Or(manifest.Suggest(name, declared), "it has "+strings.Join(declared, ", "))))
 	}
 	raw, err := json.Marshal(all)
@@ -77,7 +85,7 @@ func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
 		return nil, err
 	}
 	if raw, err = schema.CheckInputs(raw); err != nil {
-		return nil, fmt.Errorf("inputs of agent %q: %w", p.Agent.Name, err)
+		return nil, fmt.Errorf("inputs of %s: %w", of, err)
 	}
 	clear(all)
 	return all, json.Unmarshal(raw, &all)

@@ -13,6 +13,9 @@ import (
 // LoopLimits are the limits of the plan in the units of the loop.
 func (p *Plan) LoopLimits() loop.Limits {
 	l, models := p.Limits, p.Models()
+	if p.Carried != nil { // the plan counts its steps itself: its end is none
+		l.MaxSteps = 0
+	}
 	return loop.Limits{
 		MaxSteps: int(l.MaxSteps), MaxTokens: l.MaxTokens, MaxCost: p.MaxCost(),
 		MaxParallel: int(l.MaxParallelTools), ReserveOutput: models.longest(), Price: models.PriceAt(models.Prices()),
@@ -27,7 +30,7 @@ func (p *Plan) MaxCost() message.Cost {
 
 // LoopContext configures when the conversation is shortened.
 func (p *Plan) LoopContext(offered message.Prompt) loop.Context {
-	if p.Served { // a client has the conversation
+	if p.modelless() { // a client has the conversation; a plan has none
 		return loop.Context{}
 	}
 	declared := p.Agent.Spec.Context
@@ -53,7 +56,7 @@ func (p *Plan) LoopContext(offered message.Prompt) loop.Context {
 
 // LoopGuard configures the detection of a run that is stuck.
 func (p *Plan) LoopGuard() loop.Guard {
-	if p.Served { // a client may ask the same question again, on another day
+	if p.modelless() { // a client may ask the same question again, on another day; a plan ends by itself
 		return loop.Guard{Act: loop.GuardStop}
 	}
 	declared, g := p.Agent.Spec.LoopGuard, loop.DefaultGuard()
@@ -73,7 +76,7 @@ func (p *Plan) LoopGuard() loop.Guard {
 
 // OutputSchema is what the final answer must satisfy; nil accepts any.
 func (p *Plan) OutputSchema() json.RawMessage {
-	if p.Agent.Spec.Output == nil || p.Served {
+	if p.Agent.Spec.Output == nil || p.modelless() {
 		return nil
 	}
 	return p.Agent.Spec.Output.Schema.Raw
@@ -83,7 +86,7 @@ func (p *Plan) OutputSchema() json.RawMessage {
 func (p *Plan) LoopAnswer(failOnDenied bool) (loop.Answer, error) {
 	a := loop.Answer{FailOnDenied: failOnDenied}
 	out := p.Agent.Spec.Output
-	if out == nil || p.Served {
+	if out == nil || p.modelless() {
 		return a, nil
 	}
 	schema, err := tool.NewSchema(out.Schema.Raw)

@@ -33,7 +33,7 @@ func (p *Plan) origins(o *Options) Origins {
 	}
 	all := Origins{Prompt: message.Origin{Kind: message.OriginRunner}, Inputs: map[string]message.Origin{}}
 	switch {
-	case p.Served:
+	case p.modelless():
 	case o.Prompt != "":
 		all.Prompt = user
 		if recorded := o.RecordedOrigins.Prompt; recorded.Kind != "" {

@@ -91,6 +91,8 @@ type Options struct {
 	Pins map[string]string
 	// Served plans a run whose calls clients make: its model is not used.
 	Served bool
+	// Skill is the skill whose plan runs in place of the agent's model; "" for none.
+	Skill string
 	// RunPolicies narrow the run, besides those that the Run object names.
 	RunPolicies []string
 	// WithoutRepository leaves out the policies that the repository brings.
@@ -117,7 +119,10 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if len(o.Paths) == 0 && len(o.Documents) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	choice := admission.ResolveOptions{Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies}
+	if err := o.carries(); err != nil {
+		return nil, err
+	}
+	choice := admission.ResolveOptions{Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies, Skill: o.Skill}
 	set, catalog, found := o.admit(ctx, choice)
 	if found.HasErrors() {
 		return nil, &manifest.InvalidError{Findings: found}
@@ -199,7 +204,7 @@ func (p *Plan) Present(resolved *admission.Plan) (*Plan, error) {
 	now.Plan = &admission.Plan{
 		Agent: resolved.Agent, Tools: resolved.Tools, Policies: resolved.Policies, Limits: resolved.Limits,
 		Model: p.Model, Fallbacks: p.Fallbacks, Summarizer: p.Summarizer,
-		Subagents: resolved.Subagents, Ceilings: resolved.Ceilings, Skills: resolved.Skills,
+		Subagents: resolved.Subagents, Ceilings: resolved.Ceilings, Skills: resolved.Skills, Carried: p.Carried,
 	}
 	var err error
 	if now.Definitions, err = p.registries.define(resolved); err != nil {
@@ -226,7 +231,7 @@ func (p *Plan) Lean() *Plan {
 
 // admit reads what a run is made of, from files or from objects without one.
 func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*manifest.Set, *admission.Catalog, manifest.Findings) {
-	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies}
+	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies, Modelless: o.Skill != ""}
 	if o.Ahead != nil {
 		opts.Ahead = func(c *admission.Catalog) { o.ahead(c, choice) }
 	}

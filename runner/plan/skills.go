@@ -22,6 +22,10 @@ func (p *Plan) findSkills() {
 	resolved.Skills = nil
 	found, notes := skill.Find(source, p.Agent.Spec.SkillFolders)
 	for _, e := range p.Skills { // a declared one may lie in the workspace as well, or around it
+		if e.Dir == "" {
+			resolved.Skills = append(resolved.Skills, e)
+			continue
+		}
 		if err := e.Locate(source); err != nil {
 			notes = append(notes, fmt.Sprintf("skill %s is left out: %s: %v", e.Name, e.Dir, err))
 			continue

@@ -23,7 +23,7 @@ type Ceiling struct {
 // newCeilings returns the engines of the ceilings of a context.
 func newCeilings(c Context) (all []*Engine) {
 	sets := c.Ceilings
-	c.Ceilings = nil
+	c.Ceilings, c.Demand = nil, nil // the engine above them asks
 	for _, set := range sets {
 		if len(set.Policies) > 0 {
 			e := NewEngine(set.Policies, c)

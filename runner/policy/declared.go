@@ -23,7 +23,7 @@ func (e *Engine) Declared(ctx context.Context, call message.ToolCall, argv []str
 	if err != nil {
 		return message.Decision{}, fmt.Errorf("judge the command: %w", err)
 	}
-	call.ID, call.Tool, call.Args, call.Again, call.Outside = call.ID+"/declared", builtinShell, args, true, nil
+	call.ID, call.Tool, call.Args, call.Again, call.Outside = call.ID+declaredID, builtinShell, args, true, nil
 	t := &Tool{
 		Name: builtinShell, Builtin: builtinShell, Source: "builtin", Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryExecute,
 		Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute}, Schema: commandSchema, Contained: contained,
@@ -43,6 +43,9 @@ func (e *Engine) Declared(ctx context.Context, call message.ToolCall, argv []str
 	}
 	return d, err
 }
+
+// declaredID is behind the id of the call that a command is judged for.
+const declaredID = "/declared"
 
 // commandSchema is that of the arguments of bash which a declared command has.
 var commandSchema = json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"},"workdir":{"type":"string"},"timeout":{"type":"integer"},"description":{"type":"string"}},"required":["command"],"additionalProperties":false}`)

@@ -82,6 +82,9 @@ type Context struct {
 	// Ceilings are sets of policies that can only narrow what the engine's own allow;
 	// each is judged by itself. See Engine.narrow.
 	Ceilings []Ceiling
+	// Demand returns why a person is asked about a call that the policies let run, "" for a
+	// call that may run without; see Engine.demand. Nil: none is asked.
+	Demand func(message.ToolCall) string
 }
 
 // Engine judges the calls of one agent in one run. It may be used by many
@@ -291,6 +294,8 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	if len(o.redactions) > 0 && o.action != v1alpha1.ActionDeny {
 		o, in, rewritten = e.redact(ctx, j, in, call, o)
 	}
+	lets := message.Action(o.action)
+	demanded := e.demand(call, &o)
 	d = message.Decision{Action: message.Action(o.action), Rule: o.rule, Message: o.message, Risk: string(j.tool.risk()), Warnings: o.warnings}
 	if o.action != v1alpha1.ActionDeny {
 		d.Args = rewritten
@@ -304,8 +309,11 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 			d.Always, d.Once = nil, "a file has several names"
 		}
 	}
+	if demanded {
+		d.Always, d.Once = nil, "the plan asks each time"
+	}
 	d.Hash = Hash(j.tool.Digest, in.raw)
-	d.Outside = e.outside(ctx, j, in, d.Action)
+	d.Outside = e.outside(ctx, j, in, lets)
 	return d
 }
 

@@ -46,6 +46,12 @@ func loadSkill(ctx context.Context, h Host, call message.ToolCall) (*message.Too
 		return failed("there is no skill %q; the nearest names are: %s", args.Name, strings.Join(first(reason.Sorted(args.Name, names)), ", "))
 	}
 	e := &all[at]
+	if e.Dir == "" {
+		if args.File != "" {
+			return failed("skill %s has no files", e.Name)
+		}
+		return h.Result(Reply{Output: e.Planned(), Title: e.Name})
+	}
 	if args.File != "" {
 		if err := skill.Named(args.File); err != nil {
 			return failed("skill %s: %s: %v", e.Name, args.File, err)

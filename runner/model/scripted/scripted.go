@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
 	"agentctl.dev/agentctl/runner/model"
 )
 
@@ -230,7 +231,10 @@ func (c *Conversation) failed(ctx context.Context, err error) error {
 // answer fills out with the answer of step i.
 func (c *Conversation) answer(ctx context.Context, i int, noTools bool, out *message.Output) error {
 	step, vars := &c.program.script.Steps[i], c.vars()
-	render := func(path, text string) (string, error) { return c.program.render(ctx, path, text, vars) }
+	render := func(path, text string) (string, error) { return c.program.set.Text(ctx, path, text, vars) }
+	// A string stays one even where it is one expression and nothing else: arguments would
+	// otherwise change their type with the data.
+	keep := func(path, text string) (any, error) { return render(path, text) }
 	var err error
 	if out.Reasoning, err = render(stepPath(i)+".reasoning", step.Reasoning); err != nil {
 		return err
@@ -242,7 +246,7 @@ func (c *Conversation) answer(ctx context.Context, i int, noTools bool, out *mes
 		return nil
 	}
 	for k, call := range step.Calls {
-		args, err := rewriteArgs(call.Args, callPath(i, k)+".args", render)
+		args, err := expr.FillArgs(rawArgs(&call), callPath(i, k)+".args", keep)
 		if err != nil {
 			return err
 		}

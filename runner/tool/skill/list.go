@@ -14,7 +14,8 @@ type Entry struct {
 	Name string `json:"name"`
 	// Description on one line.
 	Description string `json:"description,omitempty"`
-	// Dir is its folder on the host, Digest that of its SKILL.md.
+	// Dir is its folder on the host, Digest that of its SKILL.md; both are "" for a skill
+	// that is a plan alone.
 	Dir    string `json:"dir"`
 	Digest string `json:"digest"`
 	// Workspace is the folder as a path in the workspace, for a skill that lies there; "."
@@ -24,6 +25,8 @@ type Entry struct {
 	Around string `json:"around,omitempty"`
 	// Tool is the tool that runs its script; "" for a skill that is text alone.
 	Tool string `json:"tool,omitempty"`
+	// Plan are its steps as a model reads them; "" for a skill without a plan.
+	Plan string `json:"plan,omitempty"`
 }
 
 // MaxList bounds the list of skills in a prompt, in bytes.

@@ -88,10 +88,15 @@ func (e *Entry) Path(file string) string {
 	return ""
 }
 
+// Planned is what a model reads of a skill that is a plan alone.
+func (e *Entry) Planned() string {
+	return fmt.Sprintf("<skill name=%q>\n%s</skill>\n", e.Name, e.Plan)
+}
+
 // Describe is what a model reads of the skill.
 func (e *Entry) Describe(s *Skill, f *Folder, tools []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<skill name=%q>\n%s\n</skill>\n", e.Name, s.Text)
+	fmt.Fprintf(&b, "<skill name=%q>\n%s\n%s</skill>\n", e.Name, s.Text, e.Plan)
 	if e.Tool != "" {
 		fmt.Fprintf(&b, "Its script is the tool %s.\n", e.Tool)
 	}

@@ -73,6 +73,7 @@ func (a *app) completeRunFlags(cmd *cobra.Command) {
 	}
 	_ = cmd.RegisterFlagCompletionFunc("agent", a.completeDeclared(v1alpha1.KindAgent))
 	_ = cmd.RegisterFlagCompletionFunc("policy", a.completeDeclared(v1alpha1.KindPolicy))
+	_ = cmd.RegisterFlagCompletionFunc("skill", a.completeDeclared(v1alpha1.KindSkill))
 	_ = cmd.RegisterFlagCompletionFunc("model", a.completeDeclared(v1alpha1.KindModel))
 }
 

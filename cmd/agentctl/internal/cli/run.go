@@ -21,6 +21,7 @@ type runOptions struct {
 
 	files            []string
 	agent, model     string
+	skill            string
 	prompt           string
 	attach           []string
 	inputs           []string
@@ -61,6 +62,9 @@ The exit code reports how the run ended: see "agentctl help exit-codes".
 Ctrl-C once stops the run and its tools, twice kills them. A run that was killed,
 or waits for an approval, is continued by "agentctl resume".
 
+With --skill the plan of a Skill is carried out step by step, with the tools, policies
+and limits of the agent. Its model is not asked, and needs no key.
+
 "run agent/NAME" has a control plane run an agent that was applied there, and
 shows the run in the same way; exit code and output are those of the run. Ctrl-C
 once cancels it, twice leaves it; "agentctl attach" looks at it again. Calls that
@@ -72,6 +76,7 @@ run is named on stdout and not waited for.`,
   agentctl run -f manifests/hello --record hello.cassette.jsonl
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
   agentctl run -f manifests/team --policy no-secrets
+  agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
   agentctl run agent/reviewer -p "Review the last commit." -n web
   agentctl run agent/reviewer -p @task.txt --input issue=42 --detach`,
 		GroupID:           groupRun,
@@ -97,6 +102,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.SortFlags = false
 	files(cmd, &o.files)
 	f.StringVar(&o.agent, "agent", "", "`name` of the Agent to run, where there are several")
+	f.StringVar(&o.skill, "skill", "", "`name` of a Skill whose plan is carried out, without asking the agent's model")
 	f.StringVarP(&o.prompt, "prompt", "p", "", "first message to the model: a `text`, @FILE, or - for stdin")
 	f.StringArrayVar(&o.attach, "attach", nil, "image or PDF `file` that goes to the model with the prompt; may be repeated")
 	f.StringArrayVar(&o.inputs, "input", nil, "`key=value` the agent reads as ${inputs.key}; may be repeated")
@@ -180,7 +186,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	ro := runner.RunOptions{
-		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
+		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
 	}

@@ -27,6 +27,7 @@ func agentName(word string) (name string, ok bool) {
 var hereOnly = []struct{ flag, why string }{
 	{"file", "agent/NAME is an agent of a control plane: with -f it is named by --agent NAME"},
 	{"agent", "agent/NAME names it"},
+	{"skill", "a plan is carried out where its manifest is: agentctl run -f --skill NAME --agent NAME"},
 	{"model", "which Model an agent has is declared: agentctl edit agent NAME"},
 	{"attach", "files are not sent to a control plane"},
 	{"no-repository-policies", "at a control plane the policies of a repository always count"},

@@ -75,8 +75,11 @@ func (c Candidate) write(s *Screen) {
 
 // decider is the rule that decided, or what did instead of one.
 func decider(rule string) string {
-	if rule == "default/loopGuard" {
+	switch rule {
+	case "default/loopGuard":
 		return "the loop guard (spec.loopGuard of the agent)"
+	case "default/planApproval":
+		return "the plan (approval: true of the step)"
 	}
 	return Line(rule)
 }

@@ -1,11 +1,11 @@
-package scripted
+package expr
 
 import (
 	"fmt"
 	"strings"
 )
 
-// segment is a piece of a template: literal text, or an expression.
+// segment is a piece of a text: literal text, or an expression.
 type segment struct {
 	text string
 	expr bool
@@ -61,7 +61,7 @@ func closing(s string) int {
 			}
 			depth--
 		case '\'', '"':
-			n := literal(s[i:], i > 0 && s[i-1]|0x20 == 'r')
+			n := quoted(s[i:], i > 0 && s[i-1]|0x20 == 'r')
 			if n < 0 {
 				return -1
 			}
@@ -71,9 +71,9 @@ func closing(s string) int {
 	return -1
 }
 
-// literal returns the length of the CEL string literal at the beginning of s, or -1 if it
+// quoted returns the length of the CEL string literal at the beginning of s, or -1 if it
 // has no end. In a raw literal a backslash is an ordinary character.
-func literal(s string, raw bool) int {
+func quoted(s string, raw bool) int {
 	quote := s[:1]
 	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
 		quote = s[:3]
