@@ -124,8 +124,11 @@ func resumedAlone(t *testing.T, at int) (tried int) {
 		if !strings.HasPrefix(r.Name, "helper-") || r.EndTime != nil {
 			continue
 		}
-		tried++
 		_, err := Resume(t.Context(), ResumeOptions{Ref: r.Name, State: p.state, Version: "test", Events: func(e event.Event) { t.Errorf("it continues: %s", e.Type()) }})
+		if err != nil && strings.Contains(err.Error(), "was interrupted before it began") {
+			continue // nothing of it was kept
+		}
+		tried++
 		if _, ok := errors.AsType[*reason.UsageError](err); !ok || !strings.Contains(err.Error(), "was started by a call of run worker-") {
 			t.Errorf("%s: %v", r.Name, err)
 		}
