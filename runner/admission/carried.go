@@ -105,7 +105,8 @@ func (c *Catalog) callable(ag *v1alpha1.Agent) *callables {
 	}
 	k.names[builtin.Skill] = k.names[builtin.Skill] || len(ag.Spec.Skills)+len(ag.Spec.SkillFolders) > 0
 	if len(ag.Spec.Subagents) > 0 {
-		k.names["task"] = true
+		k.names[taskTool] = true
+		k.names[mergeTool] = slices.ContainsFunc(ag.Spec.Subagents, copied)
 	}
 	return k
 }

@@ -26,21 +26,25 @@ func TestWhatCannotBeTakenOverIsNotOffered(t *testing.T) {
 	}{
 		"nothing": {view.Succeeded, event.WorkspacePatch{}, message.CopyChanges{}},
 		"both": {
-			view.Succeeded, event.WorkspacePatch{Files: []event.FileChange{{Path: "a", Change: "modified"}, {Path: "b", Change: "deleted"}, {Path: "c", Change: "added"}}},
+			view.Succeeded,
+			event.WorkspacePatch{Files: []event.FileChange{{Path: "a", Change: "modified"}, {Path: "b", Change: "deleted"}, {Path: "c", Change: "added"}}},
 			message.CopyChanges{Changed: []string{"a", "c"}, Deleted: []string{"b"}},
 		},
 		"failed":    {view.Failed, event.WorkspacePatch{Files: files(1, "f")}, message.CopyChanges{Unmergeable: "the agent has not succeeded"}},
 		"not known": {view.Succeeded, event.WorkspacePatch{Files: files(1, "f"), Error: "the folder is hidden"}, message.CopyChanges{Unmergeable: "the folder is hidden"}},
 		"too many": {
-			view.Succeeded, event.WorkspacePatch{Files: files(1000, "f"), Omitted: 1},
+			view.Succeeded,
+			event.WorkspacePatch{Files: files(1000, "f"), Omitted: 1},
 			message.CopyChanges{Unmergeable: "there are 1001 files; at most 1000, with names of 65536 bytes altogether, are taken over"},
 		},
 		"too long": {
-			view.Succeeded, event.WorkspacePatch{Files: files(100, strings.Repeat("f", 700))},
+			view.Succeeded,
+			event.WorkspacePatch{Files: files(100, strings.Repeat("f", 700))},
 			message.CopyChanges{Unmergeable: "there are 100 files; at most 1000, with names of 65536 bytes altogether, are taken over"},
 		},
 		"not UTF-8": {
-			view.Succeeded, event.WorkspacePatch{Files: append(files(1, "f"), event.FileChange{Path: "x\uFFFD", Change: "added"})},
+			view.Succeeded,
+			event.WorkspacePatch{Files: append(files(1, "f"), event.FileChange{Path: "x\uFFFD", Change: "added"})},
 			message.CopyChanges{Unmergeable: "the name of \"x\uFFFD\" is not UTF-8"},
 		},
 	} {

@@ -45,11 +45,11 @@ func (p *Plan) Child(o ChildOptions) (*Plan, error) {
 	switch o.Workspace {
 	case v1alpha1.CopiedWorkspace:
 		c.Workspace.Strategy = v1alpha1.StrategyCopy
-	default:
-		c.Shares = true
 	case v1alpha1.NoWorkspace:
 		c.Workspace = workspace.Spec{Strategy: v1alpha1.StrategyEmpty, Skip: p.Workspace.Skip, GrowthLimit: p.Workspace.GrowthLimit}
 		c.Manifests = nil
+	default:
+		c.Shares = true
 	}
 	c.findSkills()
 	return c, nil

@@ -27,6 +27,7 @@ func step(name, tool, args string, change ...func(*v1alpha1.SkillStep)) v1alpha1
 }
 
 func when(src string) func(*v1alpha1.SkillStep) { return func(s *v1alpha1.SkillStep) { s.When = src } }
+
 func each(src string) func(*v1alpha1.SkillStep) {
 	return func(s *v1alpha1.SkillStep) { s.ForEach = src }
 }
