@@ -111,6 +111,9 @@ type RunOptions struct {
 	// Children is called with the events of the runs below in the same way, by one
 	// goroutine for each of these runs. nil: they are only in their journals.
 	Children func(event.Event)
+	// Cloning is called with how far git is when the repository of a workspace is cloned,
+	// before the run begins, and that takes long. Optional.
+	Cloning func(text string)
 	// Kill, when closed, ends the run without any grace: the second Ctrl-C.
 	Kill <-chan struct{}
 	// Leave, when closed, leaves the run as it is: its programs are ended, and

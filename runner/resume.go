@@ -145,7 +145,7 @@ func seal(ctx context.Context, found journal.Found, v *view.Run) {
 	if err != nil {
 		return
 	}
-	_ = workspace.Forget(environment.CopyDir(found.Dir, found.ID, v.Started.Workspace.Source))
+	_ = workspace.Forget(environment.FilesDir(found.Dir, found.ID, v.Started.Workspace.Source, v.Started.Workspace.Git != nil))
 	inbox.New(found.ID, found.Dir).Discard()
 	_ = w.Close()
 }
@@ -224,7 +224,7 @@ func (r *run) resume() error {
 		return err
 	}
 	files := r.plan.Workspace
-	files.Dir, files.From = environment.CopyDir(r.folder.dir, r.folder.id, files.Source), r.folder.from
+	files.Dir, files.From = environment.FilesDir(r.folder.dir, r.folder.id, files.Source, files.Cloned), r.folder.from
 	if r.folder.lent != nil {
 		files = *r.folder.lent
 	}

@@ -96,14 +96,18 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	}
 	var dir folder
 	var ahead *environment.Ahead
-	p, err := planned(ctx, o.planning(func(early *plan.Plan) {
+	planning := o.planning(func(early *plan.Plan) {
 		if host.RequireSandboxes(early.Programs()) != nil {
 			return
 		}
 		if files, err := dir.create(&o, early, newID); err == nil {
 			ahead = host.StartShipped(ctx, early.Definitions, early.Checks(), files)
 		}
-	}))
+	})
+	planning.Clone = func(ctx context.Context, p *plan.Plan, git *v1alpha1.GitSource) (*plan.Repository, error) {
+		return dir.clone(ctx, &o, p, git, newID, host)
+	}
+	p, err := planned(ctx, planning)
 	r := &run{opts: &o, host: host, folder: &dir, newID: newID, tree: &tree{}}
 	if err == nil {
 		err = r.begin(ctx, p, ahead)
@@ -137,21 +141,26 @@ type folder struct {
 	from string
 }
 
-// create names the run and creates its folders. It returns where its files are.
-func (f *folder) create(o *RunOptions, p *plan.Plan, newID func(string) string) (workspace.Spec, error) {
+// name names the run and its folder.
+func (f *folder) name(o *RunOptions, p *plan.Plan, newID func(string) string) {
 	if f.id == "" {
 		f.id = cmp.Or(o.ID, execution.RunID(p.Agent.Name, newID))
 		f.dir = journal.Dir(o.State, f.id)
 		_, err := os.Lstat(f.dir)
 		f.existed = err == nil
 	}
+}
+
+// create names the run and creates its folders. It returns where its files are.
+func (f *folder) create(o *RunOptions, p *plan.Plan, newID func(string) string) (workspace.Spec, error) {
+	f.name(o, p, newID)
 	if f.lent != nil {
 		return *f.lent, nil
 	}
 	files := p.Workspace
-	files.Dir, files.From = environment.CopyDir(f.dir, f.id, files.Source), f.from
+	files.Dir, files.From = environment.FilesDir(f.dir, f.id, files.Source, files.Cloned), f.from
 	err := workspace.MakeDir(files)
-	f.created = err == nil && !f.existed
+	f.created = f.created || err == nil && !f.existed
 	return files, err
 }
 
@@ -227,11 +236,19 @@ func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) err
 
 // recordedFiles are the files of a run as its first event names them.
 func recordedFiles(p *plan.Plan, files workspace.Spec, o *RunOptions) event.Workspace {
-	w := event.Workspace{Source: files.Source, Dir: environment.Root(files), Strategy: string(files.Strategy), Retain: string(p.Retain)}
+	w := event.Workspace{Git: cloned(p), Source: files.Source, Dir: environment.Root(files), Strategy: string(files.Strategy), Retain: string(p.Retain)}
 	if p.Apply != v1alpha1.ApplyManual && !o.renew { // a cassette that is recorded again changes no folder
 		w.Apply = string(p.Apply)
 	}
 	return w
+}
+
+// cloned is the repository of the run as its first event names it; nil for another source.
+func cloned(p *plan.Plan) *event.GitClone {
+	if p.Cloned == nil {
+		return nil
+	}
+	return &p.Cloned.Clone
 }
 
 // storeAttached puts the attached files into blobs of the run.
@@ -280,6 +297,9 @@ func (r *run) connect(o environment.Options) {
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
 	o.Subagents, o.Skills, o.Lent = r.startChild, p.Skills, r.lentFiles()
 	recorded := x.View.Started.Workspace
+	if p.Cloned != nil {
+		o.Known = append(o.Known, p.Cloned.Secret)
+	}
 	o.Apply, o.Retain = v1alpha1.ApplyMode(recorded.Apply), v1alpha1.RetainMode(recorded.Retain)
 	o.Copies, o.Changed = x.Recorder.Copy, r.changedBy
 	r.opening, r.tools, r.env = o, o.Tools, r.host.Unopened(&o)

@@ -81,8 +81,11 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 // recordedSource is the folder the recorded run has worked for.
 func recordedSource(v *view.Run) (string, error) {
 	w := v.Started.Workspace
-	if w.Source == "" {
+	switch {
+	case w.Source == "":
 		return "", nil
+	case w.Git != nil:
+		return "", reason.Usagef("the recorded run worked on a clone of %s", w.Git.URL).WithHint("clone it at " + w.Git.Commit + ", and name that folder with --workspace")
 	}
 	if _, err := os.Stat(w.Source); err != nil {
 		return "", reason.Usagef("the recorded workspace %s is not there", w.Source).WithHint("name the folder to work on with --workspace")

@@ -437,8 +437,20 @@ const workspaceSchema = `{"description":"Workspace names a folder that runs work
 	`"retain":{"default":"OnFailure","description":"Retain is when the copy is kept after the end of the run: Always, OnFailure\n(removed when the run has succeeded) or Never. What the run changed is kept\nwith its journal in any case, and a copy that holds a change which could not\nbe recorded is not removed.","enum":["Always","OnFailure","Never"],"type":"string"},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
-	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository. Not yet: this version refuses it.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
-	`"url":{"description":"URL of the repository. Required.","type":"string"}},` +
+	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository that is cloned when the run begins, with the git of the host.","properties":{"auth":{"description":"Auth is how the server knows agentctl; it goes to the host of the URL only, and is\nnot kept with the clone. For https.","properties":{"password":{"description":"Password or token, for example {valueFrom: {env: GITHUB_TOKEN}}. Required.","properties":{"valueFrom":{"description":"ValueFrom names the place. Required: a literal value is refused.","maxProperties":1,"minProperties":1,"properties":{"env":{"description":"Env is the name of an environment variable of agentctl itself, for\nexample OPENAI_API_KEY. Where it is not set, the value that \"agentctl auth\nset\" stored under the name is used.","pattern":"^[A-Za-z_][A-Za-z0-9_]*$","type":"string"},` +
+	`"exec":{"description":"Exec is a command, as a list of arguments, whose standard output is the\nvalue. It is started without a shell and must answer within 10 s.","items":{"type":"string"},` +
+	`"minItems":1,"type":"array"},` +
+	`"file":{"description":"File is a path whose content, without a final newline, is the value. It\nmust not be readable by others (mode 0600). Relative to the manifest.","minLength":1,"type":"string"},` +
+	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret. Not yet: it works on a cluster\nonly, and this version refuses it.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
+	`"name":{"description":"Name of the Secret. Required.","type":"string"}},` +
+	`"required":["key","name"],"type":"object"}},` +
+	`"type":"object"}},` +
+	`"required":["valueFrom"],"type":"object"},` +
+	`"username":{"default":"x-access-token","description":"Username goes with the password. Servers that take tokens ignore it.","maxLength":256,"minLength":1,"pattern":"^[^:[:cntrl:]]*$","type":"string"}},` +
+	`"required":["password"],"type":"object"},` +
+	`"depth":{"default":1,"description":"Depth is how many commits of the history are fetched; 0 is all of them.","format":"int32","minimum":0,"type":"integer"},` +
+	`"ref":{"description":"Ref is a branch, a tag, a whole commit id, or a full name such as\nrefs/pull/7/head. Default: the repository's default branch.","maxLength":2048,"type":"string"},` +
+	`"url":{"description":"URL of the repository: https://HOST/PATH, ssh://USER@HOST/PATH, or file:///PATH of\nthe host. It holds no credentials, and no redirect is followed. Required.","maxLength":2048,"minLength":1,"type":"string"}},` +
 	`"required":["url"],"type":"object"},` +
 	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
 	`"type":"object"},` +
@@ -483,8 +495,20 @@ const runSchema = `{"description":"Run is one conversation of an agent: a prompt
 	`{"type":"string"}],"default":"10Gi","description":"GrowthLimit is how much disk the calls of the run may add to its files, as\nKubernetes writes it. The call that exceeds the limit ends with an error\n(output_limit), after a delay: see docs/isolation.md.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
 	`"sizeLimit":{"anyOf":[{"type":"integer"},` +
 	`{"type":"string"}],"default":"2Gi","description":"SizeLimit of the copy, as Kubernetes writes it.","pattern":"^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$","x-kubernetes-int-or-string":true},` +
-	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository. Not yet: this version refuses it.","properties":{"ref":{"description":"Ref is a branch, tag or commit. Default: the repository's default branch.","type":"string"},` +
-	`"url":{"description":"URL of the repository. Required.","type":"string"}},` +
+	`"source":{"description":"Source of the files. Default: the current folder.","maxProperties":1,"minProperties":1,"properties":{"git":{"description":"Git repository that is cloned when the run begins, with the git of the host.","properties":{"auth":{"description":"Auth is how the server knows agentctl; it goes to the host of the URL only, and is\nnot kept with the clone. For https.","properties":{"password":{"description":"Password or token, for example {valueFrom: {env: GITHUB_TOKEN}}. Required.","properties":{"valueFrom":{"description":"ValueFrom names the place. Required: a literal value is refused.","maxProperties":1,"minProperties":1,"properties":{"env":{"description":"Env is the name of an environment variable of agentctl itself, for\nexample OPENAI_API_KEY. Where it is not set, the value that \"agentctl auth\nset\" stored under the name is used.","pattern":"^[A-Za-z_][A-Za-z0-9_]*$","type":"string"},` +
+	`"exec":{"description":"Exec is a command, as a list of arguments, whose standard output is the\nvalue. It is started without a shell and must answer within 10 s.","items":{"type":"string"},` +
+	`"minItems":1,"type":"array"},` +
+	`"file":{"description":"File is a path whose content, without a final newline, is the value. It\nmust not be readable by others (mode 0600). Relative to the manifest.","minLength":1,"type":"string"},` +
+	`"secretKeyRef":{"description":"SecretKeyRef is a key of a Kubernetes Secret. Not yet: it works on a cluster\nonly, and this version refuses it.","properties":{"key":{"description":"Key inside the Secret. Required.","type":"string"},` +
+	`"name":{"description":"Name of the Secret. Required.","type":"string"}},` +
+	`"required":["key","name"],"type":"object"}},` +
+	`"type":"object"}},` +
+	`"required":["valueFrom"],"type":"object"},` +
+	`"username":{"default":"x-access-token","description":"Username goes with the password. Servers that take tokens ignore it.","maxLength":256,"minLength":1,"pattern":"^[^:[:cntrl:]]*$","type":"string"}},` +
+	`"required":["password"],"type":"object"},` +
+	`"depth":{"default":1,"description":"Depth is how many commits of the history are fetched; 0 is all of them.","format":"int32","minimum":0,"type":"integer"},` +
+	`"ref":{"description":"Ref is a branch, a tag, a whole commit id, or a full name such as\nrefs/pull/7/head. Default: the repository's default branch.","maxLength":2048,"type":"string"},` +
+	`"url":{"description":"URL of the repository: https://HOST/PATH, ssh://USER@HOST/PATH, or file:///PATH of\nthe host. It holds no credentials, and no redirect is followed. Required.","maxLength":2048,"minLength":1,"type":"string"}},` +
 	`"required":["url"],"type":"object"},` +
 	`"path":{"description":"Path of a folder, relative to the manifest.","minLength":1,"type":"string"}},` +
 	`"type":"object"},` +

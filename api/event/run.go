@@ -88,10 +88,21 @@ type Workspace struct {
 	Dir string `json:"dir"`
 	// Strategy is Copy, InPlace or Empty.
 	Strategy string `json:"strategy"`
+	// Git is the repository that was cloned for the run; nil for files of a folder.
+	Git *GitClone `json:"git,omitempty"`
 	// Apply is Manual, Auto or Never; "" counts as Manual.
 	Apply string `json:"apply,omitempty"`
 	// Retain is Always, OnFailure or Never; "" counts as Always.
 	Retain string `json:"retain,omitempty"`
+}
+
+// GitClone is a repository whose files a run works on.
+type GitClone struct {
+	// URL and Ref are those of the manifest; Ref is "" for the default branch.
+	URL string `json:"url"`
+	Ref string `json:"ref,omitempty"`
+	// Commit is the id of the commit that Ref led to when the run began.
+	Commit string `json:"commit"`
 }
 
 // RunFinished closes a run. It is durable before the program exits.

@@ -174,18 +174,46 @@ type WorkspaceSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Path string `json:"path,omitempty"`
-	// Git repository. Not yet: this version refuses it.
+	// Git repository that is cloned when the run begins, with the git of the host.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
 }
 
-// GitSource is a git repository at a revision.
+// GitSource is a git repository at a revision. Nothing that the repository brings is
+// run: no hook, no filter (files of Git LFS stay pointers), no submodule.
 type GitSource struct {
-	// URL of the repository. Required.
+	// URL of the repository: https://HOST/PATH, ssh://USER@HOST/PATH, or file:///PATH of
+	// the host. It holds no credentials, and no redirect is followed. Required.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url"`
-	// Ref is a branch, tag or commit. Default: the repository's default branch.
+	// Ref is a branch, a tag, a whole commit id, or a full name such as
+	// refs/pull/7/head. Default: the repository's default branch.
+	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Ref string `json:"ref,omitempty"`
+	// Depth is how many commits of the history are fetched; 0 is all of them.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Depth *int32 `json:"depth,omitempty"`
+	// Auth is how the server knows agentctl; it goes to the host of the URL only, and is
+	// not kept with the clone. For https.
+	// +optional
+	Auth *GitAuth `json:"auth,omitempty"`
+}
+
+// GitAuth is a user of a git server.
+type GitAuth struct {
+	// Username goes with the password. Servers that take tokens ignore it.
+	// +kubebuilder:default=x-access-token
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^:[:cntrl:]]*$`
+	// +optional
+	Username string `json:"username,omitempty"`
+	// Password or token, for example {valueFrom: {env: GITHUB_TOKEN}}. Required.
+	Password ValueSource `json:"password"`
 }
 
 // RunStatus is the state of a run.

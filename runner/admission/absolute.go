@@ -32,10 +32,17 @@ func Absolute(kind string, obj map[string]any, dir string) {
 	case v1alpha1.KindSkill:
 		absoluteField(spec, "dir", dir)
 	case v1alpha1.KindWorkspace:
-		absoluteField(fields(spec["source"]), "path", dir)
+		absoluteFiles(fields(spec["source"]), dir)
 	case v1alpha1.KindRun:
-		absoluteField(fields(fields(spec["workspace"])["source"]), "path", dir)
+		absoluteFiles(fields(fields(spec["workspace"])["source"]), dir)
 	}
+}
+
+// absoluteFiles is about the source of a workspace.
+func absoluteFiles(src map[string]any, dir string) {
+	absoluteField(src, "path", dir)
+	password := fields(fields(fields(src["git"])["auth"])["password"])
+	absoluteFrom(fields(password["valueFrom"]), dir)
 }
 
 // absoluteSource is about a source of any kind. What holds a path has the same name in

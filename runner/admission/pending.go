@@ -37,8 +37,8 @@ var notYet = []FieldNotYet{
 	{Kind: v1alpha1.KindTool, Path: "spec.source.mcp.http.auth.clientCredentials.clientSecret.valueFrom.secretKeyRef", Why: noSecrets},
 	{Kind: v1alpha1.KindTool, Path: "spec.source.mcp.http.auth.authorizationCode.clientSecret.valueFrom.secretKeyRef", Why: noSecrets},
 	{Kind: v1alpha1.KindTool, Path: "spec.flow", Why: "no rule could read the labels"},
-	{Kind: v1alpha1.KindWorkspace, Path: "spec.source.git", Why: "clone the repository, and name its folder in spec.source.path"},
-	{Kind: v1alpha1.KindRun, Path: "spec.workspace.source.git", Why: "clone the repository, and name its folder in spec.workspace.source.path"},
+	{Kind: v1alpha1.KindWorkspace, Path: "spec.source.git.auth.password.valueFrom.secretKeyRef", Why: noSecrets},
+	{Kind: v1alpha1.KindRun, Path: "spec.workspace.source.git.auth.password.valueFrom.secretKeyRef", Why: noSecrets},
 }
 
 // NotYet lists the fields that are declared and do not work yet.

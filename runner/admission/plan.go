@@ -172,6 +172,9 @@ func (c *Catalog) planWorkspace(p *Plan, run *Entry[v1alpha1.Run]) {
 	if w := p.Run.Spec.Workspace; w != nil && w.Source != nil && w.Source.Path != "" {
 		w.Source.Path = absolute(dir, w.Source.Path)
 	}
+	if w := p.Run.Spec.Workspace; w != nil && w.Source != nil && w.Source.Git != nil && w.Source.Git.Auth != nil {
+		absoluteValue(&w.Source.Git.Auth.Password.ValueFrom, dir)
+	}
 }
 
 func (p *Plan) declare(d *manifest.Document) {

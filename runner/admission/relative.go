@@ -59,7 +59,15 @@ func plain(obj any) (all map[string]any) {
 
 func relativeWorkspace(field string, w *v1alpha1.WorkspaceSpec) (at, path string) {
 	switch {
-	case w == nil || w.Strategy == v1alpha1.StrategyEmpty || w.Source != nil && w.Source.Git != nil:
+	case w == nil || w.Strategy == v1alpha1.StrategyEmpty:
+		return "", ""
+	case w.Source != nil && w.Source.Git != nil:
+		if auth := w.Source.Git.Auth; auth != nil {
+			git := strings.TrimSuffix(field, "path") + "git.auth.password.valueFrom"
+			before, moved := auth.Password.ValueFrom, auth.DeepCopy()
+			absoluteValue(&moved.Password.ValueFrom, "/")
+			return shifted(git, plain(before), plain(moved.Password.ValueFrom))
+		}
 		return "", ""
 	case w.Source == nil || w.Source.Path == "":
 		return field, ""

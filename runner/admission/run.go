@@ -47,6 +47,9 @@ func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.Worksp
 	if w.Strategy == v1alpha1.StrategyEmpty && w.Source != nil {
 		a.add(d.Errorf(at+".source", "has no effect: strategy Empty starts with nothing").With("remove it, or write strategy: Copy"))
 	}
+	if w.Source != nil && w.Source.Git != nil {
+		a.gitSource(d, at, w)
+	}
 	a.quantity(d, at+".sizeLimit", w.SizeLimit)
 	a.quantity(d, at+".growthLimit", w.GrowthLimit)
 }
@@ -55,6 +58,8 @@ func (a *admitter) workspace(d *manifest.Document, at string, w *v1alpha1.Worksp
 func (a *admitter) apply(d *manifest.Document, w *v1alpha1.NamedWorkspaceSpec) {
 	switch {
 	case w.Apply != v1alpha1.ApplyAuto && w.Apply != v1alpha1.ApplyNever:
+	case w.Apply == v1alpha1.ApplyAuto && w.Source != nil && w.Source.Git != nil:
+		a.add(d.Errorf("spec.apply", "Auto has no effect: a git source has no folder to apply to, and nothing is pushed").With("remove it; agentctl diff run/ID prints the change as a patch"))
 	case w.Strategy == v1alpha1.StrategyInPlace:
 		a.add(d.Errorf("spec.apply", "%s has no effect: strategy InPlace changes the folder itself", w.Apply).With("remove it, or write strategy: Copy"))
 	case w.Apply == v1alpha1.ApplyAuto && w.Strategy == v1alpha1.StrategyEmpty:

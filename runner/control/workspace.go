@@ -56,6 +56,9 @@ func usable(w *v1alpha1.WorkspaceSpec, state string) (v readiness, looked bool) 
 	if w.Strategy == v1alpha1.StrategyEmpty {
 		return accepted, false
 	}
+	if w.Source != nil && w.Source.Git != nil {
+		return accepted, false // only its runs ask the server
+	}
 	// Admission ensures that there is a path.
 	if err := workspace.Usable(workspace.Spec{Strategy: w.Strategy, Source: w.Source.Path, Skip: []string{state}}); err != nil {
 		return refused(reason.SpecInvalid, "spec.source.path: %v", err), true

@@ -74,7 +74,7 @@ func TestAWorkspaceSaysWhetherItCanBeUsed(t *testing.T) {
 		"file":     {"a file is no folder", "source: {path: " + file + "}", "False", "SpecInvalid", "not a folder", true},
 		"system":   {"a copy of everything is nobody's wish", "source: {path: /}", "False", "SpecInvalid", "the whole file system", true},
 		"keys":     {"tools would read tokens", "source: {path: " + state + "/control}, strategy: InPlace", "False", "SpecInvalid", "lies in the state folder", true},
-		"git":      {"it does not work yet", "source: {git: {url: \"https://x\"}}", "False", "SpecInvalid", "spec.source.git", false},
+		"git":      {"only runs ask the server", "source: {git: {url: \"https://x/y\"}}", "True", "Accepted", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, workspaceYAML(c.spec))

@@ -29,6 +29,8 @@ type Options struct {
 	Models []*v1alpha1.Model
 	// Workspace says which files the run works on, and where its copy is.
 	Workspace workspace.Spec
+	// Known are secrets that were resolved for the run before.
+	Known []secret.Value
 	// Apply and Retain are what becomes of the change and of the copy at the end; ""
 	// counts as Manual and Always.
 	Apply  v1alpha1.ApplyMode
@@ -132,6 +134,15 @@ func CopyDir(runDir, id, source string) string {
 		name = filepath.Base(source)
 	}
 	return filepath.Join(runDir, "workspace", name+"_"+id)
+}
+
+// FilesDir is where a run has the files of its workspace: those of a clone are where the
+// repository was cloned to.
+func FilesDir(runDir, id, source string, cloned bool) string {
+	if cloned {
+		return source
+	}
+	return CopyDir(runDir, id, source)
 }
 
 // Unopened ends a run whose environment could not be opened: programs may have been

@@ -48,7 +48,7 @@ func (c Keys) Of(m *v1alpha1.Model) (secret.Value, error) {
 func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 	r := secret.Resolver{Exec: h.execute, Stored: keys.Lookup(h.State)}
 	found := Keys{}
-	var values []secret.Value
+	values := slices.Clone(o.Known)
 	for i, m := range o.Models {
 		k := m.Spec.APIKey
 		if k == nil {
@@ -110,6 +110,11 @@ func (s *Secrets) learn(value string) {
 // revealed reports whether a text holds one of the values.
 func (s *Secrets) revealed(text []byte) bool {
 	return !bytes.Equal(s.Redactor.Bytes(text), text) || !bytes.Equal(s.Redactor.JSON(text), text)
+}
+
+// Secret resolves a reference before the environment is opened.
+func (h *Host) Secret(ctx context.Context, field string, from v1alpha1.ValueFrom) (secret.Value, error) {
+	return secret.Resolver{Exec: h.execute, Stored: keys.Lookup(h.State)}.Resolve(ctx, field, from)
 }
 
 // maxSecretOutput is more than any secret has.

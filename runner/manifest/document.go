@@ -263,7 +263,10 @@ func (d *Document) Faulty(path string) bool {
 
 // hide keeps a value out of every snippet: a literal credential must not travel
 // into a terminal or a CI log.
-func (d *Document) hide(v any) {
+func (d *Document) hide(v any) { d.Hide(v) }
+
+// Hide removes a value from the lines that findings show: it is a secret.
+func (d *Document) Hide(v any) {
 	if s := fmt.Sprint(v); len(s) > 1 {
 		d.secrets = append(d.secrets, s)
 	}

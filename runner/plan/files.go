@@ -1,23 +1,67 @@
 package plan
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// place resolves which files the run works on.
-func (p *Plan) place(o *Options) error {
-	spec := v1alpha1.WorkspaceSpec{Strategy: v1alpha1.StrategyCopy}
+// Repository is a git repository that was cloned for the run.
+type Repository struct {
+	// Dir is the folder of the clone.
+	Dir    string
+	Clone  event.GitClone
+	Notes  []string
+	Secret secret.Value
+}
+
+// declared are the files that the manifests name.
+func (p *Plan) declared() v1alpha1.WorkspaceSpec {
 	if p.Run != nil && p.Run.Spec.Workspace != nil {
-		spec = *p.Run.Spec.Workspace
+		return *p.Run.Spec.Workspace
 	}
+	return v1alpha1.WorkspaceSpec{Strategy: v1alpha1.StrategyCopy}
+}
+
+// repository is the declared git repository, if the run works on one.
+func (p *Plan) repository(o *Options) *v1alpha1.GitSource {
+	if s := p.declared().Source; s != nil && o.Workspace == "" {
+		return s.Git
+	}
+	return nil
+}
+
+// clone has the declared repository cloned: what else is planned reads its files.
+func (p *Plan) clone(ctx context.Context, o *Options, git *v1alpha1.GitSource) error {
+	if o.InPlace {
+		return reason.Usagef("--in-place: the files of the run come from %s, and there is no folder to work on", git.URL).WithHint("leave --in-place out, or name a folder with --workspace")
+	}
+	if o.Clone == nil {
+		return nil // the call is only judged
+	}
+	cloned, err := o.Clone(ctx, p, git)
+	if err != nil {
+		return err
+	}
+	p.Cloned, p.Workspace.Source, p.Workspace.Cloned = cloned, cloned.Dir, true
+	for _, note := range cloned.Notes {
+		p.Warnings = append(p.Warnings, "workspace: "+note)
+	}
+	return nil
+}
+
+// place resolves which files the run works on.
+func (p *Plan) place(ctx context.Context, o *Options) error {
+	spec := p.declared()
 	if o.InPlace {
 		spec.Strategy = v1alpha1.StrategyInPlace
 	}
@@ -27,6 +71,9 @@ func (p *Plan) place(o *Options) error {
 	}
 	if spec.GrowthLimit != nil {
 		p.Workspace.GrowthLimit = spec.GrowthLimit.Value()
+	}
+	if git := p.repository(o); git != nil {
+		return p.clone(ctx, o, git)
 	}
 	source := "."
 	if spec.Source != nil && spec.Source.Path != "" {
@@ -54,7 +101,7 @@ func (p *Plan) place(o *Options) error {
 
 // usable refuses files that nobody means: a run begun at home would copy it.
 func (p *Plan) usable() error {
-	if p.Workspace.Source == "" {
+	if p.Workspace.Source == "" || p.Workspace.Cloned {
 		return nil
 	}
 	if err := workspace.Usable(p.Workspace); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -47,6 +48,8 @@ type Plan struct {
 	// the run that has started it.
 	Workspace workspace.Spec
 	Shares    bool
+	// Cloned is the repository of the run; nil without a git source.
+	Cloned *Repository
 	// Answers is how the command line answers questions.
 	Answers  approval.Choice
 	Warnings []string
@@ -81,6 +84,9 @@ type Options struct {
 	// Workspace replaces the workspace's source; "" keeps it.
 	Workspace string
 	InPlace   bool
+	// Clone clones the repository of the workspace for a run of the plan. Without it the
+	// plan has no files from there.
+	Clone func(context.Context, *Plan, *v1alpha1.GitSource) (*Repository, error)
 	// State is the folder that holds runs; it is never part of a workspace.
 	State string
 	// Approve is how questions are answered; see approval.Parse.
@@ -153,7 +159,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if err := p.fillPrompts(&o); err != nil {
 		return nil, &reason.UsageError{Err: err}
 	}
-	if err := p.place(&o); err != nil {
+	if err := p.place(ctx, &o); err != nil {
 		return nil, err
 	}
 	if err := p.usable(); err != nil {
@@ -191,7 +197,7 @@ func forAccess(ctx context.Context, o Options) (*Plan, *admission.Catalog, error
 	if p.Definitions, err = o.define(resolved); err != nil {
 		return nil, nil, &reason.UsageError{Err: err}
 	}
-	if err := p.place(&Options{Workspace: o.Workspace}); err != nil {
+	if err := p.place(ctx, &Options{Workspace: o.Workspace}); err != nil {
 		return nil, nil, err
 	}
 	return p, catalog, p.bring(ctx, catalog, &o)
@@ -233,7 +239,7 @@ func (p *Plan) Lean() *Plan {
 func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*manifest.Set, *admission.Catalog, manifest.Findings) {
 	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies, Modelless: o.Skill != ""}
 	if o.Ahead != nil {
-		opts.Ahead = func(c *admission.Catalog) { o.ahead(c, choice) }
+		opts.Ahead = func(c *admission.Catalog) { o.ahead(ctx, c, choice) }
 	}
 	if len(o.Documents) > 0 {
 		return AdmitDocuments(ctx, o.Documents, o.Admission(opts))
@@ -242,14 +248,14 @@ func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*
 }
 
 // ahead passes the plan on as far as it is known; New reports the errors.
-func (o *Options) ahead(c *admission.Catalog, choice admission.ResolveOptions) {
+func (o *Options) ahead(ctx context.Context, c *admission.Catalog, choice admission.ResolveOptions) {
 	resolved, err := c.Resolve(choice)
 	if err != nil {
 		return
 	}
 	early := &Plan{Plan: resolved, registries: o.Registries}
 	early.withoutFolder(o)
-	if early.Definitions, err = o.define(resolved); err == nil && early.place(o) == nil && early.usable() == nil {
+	if early.Definitions, err = o.define(resolved); err == nil && early.repository(o) == nil && early.place(ctx, o) == nil && early.usable() == nil {
 		o.Ahead(early)
 	}
 }

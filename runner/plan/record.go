@@ -91,6 +91,7 @@ func (r *Record) Restore(v *view.Run, o Options) (*Plan, error) {
 		return nil, &reason.UsageError{Err: err}
 	}
 	p.Workspace.Source, p.Workspace.Skip = v.Started.Workspace.Source, []string{o.State}
+	p.Workspace.Cloned = v.Started.Workspace.Git != nil
 	return p, nil
 }
 

@@ -44,7 +44,7 @@ func (p *Plan) Child(o ChildOptions) (*Plan, error) {
 	c.Workspace = p.Workspace
 	switch o.Workspace {
 	case v1alpha1.CopiedWorkspace:
-		c.Workspace.Strategy = v1alpha1.StrategyCopy
+		c.Workspace.Strategy, c.Workspace.Cloned = v1alpha1.StrategyCopy, false
 	case v1alpha1.NoWorkspace:
 		c.Workspace = workspace.Spec{Strategy: v1alpha1.StrategyEmpty, Skip: p.Workspace.Skip, GrowthLimit: p.Workspace.GrowthLimit}
 		c.Manifests = nil

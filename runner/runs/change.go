@@ -100,6 +100,9 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	case v.Started.Workspace.Apply == string(v1alpha1.ApplyNever):
 		return nil, reason.Usagef("run %s: its Workspace has apply: Never, so its change is not applied", v.ID).
 			WithHint("agentctl diff run/" + v.ID + " shows it")
+	case v.Started.Workspace.Git != nil:
+		return nil, reason.Usagef("run %s worked on a clone of %s; there is no folder to change", v.ID, v.Started.Workspace.Git.URL).
+			WithHint("in a clone at " + v.Started.Workspace.Git.Commit + ": agentctl diff run/" + v.ID + " | git apply")
 	case v.Started.Workspace.Source == "":
 		return nil, reason.Usagef("run %s began with an empty workspace; there is no folder to change", v.ID)
 	case v.Changes.Error != "":

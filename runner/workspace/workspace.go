@@ -53,6 +53,9 @@ type Spec struct {
 	From string
 	// Dir is the folder to make for Copy and Empty. It must not exist.
 	Dir string
+	// Cloned says that Dir holds the files of a Copy already, and that Source is Dir: there
+	// is no other folder.
+	Cloned bool
 	// Exclude lists globs of paths that are not part of the workspace. One
 	// without a slash matches names at any depth.
 	Exclude []string
@@ -133,6 +136,10 @@ func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error)
 	var err error
 	switch spec.Strategy {
 	case v1alpha1.StrategyCopy:
+		if spec.Cloned {
+			err = mustBeThere(spec.Dir)
+			break
+		}
 		err = errors.Join(from(spec), need(spec.Dir))
 	case v1alpha1.StrategyInPlace:
 		w.dir, err = spec.Source, Usable(spec)
@@ -250,7 +257,7 @@ func isEmptyDir(dir string) bool {
 // MakeDir makes the folder of a workspace that has one of its own, ahead of
 // Prepare: a program can be held in it before there are any files.
 func MakeDir(spec Spec) error {
-	if spec.Strategy == v1alpha1.StrategyInPlace {
+	if spec.Strategy == v1alpha1.StrategyInPlace || spec.Cloned {
 		return nil
 	}
 	return makeDir(spec.Dir)
@@ -259,7 +266,8 @@ func MakeDir(spec Spec) error {
 // fill makes the copy, or looks at the tree in place, and keeps its texts.
 func (w *Workspace) fill(ctx context.Context) error {
 	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: w.spec.SizeLimit, maxFiles: w.spec.MaxFiles, pack: w.pack, root: w.dir}
-	if w.spec.Strategy == v1alpha1.StrategyCopy {
+	copies := w.spec.Strategy == v1alpha1.StrategyCopy && !w.spec.Cloned
+	if copies {
 		t.root, t.target = w.spec.origin(), w.dir
 	}
 	base, err := t.walk(nil)
@@ -270,7 +278,7 @@ func (w *Workspace) fill(ctx context.Context) error {
 		w.base, w.last = base, base
 		return nil
 	}
-	if w.spec.Strategy == v1alpha1.StrategyCopy {
+	if copies {
 		// Half a copy is of no use.
 		err = errors.Join(err, fstree.Remove(w.dir))
 	}

@@ -191,6 +191,10 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 // describedFiles are the files of a run, without what was not declared.
 func describedFiles(w event.Workspace) map[string]any {
 	all := map[string]any{"source": w.Source, "dir": w.Dir, "strategy": w.Strategy}
+	if g := w.Git; g != nil {
+		all["git"] = map[string]any{"url": g.URL, "ref": g.Ref, "commit": g.Commit}
+		delete(all, "source")
+	}
 	if w.Apply != "" {
 		all["apply"] = w.Apply
 	}

@@ -150,6 +150,7 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}
+			ro.Cloning = see.notice
 			return runner.Run(ctx, ro)
 		},
 	})

@@ -32,7 +32,11 @@ type showing struct {
 }
 
 // watcher is called with the events of a run, and with those of the runs below it.
-type watcher struct{ run, below func(event.Event) }
+type watcher struct {
+	run, below func(event.Event)
+	// notice shows a line to the person who waits.
+	notice func(text string)
+}
 
 // show executes a run: it shows what happens, does what signals ask for, reports how
 // it ended and returns its exit code as an error.
@@ -59,7 +63,7 @@ func (a *app) show(ctx context.Context, s showing) error {
 		}
 	})
 	defer signals.stop()
-	see := watcher{below: shown.Child, run: func(e event.Event) {
+	see := watcher{below: shown.Child, notice: shown.Notice, run: func(e event.Event) {
 		if run.Load() == nil {
 			run.Store(&e.Run)
 		}

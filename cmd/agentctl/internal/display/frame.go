@@ -72,6 +72,9 @@ func unheld(s *Screen, level, outer string, tools []string, others map[string]st
 }
 
 func workspace(w event.Workspace) string {
+	if g := w.Git; g != nil {
+		return "a clone of " + Line(g.URL) + " at " + Line(g.Commit[:min(12, len(g.Commit))])
+	}
 	switch w.Strategy {
 	case "InPlace":
 		return Line(w.Source) + ", in place: changes are made there at once"
@@ -294,7 +297,7 @@ func follow(run *view.Run, p Place) []string {
 		return next
 	}
 	next = append(next, "agentctl diff"+named(run.ID, p.State))
-	if w := run.Started.Workspace; run.Applied == nil && w.Apply != "Never" && w.Source != "" && w.Strategy != "InPlace" && run.Finished.Phase == view.Succeeded {
+	if w := run.Started.Workspace; run.Applied == nil && w.Apply != "Never" && w.Git == nil && w.Source != "" && w.Strategy != "InPlace" && run.Finished.Phase == view.Succeeded {
 		next = append(next, "agentctl apply-changes"+named(run.ID, p.State))
 	}
 	return next
