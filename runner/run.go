@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +20,6 @@ import (
 	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
-	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/model/httpapi"
@@ -126,50 +124,6 @@ func planned(ctx context.Context, o plan.Options) (p *plan.Plan, err error) {
 	wg.Go(func() { p, err = plan.New(ctx, o) })
 	wg.Wait()
 	return p, err
-}
-
-// folder is the folder of a run.
-type folder struct {
-	id, dir string
-	// existed means that it was there before this process.
-	existed bool
-	// created means that this process has created it, kept that a run has begun in it.
-	created, kept bool
-	// lent are the files of another run, which this one works on; nil: it has its own.
-	lent *workspace.Spec
-	// from is the folder of those files, if this one works on a copy of them; "": of none.
-	from string
-}
-
-// name names the run and its folder.
-func (f *folder) name(o *RunOptions, p *plan.Plan, newID func(string) string) {
-	if f.id == "" {
-		f.id = cmp.Or(o.ID, execution.RunID(p.Agent.Name, newID))
-		f.dir = journal.Dir(o.State, f.id)
-		_, err := os.Lstat(f.dir)
-		f.existed = err == nil
-	}
-}
-
-// create names the run and creates its folders. It returns where its files are.
-func (f *folder) create(o *RunOptions, p *plan.Plan, newID func(string) string) (workspace.Spec, error) {
-	f.name(o, p, newID)
-	if f.lent != nil {
-		return *f.lent, nil
-	}
-	files := p.Workspace
-	files.Dir, files.From = environment.FilesDir(f.dir, f.id, files.Source, files.Cloned), f.from
-	err := workspace.MakeDir(files)
-	f.created = f.created || err == nil && !f.existed
-	return files, err
-}
-
-// remove removes the folder of a run that did not begin.
-func (f *folder) remove() error {
-	if !f.created || f.kept {
-		return nil
-	}
-	return fstree.Remove(f.dir)
 }
 
 // begin begins the journal; execute makes its first event durable.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxAddress bounds a URL and a ref.
@@ -89,7 +90,7 @@ func loopback(host string) bool {
 
 // refForm is what git accepts in the name of a branch or tag, without what means more
 // than a name.
-var refForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+@#=,-]*$`)
+var refForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+@#=,-]*$`) })
 
 // CheckRef refuses a branch, tag or commit that cannot be one; "" is the default branch.
 func CheckRef(ref string) error {
@@ -98,19 +99,19 @@ func CheckRef(ref string) error {
 		return nil
 	case strings.HasPrefix(ref, "-"):
 		return errors.New("the ref begins with -: git would read it as an option")
-	case len(ref) > maxAddress || !refForm.MatchString(ref) || strings.Contains(ref, "..") || strings.Contains(ref, "//") || strings.Contains(ref, "@{") ||
+	case len(ref) > maxAddress || !refForm().MatchString(ref) || strings.Contains(ref, "..") || strings.Contains(ref, "//") || strings.Contains(ref, "@{") ||
 		strings.HasSuffix(ref, "/") || strings.HasSuffix(ref, ".lock") || strings.HasSuffix(ref, "."):
 		return fmt.Errorf("the ref %q is no branch, tag or commit", clip(ref))
 	}
 	return nil
 }
 
-var commitForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var commitForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 // direct reports whether a ref is asked for as it is: a commit, or a full name.
-func direct(ref string) bool { return commitForm.MatchString(ref) || strings.HasPrefix(ref, "refs/") }
+func direct(ref string) bool { return commitForm().MatchString(ref) || strings.HasPrefix(ref, "refs/") }
 
-var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unsafeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
 // Name is the name of a repository, as folders are called after it.
 func Name(address string) string {
@@ -119,7 +120,7 @@ func Name(address string) string {
 		name = u.Path
 	}
 	name = filepath.Base(strings.TrimSuffix(strings.TrimSuffix(name, "/"), ".git"))
-	name = strings.Trim(unsafeName.ReplaceAllString(name, "-"), ".-")
+	name = strings.Trim(unsafeName().ReplaceAllString(name, "-"), ".-")
 	if name == "" || len(name) > 100 {
 		return "repository"
 	}

@@ -97,7 +97,7 @@ func (g *git) clone(ctx context.Context) (*Clone, error) {
 	}
 	out, err := g.output(ctx, "rev-parse", "--verify", "--quiet", head+"^{commit}")
 	commit := strings.TrimSpace(string(out))
-	if err != nil || !commitForm.MatchString(commit) {
+	if err != nil || !commitForm().MatchString(commit) {
 		return nil, errors.New("it holds no commit there")
 	}
 	c := &Clone{Commit: commit}
