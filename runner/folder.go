@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/workspace"
 	"agentctl.dev/agentctl/runner/workspace/gitsource"
+	"agentctl.dev/agentctl/runner/workspace/giturl"
 )
 
 // folder is the folder of a run.
@@ -87,7 +88,7 @@ func (f *folder) clone(ctx context.Context, o *RunOptions, p *plan.Plan, git *v1
 			return nil, err
 		}
 	}
-	dir := environment.CopyDir(f.dir, f.id, gitsource.Name(git.URL))
+	dir := environment.CopyDir(f.dir, f.id, giturl.Name(git.URL))
 	f.created = !f.existed
 	c, err := gitsource.New(ctx, gitsource.Options{
 		Source: git, Password: password, Dir: dir, Skip: p.Workspace.Skip, SizeLimit: p.Workspace.SizeLimit, Progress: o.Cloning,

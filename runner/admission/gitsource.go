@@ -6,21 +6,21 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
-	"agentctl.dev/agentctl/runner/workspace/gitsource"
+	"agentctl.dev/agentctl/runner/workspace/giturl"
 )
 
 // gitSource checks the repository of a workspace. at is the path of the workspace.
 func (a *admitter) gitSource(d *manifest.Document, at string, w *v1alpha1.WorkspaceSpec) {
 	git, at2 := w.Source.Git, at+".source.git"
-	if err := gitsource.Check(git.URL, ""); err != nil && git.URL != "" {
+	if err := giturl.Check(git.URL, ""); err != nil && git.URL != "" {
 		f := d.Errorf(at2+".url", "%v", err)
-		if errors.Is(err, gitsource.ErrCredentials) {
+		if errors.Is(err, giturl.ErrCredentials) {
 			d.Hide(git.URL)
 			f = d.Errorf(at2+".url", "%v", err).With("remove them, and write auth: {password: {valueFrom: {env: NAME}}} beside the url")
 		}
 		a.add(f)
 	}
-	if err := gitsource.CheckRef(git.Ref); err != nil {
+	if err := giturl.CheckRef(git.Ref); err != nil {
 		a.add(d.Errorf(at2+".ref", "%v", err))
 	}
 	if git.Auth != nil && !strings.HasPrefix(git.URL, "https://") && !strings.HasPrefix(git.URL, "http://") {

@@ -16,6 +16,7 @@ import (
 	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/workspace"
+	"agentctl.dev/agentctl/runner/workspace/giturl"
 )
 
 // lookAgain is the time between two looks at how much a clone takes.
@@ -64,9 +65,9 @@ func New(ctx context.Context, o Options) (*Clone, error) {
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = workspace.MaxFiles
 	}
-	address, err := parse(o.Source.URL)
+	address, err := giturl.Parse(o.Source.URL)
 	if err == nil {
-		err = CheckRef(o.Source.Ref)
+		err = giturl.CheckRef(o.Source.Ref)
 	}
 	if err != nil {
 		return nil, reason.Usagef("source.git: %w", err)
@@ -92,12 +93,12 @@ func (g *git) clone(ctx context.Context) (*Clone, error) {
 		return nil, err
 	}
 	head := "HEAD"
-	if direct(g.o.Source.Ref) {
+	if giturl.IsDirect(g.o.Source.Ref) {
 		head = "FETCH_HEAD"
 	}
 	out, err := g.output(ctx, "rev-parse", "--verify", "--quiet", head+"^{commit}")
 	commit := strings.TrimSpace(string(out))
-	if err != nil || !commitForm().MatchString(commit) {
+	if err != nil || !giturl.IsCommit(commit) {
 		return nil, errors.New("it holds no commit there")
 	}
 	c := &Clone{Commit: commit}
@@ -125,7 +126,7 @@ func (g *git) fetch(ctx context.Context) error {
 	if d := g.depth(); d > 0 {
 		common = append(common, "--depth="+strconv.Itoa(d))
 	}
-	if !direct(ref) {
+	if !giturl.IsDirect(ref) {
 		args := append([]string{"clone", "--no-checkout", "--single-branch", "--no-recurse-submodules", "--template=", "--origin=origin"}, common...)
 		if ref != "" {
 			args = append(args, "--branch="+ref)

@@ -1,4 +1,5 @@
-package gitsource
+// Package giturl decides which URLs and refs of a manifest may be given to git.
+package giturl
 
 import (
 	"errors"
@@ -22,13 +23,14 @@ var ErrCredentials = errors.New("the URL holds credentials, and a manifest is no
 // with credentials, and texts that git would read as options. Its errors name no part of a
 // URL that may be secret.
 func Check(address, ref string) error {
-	if _, err := parse(address); err != nil {
+	if _, err := Parse(address); err != nil {
 		return err
 	}
 	return CheckRef(ref)
 }
 
-func parse(address string) (*url.URL, error) {
+// Parse returns the URL, if git may be given it.
+func Parse(address string) (*url.URL, error) {
 	switch {
 	case address == "":
 		return nil, errors.New("the URL is empty")
@@ -108,8 +110,11 @@ func CheckRef(ref string) error {
 
 var commitForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 
-// direct reports whether a ref is asked for as it is: a commit, or a full name.
-func direct(ref string) bool { return commitForm().MatchString(ref) || strings.HasPrefix(ref, "refs/") }
+// IsCommit reports whether a text is the whole id of a commit.
+func IsCommit(id string) bool { return commitForm().MatchString(id) }
+
+// IsDirect reports whether a ref is asked for as it is: a commit, or a full name.
+func IsDirect(ref string) bool { return IsCommit(ref) || strings.HasPrefix(ref, "refs/") }
 
 var unsafeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
