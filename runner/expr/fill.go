@@ -18,10 +18,7 @@ var errTooLong = fmt.Errorf("the text would have more than %d KiB", MaxText>>10)
 
 // textOf is a value as part of a text: strings as they are, lists and maps as JSON.
 func textOf(v any) (string, error) {
-	v, err := plain(v)
-	if err != nil {
-		return "", err
-	}
+	v = plain(v)
 	if text, ok := v.(string); ok {
 		return text, nil
 	}
@@ -33,16 +30,16 @@ func textOf(v any) (string, error) {
 }
 
 // plain is a value as JSON has it.
-func plain(v any) (any, error) {
+func plain(v any) any {
 	switch v := v.(type) {
 	case []byte:
-		return string(v), nil
+		return string(v)
 	case time.Time:
-		return v.Format(time.RFC3339Nano), nil
+		return v.Format(time.RFC3339Nano)
 	case time.Duration:
-		return v.String(), nil
+		return v.String()
 	}
-	return v, nil
+	return v
 }
 
 // Size is about how many bytes a value has as JSON. It stops counting above a limit: a

@@ -114,13 +114,10 @@ func (s *Texts) Value(ctx context.Context, path, text string, vars map[string]an
 		return s.Text(ctx, path, text, vars)
 	}
 	v, err := s.eval(ctx, segments[0].text, vars)
-	if err == nil {
-		v, err = plain(v)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: ${%s}: %w", path, segments[0].text, err)
 	}
-	return v, nil
+	return plain(v), nil
 }
 
 func (s *Texts) eval(ctx context.Context, src string, vars map[string]any) (any, error) {
