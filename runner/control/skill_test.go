@@ -42,13 +42,21 @@ func TestASkillFollowsItsFolder(t *testing.T) {
 	}
 }
 
+// TestASkillWithAPlanIsReady: a model reads its steps.
+func TestASkillWithAPlanIsReady(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply(head + "kind: Skill\nmetadata: {name: planned}\nspec: {plan: {steps: [{tool: read, args: {path: x}}]}}\n")
+	s.awaitReady("Skill", "planned", "True", "Accepted")
+}
+
 // TestWhatDoesNotWorkYetIsNotReady: an object that would be accepted without effect has a
 // condition that says so.
 func TestWhatDoesNotWorkYetIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.apply(head + "kind: Skill\nmetadata: {name: planned}\nspec: {plan: {steps: [{tool: read, args: {path: x}}]}}\n")
-	if m := readyOf(s.awaitReady("Skill", "planned", "False", "SpecInvalid")).message; !strings.Contains(m, "not supported by this version") {
+	s.apply(strings.Replace(toolYAML, "spec:\n", "spec:\n  flow: {integrity: Trusted}\n", 1))
+	if m := readyOf(s.awaitReady("Tool", "echo", "False", "SpecInvalid")).message; !strings.Contains(m, "not supported by this version") {
 		t.Errorf("the message is %q", m)
 	}
 }
