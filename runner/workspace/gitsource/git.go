@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -260,8 +261,8 @@ func (r *report) text(secret string) string {
 // lastLine is the last whole report of progress.
 func lastLine(b []byte) string {
 	lines := strings.FieldsFunc(string(b), func(c rune) bool { return c == '\n' || c == '\r' })
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := strings.TrimSpace(lines[i]); strings.Contains(line, "%") {
+	for _, last := range slices.Backward(lines) {
+		if line := strings.TrimSpace(last); strings.Contains(line, "%") {
 			return safetext.Visible(clipTo(line, 120), 0)
 		}
 	}

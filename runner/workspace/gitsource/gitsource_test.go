@@ -304,7 +304,7 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 		kind := "100644 blob "
 		for range 12 {
 			tree := ""
-			for _, name := range strings.Split("abcdefghij", "") {
+			for name := range strings.SplitSeq("abcdefghij", "") {
 				tree += kind + id + "\t" + name + "\n"
 			}
 			id, kind = command(t, dir, tree, "mktree"), "040000 tree "
