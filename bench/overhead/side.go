@@ -72,13 +72,18 @@ func sidesOf(ctx context.Context, o options, dir string) ([]side, error) {
 	}), nil
 }
 
-// buildPart builds a program of the benchmark as the measured ones are built.
+// buildPart builds a program of the benchmark as the measured ones are built, the copy
+// at the end of .ci/build included.
 func buildPart(ctx context.Context, dir, name, folder string) (program string, err error) {
 	program = filepath.Join(dir, name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, modulePath+"/bench/overhead/"+folder)
+	linked := program + ".linked"
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", linked, modulePath+"/bench/overhead/"+folder)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the program %s: %w\n%s", name, err, tail(out))
+	}
+	if out, err := exec.CommandContext(ctx, "cp", linked, program).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("copy the program %s: %w\n%s", name, err, tail(out))
 	}
 	return program, nil
 }
