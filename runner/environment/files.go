@@ -47,6 +47,7 @@ func openFiles(ctx context.Context, o *Options) (*Files, error) {
 		f.files, err = workspace.Prepare(ctx, spec)
 		return f, err
 	}
+	undoMerges(o)
 	var base *workspace.Snapshot
 	if o.Snapshot != "" {
 		if base, err = workspace.ReadSnapshot(o.Journal, o.Snapshot); err != nil {

@@ -6,13 +6,18 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
+
+// mergePrefix begins the names of the records of merges in the folder of a run.
+const mergePrefix = "merge-"
 
 // merge implements tool.Merger: it makes what a subagent has changed in its copy in the
 // files of the run. What no isolated program may change is not changed by it either.
@@ -32,9 +37,8 @@ func (t *Tools) merge(ctx context.Context, call message.ToolCall, m tool.Merge) 
 	if err != nil {
 		return false, unmerged(m, err)
 	}
-	key := sha256.Sum256([]byte(call.ID))
 	err = workspace.Apply(ctx, workspace.Application{
-		Source: dir, Record: filepath.Join(t.env.o.Dir, "merge-"+hex.EncodeToString(key[:8])+".json"), Change: part, Blobs: blobs, Once: true,
+		Source: dir, Record: t.env.Files.mergeRecord(t.env.o.Run, call.ID), Change: part, Blobs: blobs, Once: true,
 	})
 	switch {
 	case errors.Is(err, workspace.ErrApplied):
@@ -45,6 +49,35 @@ func (t *Tools) merge(ctx context.Context, call message.ToolCall, m tool.Merge) 
 		return false, unmerged(m, err)
 	}
 	return false, nil
+}
+
+// mergeRecord is the record of the merge of a call. It is in the folder of the run that owns
+// the files, which undoes a merge that was interrupted even if the call is not made again.
+func (f *Files) mergeRecord(run, call string) string {
+	for f.lender != nil {
+		f = f.lender
+	}
+	key := sha256.Sum256([]byte(run + "\x00" + call))
+	return filepath.Join(f.o.Dir, mergePrefix+hex.EncodeToString(key[:8])+".json")
+}
+
+// undoMerges undoes what merges that were interrupted have done to the files of a run that is
+// resumed, before anything looks at them.
+func undoMerges(o *Options) {
+	entries, err := os.ReadDir(o.Dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), mergePrefix) {
+			err = errors.Join(err, workspace.Undo(Root(o.Workspace), filepath.Join(o.Dir, e.Name())))
+		}
+	}
+	if err == nil {
+		return
+	}
+	text := "a merge of changes of a subagent was interrupted, and could not be undone: " + err.Error()
+	if interrupted, ok := errors.AsType[*workspace.InterruptedError](err); ok {
+		text += "; " + interrupted.Advice
+	}
+	warn(o.Journal, text)
 }
 
 // unmerged is what the model reads of changes that were not made.

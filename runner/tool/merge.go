@@ -103,11 +103,11 @@ func merged(m Merge, done bool) (Reply, error) {
 		text = "the files have these changes of " + m.Run + " already:"
 	}
 	for _, f := range m.Files {
-		text += "\n" + f
+		text += "\n" + fileName(f)
 		data.Files = append(data.Files, file{f})
 	}
 	for _, f := range m.Deleted {
-		text += "\n" + f + " (deleted)"
+		text += "\n" + fileName(f) + " (deleted)"
 		data.Files = append(data.Files, file{f})
 	}
 	metadata, err := json.Marshal(data)

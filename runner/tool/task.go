@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
@@ -98,6 +98,15 @@ func startTask(ctx context.Context, h Host, call message.ToolCall) (*message.Too
 // mostNamed is how many changed files the model is shown by name.
 const mostNamed = 50
 
+// fileName is the name of a file in a text for the model. One that could be taken for other
+// words of the text, as one of several lines, is quoted.
+func fileName(name string) string {
+	if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name || strings.ContainsAny(name, ",[]()") {
+		return quoted
+	}
+	return name
+}
+
 // inCopy says what a run has changed in its copy, and how that is taken over.
 func inCopy(c *message.ChildRun) string {
 	switch {
@@ -108,9 +117,12 @@ func inCopy(c *message.ChildRun) string {
 	case len(c.Changes.Changed)+len(c.Changes.Deleted) == 0:
 		return "\n[it has changed no files]"
 	}
-	names := slices.Clone(c.Changes.Changed)
+	names := make([]string, 0, len(c.Changes.Changed)+len(c.Changes.Deleted))
+	for _, f := range c.Changes.Changed {
+		names = append(names, fileName(f))
+	}
 	for _, f := range c.Changes.Deleted {
-		names = append(names, f+" (deleted)")
+		names = append(names, fileName(f)+" (deleted)")
 	}
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(names[:mostNamed], fmt.Sprintf("and %d more", more))

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -114,21 +116,11 @@ func Apply(ctx context.Context, a Application) error {
 	if err := a.Change.check(); err != nil {
 		return fmt.Errorf("apply to %s: %w", a.Source, err)
 	}
-	r, err := openRoot(a.Source)
+	s, err := open(a)
 	if err != nil {
 		return fmt.Errorf("apply to %s: %w", a.Source, err)
 	}
-	defer r.close()
-	if err := unix.Flock(int(r.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("apply to %s: %w", a.Source, ErrBusy)
-	} else if err != nil {
-		return fmt.Errorf("apply to %s: lock: %w", a.Source, err)
-	}
-	// Closing alone would not do: a program that is being started at this moment
-	// may hold a copy of the descriptor.
-	defer func() { _ = unix.Flock(int(r.file.Fd()), unix.LOCK_UN) }()
-	s := newSwapper(r, a)
-	defer s.closeStage()
+	defer s.close()
 	if err := s.recover(); err != nil {
 		return fmt.Errorf("undo the interrupted change of %s: %w", a.Source, err)
 	}
@@ -145,6 +137,47 @@ func Apply(ctx context.Context, a Application) error {
 		return fmt.Errorf("apply to %s: %w", a.Source, err)
 	}
 	return nil
+}
+
+// Undo brings a folder back to how an Apply that was killed has found it, and removes what
+// is left of one that had made its change. Without a record there is nothing to undo.
+func Undo(source, record string) error {
+	if _, err := os.Lstat(record); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s, err := open(Application{Source: source, Record: record})
+	if err == nil {
+		defer s.close()
+		err = s.recover()
+	}
+	if err != nil {
+		return fmt.Errorf("undo the interrupted change of %s: %w", source, err)
+	}
+	return nil
+}
+
+// open opens the folder of a change, which no other process changes until close.
+func open(a Application) (*swapper, error) {
+	r, err := openRoot(a.Source)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(r.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		r.close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrBusy
+		}
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return newSwapper(r, a), nil
+}
+
+// close unlocks the folder. Closing the descriptor alone would not do: a program that is
+// being started at this moment may hold a copy of it.
+func (s *swapper) close() {
+	s.closeStage()
+	_ = unix.Flock(int(s.root.file.Fd()), unix.LOCK_UN)
+	s.root.close()
 }
 
 // check refuses a change that no workspace of ours can have made.

@@ -191,3 +191,26 @@ func TestAPartialApplyThatFailsStaysPartial(t *testing.T) {
 		}
 	}
 }
+
+func TestAnInterruptedApplyCanBeUndoneWithoutMakingIt(t *testing.T) {
+	for n, step := range steps(t) {
+		spec, c := changed(t)
+		app := application(spec, c)
+		if !applyUntil(t, app, n) {
+			t.Fatalf("step %d was not reached", n)
+		}
+		want := base
+		if step == "clear stage" {
+			want = target // the whole change was made
+		}
+		for range 2 { // there is nothing to undo the second time
+			must(t, Undo(app.Source, app.Record))
+			if diff := cmp.Diff(want, read(t, spec.Source)); diff != "" {
+				t.Fatalf("crash before %s (-want +got):\n%s", step, diff)
+			}
+			if left := stages(t, spec.Source); len(left) > 0 {
+				t.Fatalf("crash before %s: %s are left", step, left)
+			}
+		}
+	}
+}

@@ -276,6 +276,12 @@ func (t *tree) sort(dir *folder, f *found) bool {
 	if t.filter.excludes(p, &f.stat) {
 		return false
 	}
+	if dir.path == "" && isStageName(f.name) {
+		t.notes.note("%q is left of a change to these files that was interrupted: some may be half changed until the run that made it is resumed, or applied again", p)
+		if t.target != "" {
+			return false
+		}
+	}
 	git := dir.git || f.name == gitName
 	if git && t.target == "" {
 		return false
