@@ -154,16 +154,41 @@ func (e *entry) matchesAddress(a *address, strict bool) bool {
 	return ok && p.server(&anybody) && (sent || clean)
 }
 
-// onAddress is the action of the list for one address. Only a deny matches more than it
+// aboutAddresses reports whether an entry names some addresses, and not everything.
+func (e *entry) aboutAddresses() bool {
+	_, ok := parseAddressPattern(e.pattern)
+	return ok && e.pattern != "*"
+}
+
+// onAddresses is the action of a list for the addresses of a call: the strictest. One that
+// cannot be read may be any address, whatever the others are.
+func onAddresses(entries []entry, names []string, f *facts) verdict {
+	v := all(f.urls, func(a *address) verdict { return onAddress(entries, names, a) })
+	if !f.talks || !f.unread {
+		return v
+	}
+	everything := last(entries, names, func(e *entry) bool { return e.pattern == "*" })
+	switch u := unknown(entries, names); {
+	case everything == v1alpha1.ActionDeny:
+		return everything
+	case rank(u) > rank(v):
+		return u
+	case u == "" && v == v1alpha1.ActionAllow:
+		return u
+	}
+	return v
+}
+
+// onAddress is the action of a list for one address. Only a deny matches more than it
 // says; an ask does so too where that is stricter.
-func (c *Compiled) onAddress(names []string, a *address) verdict {
+func onAddress(entries []entry, names []string, a *address) verdict {
 	var winner *entry
 	for _, strict := range []func(*entry) bool{
 		func(e *entry) bool { return e.action != v1alpha1.ActionDeny },
 		func(e *entry) bool { return e.action == v1alpha1.ActionAllow },
 	} {
-		for i := len(c.entries) - 1; i >= 0; i-- {
-			e := &c.entries[i]
+		for i := len(entries) - 1; i >= 0; i-- {
+			e := &entries[i]
 			if !e.concerns(names) || !e.matchesAddress(a, strict(e)) {
 				continue
 			}

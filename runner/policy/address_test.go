@@ -119,3 +119,36 @@ func TestTheCanonicalFormOfAnAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAddressIsJudgedWhateverElseTheCallNames(t *testing.T) {
+	const deny = `{permission: get, pattern: "https://evil.example/*", action: deny}`
+	const all = `permissions: [{permission: get, pattern: "*", action: allow}, ` + deny + `]`
+	const some = `permissions: [{permission: get, pattern: "*", action: deny}, {permission: get, pattern: "https://good.example/*", action: allow}]`
+	get := Tool{Name: "get", Source: "plugin", Risk: "R2", Effects: []v1alpha1.Effect{"Network"}, Schema: schema("url", "mirror", "path"), Digest: "d"}
+	for _, c := range []struct {
+		reason, list string
+		args         map[string]any
+		want         message.Action
+	}{
+		{"one address", all, map[string]any{"url": "https://good.example/"}, message.Allow},
+		{"one that is denied, beside another", all, map[string]any{"url": "https://good.example/", "mirror": "https://evil.example/"}, message.Deny},
+		{"one that cannot be read, beside another", all, map[string]any{"url": "https://good.example/", "mirror": "https://evil.example/ x"}, message.Ask},
+		{"one that cannot be read", all, map[string]any{"url": "https://evil.example:port/"}, message.Ask},
+		{"one that cannot be read, where little is allowed", some, map[string]any{"url": "https://good.example/", "mirror": "https://good.example:port/"}, message.Deny},
+		{"one that is denied, beside a path", all, map[string]any{"url": "https://evil.example/x", "path": "a.txt"}, message.Deny},
+		{"one that cannot be read, beside a path", all, map[string]any{"url": "https://evil.example:port/", "path": "a.txt"}, message.Ask},
+		{"an address and a path", all, map[string]any{"url": "https://good.example/x", "path": "a.txt"}, message.Allow},
+		{"an entry about paths", `permissions: [{permission: get, pattern: "src/*", action: allow}]`, map[string]any{"url": "https://good.example/x", "path": "src/a"}, message.Allow},
+	} {
+		compiled, problems := Compile(parse(t, c.list), []Tool{get})
+		for _, p := range problems {
+			if !p.Warning {
+				t.Fatal(p)
+			}
+		}
+		e := NewEngine([]*Compiled{compiled}, Context{Workspace: Workspace{Root: t.TempDir()}, Tools: []Tool{get}})
+		if got := decide(t, e, call("get", c.args)).Action; got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}

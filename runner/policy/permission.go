@@ -189,11 +189,17 @@ func (c *Compiled) judgeOwn(t *Tool, f *facts) verdict {
 	case f.shell:
 		return c.judgeCommands(names, f)
 	case len(f.paths) > 0:
-		return all(f.paths, func(p *Path) verdict {
+		v := all(f.paths, func(p *Path) verdict {
 			return last(c.entries, names, func(e *entry) bool { return e.matchesPath(p, f.root) })
 		})
-	case len(f.urls) > 0:
-		return all(f.urls, func(a *address) verdict { return c.onAddress(names, a) })
+		if !f.talks {
+			return v
+		}
+		// A path beside an address takes no entry about the address away.
+		u := onAddresses(slices.DeleteFunc(slices.Clone(c.entries), func(e entry) bool { return !e.aboutAddresses() }), names, f)
+		return slices.MaxFunc([]verdict{v, u}, func(a, b verdict) int { return rank(a) - rank(b) })
+	case len(f.urls) > 0 || f.talks && f.unread:
+		return onAddresses(c.entries, names, f)
 	}
 	return last(c.entries, names, func(e *entry) bool { return e.pattern == "*" })
 }
