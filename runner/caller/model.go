@@ -155,8 +155,6 @@ type approver struct {
 // Ask implements loop.Approver. An approval or a rejection counts, whoever gives it first.
 // Without one, what the run's own approver has returned counts.
 func (a approver) Ask(ctx context.Context, q message.Question) (message.Answer, error) {
-	ctx, done := a.caller.Within(ctx, q.Call.ID)
-	defer done()
 	p := a.caller.find(q.Call.ID)
 	if p == nil || p.Ask == nil {
 		return a.Approver.Ask(ctx, q)

@@ -177,11 +177,13 @@ func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknow
 	}); err != nil {
 		return message.Answer{}, err
 	}
-	a, err := l.Approver.Ask(ctx, q)
-	if err != nil {
-		if ctx.Err() != nil {
-			return message.Answer{}, context.Cause(ctx)
-		}
+	a, gone, err := l.askPerson(ctx, q)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return message.Answer{}, context.Cause(ctx)
+	case gone:
+		a = message.Answer{State: message.Unanswered, By: "client", Reason: errGone.Error()}
+	case err != nil:
 		a = message.Answer{State: message.Unanswered, By: "error", Reason: err.Error()}
 	}
 	if a.Suspend {
@@ -196,5 +198,22 @@ func (l *loop) question(ctx context.Context, c *call, d message.Decision, unknow
 	if w, ok := l.Approver.(Observer); ok {
 		w.Decided(c.ID, a)
 	}
+	if gone {
+		return message.Answer{}, errGone
+	}
 	return a, nil
+}
+
+// askPerson waits for the answer of a person. Gone reports that there is none because the
+// client of the call no longer waits for it.
+func (l *loop) askPerson(ctx context.Context, q message.Question) (a message.Answer, gone bool, err error) {
+	if l.Clients == nil {
+		a, err = l.Approver.Ask(ctx, q)
+		return a, false, err
+	}
+	own, release := l.Clients.Within(ctx, q.Call.ID)
+	defer release()
+	a, err = l.Approver.Ask(own, q)
+	decided := err == nil && (a.State == message.Approved || a.State == message.Rejected)
+	return a, !decided && own.Err() != nil && ctx.Err() == nil, err
 }

@@ -274,6 +274,30 @@ func TestACallThatIsGivenUpEndsAlone(t *testing.T) {
 	})
 }
 
+// Its client has cancelled the call: it was not refused, and later answers do not count.
+func TestACallThatIsGivenUpWhileAPersonIsAskedIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, answered := asking(t)
+		s := serving(t, w)
+		s.call("alone {}")
+		s.giveUp("alone-1")
+		synctest.Wait()
+		if got := s.result("alone-1"); got.Code != message.CodeCancelled || !strings.Contains(got.Text, "no longer waits") {
+			t.Errorf("the call that was given up: %+v", got)
+		}
+		select {
+		case answered <- message.Answer{State: message.Approved, By: "jane"}:
+			t.Error("the question is still open")
+		default:
+		}
+		s.call(`read {"free":1}`)
+		s.expect(t, "ended", s.ended(), "alone-1", "read-2")
+		if end := s.close(); end.Reason != reason.Completed {
+			t.Errorf("the run ended as %+v", end)
+		}
+	})
+}
+
 // What was judged while another call ran is judged again before it runs: the other may have
 // changed a file that it names.
 func TestACallThatWaitedForItsTurnIsJudgedAgain(t *testing.T) {
