@@ -254,6 +254,9 @@ func (r *run) connect(o environment.Options) {
 	if p.Cloned != nil {
 		o.Known = append(o.Known, p.Cloned.Secret)
 	}
+	if r.parent != nil { // what the parent's tools were given may be in files that both see
+		o.Known = append(o.Known, r.parent.redactor.Load().Values()...)
+	}
 	o.Apply, o.Retain = v1alpha1.ApplyMode(recorded.Apply), v1alpha1.RetainMode(recorded.Retain)
 	o.Copies, o.Changed = x.Recorder.Copy, r.changedBy
 	r.opening, r.tools, r.env = o, o.Tools, r.host.Unopened(&o)

@@ -178,7 +178,9 @@ const toolSchema = `{"description":"Tool declares something a model may call: th
 	`"effects":{"description":"Effects of a call. A built-in tool has its own, to which a manifest can only add.","items":{"description":"Effect is one kind of effect of a call.","enum":["Read","Write","Execute","Network","Message","Money"],"type":"string"},` +
 	`"type":"array","x-kubernetes-list-type":"set"},` +
 	`"env":{"description":"Env are the only environment variables the process gets, besides PATH,\nHOME, LANG, TZ and TMPDIR.","items":{"description":"EnvVar is an environment variable of a tool's process.","properties":{"name":{"description":"Name of the variable as the tool sees it. Required.","pattern":"^[A-Za-z_][A-Za-z0-9_]*$","type":"string"},` +
-	`"value":{"description":"Value is a plain, public value. Exactly one of value and valueFrom is given.","type":"string"},` +
+	`"suppliedBy":{"description":"SuppliedBy is the Tool of the same agent whose results supply the value, with the\nvariable's name in its spec.supplies. Until a call of it has done so, calls of\nthis tool are refused. A program that stays is given the value with each call.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"value":{"description":"Value is a plain, public value. Exactly one of value, valueFrom and suppliedBy is\ngiven.","type":"string"},` +
 	`"valueFrom":{"description":"ValueFrom is the source of a secret value.","maxProperties":1,"minProperties":1,"properties":{"env":{"description":"Env is the name of an environment variable of agentctl itself, for\nexample OPENAI_API_KEY. Where it is not set, the value that \"agentctl auth\nset\" stored under the name is used.","pattern":"^[A-Za-z_][A-Za-z0-9_]*$","type":"string"},` +
 	`"exec":{"description":"Exec is a command, as a list of arguments, whose standard output is the\nvalue. It is started without a shell and must answer within 10 s.","items":{"type":"string"},` +
 	`"minItems":1,"type":"array"},` +
@@ -292,6 +294,8 @@ const toolSchema = `{"description":"Tool declares something a model may call: th
 	`"tool":{"description":"Tool is the name of the function inside the program. Default: callName.","type":"string"}},` +
 	`"required":["command"],"type":"object"}},` +
 	`"type":"object"},` +
+	`"supplies":{"description":"Supplies are the names of variables that a result of the tool may hold for later\ncalls, such as the token of a login. Only tools that name this one in\nenv[].suppliedBy are given them. The values are secrets of the run: they are kept\nin memory, and gone when it is resumed. For programs that speak the tool protocol.\nExample: [API_TOKEN].","items":{"pattern":"^[A-Za-z_][A-Za-z0-9_]{0,63}$","type":"string"},` +
+	`"maxItems":16,"type":"array","x-kubernetes-list-type":"set"},` +
 	`"workspaceAccess":{"description":"WorkspaceAccess of the tool's process. Default ReadOnly; the built-in\ntools bash, edit and write have ReadWrite.","enum":["None","ReadOnly","ReadWrite"],"type":"string"}},` +
 	`"required":["source"],"type":"object"},` +
 	`"status":{"description":"ToolStatus reports whether a tool can be used.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +

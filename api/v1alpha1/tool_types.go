@@ -194,6 +194,16 @@ type ToolSpec struct {
 	// +listMapKey=name
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
+	// Supplies are the names of variables that a result of the tool may hold for later
+	// calls, such as the token of a login. Only tools that name this one in
+	// env[].suppliedBy are given them. The values are secrets of the run: they are kept
+	// in memory, and gone when it is resumed. For programs that speak the tool protocol.
+	// Example: [API_TOKEN].
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z_][A-Za-z0-9_]{0,63}$`
+	// +listType=set
+	// +optional
+	Supplies []string `json:"supplies,omitempty"`
 	// Source is the program behind the tool: exactly one of builtin, plugin,
 	// container, mcp, agent, exec. Required.
 	Source ToolSource `json:"source"`

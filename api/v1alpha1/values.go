@@ -62,12 +62,18 @@ type EnvVar struct {
 	// Name of the variable as the tool sees it. Required.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
 	Name string `json:"name"`
-	// Value is a plain, public value. Exactly one of value and valueFrom is given.
+	// Value is a plain, public value. Exactly one of value, valueFrom and suppliedBy is
+	// given.
 	// +optional
 	Value *string `json:"value,omitempty"`
 	// ValueFrom is the source of a secret value.
 	// +optional
 	ValueFrom *ValueFrom `json:"valueFrom,omitempty"`
+	// SuppliedBy is the Tool of the same agent whose results supply the value, with the
+	// variable's name in its spec.supplies. Until a call of it has done so, calls of
+	// this tool are refused. A program that stays is given the value with each call.
+	// +optional
+	SuppliedBy *Reference `json:"suppliedBy,omitempty"`
 }
 
 // Money is an amount in US dollars as a decimal string with at most six

@@ -28,6 +28,8 @@ type CallRequest struct {
 	Hidden []string
 	// Outside are files and folders outside the workspace that the call may use.
 	Outside []OutsidePath
+	// Variables are secrets that results of other tools have supplied for this call.
+	Variables []Variable
 	// Key is the idempotency key.
 	Key string
 	// Timeout of the call; 0 is no timeout. After it, the call is an error result with
@@ -77,6 +79,9 @@ type CallResult struct {
 	Metadata json.RawMessage
 	// Parts are data for other programs, as the tool names them.
 	Parts []Part
+	// Variables are secrets for later calls, as the tool sends them: neither names nor
+	// values have been checked.
+	Variables []Variable
 	// Writes is true if the call may have changed files.
 	Writes bool
 	// IsError is true if the call failed in a way the model should read; Code is the kind
@@ -237,6 +242,7 @@ func (r CallRequest) wire(ticket uint64) *toolpb.CallRequest {
 	return &toolpb.CallRequest{
 		Tool: r.Tool, ArgsJson: r.Args, CallId: r.ID, Run: r.Run, Agent: r.Agent, Session: r.Session, Message: r.Message,
 		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket, Hidden: r.Hidden, Outside: r.outside(),
+		Variables: given(r.Variables),
 	}
 }
 
@@ -379,7 +385,7 @@ func (r *reception) result(w *toolpb.Result) *CallResult {
 	for _, a := range w.GetAttachments()[:min(len(w.GetAttachments()), maxAttachments)] {
 		res.Attachments = append(res.Attachments, Attachment{Name: excerpt(a.GetName()), Type: excerpt(a.GetType()), Data: a.GetData()})
 	}
-	res.Parts = parts(w.GetParts())
+	res.Parts, res.Variables = parts(w.GetParts()), variables(w.GetVariables())
 	if m := w.GetMetadataJson(); len(m) > 0 && len(m) <= toolpb.MaxMetadata && json.Valid(m) {
 		res.Metadata = m
 	}

@@ -24,6 +24,9 @@ type Call struct {
 	// because the policy or a person has allowed them. They are for this call
 	// alone; see Approved.
 	Outside []OutsidePath
+	// Variables are secrets that results of other tools have supplied for this one; see
+	// Getenv and Environ. They are for this call alone.
+	Variables []Variable
 	// Key is the same for every attempt at this call, also after a crash: an
 	// idempotency key for services that know such a thing.
 	Key string

@@ -49,6 +49,10 @@ type Result struct {
 	// Parts are data for other programs, which is kept with the result and which no model
 	// reads: at most 16, together 256 KiB.
 	Parts []Part
+	// Variables are secrets that later calls of other tools are given, as the manifests
+	// declare: at most 16. They are recorded nowhere; do not write them into Text, Progress
+	// or a file either. An error supplies none.
+	Variables []Variable
 }
 
 // Part is data of a type that its readers know.

@@ -196,7 +196,7 @@ func newCall(req *toolpb.CallRequest) *Call {
 	return &Call{
 		ID: req.GetCallId(), Run: req.GetRun(), Agent: req.GetAgent(), Session: req.GetSession(), Message: req.GetMessage(),
 		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(), Hidden: req.GetHidden(),
-		Outside: outside(req.GetOutside()),
+		Outside: outside(req.GetOutside()), Variables: variables(req.GetVariables()),
 	}
 }
 
@@ -293,7 +293,7 @@ func (s *sender) result(r *Result, dropped int64) error {
 		code := int32(*r.ExitCode) //nolint:gosec // an exit code of the kernel has 8 bits
 		p.ExitCode = &code
 	}
-	p.Parts = parts(r.Parts)
+	p.Parts, p.Variables = parts(r.Parts), supplied(r.Variables)
 	size := 0
 	for _, a := range r.Attachments {
 		if size += len(a.Data); size > attachedLimit {

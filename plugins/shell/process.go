@@ -19,11 +19,11 @@ type process struct {
 	dir string
 }
 
-// spawn starts a shell in a folder.
-func (b *bash) spawn(dir *folder, files []*os.File, args ...string) (*process, error) {
+// spawn starts a shell in a folder, with these variables and its own.
+func (b *bash) spawn(dir *folder, env []string, files []*os.File, args ...string) (*process, error) {
 	cmd := exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
 	cmd.Dir = dir.enter()
-	cmd.Env = b.environment(dir.path)
+	cmd.Env = b.environment(env, dir.path)
 	cmd.ExtraFiles = files
 	return b.forest.start(cmd, dir.path)
 }
@@ -54,10 +54,10 @@ func (f *forest) start(cmd *exec.Cmd, dir string) (*process, error) {
 	return p, nil
 }
 
-// environment is this program's, with what a shell would otherwise look up when
+// environment is the given one, with what a shell would otherwise look up when
 // it starts: where it is, and which shell the user has, for which bash asks the
 // whole name service. That is a tenth of the time of its start.
-func (b *bash) environment(dir string) []string {
-	env := append([]string{"SHELL=" + b.shell}, os.Environ()...) // what is given counts
+func (b *bash) environment(given []string, dir string) []string {
+	env := append([]string{"SHELL=" + b.shell}, given...) // what is given counts
 	return append(env, "PWD="+dir)
 }

@@ -45,7 +45,7 @@ func (b *bash) prepareNext(dir string) {
 		return
 	}
 	words, theirs := os.NewFile(uintptr(pair[0]), "words"), os.NewFile(uintptr(pair[1]), "words")
-	p, err := b.spawn(&folder{path: dir}, []*os.File{theirs}, "-c", waiting)
+	p, err := b.spawn(&folder{path: dir}, os.Environ(), []*os.File{theirs}, "-c", waiting)
 	_ = theirs.Close()
 	if err != nil {
 		_ = words.Close()

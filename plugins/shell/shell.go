@@ -85,11 +85,11 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 		return nil, sdk.Errorf("there is neither a bash nor an sh to run commands")
 	}
 	j := &job{grace: b.grace, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
-	if !dir.outside() {
+	if !dir.outside() && len(call.Variables) == 0 { // a shell that waits does not have them
 		j.process = b.handOver(in.Command, dir.path)
 	}
 	if j.process == nil {
-		if j.process, err = b.spawn(dir, nil, "-c", "--", in.Command); err != nil {
+		if j.process, err = b.spawn(dir, call.Environ(), nil, "-c", "--", in.Command); err != nil {
 			return nil, sdk.Errorf("start the command: %w", err)
 		}
 	}

@@ -17,6 +17,7 @@ func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
 		a.reference(d, "spec.modelRef.name", v1alpha1.KindModel, ag.Spec.ModelRef.Name, names(a.catalog.Models))
 	}
 	a.agentTools(d, ag)
+	a.suppliers(d, ag)
 	known := slices.Concat(names(a.catalog.Policies), policies.Names())
 	for i, ref := range ag.Spec.PolicyRefs {
 		at := manifest.Index("spec.policyRefs", i)

@@ -28,8 +28,9 @@ func (a *admitter) tool(d *manifest.Document, t *v1alpha1.Tool) {
 		a.schema(d, "spec.parameters", t.Spec.Parameters.Raw, true)
 	}
 	for i := range t.Spec.Env {
-		a.env(d, manifest.Index("spec.env", i), &t.Spec.Env[i])
+		a.env(d, manifest.Index("spec.env", i), t, &t.Spec.Env[i], &facts)
 	}
+	a.supplies(d, t, &facts)
 	a.network(d, t)
 	a.mounts(d, t)
 	if t.Spec.Isolation.Minimum == v1alpha1.IsolationContainer && facts.Level != v1alpha1.IsolationContainer && facts.Kind != "" {
@@ -193,12 +194,20 @@ func CallName(t *v1alpha1.Tool) string {
 	return t.Name
 }
 
-func (a *admitter) env(d *manifest.Document, path string, e *v1alpha1.EnvVar) {
+func (a *admitter) env(d *manifest.Document, path string, t *v1alpha1.Tool, e *v1alpha1.EnvVar, f *tool.Facts) {
+	given := 0
+	for _, set := range []bool{e.Value != nil, e.ValueFrom != nil, e.SuppliedBy != nil} {
+		if set {
+			given++
+		}
+	}
 	switch {
-	case e.Value != nil && e.ValueFrom != nil:
-		a.add(d.Errorf(path, "needs exactly one of value, valueFrom; both are given"))
-	case e.Value == nil && e.ValueFrom == nil && !d.Faulty(path):
-		a.add(d.Errorf(path, "needs exactly one of value, valueFrom; none is given"))
+	case given > 1:
+		a.add(d.Errorf(path, "needs exactly one of value, valueFrom, suppliedBy; %d are given", given))
+	case given == 0 && !d.Faulty(path):
+		a.add(d.Errorf(path, "needs exactly one of value, valueFrom, suppliedBy; none is given"))
+	case e.SuppliedBy != nil:
+		a.supplied(d, path, t, e, f)
 	}
 }
 

@@ -66,6 +66,9 @@ func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 	env, sources := map[string][]string{}, map[string]map[string]string{}
 	for _, d := range o.programs() {
 		for i, v := range d.Spec.Env {
+			if v.SuppliedBy != nil {
+				continue // a result supplies it
+			}
 			text := ""
 			if v.Value != nil {
 				text = *v.Value
@@ -93,7 +96,7 @@ func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 	}
 	values = append(values, secret.ProxyPasswords()...)
 	redactor := secret.NewRedactor(values...)
-	learns := len(sources) > 0 || slices.ContainsFunc(o.Tools, func(d tool.Definition) bool { return d.Obtains })
+	learns := len(sources) > 0 || slices.ContainsFunc(o.Tools, func(d tool.Definition) bool { return d.Obtains || len(d.Spec.Supplies) > 0 })
 	if learns { // what has a secret may obtain another with it
 		redactor = secret.NewLearner(values...)
 	}
@@ -106,6 +109,10 @@ func (s *Secrets) learn(value string) {
 		s.Redactor.Learn(secret.NewValue(value))
 	}
 }
+
+// keep hides a value that a result has supplied from all that is written, until the end
+// of the run.
+func (s *Secrets) keep(value string) { s.Redactor.Keep(secret.NewValue(value)) }
 
 // revealed reports whether a text holds one of the values.
 func (s *Secrets) revealed(text []byte) bool {

@@ -99,8 +99,13 @@ func (t *Tools) Toolbox(ctx context.Context, judge Judge) (*Toolbox, error) {
 	checks, end := t.checks(ctx, judge)
 	box.stop = append(box.stop, end)
 	free := tool.FreeSpace(files.Root())
+	var keep func(string)
+	if t.env.secrets.learns {
+		keep = t.env.secrets.keep
+	}
 	var err error
 	box.Registry, err = tool.NewRegistry(tool.Options{
+		Keep:  keep,
 		Tools: t.Definitions, Serve: t.pool.Serve, Workspace: t.workspace, Blobs: o.Journal, Now: time.Now,
 		Redactor: t.env.secrets.Redactor, Run: o.Run, Agent: o.Agent, Todos: o.Todos, Inquire: o.Inquire, Subagents: o.Subagents, Copies: o.Copies, Merge: t.merge, Skills: o.Skills, Inform: o.Inform,
 		Checks: checks, Unreadable: judge.Unreadable, Masked: judge.Masked, Unseen: t.env.host.site.Options().Unseen,

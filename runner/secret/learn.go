@@ -11,7 +11,7 @@ const MaxLearned = 32
 
 // learned are the secrets that a run was given after its begin, such as access tokens.
 type learned struct {
-	// declared are the values that the Redactor was made of, kept if it may learn.
+	// declared are the values that the Redactor was made of, and those of Keep.
 	declared []Value
 	mu       sync.Mutex
 	values   []Value
@@ -41,7 +41,32 @@ func (r *Redactor) Learn(v Value) {
 	if more := len(r.values) - MaxLearned; more > 0 {
 		r.values = slices.Delete(r.values, 0, more)
 	}
-	r.newest.Store(NewRedactor(slices.Concat(r.declared, r.values)...))
+	r.renew()
+}
+
+// Keep is Learn for a value that never gives way to others. The caller bounds how many
+// there are.
+func (r *Redactor) Keep(v Value) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.declared, func(known Value) bool { return known.Reveal() == v.Reveal() }) {
+		return
+	}
+	r.declared = append(r.declared, v)
+	r.renew()
+}
+
+// renew makes the newest Redactor, with the mutex held.
+func (r *Redactor) renew() { r.newest.Store(NewRedactor(slices.Concat(r.declared, r.values)...)) }
+
+// Values are those that are redacted by now.
+func (r *Redactor) Values() []Value {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Concat(r.declared, r.values)
 }
 
 // now is a Redactor of all that is known by now. It never changes.

@@ -50,6 +50,7 @@ func NewRedactor(values ...Value) *Redactor {
 		}
 	}
 	r := &Redactor{skimmed: newMatcher(skimmed), exact: newMatcher(exact)}
+	r.declared = slices.Clone(values)
 	if r.skimmed == nil && r.exact == nil {
 		return nil
 	}

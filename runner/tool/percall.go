@@ -48,9 +48,11 @@ type Ending struct {
 // Call implements Server.
 func (s *PerCall) Call(ctx context.Context, req host.CallRequest, _ func(string)) (Reply, error) {
 	var out, errs capped
-	p, err := s.Start(ctx, req, []string{
-		"AGENTCTL_CALL=" + req.ID, "AGENTCTL_RUN=" + req.Run, "AGENTCTL_KEY=" + req.Key, "AGENTCTL_WORKSPACE=" + req.Workspace,
-	}, &out, &errs)
+	env := []string{"AGENTCTL_CALL=" + req.ID, "AGENTCTL_RUN=" + req.Run, "AGENTCTL_KEY=" + req.Key, "AGENTCTL_WORKSPACE=" + req.Workspace}
+	for _, v := range req.Variables {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	p, err := s.Start(ctx, req, env, &out, &errs)
 	if err != nil {
 		return Reply{}, &startError{err}
 	}

@@ -307,6 +307,7 @@ func reply(r *host.CallResult) Reply {
 	for _, p := range r.Parts {
 		out.Parts = append(out.Parts, message.DataPart{Type: p.Type, Data: p.Data})
 	}
+	out.Variables = r.Variables
 	if r.IsError {
 		out.Code = errorCode(r.Code)
 	}

@@ -51,6 +51,8 @@ type Reply struct {
 	Attachments []Attachment
 	// Parts are data for other programs.
 	Parts []message.DataPart
+	// Variables are secrets for later calls, unchecked.
+	Variables []host.Variable
 }
 
 // Blobs keep the full text of outputs that had to be cut. PutBlob neither changes
@@ -99,6 +101,9 @@ type Options struct {
 	Unseen []string
 	// Redactor removes secrets from all that programs answer; nil removes nothing.
 	Redactor *secret.Redactor
+	// Keep hides a value that a result supplies from all that is written, until the end of
+	// the run. Nil: no result can supply one.
+	Keep func(value string)
 	// Space returns how many bytes are left on the disk of the run's files; nil:
 	// not known. A call that fills the disk is ended.
 	Space func() (int64, bool)
@@ -115,6 +120,8 @@ type Registry struct {
 	byName  map[string]*Definition
 	names   []string
 	schemas map[string]func() (*Schema, error)
+	// supplied are the variables that results have supplied for later calls.
+	supplied supplied
 }
 
 // NewRegistry returns a toolbox. Schemas are compiled at the first call of a tool.
@@ -231,6 +238,10 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 	if result, ok, err := r.answer(ctx, d, call, progress); ok {
 		return result, err
 	}
+	variables, missing := r.variables(d)
+	if missing != "" {
+		return &message.ToolResult{Code: message.CodeTool, Text: missing, Output: missing}, nil
+	}
 	server, beyond, err := r.serve(ctx, d, call)
 	defer func() { _ = beyond.close(false) }() // an empty file is left at worst
 	if result, ok := refused(err); ok {
@@ -257,11 +268,13 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 	disks = append(disks, beyond.disks()...)
 	stop := watchSpace(limited, full, disks, growth)
 	start, shown := r.Now(), r.Redactor.NewProgress()
-	reply, err := r.call(limited, d, call, server, host.CallRequest{
+	req := host.CallRequest{
 		Tool: d.function(), Args: call.Args, ID: call.ID, Message: call.Message, Run: r.Options.Run, Session: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, MaxOutput: maxExecOutput, Outside: beyond.paths(), Hidden: beyond.Masked,
-		Inform: r.inform(call.ID),
-	}, func(text string) { progress(shown.Show(text)) })
+		Inform: r.inform(call.ID), Variables: variables,
+	}
+	reply, err := r.call(limited, d, call, server, req, func(text string) { progress(shown.Show(text)) })
+	r.supply(d, req, &reply)
 	took := r.Now().Sub(start)
 	outgrown := stop()
 	if result, ok := refused(err); ok {

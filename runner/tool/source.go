@@ -81,6 +81,9 @@ type Facts struct {
 	// Obtains reports whether the source is given further secrets during a run, such as
 	// access tokens.
 	Obtains bool
+	// Supplies reports whether results of the program may hold variables for later calls,
+	// Receives whether its calls can be given such variables.
+	Supplies, Receives bool
 	// Faults are what is wrong with the source beyond what its schema can express.
 	Faults []Fault
 	// Agent is the agent that a call starts; "" for a program.
@@ -194,7 +197,7 @@ func (k Kinds) Define(t *v1alpha1.Tool) (Definition, error) {
 	if err != nil {
 		return Definition{}, fmt.Errorf("tool %q: %w", t.Name, err)
 	}
-	d := Definition{Name: t.Spec.CallName, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy(), Facts: facts, Annotations: t.Annotations}
+	d := Definition{Name: t.Spec.CallName, Object: t.Name, Description: t.Spec.Description, Spec: *t.Spec.DeepCopy(), Facts: facts, Annotations: t.Annotations}
 	if t.Spec.Parameters != nil {
 		d.Parameters = t.Spec.Parameters.Raw
 	}

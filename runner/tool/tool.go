@@ -42,6 +42,8 @@ type Definition struct {
 	// itself can describe them.
 	Parameters json.RawMessage
 	Spec       v1alpha1.ToolSpec
+	// Object is metadata.name of the Tool; "" for a shipped tool without a manifest.
+	Object string
 	// Annotations of the manifest.
 	Annotations map[string]string
 

@@ -36,6 +36,8 @@ const (
 	MaxPart = 64 << 10
 	// MaxAllParts is the most that the data of all parts takes.
 	MaxAllParts = 256 << 10
+	// MaxVariables is how many variables a result supplies.
+	MaxVariables = 16
 	// MaxMetadata is the most a result's metadata may take.
 	MaxMetadata = 1 << 20
 )

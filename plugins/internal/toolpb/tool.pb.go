@@ -196,7 +196,11 @@ type CallRequest struct {
 	// Files and folders outside the workspace that this call may use, and no other
 	// call: the policy or a person has allowed them. A program that does not know
 	// the field works in the workspace alone.
-	Outside       []*OutsidePath `protobuf:"bytes,14,rep,name=outside,proto3" json:"outside,omitempty"`
+	Outside []*OutsidePath `protobuf:"bytes,14,rep,name=outside,proto3" json:"outside,omitempty"`
+	// What results of other tools of the run have supplied for this one, as its
+	// manifest declares. They are secrets of this call: a program gives them to what it
+	// starts for the call, and writes them nowhere. They are not in its environment.
+	Variables     []*Variable `protobuf:"bytes,15,rep,name=variables,proto3" json:"variables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +333,69 @@ func (x *CallRequest) GetOutside() []*OutsidePath {
 	return nil
 }
 
+func (x *CallRequest) GetVariables() []*Variable {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+// Variable is a secret that a result supplies for later calls.
+type Variable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of an environment variable: [A-Za-z_][A-Za-z0-9_]*, at most 64 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// 16 to 16,384 printable ASCII characters, none of them a space, a quotation mark or
+	// a backslash, and not letters alone.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Variable) Reset() {
+	*x = Variable{}
+	mi := &file_tool_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Variable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Variable) ProtoMessage() {}
+
+func (x *Variable) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Variable.ProtoReflect.Descriptor instead.
+func (*Variable) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Variable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Variable) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // OutsidePath is a file or folder outside the workspace that a call may use. It
 // exists when the call begins, and it is not a link.
 type OutsidePath struct {
@@ -348,7 +415,7 @@ type OutsidePath struct {
 
 func (x *OutsidePath) Reset() {
 	*x = OutsidePath{}
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -360,7 +427,7 @@ func (x *OutsidePath) String() string {
 func (*OutsidePath) ProtoMessage() {}
 
 func (x *OutsidePath) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -373,7 +440,7 @@ func (x *OutsidePath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsidePath.ProtoReflect.Descriptor instead.
 func (*OutsidePath) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{4}
+	return file_tool_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OutsidePath) GetName() string {
@@ -406,7 +473,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +485,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +498,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{5}
+	return file_tool_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CancelRequest) GetTicket() uint64 {
@@ -449,7 +516,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -461,7 +528,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -474,7 +541,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{6}
+	return file_tool_proto_rawDescGZIP(), []int{7}
 }
 
 type RecallRequest struct {
@@ -489,7 +556,7 @@ type RecallRequest struct {
 
 func (x *RecallRequest) Reset() {
 	*x = RecallRequest{}
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +568,7 @@ func (x *RecallRequest) String() string {
 func (*RecallRequest) ProtoMessage() {}
 
 func (x *RecallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +581,7 @@ func (x *RecallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallRequest.ProtoReflect.Descriptor instead.
 func (*RecallRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{7}
+	return file_tool_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RecallRequest) GetRun() string {
@@ -550,7 +617,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -562,7 +629,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -575,7 +642,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{8}
+	return file_tool_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Answer) GetTool() string {
@@ -600,7 +667,7 @@ type RecallResponse struct {
 
 func (x *RecallResponse) Reset() {
 	*x = RecallResponse{}
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +679,7 @@ func (x *RecallResponse) String() string {
 func (*RecallResponse) ProtoMessage() {}
 
 func (x *RecallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +692,7 @@ func (x *RecallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallResponse.ProtoReflect.Descriptor instead.
 func (*RecallResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{9}
+	return file_tool_proto_rawDescGZIP(), []int{10}
 }
 
 type AnswerRequest struct {
@@ -648,7 +715,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +727,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +740,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{10}
+	return file_tool_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AnswerRequest) GetTicket() uint64 {
@@ -719,7 +786,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +798,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +811,7 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{11}
+	return file_tool_proto_rawDescGZIP(), []int{12}
 }
 
 type CallEvent struct {
@@ -762,7 +829,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +841,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +854,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{12}
+	return file_tool_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -879,7 +946,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_tool_proto_msgTypes[13]
+	mi := &file_tool_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +958,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[13]
+	mi := &file_tool_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +971,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{13}
+	return file_tool_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Ask) GetId() uint64 {
@@ -970,7 +1037,7 @@ type Question struct {
 
 func (x *Question) Reset() {
 	*x = Question{}
-	mi := &file_tool_proto_msgTypes[14]
+	mi := &file_tool_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1049,7 @@ func (x *Question) String() string {
 func (*Question) ProtoMessage() {}
 
 func (x *Question) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[14]
+	mi := &file_tool_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1062,7 @@ func (x *Question) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Question.ProtoReflect.Descriptor instead.
 func (*Question) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{14}
+	return file_tool_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Question) GetText() string {
@@ -1022,7 +1089,7 @@ type HistoryWish struct {
 
 func (x *HistoryWish) Reset() {
 	*x = HistoryWish{}
-	mi := &file_tool_proto_msgTypes[15]
+	mi := &file_tool_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1101,7 @@ func (x *HistoryWish) String() string {
 func (*HistoryWish) ProtoMessage() {}
 
 func (x *HistoryWish) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[15]
+	mi := &file_tool_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1114,7 @@ func (x *HistoryWish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryWish.ProtoReflect.Descriptor instead.
 func (*HistoryWish) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{15}
+	return file_tool_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HistoryWish) GetMost() int32 {
@@ -1074,7 +1141,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_tool_proto_msgTypes[16]
+	mi := &file_tool_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1153,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[16]
+	mi := &file_tool_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1166,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{16}
+	return file_tool_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Progress) GetText() string {
@@ -1134,7 +1201,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_tool_proto_msgTypes[17]
+	mi := &file_tool_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1213,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[17]
+	mi := &file_tool_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1226,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{17}
+	return file_tool_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Output) GetChunk() []byte {
@@ -1194,14 +1261,19 @@ type Result struct {
 	Attachments []*Attachment `protobuf:"bytes,10,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	// What other programs may want to read of the result, by a name of its own: at most 16,
 	// together 256 KiB. It is kept with the result, and no model is shown it.
-	Parts         []*Part `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
+	Parts []*Part `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
+	// What later calls of other tools need, such as the token of a login: at most 16. The
+	// manifest of this tool lists the names, those of the others say that they receive
+	// them; anything else is refused. They are kept in memory while the run executes, and
+	// recorded and shown nowhere. Only a result that is not an error supplies them.
+	Variables     []*Variable `protobuf:"bytes,12,rep,name=variables,proto3" json:"variables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_tool_proto_msgTypes[18]
+	mi := &file_tool_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1285,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[18]
+	mi := &file_tool_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1298,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{18}
+	return file_tool_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Result) GetText() string {
@@ -1306,6 +1378,13 @@ func (x *Result) GetParts() []*Part {
 	return nil
 }
 
+func (x *Result) GetVariables() []*Variable {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
 // Part is data with a type that only those know who agree on it.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1320,7 +1399,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_tool_proto_msgTypes[19]
+	mi := &file_tool_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1411,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[19]
+	mi := &file_tool_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1424,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{19}
+	return file_tool_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Part) GetType() string {
@@ -1376,7 +1455,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_tool_proto_msgTypes[20]
+	mi := &file_tool_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1467,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[20]
+	mi := &file_tool_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1480,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{20}
+	return file_tool_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Attachment) GetName() string {
@@ -1437,7 +1516,7 @@ const file_tool_proto_rawDesc = "" +
 	"\bToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12'\n" +
-	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xae\x03\n" +
+	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xe8\x03\n" +
 	"\vCallRequest\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1b\n" +
 	"\targs_json\x18\x02 \x01(\fR\bargsJson\x12\x17\n" +
@@ -1454,7 +1533,11 @@ const file_tool_proto_rawDesc = "" +
 	"\x0fidempotency_key\x18\v \x01(\tR\x0eidempotencyKey\x12\x16\n" +
 	"\x06ticket\x18\f \x01(\x04R\x06ticket\x12\x16\n" +
 	"\x06hidden\x18\r \x03(\tR\x06hidden\x127\n" +
-	"\aoutside\x18\x0e \x03(\v2\x1d.agentctl.tool.v1.OutsidePathR\aoutside\"Q\n" +
+	"\aoutside\x18\x0e \x03(\v2\x1d.agentctl.tool.v1.OutsidePathR\aoutside\x128\n" +
+	"\tvariables\x18\x0f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariables\"4\n" +
+	"\bVariable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"Q\n" +
 	"\vOutsidePath\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1a\n" +
@@ -1498,7 +1581,7 @@ const file_tool_proto_rawDesc = "" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12#\n" +
 	"\rmetadata_json\x18\x03 \x01(\fR\fmetadataJson\"\x1e\n" +
 	"\x06Output\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xf9\x02\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xb3\x03\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x12\x12\n" +
@@ -1511,7 +1594,8 @@ const file_tool_proto_rawDesc = "" +
 	"\rdropped_bytes\x18\t \x01(\x03R\fdroppedBytes\x12>\n" +
 	"\vattachments\x18\n" +
 	" \x03(\v2\x1c.agentctl.tool.v1.AttachmentR\vattachments\x12,\n" +
-	"\x05parts\x18\v \x03(\v2\x16.agentctl.tool.v1.PartR\x05partsB\f\n" +
+	"\x05parts\x18\v \x03(\v2\x16.agentctl.tool.v1.PartR\x05parts\x128\n" +
+	"\tvariables\x18\f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariablesB\f\n" +
 	"\n" +
 	"_exit_code\"7\n" +
 	"\x04Part\x12\x12\n" +
@@ -1541,57 +1625,60 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
 	(*ToolInfo)(nil),         // 2: agentctl.tool.v1.ToolInfo
 	(*CallRequest)(nil),      // 3: agentctl.tool.v1.CallRequest
-	(*OutsidePath)(nil),      // 4: agentctl.tool.v1.OutsidePath
-	(*CancelRequest)(nil),    // 5: agentctl.tool.v1.CancelRequest
-	(*CancelResponse)(nil),   // 6: agentctl.tool.v1.CancelResponse
-	(*RecallRequest)(nil),    // 7: agentctl.tool.v1.RecallRequest
-	(*Answer)(nil),           // 8: agentctl.tool.v1.Answer
-	(*RecallResponse)(nil),   // 9: agentctl.tool.v1.RecallResponse
-	(*AnswerRequest)(nil),    // 10: agentctl.tool.v1.AnswerRequest
-	(*AnswerResponse)(nil),   // 11: agentctl.tool.v1.AnswerResponse
-	(*CallEvent)(nil),        // 12: agentctl.tool.v1.CallEvent
-	(*Ask)(nil),              // 13: agentctl.tool.v1.Ask
-	(*Question)(nil),         // 14: agentctl.tool.v1.Question
-	(*HistoryWish)(nil),      // 15: agentctl.tool.v1.HistoryWish
-	(*Progress)(nil),         // 16: agentctl.tool.v1.Progress
-	(*Output)(nil),           // 17: agentctl.tool.v1.Output
-	(*Result)(nil),           // 18: agentctl.tool.v1.Result
-	(*Part)(nil),             // 19: agentctl.tool.v1.Part
-	(*Attachment)(nil),       // 20: agentctl.tool.v1.Attachment
+	(*Variable)(nil),         // 4: agentctl.tool.v1.Variable
+	(*OutsidePath)(nil),      // 5: agentctl.tool.v1.OutsidePath
+	(*CancelRequest)(nil),    // 6: agentctl.tool.v1.CancelRequest
+	(*CancelResponse)(nil),   // 7: agentctl.tool.v1.CancelResponse
+	(*RecallRequest)(nil),    // 8: agentctl.tool.v1.RecallRequest
+	(*Answer)(nil),           // 9: agentctl.tool.v1.Answer
+	(*RecallResponse)(nil),   // 10: agentctl.tool.v1.RecallResponse
+	(*AnswerRequest)(nil),    // 11: agentctl.tool.v1.AnswerRequest
+	(*AnswerResponse)(nil),   // 12: agentctl.tool.v1.AnswerResponse
+	(*CallEvent)(nil),        // 13: agentctl.tool.v1.CallEvent
+	(*Ask)(nil),              // 14: agentctl.tool.v1.Ask
+	(*Question)(nil),         // 15: agentctl.tool.v1.Question
+	(*HistoryWish)(nil),      // 16: agentctl.tool.v1.HistoryWish
+	(*Progress)(nil),         // 17: agentctl.tool.v1.Progress
+	(*Output)(nil),           // 18: agentctl.tool.v1.Output
+	(*Result)(nil),           // 19: agentctl.tool.v1.Result
+	(*Part)(nil),             // 20: agentctl.tool.v1.Part
+	(*Attachment)(nil),       // 21: agentctl.tool.v1.Attachment
 }
 var file_tool_proto_depIdxs = []int32{
 	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
-	4,  // 1: agentctl.tool.v1.CallRequest.outside:type_name -> agentctl.tool.v1.OutsidePath
-	8,  // 2: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
-	16, // 3: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
-	17, // 4: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
-	18, // 5: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
-	13, // 6: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
-	14, // 7: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
-	15, // 8: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
-	20, // 9: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
-	19, // 10: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
-	0,  // 11: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3,  // 12: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	5,  // 13: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	7,  // 14: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
-	10, // 15: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
-	1,  // 16: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	12, // 17: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	6,  // 18: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	9,  // 19: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
-	11, // 20: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	5,  // 1: agentctl.tool.v1.CallRequest.outside:type_name -> agentctl.tool.v1.OutsidePath
+	4,  // 2: agentctl.tool.v1.CallRequest.variables:type_name -> agentctl.tool.v1.Variable
+	9,  // 3: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
+	17, // 4: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
+	18, // 5: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
+	19, // 6: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
+	14, // 7: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
+	15, // 8: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
+	16, // 9: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
+	21, // 10: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
+	20, // 11: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
+	4,  // 12: agentctl.tool.v1.Result.variables:type_name -> agentctl.tool.v1.Variable
+	0,  // 13: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 14: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	6,  // 15: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	8,  // 16: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	11, // 17: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
+	1,  // 18: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	13, // 19: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	7,  // 20: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	10, // 21: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	12, // 22: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -1599,24 +1686,24 @@ func file_tool_proto_init() {
 	if File_tool_proto != nil {
 		return
 	}
-	file_tool_proto_msgTypes[12].OneofWrappers = []any{
+	file_tool_proto_msgTypes[13].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Output)(nil),
 		(*CallEvent_Result)(nil),
 		(*CallEvent_Ask)(nil),
 	}
-	file_tool_proto_msgTypes[13].OneofWrappers = []any{
+	file_tool_proto_msgTypes[14].OneofWrappers = []any{
 		(*Ask_Question)(nil),
 		(*Ask_History)(nil),
 	}
-	file_tool_proto_msgTypes[18].OneofWrappers = []any{}
+	file_tool_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

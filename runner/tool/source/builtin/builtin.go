@@ -20,7 +20,7 @@ func Kind() tool.Kind {
 
 func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	name := s.Source.Builtin.Name
-	f := tool.Facts{Shipped: name, Function: name, Together: true}
+	f := tool.Facts{Shipped: name, Function: name, Together: true, Receives: name == "bash"}
 	b, ok := builtin.Lookup(name)
 	if !ok {
 		return f, fmt.Errorf("no shipped tool is named %q", name)

@@ -23,7 +23,7 @@ func Kind() tool.Kind {
 }
 
 func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
-	return tool.Facts{Command: tool.Command(s.Source.Exec.Command)}, nil
+	return tool.Facts{Command: tool.Command(s.Source.Exec.Command), Receives: true}, nil
 }
 
 type source struct{ pool *tool.Pool }

@@ -14,7 +14,7 @@ func Kind() tool.Kind {
 
 func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	p := s.Source.Plugin
-	return tool.Facts{Command: tool.Command(p.Command), Function: p.Tool, Describes: true}, nil
+	return tool.Facts{Command: tool.Command(p.Command), Function: p.Tool, Describes: true, Supplies: true, Receives: true}, nil
 }
 
 func open(p *tool.Pool) tool.Source {
