@@ -50,3 +50,25 @@ func TestLearningIsBoundedAndConcurrent(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAKeptValueNeverGivesWay(t *testing.T) {
+	r := NewLearner(NewValue("declared-secret"))
+	r.Keep(NewValue("kept-value-of-the-run"))
+	for n := range 2 * MaxLearned {
+		r.Learn(NewValue(fmt.Sprintf("token-%d-end", n)))
+	}
+	if got := r.String("kept-value-of-the-run declared-secret token-63-end"); got != "*** *** ***" {
+		t.Error(got)
+	}
+	var all []string
+	for _, v := range r.Values() {
+		all = append(all, v.Reveal())
+	}
+	if got := NewRedactor(r.Values()...).String("kept-value-of-the-run declared-secret"); got != "*** ***" || len(all) != 2+MaxLearned {
+		t.Errorf("%s of %d values", got, len(all))
+	}
+	var none *Redactor
+	if none.Values() != nil || len(NewRedactor(NewValue("declared-secret")).Values()) != 1 {
+		t.Error("the values of a Redactor that learns nothing")
+	}
+}
