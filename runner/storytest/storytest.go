@@ -34,7 +34,9 @@ func Commands() map[string]func(*testscript.TestScript, bool, []string) {
 }
 
 // Programs are the programs that a test program is under another name.
-func Programs() map[string]func() { return map[string]func(){"asking-tool": askingTool, "login-tool": loginTool} }
+func Programs() map[string]func() {
+	return map[string]func(){"asking-tool": askingTool, "login-tool": loginTool}
+}
 
 // exits runs a command and expects its exit code: exits 2 agentctl run.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
