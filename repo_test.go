@@ -230,7 +230,9 @@ func TestLibrariesLeaveTheTerminalAlone(t *testing.T) {
 			}
 			if sel, ok := n.(*ast.SelectorExpr); ok {
 				if pkg, ok := sel.X.(*ast.Ident); ok && f.Name.Name != "main" {
-					if reason := forbidden[pkg.Name+"."+sel.Sel.Name]; reason != "" {
+					// sdk.Serve is the whole main function of a program of tools.
+					serves := slash == "plugins/sdk/serve.go" && sel.Sel.Name == "Exit"
+					if reason := forbidden[pkg.Name+"."+sel.Sel.Name]; reason != "" && !serves {
 						t.Errorf("%s: %s.%s: %s", fset.Position(n.Pos()), pkg.Name, sel.Sel.Name, reason)
 					}
 				}

@@ -1,18 +1,22 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 
@@ -65,42 +69,69 @@ func serveAll(s *server, err error) {
 		panic("plugin: " + err.Error())
 	}
 	p := &process{server: s}
-	p.shield()
-	defer p.listen()()
-	plugin.Serve(&plugin.ServeConfig{
-		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: toolpb.Version, MagicCookieKey: toolpb.CookieKey, MagicCookieValue: toolpb.CookieValue},
-		VersionedPlugins: map[int]plugin.PluginSet{toolpb.Version: {toolpb.PluginName: p}},
-		GRPCServer:       p.newGRPC,
-		Logger:           hclog.NewNullLogger(),
-	})
+	if err := p.serve(); err != nil {
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+": "+err.Error())
+		os.Exit(1) //nolint:forbidigo // Serve is the whole main function of its program
+	}
 }
 
-// process is this program as go-plugin sees it.
+// process is this program, which serves one caller.
 type process struct {
-	plugin.NetRPCUnsupportedPlugin
 	server *server
-	stderr *os.File
-	settle sync.Once
+	// handshake is what standard output was; stderr is what the tools have in its place.
+	handshake, stderr *os.File
 
 	mu    sync.Mutex
 	conns int
 	timer *time.Timer
 }
 
-// newGRPC makes the server that go-plugin fills. GRPCController.Shutdown, the
-// health service and the handshake line are go-plugin's.
-func (p *process) newGRPC(opts []grpc.ServerOption) *grpc.Server {
-	opts = append(opts, grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(p),
+// serve is the server's end of go-plugin's handshake, and returns when the caller has
+// gone. go-plugin's own Serve links net/rpc, reflection and four services that agentctl
+// does not use: a quarter of the time in which a program of tools starts.
+func (p *process) serve() error {
+	if os.Getenv(toolpb.CookieKey) != toolpb.CookieValue {
+		return errors.New("this program serves tools and is started by agentctl; \"agentctl plugin test\" tries it")
+	}
+	if os.Getenv("PLUGIN_CLIENT_CERT") != "" {
+		return errors.New("the caller demands TLS, which this program does not serve")
+	}
+	p.shield()
+	defer p.listen()()
+	listener, err := net.Listen("unix", socketPath(os.Getenv("PLUGIN_UNIX_SOCKET_DIR")))
+	if err != nil {
+		return fmt.Errorf("listen for the caller: %w", err)
+	}
+	g := p.newGRPC()
+	if err := p.register(g); err != nil {
+		return fmt.Errorf("clear the environment of the handshake: %w", err)
+	}
+	if _, err := fmt.Fprintf(p.handshake, "%d|%d|unix|%s|grpc\n", coreVersion, toolpb.Version, listener.Addr()); err != nil {
+		return fmt.Errorf("tell the caller where to connect: %w", errors.Join(err, listener.Close()))
+	}
+	os.Stdout = p.stderr
+	return g.Serve(listener) // closes the listener, which removes its file
+}
+
+// coreVersion is the version of the handshake.
+const coreVersion = 1
+
+// socketPath is a new path in a folder, or in the system's for temporary files.
+func socketPath(dir string) string {
+	return filepath.Join(cmp.Or(dir, os.TempDir()), fmt.Sprintf("plugin%x", rand.Uint64()))
+}
+
+func (p *process) newGRPC() *grpc.Server {
+	return grpc.NewServer(grpc.MaxRecvMsgSize(toolpb.MaxMessage), grpc.StatsHandler(p),
 		// Fixed windows keep gRPC from pinging the other side with every message.
 		grpc.InitialWindowSize(toolpb.Window), grpc.InitialConnWindowSize(toolpb.Window),
 		// Calls that come one after another share a goroutine, whose stack has grown.
 		grpc.NumStreamWorkers(1))
-	return grpc.NewServer(opts...)
 }
 
-// GRPCServer implements plugin.GRPCPlugin. By now the handshake variables have
-// been read; a program that a tool starts must not find them.
-func (p *process) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+// register adds the service. By now the handshake variables have been read; a program
+// that a tool starts must not find them.
+func (p *process) register(s *grpc.Server) error {
 	toolpb.RegisterToolServer(s, p.server)
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
@@ -120,10 +151,12 @@ func (p *process) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 }
 
 // listen has calls end before SIGTERM ends the program: what a tool has started
-// must not be left behind by a caller that was killed.
+// must not be left behind by a caller that was killed. SIGINT is for the caller, who
+// may be behind the same terminal; programs that tools start do not inherit that.
 func (p *process) listen() (stop func()) {
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signals, interrupts, done := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGTERM)
+	signal.Notify(interrupts, os.Interrupt)
 	go func() {
 		select {
 		case <-signals:
@@ -135,20 +168,13 @@ func (p *process) listen() (stop func()) {
 	}()
 	return func() {
 		signal.Stop(signals)
+		signal.Stop(interrupts)
 		close(done)
 	}
 }
 
-// GRPCClient implements plugin.GRPCPlugin; a program of tools is never a client.
-func (p *process) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, nil
-}
-
 // HandleConn implements stats.Handler: the program ends with its caller.
 func (p *process) HandleConn(_ context.Context, s stats.ConnStats) {
-	// go-plugin has by now put pipes in place of stdout and stderr that only its
-	// own client drains; ours does not, so a chatty tool would block for ever.
-	p.settle.Do(func() { os.Stdout, os.Stderr = p.stderr, p.stderr })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch s.(type) {

@@ -11,12 +11,12 @@ import (
 // by a tool writes into the handshake, and processes of the same user can
 // neither read this one's memory nor its first environment.
 func (p *process) shield() {
-	p.stderr = os.Stderr
+	p.handshake, p.stderr = os.Stdout, os.Stderr
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return // stdout is closed: no handshake will come of it
 	}
-	os.Stdout = os.NewFile(uintptr(fd), "handshake")
+	p.handshake = os.NewFile(uintptr(fd), "handshake")
 	_ = unix.Dup3(2, 1, 0)
 }

@@ -4,5 +4,5 @@ package sdk
 
 import "os"
 
-// shield only remembers stderr: agents run on Linux, other systems build tools.
-func (p *process) shield() { p.stderr = os.Stderr }
+// shield only remembers the streams: agents run on Linux, other systems build tools.
+func (p *process) shield() { p.handshake, p.stderr = os.Stdout, os.Stderr }
