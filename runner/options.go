@@ -40,8 +40,8 @@ type RunOptions struct {
 	// replaces the agent's own.
 	Agent, Model string
 	// Skill is the name of a Skill whose plan is carried out in place of asking the agent's
-	// model, which needs no key then; the agent's tools, policies and limits hold. "" asks
-	// the model.
+	// model, which needs no key then; the agent's tools, policies and limits hold. "" is that
+	// of the Run object; without one the model is asked.
 	Skill string
 	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
 	Prompt string

@@ -35,8 +35,9 @@ const AnnotationStartedBy = "agentctl.dev/started-by"
 // RunSpec is the task. It does not change, except suspend, cancel and
 // ttlAfterFinished: a person who approves a call, and the journal, rely on it.
 //
-// +kubebuilder:validation:XValidation:rule=`self.agentRef == oldSelf.agentRef && (has(self.prompt) ? self.prompt : "") == (has(oldSelf.prompt) ? oldSelf.prompt : "") && has(dyn(self).inputs) == has(dyn(oldSelf).inputs) && (!has(dyn(self).inputs) || dyn(self).inputs == dyn(oldSelf).inputs) && has(self.policyRefs) == has(oldSelf.policyRefs) && (!has(self.policyRefs) || self.policyRefs == oldSelf.policyRefs) && has(self.workspaceRef) == has(oldSelf.workspaceRef) && (!has(self.workspaceRef) || self.workspaceRef == oldSelf.workspaceRef) && has(self.workspace) == has(oldSelf.workspace) && (!has(self.workspace) || self.workspace == oldSelf.workspace) && has(self.limits) == has(oldSelf.limits) && (has(self.backoffLimit) ? self.backoffLimit : 0) == (has(oldSelf.backoffLimit) ? oldSelf.backoffLimit : 0) && has(self.startDeadline) == has(oldSelf.startDeadline) && (!has(self.startDeadline) || duration(self.startDeadline) == duration(oldSelf.startDeadline))`,message="the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule=`self.agentRef == oldSelf.agentRef && (has(self.prompt) ? self.prompt : "") == (has(oldSelf.prompt) ? oldSelf.prompt : "") && has(dyn(self).inputs) == has(dyn(oldSelf).inputs) && (!has(dyn(self).inputs) || dyn(self).inputs == dyn(oldSelf).inputs) && has(self.skillRef) == has(oldSelf.skillRef) && (!has(self.skillRef) || self.skillRef == oldSelf.skillRef) && has(self.policyRefs) == has(oldSelf.policyRefs) && (!has(self.policyRefs) || self.policyRefs == oldSelf.policyRefs) && has(self.workspaceRef) == has(oldSelf.workspaceRef) && (!has(self.workspaceRef) || self.workspaceRef == oldSelf.workspaceRef) && has(self.workspace) == has(oldSelf.workspace) && (!has(self.workspace) || self.workspace == oldSelf.workspace) && has(self.limits) == has(oldSelf.limits) && (has(self.backoffLimit) ? self.backoffLimit : 0) == (has(oldSelf.backoffLimit) ? oldSelf.backoffLimit : 0) && has(self.startDeadline) == has(oldSelf.startDeadline) && (!has(self.startDeadline) || duration(self.startDeadline) == duration(oldSelf.startDeadline))`,message="the spec of a Run is immutable except suspend, cancel and ttlAfterFinished: delete the Run and create it again, or create one with another name",reason="FieldValueForbidden"
 // +kubebuilder:validation:XValidation:rule="!(has(self.workspaceRef) && has(self.workspace))",message="give workspaceRef or workspace, not both",fieldPath=".workspace",reason="FieldValueForbidden"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.skillRef) && has(self.prompt) && self.prompt != "")`,message="the plan of a skill reads no prompt: give its data in inputs",fieldPath=".prompt",reason="FieldValueForbidden"
 type RunSpec struct {
 	// AgentRef names the agent. Required.
 	AgentRef Reference `json:"agentRef"`
@@ -45,11 +46,18 @@ type RunSpec struct {
 	// +kubebuilder:validation:MaxLength=1048576
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
-	// Inputs are data for the agent's inputs schema.
+	// Inputs are data for the agent's inputs schema, or for that of the plan of
+	// skillRef.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Inputs *JSON `json:"inputs,omitempty"`
+	// SkillRef names a Skill whose plan is carried out step by step in place of
+	// asking the agent's model. The agent's tools, policies and limits hold; it need
+	// not list the skill. The inputs are those of the plan, and there is no prompt.
+	// Default: the model is asked.
+	// +optional
+	SkillRef *Reference `json:"skillRef,omitempty"`
 	// PolicyRefs name policies that judge the calls of this run and of every run
 	// that its subagents begin, besides those of the agents. They only narrow: what
 	// they deny, ask about or take out applies, their allow rules allow nothing.

@@ -1508,6 +1508,11 @@ func (in *RunSpec) DeepCopyInto(out *RunSpec) {
 		*out = new(JSON)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.SkillRef != nil {
+		in, out := &in.SkillRef, &out.SkillRef
+		*out = new(Reference)
+		**out = **in
+	}
 	if in.PolicyRefs != nil {
 		in, out := &in.PolicyRefs, &out.PolicyRefs
 		*out = make([]Reference, len(*in))

@@ -138,6 +138,40 @@ func (c *Catalog) hasScript(e Entry[v1alpha1.Skill]) bool {
 	return err != nil || k.command != nil
 }
 
+// carriedBy is the skill whose plan a run carries out; nil: the run asks a model, or names
+// what has no plan.
+func (a *admitter) carriedBy(r *v1alpha1.Run) *Entry[v1alpha1.Skill] {
+	if r.Spec.SkillRef == nil {
+		return nil
+	}
+	e, ok := a.catalog.Skills[r.Spec.SkillRef.Name]
+	if !ok || e.Object.Spec.Plan == nil {
+		return nil
+	}
+	return &e
+}
+
+// runSkill checks the skill whose plan a run is to carry out, with the tools of its agent.
+func (a *admitter) runSkill(d *manifest.Document, r *v1alpha1.Run) {
+	const at = "spec.skillRef.name"
+	ref := r.Spec.SkillRef
+	if ref == nil || !a.reference(d, at, v1alpha1.KindSkill, ref.Name, names(a.catalog.Skills)) {
+		return
+	}
+	if e, ok := a.catalog.Skills[ref.Name]; ok && e.Object.Spec.Plan == nil {
+		a.add(d.Errorf(at, "skill %q has no plan to carry out", ref.Name).With("write spec.plan in the Skill, or take skillRef out and let the model load it"))
+		return
+	}
+	e := a.carriedBy(r)
+	agent, ok := a.catalog.Agents[r.Spec.AgentRef.Name]
+	if e == nil || !ok {
+		return
+	}
+	with := agent.Object.DeepCopy()
+	with.Spec.Skills = append(with.Spec.Skills, *ref)
+	a.carries(d, at, with, e)
+}
+
 // plans checks the plans of skills: their expressions, and what they read.
 func (a *admitter) plans() {
 	for _, name := range names(a.catalog.Skills) {
@@ -167,7 +201,7 @@ func (a *admitter) skillPlan(d *manifest.Document, p *v1alpha1.SkillPlan) {
 			a.add(d.Errorf(steps.Path(i)+".name", "%q is a word of CEL: no expression could read the step", step.Name).With("choose another name"))
 		}
 	}
-	if a.opts.Elsewhere {
+	if !a.toolsKnown(d) {
 		return
 	}
 	known := a.catalog.everyCallable()
@@ -185,8 +219,13 @@ func (a *admitter) skillPlan(d *manifest.Document, p *v1alpha1.SkillPlan) {
 	}
 }
 
-// carries reports a skill of an agent whose plan calls what the agent does not have.
-func (a *admitter) carries(d *manifest.Document, at string, ag *v1alpha1.Agent, s *v1alpha1.Skill) {
+// toolsKnown reports whether every tool that a plan could call is in the set. A control
+// plane judges a skill by itself, and its plan with each agent that is to have it.
+func (a *admitter) toolsKnown(d *manifest.Document) bool { return !a.opts.Elsewhere && d.Dir != "" }
+
+// carries reports a skill whose plan calls what an agent does not have.
+func (a *admitter) carries(d *manifest.Document, at string, ag *v1alpha1.Agent, e *Entry[v1alpha1.Skill]) {
+	s := e.Object
 	if s.Spec.Plan == nil {
 		return
 	}
@@ -194,9 +233,9 @@ func (a *admitter) carries(d *manifest.Document, at string, ag *v1alpha1.Agent, 
 	if !lacking {
 		return
 	}
-	if _, nowhere := a.catalog.everyCallable().lacks(&v1alpha1.SkillPlan{Steps: s.Spec.Plan.Steps[i : i+1]}); nowhere {
+	if _, nowhere := a.catalog.everyCallable().lacks(&v1alpha1.SkillPlan{Steps: s.Spec.Plan.Steps[i : i+1]}); nowhere && a.toolsKnown(e.Doc) {
 		return // reported at the step
 	}
-	a.add(d.Errorf(at, "step %s of the plan of skill %q calls the tool %q, which this agent does not have", steps.Label(s.Spec.Plan.Steps, i), s.Name, s.Spec.Plan.Steps[i].Tool).
-		With("add it to spec.tools, or take the skill out"))
+	a.add(d.Errorf(at, "step %s of the plan of skill %q calls the tool %q, which agent %q does not have", steps.Label(s.Spec.Plan.Steps, i), s.Name, s.Spec.Plan.Steps[i].Tool, ag.Name).
+		With("add it to spec.tools of the agent, or take the skill out"))
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -27,7 +28,8 @@ type ResolveOptions struct {
 	Model string
 	// Policies narrow the run, besides those that the Run object names.
 	Policies []string
-	// Skill is the skill whose plan runs in place of the agent's model; "" for none.
+	// Skill is the skill whose plan runs in place of the agent's model; "" for that which
+	// the Run object names, if any.
 	Skill string
 }
 
@@ -100,6 +102,9 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	agent, run, err := c.choose(opts)
 	if err != nil {
 		return nil, err
+	}
+	if run != nil && run.Object.Spec.SkillRef != nil {
+		opts.Skill = cmp.Or(opts.Skill, run.Object.Spec.SkillRef.Name)
 	}
 	p, err := c.planAgent(agent, opts.Model, opts.Skill)
 	if err != nil {

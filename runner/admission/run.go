@@ -2,6 +2,7 @@ package admission
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ func (a *admitter) run(d *manifest.Document, r *v1alpha1.Run) {
 			a.runOf(d, r, e)
 		}
 	}
+	a.runSkill(d, r)
 	known := slices.Concat(names(a.catalog.Policies), policies.Names())
 	for i, ref := range r.Spec.PolicyRefs {
 		a.reference(d, manifest.Index("spec.policyRefs", i)+".name", v1alpha1.KindPolicy, ref.Name, known)
@@ -75,20 +77,30 @@ func (a *admitter) runOf(d *manifest.Document, r *v1alpha1.Run, agent Entry[v1al
 	if l := r.Spec.Limits; l != nil {
 		a.narrower(d, l, &agent.Object.Spec.Limits)
 	}
+	a.runInputs(d, r, agent)
+}
+
+// runInputs holds the inputs of a run against its contract: that of the plan that it
+// carries out, or that of its agent.
+func (a *admitter) runInputs(d *manifest.Document, r *v1alpha1.Run, agent Entry[v1alpha1.Agent]) {
 	var given []byte
 	if r.Spec.Inputs != nil {
 		given = r.Spec.Inputs.Raw
 	}
-	if agent.Object.Spec.Inputs == nil {
+	contract, of := agent.Object.Spec.Inputs, fmt.Sprintf("agent %q", agent.Object.Name)
+	if s := a.carriedBy(r); s != nil && s.Object.Spec.Plan.Inputs != nil {
+		contract, of = s.Object.Spec.Plan.Inputs, fmt.Sprintf("the plan of skill %q", s.Object.Name)
+	}
+	if contract == nil {
 		if len(given) > 0 && string(given) != "{}" && !agent.Doc.Faulty("spec.inputs") {
-			a.add(d.KeyErrorf("spec.inputs", "agent %q takes no inputs", agent.Object.Name).With("write spec.inputs.schema in the Agent"))
+			a.add(d.KeyErrorf("spec.inputs", "%s takes no inputs", of).With("write spec.inputs.schema in the Agent"))
 		}
 		return
 	}
 	if len(given) == 0 {
 		given = []byte("{}")
 	}
-	a.inputs(d, agent.Object.Spec.Inputs.Schema.Raw, given)
+	a.inputs(d, of, contract.Schema.Raw, given)
 }
 
 // narrower reports limits that a run would widen: an agent's limits are a promise.
@@ -129,8 +141,8 @@ func brief(d time.Duration) string {
 	return s
 }
 
-// inputs holds a run's inputs against the schema of its agent.
-func (a *admitter) inputs(d *manifest.Document, wanted, given json.RawMessage) {
+// inputs holds a run's inputs against the schema of what takes them.
+func (a *admitter) inputs(d *manifest.Document, of string, wanted, given json.RawMessage) {
 	compiled, err := schema.Compile(wanted)
 	if err != nil {
 		return // reported at the agent
@@ -138,7 +150,7 @@ func (a *admitter) inputs(d *manifest.Document, wanted, given json.RawMessage) {
 	var named map[string]json.RawMessage
 	if json.Unmarshal(given, &named) == nil {
 		for _, name := range compiled.Undeclared(slices.Collect(maps.Keys(named))) {
-			a.add(d.Warnf("spec.inputs."+name, "the agent declares no input %q", name).With(manifest.Suggest(name, compiled.Properties())))
+			a.add(d.Warnf("spec.inputs."+name, "%s declares no input %q", of, name).With(manifest.Suggest(name, compiled.Properties())))
 		}
 	}
 	for _, p := range check(compiled, given) {

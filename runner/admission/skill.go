@@ -85,7 +85,7 @@ func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
 		call := ref.Name
 		if e, ok := a.catalog.Skills[ref.Name]; ok {
 			call = SkillName(e.Object)
-			a.carries(d, at, ag, e.Object)
+			a.carries(d, at, ag, &e)
 		}
 		what := fmt.Sprintf("skill %q", ref.Name)
 		if other, taken := calls[call]; taken && other != what {

@@ -22,6 +22,8 @@ type Prompt struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Inputs for the agent.
 	Inputs map[string]string `json:"inputs,omitempty"`
+	// SkillRef names the skill whose plan is carried out. Optional.
+	SkillRef *v1alpha1.Reference `json:"skillRef,omitempty"`
 	// PolicyRefs name policies that narrow the run.
 	PolicyRefs []v1alpha1.Reference `json:"policyRefs,omitempty"`
 	// WorkspaceRef names a Workspace, or Workspace describes the files.

@@ -50,6 +50,9 @@ func references(obj client.Object) []reference {
 		}
 	case *v1alpha1.Run:
 		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)
+		if s := o.Spec.SkillRef; s != nil {
+			add(v1alpha1.KindSkill, s.Name)
+		}
 		for _, p := range o.Spec.PolicyRefs {
 			add(v1alpha1.KindPolicy, p.Name)
 		}

@@ -78,6 +78,7 @@ func (r *runReconciler) setup(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named("run").
 		For(&v1alpha1.Run{}, builder.WithPredicates(predicate.Or(own(), phases()))).
 		Watches(&v1alpha1.Agent{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
+		Watches(&v1alpha1.Skill{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		Watches(&v1alpha1.Workspace{}, r.namers(func() client.ObjectList { return &v1alpha1.RunList{} }), builder.WithPredicates(matters())).
 		WatchesRawSource(follow).
 		WithOptions(controller.Options{MaxConcurrentReconciles: runsAtOnce, NewQueue: r.order.queue}).

@@ -6,19 +6,17 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// carries refuses what a plan of a skill would not read.
-func (o *Options) carries() error {
+// carries refuses what the plan of a skill would not read.
+func (o *Options) carries(skill string) error {
 	switch {
-	case o.Skill == "":
-		return nil
 	case o.Served:
-		return reason.Usagef("clients make the calls of this run: it cannot carry out the plan of a skill as well")
+		return reason.Usagef("clients make the calls of this run: it cannot carry out the plan of skill %q as well", skill)
 	case o.Prompt != "":
-		return reason.Usagef("skill %q: its plan reads no prompt", o.Skill).WithHint("leave -p out; data for a plan are --input key=value")
+		return reason.Usagef("skill %q: its plan reads no prompt", skill).WithHint("leave -p out; data for a plan are --input key=value")
 	case o.Model != "":
-		return reason.Usagef("skill %q: its plan asks no model", o.Skill).WithHint("leave --model out")
+		return reason.Usagef("skill %q: its plan asks no model", skill).WithHint("leave --model out")
 	case len(o.Attach) > 0:
-		return reason.Usagef("skill %q: its plan is shown no files", o.Skill).WithHint("leave --attach out: a step reads files with a tool")
+		return reason.Usagef("skill %q: its plan is shown no files", skill).WithHint("leave --attach out: a step reads files with a tool")
 	}
 	return nil
 }

@@ -97,7 +97,8 @@ type Options struct {
 	Pins map[string]string
 	// Served plans a run whose calls clients make: its model is not used.
 	Served bool
-	// Skill is the skill whose plan runs in place of the agent's model; "" for none.
+	// Skill is the skill whose plan runs in place of the agent's model; "" for that which
+	// the Run object names, if any.
 	Skill string
 	// RunPolicies narrow the run, besides those that the Run object names.
 	RunPolicies []string
@@ -125,9 +126,6 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if len(o.Paths) == 0 && len(o.Documents) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	if err := o.carries(); err != nil {
-		return nil, err
-	}
 	choice := admission.ResolveOptions{Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies, Skill: o.Skill}
 	set, catalog, found := o.admit(ctx, choice)
 	if found.HasErrors() {
@@ -136,6 +134,11 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
 		return nil, &reason.UsageError{Err: err}
+	}
+	if resolved.Carried != nil {
+		if err := o.carries(resolved.Carried.Skill); err != nil {
+			return nil, err
+		}
 	}
 	catalog.PlaceRules(resolved)
 	resolved.Pins = o.Pins

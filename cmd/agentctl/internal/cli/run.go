@@ -63,7 +63,8 @@ Ctrl-C once stops the run and its tools, twice kills them. A run that was killed
 or waits for an approval, is continued by "agentctl resume".
 
 With --skill the plan of a Skill is carried out step by step, with the tools, policies
-and limits of the agent. Its model is not asked, and needs no key.
+and limits of the agent. Its model is not asked, and needs no key. With --agent and
+without -f, skill and agent are those of a control plane.
 
 "run agent/NAME" has a control plane run an agent that was applied there, and
 shows the run in the same way; exit code and output are those of the run. Ctrl-C
@@ -78,16 +79,17 @@ run is named on stdout and not waited for.`,
   agentctl run -f manifests/team --policy no-secrets
   agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
   agentctl run agent/reviewer -p "Review the last commit." -n web
+  agentctl run --skill release --agent releaser --input version=v1.2.0
   agentctl run agent/reviewer -p @task.txt --input issue=42 --detach`,
 		GroupID:           groupRun,
 		Args:              runArgs,
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := agentFlags(cmd, len(args) > 0); err != nil {
+			name := o.there(args)
+			if err := agentFlags(cmd, name != "", len(args) > 0); err != nil {
 				return err
 			}
-			if len(args) > 0 {
-				name, _ := agentName(args[0])
+			if name != "" {
 				return o.runAgent(cmd.Context(), name, cmd.Flags().Changed("prompt"), cmd.Flags().Changed("timeout"))
 			}
 			return o.runRun(cmd.Context(), cmd.Flags().Changed("prompt"), cmd.Flags().Changed("timeout"))
@@ -122,6 +124,19 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.detach, "detach", false, "with agent/NAME: name the Run and do not wait for it")
 	o.target.flags(cmd)
 	o.app.completeRunFlags(cmd)
+}
+
+// there is the agent of a control plane that is to run; "" for one of manifests. Without
+// manifests, the agent whose tools a plan uses can only be there.
+func (o *runOptions) there(args []string) string {
+	if len(args) > 0 {
+		name, _ := agentName(args[0])
+		return name
+	}
+	if o.skill != "" && len(o.files) == 0 {
+		return o.agent
+	}
+	return ""
 }
 
 func runArgs(cmd *cobra.Command, args []string) error {

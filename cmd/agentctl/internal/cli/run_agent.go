@@ -27,7 +27,6 @@ func agentName(word string) (name string, ok bool) {
 var hereOnly = []struct{ flag, why string }{
 	{"file", "agent/NAME is an agent of a control plane: with -f it is named by --agent NAME"},
 	{"agent", "agent/NAME names it"},
-	{"skill", "a plan is carried out where its manifest is: agentctl run -f --skill NAME --agent NAME"},
 	{"model", "which Model an agent has is declared: agentctl edit agent NAME"},
 	{"attach", "files are not sent to a control plane"},
 	{"no-repository-policies", "at a control plane the policies of a repository always count"},
@@ -42,8 +41,9 @@ var hereOnly = []struct{ flag, why string }{
 // thereOnly are the flags that make sense for an agent of a control plane only.
 var thereOnly = []string{"context", "namespace", "name", "detach"}
 
-// agentFlags refuses flags that do not go together with where the run is to be.
-func agentFlags(cmd *cobra.Command, there bool) error {
+// agentFlags refuses flags that do not go together with where the run is to be. An agent
+// of a control plane is named as an argument, or by --agent.
+func agentFlags(cmd *cobra.Command, there, argument bool) error {
 	if !there {
 		for _, name := range thereOnly {
 			if cmd.Flags().Changed(name) {
@@ -53,7 +53,7 @@ func agentFlags(cmd *cobra.Command, there bool) error {
 		return nil
 	}
 	for _, f := range hereOnly {
-		if cmd.Flags().Changed(f.flag) {
+		if cmd.Flags().Changed(f.flag) && (f.flag != "agent" || argument) {
 			return usagef("--%s is for manifests that run here: %s", f.flag, f.why)
 		}
 	}
@@ -103,6 +103,12 @@ func (o *runOptions) asked(hasPrompt, hasTimeout bool) (*client.Prompt, error) {
 		return nil, usagef("--name %q: the name of a Run is lower-case letters, digits, - and . between them", o.name)
 	}
 	p := &client.Prompt{Name: o.name, Inputs: in}
+	if o.skill != "" {
+		if hasPrompt {
+			return nil, usagef("skill %q: its plan reads no prompt: data for a plan are --input key=value", o.skill)
+		}
+		p.SkillRef = &v1alpha1.Reference{Name: o.skill}
+	}
 	for _, name := range o.policies {
 		p.PolicyRefs = append(p.PolicyRefs, v1alpha1.Reference{Name: name})
 	}
