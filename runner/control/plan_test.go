@@ -56,7 +56,8 @@ func TestAPlanThatIsChangedKeepsItsSteps(t *testing.T) {
 	skill := func(steps string) string {
 		return head + "kind: Skill\nmetadata: {name: steps}\nspec: {plan: {steps: " + steps + ", output: \"${string(steps.last.ran)}\"}}\n"
 	}
-	s.apply(strings.Replace(workerYAML, "tools: [{name: echo}]", "tools: [{name: echo}, {name: slow}]", 1) + sep + slow +
+	worker := strings.NewReplacer("tools: [{name: echo}]", "tools: [{name: echo}, {name: slow}]", "policyRefs: [{name: open}]", "policyRefs: [{name: free}]").Replace(workerYAML)
+	s.apply(worker + sep + slow + sep + head + "kind: Policy\nmetadata: {name: free}\nspec: {default: allow}\n" +
 		sep + skill("[{tool: slow}, {name: last, tool: echo, args: {text: first}}]") + sep + planRunYAML("one", ", skillRef: {name: steps}"))
 	await(s, &v1alpha1.Run{}, &v1alpha1.RunList{}, "one", func(r *v1alpha1.Run) bool { return r.Status.Phase == v1alpha1.PhaseRunning })
 	s.apply(planRunYAML("one", ", skillRef: {name: steps}, suspend: true"))

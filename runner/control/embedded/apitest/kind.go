@@ -285,7 +285,6 @@ var transitions = []transition{
 	{"Run", "labels", nil, `{}`, `{"metadata": {"labels": {"a": "b"}}}`, fine},
 	{"Run", "another prompt", nil, `{}`, `{"spec": {"prompt": "do something else"}}`, request},
 	{"Run", "the plan of a skill", nil, `{}`, `{"spec": {"skillRef": {"name": "s"}}}`, request},
-	{"Run", "the plan of another skill", nil, `{"spec": {"skillRef": {"name": "s"}}}`, `{"spec": {"skillRef": {"name": "t"}}}`, request},
 	{"Run", "another agent", nil, `{}`, `{"spec": {"agentRef": {"name": "b"}}}`, request},
 	{"Run", "other files", nil, `{}`, `{"spec": {"workspace": {"source": {"path": "/etc"}}}}`, request},
 	{"Run", "the same inputs", nil, `{}`, `{"spec": {"inputs": {"a": {"b": [1, "two"]}}}}`, fine},
