@@ -77,7 +77,7 @@ var judged = []judgement{
 	{`{kind: Run, spec: {agentRef: {name: a}, workspace: {source: {path: /x}}}}`, fine},
 	{`{kind: Run, spec: {agentRef: {name: a}, workspaceRef: {name: w}, workspace: {source: {path: /x}}}}`, "give workspaceRef or workspace, not both"},
 	{`{kind: Run, spec: {agentRef: {name: a}, skillRef: {name: s}}}`, fine},
-	{`{kind: Run, spec: {agentRef: {name: a}, skillRef: {name: s}, prompt: hi}}`, "the plan of a skill reads no prompt"},
+	{`{kind: Run, spec: {agentRef: {name: a}, skillRef: {name: s}, prompt: hi}}`, "the plan of a skill reads no prompt: give its data in inputs"},
 	{`{kind: Run, spec: {prompt: hi}}`, "spec.agentRef: Required value"},
 	{`{kind: Run, spec: {agentRef: {name: a}, limits: {maxSteps: 0}}}`, "greater than or equal to 1"},
 	{`{kind: Run, spec: {agentRef: {name: a}, limits: {maxCost: "1.2.3"}}}`, "should match"},
