@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"agentctl.dev/agentctl/runner/sandbox/egress/ranges"
 )
 
 // Pattern is one entry of spec.network.allow: host:port.
@@ -144,7 +146,7 @@ func (p *Pattern) setNetwork(host string) error {
 
 // reachable refuses what would never be reached.
 func reachable(addr netip.Addr) error {
-	if kind := never(addr); kind != "" {
+	if kind := ranges.Never(addr); kind != "" {
 		return fmt.Errorf("is %s, which is never reached", kind)
 	}
 	return nil
@@ -221,10 +223,10 @@ func (a Allow) Find(t Target) (Pattern, bool) {
 // itself.
 func (a Allow) Dials(to netip.AddrPort) (kind string, ok bool) {
 	addr := to.Addr().Unmap()
-	if kind := never(addr); kind != "" {
+	if kind := ranges.Never(addr); kind != "" {
 		return kind, false
 	}
-	kind = special(addr)
+	kind = ranges.Special(addr)
 	if kind == "" {
 		return "", true
 	}

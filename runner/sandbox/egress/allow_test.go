@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"agentctl.dev/agentctl/runner/sandbox/egress/ranges"
 )
 
 func TestPatternsSayWhatTheyAllow(t *testing.T) {
@@ -168,7 +170,7 @@ func TestSpecialAddressesAreDialledOnlyWhenListed(t *testing.T) {
 		if ok != (kind == "") || !strings.Contains(got, kind) {
 			t.Errorf("%s: %q, %v; want %q", text, got, ok, kind)
 		}
-		if never(addr.Unmap()) != "" {
+		if ranges.Never(addr.Unmap()) != "" {
 			continue
 		}
 		listed, err := ParseAllow([]string{Target{Addr: addr.Unmap(), Port: 80}.String()})

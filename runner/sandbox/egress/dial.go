@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/runner/sandbox/egress/ranges"
 )
 
 // deniedError is the error for a target that may not be reached. The tool reads
@@ -33,7 +34,7 @@ func (p *Proxy) special(t Target, to netip.AddrPort, kind string) error {
 	if t.Name != "" {
 		text = fmt.Sprintf("NetworkDenied: %s resolves to %s, %s", t, to.Addr().Unmap(), kind)
 	}
-	if never(to.Addr().Unmap()) == "" {
+	if ranges.Never(to.Addr().Unmap()) == "" {
 		text += fmt.Sprintf("; to reach it, list %s in spec.network.allow of %s", Target{Addr: to.Addr().Unmap(), Port: to.Port()}, names(p.opts.Tools))
 	}
 	return &deniedError{text, fmt.Sprintf("%s, %s", to.Addr().Unmap(), kind)}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"agentctl.dev/agentctl/runner/sandbox/egress/ranges"
 )
 
 // Bounds of a request to an authorization server, or for metadata.
@@ -24,29 +26,6 @@ const (
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-// reserved are networks whose addresses are not on the internet, besides those that the
-// standard library knows, those that contain an address of another kind, and the metadata
-// services with public addresses. The proxy of sandboxes has the same, with their kinds.
-var reserved = prefixes(
-	"0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
-	"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "fec0::/10",
-)
-
-func prefixes(all ...string) []netip.Prefix {
-	list := make([]netip.Prefix, len(all))
-	for i, p := range all {
-		list[i] = netip.MustParsePrefix(p)
-	}
-	return list
-}
-
-// public reports whether an address is one of the internet.
-func public(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // client sends requests for metadata, registrations and tokens. It follows no redirect:
@@ -94,7 +73,7 @@ func (c *client) allowed(address string) error {
 		return fmt.Errorf("%s is not an address", address)
 	}
 	ip := at.Addr().Unmap()
-	if public(ip) || c.local && ip.IsLoopback() {
+	if ranges.Public(ip) || c.local && ip.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%s is not a public address, and the manifest does not name the host", ip)
@@ -108,7 +87,7 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 	} else if proxy, err := http.ProxyFromEnvironment(req); err != nil {
 		return nil, err
 	} else if proxy != nil { // it looks up the name; an address can be judged here
-		if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil && !public(ip) || loopback(req.URL.Hostname()) {
+		if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil && !ranges.Public(ip) || loopback(req.URL.Hostname()) {
 			return nil, fmt.Errorf("%s is not a public address, and the manifest does not name the host", clean(req.URL.Hostname()))
 		}
 		send = c.open

@@ -3,26 +3,11 @@ package oauth
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 )
-
-func TestOnlyAddressesOfTheInternetArePublic(t *testing.T) {
-	for text, want := range map[string]bool{
-		"8.8.8.8": true, "2606:4700::1111": true,
-		"127.0.0.1": false, "::1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false,
-		"100.64.0.1": false, "0.0.0.0": false, "::": false, "fe80::1": false, "fd00::1": false, "224.0.0.1": false, "255.255.255.255": false,
-		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "198.18.0.1": false,
-		"168.63.129.16": false, "192.0.2.1": false, "192.88.99.1": false, "203.0.113.9": false, "::7f00:1": false, "fec0::1": false, "2001:db8::1": false, "3fff::1": false,
-	} {
-		if got := public(netip.MustParseAddr(text)); got != want {
-			t.Errorf("%s: %t", text, got)
-		}
-	}
-}
 
 // Metadata of a server elsewhere cannot make this host ask its own services, by whatever
 // name they have.

@@ -1,13 +1,14 @@
-package egress
+// Package ranges knows which addresses are not on the public internet.
+package ranges
 
 import (
 	"net/netip"
 	"sync"
 )
 
-// never names the kind of an address that nothing opens, or is "". On Linux a
+// Never names the kind of an address that nothing opens, or is "". On Linux a
 // dial to 0.0.0.0 reaches this very host.
-func never(addr netip.Addr) string {
+func Never(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid() || addr.Zone() != "":
 		return "an address with a zone"
@@ -83,8 +84,8 @@ var parsedBlocks = sync.OnceValue(func() []parsedBlock {
 // globalIPv6 is all of IPv6 that is given out.
 var globalIPv6 = netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20}), 3)
 
-// special names the kind of an address that is not of the public internet, or is "".
-func special(addr netip.Addr) string {
+// Special names the kind of an address that is not of the public internet, or is "".
+func Special(addr netip.Addr) string {
 	for _, b := range parsedBlocks() {
 		if b.prefix.Contains(addr) {
 			return b.kind
@@ -94,4 +95,11 @@ func special(addr netip.Addr) string {
 		return "a reserved address"
 	}
 	return ""
+}
+
+// Public reports whether an address is one of the internet, also written as an IPv4 address
+// in IPv6.
+func Public(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return Never(addr) == "" && Special(addr) == ""
 }
