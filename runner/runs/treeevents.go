@@ -45,6 +45,10 @@ type line struct {
 	// next is the event that was read and not passed on, raw its bytes.
 	next *event.Event
 	raw  []byte
+	// joined says that next was read by another follower, and in is before it. over says
+	// that the last event was passed on. A line without more to read has no open file: a
+	// run can have thousands of runs below it.
+	joined, over bool
 	// open are the calls that were begun and have no result yet, begun all that were.
 	open, begun map[string]bool
 	err         error
@@ -160,6 +164,10 @@ func startedRun(e event.Event) string {
 func (m *TreeEvents) pass(l *line) TreeEvent {
 	e := TreeEvent{Event: *l.next, Line: l.raw, Below: l.above != nil}
 	l.next, l.raw = nil, nil
+	if _, ok := e.Data.(event.RunFinished); ok && l.above != nil {
+		l.over = true
+		_ = l.in.Close() // nothing was written
+	}
 	if _, ok := e.Data.(event.ToolCall); ok {
 		l.open[e.Call], l.begun[e.Call] = true, true
 	} else if ends(e.Event) {
@@ -207,10 +215,11 @@ func (m *TreeEvents) add(id string) {
 func (m *TreeEvents) join(id string) bool {
 	l := &line{id: id, in: journal.Follow(journal.Dir(m.state, id)), open: map[string]bool{}, begun: map[string]bool{}}
 	l.err = l.peek()
+	_ = l.in.Close() // nothing was written
 	if l.next == nil {
-		_ = l.in.Close() // its first event is not there yet, or is not readable
-		return false
+		return false // its first event is not there yet, or is not readable
 	}
+	l.in, l.joined = journal.Follow(journal.Dir(m.state, id)), true
 	started, ok := l.next.Data.(event.RunStarted)
 	if ok && started.Parent != nil {
 		if at := slices.IndexFunc(m.lines, func(above *line) bool { return above.id == started.Parent.Run }); at >= 0 {
@@ -219,14 +228,19 @@ func (m *TreeEvents) join(id string) bool {
 			return true
 		}
 	}
-	_ = l.in.Close()
 	return false
 }
 
 // peek reads the next event, unless one is there or the journal ends for now.
 func (l *line) peek() error {
-	if l.next != nil || l.err != nil {
+	if l.next != nil || l.err != nil || l.over {
 		return nil //nolint:nilerr // an error of this run alone, which stays with its line
+	}
+	if l.joined {
+		if _, err := l.in.Next(); err != nil {
+			return fmt.Errorf("read its first event again: %w", err)
+		}
+		l.joined = false
 	}
 	e, raw, err := l.in.EventLine()
 	if err == nil {

@@ -150,3 +150,49 @@ func TestQuestionsOfATree(t *testing.T) {
 		}
 	}
 }
+
+// A reader of a run with many runs below it holds few files open.
+func TestEventsOfALargeTreeHoldFewFilesOpen(t *testing.T) {
+	const files, many = "/proc/self/fd", 40
+	if _, err := os.Stat(files); err != nil {
+		t.Skip("this host does not list open files")
+	}
+	s := &scene{t: t, state: t.TempDir(), at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	var events []event.Event
+	for i := range many {
+		call := fmt.Sprintf("c%d", i)
+		child := "helper-" + journal.ChildSuffix("top", call, "helper")
+		s.run(child, &event.Parent{Run: "top", Call: call}, time.Duration(i)*time.Second, event.Event{Data: event.StepStart{Step: 1}}, event.Event{Data: event.RunFinished{}})
+		events = append(events, calls(call), returns(call, child))
+	}
+	s.run("top", nil, 0, append(events, event.Event{Data: event.RunFinished{}})...)
+	in := journal.Follow(journal.Dir(s.state, "top"))
+	tree := NewTreeEvents(s.state, "top", true, in)
+	open := func() int {
+		all, err := os.ReadDir(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, f := range all {
+			if to, err := os.Readlink(files + "/" + f.Name()); err == nil && strings.HasPrefix(to, s.state) {
+				n++
+			}
+		}
+		return n
+	}
+	read, most := 0, 0
+	for ; ; read++ {
+		if _, err := tree.Next(); err != nil {
+			break
+		}
+		most = max(most, open())
+	}
+	if want := 1 + 5*many + 1; read != want || tree.Damaged() != nil || most > 3 {
+		t.Errorf("%d events of %d, %d files open at a time, %v", read, want, most, tree.Damaged())
+	}
+	tree.Close()
+	if err := in.Close(); err != nil || open() != 0 {
+		t.Errorf("%d files are left open, %v", open(), err)
+	}
+}
