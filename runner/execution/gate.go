@@ -21,9 +21,9 @@ type GateOptions struct {
 	// Locate returns the file and line where a decision comes from, for refusals and
 	// questions; "" is unknown.
 	Locate func(context.Context, message.ToolCall, message.Decision) (file string, line int)
-	// Claims returns what the program of a tool says about it; a person who is asked is
-	// shown it. It decides nothing.
-	Claims func(tool string) string
+	// Claims returns what else a person who is asked about a call is shown, such as what
+	// the program of its tool says about it. It decides nothing.
+	Claims func(call message.ToolCall) string
 }
 
 // Gate judges the calls of a run. A call that has waited for a person is judged by the
@@ -132,8 +132,8 @@ func NewGate(planned *policy.Engine, v *view.Run, o GateOptions) *Gate {
 func (g *Gate) Decide(ctx context.Context, call message.ToolCall) (message.Decision, error) {
 	d, err := g.judge(ctx, call)
 	if err == nil && d.Action == message.Ask && g.Claims != nil {
-		if claim := g.Claims(call.Tool); claim != "" {
-			d.Message = strings.TrimPrefix(d.Message+"; its server says: "+claim, "; ")
+		if claim := g.Claims(call); claim != "" {
+			d.Message = strings.TrimPrefix(d.Message+"; "+claim, "; ")
 		}
 	}
 	if err != nil || g.Locate == nil || d.Action != message.Deny && d.Action != message.Ask {

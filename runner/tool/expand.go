@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/tool/builtin"
@@ -152,15 +153,25 @@ func (h Hints) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Claims returns what the program of a tool says about it, by call name; "" is nothing.
-func Claims(tools []Definition) func(name string) string {
-	all := map[string]string{}
+// Claims returns what else a person reads who is asked about a call: what the program of
+// the tool says about it, and how to see the content of files that the call only names. ""
+// is nothing.
+func Claims(tools []Definition) func(message.ToolCall) string {
+	all, merge := map[string]string{}, ""
 	for i := range tools {
 		if text := tools[i].Hints.String(); text != "" {
-			all[tools[i].Name] = text
+			all[tools[i].Name] = "its server says: " + text
+		}
+		if tools[i].Shipped == mergeTool {
+			merge = tools[i].Name
 		}
 	}
-	return func(name string) string { return all[name] }
+	return func(call message.ToolCall) string {
+		if call.Tool == merge {
+			return shownBy(call)
+		}
+		return all[call.Tool]
+	}
 }
 
 // apply makes a contract of hints that the manifest trusts: a function that only reads

@@ -67,6 +67,15 @@ func among(files, all []string, text string) error {
 	return nil
 }
 
+// shownBy is the command that shows what a call takes over.
+func shownBy(call message.ToolCall) string {
+	var m Merge
+	if json.Unmarshal(call.Args, &m) != nil || m.Run == "" {
+		return ""
+	}
+	return "what the files hold: agentctl diff " + m.Run
+}
+
 // takeOver merges the files that the call names.
 func takeOver(ctx context.Context, h Host, call message.ToolCall) (*message.ToolResult, error) {
 	var m Merge
