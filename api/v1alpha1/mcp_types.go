@@ -1,7 +1,7 @@
 package v1alpha1
 
-// MCPSource is an MCP server: exactly one of stdio and http.
-// +kubebuilder:validation:XValidation:rule="has(self.stdio) != has(self.http)",message="needs exactly one of stdio, http"
+// MCPSource is an MCP server: exactly one of stdio, http and container.
+// +kubebuilder:validation:XValidation:rule="[has(self.stdio), has(self.http), has(self.container)].filter(given, given).size() == 1",message="needs exactly one of stdio, http, container"
 type MCPSource struct {
 	// Stdio starts the server as a child process.
 	// +optional
@@ -9,6 +9,9 @@ type MCPSource struct {
 	// HTTP connects to the server over streamable HTTP.
 	// +optional
 	HTTP *MCPHTTP `json:"http,omitempty"`
+	// Container starts the server of an image, which speaks on standard input and output.
+	// +optional
+	Container *MCPContainer `json:"container,omitempty"`
 	// TrustAnnotations makes the contract of a tool of what the server says about it:
 	// readOnlyHint gives it risk R0, destructiveHint R3. Default false: annotations are
 	// shown to people, and decide nothing.
@@ -22,6 +25,22 @@ type MCPStdio struct {
 	// manifest. The server works in the folder of the run's files. Required.
 	// +kubebuilder:validation:MinItems=1
 	Command []string `json:"command"`
+}
+
+// MCPContainer is an MCP server in an OCI image, on standard input and output.
+type MCPContainer struct {
+	// Image with its digest: registry/name@sha256:..., or oci:PATH@sha256:... for a
+	// folder or tar file in OCI layout, relative to the manifest. A tag alone is
+	// refused. Required.
+	// +kubebuilder:validation:Pattern=`^[^@\s]+@sha256:[0-9a-f]{64}$`
+	Image string `json:"image"`
+	// Command and its arguments. The server works in the folder of the run's files.
+	// Default: the image's own.
+	// +optional
+	Command []string `json:"command,omitempty"`
+	// RuntimeClass selects another containerd runtime. Default: runc.
+	// +optional
+	RuntimeClass string `json:"runtimeClass,omitempty"`
 }
 
 // MCPHTTP is an MCP server over streamable HTTP.

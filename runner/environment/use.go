@@ -39,6 +39,7 @@ func (h *Host) Use(ctx context.Context, o UseOptions, use func(ctx context.Conte
 	pool := h.pool(tool.PoolOptions{
 		Run: o.ID, Dir: o.Dir, Profiles: profiles, Env: secrets.env, Secrets: secrets.sources, Learn: secrets.learn, Reveals: secrets.revealed,
 		LeftOut: o.LeftOut, Ask: o.Ask,
+		Guard: func(context.Context) (readOnly, masked []string, err error) { return nil, nil, nil },
 	})
 	return errors.Join(use(ctx, pool, secrets.Redactor), pool.Close())
 }

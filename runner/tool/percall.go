@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/runner/sandbox"
 )
 
 // maxExecOutput is what is kept of a program's output; the rest is counted.
@@ -43,6 +44,27 @@ type Running interface {
 type Ending struct {
 	Code           int
 	Signal, Detail string
+}
+
+// String returns "exit code 3" or "signal killed: exceeded 512Mi (spec.limits.memory)".
+func (e Ending) String() string {
+	text := fmt.Sprintf("exit code %d", e.Code)
+	if e.Signal != "" {
+		text = "signal " + e.Signal
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// OnHost is a program of this host that runs.
+type OnHost struct{ *sandbox.Process }
+
+// End implements Running.
+func (p OnHost) End() Ending {
+	info := p.Wait()
+	return Ending{Code: info.Code, Signal: info.Signal}
 }
 
 // Call implements Server.

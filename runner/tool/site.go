@@ -70,7 +70,7 @@ func (s *Site) Require(ctx context.Context, tools []Definition) error {
 		d := &tools[i]
 		for j := range s.o.Kinds {
 			kind := &s.o.Kinds[j]
-			if kind.Isolate == nil || d.Kind != kind.Name && d.Spec.Isolation.Minimum != kind.Level {
+			if kind.Isolate == nil || d.Level != kind.Level && d.Spec.Isolation.Minimum != kind.Level {
 				continue
 			}
 			if err := s.isolation(kind).Require(ctx, d); err != nil {

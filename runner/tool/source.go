@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -186,7 +187,7 @@ func (k Kinds) Facts(s *v1alpha1.ToolSpec) (Facts, error) {
 		return Facts{Kind: name}, nil
 	}
 	f, err := kind.Facts(s)
-	f.Kind, f.Level, f.Startable = name, kind.Level, kind.startable()
+	f.Kind, f.Level, f.Startable = name, cmp.Or(kind.Level, f.Level), kind.startable()
 	return f, err
 }
 

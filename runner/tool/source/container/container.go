@@ -91,10 +91,7 @@ func (s *source) Describe(ctx context.Context, d *tool.Definition) ([]tool.Funct
 // Serve implements tool.Source. A call that may use paths outside the workspace gets a
 // container of its own, unless mounts show them anyway.
 func (s *source) Serve(ctx context.Context, d *tool.Definition, beyond tool.Outside) (tool.Server, error) {
-	more := slices.DeleteFunc(slices.Clone(beyond.Paths), func(o message.OutsidePath) bool {
-		return slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool { return tool.Below(o.Real, m.Path) })
-	})
-	one := showing(d, more)
+	one := s.More(d, beyond)
 	switch {
 	case perCall(d.Spec.Source.Container) && one != nil:
 		return tool.Once(&tool.PerCall{Start: s.starter(one)}), nil
@@ -104,6 +101,31 @@ func (s *source) Serve(ctx context.Context, d *tool.Definition, beyond tool.Outs
 		return s.process(d).ServeOnce(d, s.program(one)), nil
 	}
 	return s.process(d).Serve(ctx, d)
+}
+
+// More implements tool.Images.
+func (s *source) More(d *tool.Definition, beyond tool.Outside) *tool.Definition {
+	return showing(d, slices.DeleteFunc(slices.Clone(beyond.Paths), func(o message.OutsidePath) bool {
+		return slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool { return tool.Below(o.Real, m.Path) })
+	}))
+}
+
+// Speak implements tool.Images.
+func (s *source) Speak(ctx context.Context, d *tool.Definition, streams tool.Streams) (tool.Running, error) {
+	c, err := s.spec(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	c.Stdin, c.Stdout, c.Stderr = streams.In, streams.Out, streams.Errs
+	runtime, err := s.at.connect()
+	if err != nil {
+		return nil, err
+	}
+	p, err := runtime.Start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return process{p}, nil
 }
 
 // showing is a tool with further mounts, in a container for one call; nil where there is

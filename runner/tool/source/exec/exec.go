@@ -68,7 +68,7 @@ func (s *source) starter(d *tool.Definition, profile *spec.Profile, fresh bool) 
 		if err != nil {
 			return nil, tool.WithHint(err, hint(profile))
 		}
-		return process{p}, nil
+		return tool.OnHost{Process: p}, nil
 	}
 }
 
@@ -80,13 +80,4 @@ func hint(profile *spec.Profile) string {
 		text += "; in a sandbox it sees " + tool.InSight
 	}
 	return text
-}
-
-// process is a program that runs.
-type process struct{ *sandbox.Process }
-
-// End implements tool.Running.
-func (p process) End() tool.Ending {
-	info := p.Wait()
-	return tool.Ending{Code: info.Code, Signal: info.Signal}
 }

@@ -24,6 +24,8 @@ func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	switch {
 	case m.Stdio != nil:
 		f.Command, f.CommandField = tool.Command(m.Stdio.Command), "stdio.command"
+	case m.Container != nil: // its sockets may be on the disk of the run's files
+		f.Level, f.WritesDisk = v1alpha1.IsolationContainer, true
 	case m.HTTP != nil:
 		at, err := url.Parse(m.HTTP.URL)
 		if err != nil || at.Host == "" {
@@ -75,11 +77,12 @@ func open(p *tool.Pool) tool.Source {
 
 // server is the connection that the functions of a Tool share.
 func (s *source) server(d *tool.Definition) *server {
+	dial := s.dialer(d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.servers[d.Program()]
 	if at == nil {
-		at = &server{source: s, tool: d.Program(), dial: s.dialer(d)}
+		at = &server{source: s, tool: d.Program(), dial: dial}
 		s.servers[d.Program()] = at
 	}
 	return at
@@ -136,12 +139,15 @@ func (s *source) auth(d *tool.Definition) *v1alpha1.MCPAuth {
 
 // alone reports whether a server is asked in a process of its own before the run uses it.
 func (s *source) alone(d *tool.Definition) bool {
-	return d.Remote == "" && s.pool.Profile(d.Program()) != nil
+	return d.Contained() || d.Remote == "" && s.pool.Profile(d.Program()) != nil
 }
 
 func (s *source) asked(ctx context.Context, d *tool.Definition) (*link, error) {
 	if !s.alone(d) {
 		return s.server(d).ready(ctx)
+	}
+	if d.Contained() {
+		return s.image(d, blindfolded(d))(ctx)
 	}
 	if err := s.pool.Sandboxed(d); err != nil {
 		return nil, err
@@ -152,16 +158,19 @@ func (s *source) asked(ctx context.Context, d *tool.Definition) (*link, error) {
 // Serve implements tool.Source. A call that may use paths outside the workspace, or wants
 // a fresh server, gets one of its own, which ends with the call.
 func (s *source) Serve(ctx context.Context, d *tool.Definition, beyond tool.Outside) (tool.Server, error) {
-	if d.Remote == "" {
+	if one, ok := s.ownImage(d, beyond); ok {
+		return tool.Once(&single{s, d, s.image(d, one)}), nil
+	}
+	if d.Remote == "" && !d.Contained() {
 		if err := s.pool.Sandboxed(d); err != nil {
 			return nil, err
 		}
 		if seen := s.pool.Showing(d, beyond); seen != nil {
 			return tool.Once(&single{s, d, s.stdio(d, seen, true)}), nil
 		}
-		if d.Spec.Isolation.Fresh {
-			return &single{s, d, s.dialer(d)}, nil
-		}
+	}
+	if d.Remote == "" && d.Spec.Isolation.Fresh {
+		return &single{s, d, s.dialer(d)}, nil
 	}
 	at := s.server(d)
 	l, err := at.ready(ctx)
@@ -176,8 +185,11 @@ func (s *source) Serve(ctx context.Context, d *tool.Definition, beyond tool.Outs
 
 // dialer returns what connects to the server of a Tool.
 func (s *source) dialer(d *tool.Definition) dialer {
-	if d.Remote != "" {
+	switch {
+	case d.Remote != "":
 		return s.http(d)
+	case d.Contained():
+		return s.image(d, packed(d))
 	}
 	return s.stdio(d, s.pool.Profile(d.Program()), d.Spec.Isolation.Fresh)
 }

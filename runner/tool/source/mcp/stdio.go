@@ -29,22 +29,34 @@ func blind(held *spec.Profile) *spec.Profile {
 // stdio starts the server of a Tool in a sandbox, or, without a profile, in none.
 func (s *source) stdio(d *tool.Definition, profile *spec.Profile, fresh bool) dialer {
 	name, command := d.Program(), d.Command
-	return func(ctx context.Context) (*link, error) {
+	return s.speaking(name, func(ctx context.Context, streams tool.Streams) (tool.Running, error) {
 		if guard := s.pool.Options().Guard; guard != nil && profile != nil && profile.Workspace != "" {
 			if _, _, err := guard(ctx); err != nil { // its sandbox shows the files of the run
 				return nil, err
 			}
 		}
-		inR, inW := io.Pipe()
-		outR, outW := io.Pipe()
-		errs := &tail{}
 		p, err := s.pool.Launcher().Start(ctx, sandbox.Spec{
 			Argv: command, Env: tool.HeldEnvironment(profile, s.pool.Options().Env[name]), Dir: tool.StartDir(profile, s.pool.Options().Dir), Profile: profile, Fresh: fresh,
-			Stdin: inR, Stdout: outW, Stderr: errs,
+			Stdin: streams.In, Stdout: streams.Out, Stderr: streams.Errs,
 		})
 		if err != nil {
 			return nil, tool.WithHint(fmt.Errorf("tool %q: start its MCP server: %w", name, err),
 				"check spec.source.mcp.stdio.command of the Tool; in a sandbox it sees "+tool.InSight)
+		}
+		return tool.OnHost{Process: p}, nil
+	})
+}
+
+// speaking starts a server, wherever it runs, and speaks with it on its standard input and
+// output.
+func (s *source) speaking(name string, start func(context.Context, tool.Streams) (tool.Running, error)) dialer {
+	return func(ctx context.Context) (*link, error) {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		errs := &tail{}
+		p, err := start(ctx, tool.Streams{In: inR, Out: outW, Errs: errs})
+		if err != nil {
+			return nil, err
 		}
 		go func() { // ends with the process, for which stop waits
 			<-p.Done()
@@ -60,7 +72,7 @@ func (s *source) stdio(d *tool.Definition, profile *spec.Profile, fresh bool) di
 			defer late.Stop()
 			select {
 			case <-p.Done():
-				return fmt.Errorf("it ended with %s%s", p.Wait(), errs.explain())
+				return fmt.Errorf("it ended with %s%s", p.End(), errs.explain())
 			case <-late.C:
 				return nil
 			}
