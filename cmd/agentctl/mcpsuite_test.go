@@ -62,7 +62,9 @@ func suiteServer() {
 		for _, n := range []float64{0, 50, 100} {
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: n, Total: 100})
 		}
-		time.Sleep(500 * time.Millisecond) // a result overtakes what was reported just before it
+		// The TypeScript client handles notifications in a later task than results: it drops
+		// those that arrive in one read with the result.
+		time.Sleep(500 * time.Millisecond)
 		return &mcp.CallToolResult{Content: []mcp.Content{text("done")}}
 	})
 	for _, name := range []string{"elicitation", "sampling", "list_roots", "request_state", "multiple_inputs", "multi_round", "tampered_state", "capabilities"} {
