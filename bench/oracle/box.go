@@ -1,0 +1,162 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// boxArgument starts the program as the first process of a box.
+	boxArgument = "in-a-box"
+	// workspace and home are folders of the box.
+	workspace = "/work"
+	home      = "/root"
+)
+
+// order is a script that a box is to run.
+type order struct{ Shell, Script string }
+
+// serveBox runs as process 1 of new namespaces: it builds the box, and then runs each
+// script that it is sent. A process of a script that is left over ends with the script.
+func serveBox() error {
+	runtime.LockOSThread() // one thread traces all
+	if err := enter(); err != nil {
+		return fmt.Errorf("build the box: %w", err)
+	}
+	orders, traces := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
+	for {
+		var o order
+		if err := orders.Decode(&o); err != nil {
+			return nil // the parent has closed the pipe
+		}
+		t, err := observe(o)
+		if err != nil {
+			return err
+		}
+		if err := traces.Encode(t); err != nil {
+			return err
+		}
+	}
+}
+
+// enter makes a root of the host's programs, read-only, with folders of its own for what
+// scripts may change.
+func enter() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	root := "/tmp"
+	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "mode=755,size=256m"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+		if err := show(dir, root); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"proc", "dev", "tmp", "work", "root", "old", "var/tmp"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""); err != nil {
+		return err
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		if err := device(name, root); err != nil {
+			return err
+		}
+	}
+	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"} {
+		if err := os.Symlink(target, filepath.Join(root, "dev", name)); err != nil {
+			return err
+		}
+	}
+	if err := unix.PivotRoot(root, filepath.Join(root, "old")); err != nil {
+		return err
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	return unix.Unmount("/old", unix.MNT_DETACH)
+}
+
+// show makes a folder of the host visible, read-only. A link stays a link.
+func show(dir, root string) error {
+	from, to := "/"+dir, filepath.Join(root, dir)
+	info, err := os.Lstat(from)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&os.ModeSymlink != 0:
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID, "")
+}
+
+func device(name, root string) error {
+	to := filepath.Join(root, "dev", name)
+	if err := os.WriteFile(to, nil, 0o600); err != nil {
+		return err
+	}
+	return unix.Mount("/dev/"+name, to, "", unix.MS_BIND, "")
+}
+
+// fixture is what scripts find: names of files, whose text is their name, of folders, and
+// links.
+var fixture = struct {
+	folders []string
+	files   []string
+	links   map[string]string
+}{
+	[]string{"/work/src", "/work/src/deep", "/work/empty", "/work/.git", "/tmp/other", "/root/.ssh"},
+	[]string{"/work/a.txt", "/work/b.txt", "/work/src/main.go", "/work/src/deep/x.txt", "/work/list", "/tmp/other/o.txt", "/root/.ssh/id_rsa", "/root/.profile"},
+	map[string]string{"/work/link": "src", "/work/out": "/tmp/other"},
+}
+
+// refill gives each script the same files.
+func refill() error {
+	for _, dir := range []string{workspace, home, "/tmp", "/var/tmp"} {
+		_ = unix.Unmount(dir, unix.MNT_DETACH) // not mounted before the first script
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size=64m"); err != nil {
+			return fmt.Errorf("clear %s: %w", dir, err)
+		}
+	}
+	for _, dir := range fixture.folders {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, file := range fixture.files {
+		if err := os.WriteFile(file, []byte(filepath.Base(file)+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	for name, target := range fixture.links {
+		if err := os.Symlink(target, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// compare returns the effects that exact facts lack.
+func compare(f Facts, effects []Effect) (missing []Effect) {
+	if !f.Exact {
+		return nil
+	}
+	c := newComparison(f)
+	for _, e := range effects {
+		if !c.covers(e) {
+			missing = append(missing, e)
+		}
+	}
+	return missing
+}
+
+// comparison holds the facts as absolute paths without the links of the fixture.
+type comparison struct {
+	Facts
+	writes, reads, trees []string
+}
+
+func newComparison(f Facts) comparison {
+	c := comparison{Facts: f}
+	c.writes = absolute(slices.Concat(f.Writes, f.Either))
+	c.reads = absolute(slices.Concat(f.Reads, f.Either, f.Writes, f.Commands))
+	c.trees = absolute(f.Trees)
+	return c
+}
+
+// covers reports whether the facts have an effect.
+func (c comparison) covers(e Effect) bool {
+	switch e.Kind {
+	case Exec:
+		name := path.Base(e.Path)
+		return slices.Contains(c.Commands, name) || slices.Contains(c.Commands, e.Path)
+	case Connect:
+		return c.Network
+	case Read:
+		return named(c.reads, e.Path) || below(c.trees, e.Path) || above(slices.Concat(c.reads, c.trees), e.Path)
+	default:
+		if named(c.writes, e.Path) || c.writesTree(e.Path) {
+			return true
+		}
+		// Folders on the way to a file are created for it, and files that replace it are
+		// made beside it.
+		return e.Kind == Create && above(c.writes, e.Path) ||
+			e.Passing && slices.ContainsFunc(c.writes, func(w string) bool { return path.Dir(w) == path.Dir(e.Path) })
+	}
+}
+
+// writesTree reports whether a path is in a folder that is written as a whole.
+func (c comparison) writesTree(p string) bool {
+	return slices.ContainsFunc(c.trees, func(tree string) bool {
+		return below([]string{tree}, p) && (named(c.writes, tree) || above([]string{tree}, p))
+	}) || below(c.writes, p) && slices.ContainsFunc(c.trees, func(string) bool { return true })
+}
+
+// named reports whether a path is in a list of paths and patterns.
+func named(list []string, p string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool {
+		if pattern == p {
+			return true
+		}
+		ok, err := path.Match(pattern, p)
+		return err == nil && ok
+	})
+}
+
+// below reports whether a path is in one of some folders, above whether one is on its way.
+func below(folders []string, p string) bool {
+	return slices.ContainsFunc(folders, func(dir string) bool { return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") })
+}
+
+func above(list []string, p string) bool {
+	return slices.ContainsFunc(list, func(q string) bool { return strings.HasPrefix(q, strings.TrimSuffix(p, "/")+"/") })
+}
+
+// absolute returns paths as the kernel sees them: ~ is the home folder, relative ones start
+// in the workspace, and the links of the fixture are followed.
+func absolute(list []string) (all []string) {
+	for _, p := range list {
+		switch {
+		case p == "~" || strings.HasPrefix(p, "~/"):
+			p = home + p[1:]
+		case !strings.HasPrefix(p, "/"):
+			p = workspace + "/" + p
+		}
+		all = append(all, path.Clean(p))
+		if followed := follow(path.Clean(p)); followed != path.Clean(p) {
+			all = append(all, followed)
+		}
+	}
+	return all
+}
+
+func follow(p string) string {
+	for name, target := range fixture.links {
+		if !strings.HasPrefix(target, "/") {
+			target = path.Join(path.Dir(name), target)
+		}
+		if p == name || strings.HasPrefix(p, name+"/") {
+			return target + p[len(name):]
+		}
+	}
+	return p
+}

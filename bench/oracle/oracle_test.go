@@ -1,0 +1,153 @@
+//go:build linux && amd64
+
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == boxArgument {
+		fail(serveBox())
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// traced runs scripts in a box.
+func traced(t *testing.T, shell string, scripts ...string) (all []Trace) {
+	t.Helper()
+	for r := range examine(t.Context(), scripts, shell, 1) {
+		if errors.Is(r.err, syscall.EPERM) {
+			t.Skip("this user may not make namespaces")
+		}
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		all = append(all, r.Trace)
+	}
+	return all
+}
+
+func TestTraceRecordsWhatAScriptDoes(t *testing.T) {
+	for script, want := range map[string][]string{
+		"cat a.txt >n":                         {"exec /usr/bin/cat by bash", "read /work/a.txt by cat", "write /work/n by bash"},
+		"cd link && touch n":                   {"exec /usr/bin/touch by bash", "write /work/src/n by touch", "change /work/src/n by touch"},
+		"mkdir d; mv a.txt link/m":             {"create /work/d by mkdir", "rename /work/src/m by mv", "remove /work/a.txt by mv"},
+		"rm -r src":                            {"remove /work/src/main.go by rm", "remove /work/src/deep/x.txt by rm", "remove /work/src by rm"},
+		"ln -s a.txt l; ln a.txt h":            {"link /work/l by ln", "link /work/h by ln"},
+		"chmod 600 link/main.go":               {"change /work/src/main.go by chmod"},
+		"(sleep 0.02; echo x >late) &":         {"exec /usr/bin/sleep by bash", "write /work/late by bash"},
+		"exec 3<>/dev/tcp/127.0.0.1/80":        {"connect 127.0.0.1:80 by bash"},
+		"sh -c 'exec -a other touch n'; ./no":  {"exec /usr/bin/sh by bash"},
+		"sh -c '>n'; cat nothing; rm nothing":  {"write /work/n by dash"},
+		"setsid sh -c 'sleep 0.02; >n' & :":    {"write /work/n by dash"},
+		"truncate -s 1 a.txt; truncate -s 1 k": {"write /work/k by truncate"},
+	} {
+		got := traced(t, "bash", script)[0]
+		var have []string
+		for _, e := range got.Effects {
+			have = append(have, e.String())
+		}
+		for _, w := range want {
+			if !slices.Contains(have, w) {
+				t.Errorf("%s: %q is missing in %q", script, w, have)
+			}
+		}
+	}
+}
+
+// One script sees nothing of another, and each ends with all of its processes.
+func TestScriptsDoNotDisturbEachOther(t *testing.T) {
+	all := traced(t, "bash", "rm -r /work/*; touch /root/n; sleep 1000 &", "cat a.txt; cat /root/n; echo $(ls /proc | grep -c '^[0-9]') >count; [ $(ls /proc | grep -c '^[0-9]') -lt 8 ] && touch few")
+	var have []string
+	for _, e := range all[1].Effects {
+		have = append(have, e.String())
+	}
+	for _, want := range []string{"read /work/a.txt by cat", "write /work/few by touch"} {
+		if !slices.Contains(have, want) {
+			t.Errorf("%q is missing in %q", want, have)
+		}
+	}
+	if slices.Contains(have, "read /root/n by cat") {
+		t.Error("a file of the first script was there")
+	}
+}
+
+func TestCompareFindsWhatFactsLack(t *testing.T) {
+	effects := []Effect{
+		{Exec, "/usr/bin/cp", "bash", false}, {Read, "/work/a.txt", "cp", false}, {Write, "/work/src/n", "cp", false},
+		{Create, "/work/p", "mkdir", false}, {Write, "/work/src/tmp", "sed", true}, {Connect, "127.0.0.1:1", "curl", false},
+	}
+	all := Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"a.*"}, Writes: []string{"link/n", "p/q"}, Network: true}
+	for name, c := range map[string]struct {
+		facts Facts
+		want  []string
+	}{
+		"complete":                  {all, nil},
+		"dynamic":                   {Facts{}, nil},
+		"nothing":                   {Facts{Exact: true}, []string{"/usr/bin/cp", "/work/a.txt", "/work/src/n", "/work/p", "/work/src/tmp", "127.0.0.1:1"}},
+		"other file":                {Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"b.*"}, Writes: []string{"link/n", "p/q"}, Network: true}, []string{"/work/a.txt"}},
+		"written files may be read": {Facts{Exact: true, Commands: []string{"cp"}, Writes: []string{"src/n", "p/q", "~/x", "a.txt"}}, []string{"127.0.0.1:1"}},
+	} {
+		var got []string
+		for _, e := range compare(c.facts, effects) {
+			got = append(got, e.Path)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestGrammarHasNoUnusedNames(t *testing.T) {
+	g, err := parseGrammar(grammarText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{"script": true}
+	for _, alternatives := range g {
+		for _, a := range alternatives {
+			for _, m := range reference().FindAllStringSubmatch(a, -1) {
+				used[m[1]] = true
+			}
+		}
+	}
+	for name := range g {
+		if !used[name] {
+			t.Errorf("%s is used nowhere", name)
+		}
+	}
+}
+
+func TestGeneratedScriptsAreRepeatable(t *testing.T) {
+	make100 := func(seed uint64) []string {
+		g, err := newGenerator(rand.New(rand.NewPCG(seed, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for range 100 {
+			s := g.Script()
+			if strings.Contains(s, "<script>") || s == "" {
+				t.Fatalf("not expanded: %q", s)
+			}
+			all = append(all, s)
+		}
+		return all
+	}
+	if diff := cmp.Diff(make100(1), make100(1)); diff != "" {
+		t.Error(diff)
+	}
+	if slices.Equal(make100(1), make100(2)) {
+		t.Error("two seeds give the same scripts")
+	}
+}
