@@ -18,7 +18,7 @@ const (
 	// boxArgument starts the program as the first process of a box.
 	boxArgument = "in-a-box"
 	// workspace and home are folders of the box.
-	workspace = "/work"
+	workspace = "/project"
 	home      = "/root"
 )
 
@@ -63,7 +63,7 @@ func enter() error {
 			return err
 		}
 	}
-	for _, dir := range []string{"proc", "dev", "tmp", "work", "root", "old", "var/tmp"} {
+	for _, dir := range []string{"proc", "dev", "tmp", "project", "root", "old", "var/tmp"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err
 		}
@@ -130,9 +130,9 @@ var fixture = struct {
 	files   []string
 	links   map[string]string
 }{
-	[]string{"/work/src", "/work/src/deep", "/work/empty", "/work/.git", "/tmp/other", "/root/.ssh"},
-	[]string{"/work/a.txt", "/work/b.txt", "/work/src/main.go", "/work/src/deep/x.txt", "/work/list", "/tmp/other/o.txt", "/root/.ssh/id_rsa", "/root/.profile"},
-	map[string]string{"/work/link": "src", "/work/out": "/tmp/other"},
+	[]string{"/project/src", "/project/src/deep", "/project/empty", "/project/.git", "/tmp/other", "/root/.ssh"},
+	[]string{"/project/a.txt", "/project/b.txt", "/project/src/main.go", "/project/src/deep/x.txt", "/project/list", "/tmp/other/o.txt", "/root/.ssh/id_rsa", "/root/.profile"},
+	map[string]string{"/project/link": "src", "/project/out": "/tmp/other"},
 }
 
 // refill gives each script the same files.

@@ -39,18 +39,18 @@ func traced(t *testing.T, shell string, scripts ...string) (all []Trace) {
 
 func TestTraceRecordsWhatAScriptDoes(t *testing.T) {
 	for script, want := range map[string][]string{
-		"cat a.txt >n":                         {"exec /usr/bin/cat by bash", "read /work/a.txt by cat", "write /work/n by bash"},
-		"cd link && touch n":                   {"exec /usr/bin/touch by bash", "write /work/src/n by touch", "change /work/src/n by touch"},
-		"mkdir d; mv a.txt link/m":             {"create /work/d by mkdir", "rename /work/src/m by mv", "remove /work/a.txt by mv"},
-		"rm -r src":                            {"remove /work/src/main.go by rm", "remove /work/src/deep/x.txt by rm", "remove /work/src by rm"},
-		"ln -s a.txt l; ln a.txt h":            {"link /work/l by ln", "link /work/h by ln"},
-		"chmod 600 link/main.go":               {"change /work/src/main.go by chmod"},
-		"(sleep 0.02; echo x >late) &":         {"exec /usr/bin/sleep by bash", "write /work/late by bash"},
+		"cat a.txt >n":                         {"exec /usr/bin/cat by bash", "read /project/a.txt by cat", "write /project/n by bash"},
+		"cd link && touch n":                   {"exec /usr/bin/touch by bash", "write /project/src/n by touch", "change /project/src/n by touch"},
+		"mkdir d; mv a.txt link/m":             {"create /project/d by mkdir", "rename /project/src/m by mv", "remove /project/a.txt by mv"},
+		"rm -r src":                            {"remove /project/src/main.go by rm", "remove /project/src/deep/x.txt by rm", "remove /project/src by rm"},
+		"ln -s a.txt l; ln a.txt h":            {"link /project/l by ln", "link /project/h by ln"},
+		"chmod 600 link/main.go":               {"change /project/src/main.go by chmod"},
+		"(sleep 0.02; echo x >late) &":         {"exec /usr/bin/sleep by bash", "write /project/late by bash"},
 		"exec 3<>/dev/tcp/127.0.0.1/80":        {"connect 127.0.0.1:80 by bash"},
 		"sh -c 'exec -a other touch n'; ./no":  {"exec /usr/bin/sh by bash"},
-		"sh -c '>n'; cat nothing; rm nothing":  {"write /work/n by dash"},
-		"setsid sh -c 'sleep 0.02; >n' & :":    {"write /work/n by dash"},
-		"truncate -s 1 a.txt; truncate -s 1 k": {"write /work/k by truncate"},
+		"sh -c '>n'; cat nothing; rm nothing":  {"write /project/n by dash"},
+		"setsid sh -c 'sleep 0.02; >n' & :":    {"write /project/n by dash"},
+		"truncate -s 1 a.txt; truncate -s 1 k": {"write /project/k by truncate"},
 	} {
 		got := traced(t, "bash", script)[0]
 		var have []string
@@ -67,12 +67,12 @@ func TestTraceRecordsWhatAScriptDoes(t *testing.T) {
 
 // One script sees nothing of another, and each ends with all of its processes.
 func TestScriptsDoNotDisturbEachOther(t *testing.T) {
-	all := traced(t, "bash", "rm -r /work/*; touch /root/n; sleep 1000 &", "cat a.txt; cat /root/n; echo $(ls /proc | grep -c '^[0-9]') >count; [ $(ls /proc | grep -c '^[0-9]') -lt 8 ] && touch few")
+	all := traced(t, "bash", "rm -r /project/*; touch /root/n; sleep 1000 &", "cat a.txt; cat /root/n; echo $(ls /proc | grep -c '^[0-9]') >count; [ $(ls /proc | grep -c '^[0-9]') -lt 8 ] && touch few")
 	var have []string
 	for _, e := range all[1].Effects {
 		have = append(have, e.String())
 	}
-	for _, want := range []string{"read /work/a.txt by cat", "write /work/few by touch"} {
+	for _, want := range []string{"read /project/a.txt by cat", "write /project/few by touch"} {
 		if !slices.Contains(have, want) {
 			t.Errorf("%q is missing in %q", want, have)
 		}
@@ -84,8 +84,8 @@ func TestScriptsDoNotDisturbEachOther(t *testing.T) {
 
 func TestCompareFindsWhatFactsLack(t *testing.T) {
 	effects := []Effect{
-		{Exec, "/usr/bin/cp", "bash", false}, {Read, "/work/a.txt", "cp", false}, {Write, "/work/src/n", "cp", false},
-		{Create, "/work/p", "mkdir", false}, {Write, "/work/src/tmp", "sed", true}, {Connect, "127.0.0.1:1", "curl", false},
+		{Exec, "/usr/bin/cp", "bash", false}, {Read, "/project/a.txt", "cp", false}, {Write, "/project/src/n", "cp", false},
+		{Create, "/project/p", "mkdir", false}, {Write, "/project/src/tmp", "sed", true}, {Connect, "127.0.0.1:1", "curl", false},
 	}
 	all := Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"a.*"}, Writes: []string{"link/n", "p/q"}, Network: true}
 	for name, c := range map[string]struct {
@@ -94,8 +94,8 @@ func TestCompareFindsWhatFactsLack(t *testing.T) {
 	}{
 		"complete":                  {all, nil},
 		"dynamic":                   {Facts{}, nil},
-		"nothing":                   {Facts{Exact: true}, []string{"/usr/bin/cp", "/work/a.txt", "/work/src/n", "/work/p", "/work/src/tmp", "127.0.0.1:1"}},
-		"other file":                {Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"b.*"}, Writes: []string{"link/n", "p/q"}, Network: true}, []string{"/work/a.txt"}},
+		"nothing":                   {Facts{Exact: true}, []string{"/usr/bin/cp", "/project/a.txt", "/project/src/n", "/project/p", "/project/src/tmp", "127.0.0.1:1"}},
+		"other file":                {Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"b.*"}, Writes: []string{"link/n", "p/q"}, Network: true}, []string{"/project/a.txt"}},
 		"written files may be read": {Facts{Exact: true, Commands: []string{"cp"}, Writes: []string{"src/n", "p/q", "~/x", "a.txt"}}, []string{"127.0.0.1:1"}},
 	} {
 		var got []string
