@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -31,6 +32,9 @@ const mostChildren = 64
 type tree struct {
 	mu   sync.Mutex
 	runs int
+	// copies is how much disk the copies of the files take that were begun: the disk itself
+	// shows it only when they are made.
+	copies int64
 }
 
 // enter counts one more run; false: there are too many.
@@ -48,6 +52,29 @@ func (t *tree) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.runs--
+}
+
+// copy counts a copy of some files for the run in a folder, unless the disk has no room for
+// it. A run that was begun before has its copy.
+func (t *tree) copy(ctx context.Context, from, dir string) (done func(), err error) {
+	if _, err := os.Stat(dir); err == nil {
+		return func() {}, nil
+	}
+	used, err := fstree.Measure(ctx, from, workspace.MaxListed)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := tool.Fits(filepath.Dir(dir), t.copies+used.Bytes); err != nil {
+		return nil, err
+	}
+	t.copies += used.Bytes
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.copies -= used.Bytes
+	}, nil
 }
 
 // childID is the id of the run that a call starts.
@@ -77,6 +104,13 @@ func (r *run) startChild(ctx context.Context, call message.ToolCall, t tool.Task
 			return nil, err
 		}
 		child.folder.from = environment.Root(r.opening.Workspace)
+		made, err := r.tree.copy(ctx, child.folder.from, child.folder.dir)
+		if err != nil && ctx.Err() == nil {
+			return refused("agent %q is not started on a copy of the files: %v", t.Agent, err)
+		} else if err != nil {
+			return nil, context.Cause(ctx)
+		}
+		defer made()
 	default:
 		lent := r.opening.Workspace
 		child.folder.lent = &lent

@@ -74,3 +74,26 @@ func TestAKilledMergeIsMadeOnce(t *testing.T) {
 		}
 	}
 }
+
+// Agents that start one another on copies must not fill the disk of this host with them.
+func TestACopyOfTheFilesNeedsRoomOnTheDisk(t *testing.T) {
+	from, runs := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(from, "a.txt"), "one\n")
+	full := &tree{copies: 1 << 62}
+	if _, err := full.copy(t.Context(), from, filepath.Join(runs, "helper-1")); err == nil || !strings.Contains(err.Error(), "must stay") {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if done, err := full.copy(t.Context(), from, runs); err != nil || full.copies != 1<<62 {
+		t.Errorf("a run that was begun before: %v", err)
+	} else {
+		done()
+	}
+	free := &tree{copies: -1 << 62}
+	done, err := free.copy(t.Context(), from, filepath.Join(runs, "helper-1"))
+	if err != nil || free.copies <= -1<<62 {
+		t.Fatalf("counted as %d: %v", free.copies, err)
+	}
+	if done(); free.copies != -1<<62 {
+		t.Errorf("counted as %d when it is made", free.copies)
+	}
+}

@@ -33,6 +33,16 @@ const (
 // errSpace ends a call that fills the disk.
 var errSpace = errors.New("the call was ended because it filled the disk: less than 512 MiB are left where it writes")
 
+// Fits returns why a disk has no room for so many bytes more; nil if it has, or if what is
+// left is not known.
+func Fits(dir string, bytes int64) error {
+	left, ok := FreeSpace(dir)()
+	if !ok || left-bytes >= leastSpace {
+		return nil
+	}
+	return fmt.Errorf("%d MiB more would be needed on the disk, of which %d MiB are left and %d must stay", (bytes+1<<20-1)>>20, left>>20, leastSpace>>20)
+}
+
 // growthError ends a call under which the files of the run outgrow their limit.
 type growthError struct{ grown, limit int64 }
 

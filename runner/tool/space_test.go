@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,4 +113,18 @@ func TestACallThatOutgrowsTheFilesOfTheRunIsEnded(t *testing.T) {
 // rate is so many bytes in each time.
 func rate(n int64, each time.Duration) func(time.Duration) int64 {
 	return func(after time.Duration) int64 { return int64(float64(n) * (float64(after) / float64(each))) }
+}
+
+func TestADiskHasRoomForWhatLeavesEnough(t *testing.T) {
+	dir := t.TempDir()
+	left, ok := FreeSpace(dir)()
+	if !ok {
+		t.Skip("what is left on the disk is not known")
+	}
+	if err := Fits(dir, left); err == nil || !strings.Contains(err.Error(), "512 must stay") {
+		t.Errorf("all that is left: %v", err)
+	}
+	if err := Fits(dir, -leastSpace); err != nil {
+		t.Errorf("nothing more: %v", err)
+	}
 }
