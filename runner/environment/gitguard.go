@@ -13,6 +13,8 @@ import (
 type git struct {
 	inPlace bool
 	root    string
+	// skip are folders that no program sees.
+	skip []string
 	// file holds the guard, for a run that is resumed after a crash.
 	file    string
 	journal Journal
@@ -25,7 +27,7 @@ type git struct {
 
 func newGit(o *Options) *git {
 	g := &git{
-		inPlace: o.Workspace.Strategy == v1alpha1.StrategyInPlace, root: Root(o.Workspace), file: filepath.Join(o.Dir, "git.json"), journal: o.Journal,
+		inPlace: o.Workspace.Strategy == v1alpha1.StrategyInPlace, root: Root(o.Workspace), skip: o.Workspace.Skip, file: filepath.Join(o.Dir, "git.json"), journal: o.Journal,
 	}
 	g.guard = sync.OnceValue(g.take)
 	return g
@@ -46,7 +48,7 @@ func (g *git) take() error {
 		g.restore(false)
 		return nil
 	}
-	if guarded, err = gitguard.Take(g.root); err != nil {
+	if guarded, err = gitguard.Take(g.root, g.skip...); err != nil {
 		return failed(err)
 	}
 	if err := guarded.Save(g.file); err != nil {
@@ -69,7 +71,7 @@ func (g *git) restore(done bool) {
 		}
 		g.guarded = guarded
 	}
-	found, err := g.guarded.Restore(g.root, done)
+	found, err := g.guarded.Restore(g.root, done, g.skip...)
 	for _, text := range found {
 		warn(g.journal, text)
 	}

@@ -52,10 +52,10 @@ var settings = []string{"config", "config.worktree", commonDir}
 
 // Take reads the files below root before the first program runs. A repository that has no
 // config.worktree and no commondir gets harmless ones: a missing file cannot be made
-// read-only.
-func Take(root string) (*Guard, error) {
+// read-only. Skip are folders that no program sees, such as the state folder.
+func Take(root string, skip ...string) (*Guard, error) {
 	g := &Guard{Files: map[string]*File{}, Links: map[string]bool{}}
-	repos, links, err := find(root)
+	repos, links, err := find(root, skip)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,14 @@ func userConfigs() []string {
 
 // find returns the repositories below root, and the files and links called .git. A
 // folder is a repository by what is in it, as for git: it may have any name.
-func find(root string) (repos, links []string, err error) {
+func find(root string, skip []string) (repos, links []string, err error) {
 	left := maxFolders
+	var skipped []fs.FileInfo
+	for _, dir := range skip {
+		if info, err := os.Stat(dir); err == nil {
+			skipped = append(skipped, info)
+		}
+	}
 	err = filepath.WalkDir(root, func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read here git cannot read either
@@ -131,6 +137,9 @@ func find(root string) (repos, links []string, err error) {
 		}
 		if !e.IsDir() {
 			return nil
+		}
+		if info, err := e.Info(); err == nil && slices.ContainsFunc(skipped, func(s fs.FileInfo) bool { return os.SameFile(s, info) }) {
+			return fs.SkipDir
 		}
 		if left--; left < 0 {
 			return fmt.Errorf("look for repositories of git in %s: more than %d folders", root, maxFolders)
@@ -306,8 +315,8 @@ func (g *Guard) Protected(root string) (names []string) {
 // Restore undoes what programs have changed of the guarded files, and keeps git from
 // running what they have made. It returns what was found, for a person to read. It
 // is called when no program runs, and may be called again. At the end of a run done
-// is set: the placeholders are removed.
-func (g *Guard) Restore(root string, done bool) (found []string, err error) {
+// is set: the placeholders are removed. Skip is that of Take.
+func (g *Guard) Restore(root string, done bool, skip ...string) (found []string, err error) {
 	note := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	var errs []error
 	r, err := os.OpenRoot(root)
@@ -316,7 +325,7 @@ func (g *Guard) Restore(root string, done bool) (found []string, err error) {
 	}
 	defer r.Close()
 	// First what leads elsewhere: nothing is written behind a link of a program.
-	repos, links, err := find(root)
+	repos, links, err := find(root, skip)
 	errs = append(errs, err)
 	for _, link := range links {
 		if _, known := g.Files[link]; !known {

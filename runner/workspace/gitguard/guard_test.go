@@ -139,6 +139,28 @@ func TestAnHonestRunIsLeftAlone(t *testing.T) {
 	}
 }
 
+// The copies of other runs are below the state folder, which may be in the folder of the run.
+func TestFoldersThatNoProgramSeesAreLeftAlone(t *testing.T) {
+	dir := repo(t, "")
+	state := filepath.Join(dir, ".state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g, err := Take(dir, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := shell(t, dir, "git init -q .state/copy; git -C .state/copy config core.fsmonitor 'touch x'"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if found, err := g.Restore(dir, true, state); err != nil || len(found) > 0 {
+		t.Errorf("found %q, %v", found, err)
+	}
+	if found, err := g.Restore(dir, true); err != nil || len(found) == 0 {
+		t.Errorf("in a folder that programs see: %q, %v", found, err)
+	}
+}
+
 // Nothing outside the folder is touched, whatever a program makes a link to it.
 func TestRestoreDoesNotFollowLinksOut(t *testing.T) {
 	for name, during := range map[string]string{

@@ -171,7 +171,25 @@ func question(message string, f field, first bool) string {
 	if f.fallback != nil {
 		what += fmt.Sprintf(" (empty: %s)", clean(fmt.Sprint(f.fallback)))
 	}
-	return strings.TrimSpace(strings.Join(append(lines, cut(what, maxQuestion/4)), "\n"))
+	lines = append(lines, cut(what, maxQuestion/4))
+	if f.sensitive(message) {
+		lines = append(lines, kept)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// kept is what a person reads who is asked for a text that may be a secret.
+const kept = "[agentctl: the answer goes to the server and stays in the journal of the run as it is typed. Type no password and no key.]"
+
+// sensitive reports whether a field may ask for a secret, for which a server must use a page
+// of its own.
+func (f *field) sensitive(message string) bool {
+	if f.name == "" || len(f.options) > 0 || f.kind == "integer" || f.kind == "number" {
+		return false
+	}
+	text := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(message + " " + f.name + " " + f.title + " " + f.description))
+	return slices.ContainsFunc([]string{"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "privatekey", "credential"},
+		func(word string) bool { return strings.Contains(text, word) })
 }
 
 func cut(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
