@@ -16,9 +16,6 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// mergePrefix begins the names of the records of merges in the folder of a run.
-const mergePrefix = "merge-"
-
 // merge implements tool.Merger: it makes what a subagent has changed in its copy in the
 // files of the run. What no isolated program may change is not changed by it either.
 func (t *Tools) merge(ctx context.Context, call message.ToolCall, m tool.Merge) (done bool, err error) {
@@ -58,7 +55,7 @@ func (f *Files) mergeRecord(run, call string) string {
 		f = f.lender
 	}
 	key := sha256.Sum256([]byte(run + "\x00" + call))
-	return filepath.Join(f.o.Dir, mergePrefix+hex.EncodeToString(key[:8])+".json")
+	return filepath.Join(f.o.Dir, workspace.MergePrefix+hex.EncodeToString(key[:8])+".json")
 }
 
 // undoMerges undoes what merges that were interrupted have done to the files of a run that is
@@ -66,7 +63,7 @@ func (f *Files) mergeRecord(run, call string) string {
 func undoMerges(o *Options) {
 	entries, err := os.ReadDir(o.Dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), mergePrefix) {
+		if strings.HasPrefix(e.Name(), workspace.MergePrefix) {
 			err = errors.Join(err, workspace.Undo(Root(o.Workspace), filepath.Join(o.Dir, e.Name())))
 		}
 	}

@@ -17,8 +17,9 @@ const deleted = ".deleted-"
 
 // Delete removes the folder of a run with everything in it. It holds the lock of the
 // journal meanwhile, so no process resumes the run; where one writes it, the error is
-// a *HeldError. A removal that was interrupted is completed by the next one.
-func Delete(ctx context.Context, stateDir, run string) error {
+// a *HeldError. A removal that was interrupted is completed by the next one. Before, if it is
+// not nil, is called with the folder under the lock; its error keeps the run.
+func Delete(ctx context.Context, stateDir, run string, before func(dir string) error) error {
 	if !validRun(run) {
 		return &NotFoundError{Ref: run, Problem: "no run can have this name"}
 	}
@@ -28,6 +29,11 @@ func Delete(ctx context.Context, stateDir, run string) error {
 		return err
 	}
 	defer l.flock.Unlock() //nolint:errcheck // the file is gone
+	if before != nil {
+		if err := before(dir); err != nil {
+			return fmt.Errorf("delete run %s: %w", run, err)
+		}
+	}
 	// The name goes at once: a folder that is half removed is not a run.
 	away := filepath.Join(filepath.Dir(dir), deleted+run)
 	if err := fstree.Remove(away); err != nil {

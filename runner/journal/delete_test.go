@@ -27,7 +27,7 @@ func TestDeleteRemovesARunAndWhatAnInterruptedRemovalLeft(t *testing.T) {
 	if Size(t.Context(), Dir(dir, "fixer-01a")) <= 0 {
 		t.Error("the folder takes nothing")
 	}
-	if err := Delete(t.Context(), dir, "fixer-01a"); err != nil {
+	if err := Delete(t.Context(), dir, "fixer-01a", nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := FindRun(dir, "fixer-01a"); err == nil {
@@ -59,15 +59,15 @@ func TestDeleteRefusesARunThatIsWritten(t *testing.T) {
 	}
 	appendText(t, w, "x")
 	held := &HeldError{}
-	if err := Delete(t.Context(), dir, "a-01a"); !errors.As(err, &held) {
+	if err := Delete(t.Context(), dir, "a-01a", nil); !errors.As(err, &held) {
 		t.Errorf("got %v", err)
 	}
 	closeWriter(t, w)
-	if err := Delete(t.Context(), dir, "a-01a"); err != nil {
+	if err := Delete(t.Context(), dir, "a-01a", nil); err != nil {
 		t.Errorf("closed: %v", err)
 	}
 	for _, name := range []string{"..", "", "../x", deleted + "a"} {
-		if err := Delete(t.Context(), dir, name); err == nil {
+		if err := Delete(t.Context(), dir, name, nil); err == nil {
 			t.Errorf("%q was deleted", name)
 		}
 	}

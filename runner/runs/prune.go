@@ -9,6 +9,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/workspace"
 )
 
 // PruneOptions select the runs of a state folder that are deleted: a run is deleted if any
@@ -108,14 +109,19 @@ func Delete(ctx context.Context, state, ref string, dryRun bool) error {
 	return newTree(all).delete(ctx, state, found.ID)
 }
 
-// delete deletes a run, and before it the runs below it.
+// delete deletes a run, and before it the runs below it. What a process of the run was doing
+// to files of a person when it was killed is undone first: only the run knows how.
 func (t *tree) delete(ctx context.Context, state, id string) error {
 	for _, c := range slices.Backward(t.below(id)) {
-		if err := journal.Delete(ctx, state, c.ID); err != nil {
+		if err := journal.Delete(ctx, state, c.ID, nil); err != nil {
 			return err
 		}
 	}
-	return journal.Delete(ctx, state, id)
+	err := journal.Delete(ctx, state, id, workspace.Settle)
+	if interrupted, ok := errors.AsType[*workspace.InterruptedError](err); ok {
+		return (&reason.UsageError{Err: err}).WithHint(interrupted.Advice + " && agentctl delete run " + id)
+	}
+	return err
 }
 
 // needed is why a run must not be deleted; "" if it may be.

@@ -214,3 +214,26 @@ func TestAnInterruptedApplyCanBeUndoneWithoutMakingIt(t *testing.T) {
 		}
 	}
 }
+
+// A run can be deleted while only its folder knows how to undo what it was doing.
+func TestWhatAKilledProcessWasChangingIsSettled(t *testing.T) {
+	last := len(steps(t)) - 1
+	for _, n := range []int{1, last / 2, last} {
+		spec, c := changed(t)
+		app, run := application(spec, c), t.TempDir()
+		app.Record = filepath.Join(run, MergePrefix+"1.json")
+		if !applyUntil(t, app, n) {
+			t.Fatalf("step %d was not reached", n)
+		}
+		must(t, os.WriteFile(filepath.Join(run, MergePrefix+"2.json"), []byte(`{"source":"relative","phase":"swapping"}`), 0o600))
+		must(t, os.WriteFile(filepath.Join(run, ApplyRecord), []byte(`{"source":"/no/such/folder","stage":"x","phase":"swapping"}`), 0o600))
+		must(t, Settle(run))
+		want := base
+		if n == last {
+			want = target // the whole change was made
+		}
+		if diff := cmp.Diff(want, read(t, spec.Source)); diff != "" || len(stages(t, spec.Source)) > 0 {
+			t.Errorf("killed at step %d: %v is left (-want +got):\n%s", n, stages(t, spec.Source), diff)
+		}
+	}
+}

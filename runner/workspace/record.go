@@ -49,6 +49,45 @@ func (e *InterruptedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
+// MergePrefix begins the names of the records of merges in the folder of a run.
+const MergePrefix = "merge-"
+
+// Settle undoes what a process of a run was changing when it was killed, by the records in
+// the run's folder: in files of the run, or in those of a person.
+func Settle(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if e.Name() != ApplyRecord && !strings.HasPrefix(e.Name(), MergePrefix) {
+			continue
+		}
+		record := filepath.Join(dir, e.Name())
+		source, err := sourceOf(record)
+		if _, gone := os.Stat(source); err == nil && source != "" && gone == nil {
+			err = Undo(source, record)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// sourceOf is the folder that a record is about; "" where nothing is to be undone.
+func sourceOf(record string) (string, error) {
+	info, err := os.Lstat(record)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return "", err
+	}
+	b, err := os.ReadFile(record)
+	var r applyRecord
+	if err != nil || json.Unmarshal(b, &r) != nil || !filepath.IsAbs(r.Source) {
+		return "", err // a damaged record undoes nothing
+	}
+	return r.Source, nil
+}
+
 // isStageName takes what newStageName makes and nothing else: a record must not
 // lead to any other folder.
 func isStageName(s string) bool {
