@@ -225,6 +225,26 @@ type Answer struct {
 	DurationMs int64             `json:"durationMs"`
 	// Attachments are the files that the call returned.
 	Attachments []Attached `json:"attachments,omitempty"`
+	// Variables are those that the result supplies for later calls.
+	Variables []Supplied `json:"variables,omitempty"`
+}
+
+// Supplied is a variable that a result supplies, without its value. Wrong is why a run would
+// refuse it, whatever the manifest lists; "" if it would not.
+type Supplied struct {
+	Name  string `json:"name"`
+	Wrong string `json:"wrong,omitempty"`
+}
+
+func supplied(variables []host.Variable) (all []Supplied) {
+	for _, v := range variables {
+		s := Supplied{Name: v.Name}
+		if err := tool.CheckVariable(v); err != nil {
+			s.Wrong = err.Error()
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // Attached is a file that a call returned. Type is what the program claims, Wrong why a
@@ -334,7 +354,7 @@ func (p Program) call(ctx context.Context, launcher *sandbox.Launcher, held *spe
 	}
 	return &Answer{
 		Output: res.Text, Error: message.ErrorCode(res.Code), ExitCode: res.ExitCode, Signal: res.Signal, Title: res.Title,
-		Metadata: res.Metadata, Writes: res.Writes, Dropped: res.Dropped, Attachments: attached(res.Attachments),
+		Metadata: res.Metadata, Writes: res.Writes, Dropped: res.Dropped, Attachments: attached(res.Attachments), Variables: supplied(res.Variables),
 	}, nil
 }
 

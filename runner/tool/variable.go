@@ -16,6 +16,17 @@ const (
 	maxValue = 16 << 10
 )
 
+// CheckVariable refuses a variable that no result may supply, whatever a manifest lists.
+func CheckVariable(v host.Variable) error {
+	if err := Suppliable(v.Name); err != nil {
+		return err
+	}
+	if err := hideable(v.Value); err != nil {
+		return fmt.Errorf("the value %w", err)
+	}
+	return nil
+}
+
 // hideable refuses a value that cannot be hidden without harm: it would be found by chance,
 // or could be part of the structure of a journal, such as a field's name. Tokens and what
 // is encoded in base64 or hex are hideable.
