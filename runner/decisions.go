@@ -56,7 +56,7 @@ type Blocker = plan.Blocker
 // CanI judges a call as a run would, without a run: nothing is started, asked or
 // written. Its errors are an *InvalidError or a *reason.UsageError.
 func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
-	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Above: o.Above, RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Workspace: o.Workspace, Registries: registries()}, o.Tool, o.Args)
+	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Above: o.Above, RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Workspace: o.Workspace, Images: images("", true), Registries: registries()}, o.Tool, o.Args)
 }
 
 // ExplainOptions name a decision.

@@ -40,6 +40,8 @@ type ValidateOptions struct {
 	Stdin io.Reader
 	// Strict makes errors of warnings, and holds skills to their specification.
 	Strict bool
+	// State is the folder that keeps the images of skills; see statedir.Find.
+	State string
 }
 
 // Report is what a validation found.
@@ -56,12 +58,14 @@ func (r *Report) HasErrors() bool { return r.Findings.HasErrors() }
 func (r *Report) Write(w io.Writer, limit int) error { return r.Findings.Write(w, limit) }
 
 // Validate reads manifests and reports all mistakes at once. It starts no
-// program and changes nothing.
+// program, and fetches the images of skills that are not kept yet.
 func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	if len(o.Paths) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{Cases: true, Programs: true, Strict: o.Strict}))
+	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
+		Cases: true, Programs: true, Strict: o.Strict, Images: func(ref string) (string, error) { return images(o.State, false)(ctx, ref) },
+	}))
 	if o.Strict { // those of the reader, too
 		for i := range found {
 			found[i].Severity = manifest.Error
@@ -89,6 +93,8 @@ type PolicyTestOptions struct {
 	Only *regexp.Regexp
 	// Mutate tests which mutations of a policy its cases notice.
 	Mutate bool
+	// State is that of ValidateOptions.
+	State string
 }
 
 // TestPolicies runs the test cases of all policies in manifests, in spec.tests
@@ -98,7 +104,9 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*policytest.Report,
 	if len(o.Paths) == 0 {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{Cases: true}))
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
+		Cases: true, Images: func(ref string) (string, error) { return images(o.State, false)(ctx, ref) },
+	}))
 	if found.HasErrors() {
 		return nil, &InvalidError{Findings: found}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/image/artifact"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
@@ -248,7 +251,7 @@ func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
 		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
-		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead,
+		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: images(o.State, false),
 	}
 }
 
@@ -265,6 +268,18 @@ func (o *RunOptions) recorded() map[string]json.RawMessage {
 // host are the options of the programs that the run starts.
 func (o *RunOptions) host() environment.HostOptions {
 	return environment.HostOptions{Kinds: registries().Sources, State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
+}
+
+// images returns what keeps the images of skills in a state folder. Offline fetches none.
+func images(state string, offline bool) func(ctx context.Context, ref string) (string, error) {
+	return func(ctx context.Context, ref string) (string, error) {
+		dir, err := statedir.Find(state) // a folder that was found is found again
+		if err != nil {
+			return "", err
+		}
+		store := artifact.Store{Dir: filepath.Join(dir, "cache", "skills"), Offline: offline}
+		return store.Folder(ctx, ref)
+	}
 }
 
 // registries are the model providers and tool sources of this version, which all runs of

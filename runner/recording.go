@@ -422,6 +422,9 @@ func (r *recorded) runAgain(ctx context.Context, c *cassette.Cassette, o RunOpti
 	if err != nil {
 		return nil, err
 	}
+	if err := p.FetchSkills(ctx, images(o.State, false)); err != nil {
+		return nil, err
+	}
 	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)
 	host.Prepare()
 	var dir folder

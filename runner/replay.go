@@ -247,7 +247,9 @@ func (r *recorded) replay(ctx context.Context, p *replay.Player, facts cassette.
 // recorded. The decisions stay, too, because the files that they depend on are
 // not there.
 func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []string, error) {
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{}))
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
+		Images: func(ref string) (string, error) { return images("", true)(ctx, ref) },
+	}))
 	if found.HasErrors() {
 		return nil, nil, &InvalidError{Findings: found}
 	}
@@ -257,7 +259,7 @@ func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []
 	}
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
-		return nil, nil, &reason.UsageError{Err: err}
+		return nil, nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
 	}
 	now := *r
 	if now.Plan, err = r.Present(resolved); err != nil {

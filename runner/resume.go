@@ -181,6 +181,9 @@ func (r *run) reopen(ctx context.Context, found journal.Found, seen *view.Run, o
 	if r.plan, err = record.Restore(seen, restoring(opts)); err != nil {
 		return errors.Join(err, r.host.Close())
 	}
+	if err := r.plan.FetchSkills(ctx, images(opts.State, false)); err != nil {
+		return errors.Join(err, r.host.Close())
+	}
 	r.policies = policyNames(r.plan.Policies)
 	journaling := r.journaling()
 	journaling.AcceptEnd = true // and a warning reports it

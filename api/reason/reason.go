@@ -100,7 +100,7 @@ var table = []Info{
 	{ReplayDiverged, ExitDiverged, "A replayed run differs from its recording."},
 	{ProviderUnavailable, ExitHost, "The model's endpoint cannot be reached, or this program cannot speak to it."},
 	{IsolationUnavailable, ExitHost, "This host does not support the isolation that a tool requires."},
-	{WorkspaceUnavailable, ExitHost, "The files of the run cannot be copied or read, or what it changed cannot be listed."},
+	{WorkspaceUnavailable, ExitHost, "The files of the run or of its skills cannot be fetched, copied or read, or what it changed cannot be listed."},
 	{Accepted, -1, "The object is valid and usable."},
 	{ReferenceNotFound, ExitUsage, "The object names another object that does not exist."},
 	{PathNotAbsolute, ExitUsage, "The object holds a relative path, which an API object must not."},

@@ -36,7 +36,7 @@ const (
 
 // SkillSpec declares the folder of a skill and how it is used.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.dir) || has(self.plan)",message="a skill has a dir, a plan, or both",fieldPath=".dir",reason="FieldValueRequired"
+// +kubebuilder:validation:XValidation:rule="has(self.dir) || has(self.image) || has(self.plan)",message="a skill has a dir or an image, a plan, or both",fieldPath=".dir",reason="FieldValueRequired"
 type SkillSpec struct {
 	// CallName is what models, rules and audit call it. Default: metadata.name.
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]{1,64}$`
@@ -46,7 +46,16 @@ type SkillSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
-	// Dir is the folder with the SKILL.md, relative to the manifest.
+	// Image is the OCI artifact or image that holds the folder, with its digest:
+	// registry/name@sha256:..., or oci:PATH@sha256:... for a folder or tar file in OCI
+	// layout, relative to the manifest. A tag alone is refused. It is fetched once and
+	// kept in the state folder. Optional.
+	// +kubebuilder:validation:Pattern=`^[^@\s]+@sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Image string `json:"image,omitempty"`
+	// Dir is the folder with the SKILL.md, relative to the manifest; with an image,
+	// relative to its root. Default with an image: its root, or the only folder in it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

@@ -30,6 +30,10 @@ func Absolute(kind string, obj map[string]any, dir string) {
 			absoluteField(m, "path", dir)
 		}
 	case v1alpha1.KindSkill:
+		if image, ok := spec["image"].(string); ok { // the dir is one of the image then
+			spec["image"] = absoluteImage(dir, image)
+			return
+		}
 		absoluteField(spec, "dir", dir)
 	case v1alpha1.KindWorkspace:
 		absoluteFiles(fields(spec["source"]), dir)
@@ -52,9 +56,7 @@ func absoluteSource(src map[string]any, dir string) {
 	absoluteArgv(src, "command", dir)
 	absoluteFrom(fields(src["valueFrom"]), dir)
 	if image, ok := src["image"].(string); ok {
-		if layout, ok := strings.CutPrefix(image, "oci:"); ok { // a file or folder of this host
-			src["image"] = "oci:" + absolute(dir, layout)
-		}
+		src["image"] = absoluteImage(dir, image)
 	}
 	for _, v := range src {
 		absoluteSource(fields(v), dir)
@@ -62,6 +64,14 @@ func absoluteSource(src map[string]any, dir string) {
 			absoluteSource(e, dir)
 		}
 	}
+}
+
+// absoluteImage is about an image, which may be a file or folder of this host.
+func absoluteImage(dir, image string) string {
+	if layout, ok := strings.CutPrefix(image, "oci:"); ok {
+		return "oci:" + absolute(dir, layout)
+	}
+	return image
 }
 
 // absoluteFrom is about a valueFrom.

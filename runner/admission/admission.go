@@ -43,6 +43,9 @@ type Options struct {
 	Ahead func(*Catalog)
 	// Models are the providers of models, which check what only they understand.
 	Models model.Registry
+	// Images returns the folder on this host with the files of an image. nil: the images
+	// of skills are not looked at.
+	Images func(ref string) (dir string, err error)
 	// Tools are the kinds of tool sources, which know the facts that follow from
 	// a source.
 	Tools tool.Kinds
@@ -83,7 +86,7 @@ func Read(ctx context.Context, paths []string, stdin io.Reader, opts Options) (*
 // have no error.
 func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 	a := &admitter{opts: opts, catalog: newCatalog()}
-	a.catalog.kinds = opts.Tools
+	a.catalog.kinds, a.catalog.images = opts.Tools, opts.Images
 	for _, d := range set.Documents {
 		a.enter(d)
 	}

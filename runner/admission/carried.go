@@ -131,10 +131,10 @@ func (c *Catalog) everyCallable() *callables {
 // hasScript reports whether a skill brings a tool along. One whose folder cannot be read
 // here might.
 func (c *Catalog) hasScript(e Entry[v1alpha1.Skill]) bool {
-	if e.Object.Spec.Dir == "" {
+	if e.Object.Spec.Dir == "" && e.Object.Spec.Image == "" {
 		return false
 	}
-	k, err := readSkill(absolute(e.Doc.Dir, e.Object.Spec.Dir), e.Object)
+	k, err := c.readSkill(e.Doc, e.Object)
 	return err != nil || k.command != nil
 }
 

@@ -31,6 +31,9 @@ type Catalog struct {
 
 	// kinds are those of the sources of tools.
 	kinds tool.Kinds
+	// images returns the files of an image, and unpacked is what it has returned.
+	images   func(ref string) (dir string, err error)
+	unpacked map[string]unpacked
 	// unnamed are runs that only have a generateName.
 	unnamed []Entry[v1alpha1.Run]
 	// compiled policies by name; ambiguous when two tools share a call name, so
@@ -53,6 +56,7 @@ func newCatalog() *Catalog {
 		Cases:      map[string][]Entry[v1alpha1.Policy]{},
 		compiled:   map[string]*policy.Compiled{},
 		shipped:    map[string]bool{},
+		unpacked:   map[string]unpacked{},
 	}
 }
 

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"agentctl.dev/agentctl/runner/expr"
@@ -42,7 +43,7 @@ func schemaRules(docs []*manifest.Document) manifest.Findings {
 	rules := ruleSet{}
 	for _, d := range docs {
 		for _, v := range d.Validations {
-			if d.Faulty(v.Field) {
+			if d.Faulty(v.Field) || readsFaulty(d, v) {
 				continue
 			}
 			holds, err := rules.hold(v)
@@ -56,6 +57,19 @@ func schemaRules(docs []*manifest.Document) manifest.Findings {
 		}
 	}
 	return found
+}
+
+// readsFaulty reports whether a rule reads a field that an error was found at: it has been
+// taken out, and the rule would miss it.
+func readsFaulty(d *manifest.Document, v manifest.Validation) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	for _, part := range strings.Split(v.Rule, "self.")[1:] {
+		name := part[:len(part)-len(strings.TrimLeft(part, letters))]
+		if d.Faulty(manifest.Join(v.Path, name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // scripts checks the conditions and templates of scripted models.

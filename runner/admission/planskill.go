@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/schema"
 	"agentctl.dev/agentctl/runner/steps"
 	"agentctl.dev/agentctl/runner/tool/builtin"
@@ -24,41 +25,53 @@ type plannedSkill struct {
 	// must not run it.
 	command []string
 	schema  []byte
+	// dir is the folder on this host, and folder what it is called; "" for the root of an
+	// image, which has no name.
+	dir, folder string
 }
 
 // scriptError is an error of the program of a skill.
 type scriptError struct{ error }
 
 // readSkill reads the folder of a declared skill.
-func readSkill(dir string, s *v1alpha1.Skill) (*plannedSkill, error) {
-	f, err := skill.Open(dir)
-	if err != nil {
+func (c *Catalog) readSkill(d *manifest.Document, s *v1alpha1.Skill) (*plannedSkill, error) {
+	k := &plannedSkill{}
+	var err error
+	if k.dir, k.folder, err = c.skillDir(d, s); err != nil {
 		return nil, err
 	}
+	return k, k.read(s)
+}
+
+// read reads the folder.
+func (k *plannedSkill) read(s *v1alpha1.Skill) error {
+	f, err := skill.Open(k.dir)
+	if err != nil {
+		return err
+	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	k := &plannedSkill{}
 	if k.Skill, err = f.Skill(); err != nil || s.Spec.Mode == v1alpha1.SkillDirect {
-		return k, err
+		return err
 	}
 	script, err := f.Script()
 	switch {
 	case err != nil:
-		return nil, &scriptError{err}
+		return &scriptError{err}
 	case script == "" && s.Spec.Mode == v1alpha1.SkillSandbox:
-		return nil, &scriptError{errors.New("it has no scripts/execute.*")}
+		return &scriptError{errors.New("it has no scripts/execute.*")}
 	case script == "":
-		return k, nil
+		return nil
 	}
-	k.command, k.schema = skill.Command(dir, script), []byte(`{"type":"object"}`)
+	k.command, k.schema = skill.Command(k.dir, script), []byte(`{"type":"object"}`)
 	if text, found, err := f.Optional(skill.Schema); err != nil {
-		return nil, &scriptError{fmt.Errorf("%s: %w", skill.Schema, err)}
+		return &scriptError{fmt.Errorf("%s: %w", skill.Schema, err)}
 	} else if found {
 		k.schema = []byte(text)
 	}
 	if _, err := schema.Compile(k.schema); err != nil {
-		return nil, &scriptError{fmt.Errorf("%s: %w", skill.Schema, err)}
+		return &scriptError{fmt.Errorf("%s: %w", skill.Schema, err)}
 	}
-	return k, nil
+	return nil
 }
 
 // planSkills reads the skills that the agent names, and offers the tool that loads them,
@@ -92,18 +105,22 @@ func (c *Catalog) planSkill(p *Plan, e Entry[v1alpha1.Skill]) error {
 	if spec.Plan != nil {
 		text = steps.Describe(spec.Plan)
 	}
-	if spec.Dir == "" {
+	if spec.Dir == "" && spec.Image == "" {
 		p.declare(e.Doc)
 		p.Skills = append(p.Skills, skill.Entry{Name: SkillName(e.Object), Description: skill.Brief(spec.Description), Plan: text})
 		return nil
 	}
-	dir := absolute(e.Doc.Dir, spec.Dir)
-	k, err := readSkill(dir, e.Object)
+	k, err := c.readSkill(e.Doc, e.Object)
 	if err != nil {
 		return err
 	}
 	p.declare(e.Doc)
-	planned := skill.Entry{Name: SkillName(e.Object), Description: skill.Brief(cmp.Or(spec.Description, k.Description)), Dir: dir, Digest: k.Digest, Plan: text}
+	planned := skill.Entry{
+		Name: SkillName(e.Object), Description: skill.Brief(cmp.Or(spec.Description, k.Description)), Dir: k.dir, Digest: k.Digest, Plan: text,
+	}
+	if spec.Image != "" {
+		planned.Image, planned.Folder = absoluteImage(e.Doc.Dir, spec.Image), spec.Dir
+	}
 	if k.command != nil {
 		planned.Tool = planned.Name
 		t, err := scriptTool(e.Object, &planned, k)
@@ -140,15 +157,14 @@ func scriptTool(s *v1alpha1.Skill, e *skill.Entry, k *plannedSkill) (*v1alpha1.T
 func (c *Catalog) scriptTools() (all []*v1alpha1.Tool) {
 	for _, name := range names(c.Skills) {
 		e := c.Skills[name]
-		dir := absolute(e.Doc.Dir, e.Object.Spec.Dir)
-		if e.Object.Spec.Dir == "" || !filepath.IsAbs(dir) {
+		if spec := &e.Object.Spec; spec.Image == "" && (spec.Dir == "" || !filepath.IsAbs(absolute(e.Doc.Dir, spec.Dir))) {
 			continue
 		}
-		k, err := readSkill(dir, e.Object)
+		k, err := c.readSkill(e.Doc, e.Object)
 		if err != nil || k.command == nil {
 			continue // what is wrong is reported with the skill
 		}
-		if t, err := scriptTool(e.Object, &skill.Entry{Name: SkillName(e.Object), Dir: dir}, k); err == nil {
+		if t, err := scriptTool(e.Object, &skill.Entry{Name: SkillName(e.Object), Dir: k.dir}, k); err == nil {
 			all = append(all, t)
 		}
 	}

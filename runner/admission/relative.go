@@ -34,7 +34,11 @@ func Relative(obj any) (at, path string) {
 	case *v1alpha1.Workspace:
 		return relativeWorkspace("spec.source.path", &o.Spec.WorkspaceSpec)
 	case *v1alpha1.Skill:
-		if dir := o.Spec.Dir; dir != "" && !strings.HasPrefix(dir, "/") {
+		layout, local := strings.CutPrefix(o.Spec.Image, "oci:")
+		switch dir := o.Spec.Dir; {
+		case local && !strings.HasPrefix(layout, "/"):
+			return "spec.image", layout
+		case o.Spec.Image == "" && dir != "" && !strings.HasPrefix(dir, "/"):
 			return "spec.dir", dir
 		}
 		return "", ""

@@ -65,6 +65,9 @@ func TestRelativePathsAreFound(t *testing.T) {
 		"git":                {reason: "a URL is no path", obj: &v1alpha1.Workspace{Spec: v1alpha1.NamedWorkspaceSpec{WorkspaceSpec: v1alpha1.WorkspaceSpec{Source: &v1alpha1.WorkspaceSource{Git: &v1alpha1.GitSource{URL: "x"}}}}}},
 		"skill":              {reason: "a folder", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Dir: "skills/x"}}, at: "spec.dir", path: "skills/x"},
 		"absolute skill":     {reason: "an absolute folder", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Dir: "/skills/x"}}},
+		"skill in an image":  {reason: "the folder is one of the image", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Image: "registry.example/x@sha256:0", Dir: "skills/x"}}},
+		"skill in a layout":  {reason: "a folder of the host", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Image: "oci:img@sha256:0"}}, at: "spec.image", path: "img@sha256:0"},
+		"absolute layout":    {reason: "an absolute folder", obj: &v1alpha1.Skill{Spec: v1alpha1.SkillSpec{Image: "oci:/img@sha256:0", Dir: "x"}}},
 		"planned skill":      {reason: "it has no folder", obj: &v1alpha1.Skill{}},
 		"agent":              {reason: "context files are of the workspace", obj: &v1alpha1.Agent{Spec: v1alpha1.AgentSpec{ContextFiles: []string{"AGENTS.md"}}}},
 	} {

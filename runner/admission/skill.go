@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/tool/builtin"
@@ -37,21 +38,30 @@ func (a *admitter) skillName(d *manifest.Document, s *v1alpha1.Skill) {
 // skillFile checks the folder of a skill, where its manifest is a file. An object
 // of a control plane is checked where it is kept, and so is a path of its host.
 func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
-	if s.Spec.Dir == "" || d.Dir == "" || a.opts.Elsewhere && filepath.IsAbs(s.Spec.Dir) {
+	at, what := "spec.dir", s.Spec.Dir
+	if s.Spec.Image != "" {
+		at, what = "spec.image", s.Spec.Image
+		if a.opts.Images == nil || d.Faulty(at) {
+			return
+		}
+	} else if s.Spec.Dir == "" || d.Dir == "" || a.opts.Elsewhere && filepath.IsAbs(s.Spec.Dir) {
 		return
 	}
-	dir := absolute(d.Dir, s.Spec.Dir)
-	k, err := readSkill(dir, s)
+	k, err := a.catalog.readSkill(d, s)
 	if wrong, ok := errors.AsType[*scriptError](err); ok {
-		a.add(d.Errorf("spec.mode", "%s: %v", clip(s.Spec.Dir), wrong).With("a skill of mode Sandbox has one program, scripts/execute.*; Direct runs none"))
+		a.add(d.Errorf("spec.mode", "%s: %v", clip(what), wrong).With("a skill of mode Sandbox has one program, scripts/execute.*; Direct runs none"))
+		return
+	}
+	if wrong, ok := errors.AsType[*reason.Error](err); ok { // a run that needs the skill does not begin
+		a.add(d.Warnf(at, "%v", wrong.Err).With(wrong.Hint))
 		return
 	}
 	if err != nil {
-		a.add(d.Errorf("spec.dir", "%s: %v", clip(s.Spec.Dir), err).With("a skill is a folder with a file " + skill.File))
+		a.add(d.Errorf(at, "%s: %v", clip(what), err).With("a skill is a folder with a file " + skill.File))
 		return
 	}
 	problems := k.Problems
-	if base := filepath.Base(dir); k.Name != "" && k.Name != base {
+	if base := k.folder; base != "" && k.Name != "" && k.Name != base {
 		problems = append(problems, fmt.Sprintf("its name is %q, and its folder is called %q", clip(k.Name), clip(base)))
 	}
 	if a.opts.Strict {
@@ -61,7 +71,7 @@ func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 		if s.Spec.Description != "" && k.Description == "" && !a.opts.Strict {
 			continue // the manifest has what the file lacks
 		}
-		a.add(d.Warnf("spec.dir", "%s: %s: %s", clip(s.Spec.Dir), skill.File, p))
+		a.add(d.Warnf(at, "%s: %s: %s", clip(what), skill.File, p))
 	}
 }
 

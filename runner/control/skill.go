@@ -36,7 +36,7 @@ func (r *skillReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err != nil || !done {
 		return ctrl.Result{}, err
 	}
-	if v.why != reason.Accepted || s.Spec.Dir == "" {
+	if v.why != reason.Accepted || s.Spec.Dir == "" || s.Spec.Image != "" { // an image is fetched by the runs that need it
 		return ctrl.Result{}, r.ready(ctx, s, v, nil)
 	}
 	more := map[string]any{}

@@ -61,6 +61,14 @@ func TestWhatDoesNotWorkYetIsNotReady(t *testing.T) {
 	}
 }
 
+// TestASkillInAnImageIsReady: a run fetches it, and its folder is not one of this host.
+func TestASkillInAnImageIsReady(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.apply(head + "kind: Skill\nmetadata: {name: fetched}\nspec: {image: 'localhost:1/team/skill@sha256:" + strings.Repeat("ab", 32) + "', dir: skills/x}\n")
+	s.awaitReady("Skill", "fetched", "True", "Accepted")
+}
+
 // TestAnAgentWithASkillIsReady: what an agent names is there, and works.
 func TestAnAgentWithASkillIsReady(t *testing.T) {
 	t.Parallel()

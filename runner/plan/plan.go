@@ -106,6 +106,9 @@ type Options struct {
 	WithoutRepository bool
 	// Policies are compiled policies to reuse. Optional.
 	Policies *policy.Shared
+	// Images returns the folder on this host with the files of an image. nil: a skill in
+	// an image is an error of the agent that has it.
+	Images func(ctx context.Context, ref string) (dir string, err error)
 	Registries
 
 	// RecordedInputs and RecordedFiles are those of a run that is recorded again.
@@ -133,7 +136,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	}
 	resolved, err := catalog.Resolve(choice)
 	if err != nil {
-		return nil, &reason.UsageError{Err: err}
+		return nil, unresolved(err)
 	}
 	if resolved.Carried != nil {
 		if err := o.carries(resolved.Carried.Skill); err != nil {
@@ -188,7 +191,7 @@ func forAccess(ctx context.Context, o Options) (*Plan, *admission.Catalog, error
 	if len(o.Paths) == 0 {
 		return nil, nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, o.Admission(admission.Options{RunPolicies: o.RunPolicies}))
+	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, o.Admission(admission.Options{RunPolicies: o.RunPolicies, Images: o.images(ctx)}))
 	if found.HasErrors() {
 		return nil, nil, &manifest.InvalidError{Findings: found}
 	}
@@ -240,7 +243,7 @@ func (p *Plan) Lean() *Plan {
 
 // admit reads what a run is made of, from files or from objects without one.
 func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*manifest.Set, *admission.Catalog, manifest.Findings) {
-	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies, Modelless: o.Skill != ""}
+	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies, Modelless: o.Skill != "", Images: o.images(ctx)}
 	if o.Ahead != nil {
 		opts.Ahead = func(c *admission.Catalog) { o.ahead(ctx, c, choice) }
 	}
@@ -273,6 +276,11 @@ func (r Registries) define(p *admission.Plan) ([]tool.Definition, error) {
 		describe(&tools[i])
 		if len(t.Include)+len(t.Exclude) > 0 {
 			tools[i].Select = &tool.Selection{Include: t.Include, Exclude: t.Exclude}
+		}
+		for _, e := range p.Skills {
+			if e.Image != "" && e.Tool == tools[i].Name && e.Tool != "" {
+				tools[i].Kept = e.Dir
+			}
 		}
 	}
 	return tools, nil

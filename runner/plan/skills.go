@@ -22,7 +22,7 @@ func (p *Plan) findSkills() {
 	resolved.Skills = nil
 	found, notes := skill.Find(source, p.Agent.Spec.SkillFolders)
 	for _, e := range p.Skills { // a declared one may lie in the workspace as well, or around it
-		if e.Dir == "" {
+		if e.Dir == "" || e.Image != "" { // an image is kept beside the runs, where no workspace is
 			resolved.Skills = append(resolved.Skills, e)
 			continue
 		}

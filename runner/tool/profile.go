@@ -94,9 +94,11 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		if err != nil {
 			return nil, err
 		}
-		masked, err := at.Hidden(m.Path, target)
-		if err != nil {
-			return nil, err
+		var masked []string
+		if m.Access == v1alpha1.MountReadWrite || !d.keeps(target) {
+			if masked, err = at.Hidden(m.Path, target); err != nil {
+				return nil, err
+			}
 		}
 		if sees := p.Access != "" && p.Access != spec.AccessNone; sees && slices.ContainsFunc(masked, func(hidden string) bool { return Below(at.Workspace, hidden) }) {
 			return nil, fmt.Errorf("mount %s: the files of the run lie in it, below a folder that no tool may see: mount what is needed of it, or keep runs elsewhere with --state", m.Path)
@@ -122,6 +124,15 @@ func (d *Definition) profile(at Place) (*spec.Profile, error) {
 		p.Limits.Scratch = l.Scratch.Value()
 	}
 	return p, nil
+}
+
+// keeps reports whether a folder is that of the skill whose script the tool is.
+func (d *Definition) keeps(target string) bool {
+	if d.Kept == "" {
+		return false
+	}
+	kept, err := filepath.EvalSymlinks(d.Kept)
+	return err == nil && kept == target
 }
 
 // Hidden returns the paths at which a mount of target would show files that no

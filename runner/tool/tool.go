@@ -57,6 +57,9 @@ type Definition struct {
 
 	// Facts of its source.
 	Facts
+	// Kept is the folder of its skill below a folder that no tool may see, which it may
+	// mount to read; "" for any other tool.
+	Kept string
 }
 
 // Digest identifies what an approval is bound to: the name, the schema, the

@@ -24,6 +24,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/image/reference"
 )
 
 // image is an image that is unpacked: all a container needs to know of it.
@@ -65,7 +66,7 @@ func (r *Runtime) Pull(ctx context.Context, ref string) error {
 // image returns an unpacked image. Errors are not kept: the next call tries
 // again.
 func (r *Runtime) image(ctx context.Context, text string) (*image, error) {
-	ref, err := ParseReference(text)
+	ref, err := reference.Parse(text)
 	if err != nil {
 		return nil, reason.New(reason.IsolationUnavailable, "%w", err).
 			WithHint("agentctl image build prints the reference of an image it has built")
@@ -107,7 +108,7 @@ func (i *shelf) forget(ref string) {
 }
 
 // ensure finds, or fetches, and unpacks.
-func (r *Runtime) ensure(ctx context.Context, ref Reference) (*image, error) {
+func (r *Runtime) ensure(ctx context.Context, ref reference.Reference) (*image, error) {
 	d, err := r.connected(ctx)
 	if err != nil {
 		return nil, err
@@ -136,18 +137,27 @@ func (r *Runtime) ensure(ctx context.Context, ref Reference) (*image, error) {
 }
 
 // stored finds an image by its digest, whatever its name; nil if there is none.
-func (d *daemon) stored(ctx context.Context, ref Reference) (*images.Image, error) {
+func (d *daemon) stored(ctx context.Context, ref reference.Reference) (*images.Image, error) {
 	resp, err := d.images.List(ctx, &imagesapi.ListImagesRequest{Filters: []string{"target.digest==" + ref.Digest.String()}})
 	if err != nil || len(resp.GetImages()) == 0 {
 		return nil, errgrpc.ToNative(err)
 	}
 	best := resp.GetImages()[0]
 	for _, i := range resp.GetImages() {
-		if i.GetName() == ref.record() {
+		if i.GetName() == recordOf(ref) {
 			best = i
 		}
 	}
 	return imageFrom(best), nil
+}
+
+// recordOf is the name under which containerd keeps an image. It does not hold a
+// layout's path: a moved layout is the same image.
+func recordOf(ref reference.Reference) string {
+	if ref.Layout != "" {
+		return "agentctl.dev/layout@" + ref.Digest.String()
+	}
+	return ref.String()
 }
 
 func imageFrom(i *imagesapi.Image) *images.Image {
@@ -163,7 +173,7 @@ func (d *daemon) complete(ctx context.Context, i images.Image) bool {
 }
 
 // fetch copies an image into containerd and gives it a name.
-func (d *daemon) fetch(ctx context.Context, ref Reference) (*images.Image, error) {
+func (d *daemon) fetch(ctx context.Context, ref reference.Reference) (*images.Image, error) {
 	fetcher, target, done, err := source(ctx, ref)
 	if err != nil {
 		return nil, notFound(ref, err)
@@ -191,17 +201,17 @@ func (d *daemon) fetch(ctx context.Context, ref Reference) (*images.Image, error
 		return nil, notFound(ref, err)
 	}
 	_, err = d.images.Create(ctx, &imagesapi.CreateImageRequest{Image: &imagesapi.Image{
-		Name: ref.record(), Labels: map[string]string{labelMade: "true"},
+		Name: recordOf(ref), Labels: map[string]string{labelMade: "true"},
 		Target: &types.Descriptor{MediaType: target.MediaType, Digest: target.Digest.String(), Size: target.Size},
 	}})
 	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsAlreadyExists(err) { // another runner was as fast
 		return nil, fmt.Errorf("name image %s: %w", ref, err)
 	}
-	return &images.Image{Name: ref.record(), Target: target}, nil
+	return &images.Image{Name: recordOf(ref), Target: target}, nil
 }
 
 // source opens where the blobs come from and describes the first of them.
-func source(ctx context.Context, ref Reference) (remotes.Fetcher, ocispec.Descriptor, func(), error) {
+func source(ctx context.Context, ref reference.Reference) (remotes.Fetcher, ocispec.Descriptor, func(), error) {
 	none := func() {}
 	if ref.Layout != "" {
 		l, err := openLayout(ref.Layout)
@@ -234,7 +244,7 @@ func source(ctx context.Context, ref Reference) (remotes.Fetcher, ocispec.Descri
 }
 
 // notFound is the error for an image that cannot be had.
-func notFound(ref Reference, err error) error {
+func notFound(ref reference.Reference, err error) error {
 	if ctxErr := context.Canceled; errors.Is(err, ctxErr) {
 		return err
 	}
@@ -247,7 +257,7 @@ func notFound(ref Reference, err error) error {
 }
 
 // unpack creates the snapshot that containers of the image use.
-func (r *Runtime) unpack(ctx context.Context, d *daemon, ref Reference, record images.Image) (*image, error) {
+func (r *Runtime) unpack(ctx context.Context, d *daemon, ref reference.Reference, record images.Image) (*image, error) {
 	bad := func(err error) (*image, error) { return nil, fmt.Errorf("unpack image %s: %w", ref, err) }
 	manifest, err := images.Manifest(ctx, d.content, record.Target, platforms.Default())
 	if err != nil {

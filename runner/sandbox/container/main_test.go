@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"go.uber.org/goleak"
 
+	"agentctl.dev/agentctl/runner/image/reference"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 	"agentctl.dev/agentctl/runner/sandbox/container/containerdtest"
 )
@@ -184,7 +185,7 @@ func writeLayout(dir string, img v1.Image) (ref string, err error) {
 		return "", err
 	}
 	sum, err := img.Digest()
-	return container.LayoutPrefix + dir + "@" + sum.String(), err
+	return reference.LayoutPrefix + dir + "@" + sum.String(), err
 }
 
 // needs skips a test on a host without containerd.

@@ -20,6 +20,7 @@ import (
 
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/runner/image/reference"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 )
 
@@ -115,7 +116,7 @@ func TestPluginsThatDoNotStartAreExplained(t *testing.T) {
 	for want, spec := range map[string]container.Spec{
 		"exit code 7":       {Image: shared.layout, Argv: []string{"/tool", "exit", "7"}},
 		"exit code 127":     {Image: shared.layout, Argv: []string{"/none"}},
-		"image not found":   {Image: container.LayoutPrefix + "/no/such/layout@sha256:" + strings.Repeat("0", 64)},
+		"image not found":   {Image: reference.LayoutPrefix + "/no/such/layout@sha256:" + strings.Repeat("0", 64)},
 		"reserved":          {Image: shared.layout, Env: []string{"PLUGIN_UNIX_SOCKET_DIR=/tmp"}},
 		"has no digest":     {Image: "docker.io/library/busybox:latest"},
 		"no runtime \"io.c": {Image: shared.layout, RuntimeClass: "io.containerd.absent.v2"},

@@ -18,7 +18,7 @@ import (
 type Spec struct {
 	// Run and Tool are in the labels of the container and in its errors.
 	Run, Tool string
-	// Image is a reference with a digest, see ParseReference. Required.
+	// Image is a reference with a digest, see reference.Parse. Required.
 	Image string
 	// Argv is the program and its arguments. Default: the image's own.
 	Argv []string

@@ -18,6 +18,10 @@ type Entry struct {
 	// that is a plan alone.
 	Dir    string `json:"dir"`
 	Digest string `json:"digest"`
+	// Image is the image that the folder is from, with its digest, and Folder the path of
+	// the folder in it, if the manifest names one; both are "" for a folder of the host.
+	Image  string `json:"image,omitempty"`
+	Folder string `json:"folder,omitempty"`
 	// Workspace is the folder as a path in the workspace, for a skill that lies there; "."
 	// is the workspace itself.
 	Workspace string `json:"workspace,omitempty"`

@@ -65,7 +65,7 @@ func (o *policyTestOptions) runPolicyTest(ctx context.Context) error {
 	if !(o.least >= 0 && o.least <= 100) {
 		return usagef("--min-score is not between 0 and 100")
 	}
-	opts := runner.PolicyTestOptions{Paths: o.files, Stdin: o.app.In, Mutate: o.mutate}
+	opts := runner.PolicyTestOptions{Paths: o.files, Stdin: o.app.In, Mutate: o.mutate, State: o.app.state}
 	if o.only != "" {
 		only, err := regexp.Compile(o.only)
 		if err != nil {

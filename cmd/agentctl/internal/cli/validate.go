@@ -26,7 +26,8 @@ func (a *app) validateCmd() *cobra.Command {
 		Short: "Report every mistake in manifests",
 		Long: `Report every mistake in manifests, with its place and a suggestion.
 
-No program that a manifest names is started.
+No program that a manifest names is started. A skill in an image is fetched, unless
+it is kept in the state folder already.
 
 With --strict every warning is a mistake, and skills must be as the Agent Skills
 specification has them, so that other programs can use them, too.
@@ -49,7 +50,7 @@ func (o *validateOptions) runValidate(ctx context.Context) error {
 	if err := needFiles(o.files); err != nil {
 		return err
 	}
-	report, err := runner.Validate(ctx, runner.ValidateOptions{Paths: o.files, Stdin: o.app.In, Strict: o.strict})
+	report, err := runner.Validate(ctx, runner.ValidateOptions{Paths: o.files, Stdin: o.app.In, Strict: o.strict, State: o.app.state})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package container
+// Package reference reads the names of images and artifacts, which always have a digest.
+package reference
 
 import (
 	"errors"
@@ -32,8 +33,8 @@ type Reference struct {
 // maxReference bounds what is parsed.
 const maxReference = 4096
 
-// ParseReference reads a reference.
-func ParseReference(text string) (Reference, error) {
+// Parse reads a reference.
+func Parse(text string) (Reference, error) {
 	bad := func(format string, args ...any) (Reference, error) {
 		return Reference{}, fmt.Errorf("image %.200q: %w", text, fmt.Errorf(format, args...))
 	}
@@ -93,13 +94,4 @@ func (r Reference) String() string {
 		return LayoutPrefix + r.Layout + "@" + r.Digest.String()
 	}
 	return r.Name + "@" + r.Digest.String()
-}
-
-// record is the name under which containerd keeps the image. It does not hold a
-// layout's path: a moved layout is the same image.
-func (r Reference) record() string {
-	if r.Layout != "" {
-		return "agentctl.dev/layout@" + r.Digest.String()
-	}
-	return r.String()
 }
