@@ -6,7 +6,6 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log"
 	"net/http/httptest"
