@@ -116,9 +116,10 @@ func (p *process) serve() error {
 // coreVersion is the version of the handshake.
 const coreVersion = 1
 
-// socketPath is a new path in a folder, or in the system's for temporary files.
+// socketPath is a new path in a folder, or in the system's for temporary files. The name is
+// short: callers choose a folder in which 17 bytes are left of the 107 of an address.
 func socketPath(dir string) string {
-	return filepath.Join(cmp.Or(dir, os.TempDir()), fmt.Sprintf("plugin%x", rand.Uint64()))
+	return filepath.Join(cmp.Or(dir, os.TempDir()), fmt.Sprintf("plugin%d", rand.Uint32()))
 }
 
 func (p *process) newGRPC() *grpc.Server {

@@ -283,6 +283,17 @@ func TestTheHandshakeIsHiddenAndTheProgramEndsAlone(t *testing.T) {
 	var _ grpc.ServiceRegistrar = server
 }
 
+func TestASocketFitsIntoTheFolderThatACallerChooses(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		path := socketPath("/dir")
+		if len(path) > len("/dir/plugin4294967295") || seen[path] {
+			t.Errorf("the path %s is too long, or not new", path)
+		}
+		seen[path] = true
+	}
+}
+
 // An unanswered question ends with the call, not with the context that the tool has
 // passed, and none is sent after the result.
 func TestAQuestionDoesNotOutliveItsCall(t *testing.T) {

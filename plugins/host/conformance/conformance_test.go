@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 		serveRogue(os.Args[2])
 	case len(os.Args) > 1 && os.Args[1] == "bare":
 		serveBare()
+	case len(os.Args) > 1 && os.Args[1] == "goplugin":
+		serveGoPlugin()
 	default:
 		os.Exit(m.Run())
 	}
