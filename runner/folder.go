@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -100,10 +101,10 @@ func (f *folder) clone(ctx context.Context, o *RunOptions, p *plan.Plan, git *v1
 }
 
 // discardClone removes what a process has left that was killed while it cloned. A run that
-// has begun keeps its files.
+// has begun keeps its files, and is not begun again.
 func (f *folder) discardClone(ctx context.Context) error {
 	if report, err := journal.Verify(ctx, f.dir); err != nil || report.Events > 0 {
-		return nil //nolint:nilerr // journal.Create reports what is there
+		return errors.Join(fmt.Errorf("begin the run: a journal exists already in %s", f.dir), err)
 	}
 	if err := fstree.Remove(filepath.Join(f.dir, "workspace")); err != nil {
 		return fmt.Errorf("begin the run: %w", err)

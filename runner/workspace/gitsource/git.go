@@ -55,10 +55,10 @@ type git struct {
 	began   time.Time
 }
 
-// failure is what git said when it failed.
+// failure is what git said when it failed: text for people, said to find the cause.
 type failure struct {
-	err  error
-	text string
+	err        error
+	text, said string
 }
 
 func (f *failure) Error() string {
@@ -157,7 +157,7 @@ func (g *git) ended(ctx context.Context, err error, r *report) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &failure{err, r.text(g.o.Password.Reveal())}
+	return &failure{err, r.text(g.o.Password.Reveal()), r.said()}
 }
 
 // start is when the first program was started.
@@ -180,7 +180,7 @@ func (g *git) explain(ctx context.Context, err error) error {
 	out := reason.New(reason.WorkspaceUnavailable, "%s: %w", what, err)
 	said := ""
 	if f, ok := errors.AsType[*failure](err); ok {
-		said = f.text
+		said = f.said
 	}
 	has := func(texts ...string) bool {
 		for _, t := range texts {
@@ -197,7 +197,9 @@ func (g *git) explain(ctx context.Context, err error) error {
 		return out.WithHint("raise sizeLimit of the workspace, or write a smaller source.git.depth")
 	case errors.Is(err, exec.ErrNotFound):
 		return out.WithHint("install git on this host")
-	case has("terminal prompts disabled", "Authentication failed", "could not read Username", "Permission denied (publickey") && g.o.Password.Reveal() == "":
+	case has("Host key verification failed"):
+		return out.WithHint("the key of the host is not the one in the known hosts of the user, or is not there: compare it with what its owner publishes, and connect once by hand with ssh")
+	case has("terminal prompts disabled", "Authentication failed", "could not read Username", "Permission denied (") && g.o.Password.Reveal() == "":
 		out.Reason = reason.CredentialMissing
 		return out.WithHint("name a token in source.git.auth.password.valueFrom; for ssh, add a key to the agent")
 	case has("Authentication failed", "could not read Username", "terminal prompts disabled"):
@@ -236,6 +238,19 @@ func (r *report) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
+}
+
+// said is what git and ssh said, without what the server did.
+func (r *report) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all strings.Builder
+	for line := range strings.FieldsFuncSeq(string(r.kept), func(c rune) bool { return c == '\n' || c == '\r' }) {
+		if !strings.HasPrefix(line, "remote: ") {
+			all.WriteString(line + "\n")
+		}
+	}
+	return all.String()
 }
 
 // text is what git gave as the cause, without what the server said or the secret.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -79,6 +80,9 @@ func New(ctx context.Context, o Options) (*Clone, error) {
 	}
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o700); err != nil {
 		return nil, reason.New(reason.WorkspaceUnavailable, "clone %s: %w", o.Source.URL, err)
+	}
+	if _, err := os.Lstat(o.Dir); !errors.Is(err, fs.ErrNotExist) { // what is there is not ours to remove
+		return nil, reason.New(reason.WorkspaceUnavailable, "clone %s: %s exists already", o.Source.URL, o.Dir)
 	}
 	g := &git{o: &o, address: address}
 	c, err := g.clone(ctx)
