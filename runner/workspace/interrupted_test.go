@@ -227,6 +227,9 @@ func TestWhatAKilledProcessWasChangingIsSettled(t *testing.T) {
 		}
 		must(t, os.WriteFile(filepath.Join(run, MergePrefix+"2.json"), []byte(`{"source":"relative","phase":"swapping"}`), 0o600))
 		must(t, os.WriteFile(filepath.Join(run, ApplyRecord), []byte(`{"source":"/no/such/folder","stage":"x","phase":"swapping"}`), 0o600))
+		copied := filepath.Join(run, "workspace", "w")
+		must(t, os.MkdirAll(copied, 0o700))
+		must(t, os.WriteFile(filepath.Join(run, MergePrefix+"3.json"), []byte(`{"source":"`+copied+`","stage":"no stage"}`), 0o600))
 		must(t, Settle(run))
 		want := base
 		if n == last {

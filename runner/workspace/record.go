@@ -52,8 +52,8 @@ func (e *InterruptedError) Unwrap() error { return e.Err }
 // MergePrefix begins the names of the records of merges in the folder of a run.
 const MergePrefix = "merge-"
 
-// Settle undoes what a process of a run was changing when it was killed, by the records in
-// the run's folder: in files of the run, or in those of a person.
+// Settle undoes what a process of a run was changing in files of a person when it was
+// killed, by the records in the run's folder. A copy that is in that folder stays as it is.
 func Settle(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,7 +66,8 @@ func Settle(dir string) error {
 		}
 		record := filepath.Join(dir, e.Name())
 		source, err := sourceOf(record)
-		if _, gone := os.Stat(source); err == nil && source != "" && gone == nil {
+		own := strings.HasPrefix(source, strings.TrimSuffix(dir, "/")+"/")
+		if _, gone := os.Stat(source); err == nil && source != "" && !own && gone == nil {
 			err = Undo(source, record)
 		}
 		errs = append(errs, err)
