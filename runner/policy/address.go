@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -167,6 +168,7 @@ func onAddresses(entries []entry, names []string, f *facts) verdict {
 	if !f.talks || !f.unread {
 		return v
 	}
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.pattern != "*" && !e.aboutAddresses() })
 	everything := last(entries, names, func(e *entry) bool { return e.pattern == "*" })
 	switch u := unknown(entries, names); {
 	case everything == v1alpha1.ActionDeny:
