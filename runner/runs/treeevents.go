@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -166,7 +167,8 @@ func (m *TreeEvents) pass(l *line) TreeEvent {
 	l.next, l.raw = nil, nil
 	if _, ok := e.Data.(event.RunFinished); ok && l.above != nil {
 		l.over = true
-		_ = l.in.Close() // nothing was written
+		_ = l.in.Close()                                  // nothing was written
+		l.in = journal.Follow(journal.Dir(m.state, l.id)) // without what was read
 	}
 	if _, ok := e.Data.(event.ToolCall); ok {
 		l.open[e.Call], l.begun[e.Call] = true, true
@@ -219,7 +221,7 @@ func (m *TreeEvents) join(id string) bool {
 	if l.next == nil {
 		return false // its first event is not there yet, or is not readable
 	}
-	l.in, l.joined = journal.Follow(journal.Dir(m.state, id)), true
+	l.in, l.joined, l.raw = journal.Follow(journal.Dir(m.state, id)), true, bytes.Clone(l.raw)
 	started, ok := l.next.Data.(event.RunStarted)
 	if ok && started.Parent != nil {
 		if at := slices.IndexFunc(m.lines, func(above *line) bool { return above.id == started.Parent.Run }); at >= 0 {

@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -194,5 +195,43 @@ func TestEventsOfALargeTreeHoldFewFilesOpen(t *testing.T) {
 	tree.Close()
 	if err := in.Close(); err != nil || open() != 0 {
 		t.Errorf("%d files are left open, %v", open(), err)
+	}
+}
+
+// What a reader keeps of runs that have not begun, or have ended, is little.
+func TestEventsOfALargeTreeKeepNoBuffers(t *testing.T) {
+	s := &scene{t: t, state: t.TempDir(), at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	const many = 64
+	var events []event.Event
+	for i := range many {
+		call := fmt.Sprintf("c%d", i)
+		child := "helper-" + journal.ChildSuffix("top", call, "helper")
+		s.run(child, &event.Parent{Run: "top", Call: call}, 0, event.Event{Data: event.TextEnd{Text: strings.Repeat("x", 40<<10)}}, event.Event{Data: event.RunFinished{}})
+		events = append(events, calls(call), returns(call, child))
+	}
+	s.run("top", nil, 0, append(events, event.Event{Data: event.RunFinished{}})...)
+	in := journal.Follow(journal.Dir(s.state, "top"))
+	defer in.Close() //nolint:errcheck // nothing was written
+	tree := NewTreeEvents(s.state, "top", true, in)
+	defer tree.Close()
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc) //nolint:gosec // less than that
+	}
+	before, read := heap(), 0
+	for ; ; read++ {
+		if _, err := tree.Next(); err != nil {
+			break
+		}
+		if most := int64(many * 20 << 10); read == 1 || read == 4*many {
+			if kept := heap() - before; kept > most {
+				t.Errorf("after %d events it keeps %d KiB", read, kept>>10)
+			}
+		}
+	}
+	if want := 1 + 5*many + 1; read != want {
+		t.Errorf("%d events of %d", read, want)
 	}
 }
