@@ -41,7 +41,7 @@ func openFiles(ctx context.Context, o *Options) (*Files, error) {
 	}
 	f, spec := &Files{o: o, git: newGit(o)}, o.Workspace
 	f.snapshot = sync.OnceValue(f.record)
-	spec.Blobs = o.Journal
+	spec.Blobs, spec.Records = o.Journal, o.Dir
 	var err error
 	if !o.Resumed {
 		f.files, err = workspace.Prepare(ctx, spec)

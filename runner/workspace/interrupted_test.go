@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
 // empty removes everything in a folder, the stage of an apply too.
@@ -239,4 +241,48 @@ func TestWhatAKilledProcessWasChangingIsSettled(t *testing.T) {
 			t.Errorf("killed at step %d: %v is left (-want +got):\n%s", n, stages(t, spec.Source), diff)
 		}
 	}
+}
+
+// What is left of a merge that cannot be undone is no change of the run.
+func TestTheStageOfAnInterruptedMergeIsNotListed(t *testing.T) {
+	spec, c := changed(t)
+	records, others := t.TempDir(), Spec{Strategy: v1alpha1.StrategyInPlace, Source: spec.Source, Blobs: spec.Blobs}
+	others.Records = records
+	w, err := Prepare(t.Context(), others)
+	must(t, err)
+	must(t, w.Ready(t.Context()))
+	app := application(spec, c)
+	app.Record = filepath.Join(records, MergePrefix+"1.json")
+	if !applyUntil(t, app, len(steps(t))/3) {
+		t.Fatal("the step was not reached")
+	}
+	left := stages(t, spec.Source)
+	if len(left) != 1 {
+		t.Fatalf("left: %v", left)
+	}
+	listed := func(w *Workspace) (n int) {
+		change, err := w.Changes(t.Context())
+		must(t, err)
+		for _, f := range change.Files {
+			if strings.HasPrefix(string(f.Path), stagePrefix) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := listed(w); n > 0 {
+		t.Errorf("%d files of the stage are listed", n)
+	}
+	must(t, w.Leave())
+	again, err := Open(t.Context(), others, w.Base())
+	must(t, err)
+	must(t, again.Ready(t.Context()))
+	if n := listed(again); n > 0 {
+		t.Errorf("%d files of the stage are listed after a resume", n)
+	}
+	must(t, os.Remove(app.Record))
+	if n := listed(again); n == 0 {
+		t.Error("a folder of that name that a program has made is not listed")
+	}
+	must(t, again.Close())
 }

@@ -75,18 +75,43 @@ func Settle(dir string) error {
 	return errors.Join(errs...)
 }
 
+// left are the stages that interrupted merges have left in the files.
+func (w *Workspace) left() (stages []string) {
+	if w.spec.Records == "" {
+		return nil
+	}
+	entries, _ := os.ReadDir(w.spec.Records) // without it nothing is known to be left
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), MergePrefix) {
+			continue
+		}
+		if r, err := readRecord(filepath.Join(w.spec.Records, e.Name())); err == nil && r.Source == w.dir {
+			stages = append(stages, r.Stage)
+		}
+	}
+	return stages
+}
+
 // sourceOf is the folder that a record is about; "" where nothing is to be undone.
 func sourceOf(record string) (string, error) {
-	info, err := os.Lstat(record)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRecord {
+	r, err := readRecord(record)
+	if err != nil || !filepath.IsAbs(r.Source) {
 		return "", err
 	}
-	b, err := os.ReadFile(record)
-	var r applyRecord
-	if err != nil || json.Unmarshal(b, &r) != nil || !filepath.IsAbs(r.Source) {
-		return "", err // a damaged record undoes nothing
-	}
 	return r.Source, nil
+}
+
+// readRecord reads a record. A damaged one is empty: it undoes nothing.
+func readRecord(record string) (r applyRecord, err error) {
+	info, err := os.Lstat(record)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return r, err
+	}
+	b, err := os.ReadFile(record)
+	if err != nil || json.Unmarshal(b, &r) != nil {
+		return applyRecord{}, err
+	}
+	return r, nil
 }
 
 // isStageName takes what newStageName makes and nothing else: a record must not

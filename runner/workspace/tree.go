@@ -42,6 +42,8 @@ type tree struct {
 	// maxNames replaces the constant of that name; 0 is the constant.
 	maxNames int64
 	root     string
+	// left are names at the top that are not part of the tree.
+	left []string
 	// base are the files that this tree is to be compared with. A large file that
 	// cannot be equal to the one in it is not read; nil reads all.
 	base map[Path]*Entry
@@ -277,6 +279,9 @@ func (t *tree) sort(dir *folder, f *found) bool {
 		return false
 	}
 	if dir.path == "" && isStageName(f.name) {
+		if slices.Contains(t.left, f.name) {
+			return false
+		}
 		t.notes.note("%q is left of a change to these files that was interrupted: some may be half changed until the run that made it is resumed, or applied again", p)
 		if t.target != "" {
 			return false

@@ -67,6 +67,10 @@ type Spec struct {
 	// Skip lists absolute paths that are never part of a workspace, such as the
 	// state folder.
 	Skip []string
+	// Records is the folder with the records of changes that were made to the files, as of
+	// Application. What an interrupted one has left in the files is no change of the run.
+	// Optional.
+	Records string
 	// Home is the folder that is refused as a source. Default the user's.
 	Home string
 	// MaxFiles and MaxListed bound the files, as the constants, which are their
