@@ -74,8 +74,13 @@ func New(ctx context.Context, o Options) (*Clone, error) {
 		return nil, reason.Usagef("source.git: %w", err)
 	}
 	if address.Scheme == "file" {
-		if err := workspace.Usable(workspace.Spec{Source: address.Path, Skip: o.Skip}); err != nil {
-			return nil, reason.Usagef("source.git: %w", err)
+		for _, dir := range []string{address.Path, elsewhere(address.Path)} {
+			if dir == "" {
+				continue
+			}
+			if err := workspace.Usable(workspace.Spec{Source: dir, Skip: o.Skip}); err != nil {
+				return nil, reason.Usagef("source.git: %w", err)
+			}
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o700); err != nil {
@@ -90,6 +95,31 @@ func New(ctx context.Context, o Options) (*Clone, error) {
 		return nil, errors.Join(g.explain(ctx, err), fstree.Remove(o.Dir))
 	}
 	return c, nil
+}
+
+// maxPointer bounds a file called .git.
+const maxPointer = 4 << 10
+
+// elsewhere is the folder that the .git of a repository leads to, if that is a file or a
+// link; "" where it is a folder, or not there.
+func elsewhere(dir string) string {
+	dot := filepath.Join(dir, ".git")
+	info, err := os.Lstat(dot)
+	switch {
+	case err != nil || info.IsDir():
+		return ""
+	case !info.Mode().IsRegular() || info.Size() > maxPointer:
+		return dot
+	}
+	text, err := os.ReadFile(dot)
+	to := strings.TrimSpace(strings.TrimPrefix(string(text), "gitdir:"))
+	if err != nil || to == "" {
+		return dot // no folder: it is refused
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(dir, to)
+	}
+	return to
 }
 
 func (g *git) clone(ctx context.Context) (*Clone, error) {

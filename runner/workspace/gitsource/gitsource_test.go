@@ -131,6 +131,24 @@ func TestARefLeadsToItsCommit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "lies in the state folder") {
 		t.Errorf("a repository among the files of other runs: %v", err)
 	}
+	for name, lead := range map[string]func(dot string) error{
+		"a file": func(dot string) error {
+			return os.WriteFile(dot, []byte("gitdir: "+filepath.Join(dir, ".git")+"\n"), 0o600)
+		},
+		"a link": func(dot string) error { return os.Symlink(filepath.Join(dir, ".git"), dot) },
+	} {
+		other := t.TempDir()
+		if err := lead(filepath.Join(other, ".git")); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := clone(t, v1alpha1.GitSource{URL: "file://" + other}); err != nil {
+			t.Errorf("%s that leads to a repository: %v", name, err)
+		}
+		_, _, err = clone(t, v1alpha1.GitSource{URL: "file://" + other}, func(o *Options) { o.Skip = []string{filepath.Dir(dir)} })
+		if err == nil || !strings.Contains(err.Error(), "lies in the state folder") {
+			t.Errorf("%s that leads to one among the files of other runs: %v", name, err)
+		}
+	}
 }
 
 // TestNothingOfTheRepositoryOrTheUserIsRun has every place where a program can be named
