@@ -44,7 +44,30 @@ func mcpServer() {
 				return text(req, func(string) (string, error) { return "called", nil })
 			})
 	}
+	addMaterial(s)
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)
 	}
+}
+
+// addMaterial adds a prompt and resources.
+func addMaterial(s *mcp.Server) {
+	s.AddPrompt(&mcp.Prompt{Name: "review", Description: "Reviews a file.", Arguments: []*mcp.PromptArgument{{Name: "path", Required: true}, {Name: "tone"}}},
+		func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			say := func(role mcp.Role, text string) *mcp.PromptMessage {
+				return &mcp.PromptMessage{Role: role, Content: &mcp.TextContent{Text: text}}
+			}
+			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
+				say("user", "Review "+req.Params.Arguments["path"]+" as "+os.Getenv("WHO")+"."), say("assistant", "Gladly."),
+			}}, nil
+		})
+	read := func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		c := &mcp.ResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: "what " + os.Getenv("WHO") + " noted\x1b[2J\n"}
+		if req.Params.URI == "note://picture" {
+			c.MIMEType, c.Text, c.Blob = "image/gif", "", []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;")
+		}
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
+	}
+	s.AddResource(&mcp.Resource{URI: "note://1", Name: "note", MIMEType: "text/plain"}, read)
+	s.AddResource(&mcp.Resource{URI: "note://picture", Name: "picture", MIMEType: "image/gif"}, read)
 }

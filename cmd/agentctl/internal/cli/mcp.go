@@ -10,6 +10,6 @@ func (a *app) mcpCmd() *cobra.Command {
 		Args:    subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.mcpServeCmd(), a.mcpTestCmd())
+	cmd.AddCommand(a.mcpServeCmd(), a.mcpTestCmd(), a.mcpPromptCmd(), a.mcpResourceCmd())
 	return cmd
 }
