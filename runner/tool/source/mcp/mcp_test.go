@@ -101,7 +101,7 @@ func (b *bed) call(ctx context.Context, d *tool.Definition, args string, progres
 	if progress == nil {
 		progress = func(string) {}
 	}
-	return server.Call(ctx, host.CallRequest{Tool: d.Function, Args: json.RawMessage(args), ID: "c", Key: "k", Timeout: 20 * time.Second}, progress)
+	return server.Call(ctx, host.CallRequest{Tool: d.Function, Args: json.RawMessage(args), ID: "c", Key: "k", Timeout: time.Minute}, progress)
 }
 
 func (b *bed) answer(function, args string) tool.Reply {
