@@ -28,3 +28,29 @@ func Example() {
 	// true tool <nil>
 	// true schema <nil>
 }
+
+// A tool that logs in supplies the token for others, and no model reads it. Their manifests
+// say so: "supplies: [API_TOKEN]" in that of login, and in that of query
+// "env: [{name: API_TOKEN, suppliedBy: {name: login}}]".
+func ExampleVariable() {
+	type none struct{}
+	login := sdk.New("login", "Logs in.", func(context.Context, *sdk.Call, none) (*sdk.Result, error) {
+		return &sdk.Result{Text: "logged in", Variables: []sdk.Variable{{Name: "API_TOKEN", Value: "the-token-of-2026"}}}, nil
+	})
+	query := sdk.New("query", "Asks the service.", func(_ context.Context, call *sdk.Call, _ none) (*sdk.Result, error) {
+		return &sdk.Result{Text: fmt.Sprintf("a token of %d characters", len(call.Getenv("API_TOKEN")))}, nil
+	})
+	res, err := login.Run(context.Background(), &sdk.Call{}, json.RawMessage(`{}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(res.Text, res.Variables)
+	res, err = query.Run(context.Background(), &sdk.Call{Variables: res.Variables}, json.RawMessage(`{}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(res.Text)
+	// Output:
+	// logged in [API_TOKEN=***]
+	// a token of 17 characters
+}

@@ -113,6 +113,13 @@ func PluginAnswer(stdout, stderr *Screen, a *pluginkit.Answer) error {
 		}
 		notes = append(notes, note)
 	}
+	for _, v := range a.Variables {
+		note := "supplies " + Line(v.Name)
+		if v.Wrong != "" {
+			note += ", which a run refuses: " + Line(v.Wrong)
+		}
+		notes = append(notes, note)
+	}
 	if a.Dropped > 0 {
 		notes = append(notes, fmt.Sprintf("%d bytes of output were not kept", a.Dropped))
 	}
