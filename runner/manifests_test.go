@@ -49,6 +49,10 @@ func TestEveryManifestFolderRuns(t *testing.T) {
 				checkRelease(t, p)
 				return
 			}
+			if f.Name() == "bug-fix" {
+				fixBug(t, p)
+				return
+			}
 			p.manifests = withServer(t, filepath.Join("..", "manifests", f.Name()))
 			out := p.run(t)
 			want(t, out, reason.Completed)
@@ -187,6 +191,48 @@ func checkRelease(t *testing.T, p place) {
 	}
 	if got := strings.Join(changed, " "); got != "RELEASE.md VERSION" {
 		t.Errorf("changed %s", got)
+	}
+}
+
+// fixBug carries out a plan whose first step has an agent work on a copy: a person is shown
+// which change of it is taken over, and nothing is changed before.
+func fixBug(t *testing.T, p place) {
+	t.Helper()
+	p.manifests = filepath.Join("..", "manifests", "bug-fix")
+	waiting := p.run(t, func(o *RunOptions) {
+		o.Prompt, o.Skill, o.Inputs = "", "fix-bug", map[string]string{"bug": "The README calls this a copy."}
+	})
+	if waiting.Run.Phase != view.Suspended || len(waiting.Result().ChangedFiles) != 0 {
+		t.Fatalf("it has not waited: %+v, changed %v", waiting.Run.Finished, waiting.Result().ChangedFiles)
+	}
+	question := ""
+	for _, m := range waiting.Run.Messages {
+		for _, c := range m.Calls() {
+			if c.Tool == "task_apply" {
+				question = c.Decision.Message + " " + string(c.Input)
+			}
+		}
+	}
+	if !strings.Contains(question, "agentctl diff run/fixer-") || !strings.Contains(question, `"files":["README.md"]`) {
+		t.Errorf("the question is %s", question)
+	}
+	out, err := Resume(t.Context(), ResumeOptions{Ref: waiting.Run.ID, State: p.state, Approve: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, out, reason.Completed)
+	var calls []string
+	for _, c := range out.Result().ToolCalls {
+		calls = append(calls, c.Tool)
+	}
+	if got := strings.Join(calls, " "); got != "task task_apply bash" {
+		t.Errorf("calls: %s", got)
+	}
+	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "README.md" {
+		t.Errorf("changed %v", files)
+	}
+	if !strings.HasPrefix(out.Run.Finished.Output, "README.md called the example a copy.") {
+		t.Errorf("the answer is %q", out.Run.Finished.Output)
 	}
 }
 

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"agentctl.dev/agentctl/api/message"
@@ -26,6 +27,19 @@ func Demand(skill string, plan *v1alpha1.SkillPlan) func(message.ToolCall) strin
 		case !plan.Steps[i].Approval:
 			return ""
 		}
-		return fmt.Sprintf("step %s of the plan of skill %q asks for an approval", Label(plan.Steps, i), skill)
+		return fmt.Sprintf("step %s of the plan of skill %q asks for an approval%s", Label(plan.Steps, i), skill, shown(call))
 	}
 }
+
+// shown is how a person reads what a call would take over of another run; "" for any other
+// call. The run in the arguments is the one that is taken over, whatever the plan calls it.
+func shown(call message.ToolCall) string {
+	var args struct{ Run string }
+	if call.Tool != mergeTool || json.Unmarshal(call.Args, &args) != nil || args.Run == "" {
+		return ""
+	}
+	return "; agentctl diff " + args.Run + " shows the change"
+}
+
+// mergeTool is the shipped tool that takes over what a subagent has changed in a copy.
+const mergeTool = "task_apply"
