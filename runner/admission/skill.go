@@ -65,7 +65,7 @@ func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 		problems = append(problems, fmt.Sprintf("its name is %q, and its folder is called %q", clip(k.Name), clip(base)))
 	}
 	if a.opts.Strict {
-		problems = append(problems, k.Departures...)
+		problems = append(problems, k.Departures()...)
 	}
 	for _, p := range problems {
 		if s.Spec.Description != "" && k.Description == "" && !a.opts.Strict {
@@ -108,6 +108,7 @@ func (a *admitter) agentSkills(d *manifest.Document, ag *v1alpha1.Agent) {
 			a.add(d.Errorf(manifest.Index("spec.skillFolders", i), "%q is no folder of the workspace", clip(folder)).With("write a path in it, such as .agents/skills"))
 		}
 	}
+	a.workspaceSkills(d, ag)
 	lists := slices.ContainsFunc(ag.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == builtin.Skill })
 	if _, declared := a.catalog.Tools[builtin.Skill]; lists && !declared && len(ag.Spec.Skills)+len(ag.Spec.SkillFolders) == 0 {
 		a.add(d.Warnf("spec.tools", "the tool skill loads skills, and the agent has none").With("name them in spec.skills, or folders with some in spec.skillFolders"))

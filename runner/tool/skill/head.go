@@ -32,6 +32,14 @@ const (
 // parseHead reads the fields. A head that is no YAML only because a value has a colon in
 // it, as many have, is read line by line.
 func parseHead(text []byte) (h Head, problems []string, err error) {
+	if fields, ok := plainFields(text); ok {
+		for _, f := range fields {
+			if wrong := h.set(f.name, &f.value); wrong != "" {
+				problems = append(problems, wrong)
+			}
+		}
+		return h, append(problems, h.problems()...), nil
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		loose, ok := looseFields(string(text))

@@ -24,12 +24,63 @@ const (
 // called as its folder is, whatever its text says. Notes are about what was left out. No
 // link is followed.
 func Find(workspace string, folders []string) (found []Entry, notes []string) {
+	s, err := begin(workspace)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	defer s.root.Close() //nolint:errcheck // nothing was written
+	s.folders(folders)
+	return s.read(nil), s.notes
+}
+
+// Remark is something about a skill of a workspace that other programs, or this one, may
+// refuse.
+type Remark struct {
+	// Folder of the skill as a path in the workspace; "" where the text names it.
+	Folder, Text string
+}
+
+// Review finds skills as Find does, and returns what was left out, and where the others
+// differ from the specification.
+func Review(workspace string, folders []string) (all []Remark) {
+	s, err := begin(workspace)
+	if err != nil {
+		return []Remark{{Text: err.Error()}}
+	}
+	defer s.root.Close() //nolint:errcheck // nothing was written
+	s.folders(folders)
+	texts := make([]*Skill, len(s.found))
+	s.read(texts)
+	for _, note := range s.notes {
+		all = append(all, Remark{Text: note})
+	}
+	for i, k := range texts {
+		if k == nil {
+			continue // a note says why
+		}
+		remarks := append(k.Problems, k.Departures()...)
+		if base := s.found[i].Name; k.Name != "" && k.Name != base {
+			remarks = append(remarks, fmt.Sprintf("its name is %q, and its folder is called %q", short(k.Name), base))
+		}
+		for _, r := range remarks {
+			all = append(all, Remark{s.found[i].Workspace, File + ": " + r})
+		}
+	}
+	return all
+}
+
+// begin begins a search; close its root.
+func begin(workspace string) (*search, error) {
 	root, err := os.OpenRoot(workspace)
 	if err != nil {
-		return nil, []string{fmt.Sprintf("skills of the workspace: %v", cause(err))}
+		return nil, fmt.Errorf("skills of the workspace: %w", cause(err))
 	}
-	defer root.Close() //nolint:errcheck // nothing was written
-	s := &search{root: root, workspace: workspace}
+	return &search{root: root, workspace: workspace}, nil
+}
+
+// folders looks for skills in folders of the workspace.
+func (s *search) folders(folders []string) {
+	root := s.root
 	for _, folder := range folders {
 		folder = path.Clean(filepath.ToSlash(folder))
 		if !filepath.IsLocal(folder) {
@@ -44,7 +95,6 @@ func Find(workspace string, folders []string) (found []Entry, notes []string) {
 			s.look(root, folder, folder, 0)
 		}
 	}
-	return s.read(), s.notes
 }
 
 // search is a search for skills.
@@ -129,8 +179,9 @@ func (s *search) add(folder string) {
 // readers is how many skills are read at the same time.
 const readers = 4
 
-// read reads the skills that were found, and keeps those that can be used.
-func (s *search) read() []Entry {
+// read reads the skills that were found, and returns those that can be used. Their texts
+// are kept where they are wanted.
+func (s *search) read(texts []*Skill) []Entry {
 	errs := make([]error, len(s.found))
 	var next atomic.Int64
 	var working sync.WaitGroup
@@ -143,7 +194,10 @@ func (s *search) read() []Entry {
 				if i >= len(s.found) {
 					return
 				}
-				errs[i] = s.found[i].read(&from)
+				read, err := s.found[i].read(&from)
+				if errs[i] = err; err == nil && texts != nil {
+					texts[i] = read
+				}
 			}
 		})
 	}
@@ -186,19 +240,19 @@ func (p *parents) close() {
 }
 
 // read takes over what the SKILL.md of a workspace says.
-func (e *Entry) read(from *parents) error {
+func (e *Entry) read(from *parents) (*Skill, error) {
 	text, err := from.readFile(path.Join(e.Workspace, File))
 	if err != nil {
-		return fmt.Errorf("%s: %w", File, err)
+		return nil, fmt.Errorf("%s: %w", File, err)
 	}
 	read, err := Parse(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", File, err)
+		return nil, fmt.Errorf("%s: %w", File, err)
 	}
 	if e.Description, e.Digest = Brief(read.Description), read.Digest; e.Description == "" {
-		return fmt.Errorf("%s has no description", File)
+		return nil, fmt.Errorf("%s has no description", File)
 	}
-	return nil
+	return read, nil
 }
 
 // Callable reports whether a model can call a skill by a name.

@@ -29,10 +29,12 @@ type Skill struct {
 	Digest string
 	// Problems are where the file differs from the specification, though it can be used.
 	Problems []string
-	// Departures are further differences, which are of no consequence here: another
-	// program may refuse the skill because of them.
-	Departures []string
+	head     []byte
 }
+
+// Departures are further differences, which are of no consequence here: another program
+// may refuse the skill because of them.
+func (s *Skill) Departures() []string { return departures(s.head) }
 
 // Read reads the skill of a folder. Its errors describe the folder or the file
 // in it; the caller adds the name of the folder.
@@ -66,7 +68,7 @@ func Parse(text []byte) (*Skill, error) {
 	if s.Head, s.Problems, err = parseHead(head); err != nil {
 		return nil, err
 	}
-	s.Departures = departures(head)
+	s.head = head
 	if s.Text = string(bytes.TrimSpace(body)); s.Text == "" {
 		return nil, errors.New("it holds no text")
 	}

@@ -30,7 +30,9 @@ No program that a manifest names is started. A skill in an image is fetched, unl
 it is kept in the state folder already.
 
 With --strict every warning is a mistake, and skills must be as the Agent Skills
-specification has them, so that other programs can use them, too.
+specification has them, so that other programs can use them, too: those that are
+declared, and those in spec.skillFolders of the workspace that a Run names, else of
+the current folder.
 
 Exit code 0: no mistakes, perhaps warnings. 2: mistakes.`,
 		Example: `  agentctl validate -f manifests/hello
