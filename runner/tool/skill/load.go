@@ -126,7 +126,7 @@ func wishes(asked, have []string) string {
 	var lacking []string
 	for _, entry := range asked[:min(len(asked), most)] {
 		name, _, _ := strings.Cut(entry, "(")
-		if !offered(Line(name), have) {
+		if name != "*" && !offered(Line(name), have) { // * is whatever there is
 			lacking = append(lacking, short(name))
 		}
 	}
