@@ -104,7 +104,8 @@ func attacked(t *testing.T, preset string, held bool, attacks []shellAttack) (ch
 		if a.Setup != "" {
 			sh(t, ws, names.Replace(a.Setup))
 		}
-		args, err := json.Marshal(map[string]any{"command": names.Replace(a.Command), "timeout": 10_000})
+		command := strings.ReplaceAll(names.Replace(a.Command), "${", "$${") // not an expression of the scripted model
+		args, err := json.Marshal(map[string]any{"command": command, "timeout": 10_000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,7 @@ are noticed. 2: the manifests hold a mistake, or no case.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.runPolicyTest(cmd.Context()) },
 	}
 	files(cmd, &o.files)
+	a.stateFlag(cmd)
 	output(cmd, &o.output, "format: what failed, one object, or XML for a CI server")
 	cmd.Flags().StringVar(&o.only, "run", "", "judge only cases whose name matches the regular `expression`")
 	cmd.Flags().BoolVar(&o.mutate, "mutate", false, "try which mistakes in the policies no case notices")

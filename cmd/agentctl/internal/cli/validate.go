@@ -44,6 +44,7 @@ Exit code 0: no mistakes, perhaps warnings. 2: mistakes.`,
 	}
 	files(cmd, &o.files)
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "make mistakes of warnings, and hold skills to their specification")
+	a.stateFlag(cmd)
 	output(cmd, &o.output, "format: a report, or one object")
 	return cmd
 }
