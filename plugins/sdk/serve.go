@@ -98,7 +98,7 @@ func (p *process) serve() error {
 	}
 	p.shield()
 	defer p.listen()()
-	listener, err := net.Listen("unix", socketPath(os.Getenv("PLUGIN_UNIX_SOCKET_DIR")))
+	listener, err := net.Listen("unix", socketPath(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"))) //nolint:noctx // returns at once
 	if err != nil {
 		return fmt.Errorf("listen for the caller: %w", err)
 	}

@@ -134,8 +134,11 @@ func TestAnAddressIsJudgedWhateverElseTheCallNames(t *testing.T) {
 		{"one that is denied, beside another", all, map[string]any{"url": "https://good.example/", "mirror": "https://evil.example/"}, message.Deny},
 		{"one that cannot be read, beside another", all, map[string]any{"url": "https://good.example/", "mirror": "https://evil.example/ x"}, message.Ask},
 		{"one that cannot be read", all, map[string]any{"url": "https://evil.example:port/"}, message.Ask},
-		{"one that cannot be read, and an entry about paths", `permissions: [{permission: "*", pattern: "*", action: allow}, {permission: "*", pattern: "secret/*", action: deny}]`,
-			map[string]any{"url": "https://good.example/ x"}, message.Allow},
+		{
+			"one that cannot be read, and an entry about paths", `permissions: [{permission: "*", pattern: "*", action: allow}, {permission: "*", pattern: "secret/*", action: deny}]`,
+			map[string]any{"url": "https://good.example/ x"},
+			message.Allow,
+		},
 		{"one that cannot be read, where little is allowed", some, map[string]any{"url": "https://good.example/", "mirror": "https://good.example:port/"}, message.Deny},
 		{"one that is denied, beside a path", all, map[string]any{"url": "https://evil.example/x", "path": "a.txt"}, message.Deny},
 		{"one that cannot be read, beside a path", all, map[string]any{"url": "https://evil.example:port/", "path": "a.txt"}, message.Ask},

@@ -3,6 +3,7 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -105,10 +106,8 @@ func (r *Registry) keep(value string) error {
 
 // mayHold refuses a variable that results of the tool must not supply.
 func (d *Definition) mayHold(name string) error {
-	for _, declared := range d.Spec.Supplies {
-		if declared == name {
-			return Suppliable(name) // admission has said so; a plan may be older
-		}
+	if slices.Contains(d.Spec.Supplies, name) {
+		return Suppliable(name) // admission has said so; a plan may be older
 	}
 	return fmt.Errorf("spec.supplies of the Tool does not list %.100q", name)
 }

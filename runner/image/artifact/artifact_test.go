@@ -84,7 +84,6 @@ type entry struct {
 	name, text string
 	kind       byte
 	mode       int64
-	size       int64 // in place of that of the text
 }
 
 func tarOf(t testing.TB, entries ...entry) []byte {
@@ -180,8 +179,10 @@ func TestWhatToolsPushIsUnpacked(t *testing.T) {
 		"with gzip and ./ before its names": {[]mutate.Addendum{layer(zipped(t, tarOf(t, dir("./"), entry{name: "./SKILL.md", text: "x"}, dir("./scripts/"), script)), types.OCILayer)}, want},
 		"a folder, as oras push makes one": {[]mutate.Addendum{layer(zipped(t, tarOf(t, dir("pdf"), entry{name: "pdf/SKILL.md", text: "x"}, entry{name: "pdf/scripts/execute.sh", text: "echo", mode: 0o755})),
 			types.OCILayer, title, "pdf", "io.deis.oras.content.unpack", "true")}, below},
-		"files, as oras push makes them": {[]mutate.Addendum{layer([]byte("x"), types.OCIUncompressedLayer, title, "SKILL.md"), layer([]byte("[]"), "application/json", title, "references/a.json")},
-			map[string]string{"SKILL.md": "x", "references/a.json": "[]"}},
+		"files, as oras push makes them": {
+			[]mutate.Addendum{layer([]byte("x"), types.OCIUncompressedLayer, title, "SKILL.md"), layer([]byte("[]"), "application/json", title, "references/a.json")},
+			map[string]string{"SKILL.md": "x", "references/a.json": "[]"},
+		},
 		"two layers, the later file counts": {[]mutate.Addendum{layer(tarOf(t, entry{name: "SKILL.md", text: "old"}, script), types.OCIUncompressedLayer), layer(tarOf(t, head), types.OCIUncompressedLayer)}, want},
 		"git archive":                       {[]mutate.Addendum{layer(tarOf(t, entry{name: "pax_global_header", kind: tar.TypeXGlobalHeader}, head, script), "application/vnd.agentskills.skill.content.v1.tar")}, want},
 	} {

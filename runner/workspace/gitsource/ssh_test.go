@@ -185,13 +185,15 @@ func newSSHHost(t *testing.T) *sshHost {
 
 // serve has sshd serve one connection.
 func (h *sshHost) serve(t *testing.T, sshd string, c *net.TCPConn) {
+	t.Helper()
 	f, err := c.File()
 	_ = c.Close()
 	if err != nil {
 		return
 	}
-	defer f.Close()                                                                                      //nolint:errcheck // a connection
-	cmd := exec.CommandContext(t.Context(), sshd, "-i", "-e", "-f", filepath.Join(h.dir, "sshd_config")) //nolint:gosec // our own
+	defer f.Close()
+
+	cmd := exec.CommandContext(t.Context(), sshd, "-i", "-e", "-f", filepath.Join(h.dir, "sshd_config"))
 	var log strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
 	cmd.WaitDelay = giveUp
