@@ -123,15 +123,18 @@ func device(name, root string) error {
 	return unix.Mount("/dev/"+name, to, "", unix.MS_BIND, "")
 }
 
-// fixture is what scripts find: names of files, whose text is their name, of folders, and
-// links.
+// fixture is what scripts find: names of files, whose text is their name, of folders, of
+// programs, and links.
 var fixture = struct {
 	folders []string
 	files   []string
-	links   map[string]string
+	// programs leave a file that shows that they ran.
+	programs []string
+	links    map[string]string
 }{
-	[]string{"/project/src", "/project/src/deep", "/project/empty", "/project/.git", "/tmp/other", "/root/.ssh"},
+	[]string{"/project/src", "/project/src/deep", "/project/empty", "/project/.git", "/project/bin", "/tmp/other", "/root/.ssh"},
 	[]string{"/project/a.txt", "/project/b.txt", "/project/src/main.go", "/project/src/deep/x.txt", "/project/list", "/tmp/other/o.txt", "/root/.ssh/id_rsa", "/root/.profile"},
+	[]string{"/project/bin/ls", "/project/bin/cat"},
 	map[string]string{"/project/link": "src", "/project/out": "/tmp/other"},
 }
 
@@ -150,6 +153,11 @@ func refill() error {
 	}
 	for _, file := range fixture.files {
 		if err := os.WriteFile(file, []byte(filepath.Base(file)+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, name := range fixture.programs {
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n: >/project/started\n"), 0o700); err != nil { //nolint:gosec // a program
 			return err
 		}
 	}

@@ -192,7 +192,7 @@ func (t *tracer) add(e Effect) {
 
 // passing marks files that were there neither before nor after the script.
 func (t *tracer) passing() {
-	before := slices.Concat(fixture.files, fixture.folders)
+	before := slices.Concat(fixture.files, fixture.folders, fixture.programs)
 	for name := range fixture.links {
 		before = append(before, name)
 	}
