@@ -84,8 +84,12 @@ func TestScriptsDoNotDisturbEachOther(t *testing.T) {
 
 func TestCompareFindsWhatFactsLack(t *testing.T) {
 	effects := []Effect{
-		{Exec, "/usr/bin/cp", "bash", false}, {Read, "/project/a.txt", "cp", false}, {Write, "/project/src/n", "cp", false},
-		{Create, "/project/p", "mkdir", false}, {Write, "/project/src/tmp", "sed", true}, {Connect, "127.0.0.1:1", "curl", false},
+		{Exec, "/usr/bin/cp", "bash", false},
+		{Read, "/project/a.txt", "cp", false},
+		{Write, "/project/src/n", "cp", false},
+		{Create, "/project/p", "mkdir", false},
+		{Write, "/project/src/tmp", "sed", true},
+		{Connect, "127.0.0.1:1", "curl", false},
 	}
 	all := Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"a.*"}, Writes: []string{"link/n", "p/q"}, Network: true}
 	for name, c := range map[string]struct {
