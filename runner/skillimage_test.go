@@ -102,7 +102,7 @@ func TestASkillOfAnImage(t *testing.T) {
 	if got := text(t, out, 1); got != "Lines end with a line feed." {
 		t.Errorf("its file is %q", got)
 	}
-	server.Close() // from here on there is no registry
+	server.Close() // the registry cannot be reached any more
 
 	file := filepath.Join(t.TempDir(), "count.cassette.jsonl")
 	out, err := Resume(t.Context(), ResumeOptions{Ref: "@latest", State: p.state, Approve: "all", Version: "test", Record: file})

@@ -59,7 +59,10 @@ func main() {
 }
 `
 
-func TestToolsInContainers(t *testing.T) {
+// startContainerd starts a containerd for a test. Where its programs are missing, the test is
+// skipped, and fails in the gate.
+func startContainerd(t *testing.T) *containerdtest.Daemon {
+	t.Helper()
 	if missing := containerdtest.Missing(); missing != "" {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(missing)
@@ -75,6 +78,11 @@ func TestToolsInContainers(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return daemon
+}
+
+func TestToolsInContainers(t *testing.T) {
+	daemon := startContainerd(t)
 	libexec, work := buildTools(t), t.TempDir()
 	t.Setenv("AGENTCTL_LIBEXEC", libexec)
 	t.Setenv("AGENTCTL_STATE", filepath.Join(work, "state"))

@@ -156,21 +156,7 @@ type boxedServers struct {
 
 func newBoxedServers(t *testing.T) *boxedServers {
 	t.Helper()
-	if missing := containerdtest.Missing(); missing != "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	daemon, err := containerdtest.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := daemon.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	daemon := startContainerd(t)
 	b := &boxedServers{daemon: daemon, work: t.TempDir()}
 	t.Setenv("AGENTCTL_LIBEXEC", buildTools(t))
 	t.Setenv("AGENTCTL_STATE", filepath.Join(b.work, "state"))

@@ -47,7 +47,7 @@ func hideable(value string) error {
 	return nil
 }
 
-// unknownTo refuses a value that is no secret, because the call was given it: to hide the
+// unknownTo refuses a value that is not a secret, because the call was given it: to hide the
 // id of the run or the path of its files would spoil what is recorded.
 func unknownTo(req host.CallRequest, value string) error {
 	for _, text := range []string{string(req.Args), req.ID, req.Message, req.Run, req.Key, req.Workspace} {

@@ -243,7 +243,7 @@ func TestWhatAKilledProcessWasChangingIsSettled(t *testing.T) {
 	}
 }
 
-// What is left of a merge that cannot be undone is no change of the run.
+// What is left of a merge that cannot be undone is not a change of the run.
 func TestTheStageOfAnInterruptedMergeIsNotListed(t *testing.T) {
 	spec, c := changed(t)
 	records, others := t.TempDir(), Spec{Strategy: v1alpha1.StrategyInPlace, Source: spec.Source, Blobs: spec.Blobs}

@@ -68,7 +68,7 @@ type Spec struct {
 	// state folder.
 	Skip []string
 	// Records is the folder with the records of changes that were made to the files, as of
-	// Application. What an interrupted one has left in the files is no change of the run.
+	// Application. What an interrupted one has left in the files is not a change of the run.
 	// Optional.
 	Records string
 	// Home is the folder that is refused as a source. Default the user's.

@@ -66,7 +66,7 @@ func (a *app) mcpResourceCmd() *cobra.Command {
 		Long: `Read a resource of an MCP server, to give it to a run, or list the resources of the
 server. The server is that of a Tool of manifests and is started as a run does:
 contained, with its network, variables and secrets. A secret that it shows is removed.
-What is no text is written to a file, which must not exist.
+Binary content is written to a file, which must not exist.
 
 Exit codes are those of "agentctl mcp test".`,
 		Example: `  agentctl mcp resource tickets -f manifests
@@ -135,7 +135,7 @@ func (o *mcpMaterialOptions) fetch(parent context.Context, tool string, wish plu
 	default:
 		for _, c := range found.Contents {
 			if len(c.Data) > 0 {
-				return usagef("%s is no text but %s: name a file with --output-file", c.URI, c.Type)
+				return usagef("%s is not text but %s: name a file with --output-file", c.URI, c.Type)
 			}
 		}
 		err = display.MCPMaterial(o.app.stdout(), o.app.stderr(), &found)
