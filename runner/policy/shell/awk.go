@@ -12,7 +12,7 @@ func awk(a *analyser, name string, args []word, sc *scope) {
 			i++
 		case strings.HasPrefix(t, "-F") || strings.HasPrefix(t, "-v"):
 		default:
-			a.opaque(sc.wrapped(name), "an option of awk that may load a program")
+			a.unresolved(sc.wrapped(name), "an option of awk that may load a program")
 			return
 		}
 	}
@@ -23,7 +23,7 @@ func awk(a *analyser, name string, args []word, sc *scope) {
 		return
 	}
 	if !args[i].known || !harmlessAwk(args[i].text) {
-		a.opaque(sc.wrapped(name), "an awk program that may run or write something")
+		a.unresolved(sc.wrapped(name), "an awk program that may run or write something")
 	}
 	for _, w := range args[i+1:] {
 		if w.known && strings.Contains(w.text, "=") && !strings.Contains(w.text, "/") {

@@ -57,7 +57,7 @@ func (a *analyser) words(list []*syntax.Word) []word {
 // run judges a command whose words are known as far as they can be.
 func (a *analyser) run(args []word, env []string, sc *scope) {
 	if len(args) == 0 {
-		a.opaque(sc, "a command without a word")
+		a.unresolved(sc, "a command without a word")
 		return
 	}
 	argv := make([]string, len(args))
@@ -73,6 +73,8 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	}
 	name := path.Base(first.text)
 	a.add(Command{Name: name, Argv: argv, Env: env, Wrappers: sc.wrappers})
+	defer func(outer int) { a.current = outer }(a.current)
+	a.current = len(a.facts.Commands) - 1
 	if ownProgram(first.text) {
 		// Where it is not the shell itself, it is the program that starts it.
 		shellProgram(a, "bash", args[1:], sc)
@@ -103,11 +105,13 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 		return
 	}
 	if strings.HasPrefix(name, "ld-") || name == "ld.so" {
-		a.opaque(sc.wrapped(name), "the loader starts a program")
+		a.unresolved(sc.wrapped(name), "the loader starts a program")
 		a.maybeStarts(args[1:], sc.wrapped(name))
 		return
 	}
 	a.worksIn(name, args[1:], sc)
+	a.opaque(name + " is not in the table of programs")
+	a.perhaps(name, args[1:], sc)
 	a.foreign(args[1:], sc)
 }
 

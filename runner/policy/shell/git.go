@@ -34,7 +34,7 @@ func git(a *analyser, name string, args []word, sc *scope) {
 			}
 		case t == "--no-pager" || t == "-P" || t == "--bare" || t == "--literal-pathspecs" || t == "--no-optional-locks" || t == "--version" || t == "--help":
 		default:
-			a.opaque(sc.wrapped(name), "the option "+t+" of git decides what runs")
+			a.unresolved(sc.wrapped(name), "the option "+t+" of git decides what runs")
 			return
 		}
 	}
@@ -44,7 +44,7 @@ func git(a *analyser, name string, args []word, sc *scope) {
 	sub := args[i]
 	rest := args[i+1:]
 	if !sub.known {
-		a.opaque(sc.wrapped(name), "a git command that is not known")
+		a.unresolved(sc.wrapped(name), "a git command that is not known")
 		return
 	}
 	if slices.Contains(gitNetwork, sub.text) || sub.text == "remote" && len(rest) > 0 && rest[0].text == "update" {
@@ -52,7 +52,7 @@ func git(a *analyser, name string, args []word, sc *scope) {
 		defer func() { a.network(a.named == named || gitElsewhere(rest)) }()
 	}
 	if reason := gitLaunches(sub.text, rest); reason != "" {
-		a.opaque(sc.wrapped(name), reason)
+		a.unresolved(sc.wrapped(name), reason)
 		return
 	}
 	a.gitArguments(sub.text, rest, inner)

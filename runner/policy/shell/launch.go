@@ -29,7 +29,7 @@ func rsync(a *analyser, name string, args []word, sc *scope) {
 	a.disturbed = true
 	ops, hits := a.options("e=x rsh=x rsync-path=x exclude=v include=v files-from=n exclude-from=r log-file=w filter=v out-format=v password-file=r backup-dir=w temp-dir=w T=w daemon=x", args, sc)
 	if hits["daemon"] || hits["config"] {
-		a.opaque(sc.wrapped(name), "rsync as a daemon")
+		a.unresolved(sc.wrapped(name), "rsync as a daemon")
 	}
 	if len(ops) > 0 {
 		a.tree(ops[:len(ops)-1], sc)
@@ -81,7 +81,7 @@ func interpreter(a *analyser, name string, args []word, sc *scope) {
 	for i, w := range args {
 		switch {
 		case !w.known:
-			a.opaque(sc.wrapped(name), name+" runs something that is not known")
+			a.unresolved(sc.wrapped(name), name+" runs something that is not known")
 			return
 		case slices.Contains([]string{"--version", "-V", "--help", "-h"}, w.text) || name == "node" && w.text == "-v" || name == "php" && w.text == "-v" || name == "java" && w.text == "-version":
 			return
@@ -90,7 +90,7 @@ func interpreter(a *analyser, name string, args []word, sc *scope) {
 			a.module(args[i+1].text, args[i+2:], sc)
 			return
 		case strings.HasPrefix(w.text, "-"):
-			a.opaque(sc.wrapped(name), name+" with code in its arguments")
+			a.unresolved(sc.wrapped(name), name+" with code in its arguments")
 			return
 		default:
 			a.read(w.text, sc)
@@ -98,7 +98,7 @@ func interpreter(a *analyser, name string, args []word, sc *scope) {
 			return
 		}
 	}
-	a.opaque(sc.wrapped(name), name+" reads its program from its input")
+	a.unresolved(sc.wrapped(name), name+" reads its program from its input")
 }
 
 func (a *analyser) module(name string, args []word, sc *scope) {
@@ -110,7 +110,7 @@ func (a *analyser) module(name string, args []word, sc *scope) {
 	case "pytest", "unittest", "venv", "json.tool", "mypy", "black", "ruff", "flake8", "build", "compileall":
 		a.foreign(args, sc)
 	default:
-		a.opaque(sc.wrapped("python"), "a python module that is not known")
+		a.unresolved(sc.wrapped("python"), "a python module that is not known")
 	}
 }
 
@@ -125,7 +125,7 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 		}
 		for _, p := range []string{"-exec", "-toolexec", "-vettool", "-overlay", "--exec", "--script-shell", "--config", "-modfile", "--manifest-path", "--prefix", "--target", "--root"} {
 			if t, _, _ := strings.Cut(strings.Replace(w.text, "--", "-", 1), "="); w.known && (t == p || "-"+t == p) {
-				a.opaque(sc.wrapped(name), "the option "+p+" of "+name)
+				a.unresolved(sc.wrapped(name), "the option "+p+" of "+name)
 				return
 			}
 		}
@@ -145,7 +145,7 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 	case "exec", "x", "dlx", "create", "init", "explore", "node":
 		if name != "go" && name != "cargo" {
 			a.network(true)
-			a.opaque(sc.wrapped(name), name+" "+sub+" runs a package")
+			a.unresolved(sc.wrapped(name), name+" "+sub+" runs a package")
 		}
 	case "install", "i", "ci", "add", "update", "upgrade", "publish", "get", "download", "fetch", "audit", "outdated", "view", "search", "mod", "uninstall", "remove", "tidy", "sync", "require", "push", "login":
 		a.network(true)
@@ -164,6 +164,6 @@ func packages(a *analyser, name string, args []word, sc *scope) {
 		a.options("o=w coverprofile=w cpuprofile=w memprofile=w outputdir=w C=v run=v bench=v tags=v count=v timeout=v", args, sc)
 	}
 	if name == "go" && (sub == "generate" || (sub == "env" || sub == "run" || sub == "tool") && len(args) > 1) {
-		a.opaque(sc.wrapped(name), "go "+sub+" runs or changes programs")
+		a.unresolved(sc.wrapped(name), "go "+sub+" runs or changes programs")
 	}
 }

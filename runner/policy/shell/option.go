@@ -130,10 +130,10 @@ func (a *analyser) option(action string, v word, sc *scope) {
 			a.read(f, sc)
 		}
 	case "x":
-		a.opaque(sc, "an option names a program")
+		a.unresolved(sc, "an option names a program")
 	case "s":
 		if !v.known {
-			a.opaque(sc, "an option names a program")
+			a.unresolved(sc, "an option names a program")
 			return
 		}
 		a.script(v.text, sc.copy())

@@ -43,6 +43,9 @@ type Command struct {
 	Env []string `json:"env,omitempty"`
 	// Wrappers are the programs that start this one, outermost first.
 	Wrappers []string `json:"wrappers,omitempty"`
+	// Opaque is why the command may do anything that its sandbox allows; "" if what it
+	// does is known.
+	Opaque string `json:"opaque,omitempty"`
 }
 
 // Redirect is a file that the shell itself opens.
@@ -89,6 +92,14 @@ type Facts struct {
 	// Anywhere is true if a connection may lead to a host that no argument names: a
 	// setting names it, or the program accepts connections.
 	Anywhere bool `json:"anywhere,omitempty"`
+	// Starts are programs that known commands start by themselves, as tar starts gzip.
+	// They are not in Commands: no argument decides what they are told.
+	Starts []string `json:"starts,omitempty"`
+	// Maybe are commands that an opaque command starts if it takes its arguments for a
+	// program and what it is told; each begins at another word.
+	Maybe []Command `json:"maybe,omitempty"`
+	// Opaque is true if a command is: see Command.
+	Opaque bool `json:"opaque"`
 	// Dynamic is true if it depends on the run which program runs or which path is
 	// touched.
 	Dynamic bool `json:"dynamic"`
@@ -180,6 +191,8 @@ type analyser struct {
 	// changed which are.
 	isFolder  func(dir string) bool
 	disturbed bool
+	// current is the command that is judged, as an index of facts.Commands.
+	current int
 	// funcs are the functions that are declared.
 	funcs map[string]*function
 	// moves counts the commands that change the folder, calls the functions that were
@@ -226,8 +239,17 @@ func (a *analyser) dynamic(reason string) {
 	}
 }
 
-// opaque records a command that cannot be resolved.
-func (a *analyser) opaque(sc *scope, reason string) {
+// opaque notes that the command which is judged just now may do anything that its sandbox
+// allows: it is known which program runs, but not what it does.
+func (a *analyser) opaque(reason string) {
+	a.facts.Opaque = true
+	if c := &a.facts.Commands[a.current]; c.Opaque == "" {
+		c.Opaque = reason
+	}
+}
+
+// unresolved records a command that cannot be resolved.
+func (a *analyser) unresolved(sc *scope, reason string) {
 	a.add(Command{Name: Unknown, Argv: []string{Unknown}, Wrappers: sc.wrappers})
 	a.disturbed = true
 	a.dynamic(reason)

@@ -74,7 +74,7 @@ func special(name string) (handler, bool) {
 	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "docker", "podman", "nerdctl", "kubectl", "ssh", "mosh", "su", "chroot",
 		"unshare", "nsenter", "bwrap", "systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano",
 		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "socat", "openssl", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
-		return opaqueProgram, true
+		return startsOthers, true
 	}
 	if _, ok := launchers[name]; ok {
 		return launch, true
@@ -139,7 +139,7 @@ func evalText(a *analyser, name string, args []word, sc *scope) {
 	}
 	text, ok := join(args)
 	if !ok {
-		a.opaque(sc.wrapped(name), "eval of a text that is not known")
+		a.unresolved(sc.wrapped(name), "eval of a text that is not known")
 		return
 	}
 	inner := sc.wrapped(name)
@@ -151,7 +151,7 @@ func sourceFile(a *analyser, name string, args []word, sc *scope) {
 	if len(args) > 0 {
 		a.touchWord(args[0], "r", sc)
 	}
-	a.opaque(sc.wrapped(name), name+" runs a file")
+	a.unresolved(sc.wrapped(name), name+" runs a file")
 	sc.yes, sc.no = folders{unknown: true}, folders{unknown: true}
 	a.moved()
 }
@@ -166,7 +166,7 @@ func shellProgram(a *analyser, name string, args []word, sc *scope) {
 			return
 		}
 		said = true
-		a.opaque(inner, reason)
+		a.unresolved(inner, reason)
 	}
 	for i := 0; i < len(args); i++ {
 		w := args[i]
@@ -211,12 +211,12 @@ func shellProgram(a *analyser, name string, args []word, sc *scope) {
 func (a *analyser) commandText(args []word, sc *scope, name string) {
 	for len(args) > 0 && args[0].known && len(args[0].text) > 1 && args[0].text[0] == '-' {
 		if strings.ContainsAny(args[0].text, "lisoO") {
-			a.opaque(sc, name+" with more options behind -c")
+			a.unresolved(sc, name+" with more options behind -c")
 		}
 		args = args[1:]
 	}
 	if len(args) == 0 || !args[0].known {
-		a.opaque(sc, name+" -c runs a text that is not known")
+		a.unresolved(sc, name+" -c runs a text that is not known")
 		return
 	}
 	switch path.Base(name) {
@@ -243,7 +243,7 @@ func trap(a *analyser, name string, args []word, sc *scope) {
 		return
 	}
 	if !args[0].known {
-		a.opaque(sc.wrapped(name), "a trap whose text is not known")
+		a.unresolved(sc.wrapped(name), "a trap whose text is not known")
 		return
 	}
 	// It runs in the folder that the script is in by then.
@@ -328,7 +328,7 @@ const sedOptions = "n e: f: E r i:: l: s u z expression: file: quiet silent in-p
 func sed(a *analyser, _ string, args []word, sc *scope) {
 	p, ok := optionTable(sedOptions).parse(args, !stopAtOperand)
 	if !ok {
-		a.opaque(sc, "an option of sed that is not known")
+		a.unresolved(sc, "an option of sed that is not known")
 		a.operands("rw", args, sc)
 		return
 	}
@@ -341,7 +341,7 @@ func sed(a *analyser, _ string, args []word, sc *scope) {
 		case "f", "file":
 			scripts++
 			a.touchWord(o.value, "r", sc)
-			a.opaque(sc, "a sed script in a file")
+			a.unresolved(sc, "a sed script in a file")
 		case "i", "in-place":
 			mode = "rw"
 			if o.value.known && strings.Contains(o.value.text, "/") {
@@ -360,12 +360,12 @@ func sed(a *analyser, _ string, args []word, sc *scope) {
 // with p, d, q, =, and substitutions whose flags are g, p, i, I, m and numbers.
 func (a *analyser) sedScript(w word, sc *scope) {
 	if !w.known {
-		a.opaque(sc, "a sed script that is not known")
+		a.unresolved(sc, "a sed script that is not known")
 		return
 	}
 	for _, part := range sedParts(w.text) {
 		if !harmlessSed(part) {
-			a.opaque(sc, "a sed script that may run or write something")
+			a.unresolved(sc, "a sed script that may run or write something")
 			return
 		}
 	}
@@ -392,7 +392,7 @@ func compiler(a *analyser, name string, args []word, sc *scope) {
 	for _, w := range args {
 		for _, option := range []string{"@", "-fplugin", "-fpass-plugin", "-wrapper", "-B", "-specs", "--specs", "-X", "-Wl,", "-Wa,", "-load", "--config", "-fuse-ld", "--ld-path"} {
 			if w.known && strings.HasPrefix(w.text, option) {
-				a.opaque(sc.wrapped(name), "an option of "+name+" that may name a program")
+				a.unresolved(sc.wrapped(name), "an option of "+name+" that may name a program")
 			}
 		}
 	}
@@ -410,8 +410,8 @@ func jq(a *analyser, _ string, args []word, sc *scope) {
 	a.generic(programs["jq"], args, sc)
 }
 
-// opaqueProgram is a program that starts others in ways of its own.
-func opaqueProgram(a *analyser, name string, args []word, sc *scope) {
+// startsOthers is a program that starts others in ways of its own.
+func startsOthers(a *analyser, name string, args []word, sc *scope) {
 	switch name {
 	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history":
 		if len(args) == 0 {
@@ -457,5 +457,5 @@ func opaqueProgram(a *analyser, name string, args []word, sc *scope) {
 	if len(args) == 1 && args[0].known && (args[0].text == "--version" || args[0].text == "--help") {
 		return
 	}
-	a.opaque(sc.wrapped(name), name+" starts programs of its own")
+	a.unresolved(sc.wrapped(name), name+" starts programs of its own")
 }

@@ -47,7 +47,7 @@ func tar(a *analyser, name string, args []word, sc *scope) {
 				mode = 'r'
 			case "--verbose", "--gzip", "--bzip2", "--xz", "--zstd", "--strip-components", "--exclude", "--wildcards", "--no-same-owner", "--numeric-owner", "--auto-compress", "--version", "--help":
 			default:
-				a.opaque(sc.wrapped(name), "the option "+key+" of tar")
+				a.unresolved(sc.wrapped(name), "the option "+key+" of tar")
 				return
 			}
 		default:
@@ -75,7 +75,7 @@ func tar(a *analyser, name string, args []word, sc *scope) {
 				case 'P':
 					a.dynamic("tar keeps absolute names")
 				case 'I', 'F':
-					a.opaque(sc.wrapped(name), "an option of tar that names a program")
+					a.unresolved(sc.wrapped(name), "an option of tar that names a program")
 					return
 				case 'T', 'X', 'g', 'b', 'H', 'K', 'L', 'N', 'V':
 					a.dynamic("an option of tar that is not understood")

@@ -291,7 +291,7 @@ func naming(a *analyser, name string, args []word, sc *scope) {
 		case "a":
 			a.assigned(o.value, false, sc)
 		case "C":
-			a.opaque(sc.wrapped(name), name+" runs a callback")
+			a.unresolved(sc.wrapped(name), name+" runs a callback")
 		}
 	}
 	for _, w := range parsed.operands {

@@ -73,7 +73,7 @@ func launch(a *analyser, name string, args []word, sc *scope) {
 	}
 	p, ok := l.options.parse(args, stopAtOperand)
 	if !ok {
-		a.opaque(inner, "an option of "+name+" that is not known")
+		a.unresolved(inner, "an option of "+name+" that is not known")
 		// What a rule refuses wherever it is must not hide behind the option.
 		a.maybeStarts(args, inner)
 		return
@@ -91,7 +91,7 @@ func launch(a *analyser, name string, args []word, sc *scope) {
 	switch name {
 	case "sudo", "doas":
 		if p.has("i", "s", "login", "shell", "e", "edit") {
-			a.opaque(inner, name+" with an option that starts a shell or an editor")
+			a.unresolved(inner, name+" with an option that starts a shell or an editor")
 		}
 		for len(rest) > 0 && rest[0].known && strings.Contains(rest[0].text, "=") && !strings.HasPrefix(rest[0].text, "/") {
 			a.environment(rest[0], inner)
@@ -113,7 +113,7 @@ func launch(a *analyser, name string, args []word, sc *scope) {
 	}
 	switch {
 	case len(rest) == 0 && l.shell:
-		a.opaque(inner, name+" starts a shell")
+		a.unresolved(inner, name+" starts a shell")
 	case len(rest) == 0:
 	case l.within:
 		a.run(rest, nil, inner)
@@ -171,7 +171,7 @@ func (a *analyser) launchOption(name string, o option, sc *scope) {
 	case "s":
 		a.option("s", o.value, sc)
 	case "x":
-		a.opaque(sc, "the option "+o.name+" of "+name+" names a program")
+		a.unresolved(sc, "the option "+o.name+" of "+name+" names a program")
 	case "C":
 		a.enters(o.value, sc)
 	}
@@ -179,9 +179,9 @@ func (a *analyser) launchOption(name string, o option, sc *scope) {
 	case name == "strace" && (o.name == "E" || o.name == "env"):
 		a.environment(o.value, sc)
 	case name == "strace" && (o.name == "o" || o.name == "output") && strings.HasPrefix(strings.TrimSpace(o.value.text), "|"), strings.HasPrefix(o.value.text, "!") && name == "strace":
-		a.opaque(sc, "strace writes to a program")
+		a.unresolved(sc, "strace writes to a program")
 	case name == "ltrace" && (o.name == "F" || o.name == "config"):
-		a.opaque(sc, "ltrace reads settings that name programs")
+		a.unresolved(sc, "ltrace reads settings that name programs")
 	}
 }
 
@@ -193,7 +193,7 @@ func envWrapper(a *analyser, name string, args []word, sc *scope) {
 	for depth := 0; ; depth++ {
 		p, ok := optionTable(envOptions).parse(args, stopAtOperand)
 		if !ok || depth > depthLimit {
-			a.opaque(inner, "an option of env that is not known")
+			a.unresolved(inner, "an option of env that is not known")
 			a.maybeStarts(args, inner)
 			return
 		}
@@ -204,7 +204,7 @@ func envWrapper(a *analyser, name string, args []word, sc *scope) {
 		}
 		words, known := splitString(p.options[split].value)
 		if !known {
-			a.opaque(inner, "env splits a text that is not known")
+			a.unresolved(inner, "env splits a text that is not known")
 			return
 		}
 		for _, o := range p.options[:split] {
@@ -274,7 +274,7 @@ func (a *analyser) envCommand(p parsed, inner *scope) {
 		w := rest[0]
 		switch {
 		case !w.known:
-			a.opaque(inner, "an argument of env is not known")
+			a.unresolved(inner, "an argument of env is not known")
 			return
 		case strings.Contains(w.text, "="):
 			a.environment(w, inner)
@@ -294,13 +294,13 @@ func xargs(a *analyser, name string, args []word, sc *scope) {
 	inner := sc.wrapped(name)
 	a.dynamic(name + " takes arguments from its input")
 	if name == "parallel" {
-		a.opaque(inner, "parallel runs its arguments through a shell")
+		a.unresolved(inner, "parallel runs its arguments through a shell")
 		a.maybeStarts(args, inner)
 		return
 	}
 	p, ok := optionTable(xargsOptions).parse(args, stopAtOperand)
 	if !ok {
-		a.opaque(inner, "an option of "+name+" that is not known")
+		a.unresolved(inner, "an option of "+name+" that is not known")
 		a.maybeStarts(args, inner)
 		return
 	}
@@ -341,7 +341,7 @@ func watch(a *analyser, name string, args []word, sc *scope) {
 	text, joined := join(p.operands)
 	switch {
 	case !ok || !joined:
-		a.opaque(inner, "watch runs a text that is not known")
+		a.unresolved(inner, "watch runs a text that is not known")
 		a.maybeStarts(args, inner)
 	case p.has("help", "version", "h", "v") || len(p.operands) == 0:
 	case p.has("x", "exec"):
