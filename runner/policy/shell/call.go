@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"agentctl.dev/agentctl/runner/policy/shell/programs"
 )
 
 func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
@@ -99,7 +101,11 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 		h(a, name, args[1:], sc)
 		return
 	}
-	if p, ok := programs[name]; ok {
+	if p, ok := programs.Find(name); ok {
+		a.tabled(p, name, args[1:], sc)
+		return
+	}
+	if p, ok := simplePrograms[name]; ok {
 		a.generic(p, args[1:], sc)
 		a.disturbed = a.disturbed || strings.Contains(p.ops, "w") || p.ops == "mv" || p.ops == "cp" || p.writes != ""
 		return

@@ -161,17 +161,20 @@ func (a *analyser) substituted(v *word, b *strings.Builder, p *syntax.ParamExp, 
 		return false
 	}
 	if !value.known {
-		v.known, v.number = false, value.number
+		v.hide(b)
+		v.number = value.number
 		return true
 	}
 	switch {
 	case strings.HasPrefix(value.text, "~") && (!first || b.Len() > 0):
-		v.known, v.split = false, v.split || !quoted
+		v.hide(b)
+		v.split = v.split || !quoted
 	case quoted:
 	case value.glob:
 		a.bare[p.Param.Value] = true
 	case strings.ContainsAny(value.text, " \t\n*?[\\"):
-		v.known, v.split = false, true
+		v.hide(b)
+		v.split = true
 	}
 	v.glob, v.bound = v.glob || value.glob, true
 	b.WriteString(value.text)

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"agentctl.dev/agentctl/runner/policy/shell/programs"
 )
 
 // handler judges the arguments of one program.
@@ -86,7 +88,7 @@ func special(name string) (handler, bool) {
 		}, true
 	}
 	if strings.HasPrefix(name, "mkfs.") {
-		return func(a *analyser, _ string, args []word, sc *scope) { a.generic(programs["mkfs"], args, sc) }, true
+		return func(a *analyser, _ string, args []word, sc *scope) { a.generic(simplePrograms["mkfs"], args, sc) }, true
 	}
 	if slices.Contains(remote, name) {
 		return func(a *analyser, _ string, args []word, sc *scope) {
@@ -115,7 +117,10 @@ var remote = []string{
 // isKnown reports whether a name has a meaning for the analysis, so that another program
 // of that name would mislead it.
 func isKnown(name string) bool {
-	if _, ok := programs[name]; ok {
+	if _, ok := simplePrograms[name]; ok {
+		return true
+	}
+	if _, ok := programs.Find(name); ok {
 		return true
 	}
 	_, ok := special(name)
@@ -397,7 +402,7 @@ func compiler(a *analyser, name string, args []word, sc *scope) {
 		}
 	}
 	a.disturbed = true
-	a.generic(programs["gcc"], args, sc)
+	a.generic(simplePrograms["gcc"], args, sc)
 }
 
 // jq judges jq, whose program can read other files.
@@ -407,7 +412,7 @@ func jq(a *analyser, _ string, args []word, sc *scope) {
 			a.dynamic("a program of jq that loads a module")
 		}
 	}
-	a.generic(programs["jq"], args, sc)
+	a.generic(simplePrograms["jq"], args, sc)
 }
 
 // startsOthers is a program that starts others in ways of its own.

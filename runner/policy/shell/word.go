@@ -13,8 +13,10 @@ import (
 // word is what is known about a word of the script after quote removal.
 type word struct {
 	text string
-	// known is false when an expansion decides the text.
+	// known is false when an expansion decides the text; head is then what surely is in
+	// front of it.
 	known bool
+	head  string
 	// glob: the shell expands the text to names of files.
 	glob bool
 	// split: the text may become several words, or none.
@@ -25,6 +27,20 @@ type word struct {
 	bound bool
 	// number: only the value of an arithmetic expansion is unknown.
 	number bool
+}
+
+// hide notes that the text is not known behind what has been written of it.
+func (w *word) hide(written *strings.Builder) {
+	if w.known {
+		w.known, w.head = false, written.String()
+	}
+}
+
+// from is the word without its first bytes, which are known.
+func (w word) from(n int) word {
+	w.text = w.text[min(n, len(w.text)):]
+	w.head = w.head[min(n, len(w.head)):]
+	return w
 }
 
 func (w word) shown() string {
@@ -57,7 +73,7 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 	case *syntax.Lit:
 		text, glob := unescape(p.Value)
 		if first && strings.HasPrefix(p.Value, "~") && (strings.HasPrefix(text, "~+") || strings.HasPrefix(text, "~-")) {
-			v.known = false
+			v.hide(b)
 		}
 		if first && strings.HasPrefix(p.Value, `\~`) {
 			b.WriteString("./")
@@ -69,14 +85,16 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 		if p.Dollar {
 			text, ok = ansiC(p.Value)
 		}
-		v.known = v.known && ok
+		if !ok {
+			v.hide(b)
+		}
 		if first && strings.HasPrefix(text, "~") {
 			b.WriteString("./")
 		}
 		b.WriteString(text)
 	case *syntax.DblQuoted:
 		if p.Dollar {
-			v.known = false
+			v.hide(b)
 		}
 		for j, q := range p.Parts {
 			if lit, ok := q.(*syntax.Lit); ok {
@@ -97,19 +115,24 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 			return
 		}
 		if isCount(p) {
-			v.known, v.number = false, true
+			v.hide(b)
+			v.number = true
 			return
 		}
 		if a.substituted(v, b, p, first, quoted) {
 			return
 		}
-		v.known, v.split = false, true
+		v.hide(b)
+		v.split = true
 	case *syntax.ArithmExp:
-		v.known, v.number = false, true
+		v.hide(b)
+		v.number = true
 	case *syntax.ProcSubst:
-		v.known, v.proc = false, true
+		v.hide(b)
+		v.proc = true
 	default:
-		v.known, v.split = false, true
+		v.hide(b)
+		v.split = true
 	}
 }
 

@@ -1,0 +1,158 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/policy/shell/programs"
+)
+
+// arguments are those of a command, split into options and operands.
+type arguments struct {
+	// given are the options that are there, by all their names.
+	given map[string]bool
+	// values are those of options, in their order.
+	values   []setting
+	operands []word
+	// unknown is the first option that the description does not name.
+	unknown string
+	// open is set if a word may be an option, and it is not known which.
+	open bool
+}
+
+// setting is the value of an option.
+type setting struct {
+	name, kind string
+	value      word
+}
+
+// has reports whether an option is there. The pseudo option nothing is there if there is
+// no operand.
+func (g *arguments) has(name string) bool {
+	if name == "nothing" {
+		return len(g.operands) == 0
+	}
+	return g.given[name]
+}
+
+// argumentsOf splits the words behind a program's name as getopt does.
+func argumentsOf(p *programs.Program, args []word) *arguments {
+	g := &arguments{given: map[string]bool{}}
+	if p.Literal {
+		g.operands = args
+		return g
+	}
+	for i := 0; i < len(args); i++ {
+		w := args[i]
+		head := w.text
+		if !w.known {
+			head = w.head
+		}
+		switch {
+		case w.known && w.text == "--":
+			g.operands = append(g.operands, args[i+1:]...)
+			return g
+		case !w.known && !w.number && head == "", w.glob && head != "" && strings.IndexByte("*?[", head[0]) >= 0 && p.Stop:
+			g.open = true
+			fallthrough
+		case len(head) < 2 && w.known || head == "" || head[0] != '-' && head[0] != '+' || head[0] == '+' && !p.Plus():
+			g.operands = append(g.operands, w)
+			if p.Stop {
+				g.operands = append(g.operands, args[i+1:]...)
+				return g
+			}
+		default:
+			i += g.option(p, w, head, args[i+1:])
+		}
+	}
+	return g
+}
+
+// option reads the options of one word, and returns how many of the next words are
+// values of theirs.
+func (g *arguments) option(p *programs.Program, w word, head string, next []word) (used int) {
+	if strings.HasPrefix(head, "--") || p.Single {
+		return g.long(p, w, head, next)
+	}
+	if p.Number && w.known && isNumber(head[1:]) {
+		return 0
+	}
+	for i := 1; i < len(head); i++ {
+		o, ok := p.Option(head[:1] + head[i:i+1])
+		if !ok {
+			g.strange(head[:1] + head[i:i+1])
+			return 0
+		}
+		g.mark(o)
+		if o.Value == "" {
+			continue
+		}
+		rest := w.from(i + 1)
+		switch {
+		case i+1 < len(head) || !w.known:
+			g.value(o, rest)
+		case o.Optional:
+		case len(next) > 0:
+			g.value(o, next[0])
+			return 1
+		}
+		return 0
+	}
+	if !w.known {
+		g.open = true
+	}
+	return 0
+}
+
+func (g *arguments) long(p *programs.Program, w word, head string, next []word) (used int) {
+	name, _, attached := strings.Cut(head, "=")
+	o, ok := p.Option(name)
+	if !ok && p.Single && strings.HasPrefix(name, "--") {
+		o, ok = p.Option(name[1:]) // both dashes are the same there
+	}
+	switch {
+	case !ok && !p.Plain && (name == "--help" || name == "--version"):
+		o, ok = programs.Option{Names: []string{name}}, true
+	case !ok || !w.known && !attached:
+		g.strange(name)
+		return 0
+	case attached && o.Value == "" && !p.Single:
+		g.strange(head)
+		return 0
+	}
+	g.mark(o)
+	switch {
+	case o.Value == "":
+	case attached:
+		g.value(o, w.from(len(name)+1))
+	case o.Optional:
+	case len(next) > 0:
+		g.value(o, next[0])
+		return 1
+	}
+	return 0
+}
+
+func (g *arguments) mark(o programs.Option) {
+	for _, n := range o.Names {
+		g.given[n] = true
+	}
+}
+
+func (g *arguments) strange(option string) {
+	if g.unknown == "" {
+		g.unknown = option
+	}
+}
+
+func (g *arguments) value(o programs.Option, v word) {
+	g.values = append(g.values, setting{name: o.Names[len(o.Names)-1], kind: o.Value, value: v})
+}
+
+// informs reports whether the program only prints its help or its version.
+func (g *arguments) informs(p *programs.Program) bool {
+	return !p.Plain && (g.given["--help"] || g.given["--version"]) ||
+		slices.ContainsFunc(p.Rules, func(r programs.Rule) bool {
+			return r.Verb == "inert" && len(r.With)+len(r.Without) > 0 && r.Holds(g.has)
+		})
+}

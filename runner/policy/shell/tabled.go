@@ -1,0 +1,342 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"agentctl.dev/agentctl/runner/policy/shell/programs"
+)
+
+// tabled judges a command by the description of its program. The name is that of the
+// program, with its subcommand.
+func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *scope) {
+	g := argumentsOf(p, args)
+	if g.informs(p) && g.unknown == "" {
+		return
+	}
+	if g.unknown != "" {
+		a.opaque("the option " + g.unknown + " of " + name + " is not in the table of programs")
+		a.perhaps(name, args, sc)
+		for _, w := range args { // a value that is attached may be a file
+			if strings.HasPrefix(w.text, "-") {
+				a.foreign([]word{w}, sc)
+			}
+		}
+	}
+	if g.open && risky(p) {
+		a.dynamic("an argument of " + name + " may be an option")
+	}
+	a.steered(p, name)
+	inner := sc.copy()
+	named := a.named
+	for _, v := range g.values {
+		a.setting(name, v, inner)
+	}
+	if p.Subcommands {
+		a.general(p, name, g, inner)
+		a.subcommand(name, g, inner)
+	} else {
+		a.tabledOperands(p, name, g, inner)
+		a.general(p, name, g, inner)
+	}
+	for _, r := range p.Rules {
+		switch {
+		case r.Verb == "network" && r.Holds(g.has):
+			a.network(a.named == named)
+		case r.Verb == "anywhere" && r.Holds(g.has):
+			a.network(true)
+		}
+	}
+}
+
+// risky reports whether an option that is not known could do more than operands do.
+func risky(p *programs.Program) bool {
+	return slices.ContainsFunc(p.Options, func(o programs.Option) bool { return o.Value != "" && o.Value != "text" && o.Value != "word" }) ||
+		slices.ContainsFunc(p.Rules, func(r programs.Rule) bool { return len(r.With)+len(r.Without) > 0 && r.Verb != "inert" })
+}
+
+// subcommand judges what the first operand names.
+func (a *analyser) subcommand(name string, g *arguments, sc *scope) {
+	if len(g.operands) == 0 {
+		return
+	}
+	sub := g.operands[0]
+	if !sub.known || sub.glob {
+		a.dynamic("the subcommand of " + name + " is not known")
+		return
+	}
+	full := name + " " + sub.text
+	p, ok := programs.Find(full)
+	if !ok {
+		a.opaque(full + " is not in the table of programs")
+		a.perhaps(name, g.operands[1:], sc)
+		a.foreign(g.operands[1:], sc)
+		return
+	}
+	a.tabled(p, full, g.operands[1:], sc)
+}
+
+// steered checks whether the script itself has set what decides the program's work.
+func (a *analyser) steered(p *programs.Program, name string) {
+	env := a.facts.Commands[a.current].Env
+	for _, s := range p.Steered {
+		switch {
+		case strings.ContainsAny(s, "./"):
+			if slices.ContainsFunc(a.facts.Writes, func(w string) bool { return w == s || path.Base(w) == path.Base(s) }) {
+				a.opaque("the script writes " + s + ", which decides what " + name + " does")
+			}
+		case a.changed[s] || slices.Contains(env, s):
+			a.opaque("the script sets " + s + ", which decides what " + name + " does")
+		}
+	}
+}
+
+// general judges what a program does without being told.
+func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *scope) {
+	for _, r := range p.Rules {
+		if !r.Holds(g.has) {
+			continue
+		}
+		switch r.Verb {
+		case "reads":
+			for _, f := range r.Args {
+				a.read(f, sc)
+			}
+		case "writes":
+			a.disturbed = true
+			for _, f := range r.Args {
+				a.write(f, sc)
+			}
+		case "starts":
+			for _, s := range r.Args {
+				a.facts.Starts = appendNew(a.facts.Starts, s)
+			}
+		case "tree":
+			a.tabledTree(p, g, sc)
+		case "opaque":
+			a.disturbed = true
+			a.opaque(name + " " + r.Text())
+			a.worksIn(strings.Fields(name)[0], nil, sc)
+		case "dynamic":
+			a.dynamic(name + " " + r.Text())
+		case "unresolved":
+			a.unresolved(sc.wrapped(name), name+" "+r.Text())
+		}
+	}
+}
+
+// roles are the kinds of the operands that are there.
+func roles(p *programs.Program, g *arguments) (kinds []string, ok bool) {
+	for _, r := range p.Rules {
+		if r.Verb == "operands" && r.Holds(g.has) {
+			return r.Args, true
+		}
+	}
+	return nil, false
+}
+
+// kindOf is the kind of one of several operands.
+func kindOf(kinds []string, i int) string {
+	if i < len(kinds) {
+		return strings.TrimSuffix(kinds[i], "...")
+	}
+	last := kinds[len(kinds)-1]
+	if strings.HasSuffix(last, "...") {
+		return strings.TrimSuffix(last, "...")
+	}
+	return "unknown"
+}
+
+func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments, sc *scope) {
+	ops := a.withDefault(p, g)
+	kinds, ok := roles(p, g)
+	if !ok && len(ops) > 0 {
+		a.opaque("the operand " + ops[0].shown() + " of " + name + " is not in the table of programs")
+		a.perhaps(name, ops, sc)
+		a.foreign(ops, sc)
+		return
+	}
+	for i := 0; i < len(ops); i++ {
+		switch kind := kindOf(kinds, i); kind {
+		case "copy", "move", "link":
+			a.transfer(kind, ops[i:], g, sc)
+			return
+		case "command":
+			a.startsWith(name, ops[i:], sc)
+			return
+		case "within":
+			inner := sc.wrapped(name)
+			a.run(ops[i:], nil, inner)
+			sc.take(inner)
+			return
+		case "architecture":
+			if !ops[i].known || !slices.Contains(architecture, ops[i].text) {
+				a.startsWith(name, ops[i:], sc)
+				return
+			}
+		case "shell":
+			text, known := join(ops[i:])
+			if !known {
+				a.unresolved(sc.wrapped(name), name+" runs a text that is not known")
+				return
+			}
+			a.script(text, sc.wrapped(name))
+			return
+		case "pattern", "text":
+			if !ops[i].known && ops[i].split {
+				a.dynamic("an argument of " + name + " is not known")
+			}
+		default:
+			a.setting(name, setting{name: "operand", kind: kind, value: ops[i]}, sc)
+		}
+	}
+}
+
+func (a *analyser) withDefault(p *programs.Program, g *arguments) []word {
+	if len(g.operands) > 0 {
+		return g.operands
+	}
+	for _, r := range p.Rules {
+		if r.Verb == "default" && r.Holds(g.has) {
+			return []word{literal(r.Args[0])}
+		}
+	}
+	return nil
+}
+
+// tabledTree records the folders that a program takes with all that is in them.
+func (a *analyser) tabledTree(p *programs.Program, g *arguments, sc *scope) {
+	kinds, ok := roles(p, g)
+	if !ok {
+		return
+	}
+	ops := a.withDefault(p, g)
+	var folders []word
+	for i, w := range ops {
+		switch kind, _, _ := strings.Cut(kindOf(kinds, i), ":"); kind {
+		case "text", "pattern", "word", "mode", "url", "host", "port":
+		case "copy", "move", "link":
+			if i < len(ops)-1 || len(ops) == 1 || g.has("-t") {
+				folders = append(folders, w)
+			}
+		default:
+			folders = append(folders, w)
+		}
+	}
+	if len(ops) == 0 {
+		folders = []word{literal(".")}
+	}
+	a.tree(folders, sc)
+}
+
+// setting judges the value of an option, or an operand.
+func (a *analyser) setting(name string, v setting, sc *scope) {
+	kind, suffix, _ := strings.Cut(v.kind, ":")
+	w := v.value
+	switch kind {
+	case "any":
+	case "beside":
+		a.disturbed = true
+		if w.known {
+			w.text = path.Dir(w.text)
+		}
+		a.touchWord(w, "w", sc)
+	case "text", "word", "pattern", "mode":
+		if !w.known && w.split {
+			a.dynamic("an argument of " + name + " is not known")
+		}
+	case "read":
+		a.touchWord(w, "r", sc)
+	case "write":
+		a.disturbed = true
+		a.touchWord(w, "w", sc)
+	case "rewrite":
+		a.disturbed = true
+		a.touchWord(w, "rw", sc)
+	case "delete":
+		a.disturbed = true
+		a.touchWord(w, "w", sc)
+		a.deleted([]word{w}, sc)
+	case "replace":
+		a.replaced(w, suffix, sc)
+	case "names":
+		a.option("n", w, sc)
+	case "folder":
+		a.enters(w, sc)
+	case "url":
+		a.option("u", w, sc)
+	case "host":
+		a.url(w)
+	case "port":
+		if !w.known || !isNumber(w.text) {
+			a.url(w)
+		}
+	case "remote":
+		a.remotely(w, sc)
+	case "data":
+		a.option("d", w, sc)
+	case "script":
+		a.option("s", w, sc)
+	case "command":
+		a.commandOption(name, v, sc)
+	case "assign":
+		a.environment(w, sc)
+	default:
+		a.opaque("the argument " + w.shown() + " of " + name + " is not in the table of programs")
+	}
+}
+
+// commandOption judges an option whose value is a program, maybe with arguments.
+func (a *analyser) commandOption(name string, v setting, sc *scope) {
+	words, ok := splitString(v.value)
+	if !ok || len(words) == 0 || !isKnown(words[0].text) {
+		a.unresolved(sc.wrapped(name), "the option "+v.name+" of "+name+" names a program")
+		return
+	}
+	a.starts(words, sc.wrapped(name))
+}
+
+// replaced records a file that a compressor exchanges for one with a suffix, or without.
+func (a *analyser) replaced(w word, suffix string, sc *scope) {
+	a.disturbed = true
+	a.touchWord(w, "rw", sc)
+	a.deleted([]word{w}, sc)
+	if !w.known {
+		return
+	}
+	if w.glob {
+		a.write(path.Dir(w.text), sc)
+		return
+	}
+	if bare, had := strings.CutSuffix(w.text, suffix); had {
+		a.write(bare, sc)
+		return
+	}
+	a.write(w.text+suffix, sc)
+}
+
+// remotely judges a place that may be on another host: host:path or a file.
+func (a *analyser) remotely(w word, sc *scope) {
+	if w.known && strings.Contains(w.text, ":") && !strings.HasPrefix(w.text, "/") && !strings.HasPrefix(w.text, "./") {
+		a.remote(w.text)
+		return
+	}
+	a.touchWord(w, "r", sc)
+}
+
+// architecture are the names of machines that setarch takes in front of a program.
+var architecture = []string{
+	"x86_64", "i386", "i486", "i586", "i686", "linux32", "linux64", "uname26", "aarch64", "arm64", "arm", "armv7l", "armv8l", "ppc", "ppc64", "ppc64le", "s390", "s390x", "sparc", "sparc64", "riscv64",
+	"mips", "mips64", "alpha", "ia64", "athlon", "parisc", "parisc64",
+}
+
+// startsWith judges a program that is started with its arguments; instead of it, a shell
+// may be given a text behind -c.
+func (a *analyser) startsWith(name string, words []word, sc *scope) {
+	if len(words) > 1 && words[0].known && (words[0].text == "-c" || words[0].text == "--command") {
+		a.option("s", words[1], sc.wrapped(name))
+		return
+	}
+	a.starts(words, sc.wrapped(name))
+}
