@@ -1,9 +1,9 @@
 # Targets only; what they do is in .ci/.
 .DEFAULT_GOAL := help
-.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench demo
+.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench bench-policy demo
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 build: ## build every program into bin/
 	.ci/build
@@ -46,6 +46,14 @@ kube-assets: ## build kubectl, kube-apiserver and etcd for the tests
 
 bench: build ## measure agentctl beside a floor, interleaved
 	cd bench && go run ./overhead $(BENCHFLAGS)
+
+# The corpora are measured where they are: their licences differ from ours.
+CORPORA ?= ../shared/corpora
+
+bench-policy: ## measure decisions on the corpora of shell commands in CORPORA
+	@test -e "$(CORPORA)/shell-attacks/attacks.yaml" || { echo 'bench-policy: no corpora in "$(CORPORA)"; next: make bench-policy CORPORA=/path/to/corpora' >&2; exit 2; }
+	.ci/build
+	cd bench && go run ./policy -corpora "$(abspath $(CORPORA))" $(BENCHFLAGS)
 
 demo: ## run an agent that obeys a hostile text
 	.ci/build agentctl agentctl-tools agentctl-sandbox agentctl-entry

@@ -1,0 +1,7 @@
+package measure
+
+// The other programs whose decisions are compared.
+const (
+	openCode = "OpenCode"
+	codex    = "Codex"
+)
