@@ -146,3 +146,10 @@ func TestUnknownArgumentsAreRefused(t *testing.T) {
 		t.Errorf("%v, %v", o.only, err)
 	}
 }
+
+func TestTimesOfGoBenchmarksAreRead(t *testing.T) {
+	got := benchmarkTimes("pkg: x\nBenchmarkDecide/rules=10/plain-2 \t  50 \t 2500 ns/op \t 3 B/op\nBenchmarkDecide/rules=10/plain-2 \t 50 \t 3500 ns/op\nok x 1s\n")
+	if len(got) != 1 || !slices.Equal(got["rules=10/plain"], []float64{2.5, 3.5}) {
+		t.Errorf("got %v", got)
+	}
+}
