@@ -17,6 +17,7 @@ type facts struct {
 		InWorkspace bool   `json:"inWorkspace"`
 		Op          string `json:"op"`
 		Secret      bool   `json:"secret"`
+		Links       int    `json:"links"`
 	} `json:"paths"`
 	Commands []string `json:"commands"`
 	Network  struct {
@@ -24,9 +25,11 @@ type facts struct {
 		Ports   []int    `json:"ports"`
 		Schemes []string `json:"schemes"`
 	} `json:"network"`
-	Dynamic bool     `json:"dynamic"`
-	Reasons []string `json:"reasons"`
-	Audit   []string `json:"audit"`
+	Anywhere bool     `json:"anywhere"`
+	Dynamic  bool     `json:"dynamic"`
+	Reasons  []string `json:"reasons"`
+	Opaque   []string `json:"opaque"`
+	Audit    []string `json:"audit"`
 }
 
 // writeFacts describes what a call would do, one fact a line. Facts that these lines
@@ -59,6 +62,9 @@ func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
 		case p.Real != p.Clean:
 			text += "   (leads to " + p.Real + ")"
 		}
+		if p.Links > 1 {
+			text += "   (one of " + strconv.Itoa(p.Links) + " names of the file)"
+		}
 		if p.Secret {
 			text += "   (a file that holds secrets)"
 		}
@@ -78,11 +84,17 @@ func writeFacts(b *bytes.Buffer, raw json.RawMessage) {
 		}
 		writeIndented(b, "    ", "reaches", strings.Join(words, ", "))
 	}
+	if f.Anywhere {
+		writeIndented(b, "    ", "reaches", "hosts that it does not name")
+	}
 	if f.Dynamic && len(f.Reasons) == 0 {
 		f.Reasons = []string{"more than can be said"}
 	}
 	for _, r := range f.Reasons {
 		writeIndented(b, "    ", "only the run can tell", r)
+	}
+	for _, o := range f.Opaque {
+		writeIndented(b, "    ", "may do anything", o)
 	}
 	for _, a := range f.Audit {
 		writeIndented(b, "    ", "audit", a)

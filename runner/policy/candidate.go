@@ -160,5 +160,9 @@ func (r *rule) candidate(ctx context.Context, in *input) Candidate {
 		// What cannot be traced has been judged all the same.
 		c.Steps, _ = r.when.Trace(ctx, in.leaveOpen(in.of(ctx, r.policy), r.when))
 	}
+	if t == expr.True && r.spec.Action == v1alpha1.ActionAllow && r.blind(in.facts) {
+		c.Truth = "unknown"
+		c.Steps = append(c.Steps, expr.Step{Expression: "cmd.opaque", Value: "true: " + in.facts.unclear() + ", and the condition does not read it"})
+	}
 	return c
 }

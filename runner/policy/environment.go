@@ -32,8 +32,8 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 			field("category", expr.Enum("Read", "Edit", "Delete", "Move", "Search", "Execute", "Think", "Fetch", "Other")),
 			field("digest", expr.String), field("contained", expr.Bool), field("annotations", expr.Map(expr.String)))},
 		{Name: "cmd", Type: expr.NewObject("Cmd", field("commands", expr.List(expr.NewObject("Command", field("name", short),
-			field("argv", texts), field("env", texts), field("wrappers", texts))).Max(factItems)), field("writes", places), field("reads", places),
-			field("hosts", texts), field("variables", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("reasons", texts))},
+			field("argv", texts), field("env", texts), field("wrappers", texts), field("opaque", short))).Max(factItems)), field("writes", places), field("reads", places),
+			field("hosts", texts), field("variables", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("opaque", expr.Bool), field("reasons", texts))},
 		{Name: "paths", Type: expr.List(expr.NewObject("Path", field("raw", long), field("clean", long), field("real", long),
 			field("inWorkspace", expr.Bool), field("op", expr.Enum(opRead, opWrite, opExecute, opDelete)), field("secret", expr.Bool), field("links", expr.Int))).Max(factItems)},
 		{Name: "net", Type: expr.NewObject("Net", field("hosts", texts), field("named", texts), field("ports", expr.List(expr.Int)), field("schemes", texts))},
@@ -125,6 +125,8 @@ type matrix struct {
 	// else of what differs: tools that have them alike share a program.
 	fields []string
 	done   map[string]*expr.Program
+	// conditions are what the programs read that read no variables.
+	conditions map[*expr.Program]condition
 	// any is a program that compiled.
 	any      *expr.Program
 	failed   bool
@@ -132,7 +134,7 @@ type matrix struct {
 }
 
 func (c *compiler) newMatrix(path, src string, tools []*Tool) *matrix {
-	m := &matrix{c: c, path: path, src: src, tools: tools, done: map[string]*expr.Program{}}
+	m := &matrix{c: c, path: path, src: src, tools: tools, done: map[string]*expr.Program{}, conditions: map[*expr.Program]condition{}}
 	if src == "" {
 		return m
 	}
@@ -182,6 +184,22 @@ func (m *matrix) compile(t *Tool) *expr.Program {
 		m.any = p
 	}
 	return p
+}
+
+// condition is what a program for a tool reads.
+func (m *matrix) condition(t *Tool, p *expr.Program) condition {
+	if p == nil {
+		return condition{}
+	}
+	if m.source.Reads("variables") {
+		return m.c.examine(p, m.c.environment(t).vars)
+	}
+	known, ok := m.conditions[p]
+	if !ok {
+		known = m.c.examine(p, nil)
+		m.conditions[p] = known
+	}
+	return known
 }
 
 // key is the same for tools that one program can serve.

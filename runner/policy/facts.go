@@ -64,6 +64,8 @@ type facts struct {
 
 type script struct {
 	Commands []command
+	// perhaps are programs that an opaque command may start.
+	perhaps []command
 	// dir is the folder that the call names to start in.
 	dir string
 	shell.Facts
@@ -212,6 +214,9 @@ func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 	}
 	for _, c := range f.script.Facts.Commands {
 		f.script.Commands = append(f.script.Commands, newCommand(c))
+	}
+	for _, c := range f.script.Maybe {
+		f.script.perhaps = append(f.script.perhaps, newCommand(c))
 	}
 	if dir != "" {
 		f.add(w.resolve(dir, opRead))

@@ -47,10 +47,10 @@ func (in *input) leaveOpen(x expr.Input, p *expr.Program) expr.Input {
 }
 
 // scriptUnknowns are the facts that a dynamic script leaves open. Whether it is
-// dynamic, and why, is known.
+// dynamic, and why, is known; a command that is not known may be opaque.
 func scriptUnknowns() *expr.Unknowns {
 	return expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
-		[]string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"paths"}, []string{"net"})
+		[]string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"cmd", "opaque"}, []string{"paths"}, []string{"net"})
 }
 
 func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
@@ -226,11 +226,11 @@ func list(s []string) []string {
 func (f *facts) cmdValue() map[string]any {
 	commands := make([]any, len(f.script.Commands))
 	for i, c := range f.script.Commands {
-		commands[i] = map[string]any{"name": c.Name, "argv": list(c.Argv), "env": list(c.Env), "wrappers": list(c.Wrappers)}
+		commands[i] = map[string]any{"name": c.Name, "argv": list(c.Argv), "env": list(c.Env), "wrappers": list(c.Wrappers), "opaque": c.Opaque}
 	}
 	return map[string]any{
 		"commands": commands, "writes": list(f.script.Writes), "reads": list(f.script.Reads), "hosts": list(f.script.Hosts), "variables": list(f.script.Variables),
-		"network": f.script.Network, "dynamic": f.script.Dynamic, "reasons": list(f.script.Reasons),
+		"network": f.script.Network, "dynamic": f.script.Dynamic, "opaque": f.script.Opaque, "reasons": list(f.script.Reasons),
 	}
 }
 
@@ -275,8 +275,9 @@ func (in *input) describe(audit []string) json.RawMessage {
 		Anywhere bool     `json:"anywhere,omitempty"`
 		Dynamic  bool     `json:"dynamic,omitempty"`
 		Reasons  []string `json:"reasons,omitempty"`
+		Opaque   []string `json:"opaque,omitempty"`
 		Audit    []string `json:"audit,omitempty"`
-	}{Paths: f.paths, Anywhere: in.anywhere, Dynamic: f.script.Dynamic, Reasons: f.script.Reasons, Audit: audit}
+	}{Paths: f.paths, Anywhere: in.anywhere, Dynamic: f.script.Dynamic, Reasons: f.script.Reasons, Opaque: f.opaque(), Audit: audit}
 	for i := range f.script.Commands {
 		out.Commands = append(out.Commands, f.script.Commands[i].line())
 	}

@@ -38,6 +38,21 @@ func (r *rule) truth(ctx context.Context, in *input) (expr.Truth, error) {
 	return t, err
 }
 
+// holdsFor is the truth of a rule that refuses: it also holds where an opaque command may
+// have started a program that the rule speaks of.
+func (r *rule) holdsFor(ctx context.Context, in *input) (expr.Truth, error) {
+	t, err := r.truth(ctx, in)
+	if err != nil || t == expr.True || len(in.facts.script.perhaps) == 0 {
+		return t, err
+	}
+	if more := in.perhaps(r); more != nil {
+		if held, err := r.truth(ctx, more); err == nil && held == expr.True {
+			return expr.True, nil
+		}
+	}
+	return t, nil
+}
+
 // outcome judges a call: deny, then ask, redact, allow, default. The first
 // deny ends it; a failure is a deny that names its rule, unless a rule denies
 // by itself, so that the answer does not depend on the order.
@@ -53,7 +68,7 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 				failed = first(failed, g.failure(r, err))
 			} else if t != expr.False {
 				o.redactions = append(o.redactions, r)
-				if t == expr.True && lifts(r, j.tool) {
+				if t == expr.True && lifts(r, j.tool) && !r.blind(in.facts) {
 					// A redact rule that may apply removes values, but allows nothing.
 					o.certain = append(o.certain, r)
 				}
@@ -85,6 +100,9 @@ func (g *group) outcome(ctx context.Context, j *judged, in *input, redacted bool
 	}
 	def := g.byDefault(j, in)
 	def.redactions = o.redactions
+	if why := in.facts.unclear(); why != "" && def.action != v1alpha1.ActionAllow {
+		def.message += "; " + why
+	}
 	return def
 }
 
@@ -99,7 +117,7 @@ func first(a, b *outcome) *outcome {
 func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, failed *outcome) {
 	ask := outcome{}
 	for _, r := range g.calls[v1alpha1.ActionDeny] {
-		switch t, err := r.truth(ctx, in); {
+		switch t, err := r.holdsFor(ctx, in); {
 		case err != nil:
 			failed = first(failed, g.failure(r, err))
 		case t == expr.True:
@@ -117,7 +135,7 @@ func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, fa
 		}
 	}
 	for _, r := range g.calls[v1alpha1.ActionAsk] {
-		switch t, err := r.truth(ctx, in); {
+		switch t, err := r.holdsFor(ctx, in); {
 		case err != nil:
 			failed = first(failed, g.failure(r, err))
 		case t == expr.True && (ask.action == "" || ask.unsure):
@@ -139,7 +157,7 @@ func (g *group) allow(ctx context.Context, j *judged, in *input) (*outcome, *out
 		t, err := r.truth(ctx, in)
 		if err != nil {
 			failed = first(failed, g.failure(r, err))
-		} else if t == expr.True && allowed == nil {
+		} else if t == expr.True && allowed == nil && !r.blind(in.facts) {
 			allowed = &outcome{action: v1alpha1.ActionAllow, rule: r.id}
 		}
 	}
@@ -227,6 +245,9 @@ func byRisk(t *Tool, f *facts) outcome {
 	case v1alpha1.RiskR1:
 		if f.shell && f.script.Dynamic && !t.Contained {
 			return ask("its risk is R1 and only the run can tell what it touches")
+		}
+		if f.shell && f.script.Opaque && !t.Contained {
+			return ask("its risk is R1 and it may touch anything")
 		}
 		for i := range f.paths {
 			if !f.paths[i].InWorkspace {

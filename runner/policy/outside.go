@@ -55,7 +55,7 @@ func (e *Engine) outside(ctx context.Context, j *judged, in *input, action messa
 func (j *judged) opens(ctx context.Context, in *input, p Path) bool {
 	on := in.on(p)
 	for _, r := range j.enforced.calls[v1alpha1.ActionAllow] {
-		if !r.readsPath() || !lifts(r, j.tool) {
+		if !r.readsPath() || !lifts(r, j.tool) || r.blind(in.facts) {
 			continue
 		}
 		if t, err := r.truth(ctx, on); err == nil && t == expr.True {

@@ -235,6 +235,9 @@ func (c *Compiled) judgeCommands(names []string, f *facts) verdict {
 	v := all(f.script.Commands, func(cmd *command) verdict {
 		return last(c.entries, names, func(e *entry) bool { return e.matchesCommand(cmd) })
 	})
+	if m := c.judgePerhaps(names, f); rank(m) > rank(v) {
+		v = m
+	}
 	if f.script.Dynamic {
 		u := unknown(c.entries, names)
 		if rank(u) > rank(v) {
@@ -393,7 +396,7 @@ func (e *entry) matchesCommand(c *command) bool {
 // allows is stricter than a glob: the pattern's first word is the whole name of
 // the program, so that ls* is not lsof, and a program elsewhere is another one.
 func (e *entry) allows(c *command) bool {
-	if c.elsewhere || c.Name == "?" || slices.Contains(c.Argv, "?") && !strings.HasSuffix(e.pattern, "*") {
+	if c.elsewhere || c.Name == "?" || c.Opaque != "" && !e.names() || slices.Contains(c.Argv, "?") && !strings.HasSuffix(e.pattern, "*") {
 		return false
 	}
 	word, _, _ := strings.Cut(e.pattern, " ")

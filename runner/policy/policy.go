@@ -131,6 +131,7 @@ type rule struct {
 	negated bool
 	// paths: the result of the condition can depend on a path.
 	paths bool
+	cond  condition
 }
 
 // Compile checks a policy against the tools it can meet. The result is never
@@ -216,6 +217,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 		out := &rule{policy: c.out, spec: r, id: c.policy.Name + "/" + r.Name, order: order}
 		out.when = when.compile(t)
 		out.paths = when.paths
+		out.cond = when.condition(t, out.when)
 		out.message = message.compile(t)
 		out.broken = when.failed
 		if when.typed() || message.typed() {

@@ -31,6 +31,8 @@ type Facts struct {
 	Network bool `json:"network"`
 	// Dynamic is true if some of the commands or paths are known only at run time.
 	Dynamic bool `json:"dynamic"`
+	// Opaque is true if it is known which program a command runs, but not what that does.
+	Opaque bool `json:"opaque"`
 	// Details are the facts as rules read them.
 	Details shell.Facts `json:"details"`
 }
@@ -43,7 +45,7 @@ func factsOf(command string) Facts {
 	f.Writes, f.Reads = append([]string{}, f.Writes...), append([]string{}, f.Reads...)
 	out := Facts{
 		Commands: make([]string, len(f.Commands)), Writes: f.Writes, Reads: f.Reads,
-		Network: f.Network, Dynamic: f.Dynamic, Details: f,
+		Network: f.Network, Dynamic: f.Dynamic, Opaque: f.Opaque, Details: f,
 	}
 	for i, c := range f.Commands {
 		out.Commands[i] = c.Name

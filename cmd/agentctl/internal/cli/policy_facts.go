@@ -29,6 +29,7 @@ object, in the same order, written as soon as the line is read:
   reads     the same
   network   something can open a connection
   dynamic   not all commands and paths are known before it runs: policies ask
+  opaque    what a command does is not known: rules that allow do not hold
   details   arguments, wrappers, hosts, reasons
 
 A line that is not a JSON string gives {"error": ..., "dynamic": true}.`,
