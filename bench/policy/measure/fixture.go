@@ -48,7 +48,7 @@ var fixtureFiles = map[string]string{
 }
 
 // gitSetup makes a repository with one commit of what is in the folder.
-const gitSetup = "git init -q -b main && git add -A && git -c user.name=a -c user.email=a@b.example commit -q --allow-empty -m first"
+const gitSetup = "git init -q -b main && git config user.name a && git config user.email a@b.example && git add -A && git commit -q --allow-empty -m first"
 
 // template makes the fixture that others are copies of.
 func (b *bench) template(ctx context.Context) (fixture, error) {
@@ -100,7 +100,7 @@ func (b *bench) bash(ctx context.Context, dir, script string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + b.program.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.example", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.example", "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + b.program.home, "GIT_CONFIG_NOSYSTEM=1", "LANG=C.UTF-8"}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("prepare a workspace: %w\n%s\n%s", err, script, out)
 	}

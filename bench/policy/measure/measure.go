@@ -44,6 +44,7 @@ func parts() []part {
 		{"gtfobins", measureEscapes, false},
 		{"defenseclaw", measureLabelled, false},
 		{"timing", measureTimes, false},
+		{"run", measureRuns, true},
 	}
 }
 

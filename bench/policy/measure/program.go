@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,14 +39,20 @@ type facts struct {
 	Dynamic bool     `json:"dynamic"`
 	Opaque  bool     `json:"opaque"`
 	Details struct {
-		Commands []struct {
-			Name     string   `json:"name"`
-			Wrappers []string `json:"wrappers"`
-		} `json:"commands"`
-		Opaque  bool     `json:"opaque"`
-		Reasons []string `json:"reasons"`
+		Commands []command `json:"commands"`
+		// Maybe are started if an opaque command takes its arguments for a program.
+		Maybe   []command `json:"maybe"`
+		Starts  []string  `json:"starts"`
+		Opaque  bool      `json:"opaque"`
+		Reasons []string  `json:"reasons"`
 	} `json:"details"`
-	Error string `json:"error"`
+}
+
+// command is one that the facts name.
+type command struct {
+	Name     string   `json:"name"`
+	Wrappers []string `json:"wrappers"`
+	Opaque   string   `json:"opaque"`
 }
 
 // opaque is false for builds that do not know the word.
@@ -65,8 +72,14 @@ func (f facts) String() string {
 	if f.exact() {
 		words = append(words, "exact")
 	}
-	if len(f.Details.Reasons) > 0 {
-		words = append(words, "("+strings.Join(f.Details.Reasons, "; ")+")")
+	reasons := slices.Clone(f.Details.Reasons)
+	for _, c := range f.Details.Commands {
+		if c.Opaque != "" {
+			reasons = append(reasons, c.Opaque)
+		}
+	}
+	if len(reasons) > 0 {
+		words = append(words, "("+strings.Join(reasons, "; ")+")")
 	}
 	return strings.Join(words, " ")
 }
@@ -74,10 +87,10 @@ func (f facts) String() string {
 // names are all programs that the facts name.
 func (f facts) names() []string {
 	var all []string
-	for _, c := range f.Details.Commands {
+	for _, c := range slices.Concat(f.Details.Commands, f.Details.Maybe) {
 		all = append(append(all, c.Wrappers...), c.Name)
 	}
-	return all
+	return append(all, f.Details.Starts...)
 }
 
 // facts reports on each of the commands.
