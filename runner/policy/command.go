@@ -44,44 +44,15 @@ func (c *command) line() string {
 	return strings.Join(append([]string{c.program()}, c.Argv[1:]...), " ")
 }
 
-// forms are all lines under which a deny or an ask recognises the command: by
-// name and by path, and with its flags as a set written like the pattern's.
-func (c *command) forms(flags string) []string {
-	args := c.Argv
-	if len(args) > 0 {
-		args = args[1:]
+// forms are the lines under which a deny or an ask recognises the command: by the name of
+// its program and by its path.
+func (c *command) forms() []string {
+	forms := []string{c.Name}
+	if len(c.Argv) > 0 {
+		forms[0] = strings.Join(append([]string{c.Name}, c.Argv[1:]...), " ")
 	}
-	by := strings.Join(append([]string{c.Name}, args...), " ")
-	forms := []string{by}
-	if l := strings.Join(c.Argv, " "); l != by {
+	if l := strings.Join(c.Argv, " "); l != forms[0] {
 		forms = append(forms, l)
-	}
-	if flags == "" {
-		return forms
-	}
-	letters, rest, long := "", []string{}, []string{}
-	for _, a := range args {
-		switch {
-		case strings.HasPrefix(a, "--") && len(a) > 2:
-			name, _, _ := strings.Cut(a[2:], "=")
-			letters += longAsLetter[name]
-			long = append(long, a)
-		case strings.HasPrefix(a, "-") && len(a) > 1:
-			letters += a[1:]
-		default:
-			rest = append(rest, a)
-		}
-	}
-	for _, l := range strings.ToLower(flags) {
-		if !strings.ContainsRune(strings.ToLower(letters), l) {
-			return forms
-		}
-	}
-	// Flags may be before or after a sub-command.
-	for at := range min(len(rest), 2) + 1 {
-		words := append([]string{c.Name}, rest[:at]...)
-		words = append(words, "-"+flags)
-		forms = append(forms, strings.Join(append(append(words, rest[at:]...), long...), " "))
 	}
 	return forms
 }

@@ -21,8 +21,8 @@ type entry struct {
 	permission string
 	pattern    string
 	action     v1alpha1.Action
-	// flags are the letters of a cluster like -rf in the pattern, "" for none.
-	flags string
+	// like is the pattern taken apart, for an entry that denies or asks.
+	like likeness
 	// won is set when the entry decides; nil if the caller does not count that.
 	won *bool
 }
@@ -62,26 +62,13 @@ func (c *compiler) compilePermissions() {
 		if strings.Contains(pattern, "/../") || strings.HasPrefix(pattern, "../") {
 			c.report(Problem{Path: field + ".pattern", Message: "paths are cleaned before they are matched, so .. never matches", Warning: true})
 		}
-		c.out.entries = append(c.out.entries, entry{permission: p.Permission, pattern: pattern, action: p.Action, flags: cluster(pattern)})
+		c.out.entries = append(c.out.entries, entry{permission: p.Permission, pattern: pattern, action: p.Action, like: newLikeness(pattern)})
 	}
 }
 
-var (
-	braces = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[^\]]+\]`)
-	})
-	flagCluster = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?:^|[\s*])-([A-Za-z]+)(?:[\s*]|$)`)
-	})
-	longAsLetter = map[string]string{"recursive": "r", "force": "f", "all": "a", "delete": "d"}
-)
-
-func cluster(pattern string) string {
-	if m := flagCluster().FindStringSubmatch(pattern); m != nil {
-		return m[1]
-	}
-	return ""
-}
+var braces = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[^\]]+\]`)
+})
 
 // names are what a permission may call a tool: by its call name, by the
 // built-in tool behind it, or edit for everything that changes files.
@@ -385,12 +372,7 @@ func (e *entry) matchesCommand(c *command) bool {
 	if e.action == v1alpha1.ActionAllow {
 		return e.allows(c)
 	}
-	for _, form := range c.forms(e.flags) {
-		if trailing(e.pattern, form) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.forms(), func(form string) bool { return trailing(e.pattern, form) }) || e.like.matches(c)
 }
 
 // allows is stricter than a glob: the pattern's first word is the whole name of
@@ -403,7 +385,11 @@ func (e *entry) allows(c *command) bool {
 	if name := strings.TrimSuffix(word, "*"); name != word && name != "" && !strings.HasSuffix(name, "/") && c.program() != name {
 		return false
 	}
-	return trailing(e.pattern, c.line())
+	if trailing(e.pattern, c.line()) {
+		return true
+	}
+	global, rest, harmless := subcommand(c.Argv)
+	return harmless && len(global) > 0 && len(rest) > 0 && trailing(e.pattern, strings.Join(append([]string{c.program()}, rest...), " "))
 }
 
 // trailing is a glob whose final " *" is optional.

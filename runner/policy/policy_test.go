@@ -474,7 +474,7 @@ func FuzzGlob(f *testing.F) {
 			t.Errorf("%q does not match itself", s)
 		}
 		c := Compiled{entries: []entry{
-			{permission: "bash", pattern: pattern, action: "deny", flags: cluster(pattern)}, {permission: "edit", pattern: pattern, action: "allow"},
+			{permission: "bash", pattern: pattern, action: "deny", like: newLikeness(pattern)}, {permission: "edit", pattern: pattern, action: "allow"},
 		}}
 		w := Workspace{Root: "/w"}
 		args := map[string]any{"command": s}
