@@ -18,6 +18,9 @@ type arguments struct {
 	unknown string
 	// open is set if a word may be an option, and it is not known which.
 	open bool
+	// spells is set where the options are wanted in one spelling: those of spelled.
+	spells  bool
+	spelled []spelledOption
 }
 
 // setting is the value of an option.
@@ -38,9 +41,14 @@ func (g *arguments) has(name string) bool {
 // argumentsOf splits the words behind a program's name as getopt does.
 func argumentsOf(p *programs.Program, args []word) *arguments {
 	g := &arguments{given: map[string]bool{}}
+	g.split(p, args)
+	return g
+}
+
+func (g *arguments) split(p *programs.Program, args []word) {
 	if p.Literal {
 		g.operands = args
-		return g
+		return
 	}
 	for i := 0; i < len(args); i++ {
 		w := args[i]
@@ -51,7 +59,7 @@ func argumentsOf(p *programs.Program, args []word) *arguments {
 		switch {
 		case w.known && w.text == "--":
 			g.operands = append(g.operands, args[i+1:]...)
-			return g
+			return
 		case !w.known && !w.number && head == "", w.glob && head != "" && strings.IndexByte("*?[", head[0]) >= 0 && p.Stop:
 			g.open = true
 			fallthrough
@@ -59,13 +67,12 @@ func argumentsOf(p *programs.Program, args []word) *arguments {
 			g.operands = append(g.operands, w)
 			if p.Stop {
 				g.operands = append(g.operands, args[i+1:]...)
-				return g
+				return
 			}
 		default:
 			i += g.option(p, w, head, args[i+1:])
 		}
 	}
-	return g
 }
 
 // option reads the options of one word, and returns how many of the next words are
@@ -75,12 +82,18 @@ func (g *arguments) option(p *programs.Program, w word, head string, next []word
 		return g.long(p, w, head, next)
 	}
 	if p.Number && w.known && isNumber(head[1:]) {
+		g.spell(head)
+		return 0
+	}
+	if o, ok := p.Exact(head); ok && len(head) > 2 && o.Value == "" && w.known {
+		g.mark(o) // a word behind a single dash or a plus sign
 		return 0
 	}
 	for i := 1; i < len(head); i++ {
 		o, ok := p.Option(head[:1] + head[i:i+1])
 		if !ok {
 			g.strange(head[:1] + head[i:i+1])
+			g.spell(head[:1] + head[i:])
 			return 0
 		}
 		g.mark(o)
@@ -115,9 +128,11 @@ func (g *arguments) long(p *programs.Program, w word, head string, next []word) 
 		o, ok = programs.Option{Names: []string{name}}, true
 	case !ok || !w.known && !attached:
 		g.strange(name)
+		g.spell(head)
 		return 0
 	case attached && o.Value == "" && !p.Single:
 		g.strange(head)
+		g.spell(head)
 		return 0
 	}
 	g.mark(o)
@@ -137,6 +152,14 @@ func (g *arguments) mark(o programs.Option) {
 	for _, n := range o.Names {
 		g.given[n] = true
 	}
+	g.spell(o.Names[len(o.Names)-1])
+}
+
+// spell notes an option under the name that it has in its one spelling.
+func (g *arguments) spell(name string) {
+	if g.spells {
+		g.spelled = append(g.spelled, spelledOption{name: name})
+	}
 }
 
 func (g *arguments) strange(option string) {
@@ -146,6 +169,10 @@ func (g *arguments) strange(option string) {
 }
 
 func (g *arguments) value(o programs.Option, v word) {
+	if g.spells {
+		last := &g.spelled[len(g.spelled)-1]
+		last.value, last.has, last.attached = v.text, true, o.Optional
+	}
 	g.values = append(g.values, setting{name: o.Names[len(o.Names)-1], kind: o.Value, value: v})
 }
 

@@ -19,7 +19,9 @@ var files embed.FS
 // Program is a program or one of its subcommands.
 type Program struct {
 	// Name is the first of its names; that of a subcommand has those before it: "git log".
-	Name    string
+	Name string
+	// Same is the name that it has in one spelling: of names for the same program, the first.
+	Same    string
 	Options []Option
 	// Rules say what it does with operands and in general, in the order of the text.
 	Rules []Rule
@@ -89,7 +91,7 @@ var entries = sync.OnceValues(func() (map[string]string, error) {
 			return nil, fmt.Errorf("read the table of programs: %w", err)
 		}
 		for head, entry := range blocks(string(text)) {
-			for _, name := range namesOf(head) {
+			for name := range namesOf(head) {
 				if index[name] != "" {
 					return nil, fmt.Errorf("%s: the program %s is described twice", f.Name(), name)
 				}
@@ -120,15 +122,19 @@ func blocks(text string) func(yield func(head, entry string) bool) {
 	}
 }
 
-// namesOf returns all names of a program: alternatives are separated by commas, a
-// subcommand follows its program.
-func namesOf(head string) []string {
-	names := []string{""}
+// namesOf returns all names of a program, each with the one that it has in one spelling.
+// Alternatives are separated by commas, names for the same by an equals sign; a subcommand
+// follows its program.
+func namesOf(head string) map[string]string {
+	names := map[string]string{"": ""}
 	for word := range strings.FieldsSeq(head) {
-		var longer []string
-		for _, before := range names {
-			for _, name := range strings.Split(word, ",") {
-				longer = append(longer, strings.TrimSpace(before+" "+name))
+		longer := map[string]string{}
+		for before, same := range names {
+			for alternative := range strings.SplitSeq(word, ",") {
+				first, _, _ := strings.Cut(alternative, "=")
+				for name := range strings.SplitSeq(alternative, "=") {
+					longer[strings.TrimSpace(before+" "+name)] = strings.TrimSpace(same + " " + first)
+				}
 			}
 		}
 		names = longer
@@ -152,7 +158,8 @@ func Find(name string) (*Program, bool) {
 	if err != nil {
 		return nil, false
 	}
-	p.Name = name
+	head, _, _ := strings.Cut(strings.TrimPrefix(entry, "program "), "\n")
+	p.Name, p.Same = name, namesOf(head)[name]
 	known, _ := parsed.LoadOrStore(name, p)
 	return known.(*Program), true
 }
@@ -176,6 +183,16 @@ func (p *Program) Option(name string) (Option, bool) {
 		}
 	}
 	return found, matches == 1
+}
+
+// Exact finds an option by one of its whole names.
+func (p *Program) Exact(name string) (Option, bool) {
+	for _, o := range p.Options {
+		if slices.Contains(o.Names, name) {
+			return o, true
+		}
+	}
+	return Option{}, false
 }
 
 // Plus reports whether options may begin with a plus sign.
