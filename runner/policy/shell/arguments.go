@@ -14,6 +14,8 @@ type arguments struct {
 	// values are those of options, in their order.
 	values   []setting
 	operands []word
+	// all are all words, as they stand.
+	all []word
 	// unknown is the first option that the description does not name.
 	unknown string
 	// open is set if a word may be an option, and it is not known which.
@@ -29,11 +31,14 @@ type setting struct {
 	value      word
 }
 
-// has reports whether an option is there. The pseudo option nothing is there if there is
-// no operand.
+// has reports whether an option is there. The pseudo options nothing and one are there if
+// there is no operand, or one.
 func (g *arguments) has(name string) bool {
-	if name == "nothing" {
+	switch name {
+	case "nothing":
 		return len(g.operands) == 0
+	case "one":
+		return len(g.operands) == 1
 	}
 	return g.given[name]
 }
@@ -46,6 +51,7 @@ func argumentsOf(p *programs.Program, args []word) *arguments {
 }
 
 func (g *arguments) split(p *programs.Program, args []word) {
+	g.all = args
 	if p.Literal {
 		g.operands = args
 		return

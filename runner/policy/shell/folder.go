@@ -188,3 +188,26 @@ func (a *analyser) worksIn(name string, args []word, sc *scope) {
 		}
 	}
 }
+
+// optionValue returns the value of an option, if it is the one at args[at].
+func optionValue(option string, at int, args []word) (value word, ok bool) {
+	w := args[at]
+	name, text, attached := strings.Cut(w.text, "=")
+	switch {
+	case strings.HasPrefix(option, "--"):
+		ok = len(name) > 4 && strings.HasPrefix(option, name)
+	case w.text == option:
+		ok, attached = true, false
+	case strings.HasPrefix(w.text, option):
+		ok, attached, text = true, true, w.text[len(option):]
+	}
+	switch {
+	case !ok:
+		return word{}, false
+	case attached:
+		return word{text: text, known: true, glob: w.glob}, true
+	case at+1 < len(args):
+		return args[at+1], true
+	}
+	return word{}, false
+}

@@ -28,7 +28,7 @@ func (a *analyser) repository(sub string, args []word, sc *scope) {
 		return
 	}
 	for _, dir := range a.paths(".", sc) {
-		a.works(Repository{Dir: dir, Content: shows, Paths: gitPaths(sub, args)})
+		a.noteRepository(Repository{Dir: dir, Content: shows, Paths: gitPaths(sub, args)})
 	}
 	// What comes from another one can be shown here.
 	switch sub {
@@ -37,15 +37,15 @@ func (a *analyser) repository(sub string, args []word, sc *scope) {
 			if w.known && !strings.HasPrefix(w.text, "-") && !strings.Contains(strings.TrimPrefix(w.text, "file://"), ":") {
 				dir := strings.TrimPrefix(w.text, "file://")
 				for _, at := range a.paths(dir, sc) {
-					a.works(Repository{Dir: at, Named: true, Content: true})
+					a.noteRepository(Repository{Dir: at, Named: true, Content: true})
 				}
 			}
 		}
 	}
 }
 
-// works notes a repository once.
-func (a *analyser) works(on Repository) {
+// noteRepository notes a repository once.
+func (a *analyser) noteRepository(on Repository) {
 	switch {
 	case slices.ContainsFunc(a.facts.Repositories, func(r Repository) bool {
 		return r.Dir == on.Dir && r.Named == on.Named && r.Content == on.Content && slices.Equal(r.Paths, on.Paths)

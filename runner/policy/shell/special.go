@@ -45,8 +45,6 @@ func special(name string) (handler, bool) {
 		return trap, true
 	case "find":
 		return find, true
-	case "git":
-		return git, true
 	case "sed", "gsed":
 		return sed, true
 	case "awk", "gawk", "mawk", "nawk":

@@ -114,6 +114,8 @@ func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *s
 			}
 		case "tree":
 			a.tabledTree(p, g, sc)
+		case "repository":
+			a.works(name, g, sc)
 		case "opaque":
 			a.disturbed = true
 			a.opaque(name + " " + r.Text())
@@ -215,7 +217,7 @@ func (a *analyser) tabledTree(p *programs.Program, g *arguments, sc *scope) {
 	var folders []word
 	for i, w := range ops {
 		switch kind, _, _ := strings.Cut(kindOf(kinds, i), ":"); kind {
-		case "text", "pattern", "word", "mode", "url", "host", "port":
+		case "text", "pattern", "word", "mode", "url", "host", "port", "revision":
 		case "copy", "move", "link":
 			if i < len(ops)-1 || len(ops) == 1 || g.has("-t") {
 				folders = append(folders, w)
@@ -224,7 +226,7 @@ func (a *analyser) tabledTree(p *programs.Program, g *arguments, sc *scope) {
 			folders = append(folders, w)
 		}
 	}
-	if len(ops) == 0 {
+	if len(folders) == 0 {
 		folders = []word{literal(".")}
 	}
 	a.tree(folders, sc)
@@ -280,6 +282,8 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		a.option("s", w, sc)
 	case "command":
 		a.commandOption(name, v, sc)
+	case "revision", "compared", "pathspec", "repository", "source":
+		a.gitWord(name, kind, w, sc)
 	case "assign":
 		a.environment(w, sc)
 	default:

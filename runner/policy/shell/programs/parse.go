@@ -9,13 +9,14 @@ import (
 
 // verbs are those of rules, with the fewest words that follow.
 var verbs = map[string]int{
-	"operands": 1, "default": 1, "reads": 1, "writes": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "dynamic": 1, "unresolved": 1, "inert": 0,
+	"operands": 1, "default": 1, "reads": 1, "writes": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0,
 }
 
 // kinds are those of values and operands.
 var kinds = []string{
 	"text", "read", "write", "delete", "rewrite", "replace", "move", "copy", "link", "names", "folder", "url", "host", "port", "remote", "data", "pattern", "mode",
 	"command", "within", "architecture", "shell", "script", "assign", "unknown", "word", "any", "beside",
+	"revision", "compared", "pathspec", "repository", "source",
 }
 
 // inheritLimit bounds how many descriptions are taken over one from another.
@@ -62,7 +63,8 @@ func (p *Program) line(verb string, args []string, depth int) error {
 		p.Options = append(p.Options, other.Options...)
 		p.Rules = append(p.Rules, other.Rules...)
 		p.Steered = append(p.Steered, other.Steered...)
-		p.Subcommands, p.Stop, p.Single, p.Plain, p.Number, p.Literal = other.Subcommands, other.Stop, other.Single, other.Plain, other.Number, other.Literal
+		p.Subcommands, p.Stop, p.Single, p.Plain = other.Subcommands, other.Stop, other.Single, other.Plain
+		p.Number, p.Literal, p.Negated = other.Number, other.Literal, other.Negated
 	case "steered":
 		p.Steered = append(p.Steered, args...)
 	case "subcommands":
@@ -77,6 +79,8 @@ func (p *Program) line(verb string, args []string, depth int) error {
 		p.Literal, p.Plain = true, true
 	case "number":
 		p.Number = true
+	case "negated":
+		p.Negated = true
 	default:
 		return p.rule(verb, args)
 	}
@@ -90,11 +94,12 @@ func (p *Program) rule(verb string, args []string) error {
 	}
 	r := Rule{Verb: verb}
 	list := &r.Args
-	for _, a := range args {
+	for i, a := range args {
+		conditions := i+1 < len(args) && condition(args[i+1])
 		switch {
-		case a == "with":
+		case a == "with" && conditions:
 			list = &r.With
-		case a == "without":
+		case a == "without" && conditions:
 			list = &r.Without
 		default:
 			*list = append(*list, a)
@@ -113,6 +118,11 @@ func (p *Program) rule(verb string, args []string) error {
 	}
 	p.Rules = append(p.Rules, r)
 	return nil
+}
+
+// condition reports whether a word is an option, or a pseudo option.
+func condition(word string) bool {
+	return word[0] == '-' || word[0] == '+' || word == "nothing" || word == "one"
 }
 
 // parseOption reads -o,--output=write, --color[=text] or -v,--verbose.

@@ -37,6 +37,8 @@ type Program struct {
 	Literal bool
 	// Number: an option may be a dash and a number.
 	Number bool
+	// Negated: any long option may have no- in front of its name.
+	Negated bool
 	// Steered are variables and files that decide what it does.
 	Steered []string
 }
@@ -180,6 +182,11 @@ func (p *Program) Option(name string) (Option, bool) {
 		if begins && !p.Single {
 			found = o
 			matches++
+		}
+	}
+	if bare, negated := strings.CutPrefix(name, "--no-"); matches == 0 && negated && p.Negated {
+		if o, ok := p.Option("--" + bare); ok {
+			return Option{Names: []string{"--no-" + o.Names[len(o.Names)-1][2:]}}, true
 		}
 	}
 	return found, matches == 1
