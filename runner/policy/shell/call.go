@@ -28,7 +28,9 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	}
 	args := a.words(c.Args)
 	a.lists(args, sc)
+	first := len(a.facts.Commands)
 	a.run(args, env, sc)
+	a.embeddedEnvironment(first, c.Assigns, sc)
 	for _, w := range c.Args {
 		a.visit(w, sc)
 	}

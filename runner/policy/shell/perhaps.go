@@ -1,15 +1,22 @@
 package shell
 
-import "path"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // perhapsLimit bounds the words of one command that are taken for programs.
 const perhapsLimit = 16
 
 // perhaps takes each argument of an opaque command for a program that it starts with the
 // arguments behind it. One that names a shell or an interpreter counts as started; of the
-// others, the reader of the facts knows whether a rule speaks of them.
+// others, the reader of the facts knows whether a rule speaks of them. What stands inside
+// of the arguments in front of it is noted, too.
 func (a *analyser) perhaps(name string, args []word, sc *scope) {
 	inner := sc.wrapped(name)
+	before := args
+	defer func() { a.embedded(before, inner) }()
 	for i, w := range args {
 		if i == perhapsLimit {
 			return
@@ -19,6 +26,7 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 			continue
 		}
 		if runsText(program) {
+			before = args[:i]
 			a.starts(args[i:], inner)
 			return
 		}
@@ -27,13 +35,19 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 	}
 }
 
+// shells are programs that run commands in a language like that of sh.
+var shells = []string{
+	"sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "mksh", "rbash", "csh", "tcsh", "busybox", "toybox",
+	"ksh93", "rksh", "oksh", "loksh", "lksh", "yash", "posh", "sash", "rc", "es", "elvish", "xonsh", "nu", "pwsh", "powershell",
+}
+
+// interpreters run programs that their arguments, a file or their input hold.
+var interpreters = []string{
+	"python", "python2", "python3", "pypy", "pypy3", "ipython", "ipython3", "perl", "ruby", "irb", "pry", "node", "nodejs", "deno", "bun", "php", "lua", "luajit",
+	"Rscript", "R", "osascript", "tclsh", "wish", "expect", "guile", "julia", "octave", "octave-cli", "ghci", "runghc", "erl", "iex", "elixir", "scala", "groovy", "jjs", "jrunscript", "jshell", "gawk",
+}
+
 // runsText reports whether a program is a shell or an interpreter.
 func runsText(name string) bool {
-	switch name {
-	case "sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "mksh", "rbash", "csh", "tcsh", "busybox", "toybox":
-		return true
-	case "python", "python2", "python3", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit", "Rscript", "osascript", "tclsh", "deno", "bun", "pypy", "pypy3", "guile", "julia":
-		return true
-	}
-	return false
+	return slices.Contains(shells, name) || slices.Contains(interpreters, name) || strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "perl5")
 }
