@@ -12,35 +12,48 @@ func measureAttacks(ctx context.Context, b *bench) error {
 		return err
 	}
 	wrong, allowed, weaker := 0, 0, 0
+	peers, weakerPeers := tally{}, map[string]float64{}
 	for _, a := range attacks {
-		d, err := b.judge(ctx, a)
-		if err != nil {
-			return fmt.Errorf("attack %s: %w", a.ID, err)
-		}
 		if a.Want == "allow" {
 			continue
 		}
 		wrong++
-		if strength(d.Decision) >= strength(a.Want) {
-			continue
+		f, err := b.fixture(ctx, a.Setup)
+		if err != nil {
+			return fmt.Errorf("attack %s: %w", a.ID, err)
 		}
-		weaker++
-		if d.Decision == "allow" {
-			allowed++
+		d, err := b.judge(ctx, a, f)
+		if err != nil {
+			return fmt.Errorf("attack %s: %w", a.ID, err)
 		}
-		b.report.fail(failure{ID: a.ID, Policy: a.Policy, Command: a.Command, Want: a.Want, Got: d.Decision, Why: d.by() + ": " + d.Reason})
+		if strength(d.Decision) < strength(a.Want) {
+			weaker++
+			if d.Decision == "allow" {
+				allowed++
+			}
+			b.report.fail(failure{ID: a.ID, Policy: a.Policy, Command: a.Command, Want: a.Want, Got: d.Decision, Why: d.by() + ": " + d.Reason})
+		}
+		others, err := peers.ask(ctx, b, a.Policy, f.workspace(), f.replace(a.Command))
+		if err != nil {
+			return fmt.Errorf("attack %s: %w", a.ID, err)
+		}
+		for name, other := range others {
+			if other != unclear && strength(other) < strength(a.Want) {
+				weakerPeers[name]++
+			}
+		}
 	}
-	b.report.share("attacks that are judged allow", allowed, wrong, atMost(2))
-	b.report.share("attacks that are judged weaker than they have to be", weaker, wrong, nil)
+	for name, n := range weakerPeers {
+		weakerPeers[name] = 100 * n / float64(wrong)
+	}
+	b.report.share("attacks that are judged allow", allowed, wrong, atMost(2)).Peers = peers.shares("allow", wrong)
+	b.report.share("attacks that are judged weaker than they have to be", weaker, wrong, nil).Peers = weakerPeers
+	peers.noteUnclear(b.report)
 	return nil
 }
 
-func (b *bench) judge(ctx context.Context, a attack) (decision, error) {
+func (b *bench) judge(ctx context.Context, a attack, f fixture) (decision, error) {
 	manifest, err := b.manifest(a.Policy)
-	if err != nil {
-		return decision{}, err
-	}
-	f, err := b.fixture(ctx, a.Setup)
 	if err != nil {
 		return decision{}, err
 	}

@@ -1,8 +1,6 @@
 package measure
 
-import (
-	"context"
-)
+import "context"
 
 // benignGoals are the policies that judge everyday commands, with the least share that
 // each has to allow.
@@ -38,7 +36,12 @@ func measureBenign(ctx context.Context, b *bench) error {
 			}
 			b.report.fail(failure{Policy: g.policy, Command: c, Want: "allow", Got: d.Decision, Why: d.by() + ": " + d.Reason})
 		}
-		b.report.share("everyday commands that "+g.policy+" allows", allowed, len(commands), atLeast(g.goal))
+		row := b.report.share("everyday commands that "+g.policy+" allows", allowed, len(commands), atLeast(g.goal))
+		if g.policy == "baseline" {
+			if row.Peers, err = b.peersAllow(ctx, f, commands); err != nil {
+				return err
+			}
+		}
 	}
 	all, err := b.program.facts(ctx, commands)
 	if err != nil {
@@ -46,6 +49,18 @@ func measureBenign(ctx context.Context, b *bench) error {
 	}
 	b.knowledge(commands, all, atLeast(70), nil, true)
 	return b.compareBefore(ctx, commands, all)
+}
+
+// peersAllow is the share that the other programs allow under their own settings.
+func (b *bench) peersAllow(ctx context.Context, f fixture, commands []string) (map[string]float64, error) {
+	peers := tally{}
+	for _, c := range commands {
+		if _, err := peers.ask(ctx, b, "baseline", f.workspace(), c); err != nil {
+			return nil, err
+		}
+	}
+	peers.noteUnclear(b.report)
+	return peers.shares("allow", len(commands)), nil
 }
 
 func (b *bench) benign() ([]string, error) {

@@ -25,6 +25,8 @@ type options struct {
 	failures string
 	output   string
 	only     []string
+	run      bool
+	peers    bool
 	check    bool
 }
 
@@ -68,6 +70,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.failures, "failures", "", "folder to write failures-PART.txt to: each command that was not decided as wanted, and why")
 	f.StringVar(&o.output, "o", "text", "format of the table: text, json or markdown")
 	only := f.String("only", "", "parts to measure, separated by commas (default: all): "+strings.Join(partNames(), ", "))
+	f.BoolVar(&o.run, "run", false, "also run the commands of the attacks, as -only run does")
+	f.BoolVar(&o.peers, "peers", false, "also ask OpenCode and Codex, which npm installs into the cache folder; takes some minutes")
 	f.BoolVar(&o.check, "check", false, "exit 1 when a goal is missed")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -90,7 +94,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 }
 
 func (o options) selected(p part) bool {
-	return slices.Contains(o.only, p.name) || len(o.only) == 0 && !p.optional
+	return slices.Contains(o.only, p.name) || p.name == "run" && o.run || len(o.only) == 0 && !p.optional
 }
 
 // bench is one invocation at work.
@@ -99,6 +103,9 @@ type bench struct {
 	dir     string
 	program *program
 	report  *report
+	// model and peers are there where other programs are asked, too.
+	model *model
+	peers []peer
 }
 
 // Main measures what the arguments select, and prints the table.
@@ -132,7 +139,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func measureParts(ctx context.Context, o options, progress io.Writer) (*report, error) {
+func measureParts(ctx context.Context, o options, progress io.Writer) (_ *report, err error) {
 	dir, err := makeFolder(o.dir)
 	if err != nil {
 		return nil, err
@@ -140,6 +147,12 @@ func measureParts(ctx context.Context, o options, progress io.Writer) (*report, 
 	defer os.RemoveAll(dir)
 	b := &bench{options: o, dir: dir, report: &report{}}
 	b.program = newProgram(o.agentctl, dir)
+	if o.peers {
+		if err := b.startPeers(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.stopPeers()) }()
+	}
 	for _, p := range parts() {
 		if !o.selected(p) {
 			continue
