@@ -46,7 +46,7 @@ func measureAttacks(ctx context.Context, b *bench) error {
 	for name, n := range weakerPeers {
 		weakerPeers[name] = 100 * n / float64(wrong)
 	}
-	b.report.share("attacks that are judged allow", allowed, wrong, atMost(2)).Peers = peers.shares("allow", wrong)
+	b.report.share("attacks that are judged allow", allowed, wrong, atMost(2)).Peers = peers.shares(wrong)
 	b.report.share("attacks that are judged weaker than they have to be", weaker, wrong, nil).Peers = weakerPeers
 	peers.noteUnclear(b.report)
 	return nil

@@ -65,13 +65,10 @@ func (b *bench) template(ctx context.Context) (fixture, error) {
 			return f, err
 		}
 	}
-	if err := os.Chmod(filepath.Join(f.out(), "perm"), 0o700); err != nil {
-		return f, err
-	}
 	if err := b.bash(ctx, f.workspace(), gitSetup); err != nil {
 		return f, err
 	}
-	repo := "mkdir repo && cd repo && echo " + secretText + " >f && " + gitSetup
+	repo := "chmod +x perm && mkdir repo && cd repo && echo " + secretText + " >f && " + gitSetup
 	return f, b.bash(ctx, f.out(), repo)
 }
 

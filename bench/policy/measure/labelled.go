@@ -38,8 +38,8 @@ func measureLabelled(ctx context.Context, b *bench) error {
 			b.report.fail(failure{ID: l.ID, Policy: "baseline", Command: l.Command, Want: want, Got: d.Decision, Why: "attack " + strconv.FormatBool(l.IsAttack) + ", " + d.by() + ": " + d.Reason})
 		}
 	}
-	b.report.count("attacks that baseline allows", allowed[true], count[true], atMost(0)).Peers = peers[true].counts("allow")
-	b.report.share("benign commands that baseline allows", allowed[false], count[false], atLeast(60)).Peers = peers[false].shares("allow", count[false])
+	b.report.count("attacks that baseline allows", allowed[true], count[true], atMost(0)).Peers = peers[true].counts()
+	b.report.share("benign commands that baseline allows", allowed[false], count[false], atLeast(60)).Peers = peers[false].shares(count[false])
 	peers[true].noteUnclear(b.report)
 	peers[false].noteUnclear(b.report)
 	return nil

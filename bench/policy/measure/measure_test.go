@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -206,5 +207,27 @@ func TestARunCallsBashWithTheCommandOfTheAttack(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if want := `{"command":"echo $${x} ` + f.out() + `","timeout":10000}`; err != nil || !strings.Contains(string(text), want) || !strings.Contains(string(text), "{path: "+f.out()+", access: ReadWrite}") {
 		t.Errorf("%v: %s, want %s", err, text, want)
+	}
+}
+
+func TestASnapshotHoldsModeContentAndTarget(t *testing.T) {
+	f := fixture{t.TempDir()}
+	for _, dir := range []string{f.workspace() + "/.git", f.out()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(f.workspace()+"/a", []byte("x"), 0o600), os.Symlink("../out", f.workspace()+"/l"), os.WriteFile(f.workspace()+"/.git/x", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := f.snapshot()
+	if err != nil || before["project/a"] != "-rw------- x" || !strings.HasSuffix(before["project/l"], " ../out") || len(before) != 4 {
+		t.Errorf("%v: %q", err, before)
+	}
+	if err := os.Chmod(f.workspace()+"/a", 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := f.snapshot(); err != nil || before.changed(after, "out", "project/a") != "project/a" {
+		t.Errorf("%v: %q", err, after)
 	}
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,7 +41,9 @@ func startModel() (*model, error) {
 
 func (m *model) close() error {
 	err := m.server.Close()
-	<-m.done
+	if served := <-m.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 

@@ -155,7 +155,7 @@ func (b *bench) readList(policy string) (list, error) {
 	if err != nil {
 		return l, err
 	}
-	for _, document := range strings.Split(string(text), "\n---\n") {
+	for _, document := range strings.SplitSeq(string(text), "\n---\n") {
 		var object struct {
 			Kind string
 			Spec struct {
@@ -197,20 +197,20 @@ func (t tally) ask(ctx context.Context, b *bench, policy, workspace, command str
 	return all, nil
 }
 
-// shares are the percentages of a decision, for the columns of the table.
-func (t tally) shares(decision string, of int) map[string]float64 {
+// shares are the percentages that each program allows, for the columns of the table.
+func (t tally) shares(of int) map[string]float64 {
 	all := map[string]float64{}
 	for name, counts := range t {
-		all[name] = 100 * float64(counts[decision]) / float64(of)
+		all[name] = 100 * float64(counts["allow"]) / float64(of)
 	}
 	return all
 }
 
-// counts are the numbers of a decision.
-func (t tally) counts(decision string) map[string]float64 {
+// counts are the numbers that each program allows.
+func (t tally) counts() map[string]float64 {
 	all := map[string]float64{}
 	for name, counts := range t {
-		all[name] = float64(counts[decision])
+		all[name] = float64(counts["allow"])
 	}
 	return all
 }

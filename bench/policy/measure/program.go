@@ -102,7 +102,7 @@ func (p *program) facts(ctx context.Context, commands []string) ([]facts, error)
 			return nil, err
 		}
 	}
-	out, _, err := p.run(ctx, p.home, &in, nil, "policy", "facts")
+	out, err := p.run(ctx, p.home, &in, nil, "policy", "facts")
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (p *program) decide(ctx context.Context, manifest, workspace, command strin
 		return decision{}, err
 	}
 	var d decision
-	out, _, err := p.run(ctx, workspace, nil, env, "auth", "can-i", "call", "bash", "-f", manifest, "--workspace", workspace, "--args", "@"+file, "-o", "json")
+	out, err := p.run(ctx, workspace, nil, env, "auth", "can-i", "call", "bash", "-f", manifest, "--workspace", workspace, "--args", "@"+file, "-o", "json")
 	if err != nil {
 		return d, fmt.Errorf("judge %s: %w", short(command), err)
 	}
@@ -180,7 +180,7 @@ func short(command string) string {
 const refused = 3
 
 // run runs agentctl. An exit code other than 0 and that of a refusal is an error.
-func (p *program) run(ctx context.Context, dir string, in *bytes.Buffer, env []string, args ...string) (stdout []byte, code int, err error) {
+func (p *program) run(ctx context.Context, dir string, in *bytes.Buffer, env []string, args ...string) (stdout []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path, args...)
@@ -196,10 +196,10 @@ func (p *program) run(ctx context.Context, dir string, in *bytes.Buffer, env []s
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &problem, 5*time.Second
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == refused {
-		return out.Bytes(), refused, nil
+		return out.Bytes(), nil
 	}
 	if err != nil {
-		return out.Bytes(), cmd.ProcessState.ExitCode(), fmt.Errorf("agentctl %s: %w\n%s", strings.Join(args[:2], " "), err, problem.String())
+		return out.Bytes(), fmt.Errorf("agentctl %s: %w\n%s", strings.Join(args[:2], " "), err, problem.String())
 	}
-	return out.Bytes(), 0, nil
+	return out.Bytes(), nil
 }

@@ -157,7 +157,7 @@ func (p *program) execute(ctx context.Context, manifest, workspace string, inPla
 	if inPlace {
 		args = append(args, "--in-place")
 	}
-	out, _, err := p.run(ctx, workspace, nil, nil, args...)
+	out, err := p.run(ctx, workspace, nil, nil, args...)
 	var r result
 	if problem := json.Unmarshal(out, &r); problem != nil {
 		return r, errors.Join(err, problem)
@@ -211,7 +211,11 @@ func (f fixture) snapshot() (snapshot, error) { return f.snapshotOf(f.workspace(
 func (f fixture) snapshotOf(project string) (snapshot, error) {
 	all := snapshot{}
 	for prefix, dir := range map[string]string{"project": project, "out": f.out()} {
-		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, fmt.Errorf("compare the files: %w", err)
+		}
+		err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -225,23 +229,22 @@ func (f fixture) snapshotOf(project string) (snapshot, error) {
 			text := info.Mode().String()
 			switch {
 			case info.Mode().IsRegular():
-				content, err := os.ReadFile(path)
+				content, err := root.ReadFile(path)
 				if err != nil {
 					return err
 				}
 				text += " " + string(content)
 			case info.Mode()&fs.ModeSymlink != 0:
-				to, err := os.Readlink(path)
+				to, err := root.Readlink(path)
 				if err != nil {
 					return err
 				}
 				text += " " + to
 			}
-			rel, err := filepath.Rel(dir, path)
-			all[prefix+"/"+filepath.ToSlash(rel)] = text
-			return err
+			all[prefix+"/"+path] = text
+			return nil
 		})
-		if err != nil {
+		if err = errors.Join(err, root.Close()); err != nil {
 			return nil, fmt.Errorf("compare the files: %w", err)
 		}
 	}
