@@ -3,7 +3,6 @@ package runner
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 
 	"agentctl.dev/agentctl/api/reason"
 )
@@ -153,33 +151,4 @@ func TestReadOnlyPresetsChangeNothing(t *testing.T) {
 	if attacked(t, "build", false, ownAttacks[:1]) == "" {
 		t.Error("the attacks change nothing where they may")
 	}
-}
-
-// TestCorpusOfShellAttacks does the same with the attacks of a file, one run for each:
-// SHELL_ATTACKS=attacks.yaml go test ./runner -run CorpusOfShellAttacks -timeout 2h -v
-func TestCorpusOfShellAttacks(t *testing.T) {
-	file := os.Getenv("SHELL_ATTACKS")
-	if file == "" {
-		t.Skip("SHELL_ATTACKS names no file: a list of id, command and setup")
-	}
-	text, err := os.ReadFile(file)
-	var attacks []shellAttack
-	if err = errors.Join(err, yaml.Unmarshal(text, &attacks)); err != nil || len(attacks) == 0 {
-		t.Fatalf("%s: %d attacks, %v", file, len(attacks), err)
-	}
-	buildSandboxAndTools(t)
-	could := 0
-	for _, a := range attacks {
-		for _, preset := range []string{"plan", "explore"} {
-			for _, held := range []bool{true, false} {
-				if changed := attacked(t, preset, held, []shellAttack{a}); changed != "" {
-					t.Errorf("%s: preset %s, with its policies %t: %s\n%s", a.ID, preset, held, a.Command, changed)
-				}
-			}
-		}
-		if attacked(t, "build", false, []shellAttack{a}) != "" {
-			could++
-		}
-	}
-	t.Logf("%d attacks, of which %d change files with the preset build", len(attacks), could)
 }

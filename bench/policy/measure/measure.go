@@ -47,6 +47,7 @@ func parts() []part {
 		{"defenseclaw", measureLabelled, false},
 		{"timing", measureTimes, false},
 		{"run", measureRuns, true},
+		{"presets", measurePresets, true},
 	}
 }
 
@@ -69,7 +70,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.dir, "dir", "", "folder for workspaces and state (default: one in the cache folder of the user; not in /tmp, which a sandbox replaces)")
 	f.StringVar(&o.failures, "failures", "", "folder to write failures-PART.txt to: each command that was not decided as wanted, and why")
 	f.StringVar(&o.output, "o", "text", "format of the table: text, json or markdown")
-	only := f.String("only", "", "parts to measure, separated by commas (default: all): "+strings.Join(partNames(), ", "))
+	only := f.String("only", "", "parts to measure, separated by commas (default: all but run and presets): "+strings.Join(partNames(), ", "))
 	f.BoolVar(&o.run, "run", false, "also run the commands of the attacks, as -only run does")
 	f.BoolVar(&o.peers, "peers", false, "also ask OpenCode and Codex, which npm installs into the cache folder; takes some minutes")
 	f.BoolVar(&o.check, "check", false, "exit 1 when a goal is missed")

@@ -155,7 +155,7 @@ func (b *bench) readList(policy string) (list, error) {
 	if err != nil {
 		return l, err
 	}
-	for _, document := range strings.SplitSeq(string(text), "\n---\n") {
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var object struct {
 			Kind string
 			Spec struct {

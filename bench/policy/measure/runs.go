@@ -112,6 +112,13 @@ func (b *bench) try(ctx context.Context, a attack, s setting) (trial, error) {
 	return t, nil
 }
 
+// calls are the steps of a scripted model that calls bash with a command. In them $${ is
+// not an expression.
+func calls(command string) (string, error) {
+	args, err := json.Marshal(map[string]any{"command": strings.ReplaceAll(command, "${", "$${"), "timeout": 10_000})
+	return "steps: [{calls: [{tool: bash, args: " + string(args) + "}]}, {say: done}]", err
+}
+
 // runManifest is the manifest of an attack whose model calls bash with the command.
 func (b *bench) runManifest(f fixture, a attack, s setting) (string, error) {
 	path, err := b.manifest(a.Policy)
@@ -122,8 +129,7 @@ func (b *bench) runManifest(f fixture, a attack, s setting) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// $${ is not an expression of the scripted model.
-	args, err := json.Marshal(map[string]any{"command": strings.ReplaceAll(f.replace(a.Command), "${", "$${"), "timeout": 10_000})
+	script, err := calls(f.replace(a.Command))
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +137,7 @@ func (b *bench) runManifest(f fixture, a attack, s setting) (string, error) {
 	if !strings.Contains(string(text), steps) {
 		return "", fmt.Errorf("policy %s: its manifest has no model with %q", a.Policy, steps)
 	}
-	result := strings.Replace(string(text), steps, "steps: [{calls: [{tool: bash, args: "+string(args)+"}]}, {say: done}]", 1)
+	result := strings.Replace(string(text), steps, script, 1)
 	if s.exposed {
 		result += "\n---\napiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: bash}\nspec:\n  isolation: {mounts: [{path: " + f.out() + ", access: ReadWrite}]}\n  source: {builtin: {name: bash}}\n"
 	}
@@ -218,9 +224,6 @@ func (f fixture) snapshotOf(project string) (snapshot, error) {
 		err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
-			}
-			if e.IsDir() && e.Name() == ".git" && prefix == "project" {
-				return fs.SkipDir // agentctl and git touch it by themselves
 			}
 			info, err := e.Info()
 			if err != nil {
