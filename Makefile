@@ -49,11 +49,12 @@ bench: build ## measure agentctl beside a floor, interleaved
 
 # The corpora are measured where they are: their licences differ from ours.
 CORPORA ?= ../shared/corpora
+POLICYFLAGS ?= -run -peers
 
 bench-policy: ## measure decisions on the corpora of shell commands in CORPORA
 	@test -e "$(CORPORA)/shell-attacks/attacks.yaml" || { echo 'bench-policy: no corpora in "$(CORPORA)"; next: make bench-policy CORPORA=/path/to/corpora' >&2; exit 2; }
 	.ci/build
-	cd bench && go run ./policy -corpora "$(abspath $(CORPORA))" $(BENCHFLAGS)
+	cd bench && go run ./policy -corpora "$(abspath $(CORPORA))" $(POLICYFLAGS)
 
 demo: ## run an agent that obeys a hostile text
 	.ci/build agentctl agentctl-tools agentctl-sandbox agentctl-entry

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -149,7 +150,10 @@ func measureParts(ctx context.Context, o options, progress io.Writer) (_ *report
 	b := &bench{options: o, dir: dir, report: &report{}}
 	b.program = newProgram(o.agentctl, dir)
 	if o.peers {
-		if err := b.startPeers(ctx); err != nil {
+		b.report.part = "peers"
+		if err := b.startPeers(ctx); errors.Is(err, exec.ErrNotFound) {
+			b.report.note("OpenCode and Codex were not asked: %v", err)
+		} else if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, b.stopPeers()) }()
