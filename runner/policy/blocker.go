@@ -9,6 +9,8 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/expr"
+	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
 // blockerLimit bounds the list of blockers of a call.
@@ -41,6 +43,9 @@ func (e *Engine) ownBlockers(ctx context.Context, call message.ToolCall) []messa
 		if d.Action == message.Allow {
 			return all
 		}
+		if d.Rule == ruleDynamic {
+			d.Rule = supposed.unsure(ctx, j, call)
+		}
 		all = append(all, d)
 		// A rule about reading speaks twice: of the call, and of each file.
 		next, asked := j.without(d.Rule)
@@ -54,6 +59,32 @@ func (e *Engine) ownBlockers(ctx context.Context, call message.ToolCall) []messa
 		j, supposed.reader = next, reader
 	}
 	return all
+}
+
+// unsure returns a rule that may hold for a call of which not everything is known.
+func (e *Engine) unsure(ctx context.Context, j *judged, call message.ToolCall) string {
+	in, err := e.input(j, call)
+	if err != nil {
+		return ruleDynamic
+	}
+	inputs := map[*judged]*input{j: in}
+	if r, err := e.reading(ctx); err == nil {
+		file := r.in.on(Path{Raw: shell.Unknown, Clean: shell.Unknown, Real: shell.Unknown, Op: opRead})
+		file.unknown = expr.NewUnknowns([]string{"paths"}, []string{"call", "args", "path"})
+		inputs[e.reader] = file
+	}
+	for _, of := range []*judged{j, e.reader} {
+		for _, action := range []v1alpha1.Action{v1alpha1.ActionDeny, v1alpha1.ActionAsk} {
+			for _, r := range of.enforced.calls[action] {
+				if at := inputs[of]; at != nil {
+					if t, err := r.truth(ctx, at); err == nil && t == expr.Unknown {
+						return r.id
+					}
+				}
+			}
+		}
+	}
+	return ruleDynamic
 }
 
 // supposed is an engine of which rules can be taken away; what it counts is its own.

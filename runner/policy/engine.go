@@ -373,7 +373,7 @@ func (e *Engine) observe(ctx context.Context, j *judged, in *input, d *message.D
 	for i := range j.others {
 		g := &j.others[i]
 		o := g.outcome(ctx, j, in, true)
-		if o.action == v1alpha1.ActionAllow || o.rule == "" || strings.HasPrefix(o.rule, "default/") {
+		if o.action == v1alpha1.ActionAllow || o.rule == "" || strings.HasPrefix(o.rule, "default/") && o.rule != ruleDynamic {
 			continue
 		}
 		line := fmt.Sprintf("%s would %s: %s", o.rule, o.action, o.message)

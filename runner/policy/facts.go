@@ -221,6 +221,12 @@ func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 	if dir != "" {
 		f.add(w.resolve(dir, opRead))
 	}
+	w.shellPaths(f)
+	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
+}
+
+// shellPaths adds the paths that a script touches.
+func (w Workspace) shellPaths(f *facts) {
 	// The folder that a command runs in is touched by it, whatever the command does.
 	for _, p := range f.script.Folders {
 		f.add(w.resolve(f.script.Joined(p), opRead))
@@ -232,12 +238,14 @@ func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 		r := w.resolve(f.script.Joined(p), opRead)
 		r.redirect = redirected(p, false)
 		f.add(r)
+		f.somewhere(p, false)
 		w.expanded(f, p, opRead)
 	}
 	for _, p := range f.script.Writes {
 		r := w.resolve(f.script.Joined(p), opWrite)
 		r.redirect = redirected(p, true)
 		f.add(r)
+		f.somewhere(p, !slices.Contains(f.script.Deletes, p))
 		w.expanded(f, p, opWrite)
 	}
 	// A deletion is a write and a delete: a rule may be written for either.
@@ -247,6 +255,7 @@ func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 	}
 	for _, p := range f.script.Operands {
 		f.add(w.resolve(f.script.Joined(p), opExecute))
+		f.somewhere(p, false)
 		w.expanded(f, p, opExecute)
 	}
 	for _, p := range f.script.Words {
@@ -259,7 +268,6 @@ func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 			f.script.Operands = add(f.script.Operands, p)
 		}
 	}
-	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
 }
 
 func add[T comparable](list []T, v T) []T {

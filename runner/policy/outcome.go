@@ -121,17 +121,18 @@ func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, fa
 		case err != nil:
 			failed = first(failed, g.failure(r, err))
 		case t == expr.True:
-			return outcome{action: v1alpha1.ActionDeny, rule: r.id, message: r.explain(ctx, in, j, "denies")}, nil
+			return outcome{action: v1alpha1.ActionDeny, rule: r.id, message: because(r.explain(ctx, in, j, "denies"), r.cause(ctx, in))}, nil
 		case t == expr.Unknown && ask.action == "":
-			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "deny"), unsure: true}
+			ask = r.unsure(in, "deny")
+			ask.unsure = true
 		}
 	}
 	for _, p := range g.lists {
 		switch v := p.judge(j.tool, in.facts); {
 		case v == v1alpha1.ActionDeny:
-			return outcome{action: v1alpha1.ActionDeny, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s deny this call of %s", p.name, j.tool.Name)}, nil
+			return outcome{action: v1alpha1.ActionDeny, rule: p.name + "/permissions", message: because(fmt.Sprintf("the permissions of policy %s deny this call of %s", p.name, j.tool.Name), p.causeOf(j.tool, in.facts, v))}, nil
 		case v == v1alpha1.ActionAsk && (ask.action == "" || ask.unsure):
-			ask = outcome{action: v1alpha1.ActionAsk, rule: p.name + "/permissions", message: fmt.Sprintf("the permissions of policy %s ask for this call of %s", p.name, j.tool.Name)}
+			ask = outcome{action: v1alpha1.ActionAsk, rule: p.name + "/permissions", message: because(fmt.Sprintf("the permissions of policy %s ask for this call of %s", p.name, j.tool.Name), p.causeOf(j.tool, in.facts, v))}
 		}
 	}
 	for _, r := range g.calls[v1alpha1.ActionAsk] {
@@ -139,9 +140,9 @@ func (g *group) strict(ctx context.Context, j *judged, in *input) (o outcome, fa
 		case err != nil:
 			failed = first(failed, g.failure(r, err))
 		case t == expr.True && (ask.action == "" || ask.unsure):
-			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.explain(ctx, in, j, "asks for")}
+			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: because(r.explain(ctx, in, j, "asks for"), r.cause(ctx, in))}
 		case t == expr.Unknown && ask.action == "":
-			ask = outcome{action: v1alpha1.ActionAsk, rule: r.id, message: r.unsure(in, "ask")}
+			ask = r.unsure(in, "ask")
 		}
 	}
 	return ask, failed
@@ -202,15 +203,26 @@ func bounded(s string) string {
 	return string(runes[:messageLimit]) + "…"
 }
 
-func (r *rule) unsure(in *input, verb string) string {
-	why := ""
-	if in.anywhere {
-		why = ": it may reach hosts that it does not name"
+// ruleDynamic asks about a call of which only the run can tell what it does, where a rule
+// depends on that.
+const ruleDynamic = "default/dynamic"
+
+// unsure asks about a call because a rule may hold for it.
+func (r *rule) unsure(in *input, verb string) outcome {
+	if in.unknown == nil {
+		return outcome{
+			action: v1alpha1.ActionAsk, rule: r.id,
+			message: fmt.Sprintf("rule %s would %s depending on something only the run can tell: it may reach hosts that it does not name", r.id, verb),
+		}
 	}
+	why := "what it does"
 	if len(in.facts.script.Reasons) > 0 {
-		why = ": " + in.facts.script.Reasons[0]
+		why = in.facts.script.Reasons[0]
 	}
-	return fmt.Sprintf("rule %s would %s depending on something only the run can tell%s", r.id, verb, why)
+	return outcome{
+		action: v1alpha1.ActionAsk, rule: ruleDynamic,
+		message: fmt.Sprintf("only the run can tell: %s; rule %s of policy %s may %s it", why, r.spec.Name, r.policy.name, verb),
+	}
 }
 
 // byDefault is what happens to a call that no rule speaks of.

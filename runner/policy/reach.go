@@ -155,8 +155,9 @@ func (r *reading) of(ctx context.Context, p Path) (outcome, bool) {
 }
 
 // anyFile is what is said about reading a file that is not known.
-func (r *reading) anyFile(ctx context.Context) (outcome, bool) {
+func (r *reading) anyFile(ctx context.Context, reasons []string) (outcome, bool) {
 	in := r.in.on(Path{Raw: shell.Unknown, Clean: shell.Unknown, Real: shell.Unknown, Op: opRead})
+	in.facts.script.Reasons = reasons
 	in.unknown = expr.NewUnknowns([]string{"paths"}, []string{"call", "args", "path"})
 	o, said := r.judge(ctx, in)
 	if o.action == v1alpha1.ActionDeny {
@@ -187,12 +188,15 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	}
 	stricter := func(x outcome, where string) {
 		if rank(x.action) > rank(o.action) {
-			o.action, o.rule, o.message = x.action, x.rule, bounded(where+": "+x.message)
+			if where != "" {
+				where += ": "
+			}
+			o.action, o.rule, o.message = x.action, x.rule, bounded(where+x.message)
 		}
 	}
 	if byReader {
 		for _, p := range in.facts.paths {
-			if p.Op != opRead && p.Op != opExecute {
+			if p.Op != opRead && p.Op != opExecute || p.Real == shell.Unknown && in.facts.script.Dynamic {
 				continue
 			}
 			if x, more := r.of(ctx, p); more && !(j.namesFolders() && isFolder(p)) {
@@ -200,8 +204,8 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 			}
 		}
 		if in.facts.script.Dynamic {
-			if x, more := r.anyFile(ctx); more {
-				stricter(x, "a file that only the run can tell")
+			if x, more := r.anyFile(ctx, in.facts.script.Reasons); more {
+				stricter(x, "")
 			}
 		}
 	}
@@ -250,8 +254,8 @@ func (e *Engine) reachRepositories(ctx context.Context, j *judged, in *input, r 
 		}
 	}
 	if !all {
-		if x, more := r.anyFile(ctx); more {
-			stricter(x, "nobody knows which files the repository holds")
+		if x, more := r.anyFile(ctx, []string{"which files the repository holds"}); more {
+			stricter(x, "")
 		}
 	}
 }
@@ -296,13 +300,16 @@ func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *readin
 // treeOps are what a script does to the files in a folder.
 func (f *facts) treeOps(tree string) []string {
 	var ops []string
-	if slices.Contains(f.script.Deletes, tree) {
+	in := func(list []string) bool {
+		return slices.Contains(list, tree) || slices.Contains(list, strings.TrimSuffix(tree, "/")+"/"+shell.Unknown)
+	}
+	if in(f.script.Deletes) {
 		ops = append(ops, opDelete)
 	}
-	if slices.Contains(f.script.Operands, tree) {
+	if in(f.script.Operands) {
 		ops = append(ops, opExecute)
 	}
-	if len(ops) == 0 || slices.Contains(f.script.Reads, tree) {
+	if len(ops) == 0 || in(f.script.Reads) {
 		ops = append(ops, opRead)
 	}
 	return ops

@@ -13,7 +13,7 @@ import (
 // expanded adds the files that match a pattern of a script: a rule about a file applies
 // however its name is written.
 func (w Workspace) expanded(f *facts, raw, op string) {
-	if raw == shell.Unknown || !strings.ContainsAny(raw, "*?[") {
+	if _, open := below(raw); open || raw == shell.Unknown || !strings.ContainsAny(raw, "*?[") {
 		return
 	}
 	full := f.script.Joined(raw)
@@ -90,6 +90,9 @@ func (w Workspace) resolve(raw, op string) Path {
 	if raw == shell.Unknown || strings.ContainsRune(raw, 0) {
 		p.Clean, p.Real = shell.Unknown, shell.Unknown
 		return p
+	}
+	if dir, ok := below(raw); ok {
+		return w.resolveBelow(raw, dir, op)
 	}
 	if strings.HasPrefix(raw, "~") {
 		// Whose home that is depends on the tool's process: it is outside.
