@@ -43,6 +43,11 @@ type Decision struct {
 	// runs: those that a policy allows by name and, when a person is asked, all
 	// that the call names.
 	Outside []OutsidePath `json:"outside,omitempty"`
+	// Alters is set when the call may change where a path leads or which files there are,
+	// Depends when that could change what the policy decides about the call. Neither is
+	// recorded: a call that may still run is judged again.
+	Alters  bool `json:"-"`
+	Depends bool `json:"-"`
 }
 
 // Essence is what an approval of the call relies on, as one text: the call, the

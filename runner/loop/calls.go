@@ -30,6 +30,8 @@ type call struct {
 	approved  bool            // approved by a person
 	rejected  *message.Answer // rejected by a person, to an earlier process
 	questions int             // how often a person was asked
+	ended     chan struct{}   // closed when the call needs no more turns
+	behind    []*call         // calls of the same answer that it waits for
 	expires   int64           // until when the yes may be used, in milliseconds since 1970; 0 is for ever
 }
 
@@ -303,12 +305,14 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, places slots) (*
 	}
 	ends, errs := make([]*End, len(calls)), make([]error, len(calls))
 	var wg sync.WaitGroup
+	line(calls)
 	for i, c := range calls {
 		if c.done {
 			continue
 		}
 		c.waited = c.waited || len(calls) > 1 || c.decision.Action == message.Ask
 		perform := func() {
+			defer close(c.ended)
 			if ends[i], errs[i] = l.perform(ctx, c, places); errs[i] != nil {
 				l.cancel(errs[i]) // what ends the run ends its other calls too
 			}
@@ -331,6 +335,31 @@ func (l *loop) performBatch(ctx context.Context, calls []*call, places slots) (*
 	return nil, nil
 }
 
+// line has each call wait for those before it in the answer that may change the files by
+// which it is judged.
+func line(calls []*call) {
+	for i, c := range calls {
+		c.behind, c.ended = nil, make(chan struct{})
+		for _, before := range calls[:i] {
+			if c.decision.Depends && before.decision.Alters && !before.done {
+				c.behind = append(c.behind, before)
+			}
+		}
+	}
+}
+
+// wait returns when the calls that this one is behind have ended.
+func (c *call) wait(ctx context.Context) error {
+	for _, before := range c.behind {
+		select {
+		case <-before.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // perform asks where the policy requires it, makes the intent durable, and runs
 // the call.
 func (l *loop) perform(ctx context.Context, c *call, in places) (*End, error) {
@@ -340,6 +369,9 @@ func (l *loop) perform(ctx context.Context, c *call, in places) (*End, error) {
 			if c.done || end != nil || err != nil {
 				return end, err
 			}
+		}
+		if err := c.wait(ctx); err != nil {
+			return nil, err
 		}
 		if err := in.take(ctx, c); err != nil {
 			return nil, err

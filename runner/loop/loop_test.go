@@ -443,6 +443,52 @@ func TestAskDoesNotHoldUpAllowedSiblings(t *testing.T) {
 	}
 }
 
+// A call that depends on the files is judged, the last time, on those that the calls before
+// it in the answer leave.
+func TestACallWaitsForThoseBeforeItThatAlterTheFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason           string
+		alters, depends  bool
+		together, inTime bool
+	}{
+		"alters, depends": {"a link that the first makes could lead the second elsewhere", true, true, false, true},
+		"reads only":      {"neither changes what the other is judged by", false, true, true, false},
+		"no files":        {"the second names no file", true, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, calls(`first {}`, `second {}`), say("done"))
+				var mu sync.Mutex
+				running, together, ended, inTime := 0, false, false, false
+				w.decide = func(call message.ToolCall) (message.Decision, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if call.Again && call.Tool == "second" {
+						inTime = ended
+					}
+					return message.Decision{Action: message.Allow, Alters: c.alters, Depends: c.depends}, nil
+				}
+				w.run = func(_ context.Context, call message.ToolCall) (*message.ToolResult, error) {
+					mu.Lock()
+					running++
+					together = together || running > 1
+					mu.Unlock()
+					time.Sleep(time.Second) // fake time: all that may overlap does
+					mu.Lock()
+					running--
+					ended = ended || call.Tool == "first"
+					mu.Unlock()
+					return &message.ToolResult{Text: "ok"}, nil
+				}
+				w.start(t.Context(), func(c *Config) { c.Limits.MaxParallel = 8 })
+				if together != c.together || inTime != c.inTime || len(w.ran()) != 2 {
+					t.Errorf("%s: together %v, judged in time %v, ran %v", c.reason, together, inTime, w.ran())
+				}
+			})
+		})
+	}
+}
+
 func TestResultIsReviewedBeforeTheModelSeesIt(t *testing.T) {
 	w := newWorld(t, calls(`a {}`, `b {}`), say("done"))
 	w.review = func(c message.ToolCall, r *message.ToolResult) (*message.ToolResult, error) {

@@ -314,7 +314,16 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	}
 	d.Hash = Hash(j.tool.Digest, in.raw)
 	d.Outside = e.outside(ctx, j, in, lets)
+	d.Alters, d.Depends = j.alters(in.facts), in.facts.shell || len(in.facts.paths) > 0
 	return d
+}
+
+// alters reports whether a call may change the files of the workspace.
+func (j *judged) alters(f *facts) bool {
+	if f.shell {
+		return f.script.Dynamic || f.script.Opaque || len(f.script.Writes) > 0 || len(f.script.Deletes) > 0
+	}
+	return slices.Contains(j.tool.Effects, v1alpha1.EffectWrite) || slices.Contains(j.tool.Effects, v1alpha1.EffectExecute)
 }
 
 // redact rewrites a call and judges it again. The arguments are nil when nothing

@@ -74,7 +74,10 @@ func (f *facts) rememberScript(in *input, tool string) ([]message.Grant, string)
 	if once != "" {
 		return nil, once
 	}
-	places, once := f.changes(dir)
+	if s.Opaque {
+		return nil, f.unclear()
+	}
+	places, once := f.changes()
 	if once != "" {
 		return nil, once
 	}
@@ -163,27 +166,11 @@ func (f *facts) startsIn(in *input) (dir, once string) {
 	return relative(dir, f.root), ""
 }
 
-// changes are the places that a script writes and deletes, and those that its unknown
-// programs name.
-func (f *facts) changes(dir string) (places []string, once string) {
-	unknown := false
-	for i := range f.script.Commands {
-		c := &f.script.Commands[i]
-		if shell.Known(c.Name) {
-			continue
-		}
-		unknown = true
-		for _, word := range c.Argv[1:] {
-			if name := f.named(dir, word); name != "" {
-				if places, once = f.place(places, name); once != "" {
-					return nil, once
-				}
-			}
-		}
-	}
+// changes are the places that a script writes and deletes.
+func (f *facts) changes() (places []string, once string) {
 	for i := range f.paths {
 		p := &f.paths[i]
-		if p.Op == opRead || p.Op == opExecute && !unknown {
+		if p.Op == opRead {
 			continue
 		}
 		if places, once = f.place(places, p.Clean); once != "" {
@@ -191,22 +178,6 @@ func (f *facts) changes(dir string) (places []string, once string) {
 		}
 	}
 	return places, ""
-}
-
-// named is the file that a word for an unknown program names, if there is one: it
-// need not look like a path.
-func (f *facts) named(dir, word string) string {
-	if _, value, ok := strings.Cut(word, "="); ok && word[0] == '-' {
-		word = value
-	}
-	if word == "" || word[0] == '-' {
-		return ""
-	}
-	full := filepath.Join(f.root, dir, word)
-	if _, err := os.Lstat(full); err != nil && !strings.ContainsAny(word, "*?[") {
-		return ""
-	}
-	return full
 }
 
 // place adds the folder of a file, and a folder by itself: its neighbours were
