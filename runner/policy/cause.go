@@ -15,11 +15,11 @@ import (
 // causeLimit bounds the paths and the commands that are looked at for the cause of a decision.
 const causeLimit = 64
 
-// cause names what in a call a rule refuses: the first path or command for which alone the
-// rule holds. It is "" where that is not one of them.
-func (r *rule) cause(ctx context.Context, in *input) string {
+// cause returns what in a call a rule refuses: the first path or command for which alone
+// the rule holds, if there is one.
+func (r *rule) cause(ctx context.Context, in *input) cause {
 	if r.when == nil || r.broken || r.negated || !r.cond.facts {
-		return ""
+		return cause{}
 	}
 	if more := in.perhaps(r); more != nil {
 		in = more
@@ -43,7 +43,7 @@ func (r *rule) cause(ctx context.Context, in *input) string {
 			}
 		}
 	}
-	return ""
+	return cause{}
 }
 
 // running is the input of the same call as if it ran nothing but these commands.
@@ -58,7 +58,7 @@ func (in *input) running(commands ...command) *input {
 }
 
 // touched describes a path of a call by its word, and what is known of it.
-func (f *facts) touched(p *Path) string {
+func (f *facts) touched(p *Path) cause {
 	text := quoteWord(p.Raw)
 	for i := range f.script.Commands {
 		c := &f.script.Commands[i]
@@ -80,55 +80,63 @@ func (f *facts) touched(p *Path) string {
 	if p.Secret {
 		text += ", named as files of credentials are"
 	}
-	return text
+	return cause{text, []string{p.Raw, p.Clean, p.Real}}
 }
 
 // run describes a command.
-func (f *facts) run(c *command) string {
+func (f *facts) run(c *command) cause {
 	line := []rune(c.line())
 	if len(line) > 80 {
 		line = append(line[:80], '…')
 	}
 	text := quoteWord(string(line))
 	if slices.ContainsFunc(f.script.perhaps, func(x command) bool { return slices.Equal(x.Argv, c.Argv) }) && len(c.Wrappers) > 0 {
-		return text + ", which " + c.Wrappers[len(c.Wrappers)-1] + " may start"
+		return cause{text + ", which " + c.Wrappers[len(c.Wrappers)-1] + " may start", nil}
 	}
-	return text
+	return cause{text, []string{string(line)}}
+}
+
+// cause is what in a call a decision is about, with the names of it by which a message may
+// speak of it.
+type cause struct {
+	text  string
+	names []string
 }
 
 // because adds the cause to a message that does not name it.
-func because(message, cause string) string {
-	if cause == "" || strings.Contains(message, cause) {
+func because(message string, c cause) string {
+	named := func(name string) bool { return len(name) > 3 && strings.Contains(message, name) }
+	if c.text == "" || slices.ContainsFunc(c.names, named) {
 		return message
 	}
-	return bounded(message + " (" + cause + ")")
+	return bounded(message + " (" + c.text + ")")
 }
 
 // causeOf names what in a call a list refuses: the first command or path with the verdict.
-func (c *Compiled) causeOf(t *Tool, f *facts, v verdict) string {
+func (c *Compiled) causeOf(t *Tool, f *facts, v verdict) cause {
 	names := t.names()
-	judged := func(matches func(*entry) bool, text string) string {
+	judged := func(matches func(*entry) bool, about cause) cause {
 		for i := len(c.entries) - 1; i >= 0; i-- {
 			if e := &c.entries[i]; e.concerns(names) && matches(e) {
 				if e.action == v {
-					return fmt.Sprintf("%s, by %s %q", text, e.permission, e.pattern)
+					return cause{text: fmt.Sprintf("%s, by %s %q", about.text, e.permission, e.pattern)}
 				}
-				return ""
+				return cause{}
 			}
 		}
-		return ""
+		return cause{}
 	}
 	if f.shell {
 		for i := range f.script.Commands {
 			cmd := &f.script.Commands[i]
-			if cause := judged(func(e *entry) bool { return e.matchesCommand(cmd) }, f.run(cmd)); cause != "" {
-				return cause
+			if at := judged(func(e *entry) bool { return e.matchesCommand(cmd) }, f.run(cmd)); at.text != "" {
+				return at
 			}
 		}
 		for i := range f.script.perhaps {
 			cmd := &f.script.perhaps[i]
-			if cause := judged(func(e *entry) bool { return e.names() && e.matchesCommand(cmd) }, f.run(cmd)); cause != "" {
-				return cause
+			if at := judged(func(e *entry) bool { return e.names() && e.matchesCommand(cmd) }, f.run(cmd)); at.text != "" {
+				return at
 			}
 		}
 	}
@@ -144,7 +152,7 @@ func (c *Compiled) causeOf(t *Tool, f *facts, v verdict) string {
 		}
 	}
 	if f.script.Dynamic && len(f.script.Reasons) > 0 {
-		return f.script.Reasons[0]
+		return cause{text: f.script.Reasons[0]}
 	}
-	return ""
+	return cause{}
 }

@@ -41,6 +41,9 @@ type Workspace struct {
 	Root string
 	// Source is the folder the files came from; it is shown to people.
 	Source string
+
+	// ownTemporary: the sandbox of a call has a folder for temporary files of its own.
+	ownTemporary bool
 }
 
 // Use is a limited quantity; a Limit of 0 means no limit.

@@ -43,12 +43,14 @@ type Path struct {
 
 // facts are what is known about a call besides its arguments.
 type facts struct {
-	root   string
-	shell  bool
-	script script
-	paths  []Path
-	urls   []address
-	net    network
+	root string
+	// workspace as the call sees it.
+	workspace Workspace
+	shell     bool
+	script    script
+	paths     []Path
+	urls      []address
+	net       network
 	// talks: the tool itself opens connections; unread: an argument may be an address that
 	// could not be parsed.
 	talks, unread bool
@@ -98,7 +100,8 @@ const (
 // establish finds out what a call does. It reads the file system only for symbolic links
 // and for the names that match a pattern of a script.
 func (w Workspace) establish(t *Tool, raw json.RawMessage, args any) *facts {
-	f := &facts{root: filepath.Clean(w.Root)}
+	w = w.forTool(t)
+	f := &facts{root: filepath.Clean(w.Root), workspace: w}
 	fields, _ := args.(map[string]any)
 	switch {
 	case t.runsCommands():

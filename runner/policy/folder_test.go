@@ -100,7 +100,7 @@ func TestLoopsOverFilesOfTheWorkspaceAreAllowed(t *testing.T) {
 	})
 
 	e := engine(t, policy)
-	if d := decide(t, e, bash("cat a.go /etc/passwd")); d.Message != "outside the workspace: /etc/passwd (`/etc/passwd`, argument 2 of cat, is read, outside the workspace)" {
+	if d := decide(t, e, bash("cat a.go /etc/passwd")); d.Message != "outside the workspace: /etc/passwd" {
 		t.Errorf("the message names another path: %q", d.Message)
 	}
 }

@@ -319,6 +319,9 @@ func (f *facts) treeOps(tree string) []string {
 // it. Unknown is why not all of them can be named, "" if they can.
 func (w Workspace) within(f *facts, tree string) (files []string, unknown string) {
 	p := w.resolve(f.script.Joined(tree), opRead)
+	if f.workspace.isTemporary(p.Clean) {
+		return nil, ""
+	}
 	if p.Real == shell.Unknown || strings.ContainsAny(tree, "*?[") { // patterns are expanded by themselves
 		return nil, ""
 	}

@@ -32,7 +32,7 @@ func (j *judged) remember(in *input) (grants []message.Grant, once string) {
 		switch p := &f.paths[i]; {
 		case p.Secret:
 			return nil, "it touches a file that holds secrets"
-		case !p.InWorkspace:
+		case !p.InWorkspace, f.workspace.isTemporary(p.Clean):
 			return nil, "it reaches outside the workspace"
 		case p.Op != opRead && kept().MatchString(p.Real+"/"):
 			return nil, "git keeps hooks and settings there that run programs"

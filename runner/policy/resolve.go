@@ -25,6 +25,9 @@ func (w Workspace) expanded(f *facts, raw, op string) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Clean(w.Root) + "/" + full
 	}
+	if w.isTemporary(full) {
+		return // which files are there, only the run can tell; all of them are inside
+	}
 	names, unknown := w.matching(full, &f.read)
 	if unknown != "" {
 		f.doubt(unknown)
@@ -72,7 +75,7 @@ func (f *facts) doubt(reason string) {
 // isFolder reports whether a folder of the workspace is there and can be entered.
 func (w Workspace) isFolder(dir string) bool {
 	p := w.resolve(dir, opRead)
-	if !p.InWorkspace || p.Real == shell.Unknown {
+	if !p.InWorkspace || p.Real == shell.Unknown || w.isTemporary(dir) && p.Clean != temporary {
 		return false
 	}
 	info, err := os.Lstat(p.Real)
@@ -110,6 +113,10 @@ func (w Workspace) resolve(raw, op string) Path {
 		full = root + "/" + full
 	}
 	p.Clean = filepath.Clean(full)
+	if w.isTemporary(full) {
+		p.Real, p.InWorkspace = p.Clean, true
+		return p
+	}
 	// Dots are resolved behind links, as the kernel does it: link/.. is the
 	// parent of where the link leads.
 	p.Real = realPath(full)
