@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,26 +24,62 @@ const (
 )
 
 // order is a script that a box is to run.
-type order struct{ Shell, Script string }
+type order struct {
+	// Before makes files; it is not recorded. Optional.
+	Before string
+	Script string
+}
 
 // serveBox runs as process 1 of new namespaces: it builds the box, and then runs each
 // script that it is sent. A process of a script that is left over ends with the script.
 func serveBox() error {
-	runtime.LockOSThread() // one thread traces all
 	if err := enter(); err != nil {
 		return fmt.Errorf("build the box: %w", err)
 	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	type observed struct {
+		Trace
+		changed bool
+		err     error
+	}
+	begin, end := make(chan order), make(chan observed)
+	defer close(begin)
+	go func() {
+		runtime.LockOSThread() // one thread starts and traces all
+		err := filterCalls()
+		for o := range begin {
+			r, prepared := observed{err: err}, false
+			if r.err == nil && o.Before != "" {
+				_, prepared, r.err = observe(o.Before, null)
+			}
+			if r.err == nil {
+				r.Trace, r.changed, r.err = observe(o.Script, null)
+			}
+			r.changed = r.changed || prepared
+			end <- r
+		}
+	}()
 	orders, traces := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
+	r := observed{changed: true}
 	for {
 		var o order
 		if err := orders.Decode(&o); err != nil {
 			return nil // the parent has closed the pipe
 		}
-		t, err := observe(o)
-		if err != nil {
-			return err
+		if r.changed {
+			if err := refill(); err != nil {
+				return err
+			}
 		}
-		if err := traces.Encode(t); err != nil {
+		begin <- o
+		if r = <-end; r.err != nil {
+			return r.err
+		}
+		if err := traces.Encode(r.Trace); err != nil {
 			return err
 		}
 	}
@@ -87,7 +124,15 @@ func enter() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	return unix.Unmount("/old", unix.MNT_DETACH)
+	if err := unix.Unmount("/old", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	for _, dir := range scratch {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size=64m"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // show makes a folder of the host visible, read-only. A link stays a link.
@@ -138,13 +183,44 @@ var fixture = struct {
 	map[string]string{"/project/link": "src", "/project/out": "/tmp/other"},
 }
 
-// refill gives each script the same files.
-func refill() error {
-	for _, dir := range []string{workspace, home, "/tmp", "/var/tmp"} {
-		_ = unix.Unmount(dir, unix.MNT_DETACH) // not mounted before the first script
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755,size=64m"); err != nil {
-			return fmt.Errorf("clear %s: %w", dir, err)
+// scratch are the folders that scripts may change, besides new names in the root.
+var scratch = []string{workspace, home, "/tmp", "/var/tmp"}
+
+// empty removes what the last script left.
+func empty() error {
+	for _, dir := range scratch {
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // every program may read it
+			return err
 		}
+		if err := clearFolder(dir); err != nil {
+			return err
+		}
+	}
+	return clearFolder("/", "usr", "etc", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "proc", "dev", "tmp", "project", "root", "var")
+}
+
+// clearFolder removes all of a folder but some names.
+func clearFolder(dir string, but ...string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if slices.Contains(but, e.Name()) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refill gives each script the same files. Removing what a script left costs as much as
+// mounting anew, and does not wait for the kernel.
+func refill() error {
+	if err := empty(); err != nil {
+		return fmt.Errorf("remove what a script left: %w", err)
 	}
 	for _, dir := range fixture.folders {
 		if err := os.Mkdir(dir, 0o755); err != nil {

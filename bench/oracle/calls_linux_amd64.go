@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +45,7 @@ var forms = map[uint64]form{
 	unix.SYS_CHOWN: {Change, -1, 0, true}, unix.SYS_LCHOWN: {Change, -1, 0, false}, unix.SYS_FCHOWNAT: {Change, 0, 1, true},
 	unix.SYS_UTIME: {Change, -1, 0, true}, unix.SYS_UTIMES: {Change, -1, 0, true}, unix.SYS_FUTIMESAT: {Change, 0, 1, true},
 	unix.SYS_UTIMENSAT: {Change, 0, 1, true}, unix.SYS_SETXATTR: {Change, -1, 0, true}, unix.SYS_LSETXATTR: {Change, -1, 0, false},
-	unix.SYS_REMOVEXATTR: {Change, -1, 0, true}, unix.SYS_EXECVE: {Exec, -1, 0, false}, unix.SYS_EXECVEAT: {Exec, 0, 1, false},
+	unix.SYS_REMOVEXATTR: {Change, -1, 0, true},
 }
 
 // attempted returns what a system call is about to do; nil if it does not matter.
@@ -50,15 +53,15 @@ func attempted(pid int, r *syscall.PtraceRegs) *attempt {
 	args := [...]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9}
 	switch number := r.Orig_rax; number {
 	case unix.SYS_OPEN:
-		return opened(args[1])
+		return opened(args[1], pid, args[0])
 	case unix.SYS_OPENAT:
-		return opened(args[2])
+		return opened(args[2], pid, args[1])
 	case unix.SYS_OPENAT2:
 		how := memory(pid, args[2], 8)
 		if len(how) < 8 {
 			return nil
 		}
-		return opened(uint64(how[0]) | uint64(how[1])<<8 | uint64(how[2])<<16 | uint64(how[3])<<24)
+		return opened(uint64(binary.LittleEndian.Uint32(how)), pid, args[1])
 	case unix.SYS_CREAT:
 		return &attempt{kind: Write, opens: true}
 	case unix.SYS_FCHMOD, unix.SYS_FCHOWN, unix.SYS_FSETXATTR, unix.SYS_FTRUNCATE:
@@ -99,15 +102,29 @@ func folderOf(pid int, descriptor uint64) string {
 	return linked(pid, fmt.Sprintf("fd/%d", int32(descriptor)))
 }
 
-// opened tells opening for writing from opening for reading.
-func opened(flags uint64) *attempt {
+// opened tells opening for writing from opening for reading. A file of the system that is
+// read, as each program does when it starts, does not matter.
+func opened(flags uint64, pid int, name uint64) *attempt {
 	switch {
 	case flags&(unix.O_PATH|unix.O_DIRECTORY) != 0:
 		return nil // which names there are is not recorded
 	case flags&unix.O_ACCMODE != unix.O_RDONLY || flags&(unix.O_CREAT|unix.O_TRUNC) != 0:
 		return &attempt{kind: Write, opens: true}
 	}
+	if path := text(pid, name); ofSystem(path) && !strings.Contains(path, "..") {
+		return nil
+	}
 	return &attempt{kind: Read, opens: true}
+}
+
+// ofSystem reports whether a path is in a folder that no script can change.
+func ofSystem(path string) bool {
+	for _, dir := range []string{"/usr/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/"} {
+		if strings.HasPrefix(path, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // connection is set for an address of the internet.
@@ -147,6 +164,52 @@ func located(folder, name string, follow bool) string {
 		return filepath.Join(real, base)
 	}
 	return filepath.Clean(name)
+}
+
+// executedName returns the name that the program of a process was started by: the kernel
+// leaves it on the new stack, behind the arguments and the environment.
+func executedName(pid int) string {
+	var regs syscall.PtraceRegs
+	if syscall.PtraceGetRegs(pid, &regs) != nil {
+		return "" // it has ended
+	}
+	const (
+		execName = 31 // AT_EXECFN
+		most     = 1 << 18
+	)
+	var words []uint64
+	for at := regs.Rsp; len(words) < most; {
+		part := memory(pid, at, 4096-int(at%4096)) // a read ends at a page that is not there
+		if len(part) == 0 {
+			return ""
+		}
+		at += uint64(len(part))
+		for ; len(part) >= 8; part = part[8:] {
+			words = append(words, binary.LittleEndian.Uint64(part))
+		}
+		if name := auxiliary(words, execName); name != 0 {
+			return text(pid, name)
+		}
+	}
+	return ""
+}
+
+// auxiliary returns a value of the pairs on a new stack. They follow the number of
+// arguments, the arguments, a zero, the environment and a zero.
+func auxiliary(words []uint64, kind uint64) uint64 {
+	for range 2 {
+		end := slices.Index(words[min(1, len(words)):], 0)
+		if end < 0 {
+			return 0
+		}
+		words = words[end+1:]
+	}
+	for words = words[1:]; len(words) >= 2; words = words[2:] {
+		if words[0] == kind {
+			return words[1]
+		}
+	}
+	return 0
 }
 
 func linked(pid int, what string) string {

@@ -77,7 +77,12 @@ func named(list []string, p string) bool {
 
 // below reports whether a path is in one of some folders, above whether one is on its way.
 func below(folders []string, p string) bool {
-	return slices.ContainsFunc(folders, func(dir string) bool { return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") })
+	for ; p != "/" && p != "."; p = path.Dir(p) {
+		if named(folders, p) {
+			return true
+		}
+	}
+	return slices.Contains(folders, "/")
 }
 
 func above(list []string, p string) bool {
@@ -94,22 +99,28 @@ func absolute(list []string) (all []string) {
 		case !strings.HasPrefix(p, "/"):
 			p = workspace + "/" + p
 		}
-		all = append(all, path.Clean(p))
-		if followed := follow(path.Clean(p)); followed != path.Clean(p) {
-			all = append(all, followed)
-		}
+		p = path.Clean(p)
+		all = append(append(all, p), followed(p)...)
 	}
 	return all
 }
 
-func follow(p string) string {
+// followed returns where a path or a pattern leads through the links of the fixture.
+func followed(p string) (all []string) {
+	elements := strings.Count(workspace, "/") + 2 // all links are in the workspace
+	parts := strings.SplitAfterN(p, "/", elements+1)
+	if len(parts) < elements {
+		return nil
+	}
+	first, rest := strings.TrimSuffix(strings.Join(parts[:elements], ""), "/"), strings.Join(parts[elements:], "")
 	for name, target := range fixture.links {
+		if !named([]string{first}, name) {
+			continue
+		}
 		if !strings.HasPrefix(target, "/") {
 			target = path.Join(path.Dir(name), target)
 		}
-		if p == name || strings.HasPrefix(p, name+"/") {
-			return target + p[len(name):]
-		}
+		all = append(all, path.Join(target, rest))
 	}
-	return p
+	return all
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
@@ -29,7 +30,7 @@ type Facts struct {
 	Network bool     `json:"network"`
 }
 
-// judge analyses scripts.
+// judge analyses scripts, several at the same time.
 type judge interface {
 	Facts(script string) (Facts, error)
 	Close() error
@@ -54,7 +55,7 @@ func newJudge(ctx context.Context, program string) (judge, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the judge: %w", err)
 	}
-	return &foreign{cmd, in, bufio.NewReader(out)}, nil
+	return &foreign{cmd: cmd, in: in, out: bufio.NewReader(out)}, nil
 }
 
 // local is the analysis of this tree.
@@ -62,7 +63,7 @@ type local struct{}
 
 func (local) Facts(script string) (Facts, error) {
 	f := shell.Parse(script, workspace)
-	facts := Facts{Exact: !f.Dynamic, Writes: f.Writes, Reads: f.Reads, Trees: f.Trees, Network: f.Network}
+	facts := Facts{Exact: !f.Dynamic && !f.Opaque, Writes: f.Writes, Reads: f.Reads, Trees: f.Trees, Network: f.Network}
 	facts.Either = append(append(facts.Either, f.Operands...), f.Words...)
 	for _, c := range f.Commands {
 		facts.Commands = append(facts.Commands, c.Name)
@@ -94,8 +95,9 @@ func serveFacts(in io.Reader, out io.Writer) error {
 	}
 }
 
-// foreign is the analysis of another program.
+// foreign is the analysis of another program, which answers one question after the other.
 type foreign struct {
+	mu  sync.Mutex
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -106,6 +108,8 @@ func (f *foreign) Facts(script string) (facts Facts, err error) {
 	if err != nil {
 		return facts, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if _, err := f.in.Write(append(line, '\n')); err != nil {
 		return facts, fmt.Errorf("ask the judge: %w", err)
 	}

@@ -22,37 +22,54 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// traced runs scripts in a box.
-func traced(t *testing.T, shell string, scripts ...string) (all []Trace) {
+// testBoxes opens boxes.
+func testBoxes(t *testing.T) *boxes {
 	t.Helper()
-	for r := range examine(t.Context(), scripts, shell, 1) {
-		if errors.Is(r.err, syscall.EPERM) {
-			t.Skip("this user may not make namespaces")
+	b := openBoxes(t.Context(), 1)
+	t.Cleanup(b.Close)
+	if _, err := b.Run(order{Script: ":"}); errors.Is(err, syscall.EPERM) {
+		t.Skip("this user may not make namespaces")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// traced runs scripts in a box.
+func traced(t *testing.T, scripts ...string) (all []Trace) {
+	t.Helper()
+	b := testBoxes(t)
+	for _, s := range scripts {
+		trace, err := b.Run(order{Script: s})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		all = append(all, r.Trace)
+		all = append(all, trace)
 	}
 	return all
 }
 
 func TestTraceRecordsWhatAScriptDoes(t *testing.T) {
 	for script, want := range map[string][]string{
-		"cat a.txt >n":                         {"exec /usr/bin/cat by bash", "read /project/a.txt by cat", "write /project/n by bash"},
-		"cd link && touch n":                   {"exec /usr/bin/touch by bash", "write /project/src/n by touch", "change /project/src/n by touch"},
-		"mkdir d; mv a.txt link/m":             {"create /project/d by mkdir", "rename /project/src/m by mv", "remove /project/a.txt by mv"},
-		"rm -r src":                            {"remove /project/src/main.go by rm", "remove /project/src/deep/x.txt by rm", "remove /project/src by rm"},
-		"ln -s a.txt l; ln a.txt h":            {"link /project/l by ln", "link /project/h by ln"},
-		"chmod 600 link/main.go":               {"change /project/src/main.go by chmod"},
-		"(sleep 0.02; echo x >late) &":         {"exec /usr/bin/sleep by bash", "write /project/late by bash"},
-		"exec 3<>/dev/tcp/127.0.0.1/80":        {"connect 127.0.0.1:80 by bash"},
-		"sh -c 'exec -a other touch n'; ./no":  {"exec /usr/bin/sh by bash"},
-		"sh -c '>n'; cat nothing; rm nothing":  {"write /project/n by dash"},
-		"setsid sh -c 'sleep 0.02; >n' & :":    {"write /project/n by dash"},
-		"truncate -s 1 a.txt; truncate -s 1 k": {"write /project/k by truncate"},
+		"cat a.txt >n":                            {"exec /usr/bin/cat by bash", "read /project/a.txt by cat", "write /project/n by bash"},
+		"cd link && touch n":                      {"exec /usr/bin/touch by bash", "write /project/src/n by touch", "change /project/src/n by touch"},
+		"mkdir d; mv a.txt link/m":                {"create /project/d by mkdir", "rename /project/src/m by mv", "remove /project/a.txt by mv"},
+		"rm -r src":                               {"remove /project/src/main.go by rm", "remove /project/src/deep/x.txt by rm", "remove /project/src by rm"},
+		"ln -s a.txt l; ln a.txt h":               {"link /project/l by ln", "link /project/h by ln"},
+		"chmod 600 link/main.go":                  {"change /project/src/main.go by chmod"},
+		"(sleep 0.02; echo x >late) &":            {"exec /usr/bin/sleep by bash", "write /project/late by bash"},
+		"exec 3<>/dev/tcp/127.0.0.1/80":           {"connect 127.0.0.1:80 by bash"},
+		"sh -c 'exec -a other touch n'; ./no":     {"exec /usr/bin/sh by bash"},
+		"sh -c '>n'; cat nothing; rm nothing":     {"write /project/n by dash"},
+		"setsid sh -c 'sleep 0.02; >n' & :":       {"write /project/n by dash"},
+		"truncate -s 1 a.txt; truncate -s 1 k":    {"write /project/k by truncate"},
+		"cat /usr/../project/a.txt":               {"read /project/a.txt by cat"},
+		"cat </etc/../proc/self/cwd/b.txt":        {"read /project/b.txt by bash"},
+		"bin/ls; env -i ./bin/cat":                {"exec /project/bin/ls by bash", "write /project/started by dash", "exec /project/bin/cat by env"},
+		"touch -d @0 a.txt; chmod -R 700 src":     {"change /project/a.txt by touch", "change /project/src/deep by chmod"},
+		"printf '%1000s' x {1..200} | xargs true": {"exec /usr/bin/true by xargs"},
 	} {
-		got := traced(t, "bash", script)[0]
+		got := traced(t, script)[0]
 		var have []string
 		for _, e := range got.Effects {
 			have = append(have, e.String())
@@ -67,7 +84,7 @@ func TestTraceRecordsWhatAScriptDoes(t *testing.T) {
 
 // One script sees nothing of another, and each ends with all of its processes.
 func TestScriptsDoNotDisturbEachOther(t *testing.T) {
-	all := traced(t, "bash", "rm -r /project/*; touch /root/n; sleep 1000 &", "cat a.txt; cat /root/n; echo $(ls /proc | grep -c '^[0-9]') >count; [ $(ls /proc | grep -c '^[0-9]') -lt 8 ] && touch few")
+	all := traced(t, "rm -r /project/*; touch ../left; touch /root/n; sleep 1000 &", "cat a.txt; cat /root/n; echo $(ls /proc | grep -c '^[0-9]') >count; [ $(ls /proc | grep -c '^[0-9]') -lt 8 ] && touch few; cat ../left")
 	var have []string
 	for _, e := range all[1].Effects {
 		have = append(have, e.String())
@@ -77,8 +94,10 @@ func TestScriptsDoNotDisturbEachOther(t *testing.T) {
 			t.Errorf("%q is missing in %q", want, have)
 		}
 	}
-	if slices.Contains(have, "read /root/n by cat") {
-		t.Error("a file of the first script was there")
+	for _, left := range []string{"read /root/n by cat", "read /left by cat"} {
+		if slices.Contains(have, left) {
+			t.Errorf("a file of the first script was there: %s", left)
+		}
 	}
 }
 
@@ -96,11 +115,12 @@ func TestCompareFindsWhatFactsLack(t *testing.T) {
 		facts Facts
 		want  []string
 	}{
-		"complete":                  {all, nil},
-		"dynamic":                   {Facts{}, nil},
-		"nothing":                   {Facts{Exact: true}, []string{"/usr/bin/cp", "/project/a.txt", "/project/src/n", "/project/p", "/project/src/tmp", "127.0.0.1:1"}},
-		"other file":                {Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"b.*"}, Writes: []string{"link/n", "p/q"}, Network: true}, []string{"/project/a.txt"}},
-		"written files may be read": {Facts{Exact: true, Commands: []string{"cp"}, Writes: []string{"src/n", "p/q", "~/x", "a.txt"}}, []string{"127.0.0.1:1"}},
+		"complete":                    {all, nil},
+		"dynamic":                     {Facts{}, nil},
+		"nothing":                     {Facts{Exact: true}, []string{"/usr/bin/cp", "/project/a.txt", "/project/src/n", "/project/p", "/project/src/tmp", "127.0.0.1:1"}},
+		"other file":                  {Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"b.*"}, Writes: []string{"link/n", "p/q"}, Network: true}, []string{"/project/a.txt"}},
+		"patterns lead through links": {Facts{Exact: true, Commands: []string{"cp"}, Reads: []string{"a.txt"}, Trees: []string{"*"}, Writes: []string{"*"}, Network: true}, nil},
+		"written files may be read":   {Facts{Exact: true, Commands: []string{"cp"}, Writes: []string{"src/n", "p/q", "~/x", "a.txt"}}, []string{"127.0.0.1:1"}},
 	} {
 		var got []string
 		for _, e := range compare(c.facts, effects) {
@@ -109,6 +129,36 @@ func TestCompareFindsWhatFactsLack(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// knowsNothing is an analysis that calls everything exact.
+type knowsNothing struct{}
+
+func (knowsNothing) Facts(string) (Facts, error) { return Facts{Exact: true}, nil }
+func (knowsNothing) Close() error                { return nil }
+
+func TestFindingsAreMinimised(t *testing.T) {
+	e := examiner{judge: knowsNothing{}, boxes: testBoxes(t)}
+	for script, want := range map[string]string{
+		"echo x; for f in b.txt; do echo \"$(rm $f list)\"; done || :":      "rm list",
+		"cd src && { true; cat a.txt >~/n7; }; eval 'chmod +x main.go' # x": "cat a.txt>n1",
+	} {
+		r := e.Examine(sample{Script: script})
+		if r, r.err = e.Minimise(r); r.err != nil || len(r.Script) > len(want) {
+			t.Errorf("%s: got %q (%v), want %q", script, r.Script, r.err, want)
+		}
+	}
+}
+
+func TestDashRunsScriptsAsSh(t *testing.T) {
+	r := examiner{judge: knowsNothing{}, boxes: testBoxes(t)}.Examine(sample{Script: "x='a b'; >\"$x\"", Dash: true})
+	var have []string
+	for _, e := range r.Missing {
+		have = append(have, e.String())
+	}
+	if !slices.Contains(have, "write /project/a b by dash") {
+		t.Errorf("got %q", have)
 	}
 }
 

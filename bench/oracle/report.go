@@ -3,8 +3,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,37 +14,56 @@ import (
 // report collects the results.
 type report struct {
 	scripts, exact, effects, cut int
-	findings                     []finding
+	findings                     []result
 }
 
-// finding is a script with effects that its facts lack.
-type finding struct {
-	script  string
-	missing []Effect
-}
-
-func (r *report) add(facts Facts, t Trace, missing []Effect) {
+func (r *report) add(one result) {
 	r.scripts++
-	r.effects += len(t.Effects)
-	if t.Cut {
+	r.effects += len(one.Trace.Effects)
+	if one.Trace.Cut {
 		r.cut++
 	}
-	if facts.Exact {
+	if one.Exact {
 		r.exact++
 	}
-	if len(missing) > 0 {
-		r.findings = append(r.findings, finding{t.Script, missing})
+	if len(one.Missing) > 0 {
+		r.findings = append(r.findings, one)
 	}
 }
 
-func (r *report) print(out *os.File, show int, took time.Duration) {
+// cause is what findings with the same minimal script have in common.
+type cause struct {
+	result
+	count int
+}
+
+// causes groups minimised findings, the most frequent first.
+func causes(findings []result) (all []cause) {
+	for _, f := range findings {
+		i := slices.IndexFunc(all, func(c cause) bool { return c.text() == f.text() })
+		if i < 0 {
+			i, all = len(all), append(all, cause{result: f})
+		}
+		all[i].count++
+	}
+	slices.SortFunc(all, func(a, b cause) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(len(a.text()), len(b.text())), cmp.Compare(a.text(), b.text()))
+	})
+	return all
+}
+
+func (r *report) print(out io.Writer, show int, took time.Duration) {
 	fmt.Fprintf(out, "%d scripts, %d (%.0f %%) with exact facts, %d effects, %d cut at the deadline, %d findings, %.0f s\n",
 		r.scripts, r.exact, 100*float64(r.exact)/float64(max(1, r.scripts)), r.effects, r.cut, len(r.findings), took.Seconds())
-	slices.SortFunc(r.findings, func(a, b finding) int { return len(a.script) - len(b.script) })
-	for _, f := range r.findings[:min(show, len(r.findings))] {
-		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(f.script))
-		for _, e := range f.missing {
-			fmt.Fprintf(out, "\t%s\n", e)
+	all := causes(r.findings)
+	for _, c := range all[:min(show, len(all))] {
+		fmt.Fprintf(out, "\n%d times, %s:\n%s\n", c.count, class(c.result), indent(c.text()))
+		for _, e := range c.Missing[:min(3, len(c.Missing))] {
+			fmt.Fprintf(out, "        not in the facts: %s\n", e)
 		}
 	}
+}
+
+func indent(script string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n    ")
 }

@@ -15,54 +15,47 @@ import (
 
 const (
 	// deadline bounds a script, grace what it has left in the background.
-	deadline = 3 * time.Second
-	grace    = 200 * time.Millisecond
+	deadline = time.Second
+	grace    = 100 * time.Millisecond
 	// mostEffects bounds what is recorded of a script.
 	mostEffects = 2000
 )
 
 // process is a traced process.
 type process struct {
-	program string // the last element of the path of its program
-	entered bool   // it is inside a system call
-	attempt *attempt
-	typed   string // the path that execve was given
+	program string   // the last element of the path of its program
+	attempt *attempt // set inside a system call that matters
 }
 
 // tracer records the effects of one script.
 type tracer struct {
 	processes map[int]*process
 	seen      map[Effect]bool
-	trace     Trace
+	// changed is set when files may differ from those of the fixture.
+	changed bool
+	trace   Trace
 }
 
-// observe runs a script and records what it does. It belongs to one thread.
-func observe(o order) (Trace, error) {
-	if err := refill(); err != nil {
-		return Trace{}, err
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return Trace{}, err
-	}
-	defer null.Close()
+// observe runs a script and records what it does, and reports whether it changed files. Its
+// thread may open none: see filterCalls.
+func observe(script string, null *os.File) (_ Trace, changed bool, _ error) {
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home, "LANG=C", "USER=root", "TERM=dumb"}
 	fd := null.Fd()
-	pid, err := syscall.ForkExec("/bin/"+o.Shell, []string{o.Shell, "-c", o.Script}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec("/bin/bash", []string{"bash", "-c", script}, &syscall.ProcAttr{
 		Dir: workspace, Env: env, Files: []uintptr{fd, fd, fd}, Sys: &syscall.SysProcAttr{Ptrace: true, Setsid: true},
 	})
 	if err != nil {
-		return Trace{Script: o.Script}, nil // a script that no program can be given, such as one with a zero byte
+		return Trace{Script: script}, false, nil // a script that no program can be given, such as one with a zero byte
 	}
-	t := &tracer{processes: map[int]*process{pid: {program: o.Shell}}, seen: map[Effect]bool{}, trace: Trace{Script: o.Script}}
+	t := &tracer{processes: map[int]*process{pid: {program: "bash"}}, seen: map[Effect]bool{}, trace: Trace{Script: script}}
 	if err := t.follow(pid); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: %w", o.Script, err)
+		return Trace{}, false, fmt.Errorf("trace %q: %w", script, err)
 	}
 	t.passing()
-	return t.trace, nil
+	return t.trace, t.changed || t.trace.Cut, nil
 }
 
-const traceOptions = syscall.PTRACE_O_TRACESYSGOOD | syscall.PTRACE_O_TRACEFORK | syscall.PTRACE_O_TRACEVFORK |
+const traceOptions = syscall.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACESECCOMP | syscall.PTRACE_O_TRACEFORK | syscall.PTRACE_O_TRACEVFORK |
 	syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 
 // follow runs the first process and all that come of it to their end.
@@ -74,7 +67,7 @@ func (t *tracer) follow(first int) error {
 	if err := syscall.PtraceSetOptions(first, traceOptions); err != nil {
 		return err
 	}
-	if err := syscall.PtraceSyscall(first, 0); err != nil {
+	if err := syscall.PtraceCont(first, 0); err != nil {
 		return err
 	}
 	alarm := time.AfterFunc(deadline, func() { t.trace.Cut = true; killAll() })
@@ -96,7 +89,11 @@ func (t *tracer) follow(first int) error {
 			continue
 		}
 		signal := t.stopped(pid, status)
-		if err := syscall.PtraceSyscall(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		resume := syscall.PtraceCont
+		if p := t.processes[pid]; p.attempt != nil {
+			resume = syscall.PtraceSyscall // it stops again with the result of the call
+		}
+		if err := resume(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 	}
@@ -114,10 +111,13 @@ func (t *tracer) stopped(pid int, status syscall.WaitStatus) int {
 	}
 	switch signal := status.StopSignal(); {
 	case signal == syscall.SIGTRAP|0x80:
-		t.call(pid, p)
+		t.returned(pid, p)
 		return 0
 	case signal == syscall.SIGTRAP && status>>16 != 0:
-		if status.TrapCause() == syscall.PTRACE_EVENT_EXEC {
+		switch status.TrapCause() {
+		case unix.PTRACE_EVENT_SECCOMP:
+			t.called(pid, p)
+		case syscall.PTRACE_EVENT_EXEC:
 			t.executed(pid, p)
 		}
 		return 0
@@ -136,31 +136,32 @@ func programOf(pid int) string {
 // executed records a program that a process has become.
 func (t *tracer) executed(pid int, p *process) {
 	by := p.program
-	p.program = programOf(pid)
-	if p.typed != "" {
-		t.add(Effect{Kind: Exec, Path: p.typed, By: by})
+	p.program, p.attempt = programOf(pid), nil
+	if name := executedName(pid); name != "" {
+		t.add(Effect{Kind: Exec, Path: located(linked(pid, "cwd"), name, false), By: by})
 	}
-	p.typed = ""
 }
 
-// call handles the entry of a system call or the return from it.
-func (t *tracer) call(pid int, p *process) {
+// called notes a system call that begins.
+func (t *tracer) called(pid int, p *process) {
 	var regs syscall.PtraceRegs
 	if syscall.PtraceGetRegs(pid, &regs) != nil {
 		return // it has ended
 	}
-	if p.entered = !p.entered; p.entered {
-		p.attempt = attempted(pid, &regs)
-		if a := p.attempt; a != nil && a.kind == Exec {
-			p.typed = a.path
-		}
-		return
-	}
+	p.attempt = attempted(pid, &regs)
+}
+
+// returned records a system call that has ended.
+func (t *tracer) returned(pid int, p *process) {
 	a := p.attempt
 	p.attempt = nil
+	var regs syscall.PtraceRegs
+	if a == nil || syscall.PtraceGetRegs(pid, &regs) != nil {
+		return
+	}
 	failed := int64(regs.Rax) < 0
 	switch {
-	case a == nil || a.kind == Exec || failed && a.kind != Connect:
+	case failed && a.kind != Connect:
 		return
 	case a.opens:
 		target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, regs.Rax))
@@ -168,6 +169,9 @@ func (t *tracer) call(pid int, p *process) {
 			return
 		}
 		a.path = target
+	}
+	if a.kind != Read && a.kind != Connect {
+		t.changed = true
 	}
 	t.add(Effect{Kind: a.kind, Path: a.path, By: p.program})
 	t.add(Effect{Kind: Remove, Path: a.gone, By: p.program})
