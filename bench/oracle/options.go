@@ -22,7 +22,7 @@ type options struct {
 	seed                          uint64
 	last                          time.Duration
 	file, judge                   string
-	dash, trace, facts, raw       bool
+	dash, trace, facts            bool
 }
 
 func parseOptions() (o options) {
@@ -36,7 +36,6 @@ func parseOptions() (o options) {
 	flag.BoolVar(&o.facts, "facts", false, "be such a program: read scripts as JSON strings, one a line, and print the facts of each")
 	flag.IntVar(&o.workers, "j", runtime.NumCPU(), "scripts that run at the same time")
 	flag.IntVar(&o.show, "show", 20, "how many causes of findings to show")
-	flag.BoolVar(&o.raw, "raw", false, "show findings as they were generated, without making them smaller")
 	flag.BoolVar(&o.trace, "trace", false, "run every script, and print its facts and its effects")
 	flag.Parse()
 	return o
@@ -75,13 +74,9 @@ func (o options) run(ctx context.Context) (found bool, err error) {
 		}
 	}
 	took := time.Since(start)
-	if !o.raw {
-		if r.findings, err = e.MinimiseAll(r.findings); err != nil {
-			return true, err
-		}
-	}
-	r.print(os.Stdout, o.show, took)
-	return len(r.findings) > 0, ctx.Err()
+	groups, err := e.causes(r.findings)
+	r.print(os.Stdout, groups[:min(o.show, len(groups))], took)
+	return len(r.findings) > 0, errors.Join(err, ctx.Err())
 }
 
 // MinimiseAll minimises several findings at the same time.

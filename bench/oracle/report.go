@@ -31,35 +31,64 @@ func (r *report) add(one result) {
 	}
 }
 
-// cause is what findings with the same minimal script have in common.
+// cause is a class of findings.
 type cause struct {
-	result
+	class string
 	count int
+	// scripts are the smallest of them.
+	scripts []result
 }
 
-// causes groups minimised findings, the most frequent first.
-func causes(findings []result) (all []cause) {
+// mostMinimised bounds how many findings of one kind of effect by one program are minimised.
+const mostMinimised = 6
+
+// causes minimises the findings and groups them, the most frequent class first.
+func (e examiner) causes(findings []result) ([]cause, error) {
+	slices.SortFunc(findings, func(a, b result) int {
+		return cmp.Or(cmp.Compare(len(a.Script), len(b.Script)), cmp.Compare(a.Script, b.Script))
+	})
+	effects := map[string][]result{}
+	counts := map[string]int{}
 	for _, f := range findings {
-		i := slices.IndexFunc(all, func(c cause) bool { return c.text() == f.text() })
-		if i < 0 {
-			i, all = len(all), append(all, cause{result: f})
+		kind := string(f.Missing[0].Kind) + " by " + f.Missing[0].By
+		if counts[kind]++; counts[kind] <= mostMinimised {
+			effects[kind] = append(effects[kind], f)
 		}
-		all[i].count++
+	}
+	var all []cause
+	for kind, few := range effects {
+		smaller, err := e.MinimiseAll(few)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range smaller {
+			i := slices.IndexFunc(all, func(c cause) bool { return c.class == class(f) })
+			if i < 0 {
+				i, all = len(all), append(all, cause{class: class(f)})
+			}
+			all[i].count += max(1, counts[kind]/len(few))
+			if !slices.ContainsFunc(all[i].scripts, func(r result) bool { return r.text() == f.text() }) {
+				all[i].scripts = append(all[i].scripts, f)
+			}
+		}
 	}
 	slices.SortFunc(all, func(a, b cause) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(len(a.text()), len(b.text())), cmp.Compare(a.text(), b.text()))
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.class, b.class))
 	})
-	return all
+	return all, nil
 }
 
-func (r *report) print(out io.Writer, show int, took time.Duration) {
+// print writes the numbers and the causes.
+func (r *report) print(out io.Writer, causes []cause, took time.Duration) {
 	fmt.Fprintf(out, "%d scripts, %d (%.0f %%) with exact facts, %d effects, %d cut at the deadline, %d findings, %.0f s\n",
 		r.scripts, r.exact, 100*float64(r.exact)/float64(max(1, r.scripts)), r.effects, r.cut, len(r.findings), took.Seconds())
-	all := causes(r.findings)
-	for _, c := range all[:min(show, len(all))] {
-		fmt.Fprintf(out, "\n%d times, %s:\n%s\n", c.count, class(c.result), indent(c.text()))
-		for _, e := range c.Missing[:min(3, len(c.Missing))] {
-			fmt.Fprintf(out, "        not in the facts: %s\n", e)
+	for _, c := range causes {
+		fmt.Fprintf(out, "\n%s, about %d times:\n", c.class, c.count)
+		for _, f := range c.scripts {
+			fmt.Fprintf(out, "\n%s\n", indent(f.text()))
+			for _, e := range f.Missing[:min(2, len(f.Missing))] {
+				fmt.Fprintf(out, "        not in the facts: %s\n", e)
+			}
 		}
 	}
 }
