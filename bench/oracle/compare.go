@@ -26,6 +26,8 @@ func compare(f Facts, effects []Effect) (missing []Effect) {
 type comparison struct {
 	Facts
 	writes, reads, trees []string
+	// within are folders somewhere below which it writes.
+	within []string
 }
 
 func newComparison(f Facts) comparison {
@@ -33,6 +35,16 @@ func newComparison(f Facts) comparison {
 	c.writes = absolute(slices.Concat(f.Writes, f.Either))
 	c.reads = absolute(slices.Concat(f.Reads, f.Either, f.Writes, f.Commands))
 	c.trees = absolute(f.Trees)
+	for _, w := range absolute(slices.Concat(f.Writes, f.Either)) { // somewhere below a folder
+		if dir, ok := strings.CutSuffix(w, "/?"); ok {
+			c.within = append(c.within, dir)
+		}
+	}
+	for _, r := range c.reads {
+		if dir, ok := strings.CutSuffix(r, "/?"); ok {
+			c.trees = append(c.trees, dir)
+		}
+	}
 	return c
 }
 
@@ -47,7 +59,7 @@ func (c comparison) covers(e Effect) bool {
 	case Read:
 		return named(c.reads, e.Path) || below(c.trees, e.Path) || above(slices.Concat(c.reads, c.trees), e.Path)
 	default:
-		if named(c.writes, e.Path) || c.writesTree(e.Path) {
+		if named(c.writes, e.Path) || c.writesTree(e.Path) || below(c.within, e.Path) {
 			return true
 		}
 		// Folders on the way to a file are created for it, and files that replace it are

@@ -60,7 +60,7 @@ func (f *facts) misleading(raw, full string, names []string) {
 		switch base := path.Base(n); {
 		case bare && strings.HasPrefix(base, "-") && glob(path.Base(raw), base):
 			f.doubt("a pattern stands for the name " + base + ", which is an option")
-		case resplit && strings.ContainsAny(n, " \t\n\\") || resplit && slices.Contains(names, full[:fixed]+n) && strings.ContainsAny(n, "*?["):
+		case resplit && strings.ContainsAny(n, " \t\n\\\"'") || resplit && slices.Contains(names, full[:fixed]+n) && strings.ContainsAny(n, "*?["):
 			f.doubt("a pattern stands for a name that is split into words")
 		}
 	}

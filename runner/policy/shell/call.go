@@ -18,7 +18,9 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 		sc = sc.copy() // what is set for one command has its old value behind it
 	}
 	for _, as := range c.Assigns {
-		a.assign(as, sc)
+		if !emptyIFS(as) || len(c.Args) == 0 || c.Args[0].Lit() != "read" || a.funcs["read"] != nil {
+			a.assign(as, sc)
+		}
 		if as.Name != nil {
 			env = append(env, as.Name.Value)
 		}
@@ -26,7 +28,7 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	if len(c.Args) == 0 {
 		return
 	}
-	args := a.words(c.Args)
+	args := a.words(c.Args, sc)
 	a.lists(args, sc)
 	first := len(a.facts.Commands)
 	a.run(args, env, sc)
@@ -42,7 +44,7 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 }
 
 // words are the words of a command.
-func (a *analyser) words(list []*syntax.Word) []word {
+func (a *analyser) words(list []*syntax.Word, sc *scope) []word {
 	var args []word
 	for i, w := range list {
 		if i == 0 && a.bound != nil {
@@ -53,7 +55,7 @@ func (a *analyser) words(list []*syntax.Word) []word {
 			a.bound = bound
 			continue
 		}
-		args = append(args, a.values(w)...)
+		args = append(args, a.expand(w, sc)...)
 	}
 	return args
 }
@@ -225,7 +227,7 @@ func (a *analyser) hostOf(text string) {
 		return
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || strings.Contains(text, someName) {
 		a.dynamic("a URL that cannot be read")
 		return
 	}

@@ -115,17 +115,21 @@ func popFolder(a *analyser, _ string, args []word, sc *scope) {
 
 // joins are the folders that a path leads to.
 func (a *analyser) joins(from folders, to string) folders {
+	to, ok := shorten(to)
+	if !ok {
+		return folders{unknown: true}
+	}
 	if path.IsAbs(to) || strings.HasPrefix(to, "~") {
 		return folders{at: []string{path.Clean(to)}}
 	}
 	out := folders{unknown: from.unknown}
 	for _, dir := range from.at {
-		joined := path.Join(dir, to)
-		if strings.HasPrefix(dir, "~") && !strings.HasPrefix(joined, "~") {
-			out.unknown = true // above a home folder
+		in, ok := joined(dir, to)
+		if !ok || strings.HasPrefix(dir, "~") && !strings.HasPrefix(in, "~") {
+			out.unknown = true // above a home folder, or one that is not known
 			continue
 		}
-		out.at = appendNew(out.at, joined)
+		out.at = appendNew(out.at, in)
 	}
 	return out
 }

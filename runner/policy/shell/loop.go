@@ -55,6 +55,54 @@ func (a *analyser) forClause(c *syntax.ForClause, sc *scope) {
 	}
 }
 
+// readLoop walks a loop that reads names, one a line, from a pipe.
+func (a *analyser) readLoop(c *syntax.WhileClause, sc *scope) bool {
+	if sc.input == nil || c.Until || len(c.Cond) != 1 || len(c.Cond[0].Redirs) > 0 {
+		return false
+	}
+	call, ok := simple(c.Cond[0])
+	if !ok || c.Cond[0].Negated || len(call.Args) == 0 || call.Args[0].Lit() != "read" || a.funcs["read"] != nil {
+		return false
+	}
+	p, ok := namingOptions["read"].parse(a.words(call.Args[1:], sc), stopAtOperand)
+	if !ok || len(p.operands) != 1 || !p.operands[0].known || !plainName().MatchString(p.operands[0].text) {
+		return false
+	}
+	raw, zero := false, false
+	for _, o := range p.options {
+		switch {
+		case o.name == "r":
+			raw = true
+		case o.name == "d" && o.value.known && o.value.text == "":
+			zero = true
+		default:
+			return false
+		}
+	}
+	in := a.output(sc.input)
+	if in == nil || zero != in.zero || len(call.Assigns) > 1 || len(call.Assigns) == 1 && !emptyIFS(call.Assigns[0]) {
+		return false
+	}
+	name := p.operands[0].text
+	a.consumed(in, zero && raw && len(call.Assigns) == 1, sc)
+	a.add(Command{Name: "read", Argv: []string{"read", name}, Wrappers: sc.wrappers})
+	a.loopVariable(name, false)
+	yes, no := sc.here, sc.here
+	for _, v := range in.words {
+		end := sc.copy()
+		a.bind(name, v, func() { a.loop(end, func(s *scope) { a.stmts(c.Do, s) }) })
+		yes, no = yes.union(end.yes), no.union(end.no)
+	}
+	sc.yes, sc.no = yes, no
+	a.resplit(name, in.words, sc)
+	return true
+}
+
+// emptyIFS reports whether an assignment keeps read from removing spaces.
+func emptyIFS(as *syntax.Assign) bool {
+	return as.Name != nil && as.Name.Value == "IFS" && as.Value == nil && as.Array == nil && as.Index == nil && !as.Append
+}
+
 func (a *analyser) cStyle(c *syntax.ForClause, sc *scope) {
 	l, ok := c.Loop.(*syntax.CStyleLoop)
 	if !ok {
@@ -73,7 +121,7 @@ func (a *analyser) cStyle(c *syntax.ForClause, sc *scope) {
 func (a *analyser) iterates(l *syntax.WordIter, sc *scope) (values []word, known bool) {
 	known = l.InPos.IsValid()
 	for _, w := range l.Items {
-		for _, v := range a.values(w) {
+		for _, v := range a.expand(w, sc) {
 			known = known && v.known && !v.split
 			values = append(values, v)
 		}

@@ -210,7 +210,7 @@ func (a *analyser) touchWord(w word, mode string, sc *scope) {
 }
 
 func (a *analyser) url(w word) {
-	if !w.known {
+	if w.shown() == Unknown {
 		a.dynamic("an address is not known")
 		return
 	}

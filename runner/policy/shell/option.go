@@ -132,7 +132,7 @@ func (a *analyser) option(action string, v word, sc *scope) {
 	case "x":
 		a.unresolved(sc, "an option names a program")
 	case "s":
-		if !v.known {
+		if v.shown() == Unknown {
 			a.unresolved(sc, "an option names a program")
 			return
 		}

@@ -22,7 +22,7 @@ func TestWhereProgramsWrite(t *testing.T) {
 		"unpack":           {"everything is written here", "unzip a.zip", ".", "a.zip", false, false},
 		"pack":             {"the first one is written", "zip -r a.zip d e", "a.zip", "d e", false, false},
 		"format":           {"a file system is written over what is there", "mkfs.ext4 /dev/sda1", "/dev/sda1", "", false, false},
-		"placeholder":      {"what xargs fills in is not known", "xargs -I{} cp {} d", "?", "? d", false, true},
+		"placeholder":      {"what xargs fills in is not known", "xargs -I{} cp {} d", "d d/?", "?", false, true},
 		"trap":             {"a trap runs where the script is, and cd may fail", "cd a; trap 'rm f' EXIT", "a/f f", "", false, false},
 		"trap and move":    {"the script moves before the trap runs", "trap 'rm f' EXIT; cd /", "f", "", false, true},
 		"trap and call":    {"a function moves", "m() { cd /; }; trap 'rm f' EXIT; m", "f", "", false, true},

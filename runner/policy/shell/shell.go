@@ -160,6 +160,8 @@ type scope struct {
 	// returned collects where the shell is when a function returns early.
 	returned *folders
 	wrappers []string
+	// input is what the command reads from a pipe, where that is known.
+	input *source
 	// numbers are the variables that surely hold a number by now.
 	numbers []string
 }
@@ -222,6 +224,8 @@ type analyser struct {
 	named int
 	// trapped is set when a text of the script runs at some later time.
 	trapped bool
+	// probes counts the commands that are examined for what they print.
+	probes int
 }
 
 // moved notes that the script changes its folder.
@@ -268,8 +272,8 @@ func (a *analyser) script(text string, sc *scope) {
 	case len(text) > sizeLimit:
 		a.dynamic("the script is too long")
 		return
-	case strings.ContainsAny(text, "\x00\r"):
-		a.dynamic("the script holds a NUL or a carriage return")
+	case strings.ContainsAny(text, "\x00\r"+someName):
+		a.dynamic("the script holds a NUL, a carriage return or another control character")
 		return
 	case nesting(text) > nestLimit:
 		a.dynamic("the script is nested too deeply")

@@ -218,7 +218,7 @@ func (a *analyser) commandText(args []word, sc *scope, name string) {
 		}
 		args = args[1:]
 	}
-	if len(args) == 0 || !args[0].known {
+	if len(args) == 0 || args[0].shown() == Unknown {
 		a.unresolved(sc, name+" -c runs a text that is not known")
 		return
 	}
@@ -254,75 +254,6 @@ func trap(a *analyser, name string, args []word, sc *scope) {
 	a.inside++
 	a.maybe(func() { a.script(args[0].text, sc.wrapped(name)) })
 	a.inside--
-}
-
-func find(a *analyser, name string, args []word, sc *scope) {
-	i := 0
-	for i < len(args) && args[i].known && (args[i].text == "-H" || args[i].text == "-L" || args[i].text == "-P" || strings.HasPrefix(args[i].text, "-O") || args[i].text == "-D") {
-		if args[i].text == "-D" {
-			i++
-		}
-		i++
-	}
-	var roots []word
-	for i < len(args) && (!args[i].known || !strings.HasPrefix(args[i].text, "-") && args[i].text != "(" && args[i].text != "!") {
-		if !args[i].known && args[i].split {
-			a.dynamic("an argument of find is not known")
-		}
-		roots = append(roots, args[i])
-		i++
-	}
-	if len(roots) == 0 {
-		roots = []word{{text: ".", known: true}}
-	}
-	a.operands("r", roots, sc)
-	for ; i < len(args); i++ {
-		if !args[i].known {
-			if args[i].split {
-				a.dynamic("an argument of find is not known")
-			}
-			continue
-		}
-		switch args[i].text {
-		case "-delete":
-			a.disturbed = true
-			a.tree(roots, sc)
-			a.operands("w", roots, sc)
-			a.deleted(roots, sc)
-		case "-fprint", "-fprint0", "-fls", "-fprintf":
-			if i+1 < len(args) {
-				a.touchWord(args[i+1], "w", sc)
-			}
-		case "-files0-from":
-			a.dynamic("find reads its roots from a file")
-		case "-newer", "-samefile":
-			i++
-		case "-exec", "-execdir", "-ok", "-okdir":
-			i = a.findExec(name, args, i, roots, sc)
-		}
-	}
-}
-
-// findExec judges find -exec up to ; or +, with the found path as unknown.
-func (a *analyser) findExec(name string, args []word, at int, roots []word, sc *scope) int {
-	end := at + 1
-	var cmd []word
-	for end < len(args) && !(args[end].known && (args[end].text == ";" || args[end].text == "+")) {
-		w := args[end]
-		if strings.Contains(w.text, "{}") {
-			w = word{split: strings.Contains(args[at].text, "ok")}
-			a.dynamic("find hands over what it finds")
-		}
-		cmd = append(cmd, w)
-		end++
-	}
-	a.tree(roots, sc)
-	inner := sc.wrapped(name)
-	if strings.HasSuffix(args[at].text, "dir") {
-		inner.here = folders{unknown: true} // below one of the roots
-	}
-	a.run(cmd, nil, inner)
-	return end
 }
 
 const sedOptions = "n e: f: E r i:: l: s u z expression: file: quiet silent in-place:: regexp-extended line-length: separate unbuffered null-data zero-terminated debug sandbox posix " +

@@ -240,7 +240,7 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 	case "any":
 	case "beside":
 		a.disturbed = true
-		if w.known {
+		if w.known && !w.bound {
 			w.text = path.Dir(w.text)
 		}
 		a.touchWord(w, "w", sc)

@@ -77,7 +77,8 @@ func (a *analyser) intoFolder(source, target word, g *arguments, sc *scope) {
 		a.unknownPath(true)
 		return
 	case !source.known:
-		return // it has made the script dynamic
+		a.write(strings.TrimSuffix(target.text, "/")+"/"+someName, sc)
+		return
 	}
 	name := path.Base(source.text)
 	if g.has("--parents") {

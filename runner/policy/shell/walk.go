@@ -9,6 +9,7 @@ import (
 )
 
 func (a *analyser) stmts(list []*syntax.Stmt, sc *scope) {
+	sc.input = nil // one of them may read a part of a line
 	sc.yes, sc.no = sc.here, sc.here
 	for _, s := range list {
 		a.stmt(s, sc)
@@ -34,6 +35,9 @@ func (a *analyser) stmt(s *syntax.Stmt, sc *scope) {
 	// Commands come before the redirections, as a reader expects; the paths of
 	// both are sets.
 	before := sc.copy()
+	if len(s.Redirs) > 0 && !silenced(s.Redirs) {
+		sc.input = nil
+	}
 	if s.Background || s.Coprocess || s.Disown {
 		a.command(s.Cmd, sc.copy())
 	} else {
@@ -133,8 +137,10 @@ func (a *analyser) binary(c *syntax.BinaryCmd, sc *scope) {
 	default:
 		here := sc.here
 		a.maybe(func() {
-			a.stmt(c.X, sc.copy())
-			a.stmt(c.Y, sc.copy())
+			from, to := sc.copy(), sc.copy()
+			to.input = &source{c.X, sc.input, from.copy()}
+			a.stmt(c.X, from)
+			a.stmt(c.Y, to)
 		})
 		sc.yes, sc.no = here, here
 	}
@@ -175,6 +181,9 @@ func (a *analyser) loop(sc *scope, walk func(*scope)) {
 }
 
 func (a *analyser) whileClause(c *syntax.WhileClause, sc *scope) {
+	if a.readLoop(c, sc) {
+		return
+	}
 	a.loop(sc, func(s *scope) {
 		a.stmts(c.Cond, s)
 		a.stmts(c.Do, s)

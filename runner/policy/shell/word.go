@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ func (w word) from(n int) word {
 }
 
 func (w word) shown() string {
-	if !w.known {
+	if !w.known || strings.Contains(w.text, someName) {
 		return Unknown
 	}
 	return w.text
@@ -342,7 +341,7 @@ func ansiC(s string) (string, bool) {
 			end++
 		}
 		n, err := strconv.ParseUint(s[start:end], base, 32)
-		if err != nil || n == 0 {
+		if err != nil || n < 2 {
 			return b.String(), false
 		}
 		if s[i] == 'u' || s[i] == 'U' {
@@ -362,6 +361,11 @@ func isDigit(c byte, base int) bool {
 
 // paths joins a path as written to the folders that the shell may be in.
 func (a *analyser) paths(p string, sc *scope) []string {
+	p, ok := shorten(p)
+	if !ok {
+		a.dynamic("a path that is not known")
+		return []string{Unknown}
+	}
 	if p == "" || strings.HasPrefix(p, "/") || strings.HasPrefix(p, "~") {
 		return []string{p}
 	}
@@ -381,7 +385,11 @@ func (a *analyser) below(dir, p string) string {
 	if dir == "" {
 		return p
 	}
-	clean := path.Join(dir, p)
+	clean, ok := joined(dir, p)
+	if !ok {
+		a.dynamic("a path that is not known")
+		return Unknown
+	}
 	if strings.Contains("/"+p+"/", "/../") {
 		if a.facts.joined == nil {
 			a.facts.joined = map[string]string{}

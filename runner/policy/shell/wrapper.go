@@ -292,7 +292,7 @@ const xargsOptions = "0 a:r d: E: e:: I: i:: L: l:: n: o P: p r s: t x J: R: S: 
 // xargs judges a program that starts another one with arguments from its input.
 func xargs(a *analyser, name string, args []word, sc *scope) {
 	inner := sc.wrapped(name)
-	a.dynamic(name + " takes arguments from its input")
+	inner.input = nil
 	if name == "parallel" {
 		a.unresolved(inner, "parallel runs its arguments through a shell")
 		a.maybeStarts(args, inner)
@@ -304,7 +304,7 @@ func xargs(a *analyser, name string, args []word, sc *scope) {
 		a.maybeStarts(args, inner)
 		return
 	}
-	mark := ""
+	in, mark, divided := a.output(sc.input), "", false
 	for _, o := range p.options {
 		switch o.name {
 		case "I", "J":
@@ -314,22 +314,36 @@ func xargs(a *analyser, name string, args []word, sc *scope) {
 			if o.value.known {
 				mark = o.value.text
 			}
+		case "0", "null":
+			divided = true
+		case "d", "delimiter":
+			divided = o.value.known && (o.value.text == `\n` || o.value.text == `\0`)
+			if !divided { // a part of a name may be any other
+				in = nil
+			}
+		case "a", "arg-file":
+			in = nil
+			a.launchOption(name, o, sc)
 		case "process-slot-var":
 			a.assigned(o.value, true, inner)
 		default:
 			a.launchOption(name, o, sc)
 		}
 	}
-	rest := slices.Clone(p.operands)
-	for j, w := range rest {
-		if mark != "" && w.known && strings.Contains(w.text, mark) {
-			rest[j] = word{}
-		}
-	}
+	rest := p.operands
 	if len(rest) == 0 {
 		rest = []word{literal("echo")}
 	}
-	a.starts(append(rest, word{split: true}), inner)
+	given := []word{{split: mark == ""}}
+	if in != nil {
+		a.consumed(in, divided && in.zero, sc)
+		given = in.words
+	}
+	if mark == "" {
+		a.starts(append(slices.Clone(rest), several(given)...), inner)
+		return
+	}
+	a.each(given, mark, rest, inner)
 }
 
 const watchOptions = "b c C d:: e f g q: n: p r s: t w x v h beep color no-color differences:: errexit follow chgexit equexit: interval: precise no-rerun shotsdir:w no-title no-wrap exec help version"
