@@ -199,7 +199,8 @@ const toolSchema = `{"description":"Tool declares something a model may call: th
 	`"type":"array"}},` +
 	`"type":"object"},` +
 	`"isolation":{"default":{},` +
-	`"description":"Isolation of the tool's process.","properties":{"fresh":{"description":"Fresh starts a new sandbox or container for each call.","type":"boolean"},` +
+	`"description":"Isolation of the tool's process.","properties":{"bind":{"default":"Facts","description":"Bind: Facts holds a call whose script was judged by what it does to just that: it\ncan change only the files, start only the programs and open connections only if the\npolicy has judged that it would. What it reads is not bound. Off leaves the call\nto its isolation alone. Only shipped tools that run commands are bound (bash and\nworkspace_shell), at every level, where the kernel has Landlock. Default Facts;\nmay change between runs. Example: Off.","enum":["Facts","Off"],"type":"string"},` +
+	`"fresh":{"description":"Fresh starts a new sandbox or container for each call.","type":"boolean"},` +
 	`"minimum":{"default":"Sandbox","description":"Minimum level. A host that does not support it ends the run with reason\nIsolationUnavailable and exit code 8 before anything runs.","enum":["None","Sandbox","Container"],"type":"string"},` +
 	`"mounts":{"description":"Mounts are files and folders of the host that the program sees besides\n/usr, the run's files and the files its command names.","items":{"description":"Mount is a file or folder of the host that a contained program sees under the\nsame path.","properties":{"access":{"default":"ReadOnly","description":"Access: ReadOnly or ReadWrite.","enum":["ReadOnly","ReadWrite"],"type":"string"},` +
 	`"path":{"description":"Path of the file or folder; relative to the manifest. Required.","minLength":1,"type":"string"}},` +

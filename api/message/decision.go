@@ -48,6 +48,8 @@ type Decision struct {
 	// recorded: a call that may still run is judged again.
 	Alters  bool `json:"-"`
 	Depends bool `json:"-"`
+	// Binding bounds the call when it runs; nil leaves it to its isolation alone.
+	Binding *Binding `json:"binding,omitempty"`
 }
 
 // Essence is what an approval of the call relies on, as one text: the call, the

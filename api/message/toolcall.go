@@ -157,6 +157,8 @@ type ToolCall struct {
 	// Outside are the paths outside the workspace that the decision on this call
 	// lets it use. It is set for a call that runs.
 	Outside []OutsidePath `json:"outside,omitempty"`
+	// Binding is that of the decision on this call. It is set for a call that runs.
+	Binding *Binding `json:"binding,omitempty"`
 }
 
 // OutsidePath is a file or folder outside the workspace that a call may use,

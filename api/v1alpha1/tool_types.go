@@ -285,7 +285,26 @@ type Isolation struct {
 	// +listMapKey=path
 	// +optional
 	Mounts []Mount `json:"mounts,omitempty"`
+	// Bind: Facts holds a call whose script was judged by what it does to just that: it
+	// can change only the files, start only the programs and open connections only if the
+	// policy has judged that it would. What it reads is not bound. Off leaves the call
+	// to its isolation alone. Only shipped tools that run commands are bound (bash and
+	// workspace_shell), at every level, where the kernel has Landlock. Default Facts;
+	// may change between runs. Example: Off.
+	// +kubebuilder:default=Facts
+	// +optional
+	Bind Bind `json:"bind,omitempty"`
 }
+
+// Bind is what a call may do of what its isolation lets it do.
+// +kubebuilder:validation:Enum=Facts;Off
+type Bind string
+
+// The ways to bind a call.
+const (
+	BindFacts Bind = "Facts"
+	BindOff   Bind = "Off"
+)
 
 // Mount is a file or folder of the host that a contained program sees under the
 // same path.

@@ -30,6 +30,8 @@ type CallRequest struct {
 	Outside []OutsidePath
 	// Variables are secrets that results of other tools have supplied for this call.
 	Variables []Variable
+	// Binding bounds what the call may do besides reading; nil: its isolation alone does.
+	Binding *Binding
 	// Key is the idempotency key.
 	Key string
 	// Timeout of the call; 0 is no timeout. After it, the call is an error result with
@@ -242,7 +244,7 @@ func (r CallRequest) wire(ticket uint64) *toolpb.CallRequest {
 	return &toolpb.CallRequest{
 		Tool: r.Tool, ArgsJson: r.Args, CallId: r.ID, Run: r.Run, Agent: r.Agent, Session: r.Session, Message: r.Message,
 		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket, Hidden: r.Hidden, Outside: r.outside(),
-		Variables: given(r.Variables),
+		Variables: given(r.Variables), Binding: r.Binding.message(),
 	}
 }
 

@@ -27,6 +27,9 @@ type Call struct {
 	// Variables are secrets that results of other tools have supplied for this one; see
 	// Getenv and Environ. They are for this call alone.
 	Variables []Variable
+	// Binding bounds what the call may do besides reading; nil: its isolation alone does. A
+	// tool that starts commands for the call has to hold them to it.
+	Binding *Binding
 	// Key is the same for every attempt at this call, also after a crash: an
 	// idempotency key for services that know such a thing.
 	Key string

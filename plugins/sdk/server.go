@@ -197,6 +197,7 @@ func newCall(req *toolpb.CallRequest) *Call {
 		ID: req.GetCallId(), Run: req.GetRun(), Agent: req.GetAgent(), Session: req.GetSession(), Message: req.GetMessage(),
 		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(), Hidden: req.GetHidden(),
 		Outside: outside(req.GetOutside()), Variables: variables(req.GetVariables()),
+		Binding: binding(req.GetBinding()),
 	}
 }
 

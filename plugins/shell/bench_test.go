@@ -34,6 +34,40 @@ func BenchmarkCommand(b *testing.B) {
 	b.ReportMetric(median(ours), "ours-µs")
 }
 
+// BenchmarkBound compares bound calls with unbound ones, interleaved: one that writes
+// nothing, one that writes, and one that needs a shell of its own.
+func BenchmarkBound(b *testing.B) {
+	needLandlock(b)
+	root := filesIn(b, map[string]string{"a": "one\n"})
+	for name, tc := range map[string]struct {
+		command string
+		binding *sdk.Binding
+	}{
+		"reads":   {"cat a", bound(root, "cat")},
+		"writes":  {"cat a > new; rm new", bound(root, "cat rm", "write new", "remove new")},
+		"network": {"cat a", &sdk.Binding{Programs: []string{"cat"}, Network: true}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			ours := newBash(b, grace)
+			tool, args := ours.tool(), json.RawMessage(`{"command":"`+tc.command+`"}`)
+			var took [2][]time.Duration
+			for b.Loop() {
+				for i, binding := range []*sdk.Binding{nil, tc.binding} {
+					start := time.Now()
+					if res, err := tool.Run(b.Context(), &sdk.Call{Workspace: root, Binding: binding}, args); err != nil || res.IsError || *res.ExitCode != 0 {
+						b.Fatal(res, err)
+					}
+					took[i] = append(took[i], time.Since(start))
+					ours.preparing.Wait()
+					time.Sleep(3 * time.Millisecond) // the model thinks
+				}
+			}
+			b.ReportMetric(median(took[0]), "unbound-µs")
+			b.ReportMetric(median(took[1]), "bound-µs")
+		})
+	}
+}
+
 func median(d []time.Duration) float64 {
 	slices.Sort(d)
 	return float64(d[len(d)/2].Nanoseconds()) / 1e3

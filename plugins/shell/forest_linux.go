@@ -64,7 +64,7 @@ func newForest() *forest {
 }
 
 // plant starts a command that bears a new mark.
-func (f *forest) plant(cmd *exec.Cmd) (*tree, error) {
+func (f *forest) plant(cmd *exec.Cmd, bound *rules) (*tree, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var mark uint64
@@ -78,7 +78,7 @@ func (f *forest) plant(cmd *exec.Cmd) (*tree, error) {
 		}
 		defer func() { _ = unix.Prlimit(0, unix.RLIMIT_RTTIME, &f.own, nil) }()
 	}
-	t, err := sown(f, cmd, mark)
+	t, err := sown(f, cmd, mark, bound)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ type forest struct{}
 
 func newForest() *forest { return &forest{} }
 
-func (f *forest) plant(cmd *exec.Cmd) (*tree, error) { return sown(f, cmd, 0) }
+func (f *forest) plant(cmd *exec.Cmd, bound *rules) (*tree, error) { return sown(f, cmd, 0, bound) }
 
 func (f *forest) forget(*tree) {}
 

@@ -127,8 +127,12 @@ func (l *listed) follow(ctx context.Context, call *sdk.Call, at *place, dir stri
 	cmd.Args[0] = filepath.Base(argv[0])
 	cmd.Dir, cmd.Env = dir, at.environment(dir)
 	j := &job{grace: listedGrace, call: call, out: newOutput(most), began: time.Now()}
-	var err error
-	if j.process, err = l.forest.start(cmd, dir); err != nil {
+	bound, err := bind(call.Binding, argv[0], cmd.Env, dir)
+	if err != nil {
+		return nil, sdk.Errorf("start %s: %w", argv[0], err)
+	}
+	defer bound.end()
+	if j.process, err = l.forest.start(cmd, dir, bound); err != nil {
 		return nil, sdk.Errorf("start %s: %w", argv[0], err)
 	}
 	j.run(ctx, max(time.Until(end), 0))

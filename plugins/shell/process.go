@@ -19,18 +19,19 @@ type process struct {
 	dir string
 }
 
-// spawn starts a shell in a folder, with these variables and its own.
-func (b *bash) spawn(dir *folder, env []string, files []*os.File, args ...string) (*process, error) {
+// spawn starts a shell in a folder, with these variables and its own, bound by rules unless
+// they are nil.
+func (b *bash) spawn(dir *folder, env []string, files []*os.File, bound *rules, args ...string) (*process, error) {
 	cmd := exec.Command(b.shell, args...) //nolint:noctx // the whole tree is ended, not the one process a context knows
 	cmd.Dir = dir.enter()
 	cmd.Env = b.environment(env, dir.path)
 	cmd.ExtraFiles = files
-	return b.forest.start(cmd, dir.path)
+	return b.forest.start(cmd, dir.path, bound)
 }
 
 // start starts a command as the root of a tree, with an empty input and one pipe for both
-// outputs.
-func (f *forest) start(cmd *exec.Cmd, dir string) (*process, error) {
+// outputs. Rules that are not nil bind it.
+func (f *forest) start(cmd *exec.Cmd, dir string, bound *rules) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (f *forest) start(cmd *exec.Cmd, dir string) (*process, error) {
 	// Files, not writers: os/exec then copies nothing itself, and its Wait ends with the
 	// process, even if another process still holds the pipe.
 	p.cmd.Stdout, p.cmd.Stderr = w, w
-	p.tree, err = f.plant(p.cmd)
+	p.tree, err = f.plant(p.cmd, bound)
 	if e := w.Close(); err == nil {
 		err = e
 	}

@@ -51,9 +51,11 @@ type bash struct {
 	shell  string
 	forest *forest
 
-	mu        sync.Mutex
-	next      *ready
-	preparing sync.WaitGroup
+	mu   sync.Mutex
+	next *ready
+	// unbindable is set when the shell cannot load the command that binds it.
+	unbindable bool
+	preparing  sync.WaitGroup
 }
 
 // bashData is the metadata of a result.
@@ -86,12 +88,13 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	}
 	j := &job{grace: b.grace, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
 	if !dir.outside() && len(call.Variables) == 0 { // a shell that waits does not have them
-		j.process = b.handOver(in.Command, dir.path)
+		j.process, err = b.handOver(in.Command, dir.path, call.Binding)
 	}
-	if j.process == nil {
-		if j.process, err = b.spawn(dir, call.Environ(), nil, "-c", "--", in.Command); err != nil {
-			return nil, sdk.Errorf("start the command: %w", err)
-		}
+	if j.process == nil && err == nil {
+		j.process, err = b.begin(in.Command, dir, call)
+	}
+	if err != nil {
+		return nil, sdk.Errorf("start the command: %w", err)
 	}
 	limit, whole := patience(ctx, in.Timeout)
 	j.run(ctx, limit)
@@ -99,6 +102,17 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 		b.preparing.Go(func() { b.prepareNext(dir.path) })
 	}
 	return j.result(in, limit, whole), nil
+}
+
+// begin starts a shell of its own for a command.
+func (b *bash) begin(command string, dir *folder, call *sdk.Call) (*process, error) {
+	env := call.Environ()
+	bound, err := bind(call.Binding, b.shell, env, dir.path)
+	if err != nil {
+		return nil, err
+	}
+	defer bound.end()
+	return b.spawn(dir, env, nil, bound, "-c", "--", command)
 }
 
 // prepare looks for a shell and makes this process the one that orphans of

@@ -125,8 +125,12 @@ func (t *tree) group() []int {
 }
 
 // sown starts the command as the root of a tree.
-func sown(f *forest, cmd *exec.Cmd, mark uint64) (*tree, error) {
-	if err := cmd.Start(); err != nil {
+func sown(f *forest, cmd *exec.Cmd, mark uint64, bound *rules) (*tree, error) {
+	start := cmd.Start
+	if bound != nil {
+		start = func() error { return bound.start(cmd) }
+	}
+	if err := start(); err != nil {
 		return nil, err
 	}
 	return &tree{forest: f, root: cmd.Process.Pid, mark: mark}, nil

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -93,6 +94,7 @@ func strictest(planned, now message.Decision) message.Decision {
 	case now.Action == message.Ask, now.Action == message.Redact, now.Action == message.Allow:
 		if planned.Action != message.Ask { // else a person has approved the paths
 			planned.Outside = both(planned.Outside, now.Outside)
+			planned.Binding = cmp.Or(planned.Binding, now.Binding) // of the same facts
 		}
 		return planned
 	}

@@ -31,7 +31,7 @@ func (l *loop) confirm(ctx context.Context, c *call) (ready bool, err error) {
 	case err != nil:
 		d.Action, d.Message = message.Deny, "the policy could not be evaluated: "+err.Error()
 	case d.Action == message.Allow && (same || len(d.Args) == 0), d.Action == message.Redact && same:
-		c.decision.Outside = d.Outside // links may lead elsewhere by now
+		c.decision.Outside, c.decision.Binding = d.Outside, d.Binding // links may lead elsewhere by now
 		return l.fresh(c), nil
 	case d.Action == message.Ask && c.questions < mostAsked:
 		if c.decision.Action == message.Ask && d.Essence() == c.decision.Essence() {

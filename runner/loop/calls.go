@@ -395,7 +395,7 @@ func (l *loop) perform(ctx context.Context, c *call, in places) (*End, error) {
 		return nil, err
 	}
 	running := c.ToolCall
-	running.Outside = c.decision.Outside
+	running.Outside, running.Binding = c.decision.Outside, c.decision.Binding
 	result, err := l.Toolbox.Run(ctx, running, func(text string) {
 		_ = l.tell(c, event.ToolProgress{Text: text}) // a failed write is kept in l.broken
 	})

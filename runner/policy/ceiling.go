@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -64,6 +65,7 @@ func (e *Engine) narrow(ctx context.Context, j *judged, call message.ToolCall, d
 			return by, err
 		}
 		d.Warnings = append(d.Warnings, by.Warnings...)
+		d.Binding = cmp.Or(d.Binding, by.Binding) // of the same facts
 		if by.Rule == ruleByRisk || c.tightens && by.Action == message.Allow {
 			continue
 		}
@@ -82,6 +84,9 @@ func (e *Engine) narrow(ctx context.Context, j *judged, call message.ToolCall, d
 		if err != nil {
 			return again, err
 		}
+		if d.Binding != nil {
+			d.Binding = again.Binding
+		}
 		if rank(v1alpha1.Action(again.Action)) > rank(v1alpha1.Action(d.Action)) {
 			again.Args, again.Warnings = by.Args, d.Warnings
 			d = again
@@ -92,7 +97,7 @@ func (e *Engine) narrow(ctx context.Context, j *judged, call message.ToolCall, d
 
 // narrower is the stricter of a decision that does not deny and that of a ceiling.
 func narrower(d, by message.Decision) message.Decision {
-	warnings := d.Warnings
+	warnings, binding := d.Warnings, d.Binding
 	outside := slices.DeleteFunc(slices.Clone(d.Outside), func(p message.OutsidePath) bool { return !slices.Contains(by.Outside, p) })
 	switch by.Action {
 	case message.Allow, message.Redact, message.Ask:
@@ -115,7 +120,7 @@ func narrower(d, by message.Decision) message.Decision {
 	case by.Action == message.Redact && d.Action == message.Allow:
 		d = by
 	}
-	d.Args, d.Hash, d.Outside, d.Warnings = args, hash, outside, warnings
+	d.Args, d.Hash, d.Outside, d.Warnings, d.Binding = args, hash, outside, warnings, binding
 	if len(outside) == 0 {
 		d.Outside = nil
 	}

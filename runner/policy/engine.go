@@ -235,6 +235,9 @@ func (e *Engine) Decide(ctx context.Context, call message.ToolCall) (message.Dec
 	if err != nil {
 		return d, err
 	}
+	if d.Action != message.Allow && d.Action != message.Redact {
+		d.Binding = nil // nothing runs, or what a person approves
+	}
 	if call.Again {
 		return d, nil // it counts once
 	}
@@ -318,6 +321,7 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	d.Hash = Hash(j.tool.Digest, in.raw)
 	d.Outside = e.outside(ctx, j, in, lets)
 	d.Alters, d.Depends = j.alters(in.facts), in.facts.shell || len(in.facts.paths) > 0
+	d.Binding = e.binding(j, in)
 	return d
 }
 

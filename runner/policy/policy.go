@@ -46,6 +46,8 @@ type Tool struct {
 	// Contained: a call has no lasting effect outside: the isolation is at least Sandbox,
 	// the network None, the workspace a copy.
 	Contained bool
+	// Binds: a call may be bound to what it was found to do; see Engine.binding.
+	Binds bool
 	// Several: the program serves functions that are not known yet. Their call names
 	// begin with Name and "_", and their arguments are untyped.
 	Several bool

@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/plugins/host"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/tool/skill"
 )
@@ -70,6 +71,9 @@ type Options struct {
 	// the workspace or none. It is called from the goroutine of the call and may
 	// wait until the program is ready.
 	Serve func(ctx context.Context, d *Definition, beyond Outside) (Server, error)
+	// Profile is the containment of a tool by its call name; nil for one that is not
+	// contained. Nil: no tool is.
+	Profile func(name string) *spec.Profile
 	// HostTools answer calls for which no program is started; nil are those of HostTools.
 	HostTools []HostTool
 	// Subagents starts the agents that calls name; nil: none can be started.
@@ -272,6 +276,7 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 		Tool: d.function(), Args: call.Args, ID: call.ID, Message: call.Message, Run: r.Options.Run, Session: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, MaxOutput: maxExecOutput, Outside: beyond.paths(), Hidden: beyond.Masked,
 		Inform: r.inform(call.ID), Variables: variables,
+		Binding: r.bound(d, call.Binding),
 	}
 	reply, err := r.call(limited, d, call, server, req, func(text string) { progress(shown.Show(text)) })
 	r.supply(d, req, &reply)

@@ -200,7 +200,11 @@ type CallRequest struct {
 	// What results of other tools of the run have supplied for this one, as its
 	// manifest declares. They are secrets of this call: a program gives them to what it
 	// starts for the call, and writes them nowhere. They are not in its environment.
-	Variables     []*Variable `protobuf:"bytes,15,rep,name=variables,proto3" json:"variables,omitempty"`
+	Variables []*Variable `protobuf:"bytes,15,rep,name=variables,proto3" json:"variables,omitempty"`
+	// What the call may do besides reading; absent where its isolation alone bounds it. A
+	// program that starts commands for the call lets the kernel hold them to it; one that
+	// does not know the field is held by its isolation.
+	Binding       *Binding `protobuf:"bytes,16,opt,name=binding,proto3" json:"binding,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -340,6 +344,150 @@ func (x *CallRequest) GetVariables() []*Variable {
 	return nil
 }
 
+func (x *CallRequest) GetBinding() *Binding {
+	if x != nil {
+		return x.Binding
+	}
+	return nil
+}
+
+// Binding bounds a call to what it was found to do when it was judged.
+type Binding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What may be changed. Nothing else may.
+	Paths []*BoundPath `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	// What may be started, by name or by absolute path. Nothing else may.
+	Programs []string `protobuf:"bytes,2,rep,name=programs,proto3" json:"programs,omitempty"`
+	// Connections may be opened.
+	Network bool `protobuf:"varint,3,opt,name=network,proto3" json:"network,omitempty"`
+	// Folders in which everything may be changed: they are private to the tool.
+	Scratch       []string `protobuf:"bytes,4,rep,name=scratch,proto3" json:"scratch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Binding) Reset() {
+	*x = Binding{}
+	mi := &file_tool_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Binding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Binding) ProtoMessage() {}
+
+func (x *Binding) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Binding.ProtoReflect.Descriptor instead.
+func (*Binding) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Binding) GetPaths() []*BoundPath {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *Binding) GetPrograms() []string {
+	if x != nil {
+		return x.Programs
+	}
+	return nil
+}
+
+func (x *Binding) GetNetwork() bool {
+	if x != nil {
+		return x.Network
+	}
+	return false
+}
+
+func (x *Binding) GetScratch() []string {
+	if x != nil {
+		return x.Scratch
+	}
+	return nil
+}
+
+// BoundPath is a file or folder that a call may change.
+type BoundPath struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute, without links on the way when the call was judged.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// "write" its content, "replace" it by a file written beside it, "remove" or "rename".
+	Op string `protobuf:"bytes,2,opt,name=op,proto3" json:"op,omitempty"`
+	// How many names the file had, where it had several.
+	Links         int32 `protobuf:"varint,3,opt,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoundPath) Reset() {
+	*x = BoundPath{}
+	mi := &file_tool_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoundPath) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoundPath) ProtoMessage() {}
+
+func (x *BoundPath) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoundPath.ProtoReflect.Descriptor instead.
+func (*BoundPath) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *BoundPath) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *BoundPath) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *BoundPath) GetLinks() int32 {
+	if x != nil {
+		return x.Links
+	}
+	return 0
+}
+
 // Variable is a secret that a result supplies for later calls.
 type Variable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -354,7 +502,7 @@ type Variable struct {
 
 func (x *Variable) Reset() {
 	*x = Variable{}
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -366,7 +514,7 @@ func (x *Variable) String() string {
 func (*Variable) ProtoMessage() {}
 
 func (x *Variable) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[4]
+	mi := &file_tool_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -379,7 +527,7 @@ func (x *Variable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variable.ProtoReflect.Descriptor instead.
 func (*Variable) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{4}
+	return file_tool_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Variable) GetName() string {
@@ -415,7 +563,7 @@ type OutsidePath struct {
 
 func (x *OutsidePath) Reset() {
 	*x = OutsidePath{}
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +575,7 @@ func (x *OutsidePath) String() string {
 func (*OutsidePath) ProtoMessage() {}
 
 func (x *OutsidePath) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[5]
+	mi := &file_tool_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +588,7 @@ func (x *OutsidePath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsidePath.ProtoReflect.Descriptor instead.
 func (*OutsidePath) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{5}
+	return file_tool_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OutsidePath) GetName() string {
@@ -473,7 +621,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +633,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[6]
+	mi := &file_tool_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +646,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{6}
+	return file_tool_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CancelRequest) GetTicket() uint64 {
@@ -516,7 +664,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +676,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[7]
+	mi := &file_tool_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +689,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{7}
+	return file_tool_proto_rawDescGZIP(), []int{9}
 }
 
 type RecallRequest struct {
@@ -556,7 +704,7 @@ type RecallRequest struct {
 
 func (x *RecallRequest) Reset() {
 	*x = RecallRequest{}
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -568,7 +716,7 @@ func (x *RecallRequest) String() string {
 func (*RecallRequest) ProtoMessage() {}
 
 func (x *RecallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[8]
+	mi := &file_tool_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -581,7 +729,7 @@ func (x *RecallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallRequest.ProtoReflect.Descriptor instead.
 func (*RecallRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{8}
+	return file_tool_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RecallRequest) GetRun() string {
@@ -617,7 +765,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +777,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[9]
+	mi := &file_tool_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +790,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{9}
+	return file_tool_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Answer) GetTool() string {
@@ -667,7 +815,7 @@ type RecallResponse struct {
 
 func (x *RecallResponse) Reset() {
 	*x = RecallResponse{}
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +827,7 @@ func (x *RecallResponse) String() string {
 func (*RecallResponse) ProtoMessage() {}
 
 func (x *RecallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[10]
+	mi := &file_tool_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +840,7 @@ func (x *RecallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallResponse.ProtoReflect.Descriptor instead.
 func (*RecallResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{10}
+	return file_tool_proto_rawDescGZIP(), []int{12}
 }
 
 type AnswerRequest struct {
@@ -715,7 +863,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +875,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[11]
+	mi := &file_tool_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +888,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{11}
+	return file_tool_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AnswerRequest) GetTicket() uint64 {
@@ -786,7 +934,7 @@ type AnswerResponse struct {
 
 func (x *AnswerResponse) Reset() {
 	*x = AnswerResponse{}
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +946,7 @@ func (x *AnswerResponse) String() string {
 func (*AnswerResponse) ProtoMessage() {}
 
 func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[12]
+	mi := &file_tool_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +959,7 @@ func (x *AnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerResponse.ProtoReflect.Descriptor instead.
 func (*AnswerResponse) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{12}
+	return file_tool_proto_rawDescGZIP(), []int{14}
 }
 
 type CallEvent struct {
@@ -829,7 +977,7 @@ type CallEvent struct {
 
 func (x *CallEvent) Reset() {
 	*x = CallEvent{}
-	mi := &file_tool_proto_msgTypes[13]
+	mi := &file_tool_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +989,7 @@ func (x *CallEvent) String() string {
 func (*CallEvent) ProtoMessage() {}
 
 func (x *CallEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[13]
+	mi := &file_tool_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1002,7 @@ func (x *CallEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallEvent.ProtoReflect.Descriptor instead.
 func (*CallEvent) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{13}
+	return file_tool_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CallEvent) GetEvent() isCallEvent_Event {
@@ -946,7 +1094,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_tool_proto_msgTypes[14]
+	mi := &file_tool_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1106,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[14]
+	mi := &file_tool_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1119,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{14}
+	return file_tool_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ask) GetId() uint64 {
@@ -1037,7 +1185,7 @@ type Question struct {
 
 func (x *Question) Reset() {
 	*x = Question{}
-	mi := &file_tool_proto_msgTypes[15]
+	mi := &file_tool_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1197,7 @@ func (x *Question) String() string {
 func (*Question) ProtoMessage() {}
 
 func (x *Question) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[15]
+	mi := &file_tool_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1210,7 @@ func (x *Question) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Question.ProtoReflect.Descriptor instead.
 func (*Question) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{15}
+	return file_tool_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Question) GetText() string {
@@ -1089,7 +1237,7 @@ type HistoryWish struct {
 
 func (x *HistoryWish) Reset() {
 	*x = HistoryWish{}
-	mi := &file_tool_proto_msgTypes[16]
+	mi := &file_tool_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1249,7 @@ func (x *HistoryWish) String() string {
 func (*HistoryWish) ProtoMessage() {}
 
 func (x *HistoryWish) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[16]
+	mi := &file_tool_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1262,7 @@ func (x *HistoryWish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryWish.ProtoReflect.Descriptor instead.
 func (*HistoryWish) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{16}
+	return file_tool_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HistoryWish) GetMost() int32 {
@@ -1141,7 +1289,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_tool_proto_msgTypes[17]
+	mi := &file_tool_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1301,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[17]
+	mi := &file_tool_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1314,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{17}
+	return file_tool_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Progress) GetText() string {
@@ -1201,7 +1349,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_tool_proto_msgTypes[18]
+	mi := &file_tool_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1361,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[18]
+	mi := &file_tool_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1374,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{18}
+	return file_tool_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Output) GetChunk() []byte {
@@ -1273,7 +1421,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_tool_proto_msgTypes[19]
+	mi := &file_tool_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1433,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[19]
+	mi := &file_tool_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1446,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{19}
+	return file_tool_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Result) GetText() string {
@@ -1399,7 +1547,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_tool_proto_msgTypes[20]
+	mi := &file_tool_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1559,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[20]
+	mi := &file_tool_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1572,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{20}
+	return file_tool_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Part) GetType() string {
@@ -1455,7 +1603,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_tool_proto_msgTypes[21]
+	mi := &file_tool_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1615,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[21]
+	mi := &file_tool_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1628,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{21}
+	return file_tool_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Attachment) GetName() string {
@@ -1516,7 +1664,7 @@ const file_tool_proto_rawDesc = "" +
 	"\bToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12'\n" +
-	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xe8\x03\n" +
+	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\x9d\x04\n" +
 	"\vCallRequest\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1b\n" +
 	"\targs_json\x18\x02 \x01(\fR\bargsJson\x12\x17\n" +
@@ -1534,7 +1682,17 @@ const file_tool_proto_rawDesc = "" +
 	"\x06ticket\x18\f \x01(\x04R\x06ticket\x12\x16\n" +
 	"\x06hidden\x18\r \x03(\tR\x06hidden\x127\n" +
 	"\aoutside\x18\x0e \x03(\v2\x1d.agentctl.tool.v1.OutsidePathR\aoutside\x128\n" +
-	"\tvariables\x18\x0f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariables\"4\n" +
+	"\tvariables\x18\x0f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariables\x123\n" +
+	"\abinding\x18\x10 \x01(\v2\x19.agentctl.tool.v1.BindingR\abinding\"\x8c\x01\n" +
+	"\aBinding\x121\n" +
+	"\x05paths\x18\x01 \x03(\v2\x1b.agentctl.tool.v1.BoundPathR\x05paths\x12\x1a\n" +
+	"\bprograms\x18\x02 \x03(\tR\bprograms\x12\x18\n" +
+	"\anetwork\x18\x03 \x01(\bR\anetwork\x12\x18\n" +
+	"\ascratch\x18\x04 \x03(\tR\ascratch\"E\n" +
+	"\tBoundPath\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x0e\n" +
+	"\x02op\x18\x02 \x01(\tR\x02op\x12\x14\n" +
+	"\x05links\x18\x03 \x01(\x05R\x05links\"4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"Q\n" +
@@ -1625,60 +1783,64 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
 	(*ToolInfo)(nil),         // 2: agentctl.tool.v1.ToolInfo
 	(*CallRequest)(nil),      // 3: agentctl.tool.v1.CallRequest
-	(*Variable)(nil),         // 4: agentctl.tool.v1.Variable
-	(*OutsidePath)(nil),      // 5: agentctl.tool.v1.OutsidePath
-	(*CancelRequest)(nil),    // 6: agentctl.tool.v1.CancelRequest
-	(*CancelResponse)(nil),   // 7: agentctl.tool.v1.CancelResponse
-	(*RecallRequest)(nil),    // 8: agentctl.tool.v1.RecallRequest
-	(*Answer)(nil),           // 9: agentctl.tool.v1.Answer
-	(*RecallResponse)(nil),   // 10: agentctl.tool.v1.RecallResponse
-	(*AnswerRequest)(nil),    // 11: agentctl.tool.v1.AnswerRequest
-	(*AnswerResponse)(nil),   // 12: agentctl.tool.v1.AnswerResponse
-	(*CallEvent)(nil),        // 13: agentctl.tool.v1.CallEvent
-	(*Ask)(nil),              // 14: agentctl.tool.v1.Ask
-	(*Question)(nil),         // 15: agentctl.tool.v1.Question
-	(*HistoryWish)(nil),      // 16: agentctl.tool.v1.HistoryWish
-	(*Progress)(nil),         // 17: agentctl.tool.v1.Progress
-	(*Output)(nil),           // 18: agentctl.tool.v1.Output
-	(*Result)(nil),           // 19: agentctl.tool.v1.Result
-	(*Part)(nil),             // 20: agentctl.tool.v1.Part
-	(*Attachment)(nil),       // 21: agentctl.tool.v1.Attachment
+	(*Binding)(nil),          // 4: agentctl.tool.v1.Binding
+	(*BoundPath)(nil),        // 5: agentctl.tool.v1.BoundPath
+	(*Variable)(nil),         // 6: agentctl.tool.v1.Variable
+	(*OutsidePath)(nil),      // 7: agentctl.tool.v1.OutsidePath
+	(*CancelRequest)(nil),    // 8: agentctl.tool.v1.CancelRequest
+	(*CancelResponse)(nil),   // 9: agentctl.tool.v1.CancelResponse
+	(*RecallRequest)(nil),    // 10: agentctl.tool.v1.RecallRequest
+	(*Answer)(nil),           // 11: agentctl.tool.v1.Answer
+	(*RecallResponse)(nil),   // 12: agentctl.tool.v1.RecallResponse
+	(*AnswerRequest)(nil),    // 13: agentctl.tool.v1.AnswerRequest
+	(*AnswerResponse)(nil),   // 14: agentctl.tool.v1.AnswerResponse
+	(*CallEvent)(nil),        // 15: agentctl.tool.v1.CallEvent
+	(*Ask)(nil),              // 16: agentctl.tool.v1.Ask
+	(*Question)(nil),         // 17: agentctl.tool.v1.Question
+	(*HistoryWish)(nil),      // 18: agentctl.tool.v1.HistoryWish
+	(*Progress)(nil),         // 19: agentctl.tool.v1.Progress
+	(*Output)(nil),           // 20: agentctl.tool.v1.Output
+	(*Result)(nil),           // 21: agentctl.tool.v1.Result
+	(*Part)(nil),             // 22: agentctl.tool.v1.Part
+	(*Attachment)(nil),       // 23: agentctl.tool.v1.Attachment
 }
 var file_tool_proto_depIdxs = []int32{
 	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
-	5,  // 1: agentctl.tool.v1.CallRequest.outside:type_name -> agentctl.tool.v1.OutsidePath
-	4,  // 2: agentctl.tool.v1.CallRequest.variables:type_name -> agentctl.tool.v1.Variable
-	9,  // 3: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
-	17, // 4: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
-	18, // 5: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
-	19, // 6: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
-	14, // 7: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
-	15, // 8: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
-	16, // 9: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
-	21, // 10: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
-	20, // 11: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
-	4,  // 12: agentctl.tool.v1.Result.variables:type_name -> agentctl.tool.v1.Variable
-	0,  // 13: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3,  // 14: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	6,  // 15: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	8,  // 16: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
-	11, // 17: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
-	1,  // 18: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	13, // 19: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	7,  // 20: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	10, // 21: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
-	12, // 22: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	7,  // 1: agentctl.tool.v1.CallRequest.outside:type_name -> agentctl.tool.v1.OutsidePath
+	6,  // 2: agentctl.tool.v1.CallRequest.variables:type_name -> agentctl.tool.v1.Variable
+	4,  // 3: agentctl.tool.v1.CallRequest.binding:type_name -> agentctl.tool.v1.Binding
+	5,  // 4: agentctl.tool.v1.Binding.paths:type_name -> agentctl.tool.v1.BoundPath
+	11, // 5: agentctl.tool.v1.RecallRequest.answers:type_name -> agentctl.tool.v1.Answer
+	19, // 6: agentctl.tool.v1.CallEvent.progress:type_name -> agentctl.tool.v1.Progress
+	20, // 7: agentctl.tool.v1.CallEvent.output:type_name -> agentctl.tool.v1.Output
+	21, // 8: agentctl.tool.v1.CallEvent.result:type_name -> agentctl.tool.v1.Result
+	16, // 9: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
+	17, // 10: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
+	18, // 11: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
+	23, // 12: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
+	22, // 13: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
+	6,  // 14: agentctl.tool.v1.Result.variables:type_name -> agentctl.tool.v1.Variable
+	0,  // 15: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 16: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	8,  // 17: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	10, // 18: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	13, // 19: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
+	1,  // 20: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	15, // 21: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	9,  // 22: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	12, // 23: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	14, // 24: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
+	20, // [20:25] is the sub-list for method output_type
+	15, // [15:20] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -1686,24 +1848,24 @@ func file_tool_proto_init() {
 	if File_tool_proto != nil {
 		return
 	}
-	file_tool_proto_msgTypes[13].OneofWrappers = []any{
+	file_tool_proto_msgTypes[15].OneofWrappers = []any{
 		(*CallEvent_Progress)(nil),
 		(*CallEvent_Output)(nil),
 		(*CallEvent_Result)(nil),
 		(*CallEvent_Ask)(nil),
 	}
-	file_tool_proto_msgTypes[14].OneofWrappers = []any{
+	file_tool_proto_msgTypes[16].OneofWrappers = []any{
 		(*Ask_Question)(nil),
 		(*Ask_History)(nil),
 	}
-	file_tool_proto_msgTypes[19].OneofWrappers = []any{}
+	file_tool_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
