@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,7 @@ func (e *Engine) binding(j *judged, in *input) *message.Binding {
 		return nil
 	}
 	b := &message.Binding{Network: f.script.Network || len(f.net.Hosts) > 0, Programs: e.context.Workspace.programs(f)}
+	b.Paths = e.context.Workspace.gitFolders(f)
 	renames, replaces := f.renames(), f.replaces()
 	for i := range f.paths {
 		p := &f.paths[i]
@@ -63,6 +65,29 @@ func (e *Engine) binding(j *judged, in *input) *message.Binding {
 		}
 	}
 	return b
+}
+
+// gitFolders are the folders in which the git of a script keeps its data. Any command of git
+// writes there, also one that only shows: it refreshes what it knows of the files.
+func (w Workspace) gitFolders(f *facts) (all []message.BoundPath) {
+	for _, r := range f.script.Repositories {
+		dir := w.resolve(f.script.Joined(r.Dir), opRead)
+		repo, found := findRepository(dir.Real, r.Named)
+		if !found || !filepath.IsAbs(dir.Real) {
+			continue
+		}
+		own := path.Dir(repo.index)
+		folders := []string{own}
+		if to, err := os.ReadFile(path.Join(own, "commondir")); err == nil { // of a linked working tree
+			folders = append(folders, path.Join(own, strings.TrimSpace(string(to))))
+		}
+		for _, folder := range folders {
+			for _, op := range []message.BoundOp{message.BoundReplace, message.BoundRemove} {
+				all = add(all, message.BoundPath{Path: realPath(folder), Op: op})
+			}
+		}
+	}
+	return all
 }
 
 // entries are the path with all links resolved and, for a link itself, that of its name.
@@ -106,10 +131,14 @@ func (w Workspace) programs(f *facts) []string {
 		}
 		all = addNew(all, name)
 	}
-	if len(f.script.Starts) > 0 {
+	starts := f.script.Starts
+	if slices.ContainsFunc(f.script.Commands, func(c command) bool { return c.Name == "tar" }) {
+		starts = append(slices.Clone(starts), "gzip", "bzip2", "xz", "zstd")
+	}
+	if len(starts) > 0 {
 		all = addNew(all, "sh") // most programs start others with system or popen
 	}
-	return addNew(all, f.script.Starts...)
+	return addNew(all, starts...)
 }
 
 func addNew(list []string, more ...string) []string {
