@@ -435,7 +435,7 @@ func (r *run) models(env *environment.Environment) execution.Models {
 func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	p, level := r.plan, r.host.Level()
 	c := p.PolicyContext(r.tools, level)
-	for _, text := range plan.Reaching(r.tools, level) {
+	for _, text := range append(plan.Reaching(r.tools, level), plan.Unbound(r.tools, sandbox.Unbound())...) {
 		env.Warn(text)
 	}
 	var err error

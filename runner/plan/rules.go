@@ -57,7 +57,7 @@ func policyTool(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1
 	return policy.Tool{
 		Name: d.Name, Source: d.Kind, Builtin: d.Shipped, Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: ruleSchema(d), Digest: d.Digest(), Annotations: d.Annotations, Several: d.Select != nil, Of: d.Of, Server: d.Server,
-		Binds:     d.Spec.Isolation.Bind != v1alpha1.BindOff && !d.Contained(),
+		Binds:     binds(d),
 		Contained: Level(d, host) != v1alpha1.IsolationNone && Reach(d) == "" && files == v1alpha1.StrategyCopy,
 	}
 }

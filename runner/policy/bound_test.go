@@ -105,7 +105,7 @@ func TestEverydayCommandsEndBoundAsTheyEndUnbound(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	tool := programs.Tools()[0]
-	p := compile(t, "permissions: [{permission: bash, pattern: '*', action: allow}, {permission: edit, pattern: '*', action: allow}, {permission: bash, pattern: 'sudo *', action: deny}]")
+	p := compile(t, "permissions: [{permission: bash, pattern: '*', action: allow}, {permission: edit, pattern: '*', action: allow}, {permission: read, pattern: '*', action: allow}, {permission: bash, pattern: 'sudo *', action: deny}]")
 	var unbound []string
 	for _, command := range everyday {
 		run := func(bind bool) (string, map[string]string) {

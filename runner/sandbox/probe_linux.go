@@ -216,7 +216,7 @@ func (l *Launcher) Probe(ctx context.Context) []Control {
 	if !stands.OK {
 		stands.Why = p.Missing
 	}
-	return append([]Control{stands, userNamespaces(), landlock(p), seccompControl()}, limits()...)
+	return append([]Control{stands, userNamespaces(), landlock(p), binding(p), seccompControl()}, limits()...)
 }
 
 func userNamespaces() Control {
@@ -238,6 +238,8 @@ func userNamespaces() Control {
 	return c
 }
 
+const landlockHint = "boot with landlock in the kernel's lsm= list (Linux 5.19 or newer)"
+
 func landlock(p probed) Control {
 	c := Control{Name: "landlock", OK: p.Landlock > 0, Why: fmt.Sprintf("ABI %d", p.Landlock)}
 	switch {
@@ -245,7 +247,7 @@ func landlock(p probed) Control {
 	case p.Missing != "": // it is checked from inside
 		c.Why = "not known: no sandbox could be built"
 	default:
-		c.Why, c.Hint = "not in force: the other layers hold without it", "boot with landlock in the kernel's lsm= list (Linux 5.19 or newer)"
+		c.Why, c.Hint = "not in force: the other layers hold without it", landlockHint
 	}
 	return c
 }

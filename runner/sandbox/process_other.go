@@ -61,6 +61,9 @@ func (l *Launcher) Probe(context.Context) []Control {
 	return []Control{{Name: "sandbox", Needed: true, Why: errLinux.Error(), Hint: "run agentctl on Linux"}}
 }
 
+// Unbound is why no call can be bound here.
+func Unbound() string { return errLinux.Error() }
+
 // Protect does nothing where nothing runs.
 func (l *Launcher) Protect(context.Context, []string, []string) error { return nil }
 
