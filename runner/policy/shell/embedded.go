@@ -37,6 +37,12 @@ func (a *analyser) embedded(args []word, sc *scope) {
 			if text != w.text || strings.Contains(text, " ") {
 				a.mayStart(text, sc)
 			}
+			for _, marker := range []string{"exec:", "EXEC:", "system:", "SYSTEM:"} { // as addresses of socat
+				if _, command, ok := strings.Cut(text, marker); ok {
+					command, _, _ = strings.Cut(command, ",")
+					a.mayStart(command, sc)
+				}
+			}
 			left = a.partsOf(name, text, sc, left)
 		}
 	}
@@ -58,8 +64,8 @@ func (a *analyser) partsOf(option, text string, sc *scope, left int) int {
 		if runsText(path.Base(part)) && startsThere(option, part, text[:start], text[end:]) {
 			a.startsInside(text[start:], part, sc)
 		}
-		if isPath(part) && !strings.HasPrefix(text[end:], "://") {
-			a.pathInside(option, part, text[:start], sc)
+		if isPath(part) && !(strings.HasPrefix(part, "//") && strings.HasSuffix(text[:start], ":")) {
+			a.pathInside(option, part, text[:start], text[end:], sc)
 		}
 		from = end
 	}
@@ -140,12 +146,13 @@ func (a *analyser) startsInside(text, program string, sc *scope) {
 }
 
 // pathInside notes a path of an opaque command: it is read or written.
-func (a *analyser) pathInside(option, text, before string, sc *scope) {
+func (a *analyser) pathInside(option, text, before, after string, sc *scope) {
 	if runsText(path.Base(text)) {
 		return // it is started
 	}
-	before = strings.TrimRight(before, " \"'")
-	if namesOutput(option) || strings.HasSuffix(before, ">") || strings.HasSuffix(before, "out=") || strings.HasSuffix(before, "output=") {
+	before = strings.ToLower(strings.TrimRight(before, " \"'"))
+	if namesOutput(option) || slices.ContainsFunc([]string{">", "out=", "output=", "open:", "create:", "creat:", "out-file", "writefile("}, func(s string) bool { return strings.HasSuffix(before, s) }) ||
+		strings.HasPrefix(after, `", "w`) || strings.HasPrefix(after, "', 'w") || strings.HasPrefix(after, `","w`) || strings.HasPrefix(after, "','w") {
 		a.disturbed = true
 		a.write(text, sc)
 	}

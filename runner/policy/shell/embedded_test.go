@@ -31,6 +31,8 @@ func TestWhatTheWordsOfOpaqueCommandsNameIsInTheFacts(t *testing.T) {
 		{script: `frob --dump-file /data/out`, written: "/data/out"},
 		{script: `frob -o/data/out`, written: "/data/out"},
 		{script: `frob -e 'save >/data/out'`, written: "/data/out"},
+		{script: `frob 'f = open("/data/out", "w")'`, written: "/data/out"},
+		{script: `frob OPEN:/data/out,append`, written: "/data/out"},
 		{script: `frob https://x.invalid/y`, host: "x.invalid"},
 		{script: `frob 'get("https://x.invalid/y")'`, host: "x.invalid"},
 		{script: `frob who@x.invalid`, host: "x.invalid"},
@@ -76,7 +78,7 @@ func TestAFileThatTheScriptWritesMayDecideWhatAnOpaqueCommandDoes(t *testing.T) 
 }
 
 func TestTheFirstWordOfAnOptionsValueMayBeAProgram(t *testing.T) {
-	for _, script := range []string{`frob --after='rm -r x'`, `frob --after 'rm -r x'`, `frob --after=/opt/rm`} {
+	for _, script := range []string{`frob --after='rm -r x'`, `frob --after 'rm -r x'`, `frob --after=/opt/rm`, `frob - EXEC:rm,pty`} {
 		if f := Parse(script, ""); !slices.ContainsFunc(f.Maybe, func(c Command) bool { return c.Name == "rm" }) {
 			t.Errorf("%s: %v", script, f.Maybe)
 		}

@@ -71,9 +71,9 @@ func special(name string) (handler, bool) {
 		return interpreter, true
 	case "npm", "pnpm", "yarn", "pip", "pip3", "go", "cargo", "gem", "bundle", "apt", "apt-get", "apk", "dnf", "yum", "brew", "poetry", "uv", "composer", "conda":
 		return packages, true
-	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "docker", "podman", "nerdctl", "kubectl", "ssh", "mosh", "su", "chroot",
+	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "docker", "podman", "nerdctl", "kubectl", "su", "chroot",
 		"unshare", "nsenter", "bwrap", "systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano",
-		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "socat", "openssl", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
+		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
 		return startsOthers, true
 	}
 	if _, ok := launchers[name]; ok {
@@ -108,8 +108,7 @@ var including = []string{
 // remote are programs of services elsewhere: what they do there is theirs, but
 // they talk to it.
 var remote = []string{
-	"gh", "glab", "hub", "aws", "gcloud", "gsutil", "az", "doctl", "heroku", "flyctl", "fly", "vercel", "netlify", "terraform", "tofu", "pulumi", "helm", "s3cmd", "rclone",
-	"mail", "mailx", "sendmail", "mutt", "ntpdate", "snmpget", "ldapsearch", "redis-cli", "mongo", "mongosh", "http", "https", "httpie", "xh", "aria2c", "yt-dlp", "lynx", "w3m", "links", "elinks", "lftp", "tftp", "rsh", "rlogin",
+	"gh", "aws", "terraform", "tofu", "helm",
 }
 
 // isKnown reports whether a name has a meaning for the analysis, so that another program

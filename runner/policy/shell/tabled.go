@@ -116,6 +116,8 @@ func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *s
 			a.tabledTree(p, g, sc)
 		case "repository":
 			a.works(name, g, sc)
+		case "saves":
+			a.savedAs(g, sc)
 		case "opaque":
 			a.disturbed = true
 			a.opaque(name + " " + r.Text())
@@ -154,6 +156,11 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 	ops := a.withDefault(p, g)
 	kinds, ok := roles(p, g)
 	if !ok && len(ops) > 0 {
+		for _, r := range p.Rules {
+			if r.Verb == "opaque" && r.Holds(g.has) {
+				a.opaque(name + " " + r.Text())
+			}
+		}
 		a.opaque("the operand " + ops[0].shown() + " of " + name + " is not in the table of programs")
 		a.perhaps(name, ops, sc)
 		a.foreign(ops, sc)
@@ -163,6 +170,9 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 		switch kind := kindOf(kinds, i); kind {
 		case "copy", "move", "link":
 			a.transfer(kind, ops[i:], g, sc)
+			return
+		case "exchange":
+			a.exchanged(ops[i:], sc)
 			return
 		case "command":
 			a.startsWith(name, ops[i:], sc)
@@ -278,6 +288,33 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		a.remotely(w, sc)
 	case "data":
 		a.option("d", w, sc)
+	case "expanded":
+		if w.known && strings.ContainsAny(w.text, "{[") {
+			w = word{}
+		}
+		a.touchWord(w, "r", sc)
+	case "format":
+		a.formatted(name, w, sc)
+	case "code":
+		a.opaque("the text " + w.shown() + " of " + name + " is in a language of its own")
+		a.embedded([]word{literal("--command=" + w.text)}, sc.wrapped(name))
+	case "query":
+		a.lookedUp(w)
+	case "account":
+		if !w.known || strings.Contains(w.text, "@") {
+			a.network(false)
+			a.url(w)
+		}
+	case "page":
+		if !w.known || strings.Contains(w.text, "/") {
+			a.touchWord(w, "r", sc)
+		}
+	case "listed":
+		if strings.HasPrefix(w.text, "@") {
+			a.option("n", w.from(1), sc)
+			return
+		}
+		a.touchWord(w, "r", sc)
 	case "script":
 		a.option("s", w, sc)
 	case "command":

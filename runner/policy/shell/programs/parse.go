@@ -10,6 +10,7 @@ import (
 // verbs are those of rules, with the fewest words that follow.
 var verbs = map[string]int{
 	"operands": 1, "default": 1, "reads": 1, "writes": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0,
+	"saves": 0,
 }
 
 // kinds are those of values and operands.
@@ -17,6 +18,7 @@ var kinds = []string{
 	"text", "read", "write", "delete", "rewrite", "replace", "move", "copy", "link", "names", "folder", "url", "host", "port", "remote", "data", "pattern", "mode",
 	"command", "within", "architecture", "shell", "script", "assign", "unknown", "word", "any", "beside",
 	"revision", "compared", "pathspec", "repository", "source",
+	"expanded", "format", "code", "query", "account", "exchange", "listed", "page",
 }
 
 // inheritLimit bounds how many descriptions are taken over one from another.
