@@ -128,6 +128,9 @@ func TestAWaitingShellEndsWithItsProgram(t *testing.T) {
 	say(t, b, ws, map[string]any{"command": "true"})
 	r := b.next
 	b.next = nil
+	if !b.listens(r) {
+		t.Fatal("it does not wait for a command")
+	}
 	_ = r.words.Close() // as the end of this process would
 	<-r.exited
 	b.forest.forget(r.tree)
