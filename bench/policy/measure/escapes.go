@@ -86,7 +86,7 @@ func (f facts) shows(e escape) bool {
 	case "file-read":
 		return named(f.Reads, "input")
 	case "file-write":
-		return named(f.Writes, "output")
+		return named(f.Writes, "output") || named(f.Writes, "input-file") // which some lines overwrite
 	case "upload", "download", "reverse-shell", "bind-shell":
 		return f.Network
 	case "library-load":

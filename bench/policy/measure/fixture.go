@@ -47,8 +47,9 @@ var fixtureFiles = map[string]string{
 	"../home/.config/gh/hosts.yml": secretText + "\n",
 }
 
-// gitSetup makes a repository with one commit of what is in the folder.
-const gitSetup = "git init -q -b main && git config user.name a && git config user.email a@b.example && git add -A && git commit -q --allow-empty -m first"
+// gitSetup makes a repository with one commit of what is in the folder but the folder
+// private: what a sandbox hides of a commit would keep commands of git from their effect.
+const gitSetup = "git init -q -b main && echo /private >>.git/info/exclude && git config user.name a && git config user.email a@b.example && git add -A && git commit -q --allow-empty -m first"
 
 // template makes the fixture that others are copies of.
 func (b *bench) template(ctx context.Context) (fixture, error) {
