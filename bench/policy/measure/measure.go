@@ -125,6 +125,11 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.agentctl, err = filepath.Abs(cmp.Or(o.agentctl, filepath.Join(o.root, "bin", "agentctl"))); err != nil {
 		return err
 	}
+	if o.before != "" {
+		if o.before, err = filepath.Abs(o.before); err != nil {
+			return err
+		}
+	}
 	if _, err := os.Stat(o.agentctl); err != nil {
 		return fmt.Errorf("find the program to measure: %w; make build builds it", err)
 	}

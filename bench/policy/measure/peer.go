@@ -129,6 +129,7 @@ func (b *bench) stopPeers() error {
 	b.peers = nil
 	if b.model != nil {
 		err = errors.Join(err, b.model.close())
+		b.model = nil
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -112,5 +113,16 @@ func TestDecisionsThatCannotBeReadAreNotAllowed(t *testing.T) {
 	}
 	if got := fmt.Sprint(r.row(r.Figures[0])); !strings.HasSuffix(got, " 25]") || !strings.Contains(out.String(), codex) || strings.Contains(out.String(), openCode) {
 		t.Errorf("got %s in %s", got, out.String())
+	}
+}
+
+func TestStoppingTwiceEnds(t *testing.T) {
+	m, err := startModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{model: m}
+	if err := errors.Join(b.stopPeers(), b.stopPeers()); err != nil {
+		t.Error(err)
 	}
 }
