@@ -12,6 +12,20 @@ type command struct {
 	shell.Command
 	// elsewhere is a program by a path that is not the system's.
 	elsewhere bool
+	// spelled is the result of canonical.
+	spelled *command
+}
+
+// canonical is the command in the one spelling that the table of programs has for it.
+func (c *command) canonical() *command {
+	if c.spelled == nil && len(c.Argv) > 0 {
+		argv := shell.Canonical(append([]string{c.Name}, c.Argv[1:]...))
+		c.spelled = &command{Command: shell.Command{Name: argv[0], Argv: argv}}
+	}
+	if c.spelled == nil {
+		return c
+	}
+	return c.spelled
 }
 
 func newCommand(c shell.Command) command {

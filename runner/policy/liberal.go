@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
 // A deny or an ask recognises a command however its options are written: in any order, in
@@ -35,6 +37,15 @@ func newLikeness(pattern string) likeness {
 		l.tail = "*"
 	}
 	return l
+}
+
+// canonicalLikeness is that of a pattern in the one spelling that the table of programs has.
+func canonicalLikeness(pattern string) likeness {
+	words := strings.Fields(pattern)
+	if len(words) == 0 || strings.ContainsAny(words[0], "*?") {
+		return likeness{}
+	}
+	return newLikeness(strings.Join(shell.Canonical(words), " "))
 }
 
 // matches reports whether a command is one that the pattern is about.

@@ -21,8 +21,9 @@ type entry struct {
 	permission string
 	pattern    string
 	action     v1alpha1.Action
-	// like is the pattern taken apart, for an entry that denies or asks.
-	like likeness
+	// like is the pattern taken apart, for an entry that denies or asks; canonical is the
+	// same of the one spelling that the table of programs has for it.
+	like, canonical likeness
 	// won is set when the entry decides; nil if the caller does not count that.
 	won *bool
 }
@@ -62,7 +63,7 @@ func (c *compiler) compilePermissions() {
 		if strings.Contains(pattern, "/../") || strings.HasPrefix(pattern, "../") {
 			c.report(Problem{Path: field + ".pattern", Message: "paths are cleaned before they are matched, so .. never matches", Warning: true})
 		}
-		c.out.entries = append(c.out.entries, entry{permission: p.Permission, pattern: pattern, action: p.Action, like: newLikeness(pattern)})
+		c.out.entries = append(c.out.entries, entry{permission: p.Permission, pattern: pattern, action: p.Action, like: newLikeness(pattern), canonical: canonicalLikeness(pattern)})
 	}
 }
 
@@ -372,7 +373,7 @@ func (e *entry) matchesCommand(c *command) bool {
 	if e.action == v1alpha1.ActionAllow {
 		return e.allows(c)
 	}
-	return slices.ContainsFunc(c.forms(), func(form string) bool { return trailing(e.pattern, form) }) || e.like.matches(c)
+	return slices.ContainsFunc(c.forms(), func(form string) bool { return trailing(e.pattern, form) }) || e.like.matches(c) || e.canonical.matches(c.canonical())
 }
 
 // allows is stricter than a glob: the pattern's first word is the whole name of
